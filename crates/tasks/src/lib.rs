@@ -23,6 +23,7 @@ mod pending_writes;
 mod segment;
 mod steps;
 pub mod store;
+mod time;
 
 pub use current_run::{RunId, in_step, poll_as, polling, step_of};
 pub use entry::{InputFailure, JournalEntry, StepFailure};

@@ -7,6 +7,7 @@ use super::{
     open::{Place, panicked},
     sqlite,
 };
+use crate::time::wall_clock;
 
 /// What a store is and how it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,11 +72,4 @@ async fn postgres(url: &str) -> Result<StoreProbe, StoreError> {
 #[expect(clippy::unused_async, reason = "the other one is")]
 async fn postgres(_url: &str) -> Result<StoreProbe, StoreError> {
     Err(super::open::not_built())
-}
-
-/// Milliseconds since 1970.
-pub(super) fn wall_clock() -> UnixMillis {
-    use std::time::{SystemTime, UNIX_EPOCH};
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }

@@ -18,8 +18,9 @@ use std::{
 use outlive_tasks::{
     JournalEntry, JournalSnapshot, Segment,
     store::{
-        Changes, CreateOutcome, IdempotencyKey, InputSource, Lease, NewInputRequest, NewTask,
-        Phase, PostgresOptions, PostgresStore, Store, TaskId, TaskOutcome, Transition, WorkerId,
+        Changes, CreateOutcome, IdempotencyKey, InputSource, KeyValueStore, Lease, NewInputRequest,
+        NewTask, Phase, PostgresOptions, PostgresStore, TaskId, TaskOutcome, TaskStore, Transition,
+        WorkQueue, WorkerId,
         contract::{ContractBench, checks, operator_checks},
     },
 };
@@ -201,10 +202,10 @@ async fn names_may_hold_any_character() {
     let claimed = store.claim(&lease.worker, LEASE, &1_usize.into()).await.unwrap().remove(0);
     assert!(claimed.journal.entries.contains_key(odd));
     assert_eq!(
-        store.keep(odd, raw(&json!(1)), LEASE, None).await.unwrap().map(|n| n.to_string()),
+        store.put_if_absent(odd, raw(&json!(1)), LEASE, None).await.unwrap().map(|n| n.to_string()),
         None
     );
-    assert_eq!(store.kept(odd).await.unwrap().unwrap().get(), "1");
+    assert_eq!(store.get_value(odd).await.unwrap().unwrap().get(), "1");
 }
 
 const OWNER: &str = "name:ada";

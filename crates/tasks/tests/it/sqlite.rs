@@ -21,7 +21,7 @@ use outlive_tasks::{
     JournalEntry, JournalSnapshot, Segment,
     store::{
         Changes, CreateOutcome, IdempotencyKey, InputSource, Lease, NewInputRequest, NewTask,
-        Phase, SqliteStore, Store, TaskId, TaskOutcome, Transition, WorkerId,
+        Phase, SqliteStore, TaskId, TaskOutcome, TaskStore, Transition, WorkQueue, WorkerId,
         contract::{ContractBench, checks, operator_checks},
     },
 };

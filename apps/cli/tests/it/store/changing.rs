@@ -74,7 +74,7 @@ async fn what_has_ended_is_purged_and_what_has_not_is_not() {
         }
         assert_eq!(fine(&place.run("purge", &["running", "--force"])), "running is gone\n");
         assert!(store.get(ADA, &TaskId::new("running")).await.unwrap().is_none());
-        let events = store.audit(Some("running"), 0, 10).await.unwrap();
+        let events = store.read(Some("running"), 0, 10).await.unwrap();
         assert_eq!(events.last().unwrap().event.action, "purged", "that it was is known");
         assert_eq!(events.last().unwrap().event.reason.as_deref(), Some("it was running"));
 

@@ -10,7 +10,7 @@ use outlive_protocol::{
     Call, CallFuture, MethodResult, MisroutedReply, Outcome, Principal, Profile, ProtocolError,
     Session, SessionStore, SessionStoreError, SessionStoreFuture, StoredSession,
 };
-use outlive_tasks::store::{Charge, Store, StoreError};
+use outlive_tasks::store::{Charge, KeyValueStore, StoreError};
 use serde_json::value::{RawValue, to_raw_value};
 use sha2::{Digest, Sha256};
 
@@ -23,7 +23,7 @@ const ENDED: Duration = Duration::from_secs(60);
 
 /// Keeps sessions in the task store.
 pub(in crate::server) struct SessionNotes {
-    store: Arc<dyn Store>,
+    store: Arc<dyn KeyValueStore>,
     profile: Arc<Profile>,
     max_bytes: MaxBytes,
     pub(super) replies: Replies,
@@ -49,16 +49,16 @@ impl MaxBytes {
 
 impl SessionNotes {
     pub(in crate::server) fn new(
-        store: &Arc<dyn Store>,
+        store: Arc<dyn KeyValueStore>,
         profile: &Arc<Profile>,
         max_bytes: MaxBytes,
     ) -> Self {
-        let replies = Replies::new(store, &profile.clock, max_bytes);
-        Self { store: Arc::clone(store), profile: Arc::clone(profile), max_bytes, replies }
+        let replies = Replies::new(&store, &profile.clock, max_bytes);
+        Self { store, profile: Arc::clone(profile), max_bytes, replies }
     }
 
     async fn read(&self, id: &str) -> Result<Option<StoredSession>, SessionStoreError> {
-        let note = self.store.kept(&place(id)).await.map_err(SessionStoreError::new)?;
+        let note = self.store.get_value(&place(id)).await.map_err(SessionStoreError::new)?;
         let read = note.map(|note| serde_json::from_str(note.get())).transpose();
         Ok(read.unwrap_or_else(|error| {
             // As good as none: its client will open another.
@@ -79,17 +79,17 @@ impl SessionNotes {
         if !is_new {
             charge.max_bytes = u64::MAX;
         }
-        let written = self.store.replace(&place, note, name.ttl, Some(&charge)).await;
+        let written = self.store.put(&place, note, name.ttl, Some(&charge)).await;
         written.map_err(|error| match error {
             StoreError::OverBytes => SessionStoreError::over_limit(limit, error),
             error => SessionStoreError::new(error),
         })?;
         // Whoever ends a session says so first and forgets the note then. Either that is seen here,
         // or the note is forgotten after it was written.
-        match self.store.kept(&grave(&name.id)).await.map_err(SessionStoreError::new)? {
+        match self.store.get_value(&grave(&name.id)).await.map_err(SessionStoreError::new)? {
             None => Ok(true),
             Some(_) => {
-                self.store.forget(&place).await.map_err(SessionStoreError::new)?;
+                self.store.delete(&place).await.map_err(SessionStoreError::new)?;
                 Ok(false)
             }
         }
@@ -130,10 +130,10 @@ impl SessionStore for SessionNotes {
             let Some(name) = session.portable() else { return Ok(()) };
             let ended = RawValue::NULL.to_owned();
             self.store
-                .replace(&grave(&name.id), ended, ENDED, None)
+                .put(&grave(&name.id), ended, ENDED, None)
                 .await
                 .map_err(SessionStoreError::new)?;
-            self.store.forget(&place(&name.id)).await.map_err(SessionStoreError::new)
+            self.store.delete(&place(&name.id)).await.map_err(SessionStoreError::new)
         })
     }
 

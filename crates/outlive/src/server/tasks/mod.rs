@@ -94,7 +94,7 @@ impl Tasks {
         let polls = Arc::new(Throttle::new(config.poll_rate, None));
         let (per_caller, anonymous) = (config.store_per_caller, config.anonymous_store);
         let max_bytes = MaxBytes { per_caller, anonymous };
-        let sessions = SessionNotes::new(&config.store, profile, max_bytes);
+        let sessions = SessionNotes::new(Arc::clone(&config.store) as _, profile, max_bytes);
         let peers = Peers::default();
         Self { config, core, polls, peers, sessions, running: OnceLock::new() }
     }
@@ -113,7 +113,7 @@ impl Tasks {
         self.running.get_or_init(|| {
             let config = &self.config;
             let auditor = Arc::new(Auditor::start(
-                &config.store,
+                Arc::clone(&config.store) as _,
                 config.audit_retention,
                 config.audit_events,
             ));
@@ -237,14 +237,15 @@ impl Core {
     ) -> Result<(), ProtocolError> {
         let tasks = self.tasks()?;
         let (store, charge) = (tasks.engine().store(), tasks.charge(call.principal()));
-        let kept = store.keep(&format!("journal/{place}"), journal, ttl, Some(&charge)).await;
+        let kept =
+            store.put_if_absent(&format!("journal/{place}"), journal, ttl, Some(&charge)).await;
         kept.map(drop).map_err(|error| tasks.refused(call, &error))
     }
 
     /// The journal of a round, unless its time is over.
     pub(super) async fn kept_journal(&self, place: &str) -> Result<Option<RawJson>, ProtocolError> {
         let store = self.tasks()?.engine().store();
-        let kept = store.kept(&format!("journal/{place}")).await;
+        let kept = store.get_value(&format!("journal/{place}")).await;
         kept.map_err(|error| unavailable(&error))
     }
 
@@ -258,7 +259,8 @@ impl Core {
         let tasks = self.tasks.as_ref()?;
         let place = format!("step/{key}");
         let (store, charge) = (tasks.engine().store(), tasks.charge(principal));
-        let kept = store.keep(&place, nothing(), tasks.config.max_ttl, Some(&charge)).await;
+        let kept =
+            store.put_if_absent(&place, nothing(), tasks.config.max_ttl, Some(&charge)).await;
         Some(kept.map(|there| there.is_none()).map_err(|error| match error {
             StoreError::OverBytes => {
                 let limit = tasks.allowance(principal.key()).limit;

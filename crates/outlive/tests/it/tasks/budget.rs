@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use outlive::{
     server::{Principal, Server, TaskConfig},
-    tasks::{AuditRecord, MemoryStore, Store},
+    tasks::{AuditLog, AuditRecord, MemoryStore, StoreMonitor},
 };
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn over(store: &Arc<MemoryStore>, change: impl FnOnce(TaskConfig) -> TaskConfig)
 }
 
 async fn events(store: &MemoryStore) -> Vec<AuditRecord> {
-    store.audit(None, 0, 1_000).await.unwrap()
+    store.read(None, 0, 1_000).await.unwrap()
 }
 
 fn named(events: &[AuditRecord], what: &str) -> Vec<AuditRecord> {

@@ -10,7 +10,7 @@ use outlive::{
         Args, Cleanup, Cx, Durable, Error, Principal, Result, Server, State, TaskConfig,
         TaskPolicy, Tool,
     },
-    tasks::{MemoryStore, Store},
+    tasks::{AuditLog, MemoryStore},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -148,7 +148,7 @@ async fn grace() {
 pub(super) async fn events(store: &MemoryStore, id: &str) -> Vec<String> {
     // They are gathered before they are written.
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let events = store.audit(Some(id), 0, 100).await.unwrap();
+    let events = store.read(Some(id), 0, 100).await.unwrap();
     let what = events.into_iter().map(|audit| audit.event.action);
     what.filter(|what| what != "retrieved").collect()
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use outlive::{
     http::HttpConfig,
     server::{Principal, RateLimit, Server, TaskConfig},
-    tasks::{AuditRecord, MemoryStore, Store},
+    tasks::{AuditLog, AuditRecord, MemoryStore},
 };
 use serde_json::json;
 
@@ -24,7 +24,7 @@ fn server(store: &Arc<MemoryStore>) -> Server {
 async fn events(store: &MemoryStore, task: &str) -> Vec<AuditRecord> {
     // They are gathered before they are written.
     tokio::time::sleep(Duration::from_millis(300)).await;
-    store.audit(Some(task), 0, 100).await.unwrap()
+    store.read(Some(task), 0, 100).await.unwrap()
 }
 
 fn words(events: &[AuditRecord]) -> Vec<&str> {
@@ -64,7 +64,7 @@ async fn the_id_of_an_anonymous_task_is_hashed() {
     let id = start(&mut pipe, "stubborn", json!({})).await;
     modern(&mut pipe, "tasks/cancel", json!({"taskId": id})).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
-    let all = store.audit(None, 0, 100).await.unwrap();
+    let all = store.read(None, 0, 100).await.unwrap();
     assert_eq!(words(&all), ["created", "begun", "cancel-requested", "cancelled"]);
     let named = |audit: &AuditRecord| audit.event.task.clone();
     assert!(all.iter().map(named).all(|task| task.starts_with("sha256:") && !task.contains(&id)));

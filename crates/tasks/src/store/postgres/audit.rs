@@ -5,10 +5,10 @@ use std::time::Duration;
 use tokio_postgres::Row;
 
 use super::{
-    Shared,
     clock::{from_column, millis, to_column},
     column::{count, from_text, get, name, owned},
     error::Problem,
+    state::Shared,
     statement::{Call, values},
 };
 use crate::store::{AuditEvent, AuditRecord};

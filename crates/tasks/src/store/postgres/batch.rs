@@ -8,11 +8,11 @@ use std::{
 use tokio_postgres::Row;
 
 use super::{
-    Shared,
     column::owned,
     commit::{self, Waiting},
     create::{self, Creation},
     error::Problem,
+    state::Shared,
     statement::{Call, Query},
     writer::{Queued, Work},
 };

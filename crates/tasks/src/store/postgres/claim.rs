@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, time::Duration};
 use tokio_postgres::Row;
 
 use super::{
-    Shared,
     clock::{from_column, millis, to_column},
     column::{count, from_json, from_text, get, name, owned, progress, raw},
     error::Problem,
+    state::Shared,
     statement::{Call, Said, values},
 };
 use crate::{

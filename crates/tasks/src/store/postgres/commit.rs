@@ -10,10 +10,10 @@ use tokio::sync::oneshot;
 use tokio_postgres::Row;
 
 use super::{
-    Shared,
     clock::{millis, to_column},
     column::{array, count, get, owned, text, to_json},
     error::Problem,
+    state::Shared,
     statement::{Call, Query, values},
 };
 use crate::{

@@ -12,12 +12,12 @@ use tokio::sync::oneshot;
 use tokio_postgres::CopyInSink;
 
 use super::{
-    Shared,
     clock::{millis, to_column},
     column::{count, get, row_bytes, text},
     connect::Session,
     create::Creation,
     error::Problem,
+    state::Shared,
     statement::{Query, values},
     writer::command,
 };

@@ -4,10 +4,10 @@ use tokio::sync::oneshot;
 use tokio_postgres::Row;
 
 use super::{
-    Shared,
     clock::{from_column, millis, to_column},
     column::{array, count, get, name, owned, row_bytes, text, to_json},
     error::Problem,
+    state::Shared,
     statement::{Call, Query, values},
 };
 use crate::{

@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio_postgres::Row;
 
 use super::{
-    Shared,
     clock::{millis, to_column},
     column::{count, from_text, get, owned, to_json},
     error::Problem,
+    state::Shared,
     statement::{Call, Said, values},
 };
 use crate::store::{

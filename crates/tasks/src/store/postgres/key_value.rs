@@ -6,10 +6,10 @@ use outlive_wire::RawJson;
 use tokio_postgres::Row;
 
 use super::{
-    Shared,
     clock::{millis, to_column},
     column::{get, owned, raw},
     error::Problem,
+    state::Shared,
     statement::{Call, values},
 };
 use crate::store::{Charge, StoreError};

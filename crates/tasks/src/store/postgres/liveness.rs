@@ -22,7 +22,7 @@ use tokio::{
 };
 use tokio_postgres::Notification;
 
-use super::{Shared, changes::Listeners, column, connect::Session, error::Problem};
+use super::{changes::Listeners, column, connect::Session, error::Problem, state::Shared};
 use crate::store::{ChangeSource, TaskId};
 
 /// How many commits may wait to be told. Beyond that they are not: it is a hint.

@@ -5,10 +5,10 @@ use std::time::Duration;
 use tokio_postgres::Row;
 
 use super::{
-    Shared,
     clock::{from_column, to_column},
     column::{count, from_json, from_text, get, name, owned, phase, progress, raw},
     error::Problem,
+    state::Shared,
     statement::{Call, values},
 };
 use crate::store::{ListCursor, PageLimit, StoreStats, StoredSegments, TaskId, TaskRecord};

@@ -4,10 +4,10 @@ use outlive_wire::RawJson;
 use tokio_postgres::Row;
 
 use super::{
-    Shared,
     clock::to_column,
     column::{from_json, get, name, owned, to_json},
     error::Problem,
+    state::Shared,
     statement::{Call, Said, values},
 };
 use crate::{

@@ -28,12 +28,12 @@ use tokio::{
 use tokio_postgres::Row;
 
 use super::{
-    Shared,
     batch::{Batch, Outcome, WORTH_A_COMMIT},
     commit::{Waiting, Way, Writing},
     connect::{LONGEST, Session},
     create::Creation,
     error::{Problem, Reach},
+    state::Shared,
     statement::{Call, Query, Reply, Said, Sent, pipelined, reply},
 };
 use crate::store::{CreateOutcome, StoreError, TaskId};
@@ -90,6 +90,11 @@ pub(super) enum Order {
 }
 
 impl Order {
+    /// The order of an operation on one task.
+    pub(super) fn on(task: &TaskId) -> Self {
+        Self::Task(task.clone())
+    }
+
     /// The name of the task that is locked.
     pub(super) fn task(&self) -> Option<&TaskId> {
         match self {

@@ -17,7 +17,7 @@ use std::{
 
 use rusqlite::Connection;
 
-use super::{File, change_log, error::Problem, readers::in_one_piece, statement::one};
+use super::{change_log, error::Problem, readers::in_one_piece, state::File, statement::one};
 use crate::store::{ChangeListener, ChangeSource, TaskId};
 
 /// How many times longer the watcher waits when nothing has happened for a while. Nobody depends

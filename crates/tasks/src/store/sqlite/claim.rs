@@ -6,11 +6,11 @@ use rusqlite::{Connection, Row};
 use serde_json::json;
 
 use super::{
-    File,
     clock::{from_column, millis, to_column},
     column::{ENDED, QUEUED, RUNNING, count, from_json, raw},
     error::Problem,
     journal,
+    state::File,
     statement::{all, one, run},
     workers::Dead,
     writer::Batch,

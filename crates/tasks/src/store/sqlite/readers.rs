@@ -10,7 +10,7 @@ use std::{
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{File, error::Problem, statement::run};
+use super::{error::Problem, state::File, statement::run};
 use crate::store::StoreError;
 
 /// How many looks may wait. A caller beyond that waits for its place in the queue.

@@ -260,7 +260,10 @@ mod tests {
     use rusqlite::Connection;
 
     use super::FIRST;
-    use crate::store::{InputSource, Phase, SqliteStore, Store, StoreStats, TaskId, WorkerId};
+    use crate::store::{
+        InputSource, Phase, SqliteStore, StoreMonitor, StoreStats, TaskId, TaskStore, WorkQueue,
+        WorkerId,
+    };
 
     const FILLED: &str = r#"
 INSERT INTO task (id, principal, kind, phase, epoch, due, created, updated, ttl, expires, begun,

@@ -21,8 +21,8 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    File, change_log, column::count, error::Problem, open_tasks::OpenTasks, phase_counts::Moves,
-    statement::run,
+    change_log, column::count, error::Problem, open_tasks::OpenTasks, phase_counts::Moves,
+    state::File, statement::run,
 };
 use crate::store::{ChangeSource, CreateOutcome, StoreError, TaskId};
 

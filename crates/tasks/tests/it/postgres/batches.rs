@@ -5,8 +5,9 @@ use std::sync::Arc;
 use outlive_tasks::{
     JournalEntry,
     store::{
-        AuditEvent, Changes, CreateOutcome, IdempotencyKey, InputSource, Lease, NewTask,
-        PostgresStore, Store, StoreError, TaskId, TaskOutcome, Transition, WorkerId,
+        AuditEvent, AuditLog, Changes, CreateOutcome, IdempotencyKey, InputSource, KeyValueStore,
+        Lease, NewTask, PostgresStore, StoreError, StoreMonitor, TaskId, TaskOutcome, TaskStore,
+        Transition, WorkQueue, WorkerId,
     },
 };
 use serde_json::json;
@@ -252,19 +253,19 @@ async fn no_statement_looks_through_a_table() {
     store.renew(&worker, LEASE).await.unwrap();
     store.release(&worker).await.unwrap();
     store.cancel(OWNER, &TaskId::new("1"), true, LEASE).await.unwrap();
-    store.keep("k", raw(&json!(1)), LEASE, None).await.unwrap();
-    store.replace("k", raw(&json!(1)), LEASE, None).await.unwrap();
-    store.kept("k").await.unwrap();
-    store.forget("k").await.unwrap();
+    store.put_if_absent("k", raw(&json!(1)), LEASE, None).await.unwrap();
+    store.put("k", raw(&json!(1)), LEASE, None).await.unwrap();
+    store.get_value("k").await.unwrap();
+    store.delete("k").await.unwrap();
     let event = AuditEvent {
         task: "1".to_owned(),
         principal: OWNER.to_owned(),
         action: "made".to_owned(),
         reason: None,
     };
-    store.record(vec![event], LEASE, u64::MAX).await.unwrap();
-    store.audit(None, 0, 10).await.unwrap();
-    store.audit(Some("1"), 0, 10).await.unwrap();
+    store.append(vec![event], LEASE, u64::MAX).await.unwrap();
+    store.read(None, 0, 10).await.unwrap();
+    store.read(Some("1"), 0, 10).await.unwrap();
     store.next_due(&[]).await.unwrap();
     store.advance_clock(LEASE * 1000);
     store.sweep(10, LEASE).await.unwrap();

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use outlive_tasks::store::{
-    Changes, OperatorStore, Phase, PostgresOptions, PostgresStore, RetryOutcome, Store, StoreError,
-    TaskId, TaskOutcome, Transition,
+    Changes, OperatorStore, Phase, PostgresOptions, PostgresStore, RetryOutcome, StoreError,
+    StoreMonitor, TaskId, TaskOutcome, TaskStore, Transition, WorkQueue,
 };
 
 use super::{LEASE, OWNER, Schema, start, task, url};

@@ -6,7 +6,8 @@ use std::{
 };
 
 use outlive_tasks::store::{
-    Changes, InputSource, NewTask, PostgresStore, Store, StoreError, TaskId, Transition, WorkerId,
+    Changes, InputSource, NewTask, PostgresStore, StoreError, StoreMonitor, TaskId, TaskStore,
+    Transition, WorkQueue, WorkerId,
 };
 use serde_json::json;
 use tokio::task::JoinSet;

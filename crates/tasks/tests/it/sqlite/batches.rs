@@ -5,8 +5,8 @@ use std::{sync::Arc, thread, time::Duration};
 use outlive_tasks::{
     JournalEntry,
     store::{
-        Changes, Lease, NewTask, SqliteOptions, SqliteStore, Store, StoreError, TaskId, Transition,
-        WorkerId,
+        Changes, Lease, NewTask, SqliteOptions, SqliteStore, StoreError, TaskId, TaskStore,
+        Transition, WorkQueue, WorkerId,
     },
 };
 use rusqlite::Connection;

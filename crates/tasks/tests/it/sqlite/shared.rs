@@ -6,7 +6,8 @@ use std::{
 };
 
 use outlive_tasks::store::{
-    Changes, InputSource, SqliteOptions, SqliteStore, Store, TaskId, Transition, WorkerId,
+    Changes, InputSource, SqliteOptions, SqliteStore, TaskId, TaskStore, Transition, WorkQueue,
+    WorkerId,
     contract::{ContractBench, checks, operator_checks},
 };
 use serde_json::json;

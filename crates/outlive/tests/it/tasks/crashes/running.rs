@@ -7,7 +7,7 @@ use std::{
 
 use outlive::{
     server::{Durable, Result, State, TaskConfig, TaskPolicy, Tool},
-    tasks::{Operator, Phase, RetryOutcome, Store, TaskId, WorkerId},
+    tasks::{Operator, Phase, RetryOutcome, TaskId, WorkQueue, WorkerId},
 };
 use serde_json::json;
 

@@ -1,17 +1,16 @@
-//! What operators do.
+//! [`OperatorStore`] of the store in PostgreSQL: what operators do with tasks.
 
 use std::collections::BTreeMap;
 
 use tokio_postgres::Row;
 
 use super::{
-    PostgresStore,
     clock::{from_column, to_column},
     column::{count, from_json, from_text, get, name, owned, phase, phase_column, raw},
     error::Problem,
-    on,
     read::{seen, seen_in},
     statement::{Call, Said, values},
+    store::PostgresStore,
     writer::Order,
 };
 use crate::store::{
@@ -74,14 +73,14 @@ impl OperatorStore for PostgresStore {
         let call = Call::new(RETRY, values![owned(task.as_str()), self.shared.shift.get()]);
         let retried = task.clone();
         let read = move |rows: Vec<Row>| read_retried(&rows, &retried);
-        Box::pin(self.writers.write(on(task), call, read))
+        Box::pin(self.writers.write(Order::on(task), call, read))
     }
 
     fn purge<'a>(&'a self, task: &'a TaskId, force: bool) -> StoreFuture<'a, Option<PurgeOutcome>> {
         let call = Call::new(PURGE, values![owned(task.as_str()), force]);
         let purged = task.clone();
         let read = move |rows: Vec<Row>| read_purged(&rows, &purged);
-        Box::pin(self.writers.write(on(task), call, read))
+        Box::pin(self.writers.write(Order::on(task), call, read))
     }
 
     fn purge_ended(

@@ -1,8 +1,8 @@
-//! What operators do with the tasks in memory.
+//! [`OperatorStore`] of the store in memory: what operators do with tasks.
 
 use super::{
-    MemoryStore, Row, done,
-    row::{Question, State},
+    row::{Question, Row, State},
+    state::{MemoryStore, done},
 };
 use crate::store::{
     ChangeSource, InputRequestRecord, InputRequestState, ListCursor, OperatorStore, Phase,
@@ -44,7 +44,7 @@ impl OperatorStore for MemoryStore {
         let principal = row.principal.clone();
         tasks.change(task, |row| row.retry(now));
         drop(tasks);
-        self.tell(task, ChangeSource::Other);
+        self.notify(task, ChangeSource::Other);
         done(Ok(Some(RetryOutcome::Queued(principal))))
     }
 
@@ -62,7 +62,7 @@ impl OperatorStore for MemoryStore {
         };
         tasks.forget([task]);
         drop(tasks);
-        self.tell(task, ChangeSource::Other);
+        self.notify(task, ChangeSource::Other);
         done(Ok(Some(purged)))
     }
 

@@ -1,9 +1,8 @@
-//! What operators do.
+//! [`OperatorStore`] of the store in SQLite: what operators do with tasks.
 
 use rusqlite::{Connection, Row};
 
 use super::{
-    SqliteStore,
     clock::{from_column, to_column},
     column::{ENDED, KEPT, QUEUED, count, from_json, phase, phase_column, raw},
     end,
@@ -12,6 +11,7 @@ use super::{
     read::{Seen, seen},
     readers::in_one_piece,
     statement::{all, one, run},
+    store::SqliteStore,
     writer::Batch,
 };
 use crate::store::{
