@@ -5,6 +5,7 @@ mod claim;
 pub mod contract;
 #[cfg(feature = "testing")]
 mod delegate;
+mod fingerprint;
 mod lifetime;
 mod memory;
 mod open;

@@ -257,7 +257,7 @@ impl Once {
 
     /// Where it is noted. What callers choose is theirs alone.
     fn place(&self, cx: &Cx) -> String {
-        format!("once/{}", hash(&[cx.principal().key(), &self.key.key]))
+        format!("idempotency/{}", hash(&[cx.principal().key(), &self.key.key]))
     }
 }
 

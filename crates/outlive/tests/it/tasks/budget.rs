@@ -184,7 +184,7 @@ async fn caller_that_does_much_does_not_push_out_the_events_of_others() {
         let of = events.iter().filter(|audit| audit.event.principal == principal);
         of.map(|audit| audit.event.action.as_str()).collect::<Vec<_>>()
     };
-    assert_eq!(of("name:ada"), ["created", "begun", "failed", "retrieved"], "{events:?}");
+    assert_eq!(of("name:ada"), ["created", "started", "failed", "retrieved"], "{events:?}");
     let eve = of("name:eve");
     assert!(eve.len() <= 12, "{eve:?}");
     assert!(eve.contains(&"more-events"), "{eve:?}");

@@ -20,20 +20,20 @@ use crate::store::{
 };
 
 pub(super) const TASKS: &str = seen!(
-    ", principal, owner, epoch, begun, crashes, due, CASE phase WHEN 4 THEN kept END",
-    "JOIN find_tasks($1, $2, $3, $4, $5, $6, $7, $8) AS f ON f.found = t.id
-     ORDER BY created DESC, id DESC"
+    ", principal, worker_id, epoch, started, crash_count, due_at, CASE phase WHEN 4 THEN quarantine_outcome END",
+    "JOIN operator_list_tasks($1, $2, $3, $4, $5, $6, $7, $8) AS f ON f.found = t.id
+     ORDER BY created_at DESC, id DESC"
 );
 pub(super) const INSPECT: &str = seen!(
-    ", principal, owner, epoch, begun, crashes, due, CASE phase WHEN 4 THEN kept END,
+    ", principal, worker_id, epoch, started, crash_count, due_at, CASE phase WHEN 4 THEN quarantine_outcome END,
      request, e.keys, e.bodies, (SELECT count(*) FROM segment WHERE task = t.number),
      a.keys, a.names, a.bodies, a.dues, a.states",
     "CROSS JOIN LATERAL (SELECT array_agg(key) AS keys, array_agg(body) AS bodies
-         FROM entry WHERE task = t.number) AS e
-     CROSS JOIN LATERAL (SELECT array_agg(key ORDER BY place) AS keys,
-         array_agg(name ORDER BY place) AS names, array_agg(body ORDER BY place) AS bodies,
-         array_agg(due ORDER BY place) AS dues, array_agg(state ORDER BY place) AS states
-         FROM question WHERE task = t.number) AS a
+         FROM journal_entry WHERE task = t.number) AS e
+     CROSS JOIN LATERAL (SELECT array_agg(journal_key ORDER BY ordinal) AS keys,
+         array_agg(wire_key ORDER BY ordinal) AS names, array_agg(body ORDER BY ordinal) AS bodies,
+         array_agg(due_at ORDER BY ordinal) AS dues, array_agg(state ORDER BY ordinal) AS states
+         FROM input_request WHERE task = t.number) AS a
      WHERE id = $1"
 );
 pub(super) const RETRY: &str = "SELECT * FROM retry_task($1, $2)";

@@ -23,7 +23,7 @@ use crate::store::{
 macro_rules! overseen {
     ($which:literal) => {
         seen!(
-            ", principal, owner, epoch, begun, crashes, due, CASE phase WHEN 4 THEN kept END
+            ", principal, worker_id, epoch, started, crash_count, due_at, CASE phase WHEN 4 THEN quarantine_outcome END
              FROM task ",
             $which
         )
@@ -33,28 +33,30 @@ macro_rules! overseen {
 // These two look through all tasks. An index for them would cost each task that is made, and an
 // operator asks once in a while.
 const TASKS: &str = overseen!(
-    "WHERE (?1 IS NULL OR phase = ?1) AND (?2 IS NULL OR kind = ?2)
-     AND (?3 IS NULL OR principal = ?3) AND created < ?4 AND (created, id) < (?5, ?6)
-     AND (?8 IS NULL OR outcome_kind = ?8) ORDER BY created DESC, id DESC LIMIT ?7"
+    "WHERE (?1 IS NULL OR phase = ?1) AND (?2 IS NULL OR tool = ?2)
+     AND (?3 IS NULL OR principal = ?3) AND created_at < ?4 AND (created_at, id) < (?5, ?6)
+     AND (?8 IS NULL OR outcome_kind = ?8) ORDER BY created_at DESC, id DESC LIMIT ?7"
 );
 const ENDED_BEFORE: &str = "SELECT number, principal, id FROM task
-     WHERE phase = 3 AND due IS NULL AND updated < ?1 LIMIT ?2";
+     WHERE phase = 3 AND due_at IS NULL AND updated_at < ?1 LIMIT ?2";
 
 pub(super) const ONE: &str = overseen!("WHERE id = ?1");
 pub(super) const REQUEST: &str = "SELECT number, body FROM task
-     JOIN request ON request.task = task.number WHERE id = ?1";
-pub(super) const QUESTIONS: &str = "SELECT key, name, body, due, state FROM question
-     WHERE task = ?1 ORDER BY place";
+     JOIN task_request ON task_request.task = task.number WHERE id = ?1";
+pub(super) const QUESTIONS: &str =
+    "SELECT journal_key, wire_key, body, due_at, state FROM input_request
+     WHERE task = ?1 ORDER BY ordinal";
 // Its time begins anew; without a ttl all of the sums are NULL.
-pub(super) const RETRY: &str = "UPDATE task SET phase = 0, kept = NULL, due = ?2, crashes = 0,
-     message = NULL, max_ttl = max_ttl + ?2 - created,
-     ttl = CASE WHEN open > 0 THEN max(base_ttl, max_ttl + ?2 - created)
-         ELSE base_ttl + ?2 - created END,
-     expires = CASE WHEN open > 0 THEN max(base_ttl + created, max_ttl + ?2)
-         ELSE base_ttl + ?2 END,
-     updated = max(?2, updated + 1) WHERE number = ?1";
+pub(super) const RETRY: &str =
+    "UPDATE task SET phase = 0, quarantine_outcome = NULL, due_at = ?2, crash_count = 0,
+     status_message = NULL, max_ttl = max_ttl + ?2 - created_at,
+     effective_ttl = CASE WHEN open > 0 THEN max(ttl, max_ttl + ?2 - created_at)
+         ELSE ttl + ?2 - created_at END,
+     expires_at = CASE WHEN open > 0 THEN max(ttl + created_at, max_ttl + ?2)
+         ELSE ttl + ?2 END,
+     updated_at = max(?2, updated_at + 1) WHERE number = ?1";
 pub(super) const PHASE: &str =
-    "SELECT number, principal, phase, due IS NOT NULL FROM task WHERE id = ?1";
+    "SELECT number, principal, phase, due_at IS NOT NULL FROM task WHERE id = ?1";
 
 impl OperatorStore for SqliteStore {
     fn tasks<'a>(
