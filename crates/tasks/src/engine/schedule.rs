@@ -14,13 +14,13 @@ use tokio::time::Instant;
 
 use super::{
     EngineEvent, Inner, Signals, StartError,
-    capacity::Grant,
     clean_up::clean_up,
     drive::{self, Held},
     room::{Expected, NOT_HELD},
 };
 use crate::{
     JournalEntry,
+    capacity::Grant,
     store::{
         Changes, Claim, ClaimedTask, CleanupState, Lease, StoreError, TaskId, TaskOutcome,
         Transition,

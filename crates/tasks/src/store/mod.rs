@@ -1,6 +1,7 @@
 //! Stores of tasks: the traits, their records, and the stores in memory, SQLite and PostgreSQL.
 
 mod budget;
+mod charge;
 mod claim;
 pub mod contract;
 #[cfg(feature = "testing")]
@@ -15,12 +16,14 @@ mod outcome;
 mod postgres;
 mod probe;
 mod sqlite;
+mod store_probe;
 mod traits;
 mod types;
 
 pub use outlive_wire::RawJson;
 
-pub use budget::{Charge, OUTCOME_RESERVE};
+pub use budget::OUTCOME_RESERVE;
+pub use charge::Charge;
 pub use claim::Claim;
 pub use memory::MemoryStore;
 pub use open::{open, open_operator};
@@ -31,8 +34,9 @@ pub use operator::{
 pub use outcome::{OutcomeKind, TaskOutcome};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOptions, PostgresStore};
-pub use probe::{StoreKind, StoreProbe, probe};
+pub use probe::probe;
 pub use sqlite::{SqliteOptions, SqliteStore, Synchronous};
+pub use store_probe::{StoreKind, StoreProbe};
 pub use traits::{
     AuditLog, ChangeListener, KeyValueStore, Store, StoreFuture, StoreMonitor, TaskStore, WorkQueue,
 };

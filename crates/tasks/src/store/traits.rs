@@ -8,7 +8,7 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use outlive_wire::RawJson;
 
 use super::{
-    budget::Charge,
+    charge::Charge,
     claim::Claim,
     types::{
         AuditEvent, AuditRecord, CancelOutcome, ChangeSource, Changes, ClaimedTask, CleanupState,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{audit, statement::Said, store::PostgresStore, writer::Order};
+use super::{audit, queue::Order, statement::Said, store::PostgresStore};
 use crate::store::{AuditEvent, AuditLog, AuditRecord, StoreFuture};
 
 impl AuditLog for PostgresStore {

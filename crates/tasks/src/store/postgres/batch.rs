@@ -12,9 +12,9 @@ use super::{
     commit::{self, Waiting},
     create::{self, Creation},
     error::Problem,
+    queue::{Queued, Work},
     state::Shared,
     statement::{Call, Query},
-    writer::{Queued, Work},
 };
 use crate::store::{ChangeSource, CreateOutcome, StoreError, TaskId};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outlive_wire::RawJson;
 
-use super::{column::owned, key_value, statement::Said, store::PostgresStore, writer::Order};
+use super::{column::owned, key_value, queue::Order, statement::Said, store::PostgresStore};
 use crate::store::{Charge, KeyValueStore, StoreFuture};
 
 impl KeyValueStore for PostgresStore {

@@ -26,6 +26,7 @@ mod operator_store;
 mod options;
 mod pipelined_copy;
 mod probe;
+mod queue;
 mod read;
 mod readers;
 mod respond;

@@ -8,10 +8,10 @@ use super::{
     clock::{from_column, to_column},
     column::{count, from_json, from_text, get, name, owned, phase, phase_column, raw},
     error::Problem,
+    queue::Order,
     read::{seen, seen_in},
     statement::{Call, Said, values},
     store::PostgresStore,
-    writer::Order,
 };
 use crate::store::{
     ChangeSource, InputRequestRecord, InputRequestState, ListCursor, OperatorStore, OutcomeKind,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use outlive_wire::RawJson;
 use tokio::sync::oneshot;
 
-use super::{create, create::Creation, end, read, respond, store::PostgresStore, writer::Order};
+use super::{create, create::Creation, end, queue::Order, read, respond, store::PostgresStore};
 use crate::store::{
     CancelOutcome, CreateOutcome, IdempotencyKey, InputSource, ListCursor, NewTask, PageLimit,
     StoreFuture, StoredSegments, TaskId, TaskRecord, TaskStore,

@@ -6,10 +6,11 @@ use std::time::Duration;
 use super::{
     claim,
     commit::{self, Writing},
-    end, respond,
+    end,
+    queue::Order,
+    respond,
     statement::Said,
     store::PostgresStore,
-    writer::Order,
 };
 use crate::store::{
     ChangeListener, ChangeSource, Changes, Claim, ClaimedTask, CleanupState, Inbox, Lease,

@@ -5,11 +5,11 @@ use std::{fmt::Write, sync::LazyLock, time::Duration};
 use rusqlite::{Connection, Row, ToSql, params_from_iter};
 
 use super::{
+    batch::Batch,
     clock::{from_column, millis, to_column},
     column::count,
     error::Problem,
     statement::{all, run},
-    writer::Batch,
 };
 use crate::store::{AuditEvent, AuditRecord};
 

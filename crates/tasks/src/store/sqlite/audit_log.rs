@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{audit, store::SqliteStore, writer::Batch};
+use super::{audit, batch::Batch, store::SqliteStore};
 use crate::store::{AuditEvent, AuditLog, AuditRecord, StoreFuture};
 
 impl AuditLog for SqliteStore {

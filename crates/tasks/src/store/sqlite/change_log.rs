@@ -8,9 +8,9 @@
 use rusqlite::Connection;
 
 use super::{
+    batch::Changed,
     error::Problem,
     statement::{all, one, run},
-    writer::Changed,
 };
 use crate::store::TaskId;
 

@@ -6,6 +6,7 @@ use rusqlite::{Connection, Row};
 use serde_json::json;
 
 use super::{
+    batch::Batch,
     clock::{from_column, millis, to_column},
     column::{ENDED, QUEUED, RUNNING, count, from_json, raw},
     error::Problem,
@@ -13,7 +14,6 @@ use super::{
     state::File,
     statement::{all, one, run},
     workers::Dead,
-    writer::Batch,
 };
 use crate::store::{
     ChangeSource, Claim, ClaimedTask, Inbox, Lease, StoreError, TaskId, WorkerId, claim::Taken,

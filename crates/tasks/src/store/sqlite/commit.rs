@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use super::{
+    batch::Batch,
     clock::{millis, to_column},
     column::{KEPT, PARKED, QUEUED, RUNNING, count, to_json},
     end::{self, Ending},
     error::Problem,
     journal, questions, room,
     statement::{one, run},
-    writer::Batch,
 };
 use crate::store::{ChangeSource, Changes, Lease, StoreError, TaskOutcome, Transition, UnixMillis};
 

@@ -3,12 +3,12 @@
 use rusqlite::{Connection, params};
 
 use super::{
+    batch::Batch,
     clock::{from_column, millis},
     column::{QUEUED, RUNNING, count, to_json},
     error::Problem,
     journal,
     statement::{one, run},
-    writer::Batch,
 };
 use crate::store::{
     ChangeSource, CreateOutcome, IdempotencyKey, Lease, NewTask, StoreError, TaskId, budget,

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use super::{
     audit,
+    batch::Batch,
     clock::{millis, to_column},
     column::{ENDED, RUNNING, count, from_json, to_json},
     error::Problem,
     key_value, questions,
     respond::owned,
     statement::{all, one, run},
-    writer::Batch,
 };
 use crate::store::{
     CancelOutcome, ChangeSource, CleanupState, Lease, StoreError, SweepReport, TaskId, TaskOutcome,

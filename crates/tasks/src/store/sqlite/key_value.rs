@@ -6,11 +6,11 @@ use outlive_wire::RawJson;
 use rusqlite::Connection;
 
 use super::{
+    batch::Batch,
     clock::{millis, to_column},
     column::{count, raw},
     error::Problem,
     statement::{all, one, run},
-    writer::Batch,
 };
 use crate::store::{
     Charge, StoreError,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use outlive_wire::RawJson;
 
-use super::{key_value, store::SqliteStore, writer::Batch};
+use super::{batch::Batch, key_value, store::SqliteStore};
 use crate::store::{Charge, KeyValueStore, StoreFuture};
 
 impl KeyValueStore for SqliteStore {

@@ -8,6 +8,7 @@
 
 mod audit;
 mod audit_log;
+mod batch;
 mod change_log;
 mod changes;
 mod claim;
@@ -21,6 +22,7 @@ mod error;
 mod journal;
 mod key_value;
 mod key_value_store;
+mod listeners;
 mod open_tasks;
 mod operator_store;
 mod options;

@@ -3,16 +3,15 @@
 use rusqlite::{Connection, Row};
 
 use super::{
+    batch::Batch,
     clock::{from_column, to_column},
     column::{ENDED, KEPT, QUEUED, count, from_json, phase, phase_column, raw},
     end,
     error::Problem,
     journal,
     read::{Seen, seen},
-    readers::in_one_piece,
-    statement::{all, one, run},
+    statement::{all, in_one_piece, one, run},
     store::SqliteStore,
-    writer::Batch,
 };
 use crate::store::{
     ChangeSource, InputRequestRecord, InputRequestState, ListCursor, OperatorStore, OutcomeKind,

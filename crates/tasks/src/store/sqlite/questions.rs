@@ -4,11 +4,11 @@
 use rusqlite::Connection;
 
 use super::{
+    batch::Batch,
     clock::{from_column, to_column},
     column::{count, to_json},
     error::Problem,
     statement::{all, one, run},
-    writer::Batch,
 };
 use crate::store::{InputSource, NewInputRequest, lifetime::Lifetime};
 

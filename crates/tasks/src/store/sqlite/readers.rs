@@ -84,17 +84,3 @@ fn take(queued: &Mutex<mpsc::Receiver<Look>>, looks: &mut Vec<Look>) -> bool {
     }
     !looks.is_empty()
 }
-
-/// Looks at one state of the file, whatever is written meanwhile.
-pub(super) fn in_one_piece<T>(
-    connection: &Connection,
-    look: impl FnOnce(&Connection) -> Result<T, Problem>,
-) -> Result<T, Problem> {
-    if !connection.is_autocommit() {
-        return look(connection);
-    }
-    run(connection, "BEGIN", [])?;
-    let seen = look(connection);
-    run(connection, "ROLLBACK", [])?;
-    seen
-}

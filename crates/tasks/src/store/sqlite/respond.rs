@@ -3,11 +3,11 @@
 use outlive_wire::RawJson;
 
 use super::{
+    batch::Batch,
     column::{ENDED, PARKED, QUEUED, count},
     error::Problem,
     journal, questions, room,
     statement::{one, run},
-    writer::Batch,
 };
 use crate::{
     JournalEntry,

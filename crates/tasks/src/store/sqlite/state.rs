@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{changes::Listeners, clock::Clock, workers::Workers};
+use super::{clock::Clock, listeners::Listeners, workers::Workers};
 
 /// An open file.
 pub(super) struct File {

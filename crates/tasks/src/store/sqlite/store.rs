@@ -3,15 +3,8 @@
 use std::{fmt, path::Path, sync::Arc, time::Duration};
 
 use super::{
-    changes::{Listeners, Watcher},
-    clock::Clock,
-    connect,
-    error::Problem,
-    options::SqliteOptions,
-    readers::Readers,
-    state::File,
-    statement,
-    workers::Workers,
+    changes::Watcher, clock::Clock, connect, error::Problem, listeners::Listeners,
+    options::SqliteOptions, readers::Readers, state::File, statement, workers::Workers,
     writer::Writer,
 };
 use crate::store::StoreError;

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use outlive_wire::RawJson;
 
-use super::{create, end, read, readers::in_one_piece, respond, store::SqliteStore, writer::Batch};
+use super::{
+    batch::Batch, create, end, read, respond, statement::in_one_piece, store::SqliteStore,
+};
 use crate::store::{
     CancelOutcome, CreateOutcome, IdempotencyKey, InputSource, ListCursor, NewTask, PageLimit,
     StoreFuture, StoredSegments, TaskId, TaskRecord, TaskStore,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{claim, commit, end, readers::in_one_piece, store::SqliteStore, writer::Batch};
+use super::{batch::Batch, claim, commit, end, statement::in_one_piece, store::SqliteStore};
 use crate::store::{
     ChangeListener, Changes, Claim, ClaimedTask, CleanupState, Inbox, Lease, StoreFuture,
     SweepReport, Transition, WorkQueue, WorkerId,

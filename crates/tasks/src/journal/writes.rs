@@ -9,118 +9,11 @@ use std::{
 use outlive_wire::RawJson;
 use tokio::time::Instant;
 
-use crate::{Journal, JournalError, Segment, store::Changes};
-
-/// How often progress is written by itself. With everything else it goes along.
-const PACE: Duration = Duration::from_millis(250);
-
-/// How much may be emitted before it is on its way to the store: enough that one write is worth its
-/// flush, and no more than a store takes in at once.
-const ROOM: usize = 1_024;
-const ROOM_BYTES: usize = 1 << 20;
-
-/// What has been recorded since the last write.
-#[derive(Default)]
-pub(crate) struct Unwritten {
-    pub(crate) changes: Changes,
-    /// Bytes of the blocks among the changes.
-    emitted: usize,
-    /// Those who wait until what they have emitted is on its way.
-    crowded: Vec<Waker>,
-    /// How many writes have been begun, and how many are done.
-    begun: u64,
-    done: u64,
-    /// The first write that was refused. Nothing is written after it.
-    refused: Option<u64>,
-    /// How far the run is, in words and as a note, for when it is worth a write.
-    words: Option<(String, RawJson)>,
-    /// When progress was last written.
-    progressed: Option<Instant>,
-    /// Those who wait for a write.
-    waiting: Vec<Waker>,
-    /// Whoever writes, to be woken when there is something to write from outside of the run.
-    writer: Option<Waker>,
-}
-
-/// Says which write a record is part of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WriteTicket(u64);
-
-impl WriteTicket {
-    /// Nothing has to be written.
-    pub(crate) const NONE: Self = Self(0);
-}
-
-impl Unwritten {
-    pub(crate) fn is_empty(&self) -> bool {
-        // Progress that is held back does not keep anything from being done.
-        (self.changes.is_empty() || self.only_progress_too_soon()) && self.begun == self.done
-    }
-
-    /// Takes a block to be written, and says who writes, should that have to be woken.
-    pub(crate) fn emit(&mut self, segment: Segment) -> Option<Waker> {
-        self.emitted += segment.size();
-        self.changes.segments.push(segment);
-        self.writer.clone()
-    }
-
-    pub(crate) fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.changes.segments.len() < ROOM && self.emitted < ROOM_BYTES {
-            return Poll::Ready(());
-        }
-        self.crowded.push(cx.waker().clone());
-        Poll::Pending
-    }
-
-    /// The write that comes next.
-    pub(crate) fn ticket(&self) -> WriteTicket {
-        WriteTicket(self.begun + 1)
-    }
-
-    /// How long until progress alone is worth a write again.
-    fn too_soon(&self) -> Duration {
-        let since = self.progressed.map_or(PACE, |last| last.elapsed());
-        PACE.saturating_sub(since)
-    }
-
-    fn only_progress_too_soon(&self) -> bool {
-        let Changes {
-            entries,
-            segments,
-            input_requests: asked,
-            withdrawn,
-            invalidated: forgotten,
-            status_message: message,
-            progress,
-            charge: _,
-        } = &self.changes;
-        let anything_else = !entries.is_empty()
-            || !segments.is_empty()
-            || !asked.is_empty()
-            || !withdrawn.is_empty()
-            || !forgotten.is_empty()
-            || message.is_some();
-        progress.is_some() && !anything_else && !self.too_soon().is_zero()
-    }
-
-    /// The write that is on its way was refused, and so is what has come since. Returns those who
-    /// wait for it.
-    fn refuse(&mut self) -> Vec<Waker> {
-        self.refused.get_or_insert(self.begun);
-        self.done = self.begun;
-        self.changes = mem::take(&mut self.changes).without_growth();
-        self.emitted = 0;
-        let mut woken = mem::take(&mut self.waiting);
-        woken.append(&mut self.crowded);
-        woken
-    }
-
-    /// Another run begins: nobody of the old one waits.
-    pub(crate) fn restart(&mut self) {
-        self.waiting.clear();
-        self.crowded.clear();
-    }
-}
+use super::{
+    pending_writes::{PendingWrites, WriteTicket},
+    state::Journal,
+};
+use crate::{error::JournalError, store::Changes};
 
 impl Journal {
     /// From now on everything that is recorded is to be written. What is there already is not part
@@ -195,7 +88,7 @@ impl Journal {
         let mut state = self.lock();
         state.refused.get_or_insert(limit);
         state.lost_blocks |= state.segments.forget_unwritten();
-        let woken = state.unwritten.as_mut().map(Unwritten::refuse).unwrap_or_default();
+        let woken = state.unwritten.as_mut().map(PendingWrites::refuse).unwrap_or_default();
         drop(state);
         woken.into_iter().for_each(Waker::wake);
     }
@@ -223,7 +116,7 @@ impl Journal {
         let mut state = self.lock();
         let refused = state.takes_more();
         match &mut state.unwritten {
-            Some(Unwritten { refused: Some(from), .. })
+            Some(PendingWrites { refused: Some(from), .. })
                 if ticket != WriteTicket::NONE && *from <= ticket.0 =>
             {
                 Poll::Ready(refused)

@@ -9,14 +9,12 @@ use std::{
 
 use outlive_wire::RawJson;
 
+use super::{open_inputs::OpenInputs, pending_writes::PendingWrites, segments::Segments};
 use crate::{
-    JournalEntry, JournalError, RunId, Segment,
-    current_run::{polling, step_of},
-    engine::Capacity,
-    inputs::Questions,
-    pending_writes::Unwritten,
-    segment::Segments,
-    steps::ONCE,
+    capacity::Capacity,
+    current_run::{RunId, polling, step_of},
+    error::JournalError,
+    record::{JournalEntry, JournalSnapshot, Segment},
 };
 
 /// The journal of one call. Runs come and go over it; it grows.
@@ -33,7 +31,7 @@ pub struct Journal {
 pub struct JournalLimits {
     /// Bytes of all entries together.
     pub bytes: usize,
-    /// Questions that may be open at once.
+    /// OpenInputs that may be open at once.
     pub questions: usize,
     /// Whether it leaves the server, sealed, to come back: then it takes no secrets.
     pub leaves: bool,
@@ -44,27 +42,27 @@ pub struct JournalLimits {
 }
 
 #[derive(Default)]
-pub(crate) struct State {
+pub(super) struct State {
     entries: BTreeMap<String, JournalEntry>,
     bytes: usize,
     /// Keys that this run has used: of steps in flight, of questions, of what was read back.
     used: HashSet<String>,
     /// Bodies of steps that are at work.
-    pub(crate) steps: usize,
-    pub(crate) segments: Segments,
+    pub(super) steps: usize,
+    pub(super) segments: Segments,
     /// When the timers are over that the run waits for.
-    pub(crate) timers: BTreeMap<String, u64>,
-    pub(crate) questions: Questions,
+    pub(super) timers: BTreeMap<String, u64>,
+    pub(super) questions: OpenInputs,
     /// Whether there are values among the entries that no client may carry.
-    pub(crate) secrets: bool,
+    pub(super) secrets: bool,
     /// How far the run has said it is.
-    pub(crate) progress: Option<f64>,
+    pub(super) progress: Option<f64>,
     /// What the run has said that it is doing, while there was no store to write it to.
-    pub(crate) said: Option<String>,
+    pub(super) said: Option<String>,
     /// How far it has said it is meanwhile.
-    pub(crate) noted: Option<RawJson>,
+    pub(super) noted: Option<RawJson>,
     /// What a store has not been given yet; `None` for a journal that lives in memory.
-    pub(crate) unwritten: Option<Unwritten>,
+    pub(super) unwritten: Option<PendingWrites>,
     /// The run wants to go on elsewhere, and when.
     shed: Option<YieldToReplica>,
     /// The run is being given up: whatever is dropped now does not mean to be.
@@ -76,9 +74,9 @@ pub(crate) struct State {
     /// Whether a part of the run goes on when its task is cancelled.
     shielded: bool,
     /// The limit that a write was refused for: nothing more is recorded.
-    pub(crate) refused: Option<&'static str>,
+    pub(super) refused: Option<&'static str>,
     /// Whether blocks were emitted that are not stored, and nobody was told.
-    pub(crate) lost_blocks: bool,
+    pub(super) lost_blocks: bool,
     /// Where an author's test wants the run to be lost.
     crash: Option<CrashPoint>,
     /// The run is lost: it is to be dropped and begun again.
@@ -106,24 +104,6 @@ pub struct YieldToReplica {
     pub capacity: Option<Capacity>,
 }
 
-/// A journal as it is kept between runs.
-#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
-#[expect(clippy::exhaustive_structs, reason = "sealed and opened by the floor above")]
-pub struct JournalSnapshot {
-    /// What has been recorded.
-    #[serde(rename = "e", default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub entries: BTreeMap<String, JournalEntry>,
-    /// What has been emitted.
-    #[serde(rename = "g", default, skip_serializing_if = "Vec::is_empty")]
-    pub segments: Vec<Segment>,
-    /// The questions that are open.
-    #[serde(rename = "q", default, skip_serializing_if = "Vec::is_empty")]
-    pub input_requests: Vec<String>,
-    /// How often a question had to be asked again because its answer did not fit.
-    #[serde(rename = "r", default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub reasked: BTreeMap<String, u32>,
-}
-
 impl Journal {
     /// An empty journal.
     pub fn new(bounds: JournalLimits) -> Self {
@@ -139,7 +119,7 @@ impl Journal {
             entries,
             bytes,
             segments: Segments::restored(segments),
-            questions: Questions::reasked(reasked),
+            questions: OpenInputs::reasked(reasked),
             ..State::default()
         };
         Self { bounds: RwLock::new(bounds), state: Mutex::new(state) }
@@ -336,17 +316,17 @@ impl Journal {
         *self.bounds.write().unwrap_or_else(PoisonError::into_inner) = bounds;
     }
 
-    pub(crate) fn bounds(&self) -> JournalLimits {
+    pub(super) fn bounds(&self) -> JournalLimits {
         *self.bounds.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         // A panic while it was locked left it whole: every change is one insertion or removal.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Locks the state for something that belongs between the steps of the run.
-    pub(crate) fn enter(
+    pub(super) fn enter(
         &self,
         run: RunId,
         key: &str,
@@ -371,12 +351,15 @@ const STATE: &str = "#state";
 /// Which part of the room is for questions alone.
 const RESERVE: usize = 8;
 
+/// Suffix of the key that records that a step was started.
+pub(super) const ONCE: &str = "#once";
+
 /// What is appended to the key of a question to record when it is over.
-pub(crate) const DUE: &str = "#due";
+pub(super) const DUE: &str = "#due";
 
 impl State {
     /// Takes a key for this run.
-    pub(crate) fn take(&mut self, key: &str) -> Result<(), JournalError> {
+    pub(super) fn take(&mut self, key: &str) -> Result<(), JournalError> {
         match self.used.insert(key.to_owned()) {
             true => Ok(()),
             false => Err(JournalError::DuplicateKey(key.to_owned())),
@@ -384,28 +367,28 @@ impl State {
     }
 
     /// Gives a key back.
-    pub(crate) fn give_back(&mut self, key: &str) {
+    pub(super) fn give_back(&mut self, key: &str) {
         self.used.remove(key);
     }
 
     fn is_between_steps(&self) -> bool {
-        self.steps == 0 && self.unwritten.as_ref().is_none_or(Unwritten::is_empty)
+        self.steps == 0 && self.unwritten.as_ref().is_none_or(PendingWrites::is_empty)
     }
 
-    pub(crate) fn is_closing(&self) -> bool {
+    pub(super) fn is_closing(&self) -> bool {
         self.closing
     }
 
-    pub(crate) fn entries(&self) -> impl Iterator<Item = &JournalEntry> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = &JournalEntry> {
         self.entries.values()
     }
 
-    pub(crate) fn entry(&self, key: &str) -> Option<&JournalEntry> {
+    pub(super) fn entry(&self, key: &str) -> Option<&JournalEntry> {
         self.entries.get(key)
     }
 
     /// Forgets an answer that does not fit what is asked.
-    pub(crate) fn forget(&mut self, key: &str) {
+    pub(super) fn forget(&mut self, key: &str) {
         if let Some(entry) = self.entries.remove(key) {
             self.bytes -= entry.size(key);
             if let Some(unwritten) = &mut self.unwritten {
@@ -415,13 +398,13 @@ impl State {
     }
 
     /// Takes an answer that the store has already.
-    pub(crate) fn read_back(&mut self, key: &str, entry: JournalEntry) {
+    pub(super) fn read_back(&mut self, key: &str, entry: JournalEntry) {
         self.bytes += entry.size(key);
         self.entries.entry(key.to_owned()).or_insert(entry);
     }
 
     /// Records an entry, and returns what is recorded: the first one stays.
-    pub(crate) fn record(
+    pub(super) fn record(
         &mut self,
         key: &str,
         entry: JournalEntry,
@@ -438,7 +421,7 @@ impl State {
     }
 
     /// Counts a record, and loses the run if that is what a test wants here.
-    pub(crate) fn note(&mut self, key: &str) {
+    pub(super) fn note(&mut self, key: &str) {
         self.recorded += 1;
         let here = match &self.crash {
             Some(CrashPoint::After(wanted)) => wanted == key,
@@ -452,12 +435,12 @@ impl State {
     }
 
     /// Whether anything more can be recorded.
-    pub(crate) fn takes_more(&self) -> Result<(), JournalError> {
+    pub(super) fn takes_more(&self) -> Result<(), JournalError> {
         self.refused.map_or(Ok(()), |limit| Err(JournalError::OverBytes { limit }))
     }
 
     /// Makes room for something; refuses it if there is none.
-    pub(crate) fn grow(
+    pub(super) fn grow(
         &mut self,
         what: impl FnOnce() -> String,
         by: usize,

@@ -72,13 +72,13 @@ enum Waiter {
 pub struct Permit(Option<Capacity>);
 
 /// Claims tasks that have a permit.
-pub(super) trait Claimant: Send + Sync {
+pub(crate) trait Claimant: Send + Sync {
     /// Claims the task of a grant soon; `false` if it claims nothing any more.
     fn take_grant(&self, grant: &dyn Fn() -> Grant) -> bool;
 }
 
 /// A permit that waits for the run of its task. Released if that does not take it.
-pub(super) struct Grant {
+pub(crate) struct Grant {
     capacity: Capacity,
     task: TaskId,
 }
@@ -160,13 +160,13 @@ impl Capacity {
     }
 
     /// When a task that is about to wait looks again by itself.
-    pub(super) fn look_again(&self) -> Duration {
+    pub(crate) fn look_again(&self) -> Duration {
         let waiting = u32::try_from(self.lock().waiting.count).unwrap_or(u32::MAX);
         LOOK_AGAIN.saturating_add(LONGER_EACH.saturating_mul(waiting)).min(MAX_LOOK_AGAIN)
     }
 
     /// Has an engine told when there is a permit for a task. The task is in the store.
-    pub(super) fn wait(&self, principal: &str, task: TaskId, engine: Weak<dyn Claimant>) {
+    pub(crate) fn wait(&self, principal: &str, task: TaskId, engine: Weak<dyn Claimant>) {
         let mut state = self.lock();
         let waiting = &mut state.waiting;
         let has_room = waiting.count < MAX_WAITING
@@ -286,7 +286,7 @@ impl Drop for Permit {
 }
 
 impl Grant {
-    pub(super) fn task(&self) -> &TaskId {
+    pub(crate) fn task(&self) -> &TaskId {
         &self.task
     }
 }

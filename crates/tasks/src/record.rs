@@ -1,4 +1,6 @@
-//! What a journal holds under a key.
+//! The records of a journal: entries, segments, snapshots.
+
+use std::collections::BTreeMap;
 
 use outlive_wire::RawJson;
 use serde::{Deserialize, Serialize};
@@ -89,4 +91,69 @@ pub(crate) fn written(text: &str) -> usize {
         _ => 0,
     };
     2 + text.len() + text.bytes().map(escaped).sum::<usize>()
+}
+
+/// One block that a run has emitted.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "made here, written by the floor above")]
+pub struct Segment {
+    /// The step or scope that emitted it; empty for the run itself.
+    #[serde(rename = "s", default, skip_serializing_if = "String::is_empty")]
+    pub scope: String,
+    /// The how manieth it is there.
+    #[serde(rename = "n", default, skip_serializing_if = "is_zero")]
+    pub ordinal: u32,
+    /// The content block.
+    #[serde(rename = "b")]
+    pub block: RawJson,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(ordinal: &u32) -> bool {
+    *ordinal == 0
+}
+
+impl Segment {
+    /// Where it comes from. No other segment of its task has the same.
+    pub(crate) fn place(&self) -> (String, u32) {
+        (self.scope.clone(), self.ordinal)
+    }
+
+    /// How many bytes it is counted as.
+    pub(crate) fn size(&self) -> usize {
+        written(&self.scope) + self.block.get().len() + 28
+    }
+}
+
+/// A journal as it is kept between runs.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "sealed and opened by the floor above")]
+pub struct JournalSnapshot {
+    /// What has been recorded.
+    #[serde(rename = "e", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub entries: BTreeMap<String, JournalEntry>,
+    /// What has been emitted.
+    #[serde(rename = "g", default, skip_serializing_if = "Vec::is_empty")]
+    pub segments: Vec<Segment>,
+    /// The questions that are open.
+    #[serde(rename = "q", default, skip_serializing_if = "Vec::is_empty")]
+    pub input_requests: Vec<String>,
+    /// How often a question had to be asked again because its answer did not fit.
+    #[serde(rename = "r", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub reasked: BTreeMap<String, u32>,
+}
+
+impl JournalSnapshot {
+    /// Returns the wire key of an open input request.
+    pub fn name(&self, key: &str) -> String {
+        wire_key(key, &self.reasked)
+    }
+}
+
+/// Returns the wire key of an input request: its journal key, and the number of its issue if not the first.
+pub(crate) fn wire_key(key: &str, reasked: &BTreeMap<String, u32>) -> String {
+    match reasked.get(key) {
+        None => key.to_owned(),
+        Some(times) => format!("{key}#{}", times + 1),
+    }
 }

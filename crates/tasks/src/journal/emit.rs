@@ -3,162 +3,17 @@
 //! A block is known by the step or scope that emitted it and by its place there. What is stored stays
 //! as it is; a run that begins again emits from where the stored ones end.
 
-use std::{
-    collections::HashMap,
-    task::{Context, Poll, Waker},
-};
+use std::task::{Context, Poll, Waker};
 
 use outlive_wire::RawJson;
-use serde::{Deserialize, Serialize};
 
+use super::{segments::Segments, state::Journal};
 use crate::{
-    Journal, JournalError, RunId,
-    current_run::{polling, step_of},
-    entry::written,
+    current_run::{RunId, polling, step_of},
+    error::JournalError,
+    record::Segment,
     store::{PageLimit, StoredSegments},
 };
-
-/// One block that a run has emitted.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(clippy::exhaustive_structs, reason = "made here, written by the floor above")]
-pub struct Segment {
-    /// The step or scope that emitted it; empty for the run itself.
-    #[serde(rename = "s", default, skip_serializing_if = "String::is_empty")]
-    pub scope: String,
-    /// The how manieth it is there.
-    #[serde(rename = "n", default, skip_serializing_if = "is_zero")]
-    pub ordinal: u32,
-    /// The content block.
-    #[serde(rename = "b")]
-    pub block: RawJson,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-fn is_zero(ordinal: &u32) -> bool {
-    *ordinal == 0
-}
-
-impl Segment {
-    /// Where it comes from. No other segment of its task has the same.
-    pub(crate) fn place(&self) -> (String, u32) {
-        (self.scope.clone(), self.ordinal)
-    }
-
-    /// How many bytes it is counted as.
-    pub(crate) fn size(&self) -> usize {
-        written(&self.scope) + self.block.get().len() + 28
-    }
-}
-
-/// All blocks of a run, in the order in which they were first emitted.
-#[derive(Debug, Default)]
-pub(crate) struct Segments {
-    stored: Vec<Segment>,
-    /// How many of them are on their way to the store, and how many are there.
-    sent: usize,
-    written: usize,
-    scopes: HashMap<String, Scope>,
-}
-
-/// What one step or scope has emitted.
-#[derive(Debug, Default)]
-struct Scope {
-    /// Where its blocks stand among all, by their place here.
-    places: HashMap<u32, usize>,
-    /// How many it has emitted in this run.
-    emitted: u32,
-    /// Whether it has been begun in this run.
-    begun: bool,
-}
-
-impl Segments {
-    pub(crate) fn restored(stored: Vec<Segment>) -> Self {
-        let mut segments = Self::default();
-        stored.into_iter().for_each(|segment| segments.push(segment));
-        segments
-    }
-
-    pub(crate) fn stored(&self) -> &[Segment] {
-        &self.stored
-    }
-
-    /// All that there are are in the store.
-    pub(crate) fn all_written(&mut self) {
-        (self.sent, self.written) = (self.stored.len(), self.stored.len());
-    }
-
-    /// All that there are are on their way to the store.
-    pub(crate) fn all_sent(&mut self) {
-        self.sent = self.stored.len();
-    }
-
-    /// Those that were on their way are there.
-    pub(crate) fn sent_are_written(&mut self) {
-        self.written = self.sent;
-    }
-
-    /// Forgets those that the store has not taken, and says whether there were some.
-    pub(crate) fn forget_unwritten(&mut self) -> bool {
-        let (all, written) = (self.stored.len(), self.written);
-        self.stored.truncate(written);
-        self.sent = written;
-        for scope in self.scopes.values_mut() {
-            scope.places.retain(|_, place| *place < written);
-        }
-        all > written
-    }
-
-    fn push(&mut self, segment: Segment) {
-        let scope = self.scopes.entry(segment.scope.clone()).or_default();
-        scope.places.entry(segment.ordinal).or_insert(self.stored.len());
-        self.stored.push(segment);
-    }
-
-    /// Puts what was emitted before everything that is here before it.
-    pub(crate) fn prepend(&mut self, before: Vec<Segment>) {
-        let after = std::mem::take(&mut self.stored);
-        for scope in self.scopes.values_mut() {
-            scope.places.clear();
-        }
-        before.into_iter().chain(after).for_each(|segment| self.push(segment));
-    }
-
-    /// The place of the next block of a scope, and the block that is stored there already.
-    fn next(&mut self, scope: &str) -> (u32, Option<&Segment>) {
-        if !self.scopes.contains_key(scope) {
-            self.scopes.insert(scope.to_owned(), Scope::default());
-        }
-        let Some(scope) = self.scopes.get_mut(scope) else { return (0, None) };
-        let ordinal = scope.emitted;
-        scope.emitted += 1;
-        scope.begun = true;
-        let place = scope.places.get(&ordinal).copied();
-        (ordinal, place.and_then(|place| self.stored.get(place)))
-    }
-
-    /// A scope begins again.
-    pub(crate) fn restart(&mut self, scope: &str) {
-        if let Some(scope) = self.scopes.get_mut(scope) {
-            (scope.emitted, scope.begun) = (0, true);
-        }
-    }
-
-    /// The whole run begins again.
-    pub(crate) fn restart_all(&mut self) {
-        for scope in self.scopes.values_mut() {
-            (scope.emitted, scope.begun) = (0, false);
-        }
-    }
-
-    /// The scopes of which more is stored than this run has emitted, but for those that did not
-    /// have to run again.
-    fn behind<'a>(&'a self, is_done: impl Fn(&str) -> bool + 'a) -> impl Iterator<Item = &'a str> {
-        let behind = move |(name, scope): &(&'a String, &'a Scope)| {
-            (scope.emitted as usize) < scope.places.len() && (scope.begun || !is_done(name))
-        };
-        self.scopes.iter().filter(behind).map(|(name, _)| name.as_str())
-    }
-}
 
 impl Journal {
     /// Adds a block to what the run has emitted; one that is stored already is not added again.

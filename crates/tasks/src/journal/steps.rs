@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::{
-    Journal, JournalEntry, JournalError, RunId,
-    pending_writes::{Unwritten, WriteTicket},
+use super::{
+    pending_writes::{PendingWrites, WriteTicket},
+    state::{Journal, ONCE},
 };
-
-/// What is appended to the key of a step to record that it was begun.
-pub(crate) const ONCE: &str = "#once";
+use crate::{current_run::RunId, error::JournalError, record::JournalEntry};
 
 /// What [`Journal::begin`] found.
 #[derive(Debug)]
@@ -75,7 +73,8 @@ impl Journal {
             (StepStart::New(_), Some(_)) => Ok((StepStart::Ambiguous, WriteTicket::NONE)),
             (StepStart::New(_), None) => {
                 state.record(&mark, JournalEntry::Begun, self.bounds())?;
-                let ticket = state.unwritten.as_ref().map_or(WriteTicket::NONE, Unwritten::ticket);
+                let ticket =
+                    state.unwritten.as_ref().map_or(WriteTicket::NONE, PendingWrites::ticket);
                 drop(state);
                 Ok((begun, ticket))
             }
@@ -140,7 +139,7 @@ impl Step<'_> {
         }
         let stored = state.record(&self.key, entry, bounds)?.clone();
         state.secrets |= secret;
-        let ticket = state.unwritten.as_ref().map_or(WriteTicket::NONE, Unwritten::ticket);
+        let ticket = state.unwritten.as_ref().map_or(WriteTicket::NONE, PendingWrites::ticket);
         drop(state);
         self.done = true;
         Ok((stored, ticket))

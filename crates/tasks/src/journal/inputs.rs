@@ -1,75 +1,23 @@
-//! What a run has asked its client, and how the answers find their questions.
+//! Input requests of a run, and how responses reach them.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt, mem,
+    collections::BTreeMap,
+    mem,
     task::{Context, Poll, Waker},
 };
 
 use outlive_wire::{InputRequest, RawJson};
 
-use crate::{
-    InputFailure, Journal, JournalEntry, JournalError, JournalSnapshot, RunId,
-    entry::written,
-    journal::{DUE, State},
-    pending_writes::{Unwritten, WriteTicket},
-    store::NewInputRequest,
+use super::{
+    open_inputs::{InputPoll, Open, OpenInputRequest, OpenInputs},
+    pending_writes::{PendingWrites, WriteTicket},
+    state::{DUE, Journal, JournalLimits, State},
 };
-
-/// The questions of a run.
-#[derive(Default)]
-pub(crate) struct Questions {
-    /// In the order in which they were asked.
-    open: Vec<Open>,
-    /// How many have been asked over this journal.
-    asked: u64,
-    /// How often the answer did not fit.
-    reasked: BTreeMap<String, u32>,
-    /// Answers to questions that we do not remember having asked, by their name on the wire.
-    given: BTreeMap<String, RawJson>,
-    /// The keys of those that have been taken for answers.
-    unasked: BTreeSet<String>,
-    /// Why an answer is none.
-    malformed: Option<String>,
-}
-
-struct Open {
-    key: String,
-    serial: u64,
-    /// What the client is asked; `None` if somebody outside is to answer.
-    request: Option<InputRequest>,
-    due: Option<u64>,
-    sent: bool,
-    waker: Option<Waker>,
-}
-
-/// What became of a question.
-#[derive(Debug)]
-#[expect(clippy::exhaustive_enums, reason = "there is no fourth thing")]
-pub enum InputPoll {
-    /// The client has answered.
-    Answered(RawJson),
-    /// It will not.
-    Unanswered(InputFailure),
-    /// It may still.
-    Open,
-}
-
-/// A question that is to be put to the client.
-#[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "made here, sent by the floor above")]
-pub struct OpenInputRequest {
-    /// Its key in the journal.
-    pub key: String,
-    /// Its name on the wire.
-    pub name: String,
-    /// The question.
-    pub request: InputRequest,
-    /// When it is over, in milliseconds since 1970.
-    pub due: Option<u64>,
-    /// Which asking it is: another one each time.
-    pub serial: u64,
-}
+use crate::{
+    current_run::RunId,
+    error::JournalError,
+    record::{InputFailure, JournalEntry},
+};
 
 impl Journal {
     /// Asks a question, unless it is answered. `within` is now, and for how long it may be open,
@@ -128,7 +76,8 @@ impl Journal {
                     state.give_back(key);
                     return Err(full);
                 }
-                let ticket = state.unwritten.as_ref().map_or(WriteTicket::NONE, Unwritten::ticket);
+                let ticket =
+                    state.unwritten.as_ref().map_or(WriteTicket::NONE, PendingWrites::ticket);
                 Ok((InputPoll::Open, ticket))
             }
             answered => Ok((answered, WriteTicket::NONE)),
@@ -209,7 +158,7 @@ impl Journal {
     /// The questions that are open and have not been sent. They count as sent from now on.
     pub fn unsent(&self) -> Vec<OpenInputRequest> {
         let mut state = self.lock();
-        let Questions { open, reasked, .. } = &mut state.questions;
+        let OpenInputs { open, reasked, .. } = &mut state.questions;
         let unsent = |open: &mut Open| match mem::replace(&mut open.sent, true) {
             true => None,
             false => open.show(reasked),
@@ -220,7 +169,7 @@ impl Journal {
     /// All questions that are open.
     pub fn open_questions(&self) -> Vec<OpenInputRequest> {
         let state = self.lock();
-        let Questions { open, reasked, .. } = &state.questions;
+        let OpenInputs { open, reasked, .. } = &state.questions;
         open.iter().filter_map(|open| open.show(reasked)).collect()
     }
 
@@ -359,7 +308,7 @@ impl State {
         key: &str,
         now: u64,
         span: u64,
-        bounds: crate::JournalLimits,
+        bounds: JournalLimits,
     ) -> Result<u64, JournalError> {
         let due_key = due_key(key);
         if let Some(JournalEntry::Due(due)) = self.entry(&due_key) {
@@ -372,109 +321,5 @@ impl State {
         let due = now.saturating_add(span);
         self.record(&due_key, JournalEntry::Due(due), bounds)?;
         Ok(due)
-    }
-}
-
-impl Questions {
-    pub(crate) fn reasked(reasked: BTreeMap<String, u32>) -> Self {
-        Self { reasked, ..Self::default() }
-    }
-
-    /// How many bytes the open questions are written as, and how often they were asked.
-    pub(crate) fn size(&self) -> usize {
-        // Its key, its kind, and a comma each.
-        let open = self.open.iter().map(|open| written(&open.key) + 6);
-        let reasked = self.reasked.keys().map(|key| written(key) + 12);
-        open.chain(reasked).sum()
-    }
-
-    pub(crate) fn any_open(&self) -> bool {
-        !self.open.is_empty() || self.malformed.is_some()
-    }
-
-    /// When those that are open are over, as far as they ever are.
-    pub(crate) fn dues(&self) -> impl Iterator<Item = u64> {
-        self.open.iter().filter_map(|open| open.due)
-    }
-
-    pub(crate) fn open_keys(&self) -> Vec<String> {
-        self.open.iter().map(|open| open.key.clone()).collect()
-    }
-
-    pub(crate) fn times_reasked(&self) -> BTreeMap<String, u32> {
-        self.reasked.clone()
-    }
-
-    pub(crate) fn restart(&mut self) {
-        self.open.clear();
-    }
-
-    fn push(&mut self, key: &str, request: Option<InputRequest>, due: Option<u64>) {
-        self.asked += 1;
-        let serial = self.asked;
-        let key = key.to_owned();
-        self.open.push(Open { key, serial, request, due, sent: false, waker: None });
-    }
-
-    /// What has not been sent, as a store keeps it. It counts as sent from now on.
-    pub(crate) fn take_unsent(&mut self) -> Vec<NewInputRequest> {
-        let Self { open, reasked, .. } = self;
-        let unsent = |open: &mut Open| match mem::replace(&mut open.sent, true) {
-            true => None,
-            false => Some(NewInputRequest {
-                key: open.key.clone(),
-                name: name(&open.key, reasked),
-                request: open.request.clone(),
-                due: open.due,
-            }),
-        };
-        open.iter_mut().filter_map(unsent).collect()
-    }
-
-    fn name(&self, key: &str) -> String {
-        name(key, &self.reasked)
-    }
-
-    fn find(&mut self, key: &str) -> Option<&mut Open> {
-        self.open.iter_mut().find(|open| open.key == key)
-    }
-
-    fn remove(&mut self, key: &str) -> Option<Open> {
-        let at = self.open.iter().position(|open| open.key == key)?;
-        Some(self.open.remove(at))
-    }
-}
-
-impl Open {
-    /// What is put to the client, if it is asked.
-    fn show(&self, reasked: &BTreeMap<String, u32>) -> Option<OpenInputRequest> {
-        Some(OpenInputRequest {
-            key: self.key.clone(),
-            name: name(&self.key, reasked),
-            request: self.request.clone()?,
-            due: self.due,
-            serial: self.serial,
-        })
-    }
-}
-
-impl JournalSnapshot {
-    /// The name on the wire of a question that is open.
-    pub fn name(&self, key: &str) -> String {
-        name(key, &self.reasked)
-    }
-}
-
-/// The name of a question on the wire: its key, and which time it is asked if not the first.
-fn name(key: &str, reasked: &BTreeMap<String, u32>) -> String {
-    match reasked.get(key) {
-        None => key.to_owned(),
-        Some(times) => format!("{key}#{}", times + 1),
-    }
-}
-
-impl fmt::Debug for Questions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.open.iter().map(|open| &open.key)).finish()
     }
 }
