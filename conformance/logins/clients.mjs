@@ -39,7 +39,7 @@ function program(outlive) {
       lines.push({ tool: "login", text: out });
     }
     for (const step of steps.slice(inTerminal ? 1 : 0)) {
-      const call = ["call", url, step, "--version", version];
+      const call = ["call", url, step, "--protocol-version", version];
       if (Number(step)) await sleep(1000 * Number(step));
       else if (step === "logout") lines.push(line(step, await run(outlive, ["logout", url, "--json"], { env: stage.env })));
       else if (inTerminal) lines.push(line(step, await terminal(stage, outlive, call)));

@@ -39,7 +39,7 @@ async function playAll([column, client]) {
     if (!chosen(leg, column)) continue;
     const folder = join(root, `${column}-${number}`);
     mkdirSync(folder);
-    const data = { OUTLIVE_DATA: join(folder, "data"), OUTLIVE_KEY_STORE: "off" };
+    const data = { OUTLIVE_DATA_DIR: join(folder, "data"), OUTLIVE_KEYRING: "off" };
     const env = { ...process.env, ...data, BROWSER: opener, LOGINS_BROWSER: seat.address };
     const stage = { provider: provider.watch(client.name), browser: seat, servers, folder, env };
     const begun = Date.now();
@@ -67,7 +67,7 @@ async function startServers() {
     if (tokens.format) provider.protect(url, tokens);
     const env = { ...process.env, PORT: `${port}`, CLIENT_SECRET: secret };
     if (args) await serve(settings.server, [provider.issuer, ...args], { env });
-    else await serve(settings.outlive, ["serve", file(url, port)], { env: { ...env, OUTLIVE_DATA: join(root, "serve") } });
+    else await serve(settings.outlive, ["serve", file(url, port)], { env: { ...env, OUTLIVE_DATA_DIR: join(root, "serve") } });
     return [name, url];
   });
   return Object.fromEntries(await Promise.all(started));

@@ -12,9 +12,9 @@ use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::args::Args;
-use crate::process;
-use crate::tools;
+use xtask::args::Args;
+use xtask::process;
+use xtask::tools;
 
 /// Names a git repository to clone the database from.
 const COPY: &str = "OUTLIVE_ADVISORY_DB";

@@ -7,31 +7,33 @@ use anyhow::{Result, bail};
 /// What was typed after `cargo xtask`. Readers take out what they know; [`Args::finish`] refuses
 /// the rest.
 #[derive(Debug)]
-pub(crate) struct Args(Vec<String>);
+pub struct Args(Vec<String>);
 
 impl Args {
-    pub(crate) fn from_env() -> Self {
+    /// Returns what was typed.
+    pub fn from_env() -> Self {
         Self(env::args().skip(1).collect())
     }
 
-    pub(crate) fn of(words: &[&str]) -> Self {
+    /// Returns these words as if they had been typed.
+    pub fn from_words(words: &[&str]) -> Self {
         Self(words.iter().map(|&word| word.to_owned()).collect())
     }
 
     /// Takes the next argument if there is one.
-    pub(crate) fn word(&mut self) -> Option<String> {
+    pub fn word(&mut self) -> Option<String> {
         if self.0.is_empty() { None } else { Some(self.0.remove(0)) }
     }
 
     /// Takes `name` out and says whether it was there.
-    pub(crate) fn flag(&mut self, name: &str) -> bool {
+    pub fn flag(&mut self, name: &str) -> bool {
         let before = self.0.len();
         self.0.retain(|arg| arg != name);
         self.0.len() < before
     }
 
     /// Takes every `name VALUE` out.
-    pub(crate) fn values(&mut self, name: &str) -> Result<Vec<String>> {
+    pub fn values(&mut self, name: &str) -> Result<Vec<String>> {
         let mut values = Vec::new();
         while let Some(at) = self.0.iter().position(|arg| arg == name) {
             if at + 1 == self.0.len() {
@@ -44,7 +46,7 @@ impl Args {
     }
 
     /// Takes one `name VALUE` out.
-    pub(crate) fn value(&mut self, name: &str) -> Result<Option<String>> {
+    pub fn value(&mut self, name: &str) -> Result<Option<String>> {
         let mut values = self.values(name)?;
         if values.len() > 1 {
             bail!("`{name}` is given {} times; once is enough", values.len());
@@ -52,13 +54,19 @@ impl Args {
         Ok(values.pop())
     }
 
+    /// Takes `--` and all words behind it out: a command to run.
+    pub fn command(&mut self) -> Option<Vec<String>> {
+        let at = self.0.iter().position(|arg| arg == "--")?;
+        Some(self.0.split_off(at).split_off(1))
+    }
+
     /// Hands everything on to another program.
-    pub(crate) fn rest(self) -> Vec<String> {
+    pub fn rest(self) -> Vec<String> {
         self.0
     }
 
     /// Ends the reading: what is left is a mistake.
-    pub(crate) fn finish(self) -> Result<()> {
+    pub fn finish(self) -> Result<()> {
         match self.0.as_slice() {
             [] => Ok(()),
             [first, ..] => {
@@ -73,7 +81,7 @@ mod tests {
     use super::Args;
 
     fn typed(line: &str) -> Args {
-        Args::of(&line.split_whitespace().collect::<Vec<_>>())
+        Args::from_words(&line.split_whitespace().collect::<Vec<_>>())
     }
 
     #[test]
@@ -87,6 +95,14 @@ mod tests {
     #[test]
     fn an_option_without_its_value_is_refused() {
         assert!(typed("--only").values("--only").is_err());
+    }
+
+    #[test]
+    fn words_behind_two_dashes_are_a_command() {
+        let mut args = typed("--wheel -- cargo test --wheel");
+        assert_eq!(args.command().unwrap(), ["cargo", "test", "--wheel"]);
+        assert!(args.flag("--wheel") && args.finish().is_ok());
+        assert_eq!(typed("--wheel").command(), None);
     }
 
     #[test]

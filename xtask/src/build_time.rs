@@ -12,8 +12,8 @@ use std::{env, fs};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use crate::args::Args;
-use crate::process;
+use xtask::args::Args;
+use xtask::process;
 
 /// How long the kernel's unit of CPU time is; the same on every Linux since 2.6.
 const TICKS_PER_SECOND: f64 = 100.0;

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::args::Args;
-use crate::process::{self, Build};
+use xtask::args::Args;
+use xtask::process::{self, Build};
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let build = Build::wanted(&mut args);

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::args::Args;
-use crate::process;
+use xtask::args::Args;
+use xtask::process;
 
 const SECONDS: &str = "60";
 

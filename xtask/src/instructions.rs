@@ -12,9 +12,9 @@ use std::{env, fs};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::args::Args;
-use crate::packages;
-use crate::process;
+use xtask::args::Args;
+use xtask::packages;
+use xtask::process;
 
 const FIGURES: &str = "benches/counts/instructions.json";
 

@@ -5,35 +5,22 @@
 #![expect(clippy::print_stdout, reason = "a command's report is its product")]
 
 mod advisories;
-mod args;
 mod bench;
 mod build_time;
-mod clients;
-mod conformance;
-mod crash;
 mod examples;
 mod fuzz;
-mod hostile;
 mod instructions;
-mod interop;
-mod logins;
-mod packages;
-mod postgres;
-mod process;
-mod program;
 mod public_api;
-mod python;
 mod rust;
-mod soak;
 mod test;
+mod testbench;
 mod tidy;
-mod tools;
 
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
-use crate::args::Args;
+use xtask::args::Args;
 
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
@@ -87,6 +74,7 @@ usage: cargo xtask COMMAND
   program      what the published program weighs, and what it costs to start
   postgres     a database for tests that are run by hand, until Ctrl-C
                  --wheel                    the pinned package, whatever the system has
+                 -- COMMAND                 for as long as this command runs, which finds it in its environment
   soak         hours of traffic in minutes; arguments are passed on
   fuzz         TARGET [--seconds N]         needs nightly and cargo-fuzz
 ";
@@ -107,24 +95,15 @@ fn run(mut args: Args) -> Result<()> {
         Some("advisories") => advisories::run(args),
         Some("tidy") => tidy::run(args),
         Some("public-api") => public_api::run(args),
-        Some("conformance") => conformance::run(args),
-        Some("clients") => clients::run(args),
-        Some("interop") => interop::run(args),
-        Some("logins") => logins::run(args),
-        Some("program") => program::run(args),
         Some("examples") => examples::run(args),
         Some("bench") => bench::run(args),
         Some("build-time") => build_time::run(args),
         Some("instructions") => instructions::run(args),
-        Some("crash") => crash::run(args),
-        Some("takeover") => crash::takeover::run(args),
-        Some("streams") => crash::streams::run(args),
-        Some("rolling") => crash::rolling::run(args),
-        Some("killed-clients") => crash::killed::run(args),
-        Some("hostile") => hostile::run(args),
-        Some("postgres") => postgres::run(args),
-        Some("soak") => soak::run(args),
         Some("fuzz") => fuzz::run(args),
+        Some(command) if testbench::COMMANDS.contains(&command) => {
+            let words = [vec![command.to_owned()], args.rest()].concat();
+            testbench::run(&words)
+        }
         None | Some("help" | "--help" | "-h") => {
             print!("{USAGE}");
             Ok(())

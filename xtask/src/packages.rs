@@ -12,7 +12,8 @@ use anyhow::{Context, Result, bail};
 use crate::process;
 
 /// A program, and what its packages are called.
-pub(crate) struct Package {
+#[derive(Debug)]
+pub struct Package {
     name: &'static str,
     /// Where it is, if it is there and works.
     find: fn() -> Option<PathBuf>,
@@ -21,15 +22,15 @@ pub(crate) struct Package {
 }
 
 /// A terminal for the tests that look at one.
-pub(crate) const TMUX: Package =
+pub const TMUX: Package =
     Package { name: "tmux", find: || working(&["tmux"], "-V"), elsewhere: &[] };
 
 /// Counts instructions.
-pub(crate) const VALGRIND: Package =
+pub const VALGRIND: Package =
     Package { name: "valgrind", find: || working(&["valgrind"], "--version"), elsewhere: &[] };
 
 /// A browser in which somebody can log in.
-pub(crate) const CHROMIUM: Package = Package {
+pub const CHROMIUM: Package = Package {
     name: "chromium",
     find: || {
         let names = [
@@ -46,7 +47,7 @@ pub(crate) const CHROMIUM: Package = Package {
 };
 
 /// A Python that can make environments.
-pub(crate) const PYTHON: Package = Package {
+pub const PYTHON: Package = Package {
     name: "python3",
     find: || {
         let python = working(&["python3"], "--version")?;
@@ -71,7 +72,7 @@ const WAYS: &[(&str, &[&str])] = &[
 ];
 
 /// Makes sure that a program is there, and says where.
-pub(crate) fn ensure(package: &Package) -> Result<PathBuf> {
+pub fn ensure(package: &Package) -> Result<PathBuf> {
     if let Some(found) = (package.find)() {
         return Ok(found);
     }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::args::Args;
 
 /// The root of the project.
-pub(crate) fn root() -> &'static Path {
+pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root of the project")
 }
 
@@ -18,14 +18,14 @@ pub(crate) fn root() -> &'static Path {
 ///
 /// `RUSTFLAGS` and the target folder are left as they are, so that every command shares one cache
 /// with a cargo that is typed by hand.
-pub(crate) fn cargo(args: &[&str]) -> Command {
+pub fn cargo(args: &[&str]) -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
     cargo.args(args).current_dir(root());
     cargo
 }
 
 /// Runs a program with our own input and output; an exit code other than zero is an error.
-pub(crate) fn run(command: &mut Command) -> Result<()> {
+pub fn run(command: &mut Command) -> Result<()> {
     let status =
         command.status().with_context(|| format!("could not start `{}`", shown(command)))?;
     if !status.success() {
@@ -35,14 +35,15 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 }
 
 /// What a program prints, or nothing when it cannot be started or fails.
-pub(crate) fn answer(command: &mut Command) -> Option<String> {
+pub fn answer(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Whether a binary is built for itself or as one of the steps of `cargo xtask test`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Build {
+pub enum Build {
+    /// For itself.
     Alone,
     /// Together with the tests. Dependencies that only tests have switch on features of crates
     /// that the product uses too; without the tests those crates and ours above them would be
@@ -52,7 +53,7 @@ pub(crate) enum Build {
 
 impl Build {
     /// Takes `--with-tests` out of the arguments.
-    pub(crate) fn wanted(args: &mut Args) -> Self {
+    pub fn wanted(args: &mut Args) -> Self {
         if args.flag("--with-tests") { Self::WithTests } else { Self::Alone }
     }
 }
@@ -61,7 +62,7 @@ impl Build {
 ///
 /// All of them at once: cargo then chooses the same features for the dependencies as in the
 /// other steps, and nothing is compiled a second time for the sake of one binary.
-pub(crate) fn built(package: &str, bin: &str, how: Build) -> Result<PathBuf> {
+pub fn built(package: &str, bin: &str, how: Build) -> Result<PathBuf> {
     let mut build = cargo(&["build", "--workspace", "--exclude", "xtask", "--bins"]);
     if how == Build::WithTests {
         build.arg("--tests");
@@ -73,7 +74,7 @@ pub(crate) fn built(package: &str, bin: &str, how: Build) -> Result<PathBuf> {
 
 /// Builds programs of `peers`, which have a lock file of their own, and says where the first lies; the
 /// others lie beside it.
-pub(crate) fn built_peers(bins: &[&str]) -> Result<PathBuf> {
+pub fn built_peers(bins: &[&str]) -> Result<PathBuf> {
     let mut build = cargo(&["build", "--locked", "--manifest-path", "peers/Cargo.toml"]);
     for bin in bins {
         build.args(["--bin", bin]);
@@ -84,13 +85,13 @@ pub(crate) fn built_peers(bins: &[&str]) -> Result<PathBuf> {
 
 /// Builds what is counted, optimised, and says where it lies. Alone: few of the crates of the workspace
 /// are needed for it.
-pub(crate) fn built_to_count() -> Result<PathBuf> {
+pub fn built_to_count() -> Result<PathBuf> {
     let mut build = cargo(&["build", "--profile", "counts", "--package", "outlive-counts"]);
     reported(&mut build, "outlive-counts")?.context("there is no binary `outlive-counts`")
 }
 
 /// Runs one of the programs that measure, optimised; to read how it is used takes no such build.
-pub(crate) fn measuring(bin: &str, words: &[String]) -> Command {
+pub fn measuring(bin: &str, words: &[String]) -> Command {
     let asks_for_help = words.iter().any(|word| matches!(word.as_str(), "help" | "--help" | "-h"));
     let profile = if asks_for_help { "dev" } else { "dist" };
     let mut run = cargo(&["run", "--profile", profile, "--package", "outlive-benches"]);

@@ -6,13 +6,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::args::Args;
-use crate::postgres::{self, Postgres, Programs};
-use crate::tools::{self, Tool};
+use xtask::{
+    args::Args,
+    packages,
+    process::{self, Build},
+    tools::{self, Tool},
+};
+
 use crate::{
     advisories::{self, Checked},
-    clients, conformance, crash, examples, hostile, instructions, interop, logins, packages,
-    process, public_api, soak, tidy,
+    examples, instructions, public_api, testbench, tidy,
 };
 
 struct Step {
@@ -33,6 +36,8 @@ enum Run {
     Doc(&'static [&'static str]),
     /// The advisories. A machine that cannot have them does not fail, but says so in the end.
     Advisories,
+    /// A command of `testbench`, as it is typed.
+    Testbench(&'static [&'static str]),
     /// A command of this program, as it is typed, and the function that does it.
     Xtask(&'static [&'static str], fn(Args) -> Result<()>),
 }
@@ -65,36 +70,24 @@ const STEPS: &[Step] = &[
     Step { name: "doc", run: Run::Doc(&["doc", "--workspace", "--no-deps"]) },
     Step { name: "instructions", run: Run::Xtask(&["instructions"], instructions::run) },
     Step { name: "examples", run: Run::Xtask(&["examples", "--with-tests"], examples::run) },
-    Step {
-        name: "conformance",
-        run: Run::Xtask(&["conformance", "--with-tests"], conformance::run),
-    },
-    Step { name: "clients", run: Run::Xtask(&["clients", "--with-tests"], clients::run) },
-    Step {
-        name: "interop",
-        run: Run::Xtask(&["interop", "--short", "--with-tests"], interop::run),
-    },
-    Step { name: "logins", run: Run::Xtask(&["logins", "--with-tests"], logins::run) },
+    Step { name: "conformance", run: Run::Testbench(&["conformance", "--with-tests"]) },
+    Step { name: "clients", run: Run::Testbench(&["clients", "--with-tests"]) },
+    Step { name: "interop", run: Run::Testbench(&["interop", "--short", "--with-tests"]) },
+    Step { name: "logins", run: Run::Testbench(&["logins", "--with-tests"]) },
     Step {
         name: "crash-sqlite",
-        run: Run::Xtask(&["crash", "--seconds", "60", "--with-tests"], crash::run),
+        run: Run::Testbench(&["crash", "--seconds", "60", "--with-tests"]),
     },
     Step {
         name: "crash-postgres",
-        run: Run::Xtask(
-            &["crash", "--store", "postgres", "--seconds", "60", "--with-tests"],
-            crash::run,
-        ),
+        run: Run::Testbench(&["crash", "--store", "postgres", "--seconds", "60", "--with-tests"]),
     },
     Step {
         name: "killed-clients",
-        run: Run::Xtask(&["killed-clients", "--runs", "60", "--with-tests"], crash::killed::run),
+        run: Run::Testbench(&["killed-clients", "--runs", "60", "--with-tests"]),
     },
-    Step {
-        name: "hostile",
-        run: Run::Xtask(&["hostile", "--short", "--with-tests"], hostile::run),
-    },
-    Step { name: "soak", run: Run::Xtask(&["soak", "--short", "--with-tests"], soak::run) },
+    Step { name: "hostile", run: Run::Testbench(&["hostile", "--short", "--with-tests"]) },
+    Step { name: "soak", run: Run::Testbench(&["soak", "--short", "--with-tests"]) },
 ];
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
@@ -178,31 +171,23 @@ impl Run {
             }
             Self::Tests(args) => {
                 packages::ensure(&packages::TMUX)?;
-                let programs = Programs::find()?;
-                run_tests(args, &programs)
+                run_tests(args, &[])
             }
-            Self::TestsPackaged(args) => match Programs::packaged() {
-                Ok(programs) => run_tests(args, &programs),
-                Err(why) => {
-                    eprintln!("NOT RUN, and not counted as a failure: {why:#}");
-                    Ok(())
-                }
-            },
+            Self::TestsPackaged(args) => run_tests(args, &["--wheel", "--or-skip"]),
             Self::Doc(args) => {
                 process::run(process::cargo(args).env("RUSTDOCFLAGS", "-D warnings"))
             }
             Self::Advisories => advisories::check().map(drop),
-            Self::Xtask(words, command) => command(Args::of(&words[1..])),
+            Self::Testbench(words) => testbench::run(words),
+            Self::Xtask(words, command) => command(Args::from_words(&words[1..])),
         }
     }
 }
 
 /// Runs tests with a database, which ends with them.
-fn run_tests(args: &[&str], programs: &Programs) -> Result<()> {
+fn run_tests(args: &[&str], options: &[&str]) -> Result<()> {
     tools::ensure(&tools::NEXTEST)?;
-    let database = Postgres::start(programs)?;
-    eprintln!("with {}", programs.version());
-    process::run(process::cargo(args).env(postgres::ADDRESS, database.url()))
+    testbench::with_postgres(options, &process::cargo(args), Build::WithTests)
 }
 
 /// The command as one would type it.
@@ -211,11 +196,13 @@ impl std::fmt::Display for Run {
         match self {
             Self::Cargo(args) | Self::Tool(_, args) => write!(f, "cargo {}", args.join(" ")),
             Self::Tests(args) | Self::TestsPackaged(args) => {
-                write!(f, "{}=… cargo {}", postgres::ADDRESS, args.join(" "))
+                write!(f, "{}=… cargo {}", testbench::ADDRESS, args.join(" "))
             }
             Self::Doc(args) => write!(f, "RUSTDOCFLAGS='-D warnings' cargo {}", args.join(" ")),
             Self::Advisories => f.write_str("cargo xtask advisories"),
-            Self::Xtask(words, _) => write!(f, "cargo xtask {}", words.join(" ")),
+            Self::Testbench(words) | Self::Xtask(words, _) => {
+                write!(f, "cargo xtask {}", words.join(" "))
+            }
         }
     }
 }
@@ -234,7 +221,7 @@ mod tests {
 
     #[test]
     fn an_unknown_step_is_refused_with_the_list_of_steps() {
-        let error = run(Args::of(&["--only", "clipy"])).unwrap_err();
+        let error = run(Args::from_words(&["--only", "clipy"])).unwrap_err();
         assert!(error.to_string().contains("clippy"), "{error}");
     }
 }

@@ -5,7 +5,8 @@ use anyhow::{Context, Result};
 use crate::process;
 
 /// A cargo subcommand, and the version that is installed when there is none or an older one.
-pub(crate) struct Tool {
+#[derive(Debug)]
+pub struct Tool {
     package: &'static str,
     subcommand: &'static str,
     version: Version,
@@ -13,10 +14,11 @@ pub(crate) struct Tool {
 
 type Version = [u32; 3];
 
-pub(crate) const NEXTEST: Tool =
+/// Runs the tests.
+pub const NEXTEST: Tool =
     Tool { package: "cargo-nextest", subcommand: "nextest", version: [0, 9, 143] };
-pub(crate) const DENY: Tool =
-    Tool { package: "cargo-deny", subcommand: "deny", version: [0, 20, 2] };
+/// Checks licenses, sources and advisories of dependencies.
+pub const DENY: Tool = Tool { package: "cargo-deny", subcommand: "deny", version: [0, 20, 2] };
 
 /// How a tool is built: not optimised, for it runs for seconds, and the profiles of these packages
 /// (one crate at a time, the whole program optimised at its end) take five times as long.
@@ -27,7 +29,7 @@ const QUICK: [(&str, &str); 3] = [
 ];
 
 /// Makes sure that the tool is there.
-pub(crate) fn ensure(tool: &Tool) -> Result<()> {
+pub fn ensure(tool: &Tool) -> Result<()> {
     let installed = process::answer(&mut process::cargo(&[tool.subcommand, "--version"]));
     let installed = installed.as_deref().and_then(version);
     if installed.is_some_and(|installed| installed >= tool.version) {

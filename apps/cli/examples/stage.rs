@@ -194,7 +194,11 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     }
     let mut config = HttpConfig::new();
     if let Some(token) = value("--token") {
-        config = config.authenticator(StaticTokens::new().with("ada", &token));
+        let tokens = StaticTokens::new().with("ada", &token);
+        config = config.authenticator(match value("--other-token") {
+            Some(other) => tokens.with("eve", &other),
+            None => tokens,
+        });
     }
     let serving = server.serve_http("127.0.0.1:0", config).await?;
     eprintln!("{}", serving.url());

@@ -8,9 +8,9 @@ use outlive::text;
 use crate::print;
 
 /// What commands return.
-pub(crate) type Result<T, E = Trouble> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = CliError> = std::result::Result<T, E>;
 
-/// Which exit code a failure has. They are documented: `outlive --help`, docs/program.md.
+/// Which exit code a failure has. They are documented: `outlive --help`, docs/cli.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The tool failed, or a check did.
@@ -31,13 +31,13 @@ pub(crate) enum Kind {
 
 /// A failure, with a next step.
 #[derive(Debug)]
-pub(crate) struct Trouble {
+pub(crate) struct CliError {
     kind: Kind,
     what: String,
     remedy: Option<String>,
 }
 
-impl Trouble {
+impl CliError {
     pub(crate) fn new(kind: Kind, what: impl fmt::Display) -> Self {
         Self { kind, what: what.to_string(), remedy: None }
     }
@@ -81,7 +81,7 @@ impl Trouble {
     }
 }
 
-impl From<outlive_jobs::Error> for Trouble {
+impl From<outlive_jobs::Error> for CliError {
     fn from(error: outlive_jobs::Error) -> Self {
         use outlive_jobs::Error;
 
@@ -96,7 +96,7 @@ impl From<outlive_jobs::Error> for Trouble {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)
     }

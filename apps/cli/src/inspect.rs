@@ -5,6 +5,7 @@ use std::{fmt::Write as _, process::ExitCode, sync::Arc};
 use console::measure_text_width;
 use outlive::{
     client::{Client, Error, Result as Asked, ServerErrorKind, ServerInfo, SkillEntry},
+    schema::{self, Field, plain_text},
     text,
     wire::{Prompt, Resource, ResourceTemplate, Tool, Version},
 };
@@ -13,7 +14,6 @@ use serde_json::{Value, json};
 use crate::{
     call::{
         block_on,
-        schema::{self, Field, plain},
         screen::{Screen, shown},
         server::{Connection, Server, trouble},
     },
@@ -27,7 +27,6 @@ const WIDTH: usize = 100;
 /// Shows what an MCP server has.
 #[derive(clap::Args)]
 #[command(
-    disable_version_flag = true,
     override_usage = "outlive inspect [OPTIONS] SERVER\n       outlive inspect [OPTIONS] -- COMMAND…",
     after_help = "SERVER is a URL, or the command that starts a server, as in `outlive call`.
 
@@ -43,12 +42,12 @@ pub(crate) struct Args {
     /// The command that starts the server, in place of SERVER
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
-    /// Tries every revision of the protocol, each on a connection of its own
+    /// Tries every protocol version, each on a connection of its own
     #[arg(long)]
-    all_versions: bool,
+    all_protocol_versions: bool,
     /// Prints JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     #[command(flatten)]
     connection: Connection,
 }
@@ -67,7 +66,7 @@ async fn inspect(args: Args) -> Result<ExitCode> {
     if let Some(error) = found.nothing() {
         return Err(trouble(error, Some(&server)));
     }
-    if args.all_versions {
+    if args.all_protocol_versions {
         found.speaks = Some(speaks(&server, &args.connection, &screen).await);
     }
     match args.json {
@@ -82,9 +81,9 @@ async fn speaks(server: &Server, connection: &Connection, screen: &Arc<Screen>) 
     let mut spoken = Vec::new();
     for version in Version::ALL {
         let mut pinned = connection.clone();
-        pinned.revision = Some(version.as_str().to_owned());
+        pinned.protocol_version = Some(version.as_str().to_owned());
         let pinned = pinned.connect(server, screen, |builder| builder).await;
-        // A server may agree to another revision than the one it was offered.
+        // A server may agree to another protocol version than the one it was offered.
         if let Ok(client) = pinned {
             if client.protocol_version().await.is_ok_and(|agreed| agreed == version)
                 && client.ping().await.is_ok()
@@ -176,7 +175,7 @@ impl Found {
             format!("{}{title} {}", info.name, info.version)
         });
         page.line(&paint(Paint::Bold, &shown(&name)));
-        page.pair("revision", self.version.as_str());
+        page.pair("protocol version", self.version.as_str());
         if let Some(speaks) = &self.speaks {
             let all: Vec<&str> = speaks.iter().map(|version| version.as_str()).collect();
             page.pair("speaks", &all.join(", "));
@@ -311,7 +310,8 @@ impl Page {
         for field in &fields {
             let need = if field.is_required { '*' } else { ' ' };
             let default = field.default.as_ref();
-            let default = default.map(|it| format!(" [{}]", shown(&plain(it)))).unwrap_or_default();
+            let default =
+                default.map(|it| format!(" [{}]", shown(&plain_text(it)))).unwrap_or_default();
             let about = field.description.as_deref().map(shown).unwrap_or_default();
             let (name, hint) = (shown(&field.name), shown(&field.hint));
             self.line(&format!("    {need} {name:<names$}  {hint:<hints$}  {about}{default}"));

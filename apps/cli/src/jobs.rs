@@ -10,7 +10,7 @@ use outlive_jobs::{JobInfo, Jobs, State};
 use serde_json::json;
 
 use crate::{
-    error::{Kind, Result, Trouble},
+    error::{CliError, Kind, Result},
     paths,
     print::{self, talk},
     serve::Label,
@@ -21,7 +21,7 @@ use crate::{
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   outlive jobs list                     commands of ./outlive.toml, or of the demo
-  outlive jobs list --data /srv/outlive --json
+  outlive jobs list --data-dir /srv/outlive --json
   outlive jobs end 3f2a91c0             ends one, with all its processes
 
 The first digits of an ID are enough. Exit codes: 0 done, 1 there is no such job, 2 wrong use.")]
@@ -57,7 +57,7 @@ struct Server {
     file: Option<PathBuf>,
     /// The data folder of the server
     #[arg(long, value_name = "FOLDER")]
-    data: Option<PathBuf>,
+    data_dir: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
@@ -72,7 +72,7 @@ impl Server {
     fn jobs(&self) -> Result<Option<Jobs>> {
         let file =
             self.file.as_deref().or(Some(Path::new("outlive.toml")).filter(|file| file.exists()));
-        let data = match &self.data {
+        let data = match &self.data_dir {
             Some(data) => data.clone(),
             None => paths::of_server(file)?,
         };
@@ -109,7 +109,7 @@ fn list(server: &Server, as_json: bool) -> Result<ExitCode> {
             // The reader of the pipe has seen enough.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
             Err(error) => {
-                return Err(Trouble::new(
+                return Err(CliError::new(
                     Kind::Failed,
                     format!("the list cannot be written: {error}"),
                 ));
@@ -152,7 +152,7 @@ async fn end(server: &Server, id: &str) -> Result<ExitCode> {
             0 => format!("no command with the ID {id} runs"),
             count => format!("{count} commands have an ID that begins with {id}"),
         };
-        return Err(Trouble::new(Kind::Failed, what).remedy("`outlive jobs list` shows them"));
+        return Err(CliError::new(Kind::Failed, what).remedy("`outlive jobs list` shows them"));
     };
     if let Some(running) = jobs.find(&job.id).await? {
         running.end().await?;

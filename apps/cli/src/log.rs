@@ -1,39 +1,87 @@
-//! The log of the program, on standard error: warnings, or more if `OUTLIVE_LOG` says so; as text, or as
-//! a JSON object on each line with `OUTLIVE_LOG_FORMAT=json`.
+//! The log of a server, on standard error: as text, or as a JSON object on each line with
+//! `OUTLIVE_LOG_FORMAT=json`.
+//!
+//! A server that listens logs warnings and one line per call; `OUTLIVE_LOG` sets another level. A server
+//! on stdio logs warnings only: its standard error belongs to the host, and a host that does not read it
+//! would stop the server after some hundred lines.
+//!
+//! Callers decide how many lines about calls there are. So no call waits for standard error: those lines
+//! pass through a bounded queue. And no caller fills the disk: without `OUTLIVE_LOG` a caller gets a bounded
+//! number of lines per second. Lines that are left out are counted, and a warning has their number.
 
-use std::{env, fmt};
+use std::{
+    collections::HashMap,
+    env, fmt, io,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender},
+    },
+    thread,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Map, Value as Json};
 use tracing::{
-    Event, Subscriber,
+    Event, Metadata, Subscriber,
     field::{Field, Visit},
     level_filters::LevelFilter,
     subscriber::set_global_default,
 };
 use tracing_subscriber::{
+    filter::Targets,
     fmt::{
-        FmtContext, FormatEvent, FormatFields,
+        FmtContext, FormatEvent, FormatFields, MakeWriter,
         format::Writer,
         time::{FormatTime, SystemTime},
     },
+    layer::{Context, Layer, SubscriberExt},
     registry::LookupSpan,
 };
 
 use crate::print;
 
-/// Sets it up, once per process.
-pub(crate) fn to_stderr() {
+/// Target of the line about each call.
+const CALL: &str = "outlive::call";
+
+/// Lines about calls that may wait for standard error. The next ones are counted and left out.
+const MAX_WAITING: usize = 8_192;
+
+/// Lines per second about the calls of one caller, unless `OUTLIVE_LOG` is set.
+const MAX_PER_SECOND: u32 = 100;
+
+/// How often lines that were left out are reported.
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
+
+/// How long the program waits for standard error when it ends.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Sets the log up, once per process. `logs_calls` says whether calls are logged by default.
+pub(crate) fn to_stderr(logs_calls: bool) -> CallLines {
     let wanted = env::var("OUTLIVE_LOG").ok();
     let format = env::var("OUTLIVE_LOG_FORMAT").ok();
-    let level = wanted.as_deref().map_or(Ok(LevelFilter::WARN), str::parse);
+    let level = wanted.as_deref().map(str::parse::<LevelFilter>).transpose();
+    let levels = match &level {
+        Ok(Some(level)) => Targets::new().with_default(*level),
+        _ if logs_calls => {
+            Targets::new().with_default(LevelFilter::WARN).with_target(CALL, LevelFilter::INFO)
+        }
+        _ => Targets::new().with_default(LevelFilter::WARN),
+    };
+    let calls = CallLines::start();
+    let max = if matches!(level, Ok(Some(_))) { u32::MAX } else { MAX_PER_SECOND };
+    let rate = CallRate { max, counts: Mutex::default(), dropped: Arc::clone(&calls.dropped) };
     let subscriber = tracing_subscriber::fmt()
-        .with_writer(|| print::Log)
+        .with_writer(calls.clone())
         .with_ansi(console::colors_enabled_stderr())
         .with_target(false)
-        .with_max_level(level.as_ref().copied().unwrap_or(LevelFilter::WARN));
+        .with_max_level(LevelFilter::TRACE);
     let _ = match format.as_deref() {
-        Some("json") => set_global_default(subscriber.event_format(JsonLines).finish()),
-        _ => set_global_default(subscriber.finish()),
+        Some("json") => {
+            let subscriber = subscriber.event_format(JsonLines).finish();
+            set_global_default(subscriber.with(levels).with(rate))
+        }
+        _ => set_global_default(subscriber.finish().with(levels).with(rate)),
     };
     if let (Err(_), Some(wanted)) = (level, wanted) {
         tracing::warn!(
@@ -42,6 +90,159 @@ pub(crate) fn to_stderr() {
     }
     if let Some(format) = format.filter(|format| !matches!(format.as_str(), "json" | "text")) {
         tracing::warn!("OUTLIVE_LOG_FORMAT is `{format}`; it can be text or json");
+    }
+    calls
+}
+
+/// Writer of the log. Lines about calls go through a queue to a thread; others are written at once.
+#[derive(Clone, Debug)]
+pub(crate) struct CallLines {
+    queue: SyncSender<Queued>,
+    /// Lines that were left out since the last report.
+    dropped: Arc<AtomicU64>,
+}
+
+#[derive(Debug)]
+enum Queued {
+    Line(Vec<u8>),
+    /// Everything before this is written.
+    Flush(Sender<()>),
+}
+
+impl CallLines {
+    fn start() -> Self {
+        let (queue, lines) = mpsc::sync_channel(MAX_WAITING);
+        let dropped = Arc::<AtomicU64>::default();
+        let counted = Arc::clone(&dropped);
+        let started = thread::Builder::new()
+            .name("outlive-log".to_owned())
+            .spawn(move || write_calls(&lines, &counted));
+        if let Err(error) = started {
+            print::say(&format!("calls are not logged: no thread can be started: {error}"));
+        }
+        Self { queue, dropped }
+    }
+
+    /// Waits until all lines about calls are written, for at most a second.
+    pub(crate) fn flush(&self) {
+        let (done, written) = mpsc::channel();
+        if self.queue.try_send(Queued::Flush(done)).is_ok() {
+            let _ = written.recv_timeout(FLUSH_TIMEOUT);
+        }
+    }
+}
+
+fn write_calls(lines: &Receiver<Queued>, dropped: &AtomicU64) {
+    let mut reported: Option<Instant> = None;
+    loop {
+        let mut flushed = None;
+        match lines.recv_timeout(REPORT_INTERVAL) {
+            // A closed standard error is no failure.
+            Ok(Queued::Line(line)) => drop(io::Write::write_all(&mut print::Log, &line)),
+            Ok(Queued::Flush(done)) => flushed = Some(done),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        let is_due = reported.is_none_or(|reported| reported.elapsed() >= REPORT_INTERVAL);
+        if (is_due || flushed.is_some()) && dropped.load(Ordering::Relaxed) > 0 {
+            reported = Some(Instant::now());
+            tracing::warn!(
+                count = dropped.swap(0, Ordering::Relaxed),
+                "calls were not logged: a caller made more than {MAX_PER_SECOND} in a second, or \
+                 standard error is read too slowly; OUTLIVE_LOG=info logs all calls"
+            );
+        }
+        if let Some(done) = flushed {
+            let _ = done.send(());
+        }
+    }
+}
+
+/// Bounds the lines about the calls of each caller.
+#[derive(Debug)]
+struct CallRate {
+    max: u32,
+    counts: Mutex<Counts>,
+    dropped: Arc<AtomicU64>,
+}
+
+/// Lines by caller, in the second that began at `start`.
+#[derive(Debug, Default)]
+struct Counts {
+    start: Option<Instant>,
+    lines: HashMap<String, u32>,
+}
+
+impl CallRate {
+    /// Counts a line. Returns false if its caller has had all lines of this second.
+    fn admits(&self, principal: String, now: Instant) -> bool {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_over = |start: Instant| now.duration_since(start) >= Duration::from_secs(1);
+        if counts.start.is_none_or(is_over) {
+            *counts = Counts { start: Some(now), lines: HashMap::new() };
+        }
+        let lines = counts.lines.entry(principal).or_default();
+        *lines = lines.saturating_add(1);
+        *lines <= self.max
+    }
+}
+
+impl<S: Subscriber> Layer<S> for CallRate {
+    fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
+        if self.max == u32::MAX || event.metadata().target() != CALL {
+            return true;
+        }
+        let mut principal = PrincipalOf::default();
+        event.record(&mut principal);
+        let is_admitted = self.admits(principal.0, Instant::now());
+        if !is_admitted {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        is_admitted
+    }
+}
+
+/// Reads the principal of an event.
+#[derive(Default)]
+struct PrincipalOf(String);
+
+impl Visit for PrincipalOf {
+    fn record_debug(&mut self, _: &Field, _: &dyn fmt::Debug) {}
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "principal" {
+            self.0 = value.to_owned();
+        }
+    }
+}
+
+impl<'a> MakeWriter<'a> for CallLines {
+    type Writer = LogWriter<'a>;
+
+    fn make_writer(&'a self) -> LogWriter<'a> {
+        LogWriter(None)
+    }
+
+    fn make_writer_for(&'a self, event: &Metadata<'_>) -> LogWriter<'a> {
+        LogWriter((event.target() == CALL).then_some(self))
+    }
+}
+
+/// Writer of one event: through the queue, if there is one.
+#[derive(Debug)]
+pub(crate) struct LogWriter<'a>(Option<&'a CallLines>);
+
+impl io::Write for LogWriter<'_> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let Some(calls) = self.0 else { return print::Log.write(line) };
+        if calls.queue.try_send(Queued::Line(line.to_vec())).is_err() {
+            calls.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        print::Log.flush()
     }
 }
 
@@ -102,5 +303,46 @@ impl Visit for Fields<'_> {
 
     fn record_bool(&mut self, field: &Field, value: bool) {
         self.add(field, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::Write,
+        sync::{Arc, Mutex, atomic::Ordering, mpsc},
+        time::{Duration, Instant},
+    };
+
+    use super::{CallLines, CallRate, LogWriter, Queued};
+
+    #[test]
+    fn caller_with_too_many_calls_loses_its_own_lines_until_the_next_second() {
+        let rate = CallRate { max: 3, counts: Mutex::default(), dropped: Arc::default() };
+        let start = Instant::now();
+        let admitted = |principal: &str, at: Duration| {
+            (0..5).filter(|_| rate.admits(principal.to_owned(), start + at)).count()
+        };
+        assert_eq!(admitted("name:eve", Duration::ZERO), 3);
+        assert_eq!(admitted("name:ada", Duration::from_millis(500)), 3);
+        assert_eq!(admitted("name:eve", Duration::from_millis(999)), 0);
+        assert_eq!(admitted("name:eve", Duration::from_secs(1)), 3);
+    }
+
+    #[test]
+    fn call_line_without_room_in_the_queue_is_dropped_and_counted() {
+        let (queue, lines) = mpsc::sync_channel(2);
+        let calls = CallLines { queue, dropped: Arc::default() };
+        for line in ["a\n", "b\n", "c\n", "d\n"] {
+            LogWriter(Some(&calls)).write_all(line.as_bytes()).unwrap();
+        }
+        // It returns although nothing reads the queue.
+        calls.flush();
+        assert_eq!(calls.dropped.load(Ordering::Relaxed), 2);
+        let written = lines.try_iter().map(|queued| match queued {
+            Queued::Line(line) => String::from_utf8(line).unwrap(),
+            Queued::Flush(_) => "flush".to_owned(),
+        });
+        assert_eq!(written.collect::<String>(), "a\nb\n");
     }
 }

@@ -5,14 +5,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::error::{Result, Trouble};
+use crate::error::{CliError, Result};
 
 /// The user's folder for data that must not be lost: tasks, running commands, saved handles.
 pub(crate) fn data() -> Result<PathBuf> {
     data_in(|name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
         .ok_or_else(|| {
-            Trouble::usage("there is no folder for data: HOME is not set")
-                .remedy("set OUTLIVE_DATA to a folder that survives restarts")
+            CliError::usage("there is no folder for data: HOME is not set")
+                .remedy("set OUTLIVE_DATA_DIR to a folder that survives restarts")
         })
 }
 
@@ -21,7 +21,7 @@ pub(crate) fn of_server(file: Option<&Path>) -> Result<PathBuf> {
     let servers = data()?.join("servers");
     let Some(file) = file else { return Ok(servers.join("demo")) };
     let whole = fs::canonicalize(file).map_err(|error| {
-        Trouble::usage(format_args!("{} cannot be read: {error}", file.display()))
+        CliError::usage(format_args!("{} cannot be read: {error}", file.display()))
     })?;
     // The name is for people, the number tells files of one name apart.
     let folder = whole.parent().and_then(Path::file_name).map(|name| name.to_string_lossy());
@@ -46,7 +46,7 @@ pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
 }
 
 fn data_in(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
-    if let Some(chosen) = variable("OUTLIVE_DATA") {
+    if let Some(chosen) = variable("OUTLIVE_DATA_DIR") {
         return Some(chosen);
     }
     if let Some(data) = variable("XDG_DATA_HOME").filter(|data| data.is_absolute()) {
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn what_the_user_has_chosen_comes_first() {
-        let all = [("HOME", "/home/ada"), ("XDG_DATA_HOME", "/data"), ("OUTLIVE_DATA", "here")];
+        let all = [("HOME", "/home/ada"), ("XDG_DATA_HOME", "/data"), ("OUTLIVE_DATA_DIR", "here")];
         assert_eq!(with(&all).as_deref(), Some(Path::new("here")));
         assert_eq!(with(&all[..2]).as_deref(), Some(Path::new("/data/outlive")));
         assert_eq!(with(&[]), None);

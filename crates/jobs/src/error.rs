@@ -19,7 +19,7 @@ pub enum Error {
     },
     /// The path of the data folder is too long for a Unix socket.
     #[error(
-        "the path of {} is too long for a socket; set OUTLIVE_DATA to a folder with a shorter path",
+        "the path of {} is too long for a socket; set OUTLIVE_DATA_DIR to a folder with a shorter path",
         .0.display()
     )]
     PathTooLong(std::path::PathBuf),

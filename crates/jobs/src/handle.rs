@@ -34,8 +34,6 @@ const AGAIN: Duration = Duration::from_millis(5);
 pub struct Job {
     access: Access,
     reader: Reader,
-    /// So many lines are left out.
-    after: u64,
     link: Link,
     /// The newest status, until it is told.
     status: Option<String>,
@@ -56,7 +54,6 @@ impl Job {
         Ok(Self {
             access,
             reader,
-            after: 0,
             link,
             status: None,
             heard: None,
@@ -71,14 +68,14 @@ impl Job {
     #[must_use]
     pub fn read_from(mut self, position: Position) -> Self {
         self.reader = reader(&self.access.folder, position);
-        self.after = 0;
         self
     }
 
     /// Skips the first `count` lines, also those that the command has not printed yet.
     #[must_use]
-    pub fn after_line(self, count: u64) -> Self {
-        Self { after: count, ..self.read_from(Position::default()) }
+    pub fn after_line(mut self, count: u64) -> Self {
+        self.reader = reader(&self.access.folder, Position::default()).after_line(count);
+        self
     }
 
     /// Returns the position from which [`Job::next`] reads.
@@ -95,9 +92,6 @@ impl Job {
             let over = matches!(self.link, Link::Over(_));
             let problem = |error| Error::io("read the output in", self.access.folder.path())(error);
             if let Some(event) = self.reader.next(over).map_err(problem)? {
-                if self.reader.position().line <= self.after && matches!(event, Event::Line(_)) {
-                    continue;
-                }
                 return Ok(event);
             }
             if let Some(warning) = self.warning.take() {

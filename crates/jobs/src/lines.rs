@@ -17,12 +17,19 @@ use super::{
 pub(super) struct Reader {
     lines: Lines,
     records: Records,
+    /// Number of the last line that is skipped.
+    after: u64,
 }
 
 impl Reader {
     /// Reads from a position on. A record at that position counts as not read.
     pub(super) fn new(out: PathBuf, events: PathBuf, position: Position) -> Self {
-        Self { lines: Lines::new(out, position), records: Records::new(events) }
+        Self { lines: Lines::new(out, position), records: Records::new(events), after: 0 }
+    }
+
+    /// Skips the lines up to this number.
+    pub(super) fn after_line(self, count: u64) -> Self {
+        Self { after: count, ..self }
     }
 
     pub(super) fn position(&self) -> Position {
@@ -33,6 +40,15 @@ impl Reader {
     ///
     /// It reads where it is called, without a thread: the files have just been written, so they are in memory.
     pub(super) fn next(&mut self, over: bool) -> io::Result<Option<Event>> {
+        loop {
+            match self.next_of_all(over)? {
+                Some(Event::Line(_)) if self.lines.position.line <= self.after => {}
+                event => return Ok(event),
+            }
+        }
+    }
+
+    fn next_of_all(&mut self, over: bool) -> io::Result<Option<Event>> {
         loop {
             let here = self.lines.position.offset;
             let stop = self.records.next_at();

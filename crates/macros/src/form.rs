@@ -28,11 +28,11 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
             };
             let proofs = fields.named.iter().filter_map(proof);
             quote! {
-                impl ::outlive::server::Form for #name {}
+                impl ::outlive::server::forms::Form for #name {}
                 const _: () = {
-                    const fn can_be_a_field<T: ::outlive::server::FormField>() {}
+                    const fn can_be_a_field<T: ::outlive::server::forms::FormField>() {}
                     #[allow(dead_code, reason = "only flattened fields are forms themselves")]
-                    const fn can_be_a_form<T: ::outlive::server::Form>() {}
+                    const fn can_be_a_form<T: ::outlive::server::forms::Form>() {}
                     #(#proofs)*
                 };
             }
@@ -48,8 +48,8 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
                 errors.push(variant, message);
             }
             quote! {
-                impl ::outlive::server::FormField for #name {}
-                impl ::outlive::server::Choice for #name {}
+                impl ::outlive::server::forms::FormField for #name {}
+                impl ::outlive::server::forms::Choice for #name {}
             }
         }
         Data::Union(_) => {

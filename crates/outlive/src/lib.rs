@@ -20,7 +20,7 @@
 //!     let server = Server::builder("greeter", "1.0.0").tool(Tool::new("greet", greet)).build()?;
 //!     let serving = server.serve_http("127.0.0.1:8000", HttpConfig::new()).await?;
 //!     eprintln!("listening on {}", serving.url());
-//!     Ok(serving.until_stopped().await?)
+//!     Ok(serving.wait().await?)
 //! }
 //! ```
 //!
@@ -28,8 +28,11 @@
 
 pub mod client;
 mod hex;
+mod in_memory;
 mod operator;
+pub mod schema;
 pub mod server;
+mod skill_format;
 #[cfg(feature = "auth-proxy")]
 mod task_login_store;
 pub mod testing;
@@ -47,7 +50,7 @@ pub mod auth_proxy {
     pub use crate::task_login_store::TaskLoginStore;
     pub use outlive_auth_proxy::{
         AuthProxy, AuthProxyBuilder, ConfigError, Identity, LoginStore, LoginStoreError,
-        LoginStoreFuture, MemoryLoginStore, Upstream, UpstreamTokenError,
+        LoginStoreFuture, MemoryLoginStore, Provider, ProviderTokenError,
     };
 }
 
@@ -99,7 +102,7 @@ mod readme {}
 
 /// So is that of the page about questions.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/questions.md")]
+#[doc = include_str!("../../../docs/input.md")]
 mod questions {}
 
 /// And that of the page about tasks.
@@ -119,7 +122,7 @@ mod skills_page {}
 
 /// And that of the page about operating.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/operating.md")]
+#[doc = include_str!("../../../docs/operations.md")]
 mod operating_page {}
 
 /// And that of the page about deployment.

@@ -26,14 +26,14 @@ const PAGE: usize = 500;
 /// Looks after a store, for all principals and without a server. Servers may use it meanwhile.
 ///
 /// ```
-/// use outlive::tasks::{Filter, Operator, Phase, Retried};
+/// use outlive::tasks::{Operator, Phase, RetryOutcome, TaskFilter};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-/// let operator = Operator::open("memory:").await?.called("ada");
-/// let kept = Filter { phase: Some(Phase::Quarantined), ..Filter::default() };
-/// for task in operator.list(&kept, None, 100).await? {
+/// let operator = Operator::open("memory:").await?.named("ada");
+/// let quarantined = TaskFilter { phase: Some(Phase::Quarantined), ..TaskFilter::default() };
+/// for task in operator.list(&quarantined, None, 100).await? {
 ///     let retried = operator.retry(&task.view.id).await?;
-///     assert!(matches!(retried, Some(Retried::Queued(_))));
+///     assert!(matches!(retried, Some(RetryOutcome::Queued(_))));
 /// }
 /// # Ok::<(), outlive::tasks::StoreError>(())
 /// # }).unwrap();

@@ -10,11 +10,11 @@ use serde_json::value::to_raw_value;
 /// Login store in a task store. The logins are sealed: the store learns nothing from them.
 ///
 /// ```no_run
-/// use outlive::{auth_proxy::{AuthProxy, TaskLoginStore, Upstream}, tasks::open};
+/// use outlive::{auth_proxy::{AuthProxy, TaskLoginStore, Provider}, tasks::open};
 ///
 /// # async fn run(secret: [u8; 32]) -> Result<(), Box<dyn std::error::Error>> {
 /// let store = open("sqlite:/var/lib/files/tasks.db").await?;
-/// let upstream = Upstream::discover("https://id.example.com", "client-id");
+/// let upstream = Provider::discover("https://id.example.com", "client-id");
 /// let proxy = AuthProxy::builder("https://mcp.example.com/mcp", upstream)
 ///     .login_store(TaskLoginStore::new(store))
 ///     .secret(secret)

@@ -15,14 +15,14 @@
 //! }
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
-//! let rehearsal = TestServer::new(Server::builder("test", "1").tool(deploy()))?;
-//! let played = rehearsal
-//!     .tool("deploy", json!({"repo": "shop"}))
+//! let server = TestServer::new(Server::builder("test", "1").tool(deploy()))?;
+//! let played = server
+//!     .call_tool("deploy", json!({"repo": "shop"}))
 //!     .accept("approve", json!({"yes": true}))
 //!     .crash_after_each()
 //!     .await?;
 //! assert_eq!(played.text(), "shop:1: true");
-//! assert_eq!(played.asked, ["approve"]);
+//! assert_eq!(played.input_requests, ["approve"]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -189,7 +189,7 @@ impl TestCall<'_> {
     /// Plays the call without a crash, and then once for every record it makes, each time losing
     /// the run after another one. Each time the handler runs once more when it has returned, over the
     /// journal of that very call, and must return the same: values that differ from call to call, such
-    /// as random IDs, times or [`step_key`](crate::server::Durable::idempotency_key), are fine in a step.
+    /// as random IDs, times or [`idempotency_key`](crate::server::Durable::idempotency_key), are fine in a step.
     ///
     /// # Errors
     ///

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 
 use super::list::list;
 use super::model::Model;
-use crate::args::Args;
-use crate::process;
+use xtask::args::Args;
+use xtask::process;
 
 /// The crates that follow semver, with their snapshots.
 const SNAPSHOTS: &[(&str, &str)] =

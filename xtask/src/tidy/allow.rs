@@ -1,6 +1,6 @@
 //! `xtask/tidy-allow.toml`: what a rule lets pass, each with the reason.
 
-use super::Findings;
+use super::findings::Findings;
 use super::tree::Tree;
 
 pub(super) const ALLOWED: &str = "xtask/tidy-allow.toml";
@@ -76,7 +76,7 @@ fn read(text: &str, findings: &mut Findings) -> Vec<Entry> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found;
+    use super::super::rules::found;
     use super::super::tree::Tree;
     use super::{ALLOWED, check, entries};
 

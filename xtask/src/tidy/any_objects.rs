@@ -1,7 +1,7 @@
 //! `dyn Any` hides what a value is. The few places for it are `[[any]]` in `xtask/tidy-allow.toml`.
 
-use super::Findings;
 use super::allow::{self, ALLOWED};
+use super::findings::Findings;
 use super::tree::Tree;
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
@@ -25,7 +25,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found;
+    use super::super::rules::found;
     use super::{ALLOWED, check};
 
     #[test]

@@ -1,6 +1,6 @@
 //! The pages a newcomer opens first are there, and the README names the command that CI runs.
 
-use super::Findings;
+use super::findings::Findings;
 use super::tree::Tree;
 
 pub(super) const FILES: &[&str] = &["ARCHITECTURE.md", "CHANGELOG.md", README, CI];
@@ -44,7 +44,7 @@ fn code(page: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found;
+    use super::super::rules::found;
     use super::{CI, README, check};
 
     const RUN: &str = "#!/usr/bin/env bash\nset -euo pipefail\ncargo xtask test\n";

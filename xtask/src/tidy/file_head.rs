@@ -1,10 +1,10 @@
 //! Every file begins with what it is: its first line is a `//!`.
 
-use super::Findings;
+use super::findings::Findings;
 use super::tree::Tree;
 
 pub(super) const FOLDERS: &[&str] =
-    &["crates/", "xtask/src/", "conformance/", "examples/", "benches/", "processes/", "apps/"];
+    &["crates/", "xtask/src/", "conformance/", "examples/", "benches/", "testbench/", "apps/"];
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
     let product = tree.product_files();
@@ -24,7 +24,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found;
+    use super::super::rules::found;
     use super::check;
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! The reasons stand in `xtask/tidy-allow.toml`, as `[[long]]` with `path` and `reason`.
 
-use super::Findings;
 use super::allow::{self, ALLOWED};
+use super::findings::Findings;
 use super::tree::{File, Tree};
 
 const LIMIT: usize = 500;
@@ -33,7 +33,7 @@ fn length(file: &File) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found;
+    use super::super::rules::found;
     use super::{ALLOWED, check};
 
     const ENTRY: &str = "# Why.\n[[long]]\npath = \"a.rs\"\nreason = \"a catalogue\"\n";

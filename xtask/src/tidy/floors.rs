@@ -3,7 +3,7 @@
 //! Dependencies of tests are free.
 
 use super::tree::Tree;
-use super::{Findings, manifest};
+use super::{findings::Findings, manifest};
 
 struct Floor {
     manifest: &'static str,
@@ -26,6 +26,7 @@ const FLOORS: &[Floor] = &[
         uses: &[
             "outlive-wire",
             "outlive-protocol",
+            "outlive-schema",
             "outlive-transport",
             "outlive-tasks",
             "outlive-macros",
@@ -50,6 +51,12 @@ const FLOORS: &[Floor] = &[
     },
     // The program uses the facade and runs jobs: where it needs more, the facade is incomplete.
     Floor { manifest: MANIFESTS[6], uses: &["outlive", "outlive-jobs"], never: &[] },
+    // Schemas, forms and URI templates are pure functions over text and JSON.
+    Floor {
+        manifest: MANIFESTS[10],
+        uses: &["outlive-wire"],
+        never: &["tokio", "hyper", "http", "rusqlite"],
+    },
     // Jobs are processes and files. They know no protocol.
     Floor { manifest: MANIFESTS[8], uses: &[], never: &["hyper", "http", "rusqlite"] },
 ];
@@ -65,6 +72,7 @@ pub(super) const MANIFESTS: &[&str] = &[
     "crates/auth/Cargo.toml",
     "crates/jobs/Cargo.toml",
     "crates/auth-proxy/Cargo.toml",
+    "crates/schema/Cargo.toml",
 ];
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
@@ -113,7 +121,7 @@ fn is(name: &str, family: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found;
+    use super::super::rules::found;
     use super::check;
 
     #[test]

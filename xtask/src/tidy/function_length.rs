@@ -1,6 +1,6 @@
 //! A function has at most 60 lines of code, counted as clippy does: without comments and empty lines.
 
-use super::Findings;
+use super::findings::Findings;
 use super::tree::Tree;
 
 const LIMIT: usize = 60;
@@ -26,7 +26,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found;
+    use super::super::rules::found;
     use super::check;
 
     #[test]

@@ -1,6 +1,6 @@
 //! What is public is documented: `#[doc(hidden)] pub` stands in a module `__private` only, for macros.
 
-use super::Findings;
+use super::findings::Findings;
 use super::tree::Tree;
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
@@ -17,7 +17,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found;
+    use super::super::rules::found;
     use super::check;
 
     #[test]

@@ -3,7 +3,7 @@
 //! Nodes are files; a name that comes through a `pub use` is an import of the file that defines it; tests are left
 //! out. Every file in a cycle is one finding, with the shortest cycle through it.
 
-use super::Findings;
+use super::findings::Findings;
 use super::tree::Tree;
 use crate::rust::{Graph, Import, Krate};
 
@@ -45,7 +45,7 @@ fn short(path: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found;
+    use super::super::rules::found;
     use super::check;
 
     #[test]

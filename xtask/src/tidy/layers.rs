@@ -2,7 +2,7 @@
 //!
 //! Every file of a stack belongs to exactly one layer: that of the longest entry that names it or a folder around it.
 
-use super::Findings;
+use super::findings::Findings;
 use super::tree::Tree;
 use crate::rust::{Import, Krate};
 
@@ -114,7 +114,7 @@ fn stacks(text: &str) -> Result<Vec<Stack>, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found;
+    use super::super::rules::found;
     use super::{LAYERS, check, check_places};
 
     const TWO: &str =

@@ -2,7 +2,7 @@
 //!
 //! Attributes are exempt, because `#[serde(rename = "…")]` takes nothing but a literal.
 
-use super::Findings;
+use super::findings::Findings;
 use super::tree::{File, Tree};
 
 pub(super) const METHODS: &str = "crates/wire/src/method.rs";
@@ -46,7 +46,7 @@ fn names(file: &File) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found;
+    use super::super::rules::found;
     use super::{METHODS, check};
 
     const NAMES: &str =

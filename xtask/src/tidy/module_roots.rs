@@ -1,6 +1,6 @@
 //! `mod.rs` and `lib.rs` are tables of contents: docs, `mod` and `use`. A module with children is `x/mod.rs`, not `x.rs`.
 
-use super::Findings;
+use super::findings::Findings;
 use super::tree::Tree;
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
@@ -31,7 +31,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found;
+    use super::super::rules::found;
     use super::check;
 
     #[test]

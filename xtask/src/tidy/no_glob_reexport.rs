@@ -1,6 +1,6 @@
 //! What a module shows is a list that one can read: no `pub use x::*`.
 
-use super::Findings;
+use super::findings::Findings;
 use super::tree::Tree;
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
@@ -34,7 +34,7 @@ fn is_export(code: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found;
+    use super::super::rules::found;
     use super::check;
 
     #[test]

@@ -1,6 +1,6 @@
 //! Nothing is switched off: no ignored test, no ignored doc example, nothing left to do.
 
-use super::Findings;
+use super::findings::Findings;
 use super::tree::Tree;
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
@@ -46,7 +46,7 @@ fn is_ignored_example(line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found;
+    use super::super::rules::found;
     use super::check;
 
     #[test]

@@ -3,7 +3,7 @@
 //! `"Old" = "New"` is an item, `"Type::old" = "new"` a field, variant or method of a type by its new name or its old
 //! one. A section is the folder in which the name was given up. `[files]` has paths without `.rs`.
 
-use super::Findings;
+use super::findings::Findings;
 use super::tree::Tree;
 
 pub(super) const NAMES: &str = "xtask/old-names.toml";
@@ -88,7 +88,7 @@ fn files(tree: &Tree, old: &str, new: &str, findings: &mut Findings) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found;
+    use super::super::rules::found;
     use super::{NAMES, check};
 
     const LIST: &str = "[files]\n\"crates/x/src/fault\" = \"error\"\n\

@@ -1,6 +1,6 @@
 //! The program writes to its terminal in one place, which makes what others wrote visible.
 
-use super::Findings;
+use super::findings::Findings;
 use super::tree::Tree;
 
 /// The one place.
@@ -51,7 +51,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found;
+    use super::super::rules::found;
     use super::check;
 
     #[test]

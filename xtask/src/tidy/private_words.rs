@@ -4,7 +4,7 @@
 //! from, because cargo writes it so. The words are put together here from halves: this file is
 //! checked as well.
 
-use super::Findings;
+use super::findings::Findings;
 use super::tree::Tree;
 
 const HOSTS: &[&str] = &[
@@ -53,7 +53,7 @@ fn names_folder(line: &str, folder: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found;
+    use super::super::rules::found;
     use super::{FOLDERS, HOSTS, check};
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::Findings;
+use super::findings::Findings;
 use super::source::Line;
 use super::tree::{File, Tree};
 
@@ -104,7 +104,7 @@ fn tests(file: &File) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found;
+    use super::super::rules::found;
     use super::{IDS, TABLE, check};
 
     const TESTS: (&str, &str) = (

@@ -1,7 +1,7 @@
 //! A trait has at most 7 methods; more need a `[[trait]]` with a reason in `xtask/tidy-allow.toml`.
 
-use super::Findings;
 use super::allow::{self, ALLOWED};
+use super::findings::Findings;
 use super::tree::Tree;
 
 const LIMIT: usize = 7;
@@ -32,7 +32,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found;
+    use super::super::rules::found;
     use super::{ALLOWED, check};
 
     #[test]

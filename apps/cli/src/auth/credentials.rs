@@ -14,12 +14,12 @@ use outlive::auth::client::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    error::{Kind, Result, Trouble},
+    error::{CliError, Kind, Result},
     paths,
 };
 
 /// Says with `off` that the operating system's place for secrets is not to be used.
-const KEY_STORE: &str = "OUTLIVE_KEY_STORE";
+const KEY_STORE: &str = "OUTLIVE_KEYRING";
 
 /// What is kept.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ impl Credentials {
             Some(said) if said == "off" => false,
             Some(said) => {
                 let said = said.to_string_lossy();
-                return Err(Trouble::usage(format!("{KEY_STORE} is `{said}`"))
+                return Err(CliError::usage(format!("{KEY_STORE} is `{said}`"))
                     .remedy(format!("{KEY_STORE}=on or {KEY_STORE}=off")));
             }
         };
@@ -77,11 +77,11 @@ impl Credentials {
     }
 
     /// What is to be said of a login that is there and cannot be opened.
-    pub(super) fn closed(&self, url: &str, kind: Kind) -> Result<Option<Trouble>> {
+    pub(super) fn closed(&self, url: &str, kind: Kind) -> Result<Option<CliError>> {
         let Some(why) = self.store.unreadable(url).map_err(unusable)? else { return Ok(None) };
         let trouble = format!("the login to {url} cannot be opened: {why}");
         let remedy = format!("unlock it and try again; or `outlive login {url}`");
-        Ok(Some(Trouble::new(kind, trouble).remedy(remedy)))
+        Ok(Some(CliError::new(kind, trouble).remedy(remedy)))
     }
 
     /// The servers that somebody is logged in to.
@@ -119,12 +119,12 @@ fn own_name(url: &str) -> String {
     format!("named for {}", url.split(['?', '#']).next().unwrap_or(url))
 }
 
-fn unusable(error: StoreError) -> Trouble {
-    Trouble::new(Kind::Failed, error)
+fn unusable(error: StoreError) -> CliError {
+    CliError::new(Kind::Failed, error)
 }
 
 /// Why there is no token, in the words of this program.
-pub(crate) fn trouble(error: &OAuthError) -> Trouble {
+pub(crate) fn trouble(error: &OAuthError) -> CliError {
     let or_token = "--token-env VARIABLE or --token-file FILE, if you were given a token";
     match error {
         OAuthError::LoginRequired { server } => {
@@ -132,19 +132,19 @@ pub(crate) fn trouble(error: &OAuthError) -> Trouble {
             if let Ok(Some(trouble)) = closed {
                 return trouble;
             }
-            Trouble::unreachable(format_args!("{server} wants its user to log in"))
+            CliError::unreachable(format_args!("{server} wants its user to log in"))
                 .remedy(format_args!("{or_token}; else `outlive login {server}`"))
         }
-        OAuthError::NoRegistration { issuer } => Trouble::unreachable(format_args!(
+        OAuthError::NoRegistration { issuer } => CliError::unreachable(format_args!(
             "{issuer} does not let programs register themselves"
         ))
         .remedy(format_args!(
             "register one there by hand, and `outlive login URL --client-id ID`; or {or_token}"
         )),
         OAuthError::Insecure { .. } | OAuthError::NoMetadata { .. } => {
-            Trouble::unreachable(error).remedy(or_token)
+            CliError::unreachable(error).remedy(or_token)
         }
-        OAuthError::Store(error) => Trouble::new(Kind::Failed, error),
-        error => Trouble::unreachable(error),
+        OAuthError::Store(error) => CliError::new(Kind::Failed, error),
+        error => CliError::unreachable(error),
     }
 }

@@ -14,14 +14,14 @@ use crate::{
         screen::Screen,
         server::{self, Server},
     },
-    error::{Kind, Result, Trouble},
+    error::{CliError, Kind, Result},
 };
 
 /// Logs in to a server, in the browser.
 #[derive(clap::Args)]
 #[command(after_help = "\
 The login is kept in the data folder, sealed with a key in the system's key store where there is one, else in a file that only
-its owner can read, and renewed while it can be. OUTLIVE_KEY_STORE=off leaves the key store alone.
+its owner can read, and renewed while it can be. OUTLIVE_KEYRING=off leaves the key store alone.
 `outlive call`, `tasks` and `inspect` use it.
 
 Examples:
@@ -48,10 +48,10 @@ pub(crate) struct Args {
     port: Option<u16>,
     /// A PEM file of the certificates to trust, in place of the system's
     #[arg(long, value_name = "FILE")]
-    ca: Option<PathBuf>,
+    ca_file: Option<PathBuf>,
     /// Prints as whom, as JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
@@ -74,7 +74,7 @@ async fn login(args: Args) -> Result<ExitCode> {
     }
     let mut oauth =
         credentials.oauth_as(&args.url, client.as_ref()).scopes(&args.scopes).login(person.clone());
-    if let Some(file) = &args.ca {
+    if let Some(file) = &args.ca_file {
         oauth = oauth.root_certificates(file);
     }
     let oauth = oauth.build();
@@ -104,7 +104,7 @@ async fn log_in(args: &Args, server: &Server, oauth: &OAuth, person: &Person) ->
     if before.is_none() {
         // The server is asked first: a refusal says best where to go and what for.
         let mut builder = Client::builder("outlive", env!("CARGO_PKG_VERSION"));
-        if let Some(file) = &args.ca {
+        if let Some(file) = &args.ca_file {
             builder = builder.ca_file(file);
         }
         let failed = |error| server::trouble(&error, Some(server));
@@ -120,7 +120,7 @@ async fn log_in(args: &Args, server: &Server, oauth: &OAuth, person: &Person) ->
         _ => oauth.login().await.map_err(|error| match before {
             None if leads_nowhere(&args.url, &error) => {
                 let what = format!("{} wants no login: it answers without one", args.url);
-                Trouble::new(Kind::Failed, what).remedy(format!("`outlive inspect {}`", args.url))
+                CliError::new(Kind::Failed, what).remedy(format!("`outlive inspect {}`", args.url))
             }
             _ => trouble(&error),
         }),
@@ -128,12 +128,12 @@ async fn log_in(args: &Args, server: &Server, oauth: &OAuth, person: &Person) ->
 }
 
 /// Says that a server wants a token and names nowhere to get one, if that is why there is none.
-fn nowhere(url: &str, error: &Error) -> Option<Trouble> {
+fn nowhere(url: &str, error: &Error) -> Option<CliError> {
     let Error::GaveUp(ClientError::NoToken(why)) = error else { return None };
     let why = why.downcast_ref::<OAuthError>()?;
     leads_nowhere(url, why).then(|| {
         let what = format!("{url} wants a token, and names no place to log in");
-        Trouble::unreachable(what).remedy(
+        CliError::unreachable(what).remedy(
             "ask the server's operator for a token: --token-env VARIABLE or --token-file FILE",
         )
     })
@@ -163,7 +163,7 @@ fn capital(text: &str) -> String {
 fn secret_in(variable: &str) -> Result<String> {
     let secret = env::var(variable).ok().map(|secret| secret.trim().to_owned());
     secret.filter(|secret| !secret.is_empty()).ok_or_else(|| {
-        Trouble::usage(format!("the variable {variable} has no secret"))
+        CliError::usage(format!("the variable {variable} has no secret"))
             .remedy(format!("{variable}=… outlive login …"))
     })
 }

@@ -19,10 +19,10 @@ pub(crate) struct Args {
     url: String,
     /// A PEM file of the certificates to trust, in place of the system's
     #[arg(long, value_name = "FILE")]
-    ca: Option<PathBuf>,
+    ca_file: Option<PathBuf>,
     /// Prints whether somebody was logged in, as JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
@@ -33,7 +33,7 @@ async fn logout(args: Args) -> Result<ExitCode> {
     let (url, screen, credentials) = (&args.url, Screen::new(), Credentials::open()?);
     address(url)?;
     let mut oauth = credentials.oauth(url)?;
-    if let Some(file) = &args.ca {
+    if let Some(file) = &args.ca_file {
         oauth = oauth.root_certificates(file);
     }
     let was_in = oauth.build().logout().await.map_err(|error| trouble(&error))?;
@@ -43,7 +43,7 @@ async fn logout(args: Args) -> Result<ExitCode> {
             screen.data(&serde_json::json!({"server": url, "loggedOut": was_in}).to_string());
         }
         (false, true) => screen.talk(&format!("You are logged out of {}.", shown(url))),
-        (false, false) => screen.talk(&format!("Nobody was logged in to {}.", shown(url))),
+        (false, false) => screen.talk(&format!("You were not logged in to {}.", shown(url))),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,6 +4,7 @@
 //! - `credentials`: what is kept, and where.
 //! - `person`: the one who logs in. `browser`: where that is done, if there is one.
 
+mod address;
 mod browser;
 mod credentials;
 mod login;
@@ -11,23 +12,9 @@ mod logout;
 mod person;
 mod whoami;
 
+use address::address;
 pub(crate) use credentials::{Credentials, trouble};
 pub(crate) use login::{Args as LoginArgs, run as login};
 pub(crate) use logout::{Args as LogoutArgs, run as logout};
 pub(crate) use person::Person;
 pub(crate) use whoami::{Args as WhoamiArgs, run as whoami};
-
-use crate::{
-    call::server::Server,
-    error::{Result, Trouble},
-};
-
-/// The address of a server, as it was written; commands need no login.
-fn address(text: &str) -> Result<Server> {
-    let server = Server::read(text)?;
-    match server.url() {
-        Some(_) => Ok(server),
-        None => Err(Trouble::usage(format!("`{text}` is no address of a server"))
-            .remedy("addresses begin with http:// or https://")),
-    }
-}

@@ -14,7 +14,7 @@ use crate::{
         block_on,
         screen::{Screen, shown},
     },
-    error::{Kind, Result, Trouble},
+    error::{CliError, Kind, Result},
     store::{rough, stamp, wall_clock},
 };
 
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     url: Option<String>,
     /// Prints JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
@@ -42,7 +42,7 @@ async fn whoami(args: Args) -> Result<ExitCode> {
         let Some(logged_in) = look(&credentials, url).await? else {
             return Err(match credentials.closed(url, Kind::Failed)? {
                 Some(trouble) => trouble,
-                None => Trouble::new(Kind::Failed, format!("nobody is logged in to {url}"))
+                None => CliError::new(Kind::Failed, format!("nobody is logged in to {url}"))
                     .remedy(format!("`outlive login {url}`")),
             });
         };

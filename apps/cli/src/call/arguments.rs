@@ -8,11 +8,14 @@ use std::{
     io::{self, Read},
 };
 
-use outlive::{client::check_arguments, wire::Tool};
+use outlive::{
+    client::check_arguments,
+    schema::{Field, FieldChoice, FieldKind, fields, is_open, plain_text},
+    wire::Tool,
+};
 use serde_json::{Map, Value};
 
-use super::schema::{Choice, Field, Kind, fields, is_open, plain};
-use crate::error::{Result, Trouble};
+use crate::error::{CliError, Result};
 
 /// Makes the arguments of a tool. What the tool does not have, or cannot do without, is refused
 /// before anything is sent.
@@ -28,12 +31,12 @@ pub(crate) fn arguments(
     };
     let unknown = arguments.keys().find(|name| !fields.iter().any(|field| field.name == **name));
     if let Some(unknown) = unknown.filter(|_| !is_open(schema)) {
-        return Err(Trouble::usage(format!("`{tool}` has no argument `{unknown}`"))
+        return Err(CliError::usage(format!("`{tool}` has no argument `{unknown}`"))
             .remedy(named(tool, &fields)));
     }
     let missing = |field: &&Field| field.is_required && !arguments.contains_key(&field.name);
     if let Some(field) = fields.iter().find(missing) {
-        return Err(Trouble::usage(format!("`{tool}` needs `{}` ({})", field.name, field.hint))
+        return Err(CliError::usage(format!("`{tool}` needs `{}` ({})", field.name, field.hint))
             .remedy(named(tool, &fields)));
     }
     Ok(arguments)
@@ -45,7 +48,7 @@ pub(crate) fn check(tool: &Tool, arguments: &Map<String, Value>) -> Result<()> {
         let schema = serde_json::to_value(&tool.input_schema).unwrap_or_default();
         // Reasons name a value by its JSON pointer; a command line by its key.
         let reason = reason.replace("`/", "`");
-        Trouble::usage(format!("`{}` does not take this: {reason}", tool.name))
+        CliError::usage(format!("`{}` does not take this: {reason}", tool.name))
             .remedy(named(&tool.name, &fields(&schema)))
     })
 }
@@ -55,12 +58,12 @@ pub(crate) fn typed(fields: &[Field], words: &[String]) -> Result<Map<String, Va
     let mut values = Map::new();
     for word in words {
         let Some((key, text)) = word.split_once('=') else {
-            return Err(Trouble::usage(format!("`{word}` is no argument"))
+            return Err(CliError::usage(format!("`{word}` is no argument"))
                 .remedy("write key=value, key:=JSON, or the whole object as '{…}', @FILE or -"));
         };
         if let Some(key) = key.strip_suffix(':') {
             let value = serde_json::from_str(text).map_err(|error| {
-                Trouble::usage(format!("`{key}:=` needs JSON: {error}"))
+                CliError::usage(format!("`{key}:=` needs JSON: {error}"))
                     .remedy(format!("for a text write {key}={text}"))
             })?;
             values.insert(key.to_owned(), value);
@@ -68,11 +71,11 @@ pub(crate) fn typed(fields: &[Field], words: &[String]) -> Result<Map<String, Va
         }
         let kind = fields.iter().find(|field| field.name == key).map(|field| &field.kind);
         match kind {
-            Some(Kind::List(item)) => add(&mut values, key, value(key, item, text)?),
-            Some(Kind::Many(choices)) => add(&mut values, key, one_of(key, choices, text)?),
+            Some(FieldKind::List(item)) => add(&mut values, key, value(key, item, text)?),
+            Some(FieldKind::Many(choices)) => add(&mut values, key, one_of(key, choices, text)?),
             Some(_) | None if values.contains_key(key) => {
                 return Err(
-                    Trouble::usage(format!("`{key}` is given twice")).remedy("it takes one value")
+                    CliError::usage(format!("`{key}` is given twice")).remedy("it takes one value")
                 );
             }
             Some(kind) => {
@@ -95,34 +98,34 @@ fn add(values: &mut Map<String, Value>, key: &str, value: Value) {
 }
 
 /// A value of a kind, from a text.
-pub(crate) fn value(key: &str, kind: &Kind, text: &str) -> Result<Value> {
-    let not = |what: &str| Trouble::usage(format!("`{key}` must be {what}, not `{text}`"));
+pub(crate) fn value(key: &str, kind: &FieldKind, text: &str) -> Result<Value> {
+    let not = |what: &str| CliError::usage(format!("`{key}` must be {what}, not `{text}`"));
     match kind {
-        Kind::Text => Ok(Value::from(text)),
-        Kind::Integer => match text.trim().parse::<i64>() {
+        FieldKind::Text => Ok(Value::from(text)),
+        FieldKind::Integer => match text.trim().parse::<i64>() {
             Ok(number) => Ok(number.into()),
             Err(_) => Err(not("an integer").remedy(format!("{key}=3"))),
         },
-        Kind::Number => {
+        FieldKind::Number => {
             let number = serde_json::from_str::<serde_json::Number>(text.trim());
             number.map(Value::Number).map_err(|_| not("a number").remedy(format!("{key}=2.5")))
         }
-        Kind::Boolean => match text.trim() {
+        FieldKind::Boolean => match text.trim() {
             "true" | "yes" | "y" => Ok(Value::Bool(true)),
             "false" | "no" | "n" => Ok(Value::Bool(false)),
             _ => Err(not("true or false").remedy(format!("{key}=true"))),
         },
-        Kind::One(choices) => one_of(key, choices, text),
+        FieldKind::One(choices) => one_of(key, choices, text),
         // A list in one word, where there is no key to repeat.
-        Kind::Many(choices) => {
+        FieldKind::Many(choices) => {
             let each = parts(text).map(|text| one_of(key, choices, text));
             each.collect::<Result<_>>().map(Value::Array)
         }
-        Kind::List(item) => {
+        FieldKind::List(item) => {
             parts(text).map(|text| value(key, item, text)).collect::<Result<_>>().map(Value::Array)
         }
         // Whoever means a text that is also JSON writes it as JSON.
-        Kind::Json => Ok(serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))),
+        _ => Ok(serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))),
     }
 }
 
@@ -130,11 +133,11 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|part| !part.is_empty())
 }
 
-fn one_of(key: &str, choices: &[Choice], text: &str) -> Result<Value> {
-    let found = choices.iter().find(|choice| plain(&choice.value) == text);
+fn one_of(key: &str, choices: &[FieldChoice], text: &str) -> Result<Value> {
+    let found = choices.iter().find(|choice| plain_text(&choice.value) == text);
     found.map(|choice| choice.value.clone()).ok_or_else(|| {
-        let all: Vec<String> = choices.iter().map(|choice| plain(&choice.value)).collect();
-        Trouble::usage(format!("`{key}` cannot be `{text}`"))
+        let all: Vec<String> = choices.iter().map(|choice| plain_text(&choice.value)).collect();
+        CliError::usage(format!("`{key}` cannot be `{text}`"))
             .remedy(format!("one of {}", all.join(", ")))
     })
 }
@@ -148,20 +151,20 @@ pub(crate) fn whole(word: &str) -> Result<Map<String, Value>> {
     let (text, place) = match word.strip_prefix('@') {
         Some(file) => {
             let text = fs::read_to_string(file)
-                .map_err(|error| Trouble::usage(format!("cannot read {file}: {error}")))?;
+                .map_err(|error| CliError::usage(format!("cannot read {file}: {error}")))?;
             (text, file)
         }
         None if word == "-" => {
             let mut text = String::new();
             io::stdin()
                 .read_to_string(&mut text)
-                .map_err(|error| Trouble::usage(format!("cannot read standard input: {error}")))?;
+                .map_err(|error| CliError::usage(format!("cannot read standard input: {error}")))?;
             (text, "standard input")
         }
         None => (word.to_owned(), "the command line"),
     };
     serde_json::from_str(&text).map_err(|error| {
-        Trouble::usage(format!("{place} has no JSON object: {error}"))
+        CliError::usage(format!("{place} has no JSON object: {error}"))
             .remedy("it looks like {\"key\": 1}")
     })
 }

@@ -7,14 +7,16 @@ use dialoguer::{
     Confirm, Input, MultiSelect, Select,
     theme::{ColorfulTheme, SimpleTheme, Theme},
 };
-use outlive::client::{InputKind, InputResponse, PendingInput};
+use outlive::{
+    client::{InputKind, InputResponse, PendingInput},
+    schema::{Field, FieldChoice, FieldKind, plain_text},
+};
 use serde_json::{Map, Value};
 
 use super::{
     arguments,
     input::fields,
     link,
-    schema::{Choice, Field, Kind, plain},
     screen::{short, shown},
 };
 use crate::print::{self, Paint, paint};
@@ -139,11 +141,11 @@ impl Asking<'_> {
             print::say_painted(&paint(Paint::Dim, &print::quoted(&said)));
         }
         match &self.field.kind {
-            Kind::Boolean if self.field.is_required || self.field.default.is_some() => {
+            FieldKind::Boolean if self.field.is_required || self.field.default.is_some() => {
                 self.confirmed().map(Some)
             }
-            Kind::One(choices) => self.chosen(choices),
-            Kind::Many(choices) => self.several(choices),
+            FieldKind::One(choices) => self.chosen(choices),
+            FieldKind::Many(choices) => self.several(choices),
             _ => self.typed(),
         }
     }
@@ -160,7 +162,7 @@ impl Asking<'_> {
         Ok(confirm.interact_on(self.term)?.into())
     }
 
-    fn chosen(&self, choices: &[Choice]) -> io::Result<Option<Value>> {
+    fn chosen(&self, choices: &[FieldChoice]) -> io::Result<Option<Value>> {
         let mut labels: Vec<String> =
             choices.iter().map(|choice| short(&choice.label, LABEL)).collect();
         if !self.field.is_required {
@@ -176,7 +178,7 @@ impl Asking<'_> {
         Ok(choices.get(chosen).map(|choice| choice.value.clone()))
     }
 
-    fn several(&self, choices: &[Choice]) -> io::Result<Option<Value>> {
+    fn several(&self, choices: &[FieldChoice]) -> io::Result<Option<Value>> {
         let labels: Vec<String> =
             choices.iter().map(|choice| short(&choice.label, LABEL)).collect();
         let wanted = self.field.default.as_ref().and_then(Value::as_array);
@@ -213,7 +215,7 @@ impl Asking<'_> {
             .allow_empty(true);
         if let Some(default) = &self.field.default {
             // One that cannot be shown as it is cannot be taken by pressing Enter either.
-            let default = plain(default);
+            let default = plain_text(default);
             match shown(&default) == default {
                 true => input = input.default(default),
                 false => print::say(&print::quoted(&format!("suggested: {default}"))),
@@ -227,7 +229,7 @@ impl Asking<'_> {
     /// A value of what was typed, or why it is none.
     fn read(&self, text: &str) -> Result<Option<Value>, String> {
         if text.is_empty() {
-            return match self.field.is_required && !matches!(self.field.kind, Kind::Text) {
+            return match self.field.is_required && !matches!(self.field.kind, FieldKind::Text) {
                 true => Err("it is needed".to_owned()),
                 // An empty text is a text, if its schema says so.
                 false if self.field.is_required => self.checked(Value::from("")).map(Some),

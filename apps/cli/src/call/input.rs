@@ -2,15 +2,15 @@
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
-use outlive::client::{InputCapabilities, InputHandler, InputKind, InputResponse, PendingInput};
+use outlive::{
+    client::{InputCapabilities, InputHandler, InputKind, InputResponse, PendingInput},
+    schema::{self, Field},
+};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{
-    arguments::typed,
-    schema::{self, Field},
-};
-use crate::error::{Result, Trouble};
+use super::arguments::typed;
+use crate::error::{CliError, Result};
 
 /// Answers that are given beforehand.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -44,7 +44,7 @@ impl Prepared {
         values.extend(typed(&fields, &words)?);
         for (name, value) in &values {
             question.check_field(name, value).map_err(|why| {
-                Trouble::usage(format!("the answer does not fit: `{name}` {why}"))
+                CliError::usage(format!("the answer does not fit: `{name}` {why}"))
                     .remedy(&form.message)
             })?;
         }
@@ -82,10 +82,10 @@ impl Prepared {
         let Some(file) = &self.file else { return Ok(Map::new()) };
         let place = file.display();
         let text = fs::read_to_string(file).map_err(|error| {
-            Trouble::usage(format!("cannot read the answers in {place}: {error}"))
+            CliError::usage(format!("cannot read the answers in {place}: {error}"))
         })?;
         serde_json::from_str(&text).map_err(|error| {
-            Trouble::usage(format!("{place}, line {}: {error}", error.line()))
+            CliError::usage(format!("{place}, line {}: {error}", error.line()))
                 .remedy("answers are a JSON object: {\"field\": value}")
         })
     }

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fs, io, path::PathBuf};
 
-use super::saved_calls::write_private;
+use super::private_file::write_private;
 use crate::{paths, store::wall_clock};
 
 /// How long a server is taken for what it was: it may have been upgraded.

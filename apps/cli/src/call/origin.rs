@@ -10,10 +10,10 @@ use outlive::{client::SavedCall, wire::Version};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    saved_calls::task_version,
+    saved_task::task_version,
     server::{Connection, Server},
 };
-use crate::error::{Result, Trouble};
+use crate::error::{CliError, Result};
 
 /// Where a call comes from. It has names and paths only: a token is never saved.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub(crate) struct Origin {
     pub(crate) protocol_version: Option<String>,
     token_env: Option<String>,
     token_file: Option<PathBuf>,
-    ca: Option<PathBuf>,
+    ca_file: Option<PathBuf>,
 }
 
 impl Origin {
@@ -37,10 +37,10 @@ impl Origin {
         Self {
             created: None,
             folder: server.url().is_none().then(|| env::current_dir().ok()).flatten(),
-            protocol_version: connection.revision.clone(),
+            protocol_version: connection.protocol_version.clone(),
             token_env: connection.token_env.clone(),
             token_file: connection.token_file.as_ref().map(whole),
-            ca: connection.ca.as_ref().map(whole),
+            ca_file: connection.ca_file.as_ref().map(whole),
         }
     }
 
@@ -56,7 +56,7 @@ impl Origin {
         let Some(folder) = &self.folder else { return Ok(server) };
         if !fs::metadata(folder).is_ok_and(|folder| folder.is_dir()) {
             let place = folder.display();
-            return Err(Trouble::usage(format!(
+            return Err(CliError::usage(format!(
                 "the folder {place} is gone, in which the server was started: {}",
                 server.text
             ))
@@ -72,10 +72,11 @@ impl Origin {
             connection.token_env.clone_from(&self.token_env);
             connection.token_file.clone_from(&self.token_file);
         }
-        connection.ca = connection.ca.or_else(|| self.ca.clone());
+        connection.ca_file = connection.ca_file.or_else(|| self.ca_file.clone());
         let made_on = task_version(call).or(self.protocol_version.as_deref());
         let made_on = made_on.filter(|version| Version::parse(version).is_some());
-        connection.revision = connection.revision.or_else(|| made_on.map(str::to_owned));
+        connection.protocol_version =
+            connection.protocol_version.or_else(|| made_on.map(str::to_owned));
         connection
     }
 

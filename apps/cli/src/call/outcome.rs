@@ -10,11 +10,12 @@ use serde_json::json;
 
 use super::{
     run_call::Left,
-    saved_calls::{Handles, go_on, task_id},
+    saved_calls::{Handles, go_on},
+    saved_task::task_id,
     screen::{OutputFailure, Screen},
     show,
 };
-use crate::error::{Kind, Result, Trouble};
+use crate::error::{CliError, Kind, Result};
 
 /// Where an outcome is told.
 pub(crate) struct Outcome<'a> {
@@ -73,7 +74,7 @@ impl Outcome<'_> {
             }
             Left::Cancelled => {
                 self.strike(saved.as_ref());
-                Err(Trouble::new(Kind::Cancelled, "the call was cancelled"))
+                Err(CliError::new(Kind::Cancelled, "the call was cancelled"))
             }
             Left::Interrupted => {
                 match saved.as_ref().filter(|saved| task_id(saved).is_some()) {
@@ -100,7 +101,7 @@ impl Outcome<'_> {
                 Err(lost(&why).remedy(self.again(saved.as_ref())))
             }
             Left::TimedOut => {
-                let trouble = Trouble::unreachable("there was no result in time");
+                let trouble = CliError::unreachable("there was no result in time");
                 Err(self.left(
                     trouble,
                     saved.as_ref(),
@@ -109,7 +110,7 @@ impl Outcome<'_> {
                 ))
             }
             Left::Unanswered(asked) => {
-                let trouble = Trouble::new(
+                let trouble = CliError::new(
                     Kind::Unanswered,
                     format!("the server asks, and there is no terminal to ask at: {asked}"),
                 );
@@ -124,7 +125,7 @@ impl Outcome<'_> {
     }
 
     /// A failure: one that ended the call, or one that leaves a task behind.
-    pub(crate) fn failed(&self, trouble: Trouble) -> Trouble {
+    pub(crate) fn failed(&self, trouble: CliError) -> CliError {
         let Some(saved) = self.handles.mine() else { return trouble };
         match saved.stage {
             CallStage::Done(_) | CallStage::Failed(_) if self.keeps => {}
@@ -170,11 +171,11 @@ impl Outcome<'_> {
     /// A task that is left keeps its handle; anything else is over.
     fn left(
         &self,
-        trouble: Trouble,
+        trouble: CliError,
         saved: Option<&SavedCall>,
         how: &str,
         otherwise: &str,
-    ) -> Trouble {
+    ) -> CliError {
         match saved.filter(|saved| task_id(saved).is_some()) {
             Some(saved) => trouble.remedy(self.command(how, saved)),
             None => {
@@ -207,8 +208,8 @@ impl Outcome<'_> {
     }
 }
 
-fn lost(why: &str) -> Trouble {
-    Trouble::new(Kind::Failed, format!("the output cannot be written: {why}"))
+fn lost(why: &str) -> CliError {
+    CliError::new(Kind::Failed, format!("the output cannot be written: {why}"))
 }
 
 /// As of a program that was ended by SIGPIPE.

@@ -19,7 +19,7 @@ use super::{
     show,
 };
 use crate::{
-    error::{Kind, Result, Trouble},
+    error::{CliError, Kind, Result},
     print,
 };
 
@@ -47,7 +47,7 @@ pub(crate) enum Left {
     /// It asked, and was answered; nothing more was wanted.
     Answered,
     /// It asked, and what was prepared for that is no answer.
-    Misanswered(Trouble),
+    Misanswered(CliError),
     /// The reader of standard output has left, or standard output cannot be written.
     OutputFailed(OutputFailure),
 }
@@ -184,7 +184,7 @@ impl Attendant {
                     let left = tokio::select! {
                         event = &mut next => match event {
                             Some(event) => break self.happened(event)?,
-                            None => return Err(Trouble::unreachable("nothing more is heard of the task")),
+                            None => return Err(CliError::unreachable("nothing more is heard of the task")),
                         },
                         Some(asked) = self.asked.recv() => self.answer(asked, true).await?,
                         Some(()) = self.interrupts.recv() => self.interrupted(true).await?,
@@ -276,7 +276,7 @@ impl Attendant {
             Some(ServerErrorKind::TaskCancelled) if self.cancels => Ok(Some(Left::Cancelled)),
             // Another client has cancelled the task, or it had ended before.
             Some(ServerErrorKind::TaskCancelled) => {
-                Err(Trouble::new(Kind::Cancelled, "the task was cancelled"))
+                Err(CliError::new(Kind::Cancelled, "the task was cancelled"))
             }
             _ => Err(trouble(error, None)),
         }
@@ -384,20 +384,20 @@ impl Attendant {
         while self.interrupts.try_recv().is_ok() {}
         let shown = shown.unwrap_or_else(|error| Err(std::io::Error::other(error)));
         shown.map_err(|error| {
-            Trouble::new(Kind::Unanswered, format!("the terminal failed: {error}"))
+            CliError::new(Kind::Unanswered, format!("the terminal failed: {error}"))
         })
     }
 }
 
 /// An answer names a field that is nowhere in what is asked.
-pub(crate) fn no_field(unknown: &str, question: &PendingInput) -> Trouble {
+pub(crate) fn no_field(unknown: &str, question: &PendingInput) -> CliError {
     let names: Vec<String> =
         fields(question).iter().map(|field| format!("`{}`", shown(&field.name))).collect();
     let has = match names.is_empty() {
         true => "it has none".to_owned(),
         false => format!("it has {}", names.join(", ")),
     };
-    Trouble::usage(format!("the form has no field `{unknown}`; {has}"))
+    CliError::usage(format!("the form has no field `{unknown}`; {has}"))
         .remedy(format!("--answer FIELD=VALUE; it asks: {}", in_words(question)))
 }
 

@@ -7,7 +7,7 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::{self, Write},
+    io::{self},
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -15,17 +15,19 @@ use std::{
     },
 };
 
-use outlive::client::{CallStage, CallStore, SavedCall};
+use outlive::client::{CallStore, SavedCall};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::private_file::write_private;
+use super::saved_task::task_id;
 use super::{
     origin::Origin,
     screen::{Screen, shown},
     server::{Connection, Server, quoted},
 };
 use crate::{
-    error::{Result, Trouble},
+    error::{CliError, Result},
     paths,
 };
 
@@ -33,7 +35,7 @@ use crate::{
 const SHORT: usize = 8;
 
 /// What to do where calls cannot be saved.
-const REMEDY: &str = "set OUTLIVE_DATA to a folder of yours";
+const REMEDY: &str = "set OUTLIVE_DATA_DIR to a folder of yours";
 
 /// The saved calls of this user.
 #[derive(Clone)]
@@ -98,10 +100,10 @@ impl Handles {
     pub(crate) fn all(&self) -> Result<Vec<SavedHandle>> {
         let folder = match &*self.folder {
             Ok(folder) => folder,
-            Err(why) => return Err(Trouble::usage(why).remedy(REMEDY)),
+            Err(why) => return Err(CliError::usage(why).remedy(REMEDY)),
         };
         let unreadable = |error: &io::Error| {
-            Trouble::usage(format!("saved calls in {} cannot be read: {error}", folder.display()))
+            CliError::usage(format!("saved calls in {} cannot be read: {error}", folder.display()))
                 .remedy(REMEDY)
         };
         let entries = match fs::read_dir(folder) {
@@ -144,16 +146,16 @@ impl Handles {
         match (handles.len(), named) {
             (1, _) => Ok(handles.remove(0)),
             (0, None) => {
-                Err(Trouble::usage("no call is saved")
+                Err(CliError::usage("no call is saved")
                     .remedy("`outlive call --detach …` saves one"))
             }
             (0, Some(named)) => {
-                Err(Trouble::usage(format!("no call has the handle `{named}`")).remedy(list))
+                Err(CliError::usage(format!("no call has the handle `{named}`")).remedy(list))
             }
-            (count, None) => Err(Trouble::usage(format!("{count} calls are saved"))
+            (count, None) => Err(CliError::usage(format!("{count} calls are saved"))
                 .remedy(format!("name one; {list}"))),
             (count, Some(named)) => {
-                Err(Trouble::usage(format!("{count} handles begin with `{named}`"))
+                Err(CliError::usage(format!("{count} handles begin with `{named}`"))
                     .remedy(format!("write more of it; {list}")))
             }
         }
@@ -164,7 +166,7 @@ impl Handles {
         let _ = self.delete(id);
     }
 
-    fn save(&self, call: &SavedCall) -> io::Result<()> {
+    fn write_file(&self, call: &SavedCall) -> io::Result<()> {
         let folder = self.folder.as_ref().as_ref().map_err(|why| io::Error::other(why.clone()))?;
         let path = path_of(folder, &call.id)?;
         let origin = match read(&path) {
@@ -197,7 +199,7 @@ impl Handles {
 impl CallStore for Handles {
     fn save(&self, call: &SavedCall) -> io::Result<()> {
         let mut mine = self.lock();
-        if let Err(error) = self.save(call) {
+        if let Err(error) = self.write_file(call) {
             self.tell_unsaved(&error);
         }
         *mine = Some(call.clone());
@@ -235,22 +237,6 @@ pub(crate) fn go_on(how: &str, id: &str, elsewhere: Option<&str>) -> String {
     }
 }
 
-/// The task that a call has become.
-pub(crate) fn task_id(call: &SavedCall) -> Option<&str> {
-    match &call.stage {
-        CallStage::Task(task) => Some(&task.id),
-        _ => None,
-    }
-}
-
-/// The protocol version on which the task of a call was made.
-pub(crate) fn task_version(call: &SavedCall) -> Option<&str> {
-    match &call.stage {
-        CallStage::Task(task) => Some(&task.version),
-        _ => None,
-    }
-}
-
 /// Returns the path of a saved call. An ID from a file that another program wrote must not lead out of
 /// the folder.
 fn path_of(folder: &Path, id: &str) -> io::Result<PathBuf> {
@@ -277,31 +263,11 @@ fn read(path: &Path) -> io::Result<Option<SavedHandle>> {
     Ok(Some(SavedHandle { call, origin }))
 }
 
-/// Writes a file that only its owner can read, whole or not at all: arguments and answers may be
-/// private.
-pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let beside = path.with_extension("new");
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&beside)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&beside, path)?;
-    // A new name is safe when its folder is.
-    #[cfg(unix)]
-    if let Some(folder) = path.parent() {
-        fs::File::open(folder)?.sync_all()?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use std::{env, fs, process};
 
-    use outlive::client::SavedCall;
+    use outlive::client::{CallStore, SavedCall};
     use serde_json::{Value, json};
 
     use super::{Handles, Screen, Server};

@@ -19,7 +19,7 @@ use outlive::{
 use super::{older::OlderServers, screen::Screen};
 use crate::{
     auth::{self, Credentials, Person},
-    error::{Kind, Result, Trouble},
+    error::{CliError, Kind, Result},
 };
 
 /// How to get there.
@@ -37,10 +37,10 @@ pub(crate) struct Connection {
     headers: Vec<String>,
     /// A PEM file of the certificates to trust, in place of the system's
     #[arg(long, value_name = "FILE")]
-    pub(super) ca: Option<PathBuf>,
-    /// Speaks this revision of the protocol and no other
-    #[arg(long = "version", id = "revision", value_name = "REVISION")]
-    pub(crate) revision: Option<String>,
+    pub(super) ca_file: Option<PathBuf>,
+    /// Uses this protocol version and no other
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) protocol_version: Option<String>,
     /// Whether nobody is asked to log in: for what only looks
     #[arg(skip)]
     pub(crate) without_login: bool,
@@ -75,11 +75,11 @@ impl Server {
         if scheme.is_some_and(|scheme| scheme.chars().all(is_scheme))
             && !text.contains(char::is_whitespace)
         {
-            return Err(Trouble::usage(format!("`{text}` is no address of a server"))
+            return Err(CliError::usage(format!("`{text}` is no address of a server"))
                 .remedy("addresses begin with http:// or https://"));
         }
         let words = split(text).ok_or_else(|| {
-            Trouble::usage(format!("the command line `{text}` has a quote that does not end"))
+            CliError::usage(format!("the command line `{text}` has a quote that does not end"))
         })?;
         Self::command(words)
     }
@@ -87,7 +87,7 @@ impl Server {
     /// A command to start.
     pub(crate) fn command(words: Vec<String>) -> Result<Self> {
         if words.is_empty() {
-            return Err(Trouble::usage("there is no server").remedy(
+            return Err(CliError::usage("there is no server").remedy(
                 "name a URL, or the command that starts a server on standard input and output",
             ));
         }
@@ -179,13 +179,13 @@ impl Connection {
             let (name, value) = read_header(header)?;
             builder = builder.header(name, value);
         }
-        if let Some(file) = &self.ca {
+        if let Some(file) = &self.ca_file {
             builder = builder.ca_file(file);
         }
-        if let Some(revision) = &self.revision {
-            builder = builder.protocol_version(read_revision(revision)?);
+        if let Some(version) = &self.protocol_version {
+            builder = builder.protocol_version(read_version(version)?);
         }
-        let mut older = self.revision.is_none().then(OlderServers::open);
+        let mut older = self.protocol_version.is_none().then(OlderServers::open);
         if older.as_ref().is_some_and(|older| older.has(&server.text)) {
             builder = builder.older_first();
         }
@@ -203,7 +203,7 @@ impl Connection {
         // Where nothing can be kept, nobody is logged in.
         let Ok(credentials) = Credentials::open() else { return Ok(None) };
         let mut oauth = credentials.oauth(url)?;
-        if let Some(file) = &self.ca {
+        if let Some(file) = &self.ca_file {
             oauth = oauth.root_certificates(file);
         }
         if Screen::can_ask() && !self.without_login {
@@ -229,22 +229,22 @@ impl Connection {
         if let Some(variable) = &self.token_env {
             return match env::var(variable) {
                 Ok(token) if !token.trim().is_empty() => Ok(Some(token.trim().to_owned())),
-                _ => Err(Trouble::usage(format!("the variable {variable} has no token"))
+                _ => Err(CliError::usage(format!("the variable {variable} has no token"))
                     .remedy(format!("{variable}=… outlive …"))),
             };
         }
         let Some(file) = &self.token_file else { return Ok(None) };
         let text = fs::read_to_string(file).map_err(|error| {
-            Trouble::usage(format!("cannot read the token in {}: {error}", file.display()))
+            CliError::usage(format!("cannot read the token in {}: {error}", file.display()))
         })?;
         Ok(Some(text.trim().to_owned()))
     }
 }
 
-pub(crate) fn read_revision(text: &str) -> Result<Version> {
+pub(crate) fn read_version(text: &str) -> Result<Version> {
     Version::parse(text).ok_or_else(|| {
         let all: Vec<&str> = Version::ALL.iter().map(|version| version.as_str()).collect();
-        Trouble::usage(format!("`{text}` is no revision of the protocol"))
+        CliError::usage(format!("`{text}` is not a protocol version"))
             .remedy(format!("one of {}", all.join(", ")))
     })
 }
@@ -255,12 +255,12 @@ fn read_header(text: &str) -> Result<(HeaderName, HeaderValue)> {
     });
     // The value may be a secret.
     parts.ok_or_else(|| {
-        Trouble::usage("a header is not written as one").remedy("--header 'Name: value'")
+        CliError::usage("a header is not written as one").remedy("--header 'Name: value'")
     })
 }
 
 /// What went wrong between here and a server, for people.
-pub(crate) fn trouble(error: &Error, server: Option<&Server>) -> Trouble {
+pub(crate) fn trouble(error: &Error, server: Option<&Server>) -> CliError {
     if let Error::GaveUp(ClientError::NoToken(why)) = error
         && let Some(why) = why.downcast_ref::<OAuthError>()
     {
@@ -281,7 +281,7 @@ pub(crate) fn trouble(error: &Error, server: Option<&Server>) -> Trouble {
         }
         _ => Kind::Unreachable,
     };
-    let trouble = Trouble::new(kind, error);
+    let trouble = CliError::new(kind, error);
     match error {
         Error::Server(refused) if refused.reason == ServerErrorKind::Unauthorized => {
             trouble.remedy("--token-env VARIABLE or --token-file FILE")
@@ -312,7 +312,7 @@ fn tls_remedy(error: &Error, server: Option<&Server>) -> String {
     let is_plain = error.to_string().contains("InvalidContentType");
     match server.and_then(Server::url).and_then(|url| url.strip_prefix("https://")) {
         Some(rest) if is_plain => format!("it speaks no TLS there: http://{rest}"),
-        _ => "--ca FILE, if its certificate is your own".to_owned(),
+        _ => "--ca-file FILE, if its certificate is your own".to_owned(),
     }
 }
 

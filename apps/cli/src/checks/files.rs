@@ -22,7 +22,7 @@ pub(crate) fn data_folder(data: &Path) -> Vec<Check> {
             DATA,
             Level::Refused,
             format!("anyone may write {place} (mode {:03o})", access.mode),
-            format!("chmod 700 {place}; or --data FOLDER for another one, which is made if it is not there"),
+            format!("chmod 700 {place}; or --data-dir FOLDER for another one, which is made if it is not there"),
         )),
         Some(Access { owner: Some(owner), user, .. }) => checks.push(Check::new(
             DATA,
@@ -47,7 +47,7 @@ pub(crate) fn data_folder(data: &Path) -> Vec<Check> {
             DATA,
             Level::Refused,
             format!("{} is a symbolic link, and has to be a folder", jobs.display()),
-            "remove the link; --data FOLDER puts all of it elsewhere",
+            "remove the link; --data-dir FOLDER puts all of it elsewhere",
         ));
     }
     checks

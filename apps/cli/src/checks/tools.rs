@@ -40,14 +40,14 @@ fn is_there(program: &str, folder: &Path) -> bool {
 
 /// Checks that a server that others can reach knows its callers.
 pub(crate) fn reach(server: &ServerConfig, listen: &str, knows_callers: bool) -> Option<Check> {
-    if knows_callers || server.open_to_anyone || is_loopback(listen) {
+    if knows_callers || server.allow_anonymous || is_loopback(listen) {
         return None;
     }
     Some(Check::new(
         "port",
         Level::Refused,
         format!("others can reach {listen}, and callers need no token there"),
-        "--token-file FILE, or [auth] in the file; or --listen 127.0.0.1:PORT; or `open_to_anyone = true` in [server], if that is meant",
+        "--token-file FILE, or [auth] in the file; or --listen 127.0.0.1:PORT; or `allow_anonymous = true` in [server], if that is meant",
     ))
 }
 

@@ -20,7 +20,7 @@ fn nearest(data: &Path) -> Option<PathBuf> {
 
 pub(super) fn check(data: &Path) -> Vec<Finding> {
     let place = data.display();
-    let another = "--data FOLDER, or OUTLIVE_DATA, for another one";
+    let another = "--data-dir FOLDER, or OUTLIVE_DATA_DIR, for another one";
     let (folder, there) = match (data.is_dir(), data.exists()) {
         (true, _) => (data.to_owned(), true),
         (false, true) => {
@@ -102,7 +102,7 @@ fn socket(data: &Path, folder: &Path, there: bool) -> Option<Finding> {
         return Some(Finding::failure(
             CHECK,
             format!("the path of {} is too long for sockets in it", full.display()),
-            "--data FOLDER, or OUTLIVE_DATA, for one with a shorter path",
+            "--data-dir FOLDER, or OUTLIVE_DATA_DIR, for one with a shorter path",
         ));
     }
     if !there {
@@ -115,7 +115,7 @@ fn socket(data: &Path, folder: &Path, there: bool) -> Option<Finding> {
         Err(error) => Finding::failure(
             CHECK,
             format!("no socket can be opened in {}: {error}", folder.display()),
-            "--data FOLDER, or OUTLIVE_DATA, for one on a local disk",
+            "--data-dir FOLDER, or OUTLIVE_DATA_DIR, for one on a local disk",
         ),
     })
 }

@@ -84,7 +84,7 @@ fn terminal() -> Finding {
 #[cfg(test)]
 mod tests {
     use super::{EARLIEST, clock, locale};
-    use crate::doctor::Level;
+    use crate::doctor::finding::Level;
 
     #[test]
     fn a_clock_that_is_wrong_or_moved_is_seen() {

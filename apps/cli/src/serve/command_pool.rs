@@ -29,7 +29,7 @@ pub(super) struct Runner {
     /// The store, where other machines use it too.
     pub(super) shared_store: Option<Arc<dyn Store>>,
     /// When a machine that is not heard of is gone.
-    pub(super) lost_after: Duration,
+    pub(super) replica_timeout: Duration,
     /// Which jobs hold a place.
     pub(super) places: Places,
     /// Variables that no command inherits.
@@ -70,7 +70,7 @@ impl Runner {
         data: &Path,
         host: Host,
         shared_store: Option<Arc<dyn Store>>,
-        lost_after: Duration,
+        replica_timeout: Duration,
     ) -> outlive_jobs::Result<Self> {
         let jobs = Jobs::open(&data.join("jobs"))?;
         let attended = data.join("attended");
@@ -80,7 +80,7 @@ impl Runner {
             jobs,
             host,
             shared_store,
-            lost_after,
+            replica_timeout,
             places,
             withheld_env: Vec::new(),
             max_waiting: super::config::MAX_WAITING_JOBS as usize,

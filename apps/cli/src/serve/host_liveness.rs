@@ -47,15 +47,15 @@ impl Host {
 
     /// Says that this machine lives, for as long as it is polled: to the others in the store, and then
     /// to its own commands. Those of a server that cannot tell the store end in time.
-    pub(super) async fn live(self, store: Arc<dyn Store>, lost_after: Duration) {
-        let often = lost_after / 12;
+    pub(super) async fn live(self, store: Arc<dyn Store>, replica_timeout: Duration) {
+        let often = replica_timeout / 12;
         let mut pulses = interval(often);
         pulses.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             pulses.tick().await;
             let note = RawValue::from_string("true".to_owned()).expect("this is JSON");
             let key = key(&self.id);
-            match timeout(often, store.put(&key, note, lost_after, None)).await {
+            match timeout(often, store.put(&key, note, replica_timeout, None)).await {
                 Ok(Ok(())) => {
                     if let Err(error) = outlive_jobs::record_heartbeat(&self.data) {
                         tracing::error!(%error, "the data folder cannot be written; commands end");
@@ -73,13 +73,13 @@ impl Host {
 /// For how long a command goes on without a server, in parts of the time after which others take it
 /// for lost: a twelfth until the store has not answered, four without a pulse, one to notice it, and
 /// two to end. A third is left for what nobody has thought of.
-pub(super) fn orphan_after(lost_after: Duration) -> Duration {
-    lost_after / 3
+pub(super) fn orphan_after(replica_timeout: Duration) -> Duration {
+    replica_timeout / 3
 }
 
 /// How long a command may take to end then.
-pub(super) fn longest_end(lost_after: Duration) -> Duration {
-    lost_after / 6
+pub(super) fn longest_end(replica_timeout: Duration) -> Duration {
+    replica_timeout / 6
 }
 
 fn key(id: &str) -> String {

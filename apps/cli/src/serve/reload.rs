@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     checks,
-    error::Trouble,
+    error::CliError,
     print::{self, talk},
     store::plain,
 };
@@ -50,7 +50,7 @@ pub(super) async fn follow(path: PathBuf, server: Server, mut tools: Tools) {
         seen = now;
         match config::load(&path) {
             Err(mistakes) => {
-                Trouble::from(mistakes).tell();
+                CliError::from(mistakes).tell();
                 talk!("  the tools stay as they were");
             }
             Ok(config) => {

@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn every_key_that_names_a_variable_counts() {
-        let file = "[auth]\nintrospection_secret_env = \"A\"\n[auth.proxy]\nsecret_env = \"B\"\n[tools.t]\ninherit_env = true\npass_env = [\"C\"]\n";
+        let file = "[auth]\nintrospection_secret_env = \"A\"\n[auth.proxy]\nsigning_secret_env = \"B\"\n[tools.t]\ninherit_env = true\npass_env = [\"C\"]\n";
         let mut names = Vec::new();
         collect(&file.parse().expect("is TOML"), &mut names);
         names.sort();

@@ -7,7 +7,7 @@ use outlive::tasks::{Operator, StoreError, StoreKind, StoreProbe, TaskId, probe}
 
 use super::format::plain;
 use crate::{
-    error::{Kind, Result, Trouble},
+    error::{CliError, Kind, Result},
     paths,
     serve::config,
 };
@@ -47,13 +47,13 @@ async fn find(operator: &Operator, word: &str) -> Result<Option<TaskId>> {
     match found.len() {
         0 => Ok(None),
         1 => Ok(found.pop()),
-        _ => Err(Trouble::usage(format_args!("more than one task begins with `{}`", plain(word)))
+        _ => Err(CliError::usage(format_args!("more than one task begins with `{}`", plain(word)))
             .remedy("write more of it; `outlive store list --all` shows all there are")),
     }
 }
 
-pub(crate) fn no_task(task: &str) -> Trouble {
-    Trouble::new(Kind::Failed, format_args!("there is no task {}", plain(task)))
+pub(crate) fn no_task(task: &str) -> CliError {
+    CliError::new(Kind::Failed, format_args!("there is no task {}", plain(task)))
         .remedy("`outlive store list --all` shows all there are")
 }
 
@@ -65,7 +65,7 @@ pub(super) fn url_and_words(mut words: Vec<String>) -> Result<(String, Vec<Strin
         false => None,
     };
     if let Some(second) = words.iter().find(|word| is_url(word)) {
-        return Err(Trouble::usage(format_args!("{} is no task", without_password(second)))
+        return Err(CliError::usage(format_args!("{} is no task", without_password(second)))
             .remedy("the URL of a store comes first, and there is one"));
     }
     Ok((url_or_own(url)?, words))
@@ -111,7 +111,7 @@ pub(crate) fn own_url(data: &Path) -> Result<String> {
             let all: Vec<_> = found.iter().map(|file| format!("\n  {}", url(file))).collect();
             let what =
                 format!("there is more than one store in {}:{}", data.display(), all.concat());
-            Err(Trouble::usage(what)
+            Err(CliError::usage(what)
                 .remedy(format_args!("name one: outlive store list {}", url(first))))
         }
     }
@@ -121,11 +121,11 @@ pub(crate) fn own_url(data: &Path) -> Result<String> {
 pub(super) async fn open(url: &str) -> Result<Operator> {
     let StoreProbe { product, tables, known, .. } = look(url).await?;
     let place = without_password(url);
-    let refused = |what: String| Err(Trouble::new(Kind::Failed, what));
+    let refused = |what: String| Err(CliError::new(Kind::Failed, what));
     match tables {
-        _ if product == StoreKind::Memory => Err(Trouble::usage("a store in memory is in its server's process only")
+        _ if product == StoreKind::Memory => Err(CliError::usage("a store in memory is in its server's process only")
             .remedy("name the store of a server: sqlite:FILE or postgres://…")),
-        None => Err(Trouble::unreachable(format_args!("there is no store at {place}"))
+        None => Err(CliError::unreachable(format_args!("there is no store at {place}"))
             .remedy("`outlive serve` makes one; or name another")),
         Some(tables) if tables < known => refused(format!(
             "the tables of {place} have version {tables}, and this program uses version {known}"
@@ -152,8 +152,8 @@ pub(super) async fn look(url: &str) -> Result<StoreProbe> {
 }
 
 /// What a store says, as what this program says. It says itself what to do.
-pub(crate) fn trouble(error: StoreError) -> Trouble {
-    Trouble::unreachable(error).remedy("`outlive doctor --store URL` looks closer")
+pub(crate) fn trouble(error: StoreError) -> CliError {
+    CliError::unreachable(error).remedy("`outlive doctor --store URL` looks closer")
 }
 
 /// Who uses this program, for those who look at what has happened.

@@ -21,7 +21,7 @@ pub(super) fn state(task: &TaskSummary) -> &'static str {
         (Phase::Running, _) => "running",
         (Phase::Parked, _) if !task.view.input_requests.is_empty() => "asking",
         (Phase::Parked, _) => "waiting",
-        (Phase::Quarantined, _) => "kept",
+        (Phase::Quarantined, _) => "quarantined",
         (Phase::Ended, Some(outcome)) => outcome_word(outcome),
         (Phase::Ended, None) => "ended",
     }
@@ -55,7 +55,7 @@ pub(super) fn phase_word(phase: Phase) -> &'static str {
         Phase::Queued => "queued",
         Phase::Running => "running",
         Phase::Parked => "parked",
-        Phase::Quarantined => "kept",
+        Phase::Quarantined => "quarantined",
         Phase::Ended => "ended",
     }
 }

@@ -33,8 +33,8 @@ pub(super) struct Task<'a> {
     claims: u64,
     begun: bool,
     crashes: u32,
-    /// How it ends if it is kept and nobody has it tried again.
-    kept: Option<Outcome<'a>>,
+    /// Outcome of a quarantined task that no operator retries.
+    quarantined: Option<Outcome<'a>>,
     outcome: Option<Outcome<'a>>,
 }
 
@@ -80,7 +80,7 @@ impl<'a> Task<'a> {
             claims: task.epoch,
             begun: task.started,
             crashes: task.crash_count,
-            kept: task.kept.as_ref().map(Outcome::of),
+            quarantined: task.kept.as_ref().map(Outcome::of),
             outcome: view.outcome.as_ref().map(Outcome::of),
         }
     }
@@ -203,7 +203,7 @@ impl<'a> Event<'a> {
 
 /// Prints one value on a line of its own.
 pub(super) fn print(value: &impl Serialize) -> crate::error::Result<()> {
-    use crate::error::{Kind, Trouble};
-    let text = serde_json::to_string(value).map_err(|error| Trouble::new(Kind::Failed, error))?;
-    super::list::say(&text)
+    use crate::error::{CliError, Kind};
+    let text = serde_json::to_string(value).map_err(|error| CliError::new(Kind::Failed, error))?;
+    super::output::say(&text)
 }

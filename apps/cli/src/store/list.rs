@@ -1,18 +1,16 @@
 //! `outlive store list`.
 
-use std::{io, process::ExitCode, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
 use outlive::tasks::{ListCursor, Operator, OutcomeKind, Phase, TaskFilter, TaskSummary};
 
+use super::output::say;
 use super::{
     access,
     format::{plain, rough, shortened, state, table, wall_clock},
     json, span,
 };
-use crate::{
-    error::{Kind, Result, Trouble},
-    print::{self, talk},
-};
+use crate::{error::Result, print::talk};
 
 /// How many tasks are read at once.
 const PAGE: usize = 500;
@@ -23,7 +21,7 @@ const NEWEST: usize = 50;
 /// Lists tasks, newest first.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  outlive store list --phase kept
+  outlive store list --phase quarantined
   outlive store list postgres://outlive@db/outlive --tool deploy --older-than 2h
   outlive store list --all --json | jq -r 'select(.state == \"failed\") | .id'
 
@@ -41,7 +39,7 @@ pub(super) struct Args {
     all: bool,
     /// Print JSON lines
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// Which tasks are meant.
@@ -72,8 +70,8 @@ enum PhaseName {
     Running,
     /// Waits for an answer or a time
     Parked,
-    /// Was stopped, and is kept for an operator
-    Kept,
+    /// Stopped until an operator retries it
+    Quarantined,
     /// Is over
     Ended,
 }
@@ -96,7 +94,7 @@ impl Which {
             PhaseName::Queued => Phase::Queued,
             PhaseName::Running => Phase::Running,
             PhaseName::Parked => Phase::Parked,
-            PhaseName::Kept => Phase::Quarantined,
+            PhaseName::Quarantined => Phase::Quarantined,
             PhaseName::Ended => Phase::Ended,
         });
         let before = self.older_than.map(|span| {
@@ -176,13 +174,4 @@ fn row(task: &TaskSummary) -> [String; 6] {
         shortened(&plain(&task.principal), 30),
         shortened(&plain(view.status_message.as_deref().unwrap_or_default()), 60),
     ]
-}
-
-/// Says a line on standard output. Whoever does not read on, as `head`, is no trouble.
-pub(super) fn say(text: &str) -> Result<()> {
-    match print::data(text) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
-        Err(error) => Err(Trouble::new(Kind::Failed, error)),
-        Ok(()) => Ok(()),
-    }
 }

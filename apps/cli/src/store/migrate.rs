@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use outlive::tasks::{Operator, StoreKind};
 use serde::Serialize;
 
-use super::{access, json, list::say};
-use crate::error::{Kind, Result, Trouble};
+use super::{access, json, output::say};
+use crate::error::{CliError, Kind, Result};
 
 /// Brings the tables of a store up to date; makes them if there are none.
 #[derive(clap::Args)]
@@ -25,7 +25,7 @@ pub(super) struct Args {
     check: bool,
     /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 #[derive(Serialize)]
@@ -40,14 +40,14 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
     let found = access::look(&url).await?;
     let (from, to) = (found.tables, found.known);
     if found.product == StoreKind::Memory {
-        return Err(Trouble::usage("a store in memory has no tables"));
+        return Err(CliError::usage("a store in memory has no tables"));
     }
     if from.is_some_and(|from| from > to) {
         let (from, place) = (from.unwrap_or_default(), access::without_password(&url));
         let what = format!(
             "the tables of {place} have version {from}, and this program knows version {to} only"
         );
-        return Err(Trouble::new(Kind::Failed, what).remedy("upgrade this program"));
+        return Err(CliError::new(Kind::Failed, what).remedy("upgrade this program"));
     }
     let is_old = from != Some(to);
     if is_old && !args.check {

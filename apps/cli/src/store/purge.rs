@@ -9,11 +9,11 @@ use super::{
     access::{self, no_task},
     format::{phase_word, plain, wall_clock},
     json,
-    list::say,
+    output::say,
     span,
 };
 use crate::{
-    error::{Result, Trouble},
+    error::{CliError, Result},
     print::talk,
 };
 
@@ -42,7 +42,7 @@ pub(super) struct Args {
     force: bool,
     /// Print JSON lines
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 #[derive(Serialize)]
@@ -61,7 +61,7 @@ struct Count {
 pub(super) async fn run(args: Args) -> Result<ExitCode> {
     let (url, words) = access::url_and_words(args.words)?;
     if words.is_empty() != args.ended_before.is_some() {
-        return Err(Trouble::usage("no tasks are named, or too many")
+        return Err(CliError::usage("no tasks are named, or too many")
             .remedy("name the tasks, or --ended-before SPAN for all that have ended by then"));
     }
     let operator = access::open(&url).await?;

@@ -9,20 +9,21 @@ use super::{
     access::{self, no_task},
     format::{phase_word, plain},
     json,
-    list::{page, say},
+    list::page,
+    output::say,
 };
 use crate::{
-    error::{Result, Trouble},
+    error::{CliError, Result},
     print::talk,
 };
 
-/// Has tasks tried again that are kept: after repeated crashes, or because what they had recorded
+/// Retries quarantined tasks: after repeated crashes, or because what they had recorded
 /// could not be read any more.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   outlive store retry TASK
   outlive store retry postgres://outlive@db/outlive TASK TASK
-  outlive store retry --all-kept --tool deploy
+  outlive store retry --all-quarantined --tool deploy
 
 A task goes on from what it has recorded, under the same name; the next free server takes it. What has ended is
 refused, because its client was told and what has ended never changes: call the tool again. All others go on by
@@ -31,15 +32,15 @@ pub(super) struct Args {
     /// The store, if it is not the one in the data folder, and the tasks
     #[arg(value_name = "URL TASK")]
     words: Vec<String>,
-    /// All that are kept
+    /// All quarantined tasks
     #[arg(long)]
-    all_kept: bool,
-    /// With --all-kept, only those of this tool
-    #[arg(long, value_name = "NAME", requires = "all_kept")]
+    all_quarantined: bool,
+    /// With --all-quarantined, only those of this tool
+    #[arg(long, value_name = "NAME", requires = "all_quarantined")]
     tool: Option<String>,
     /// Print JSON lines
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 #[derive(Serialize)]
@@ -52,13 +53,13 @@ struct Done<'a> {
 
 pub(super) async fn run(args: Args) -> Result<ExitCode> {
     let (url, words) = access::url_and_words(args.words)?;
-    if words.is_empty() != args.all_kept {
-        return Err(Trouble::usage("no tasks are named, or too many")
-            .remedy("name the tasks, or --all-kept for all that are kept"));
+    if words.is_empty() != args.all_quarantined {
+        return Err(CliError::usage("no tasks are named, or too many")
+            .remedy("name the tasks, or --all-quarantined for all quarantined tasks"));
     }
     let operator = access::open(&url).await?;
-    let tasks = match args.all_kept {
-        true => kept(&operator, args.tool).await?,
+    let tasks = match args.all_quarantined {
+        true => quarantined(&operator, args.tool).await?,
         false => access::tasks(&operator, words).await?,
     };
     let mut all = true;
@@ -82,12 +83,12 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
         }
     }
     if tasks.is_empty() {
-        talk!("no task is kept");
+        talk!("no task is quarantined");
     }
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn kept(operator: &Operator, tool: Option<String>) -> Result<Vec<TaskId>> {
+async fn quarantined(operator: &Operator, tool: Option<String>) -> Result<Vec<TaskId>> {
     let filter = TaskFilter { phase: Some(Phase::Quarantined), tool, ..TaskFilter::default() };
     let (mut all, mut after) = (Vec::new(), None);
     loop {

@@ -8,9 +8,9 @@ use super::{
     access::{self, Store, no_task},
     format::{plain, shortened, state, table, wall_clock, when},
     json::{self, Line, question_word},
-    list::say,
+    output::say,
 };
-use crate::error::{Result, Trouble};
+use crate::error::{CliError, Result};
 
 /// How many characters of a value are shown, and how many events.
 const VALUE: usize = 100;
@@ -33,13 +33,13 @@ pub(super) struct Args {
     full: bool,
     /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 pub(super) async fn run(args: Args) -> Result<ExitCode> {
     let (url, words) = access::url_and_words(args.words)?;
     let [word] = &words[..] else {
-        return Err(Trouble::usage("one task is shown at a time")
+        return Err(CliError::usage("one task is shown at a time")
             .remedy("`outlive store list` shows their names"));
     };
     let store = Store::open(&url).await?;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use outlive::client::CallStage;
 use serde_json::json;
 
+use super::end::{End, exit_code};
 use super::{operate, resume::Resumed, target::Taken};
 use crate::{
     call::{
@@ -14,13 +15,12 @@ use crate::{
         screen::{Screen, shown},
         server::Connection,
     },
-    error::{Kind, Result, Trouble},
+    error::{CliError, Kind, Result},
 };
 
 /// Asks tasks to stop, and waits until they have
 #[derive(clap::Args)]
 #[command(
-    disable_version_flag = true,
     after_help = "Examples:\n  outlive tasks cancel 3f2a91c0\n  outlive tasks cancel 3f2a91c0 77ab01de\n  \
                   outlive tasks cancel TASK --server http://127.0.0.1:8000/mcp\n  \
                   outlive tasks cancel TASK --all-callers\n\n\
@@ -38,39 +38,11 @@ pub(crate) struct Args {
     server: Option<String>,
     /// Prints JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     #[command(flatten)]
-    stores: operate::Stores,
+    stores: super::stores::Stores,
     #[command(flatten)]
     connection: Connection,
-}
-
-/// How a task has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    Cancelled,
-    Completed,
-    Failed,
-}
-
-impl End {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Cancelled => "cancelled",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-        }
-    }
-}
-
-/// The exit code for several: that of a failure, else that something was cancelled.
-pub(super) fn exit_code(ends: &[End]) -> ExitCode {
-    let has = |end: End| ends.contains(&end);
-    match (has(End::Failed), has(End::Cancelled)) {
-        (true, _) => ExitCode::from(Kind::Failed as u8),
-        (_, true) => ExitCode::from(Kind::Cancelled as u8),
-        _ => ExitCode::SUCCESS,
-    }
 }
 
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
@@ -98,7 +70,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
             // The others are cancelled all the same.
             Err(trouble) => {
                 screen.talk(&format!("{}: {}", shown(&name), shown(&trouble.to_string())));
-                failed = Some(Trouble::new(trouble.kind(), "not all were cancelled"));
+                failed = Some(CliError::new(trouble.kind(), "not all were cancelled"));
                 continue;
             }
         };
@@ -130,10 +102,10 @@ async fn one(taken: Taken, connection: &Connection) -> Result<End> {
             resumed.forget();
             Ok(End::Cancelled)
         }
-        (Ok(Left::Interrupted), _) => Err(Trouble::new(Kind::Interrupted, "interrupted")),
+        (Ok(Left::Interrupted), _) => Err(CliError::new(Kind::Interrupted, "interrupted")),
         (Ok(Left::Done(result, _)), _) if result.is_error == Some(true) => Ok(End::Failed),
         (Ok(Left::Done(..)), _) => Ok(End::Completed),
-        (Ok(_), _) => Err(Trouble::unreachable("the task was asked to stop, and still goes on")),
+        (Ok(_), _) => Err(CliError::unreachable("the task was asked to stop, and still goes on")),
         // It had failed before, without a result.
         (Err(_), CallStage::Failed(_)) => Ok(End::Failed),
         (Err(trouble), _) => Err(trouble),

@@ -3,46 +3,38 @@
 use std::{collections::BTreeMap, process::ExitCode, sync::Arc};
 
 use outlive::{
-    client::{CallStage, Client, Error, ServerErrorKind},
-    wire::{Method, Version},
+    client::{Error, ServerErrorKind, TaskList, TaskSnapshot},
+    wire::Version,
 };
 use serde_json::{Value, json};
 
+use super::describe::{ARGUMENTS, described};
 use super::{
     look::{Seen, look},
     operate,
     page::{age, arguments, state_in_words},
-    resume::seen,
+    snapshot::seen,
     table,
 };
 use crate::{
     call::{
-        saved_calls::{Handles, SavedHandle, short, task_id, task_version},
+        saved_calls::{Handles, SavedHandle, short},
+        saved_task::task_id,
         screen::{Screen, shown},
         server::{Connection, Server, trouble},
     },
-    error::{Result, Trouble},
-    store::stamp,
+    error::{CliError, Result},
 };
-
-/// How many pages of a server's list are read.
-const PAGES: usize = 1_000;
-
-/// How many characters of the arguments a table has room for.
-const ARGUMENTS: usize = 40;
 
 /// Lists the calls that are saved here, the tasks that a server lists, or those of all its callers
 #[derive(clap::Args)]
-#[command(
-    disable_version_flag = true,
-    after_help = "Examples:\n  outlive tasks list\n  \
+#[command(after_help = "Examples:\n  outlive tasks list\n  \
                   outlive tasks list --server http://127.0.0.1:8000/mcp --token-env TOKEN\n  \
                   outlive tasks list --all-callers\n  \
                   outlive tasks list --store postgres://outlive@db/outlive\n\n\
-Servers are asked how far their tasks are; `outlive store list` can find tasks of all callers by more."
-)]
+Servers are asked how far their tasks are; `outlive store list` can find tasks of all callers by more.")]
 pub(crate) struct Args {
-    /// Asks this server for its tasks, on whatever version it lists them
+    /// Lists the tasks of this caller on a server, whichever protocol version created them
     #[arg(long, value_name = "SERVER")]
     server: Option<String>,
     /// Asks no server: what was saved last
@@ -50,9 +42,9 @@ pub(crate) struct Args {
     offline: bool,
     /// Prints JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     #[command(flatten)]
-    stores: operate::Stores,
+    stores: super::stores::Stores,
     #[command(flatten)]
     connection: Connection,
 }
@@ -116,38 +108,6 @@ fn saved(calls: &[SavedHandle], looked: &BTreeMap<usize, Seen>) -> Listed {
     (vec!["HANDLE", "TOOL", "STATE", "AGE", "ARGUMENTS", "SERVER"], rows, all)
 }
 
-/// A call as plain JSON.
-pub(crate) fn described(saved: &SavedHandle) -> Value {
-    let SavedHandle { call, origin } = saved;
-    json!({
-        "handle": call.id,
-        "server": call.server,
-        "folder": origin.folder(),
-        "version": task_version(call).or(origin.protocol_version.as_deref()),
-        "tool": call.tool,
-        "arguments": call.arguments,
-        "state": state(&call.stage),
-        "saved": origin.created.map(stamp),
-        "task": task_id(call),
-    })
-}
-
-/// How far a call is, as it was last saved.
-fn state(stage: &CallStage) -> &'static str {
-    match stage {
-        CallStage::Calling(_) => "calling",
-        CallStage::Task(_) => "task",
-        CallStage::Done(result) if result.is_error == Some(true) => "failed",
-        CallStage::Done(_) => "completed",
-        CallStage::Failed(error) => {
-            let data = error.data.as_ref().and_then(|data| serde_json::from_str(data.get()).ok());
-            let data: Value = data.unwrap_or_default();
-            if data["status"] == "cancelled" { "cancelled" } else { "failed" }
-        }
-        _ => "unknown",
-    }
-}
-
 /// The tasks of a server: those that it lists, and those that were made from here.
 async fn of_server(
     server: &str,
@@ -158,7 +118,7 @@ async fn of_server(
     let mut calls = Handles::open(screen).all().unwrap_or_default();
     calls.retain(|saved| saved.call.server == server.text);
     let mut looked = look(&calls, connection, screen).await;
-    let listed = tasks_of(&server, connection).await;
+    let listed = tasks_of(&server, connection, screen).await;
     let (mut tasks, refused) = match listed {
         Ok(tasks) => (tasks, None),
         Err(trouble) => (Vec::new(), Some(trouble)),
@@ -167,79 +127,88 @@ async fn of_server(
         let (Some(id), Some(Seen::Task(task))) = (task_id(&saved.call), looked.remove(&at)) else {
             continue;
         };
-        let handle = json!(saved.call.id);
-        match tasks.iter_mut().find(|task| task["taskId"] == id) {
-            Some(task) => task["handle"] = handle,
-            None => tasks.push(json!({
-                "taskId": id,
-                "status": task.status.as_str(),
-                "createdAt": task.created,
-                "lastUpdatedAt": task.updated,
-                "statusMessage": task.message,
-                "ttl": task.ttl,
-                "handle": handle,
-            })),
-        }
+        let at = tasks.iter().position(|task| task["taskId"] == id).unwrap_or_else(|| {
+            tasks.push(as_json(&task));
+            tasks.len() - 1
+        });
+        tasks[at]["handle"] = json!(saved.call.id);
+        tasks[at]["tool"] = json!(saved.call.tool);
     }
     match (refused, tasks.is_empty()) {
         (Some(refused), true) => Err(refused),
         (Some(refused), false) => {
-            screen.talk(&format!("{}; these were made from here", shown(&refused.to_string())));
+            let why = shown(&refused.to_string());
+            screen.talk(&format!("{why}; shown are the tasks that were made from here"));
             Ok(tasks)
         }
         (None, _) => Ok(tasks),
     }
 }
 
-/// The tasks that a server lists, on whatever version it does.
-pub(crate) async fn tasks_of(server: &Server, connection: &Connection) -> Result<Vec<Value>> {
-    let screen = Screen::new();
-    let client = connection.connect(server, &screen, |builder| builder).await?;
-    let spoken = client.protocol_version().await.map_err(|error| trouble(&error, Some(server)))?;
-    let pages = pages(&client).await;
-    client.close().await;
-    let refused = match pages {
-        Err(error)
-            if error.reason() == Some(ServerErrorKind::MethodNotFound)
-                && connection.revision.is_none() =>
-        {
-            error
-        }
-        pages => return pages.map_err(|error| does_not_list(&error, server)),
-    };
-    // The newest version may have no list where an older one has.
-    let older = Version::ALL.iter().rev().map(|version| version.as_str());
-    let Some(older) = older.skip_while(|version| *version != spoken.as_str()).nth(1) else {
-        return Err(does_not_list(&refused, server));
-    };
-    let mut connection = connection.clone();
-    connection.revision = Some(older.to_owned());
-    let client = connection.connect(server, &screen, |builder| builder).await;
-    let client = client.map_err(|_| does_not_list(&refused, server))?;
-    let listed = self::pages(&client).await.map_err(|error| does_not_list(&error, server));
-    client.close().await;
-    listed
+/// A task of a list as plain JSON.
+fn as_json(task: &TaskSnapshot) -> Value {
+    json!({
+        "taskId": task.id,
+        "tool": task.tool,
+        "status": task.status.as_str(),
+        "createdAt": task.created,
+        "lastUpdatedAt": task.updated,
+        "statusMessage": task.message,
+        "ttl": task.ttl,
+    })
 }
 
-/// All pages of a list.
-async fn pages(client: &Client) -> Result<Vec<Value>, Error> {
-    let (mut tasks, mut cursor) = (Vec::new(), Value::Null);
-    for _ in 0..PAGES {
-        let params = match &cursor {
-            Value::Null => json!({}),
-            cursor => json!({"cursor": cursor}),
-        };
-        let page = client.request(Method::TasksList.as_str(), params).await?;
-        let mut page: Value = serde_json::from_str(page.get()).unwrap_or_default();
-        if let Some(Value::Array(more)) = page.get_mut("tasks").map(Value::take) {
-            tasks.extend(more);
+/// The tasks that a server lists: of every protocol version if it has such a list, else of the newest
+/// one that has any.
+pub(crate) async fn tasks_of(
+    server: &Server,
+    connection: &Connection,
+    screen: &Arc<Screen>,
+) -> Result<Vec<Value>> {
+    let (version, listed) = ask(server, connection, screen).await?;
+    let is_missing = |error: &Error| error.reason() == Some(ServerErrorKind::MethodNotFound);
+    let (version, listed) = match (listed, older_than(version)) {
+        (Err(error), Some(older))
+            if is_missing(&error) && connection.protocol_version.is_none() =>
+        {
+            let mut connection = connection.clone();
+            connection.protocol_version = Some(older.as_str().to_owned());
+            let asked = ask(server, &connection, screen).await;
+            asked.map_err(|_| does_not_list(&error, server))?
         }
-        cursor = page.get("nextCursor").cloned().unwrap_or_default();
-        if cursor.is_null() {
-            break;
-        }
+        (listed, _) => (version, listed),
+    };
+    let list = listed.map_err(|error| does_not_list(&error, server))?;
+    if !list.is_complete {
+        screen.talk(&format!(
+            "{} lists only the tasks that were created with protocol version {}",
+            shown(&server.text),
+            version.as_str()
+        ));
+        screen.talk(
+            "  try: `outlive tasks list` where the others were created; with the ID of a task: \
+             `outlive tasks get ID --server SERVER`",
+        );
     }
-    Ok(tasks)
+    Ok(list.tasks.iter().map(as_json).collect())
+}
+
+/// Asks a server for its list, and says which protocol version it was asked with.
+async fn ask(
+    server: &Server,
+    connection: &Connection,
+    screen: &Arc<Screen>,
+) -> Result<(Version, Result<TaskList, Error>)> {
+    let client = connection.connect(server, screen, |builder| builder).await?;
+    let version = client.protocol_version().await.map_err(|error| trouble(&error, Some(server)))?;
+    let listed = client.list_tasks().await;
+    client.close().await;
+    Ok((version, listed))
+}
+
+/// The protocol version before one: the newest may have no list where an older one has.
+fn older_than(version: Version) -> Option<Version> {
+    Version::ALL.iter().rev().copied().skip_while(|known| *known != version).nth(1)
 }
 
 fn listed(tasks: Vec<Value>) -> Listed {
@@ -247,6 +216,7 @@ fn listed(tasks: Vec<Value>) -> Listed {
     let row = |task: &Value| {
         vec![
             shown(&text(task, "taskId")),
+            shown(&text(task, "tool")),
             state_in_words(&text(task, "status")),
             super::page::millis(&text(task, "createdAt")).map(age).unwrap_or_default(),
             short(&text(task, "handle")).to_owned(),
@@ -254,13 +224,16 @@ fn listed(tasks: Vec<Value>) -> Listed {
         ]
     };
     let rows = tasks.iter().map(row).collect();
-    (vec!["TASK", "STATE", "AGE", "HANDLE", "MESSAGE"], rows, tasks)
+    (vec!["TASK", "TOOL", "STATE", "AGE", "HANDLE", "MESSAGE"], rows, tasks)
 }
 
-fn does_not_list(error: &Error, server: &Server) -> Trouble {
+fn does_not_list(error: &Error, server: &Server) -> CliError {
     match error.reason() {
-        Some(ServerErrorKind::MethodNotFound) => Trouble::usage(format!("{} does not list tasks", server.text))
-            .remedy("servers list the tasks of callers with a name: --token-env VARIABLE; of a server of your own: outlive tasks list --all-callers"),
+        Some(ServerErrorKind::MethodNotFound) => {
+            CliError::usage(format!("{} does not list tasks for this caller", server.text)).remedy(
+                "log in (outlive login SERVER) or pass --token-env VARIABLE: servers list the tasks of callers they know; with the ID of a task: outlive tasks get ID --server SERVER; as operator of the server: outlive tasks list --all-callers",
+            )
+        }
         _ => trouble(error, Some(server)),
     }
 }

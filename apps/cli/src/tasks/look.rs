@@ -7,9 +7,7 @@ use tokio::task::JoinSet;
 
 use super::target::Taken;
 use crate::call::{
-    saved_calls::{SavedHandle, task_version},
-    screen::Screen,
-    server::Connection,
+    saved_calls::SavedHandle, saved_task::task_version, screen::Screen, server::Connection,
 };
 
 /// How long a server may take. A list must not keep its reader waiting for a server that is away.

@@ -11,7 +11,7 @@ use outlive::{
 use tokio::time::Instant;
 
 use super::{
-    cancel::{End, exit_code},
+    end::{End, exit_code},
     no_task_named,
     resume::tell_answered,
 };
@@ -22,7 +22,7 @@ use crate::{
         run_call::{in_words, no_field},
         screen::{Screen, shown},
     },
-    error::{Kind, Result, Trouble},
+    error::{CliError, Kind, Result},
     store::{Store, end_of},
 };
 
@@ -31,29 +31,6 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How often is looked whether it has.
 const POLL: Duration = Duration::from_millis(100);
-
-/// Which store is meant, if the tasks of all callers are.
-#[derive(clap::Args)]
-pub(crate) struct Stores {
-    /// Means the tasks of all callers: in the store of the server of this folder, or in the only one
-    /// of the data folder
-    #[arg(long, conflicts_with = "server")]
-    all_callers: bool,
-    /// Means the tasks of all callers in this store: sqlite:FILE or postgres://…
-    #[arg(long, value_name = "URL", conflicts_with = "server")]
-    store: Option<String>,
-}
-
-impl Stores {
-    /// The URL of the store; `None` if the user's own calls are meant.
-    pub(super) fn url(&self) -> Result<Option<String>> {
-        match (&self.store, self.all_callers) {
-            (Some(url), _) => Ok(Some(url.clone())),
-            (None, true) => crate::store::url_or_own(None).map(Some),
-            (None, false) => Ok(None),
-        }
-    }
-}
 
 /// `outlive tasks list --all-callers`.
 pub(super) async fn list(url: &str, is_json: bool) -> Result<ExitCode> {
@@ -105,7 +82,7 @@ async fn stop(store: &Store, task: &TaskId) -> Result<End> {
             Some("failed" | "expired") => return Ok(End::Failed),
             Some(_) => return Ok(End::Cancelled),
             None if Instant::now() >= deadline => {
-                return Err(Trouble::unreachable(format_args!(
+                return Err(CliError::unreachable(format_args!(
                     "{} was asked to stop, and its server has not ended it yet",
                     shown(task.as_str())
                 ))
@@ -147,12 +124,12 @@ pub(super) async fn answer(
     let mut answers: Vec<(String, RawJson)> = Vec::new();
     for question in &questions {
         let answer = one(question, prepared, &screen).await?;
-        let json = question.response(answer).map_err(Trouble::usage)?;
+        let json = question.response(answer).map_err(CliError::usage)?;
         answers.push((question.key.clone().unwrap_or_default(), json));
     }
     let taken = store.operator.answer(&task, answers).await.map_err(crate::store::trouble)?;
     if taken.unwrap_or_default() == 0 {
-        return Err(Trouble::new(Kind::Failed, "somebody else was quicker: it asks this no more"));
+        return Err(CliError::new(Kind::Failed, "somebody else was quicker: it asks this no more"));
     }
     match is_json {
         true => tell_answered(&screen, task.as_str(), true),
@@ -166,7 +143,7 @@ fn read(questions: Vec<(String, InputRequest)>, task: &TaskId) -> Result<Vec<Pen
     let questions = questions
         .into_iter()
         .map(|(name, request)| PendingInput::of_task(request, task.as_str(), &name));
-    questions.collect::<Result<_, _>>().map_err(|error| Trouble::new(Kind::Failed, error))
+    questions.collect::<Result<_, _>>().map_err(|error| CliError::new(Kind::Failed, error))
 }
 
 /// Returns the response to one input request: from the command line, or from the user at the terminal.
@@ -180,7 +157,7 @@ async fn one(
         Filled::Partly(known) => known,
     };
     if !Screen::can_ask() {
-        return Err(Trouble::new(
+        return Err(CliError::new(
             Kind::Unanswered,
             format!("there is no terminal to ask at: {}", in_words(question)),
         )
@@ -193,7 +170,7 @@ async fn one(
     let filled = filled.unwrap_or_else(|error| Err(std::io::Error::other(error)));
     match filled {
         Ok(Some(answer)) => Ok(answer),
-        Ok(None) => Err(Trouble::new(Kind::Interrupted, "nothing was answered")),
-        Err(error) => Err(Trouble::new(Kind::Unanswered, format!("the terminal failed: {error}"))),
+        Ok(None) => Err(CliError::new(Kind::Interrupted, "nothing was answered")),
+        Err(error) => Err(CliError::new(Kind::Unanswered, format!("the terminal failed: {error}"))),
     }
 }

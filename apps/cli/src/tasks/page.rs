@@ -1,12 +1,10 @@
 //! A call for people: how far it is, what it asks, and how long it exists, in words.
 
+use outlive::schema;
 use serde_json::Value;
 
 use crate::{
-    call::{
-        schema,
-        screen::{Screen, shown},
-    },
+    call::screen::{Screen, shown},
     store::{rough, wall_clock},
 };
 

@@ -2,13 +2,18 @@
 
 use std::{collections::BTreeSet, process::ExitCode, sync::Arc};
 
-use outlive::client::{
-    CallStage, Client, ClientError, Error, ServerErrorKind, TaskHandle, TaskSnapshot, TaskStatus,
+use outlive::{
+    client::{
+        CallStage, Client, ClientError, Error, ServerErrorKind, TaskHandle, TaskSnapshot,
+        TaskStatus,
+    },
+    schema,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Which, WithResult, list::described, page, target::Taken};
+use super::snapshot::seen;
+use super::{Which, WithResult, describe::described, page, target::Taken};
 use crate::{
     call::{
         PATIENCE,
@@ -16,12 +21,10 @@ use crate::{
         outcome::Outcome,
         run_call::{Attendant, Begun, Left},
         saved_calls::Handles,
-        schema,
         screen::Screen,
         server::{Connection, trouble},
-        show,
     },
-    error::{Kind, Result, Trouble},
+    error::{CliError, Kind, Result},
 };
 
 /// A call that is taken up again.
@@ -80,7 +83,7 @@ impl Resumed {
             && !saved.call.idempotent
         {
             let error = Error::from(ClientError::MaybeExecuted(saved.call.tool.clone()));
-            return Err(Trouble::new(Kind::Failed, error).remedy(self.taken.command("forget")));
+            return Err(CliError::new(Kind::Failed, error).remedy(self.taken.command("remove")));
         }
         self.attendant.begin(self.taken.resume(&self.client)).await
     }
@@ -88,9 +91,9 @@ impl Resumed {
     pub(super) async fn handle(&mut self) -> Result<TaskHandle> {
         match self.begin().await? {
             Begun::Handle(handle) => Ok(handle),
-            Begun::Left(Left::Interrupted) => Err(Trouble::new(Kind::Interrupted, "interrupted")),
+            Begun::Left(Left::Interrupted) => Err(CliError::new(Kind::Interrupted, "interrupted")),
             Begun::Left(_) => {
-                Err(Trouble::new(Kind::Unanswered, "the call is not a task yet, and asks")
+                Err(CliError::new(Kind::Unanswered, "the call is not a task yet, and asks")
                     .remedy(self.taken.command("answer")))
             }
         }
@@ -133,31 +136,15 @@ fn tell(screen: &Screen, seen: &Value, is_json: bool) {
 }
 
 /// A task cannot be looked at. If its server does not know it, its handle is of no use any more.
-fn unknown(error: &Error, taken: &Taken) -> Trouble {
+fn unknown(error: &Error, taken: &Taken) -> CliError {
     let trouble = trouble(error, None);
     match (error.reason(), taken) {
         (Some(ServerErrorKind::TaskGone), Taken::Saved(_)) => trouble.remedy(format!(
             "it may belong to another caller, or have expired; {} deletes the handle",
-            taken.command("forget")
+            taken.command("remove")
         )),
         _ => trouble,
     }
-}
-
-/// What is known of a call and what its task looks like, as plain JSON.
-pub(super) fn seen(mut seen: Value, snapshot: &TaskSnapshot) -> Value {
-    let far = snapshot.progress.as_ref();
-    seen["state"] = json!(snapshot.status.as_str());
-    seen["message"] = json!(show::doing(snapshot));
-    seen["progress"] = json!(
-        far.map(|far| json!({"progress": far.done, "total": far.total, "message": far.message}))
-    );
-    seen["created"] = json!(snapshot.created);
-    seen["updated"] = json!(snapshot.updated);
-    seen["ttlMs"] = json!(snapshot.ttl);
-    seen["questions"] =
-        json!(snapshot.questions.as_ref().filter(|questions| !questions.is_empty()));
-    seen
 }
 
 /// `outlive tasks answer`.
@@ -238,7 +225,7 @@ pub(super) async fn result(args: WithResult) -> Result<ExitCode> {
         screen: &resumed.screen,
         handles: &resumed.handles,
         is_json: args.json,
-        keeps: args.keep,
+        keeps: args.keep_handle,
         elsewhere: resumed.taken.elsewhere(),
     };
     let code = match came {
@@ -246,7 +233,7 @@ pub(super) async fn result(args: WithResult) -> Result<ExitCode> {
         Err(trouble) => {
             let trouble = outcome.failed(trouble);
             // It was over when it was saved, and its end has been told now.
-            if !args.keep && resumed.taken.is_over() {
+            if !args.keep_handle && resumed.taken.is_over() {
                 resumed.forget();
             }
             Err(trouble)

@@ -3,7 +3,7 @@
 use outlive::client::{CallStage, Client, Error, TaskHandle};
 use serde_json::{Value, json};
 
-use super::list::described;
+use super::describe::described;
 use crate::{
     call::{
         saved_calls::{Handles, SavedHandle, go_on, short},

@@ -59,7 +59,7 @@ async fn where_all_is_well_it_says_so() {
     assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0, "and nothing is left");
     outlive(&folder.0, &["store", "migrate"]);
     let data = folder.0.display().to_string();
-    let healthy = doctor(&folder, &["--listen", &address, "--data", &data]);
+    let healthy = doctor(&folder, &["--listen", &address, "--data-dir", &data]);
     finds(&healthy, "store", "ok", "written and read back");
     let text = outlive(&folder.0, &["doctor", "--listen", &address]);
     assert_eq!(text.status.code(), Some(0));
@@ -96,7 +96,7 @@ fn database_that_cannot_be_reached_is_reported_with_the_reason() {
     ] {
         finds(&doctor(&folder, &["--store", url]), "store", "failure", says);
         let data = folder.0.join("data").display().to_string();
-        let served = outlive(&folder.0, &["serve", "--store", url, "--data", &data]);
+        let served = outlive(&folder.0, &["serve", "--store", url, "--data-dir", &data]);
         assert!(err(&served).contains(says), "{}", err(&served));
         assert_eq!(served.status.code(), Some(3));
     }
@@ -163,11 +163,11 @@ fn what_is_wrong_is_said_with_what_to_do() {
     finds(&wrong, "file", "failure", "`a` runs `no-such-program`");
     finds(&wrong, "file", "failure", "the folder of `b` is not there");
     finds(&wrong, "port", "failure", "no address of this machine");
-    let no_folder = doctor(&folder, &["--data", &plain]);
+    let no_folder = doctor(&folder, &["--data-dir", &plain]);
     finds(&no_folder, "data", "failure", "is no folder");
     let long = folder.0.join("x".repeat(120)).display().to_string();
-    finds(&doctor(&folder, &["--data", &long]), "socket", "failure", "too long");
-    let future = doctor(&folder, &["--data", &folder.0.join("new/er").display().to_string()]);
+    finds(&doctor(&folder, &["--data-dir", &long]), "socket", "failure", "too long");
+    let future = doctor(&folder, &["--data-dir", &folder.0.join("new/er").display().to_string()]);
     finds(&future, "data", "ok", "will be made");
     let diary = format!("sqlite:{}", file("diary", &"dear diary, ".repeat(1_000)));
     finds(&doctor(&folder, &["--store", &diary]), "store", "failure", "name another file");
@@ -187,7 +187,7 @@ fn files_and_folders_that_others_may_read_are_named() {
     };
     let look = || {
         let (data, tokens) = (folder.0.display().to_string(), tokens.display().to_string());
-        doctor(&folder, &["--data", &data, "--token-file", &tokens])
+        doctor(&folder, &["--data-dir", &data, "--token-file", &tokens])
     };
     outlive::server::SealKeys::from_file(&key).unwrap();
     mode(&folder.0, 0o755);

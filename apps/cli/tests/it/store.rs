@@ -29,7 +29,11 @@ use tokio_postgres::NoTls;
 /// Runs the program with a data folder of its own.
 pub(crate) fn outlive(data: &std::path::Path, args: &[&str]) -> Output {
     let mut program = Command::new(env!("CARGO_BIN_EXE_outlive"));
-    program.args(args).env("OUTLIVE_DATA", data).env("USER", "grace").env_remove("OUTLIVE_STORE");
+    program
+        .args(args)
+        .env("OUTLIVE_DATA_DIR", data)
+        .env("USER", "grace")
+        .env_remove("OUTLIVE_STORE");
     program.output().unwrap()
 }
 

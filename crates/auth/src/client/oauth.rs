@@ -13,8 +13,8 @@ use outlive_transport::client::{
 use tokio::sync::OnceCell;
 
 use super::{
-    builder::OAuthBuilder, error::OAuthError, grant::Grant, metadata::ServerMetadata,
-    scopes::Scopes, token::Held, url::Place,
+    error::OAuthError, grant::Grant, metadata::ServerMetadata, scopes::Scopes, settings::Settings,
+    token::Held, url::Place,
 };
 use crate::fetch::{Fetcher, NetworkPolicy, is_loopback_host};
 
@@ -55,12 +55,7 @@ pub struct LoginInfo {
 }
 
 impl OAuth {
-    /// An OAuth client for the MCP server at this URL: the one that the client connects to.
-    pub fn builder(server: impl Into<String>) -> OAuthBuilder {
-        OAuthBuilder::new(server.into())
-    }
-
-    pub(super) fn of(settings: OAuthBuilder) -> Self {
+    pub(super) fn new(settings: Settings) -> Self {
         let server = Place::parse(&settings.server);
         Self(Arc::new(Source {
             server,
@@ -133,7 +128,7 @@ impl TokenSource for OAuth {
 
 /// What clones share.
 pub(super) struct Source {
-    pub(super) settings: OAuthBuilder,
+    pub(super) settings: Settings,
     /// `None` if the URL cannot be read; nothing is asked then, and connecting says why.
     pub(super) server: Option<Place>,
     fetch: OnceCell<Fetcher>,

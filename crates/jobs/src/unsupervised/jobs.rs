@@ -136,7 +136,7 @@ impl Jobs {
             run::write_exit(&folder, &lost).map_err(Error::io("settle", &folder))?;
         }
         let reader = reader(&folder, Position::default());
-        Ok(Job { folder, reader, after: 0, link, heard: None, heard_progress: None })
+        Ok(Job { folder, reader, link, heard: None, heard_progress: None })
     }
 
     fn info(&self, id: &str) -> io::Result<JobInfo> {
@@ -187,8 +187,6 @@ fn lock(running: &Running) -> MutexGuard<'_, HashMap<String, Link>> {
 pub struct Job {
     folder: PathBuf,
     reader: Reader,
-    /// So many lines are left out.
-    after: u64,
     /// None if it was over before this process.
     link: Option<Link>,
     /// The last status that was told.
@@ -201,14 +199,14 @@ impl Job {
     #[must_use]
     pub fn read_from(mut self, position: Position) -> Self {
         self.reader = reader(&self.folder, position);
-        self.after = 0;
         self
     }
 
     /// Skips the first `count` lines, also those that the command has not printed yet.
     #[must_use]
-    pub fn after_line(self, count: u64) -> Self {
-        Self { after: count, ..self.read_from(Position::default()) }
+    pub fn after_line(mut self, count: u64) -> Self {
+        self.reader = reader(&self.folder, Position::default()).after_line(count);
+        self
     }
 
     /// Returns the position from which [`Job::next`] reads.
@@ -230,9 +228,6 @@ impl Job {
             let news = self.link.as_mut().map(|link| link.news.borrow_and_update().clone());
             let over = news.as_ref().is_none_or(|news| news.over);
             if let Some(event) = self.reader.next(over)? {
-                if self.reader.position().line <= self.after && matches!(event, Event::Line(_)) {
-                    continue;
-                }
                 return Ok(event);
             }
             let (status, progress) = news.map(|news| (news.status, news.progress)).unzip();

@@ -135,7 +135,7 @@ async fn ids_that_could_name_other_folders_are_refused() {
 fn a_path_too_long_for_a_socket_is_refused_with_a_remedy() {
     let long = std::env::temp_dir().join("long".repeat(30));
     let error = Jobs::open(&long).unwrap_err().to_string();
-    assert!(error.contains("OUTLIVE_DATA"), "{error}");
+    assert!(error.contains("OUTLIVE_DATA_DIR"), "{error}");
     assert!(!long.exists());
 }
 

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use outlive_protocol::era::client::{Declared, client_era};
+use outlive_protocol::{VersionRules, era::client::Declared};
 use outlive_transport::client::{
     SecretString, StaticToken, TokenSource, Tokens, http::HttpOptions,
 };
@@ -18,7 +18,7 @@ use super::{
     call_store::CallStore,
     core::{Core, Settings},
     dispatch::Dispatch,
-    error::Result,
+    error::{ClientError, Result},
     handshake::VersionCache,
     input::{DynAnswerer, InputCapabilities, InputHandler},
     limits::ClientLimits,
@@ -211,6 +211,11 @@ impl ClientBuilder {
     /// When nobody answers, or no revision is in common.
     pub async fn connect(self, target: impl Into<Target>) -> Result<Client> {
         let target = target.into();
+        let rules = |version: Version| {
+            let no_rules = || ClientError::NoCommonVersion(vec![version.to_string()]);
+            VersionRules::find(version.as_str()).ok_or_else(no_rules)
+        };
+        let pinned = self.version.map(rules).transpose()?;
         let can = self.answerer.as_ref().map(|answerer| answerer.can()).unwrap_or_default();
         let mut capabilities = capabilities(can);
         capabilities.extensions = (!self.extensions.is_empty()).then_some(self.extensions);
@@ -229,7 +234,7 @@ impl ClientBuilder {
         ));
         let settings = Settings {
             limits: self.limits,
-            pinned: self.version.and_then(|version| client_era(version.as_str())),
+            pinned,
             eras: self.eras,
             older_first: self.older_first,
             headers: self.headers,

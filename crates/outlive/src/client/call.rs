@@ -68,7 +68,7 @@ impl<K: RequestKind> RequestBuilder<K> {
         self
     }
 
-    /// Waits for as long as it takes, up to `total_timeout` of the limits.
+    /// Waits for as long as it takes, up to `max_total_timeout` of the limits.
     pub fn no_timeout(mut self) -> Self {
         self.waiting.timeout = None;
         self

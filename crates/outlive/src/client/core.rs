@@ -15,8 +15,8 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use outlive_protocol::{
-    Incoming,
-    era::client::{ClientCodec, Declared, Outgoing},
+    Incoming, OnDisconnect, VersionRules,
+    era::client::{self, Declared, Outgoing, client_codec},
 };
 use outlive_transport::client::{
     TokenRequest, child::Process, http::HttpLink, http::HttpOptions, pipe::PipeLink,
@@ -47,7 +47,7 @@ const USUAL_HEADERS: usize = 10;
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) limits: ClientLimits,
-    pub(crate) pinned: Option<&'static dyn ClientCodec>,
+    pub(crate) pinned: Option<&'static VersionRules>,
     pub(crate) eras: VersionCache,
     pub(crate) older_first: bool,
     pub(crate) headers: HeaderMap,
@@ -203,7 +203,7 @@ impl Core {
 
 /// A connection: who is there, by which rules, and the way.
 pub(crate) struct Established {
-    pub(crate) era: &'static dyn ClientCodec,
+    pub(crate) rules: &'static VersionRules,
     pub(crate) server: ServerInfo,
     pub(crate) link: Link,
     /// What runs for as long as the connection does.
@@ -231,7 +231,7 @@ pub(crate) enum Link {
 
 impl fmt::Debug for Established {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Established").field("era", &self.era).finish_non_exhaustive()
+        f.debug_struct("Established").field("rules", &self.rules).finish_non_exhaustive()
     }
 }
 
@@ -244,20 +244,20 @@ impl Drop for Established {
 
 impl Established {
     /// A connection of which nothing is known yet.
-    pub(crate) fn bare(era: &'static dyn ClientCodec, link: Link) -> Self {
-        Self { era, server: ServerInfo::default(), link, background: Mutex::default() }
+    pub(crate) fn bare(rules: &'static VersionRules, link: Link) -> Self {
+        Self { rules, server: ServerInfo::default(), link, background: Mutex::default() }
     }
 
     /// The same way, by the rules of another revision.
-    pub(crate) fn by_rules_of(&self, era: &'static dyn ClientCodec) -> Option<Arc<Self>> {
-        self.agreed(era, self.server.clone(), None)
+    pub(crate) fn by_rules_of(&self, rules: &'static VersionRules) -> Option<Arc<Self>> {
+        self.agreed(rules, self.server.clone(), None)
     }
 
     /// The same way, to a server of which more is known; in a session if one was opened. `None` if
     /// somebody else is ending it.
     pub(crate) fn agreed(
         &self,
-        era: &'static dyn ClientCodec,
+        rules: &'static VersionRules,
         server: ServerInfo,
         opened: Option<HeaderValue>,
     ) -> Option<Arc<Self>> {
@@ -272,7 +272,7 @@ impl Established {
         };
         let background =
             std::mem::take(&mut *self.background.lock().unwrap_or_else(PoisonError::into_inner));
-        Some(Arc::new(Self { era, server, link, background: Mutex::new(background) }))
+        Some(Arc::new(Self { rules, server, link, background: Mutex::new(background) }))
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -302,7 +302,7 @@ impl Established {
             Link::Pipe { pipe, .. } => Ok(pipe.send(message).await?),
             Link::Http { link, .. } => {
                 let mut headers = self.headers(core);
-                self.era.plain_headers(&mut headers);
+                client::version_header(self.rules, &mut headers);
                 let mut reply = link.post(headers, message).await?;
                 let _ = reply.bytes().await;
                 Ok(())
@@ -325,7 +325,9 @@ impl Established {
     ) -> Result<()> {
         let mut out = Vec::new();
         match answer {
-            Ok(result) => self.era.write_answer(id, result, task, &mut out),
+            Ok(result) => {
+                client_codec(self.rules.era).write_response(self.rules, id, result, task, &mut out)
+            }
             Err((code, message)) => {
                 let error = serde_json::json!({"code": code, "message": message});
                 out = format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, id.as_raw().get())
@@ -349,7 +351,7 @@ impl Established {
                 pipe.send_now(message);
             }
             // Closing the stream has said it already.
-            Link::Http { .. } if self.era.closing_cancels() => {}
+            Link::Http { .. } if self.rules.on_disconnect == OnDisconnect::Cancel => {}
             Link::Http { .. } => {
                 let (here, core) = (Arc::clone(self), Arc::clone(core));
                 if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -371,7 +373,7 @@ impl Established {
         match &self.link {
             Link::Http { link, session: Some(_) } => {
                 let mut headers = self.headers(core);
-                self.era.plain_headers(&mut headers);
+                client::version_header(self.rules, &mut headers);
                 let deleting =
                     tokio::time::timeout(core.limits().connect_timeout, link.delete(headers));
                 let _ = deleting.await;
@@ -389,7 +391,7 @@ impl Established {
     /// Writes a request: its bytes, and its headers where it has some.
     pub(crate) fn write(&self, core: &Core, request: &Outgoing<'_>) -> Bytes {
         let mut out = Vec::with_capacity(256 + request.params.len());
-        self.era.write(request, &core.declared, &mut out);
+        client_codec(self.rules.era).write(self.rules, request, &core.declared, &mut out);
         Bytes::from(out)
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use http::HeaderValue;
-use outlive_protocol::{Incoming, IncomingKind, era::client::TaskDialect};
+use outlive_protocol::{Incoming, IncomingKind, InputMode, TaskDialect, era::client};
 use outlive_transport::client::http::{HttpLink, HttpReply};
 use outlive_wire::{InputRequest, Meta, Method, RequestId, code};
 use serde::Deserialize;
@@ -116,7 +116,7 @@ impl Dispatch {
         message: Incoming,
     ) {
         let IncomingKind::Request { id, method, .. } = message.kind() else { return };
-        if !here.era.is_asked() {
+        if here.rules.input_mode != InputMode::Stream {
             tracing::warn!("the server sent a request, which its revision does not have");
             return;
         }
@@ -124,7 +124,7 @@ impl Dispatch {
             Some(Method::Ping) => here.reply(core, id, Ok(empty()), None).await,
             Some(Method::Elicit | Method::CreateMessage)
                 if core.declared.hosts_tasks
-                    && here.era.tasks() == TaskDialect::Requested
+                    && here.rules.tasks == TaskDialect::Requested
                     && wants_task(message.params_text()) =>
             {
                 let answering = Arc::clone(self).answer_later(message.clone());
@@ -346,7 +346,7 @@ async fn reopen(
             return None;
         }
         let mut headers = here.headers(&core);
-        here.era.plain_headers(&mut headers);
+        client::version_header(here.rules, &mut headers);
         if let Some(last) = last {
             headers.insert(LAST_EVENT, last.clone());
         }

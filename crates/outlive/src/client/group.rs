@@ -27,11 +27,11 @@ const LONGEST: usize = 64;
 /// use outlive::client::{Client, ClientGroup};
 ///
 /// # async fn run() -> outlive::client::Result<()> {
-/// let hub = ClientGroup::new()
+/// let group = ClientGroup::new()
 ///     .with("files", Client::connect("http://127.0.0.1:8001/mcp").await?)
 ///     .with("mail", Client::connect("http://127.0.0.1:8002/mcp").await?);
-/// let all = hub.tools().await;
-/// let result = hub.call_tool("files__search", serde_json::json!({"text": "cat"}))?.await?;
+/// let all = group.list_tools().await;
+/// let result = group.call_tool("files__search", serde_json::json!({"text": "cat"}))?.await?;
 /// # let _ = (all, result);
 /// # Ok(())
 /// # }
@@ -80,7 +80,7 @@ impl ClientGroup {
 
     /// The tools of all servers. Names are `prefix__tool`; where two would be the same, or one is too
     /// long, it gets a number. They stay the same from listing to listing for as long as the tools do.
-    pub async fn tools(&self) -> GroupTools {
+    pub async fn list_tools(&self) -> GroupTools {
         let mut listed = GroupTools { tools: Vec::new(), missing: Vec::new() };
         let mut names = HashMap::new();
         for (prefix, client) in &self.members {

@@ -15,8 +15,8 @@ use std::{
 };
 
 use outlive_protocol::{
-    Incoming, IncomingKind,
-    era::client::{self, ClientCodec, ResultContext},
+    Era, Incoming, IncomingKind, VersionRules,
+    era::client::{self, ResultContext, client_codec},
 };
 use outlive_transport::client::{TransportErrorKind, http::HttpLink};
 use outlive_wire::{
@@ -103,7 +103,7 @@ async fn over_http(core: &Arc<Core>, url: &str) -> Result<Arc<Established>> {
     let memory = &core.settings.eras;
     let way = || Link::Http { link: link.clone(), session: None };
     if let Some(pinned) = core.settings.pinned {
-        return match pinned.has_sessions() {
+        return match pinned.sessions {
             true => match shake_hands(core, way(), pinned).await {
                 Ok(made) => Ok(made),
                 Err(failed) if may_be_http_sse(&failed) && core.settings.with_http_sse => {
@@ -116,32 +116,34 @@ async fn over_http(core: &Arc<Core>, url: &str) -> Result<Arc<Established>> {
     }
     let expected = core.tries_older_first().then_some(Found::Legacy);
     match memory.of(&place).or(expected) {
-        Some(Found::Legacy) => match shake_hands(core, way(), client::newest_legacy()).await {
-            Ok(made) => {
-                memory.note(&place, Found::Legacy);
-                return Ok(made);
+        Some(Found::Legacy) => {
+            match shake_hands(core, way(), VersionRules::newest(Era::Legacy)).await {
+                Ok(made) => {
+                    memory.note(&place, Found::Legacy);
+                    return Ok(made);
+                }
+                Err(failed) if says_nothing(&failed) => return Err(failed.into()),
+                Err(_) => core.note_not_older(),
             }
-            Err(failed) if says_nothing(&failed) => return Err(failed.into()),
-            Err(_) => core.note_not_older(),
-        },
+        }
         Some(Found::HttpSse) => {
-            if let Ok(made) = over_http_sse(core, &link, client::newest_legacy()).await {
+            if let Ok(made) = over_http_sse(core, &link, VersionRules::newest(Era::Legacy)).await {
                 return Ok(made);
             }
         }
         _ => {}
     }
-    if let Tried::Modern(made) = try_modern(core, way(), client::newest_modern()).await? {
+    if let Tried::Modern(made) = try_modern(core, way(), VersionRules::newest(Era::Modern)).await? {
         memory.note(&place, Found::Modern);
         return Ok(made);
     }
-    match shake_hands(core, way(), client::newest_legacy()).await {
+    match shake_hands(core, way(), VersionRules::newest(Era::Legacy)).await {
         Ok(made) => {
             memory.note(&place, Found::Legacy);
             Ok(made)
         }
         Err(failed) if may_be_http_sse(&failed) && core.settings.with_http_sse => {
-            match over_http_sse(core, &link, client::newest_legacy()).await {
+            match over_http_sse(core, &link, VersionRules::newest(Era::Legacy)).await {
                 Ok(made) => {
                     memory.note(&place, Found::HttpSse);
                     Ok(made)
@@ -166,16 +168,16 @@ fn says_nothing(failed: &Failed) -> bool {
 fn may_be_http_sse(failed: &Failed) -> bool {
     match failed {
         Failed::Status { status: 400 | 404 | 405, error, .. } => {
-            !error.as_ref().is_some_and(|error| client::is_modern_refusal(error.code))
+            !error.as_ref().is_some_and(|error| client::is_modern_error(error.code))
         }
         _ => false,
     }
 }
 
 /// Asks who is there, as 2026-07-28 does.
-async fn try_modern(core: &Arc<Core>, link: Link, era: &'static dyn ClientCodec) -> Result<Tried> {
+async fn try_modern(core: &Arc<Core>, link: Link, rules: &'static VersionRules) -> Result<Tried> {
     let is_pipe = matches!(link, Link::Pipe { .. });
-    let mut here = Arc::new(Established::bare(era, link));
+    let mut here = Arc::new(Established::bare(rules, link));
     let limits = core.limits();
     let patience = if is_pipe { limits.probe_timeout } else { limits.request_timeout };
     let mut wanted = Wanted::new(core, Method::Discover, "{}");
@@ -184,13 +186,13 @@ async fn try_modern(core: &Arc<Core>, link: Link, era: &'static dyn ClientCodec)
         let error = match once(core, &here, &wanted).await {
             Ok(answered) => match answered.message.kind() {
                 IncomingKind::Error { error, .. } => error.clone(),
-                _ => match discovered(era, &answered.message) {
+                _ => match discovered(rules, &answered.message) {
                     Some(found) => return agreed(core, &here, &found),
                     None => return Ok(Tried::Not),
                 },
             },
             Err(Failed::Status { error: Some(error), .. })
-                if client::is_modern_refusal(error.code) =>
+                if client::is_modern_error(error.code) =>
             {
                 error
             }
@@ -207,10 +209,10 @@ async fn try_modern(core: &Arc<Core>, link: Link, era: &'static dyn ClientCodec)
             code::UNSUPPORTED_VERSION => match next_version(core, &error)? {
                 // Its list has only revisions with a handshake: so that is what it wants.
                 None => return Ok(Tried::Not),
-                Some(era) => here = here.by_rules_of(era).ok_or(ClientError::Closed)?,
+                Some(rules) => here = here.by_rules_of(rules).ok_or(ClientError::Closed)?,
             },
             // It is of this generation, and has something against asking.
-            refused if client::is_modern_refusal(refused) => {
+            refused if client::is_modern_error(refused) => {
                 return Ok(Tried::Modern(here));
             }
             _ => return Ok(Tried::Not),
@@ -230,26 +232,26 @@ fn is_silence(error: &Error) -> bool {
     }
 }
 
-fn next_version(core: &Core, error: &ErrorObject) -> Result<Option<&'static dyn ClientCodec>> {
+fn next_version(core: &Core, error: &ErrorObject) -> Result<Option<&'static VersionRules>> {
     let theirs = supported(error);
     let named = theirs.iter().map(String::as_str);
-    match client::choose(named) {
-        Some(era) if !era.has_sessions() => Ok(Some(era)),
+    match VersionRules::newest_of(named) {
+        Some(rules) if !rules.sessions => Ok(Some(rules)),
         Some(_) if core.settings.pinned.is_none() => Ok(None),
         _ => Err(ClientError::NoCommonVersion(theirs).into()),
     }
 }
 
-fn discovered(era: &dyn ClientCodec, message: &Incoming) -> Option<DiscoverResult> {
+fn discovered(rules: &VersionRules, message: &Incoming) -> Option<DiscoverResult> {
     let asked = ResultContext { method: Some(Method::Discover), holds_tasks: false };
     let result = message.result()?;
-    era.read(&asked, result).ok()?;
+    client_codec(rules.era).read(&asked, result).ok()?;
     serde_json::from_str(result).ok()
 }
 
 /// Takes what a server has said of itself.
 fn agreed(core: &Core, here: &Established, found: &DiscoverResult) -> Result<Tried> {
-    let era = client::choose(found.supported_versions.iter().map(String::as_str));
+    let rules = VersionRules::newest_of(found.supported_versions.iter().map(String::as_str));
     let info: Option<Implementation> = found
         .meta
         .as_ref()
@@ -261,14 +263,14 @@ fn agreed(core: &Core, here: &Established, found: &DiscoverResult) -> Result<Tri
         instructions: found.instructions.clone(),
         known: true,
     };
-    let spoken = match era {
+    let spoken = match rules {
         // It answered, so it speaks what it was asked in, whatever its list says.
-        Some(era) if era.has_sessions() => here.era,
-        Some(era) => era,
-        None if found.supported_versions.is_empty() => here.era,
+        Some(rules) if rules.sessions => here.rules,
+        Some(rules) => rules,
+        None if found.supported_versions.is_empty() => here.rules,
         None => return Err(ClientError::NoCommonVersion(found.supported_versions.clone()).into()),
     };
-    if core.settings.pinned.is_some_and(|pinned| pinned.version() != spoken.version()) {
+    if core.settings.pinned.is_some_and(|pinned| pinned.version != spoken.version) {
         return Err(ClientError::NoCommonVersion(found.supported_versions.clone()).into());
     }
     let made = here.agreed(spoken, server, None).ok_or(ClientError::Closed)?;
@@ -280,15 +282,15 @@ fn agreed(core: &Core, here: &Established, found: &DiscoverResult) -> Result<Tri
 async fn pinned_modern(
     core: &Arc<Core>,
     link: Link,
-    era: &'static dyn ClientCodec,
+    rules: &'static VersionRules,
 ) -> Result<Arc<Established>> {
     let again = match &link {
         Link::Http { link, .. } => Some(Link::Http { link: link.clone(), session: None }),
         Link::Pipe { .. } => None,
     };
-    match (try_modern(core, link, era).await?, again) {
+    match (try_modern(core, link, rules).await?, again) {
         (Tried::Modern(made), _) => Ok(made),
-        (Tried::Not, Some(link)) => Ok(Arc::new(Established::bare(era, link))),
+        (Tried::Not, Some(link)) => Ok(Arc::new(Established::bare(rules, link))),
         (Tried::Not, None) => {
             Err(ClientError::NoCommonVersion(vec!["something older".to_owned()]).into())
         }
@@ -299,14 +301,14 @@ async fn pinned_modern(
 async fn shake_hands(
     core: &Arc<Core>,
     link: Link,
-    offered: &'static dyn ClientCodec,
+    offered: &'static VersionRules,
 ) -> Result<Arc<Established>, Failed> {
     let mut offered = offered;
     let mut here = Arc::new(Established::bare(offered, link));
     for _ in 0..2 {
         let params = InitializeRequestParams {
-            protocol_version: offered.version().to_string(),
-            capabilities: offered.capabilities(&core.declared),
+            protocol_version: offered.version.to_string(),
+            capabilities: client_codec(offered.era).capabilities(offered, &core.declared),
             client_info: core.declared.info.clone(),
             meta: None,
         };
@@ -317,11 +319,11 @@ async fn shake_hands(
         if let IncomingKind::Error { error, .. } = message.kind() {
             // Some refuse a revision they do not know, and say which they do.
             let named = supported(error);
-            let next = client::choose(named.iter().map(String::as_str));
-            match next.filter(|era| era.has_sessions() && core.settings.pinned.is_none()) {
-                Some(era) if era.version() != offered.version() => {
-                    offered = era;
-                    here = here.by_rules_of(era).ok_or(Error::from(ClientError::Closed))?;
+            let next = VersionRules::newest_of(named.iter().map(String::as_str));
+            match next.filter(|rules| rules.sessions && core.settings.pinned.is_none()) {
+                Some(rules) if rules.version != offered.version => {
+                    offered = rules;
+                    here = here.by_rules_of(rules).ok_or(Error::from(ClientError::Closed))?;
                     continue;
                 }
                 _ => {
@@ -331,11 +333,11 @@ async fn shake_hands(
             }
         }
         let result: InitializeResult = read(message.result().unwrap_or_default())?;
-        let era = client::client_era(&result.protocol_version).filter(|era| era.has_sessions());
-        let era = era.filter(|era| {
-            core.settings.pinned.is_none_or(|pinned| pinned.version() == era.version())
+        let rules = VersionRules::find(&result.protocol_version).filter(|rules| rules.sessions);
+        let rules = rules.filter(|rules| {
+            core.settings.pinned.is_none_or(|pinned| pinned.version == rules.version)
         });
-        let Some(era) = era else {
+        let Some(rules) = rules else {
             return Err(
                 Error::from(ClientError::NoCommonVersion(vec![result.protocol_version])).into()
             );
@@ -346,7 +348,7 @@ async fn shake_hands(
             instructions: result.instructions,
             known: true,
         };
-        let made = here.agreed(era, server, session).ok_or(Error::from(ClientError::Closed))?;
+        let made = here.agreed(rules, server, session).ok_or(Error::from(ClientError::Closed))?;
         made.notify(core, Method::Initialized, "").await?;
         open_stream(core, &made).await;
         return Ok(made);
@@ -402,7 +404,7 @@ async fn open_stream(core: &Arc<Core>, made: &Arc<Established>) {
         return;
     }
     let mut headers = made.headers(core);
-    made.era.plain_headers(&mut headers);
+    client::version_header(made.rules, &mut headers);
     let opened = tokio::time::timeout(core.limits().connect_timeout, link.get(headers)).await;
     // Most servers have none, and say so with 405.
     if let Ok(Ok(stream)) = opened

@@ -5,6 +5,7 @@
 
 use std::{collections::BTreeMap, fmt, future::Future, pin::Pin, sync::Arc};
 
+use outlive_schema::forms;
 use outlive_wire::{
     CreateMessageRequestParams, CreateMessageResult, ElicitAction, ElicitRequestFormParams,
     ElicitRequestParams, ElicitRequestURLParams, ElicitResult, InputRequest, ListRootsResult,
@@ -14,7 +15,6 @@ use serde::Serialize;
 use serde_json::{Map, Value, value::to_raw_value};
 
 use super::error::{ClientError, Error};
-use crate::server::{check_form, check_form_field};
 
 /// Answers what servers ask.
 ///
@@ -190,7 +190,7 @@ impl PendingInput {
         let InputKind::Form(form) = &self.request else { return Ok(()) };
         let fields = form.requested_schema.properties.iter();
         match fields.into_iter().find(|(field, _)| *field == name) {
-            Some((_, field)) => check_form_field(field, value),
+            Some((_, field)) => forms::check_field(field, value),
             None => Ok(()),
         }
     }
@@ -281,7 +281,7 @@ pub(crate) fn settle_with(ask: &InputKind, answer: InputResponse) -> Settled {
     match (ask, answer) {
         (_, InputResponse::Error(why)) => Settled::Refused(why),
         (InputKind::Form(form), InputResponse::Accept(Some(content))) => {
-            match check_form(&form.requested_schema, content.get()) {
+            match forms::check(&form.requested_schema, content.get()) {
                 Ok(_) => elicited(ElicitAction::Accept, Some(content)),
                 Err(why) => Settled::Bad(why),
             }

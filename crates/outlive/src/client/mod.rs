@@ -1,15 +1,15 @@
 //! The client: call any MCP server of any revision, and come back with the result.
 //!
 //! ```no_run
-//! use outlive::client::{InputResponse, InputCallbacks, Client, Program};
+//! use outlive::client::{ChildProcess, Client, InputCallbacks, InputResponse};
 //! use serde_json::json;
 //!
 //! # async fn run() -> outlive::client::Result<()> {
 //! let client = Client::builder("my-app", "1.0.0")
-//!     .answerer(InputCallbacks::new().form(|question| async move {
+//!     .input_handler(InputCallbacks::new().form(|question| async move {
 //!         question.defaults().unwrap_or(InputResponse::Decline)
 //!     }))
-//!     .connect(Program::new("my-server").arg("--stdio"))
+//!     .connect(ChildProcess::new("my-server").arg("--stdio"))
 //!     .await?;
 //! let report = client.call_tool("deploy", json!({"repo": "shop"})).await?;
 //! # let _ = report;
@@ -89,8 +89,8 @@ pub use request::Progress;
 pub use skills::{SkillEntry, SkillFile};
 pub use stream::{Segment, StreamTool, ToolStream};
 pub use subscription::{ListenFilter, Subscription};
-pub use target::{OpenedTransport, Target};
-pub use tasks::{TaskEvent, TaskEvents, TaskHandle};
+pub use target::{InMemoryServer, OpenedTransport, Target};
+pub use tasks::{TaskEvent, TaskEvents, TaskHandle, TaskList};
 pub use tool_arguments::check_arguments;
 pub use tools_text::result_text;
 

@@ -17,7 +17,7 @@ use super::{
     error::{ClientError, Error, Result},
     request::read,
 };
-use crate::server::skills::{EXTENSION, LIST, parse_frontmatter};
+use crate::skill_format::{EXTENSION, LIST, parse_frontmatter};
 
 /// A skill as a server lists it. Nothing of it has been read.
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -9,13 +9,13 @@ use std::{
 };
 
 use bytes::Bytes;
+use outlive_protocol::{Endpoint, Principal};
 use outlive_transport::{
     client::child::ChildProcess,
+    memory,
     messages::{Sink, Source},
 };
 use tokio::io::{AsyncRead, AsyncWrite};
-
-use crate::server::Server;
 
 /// A server to connect to.
 #[derive(Clone)]
@@ -26,7 +26,7 @@ pub enum Target {
     /// A program to start, spoken to on its standard input and output.
     Program(ChildProcess),
     /// A server in this process.
-    Server(Server),
+    Server(InMemoryServer),
     /// A connection that is open already, and cannot be opened again.
     Open(OpenedTransport),
 }
@@ -75,15 +75,30 @@ impl From<ChildProcess> for Target {
     }
 }
 
-impl From<&Server> for Target {
-    fn from(server: &Server) -> Self {
-        Self::Server(server.clone())
-    }
-}
-
 impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Target").field(&self.label()).finish()
+    }
+}
+
+/// A server in this process. Its [`Target`] is made from a `&Server`.
+#[derive(Clone)]
+pub struct InMemoryServer(Arc<dyn Fn() -> Endpoint + Send + Sync>);
+
+impl InMemoryServer {
+    pub(crate) fn new(endpoint: impl Fn() -> Endpoint + Send + Sync + 'static) -> Self {
+        Self(Arc::new(endpoint))
+    }
+
+    /// Opens a connection to the server.
+    pub(super) fn connect(&self) -> memory::Connection {
+        memory::connect((self.0)(), Principal::LOCAL)
+    }
+}
+
+impl fmt::Debug for InMemoryServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("InMemoryServer")
     }
 }
 

@@ -3,7 +3,7 @@
 use outlive_wire::Tool;
 use serde_json::{Map, Value, value::to_raw_value};
 
-use crate::server::Schema;
+use outlive_schema::Schema;
 
 /// Up to how many bytes a schema is read here; a larger one is the server's to check.
 const MAX_SCHEMA: usize = 256 * 1024;

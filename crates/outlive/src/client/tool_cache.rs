@@ -10,7 +10,7 @@ use outlive_wire::{TaskSupport, Tool};
 use serde_json::Value;
 
 use super::notice::ServerNotification;
-use crate::server::{HeaderKind, HeaderParam, header_params};
+use outlive_schema::{HeaderKind, HeaderParam, header_params};
 
 /// Integers beyond this are not the same to all readers of JSON.
 const SAFE_INTEGER: i64 = 9_007_199_254_740_991;

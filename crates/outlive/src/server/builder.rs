@@ -9,8 +9,8 @@ use std::{
 };
 
 use outlive_protocol::{
-    Call, Change, ClientNotification, Clock, Limits, Outcome, Profile, Seal, Session,
-    era::VersionSet,
+    Call, Change, ClientNotification, Clock, InputMode, Limits, Outcome, Profile, Seal, Session,
+    VersionRules, VersionSet,
 };
 use outlive_transport::TokioClock;
 use outlive_wire::{CacheHints, CacheScope, Icon, Implementation, JsonObject, Meta};
@@ -32,6 +32,7 @@ use super::{
     tasks::{TaskConfig, Tasks},
     throttle::Throttle,
 };
+use crate::skill_format::EXTENSION;
 
 /// Collects what a server offers; [`ServerBuilder::build`] checks it.
 #[must_use]
@@ -62,7 +63,7 @@ pub struct ServerBuilder {
     replays: bool,
     rehearsal: Option<Arc<Rehearsed>>,
     tasks: Option<TaskConfig>,
-    eras: VersionSet,
+    versions: VersionSet,
     clock: Arc<dyn Clock>,
     debounce: Duration,
     stamp_identity: bool,
@@ -98,7 +99,7 @@ impl ServerBuilder {
             replays: false,
             rehearsal: None,
             tasks: None,
-            eras: VersionSet::default(),
+            versions: VersionSet::default(),
             clock: Arc::new(TokioClock::new()),
             debounce: DEBOUNCE,
             stamp_identity: true,
@@ -308,15 +309,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Does not serve 2026-07-28.
-    pub fn without_modern(mut self) -> Self {
-        self.eras.modern = false;
-        self
-    }
-
-    /// Does not serve the revisions from 2024-11-05 to 2025-11-25.
-    pub fn without_legacy(mut self) -> Self {
-        self.eras.legacy = false;
+    /// Sets the protocol versions that the server serves; all of them if this is not called.
+    pub fn protocol_versions(mut self, versions: VersionSet) -> Self {
+        self.versions = versions;
         self
     }
 
@@ -377,8 +372,8 @@ impl ServerBuilder {
     /// given, or no revision is left to serve. The message says what to change.
     pub fn build(mut self) -> Result<Server, BuildError> {
         let catalog = self.register_skills()?;
-        if !self.eras.modern && !self.eras.legacy {
-            return Err(BuildError("both eras are switched off; leave one on".into()));
+        if self.versions.is_empty() {
+            return Err(BuildError("`protocol_versions` has no version; name at least one".into()));
         }
         if let Some(name) = self.asking_method {
             return Err(BuildError(format!(
@@ -393,7 +388,11 @@ impl ServerBuilder {
                 )));
             }
         }
-        if self.seal_keys.is_none() && self.eras.modern && self.tools.iter().any(Tool::may_ask) {
+        let suspends = |rules: &VersionRules| rules.input_mode == InputMode::RoundTrip;
+        if self.seal_keys.is_none()
+            && self.versions.any(suspends)
+            && self.tools.iter().any(Tool::may_ask)
+        {
             tracing::warn!(
                 "calls that wait for answers end with this process; give the builder `seal_keys`"
             );
@@ -405,7 +404,7 @@ impl ServerBuilder {
         };
         let profile = Arc::new(Profile::new(
             self.info,
-            self.eras,
+            self.versions,
             self.limits,
             self.clock,
             seal,
@@ -459,7 +458,7 @@ impl ServerBuilder {
         let catalog = Arc::new(catalog);
         self.offers.resources = true;
         let settings = serde_json::json!({"directoryRead": true});
-        self.extensions.insert(skills::EXTENSION.to_owned(), settings);
+        self.extensions.insert(EXTENSION.to_owned(), settings);
         for (name, method) in skills::methods(&catalog) {
             self.methods.insert(name.into(), method);
         }

@@ -16,8 +16,8 @@ use std::{
 };
 
 use outlive_protocol::{
-    Call, CallFuture, ClientNotification, CompletionOutcome, Profile, ProtocolError, Service,
-    Session, SessionStore,
+    Call, CallFuture, ClientNotification, CompletionOutcome, ExternalEvents, Profile,
+    ProtocolError, Service, Session, SessionEvents, SessionStore, era::LIST_ALL_TASKS,
 };
 use outlive_wire::{CacheHints, JsonObject, RawJson};
 
@@ -174,7 +174,7 @@ impl Service for Core {
     }
 
     fn knows_method(&self, name: &str) -> bool {
-        self.methods.contains_key(name)
+        self.methods.contains_key(name) || (self.tasks.is_some() && name == LIST_ALL_TASKS)
     }
 
     fn start(self: Arc<Self>, call: Arc<Call>) -> CallFuture {
@@ -190,6 +190,18 @@ impl Service for Core {
         }
     }
 
+    fn shut_down(self: Arc<Self>, patience: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let less = |serving: usize| serving.checked_sub(1);
+        let before = self.transports.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+        Box::pin(async move {
+            if before.unwrap_or(0) <= 1 {
+                self.drain(patience).await;
+            }
+        })
+    }
+}
+
+impl SessionEvents for Core {
     fn session_opened(&self, session: &Arc<Session>) {
         self.counters.sessions_opened.add(1);
         self.on_open.iter().for_each(|hook| contain("a hook of sessions", || hook(session)));
@@ -203,7 +215,9 @@ impl Service for Core {
     fn keeper(&self) -> Option<&dyn SessionStore> {
         self.session_notes().map(|notes| notes as &dyn SessionStore)
     }
+}
 
+impl ExternalEvents for Core {
     fn knows_token(&self, token: &str) -> bool {
         Token::open(self, token).is_some()
     }
@@ -218,16 +232,6 @@ impl Service for Core {
             match token {
                 Some(token) => self.answer_from_outside(token, value).await,
                 None => CompletionOutcome::Unknown,
-            }
-        })
-    }
-
-    fn shut_down(self: Arc<Self>, patience: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let less = |serving: usize| serving.checked_sub(1);
-        let before = self.transports.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
-        Box::pin(async move {
-            if before.unwrap_or(0) <= 1 {
-                self.drain(patience).await;
             }
         })
     }

@@ -104,7 +104,7 @@ impl Cx {
     /// Closes the connection but not the call: a client that can resume comes back after `retry`
     /// and gets the rest. Does nothing where that cannot be.
     pub fn close_stream(&self, retry: Duration) {
-        if self.call.era().numbering() != outlive_protocol::era::EventIdMode::None {
+        if self.call.rules().event_ids != outlive_protocol::EventIdMode::None {
             self.say(Notify::Detach { retry });
         }
     }

@@ -3,15 +3,12 @@
 use std::{any::TypeId, ops::Deref, sync::Arc};
 
 use outlive_protocol::{Principal, ProtocolError, Session};
+use outlive_schema::{Schema, SchemaError};
 use outlive_wire::RawJson;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use super::{
-    Cx,
-    cx::Unreadable,
-    schema::{Schema, SchemaError},
-};
+use super::{Cx, cx::Unreadable};
 
 /// Something a handler can take as an argument.
 ///

@@ -24,8 +24,8 @@ pub(super) struct Counters {
     pub(super) expired: Count,
     pub(super) purged: Count,
     pub(super) leases_lost: Count,
-    pub(super) look_ups_denied: Count,
-    pub(super) polls_refused: Count,
+    pub(super) lookups_denied: Count,
+    pub(super) polls_rate_limited: Count,
     pub(super) sessions_opened: Count,
     pub(super) sessions_closed: Count,
     pub(super) commits: HistogramCell,
@@ -104,8 +104,8 @@ impl Counters {
             expired: self.expired.get(),
             purged: self.purged.get(),
             leases_lost: self.leases_lost.get(),
-            lookups_denied: self.look_ups_denied.get(),
-            polls_rate_limited: self.polls_refused.get(),
+            lookups_denied: self.lookups_denied.get(),
+            polls_rate_limited: self.polls_rate_limited.get(),
             sessions: self.sessions_opened.get().saturating_sub(self.sessions_closed.get()),
             streams,
             commit_latency: self.commits.read(),
@@ -168,16 +168,16 @@ pub struct Histogram {
 impl fmt::Display for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(tasks) = &self.tasks {
-            let help = "Tasks in the store, by state.";
+            let help = "Tasks in the store, by phase.";
             head(f, "outlive_tasks", "gauge", help)?;
-            for (state, count) in [
+            for (phase, count) in [
                 ("queued", tasks.queued),
                 ("running", tasks.running),
                 ("parked", tasks.parked),
-                ("kept", tasks.quarantined),
+                ("quarantined", tasks.quarantined),
                 ("ended", tasks.ended),
             ] {
-                writeln!(f, "outlive_tasks{{state=\"{state}\"}} {count}")?;
+                writeln!(f, "outlive_tasks{{phase=\"{phase}\"}} {count}")?;
             }
             let help = "How long the task that is due for the longest time has waited.";
             let waiting = tasks.oldest_due.unwrap_or_default().as_secs_f64();
@@ -199,25 +199,25 @@ impl fmt::Display for Metrics {
             ("tasks_purged_total", "counter", "Tasks forgotten.", self.purged),
             ("leases_lost_total", "counter", "Tasks given up to others.", self.leases_lost),
             (
-                "look_ups_denied_total",
+                "task_lookups_denied_total",
                 "counter",
                 "Look-ups of tasks that are not there, or not the caller's.",
                 self.lookups_denied,
             ),
             (
-                "polls_refused_total",
+                "polls_rate_limited_total",
                 "counter",
                 "Polls that came too fast.",
                 self.polls_rate_limited,
             ),
             ("sessions", "gauge", "Sessions of older revisions.", self.sessions),
-            ("streams", "gauge", "Open streams.", self.streams),
+            ("open_streams", "gauge", "Open streams.", self.streams),
         ] {
             let name = format!("outlive_{name}");
             head(f, &name, kind, help)?;
             writeln!(f, "{name} {value}")?;
         }
-        let (name, help) = ("outlive_commit_seconds", "How long the store took to write.");
+        let (name, help) = ("outlive_store_commit_seconds", "How long the store took to write.");
         head(f, name, "histogram", help)?;
         histogram(f, name, "", &self.commit_latency)?;
         meter::write(f, &self.tools)

@@ -19,7 +19,7 @@ mod cx;
 mod durable;
 mod error;
 mod extract;
-mod form;
+pub mod forms;
 mod handler;
 mod layer;
 mod list;
@@ -32,16 +32,15 @@ mod registry;
 mod resource;
 mod router;
 mod running;
-mod schema;
 mod seal_keys;
 mod sessions;
-pub(crate) mod skills;
+mod skills;
 mod subscription;
 mod tasks;
 mod text_args;
 mod throttle;
 mod tool;
-mod uri_template;
+pub mod uri_template;
 
 pub use build_error::BuildError;
 pub use builder::ServerBuilder;
@@ -55,8 +54,6 @@ pub use durable::{
 };
 pub use error::{Error, Result};
 pub use extract::{Args, Extract, HandlerRequirements, RawParams, Rejection, State};
-pub use form::{Choice, Form, FormError, FormField};
-pub(crate) use form::{check as check_form, check_field as check_form_field};
 pub use handler::Handler;
 pub use layer::{BoxCallService, BoxError};
 pub use meter::ToolMetrics;
@@ -64,6 +61,7 @@ pub use metrics::{Histogram, Metrics};
 pub use outlive_protocol::CompletionOutcome;
 pub use outlive_protocol::{
     Call, ClientNotification, Clock, Limits, Outcome, Principal, ProtocolError, Scopes, Session,
+    VersionSet,
 };
 pub use outlive_tasks::{
     IntoKey, JournalError, Key,
@@ -77,7 +75,6 @@ pub use output::{IntoRawResult, IntoToolResult, Json};
 pub use prompt::{IntoPromptResult, Prompt};
 pub use resource::{IntoResourceContents, Resource, ResourceTemplate};
 pub use running::Server;
-pub(crate) use schema::{HeaderKind, HeaderParam, Schema, header_params};
 pub use seal_keys::{SealKeys, SealKeysError};
 pub use skills::{Skill, SkillError, Skills};
 pub(crate) use tasks::name_in_audit;
@@ -86,4 +83,3 @@ pub use tasks::{
 };
 pub use throttle::RateLimit;
 pub use tool::Tool;
-pub use uri_template::{UriTemplate, UriTemplateError};

@@ -1,15 +1,12 @@
 //! What tools may return.
 
+use outlive_schema::{Schema, SchemaError};
 use outlive_wire::{CallToolResult, ContentBlock, RawJson, Resource};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-use super::{
-    Error, Result, RoundOutcome,
-    durable::InputRequestSet,
-    schema::{Schema, SchemaError},
-};
+use super::{Error, Result, RoundOutcome, durable::InputRequestSet};
 
 /// Something a tool can return.
 #[diagnostic::on_unimplemented(

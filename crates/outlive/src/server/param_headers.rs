@@ -2,9 +2,8 @@
 
 use http::{HeaderMap, HeaderName};
 use outlive_protocol::{ProtocolError, era};
+use outlive_schema::HeaderParam;
 use serde_json::Value;
-
-use super::schema::{HeaderKind, HeaderParam};
 
 /// Compares the headers of a call with its arguments. Tools without such headers cost nothing.
 pub(super) fn check(
@@ -29,11 +28,7 @@ fn check_one(
     let name = HeaderName::try_from(format!("mcp-param-{}", param.header))
         .map_err(ProtocolError::internal)?;
     let shown = format!("Mcp-Param-{}", param.header);
-    let value = param
-        .path
-        .iter()
-        .try_fold(arguments, |value, key| value.get(key))
-        .filter(|value| !value.is_null());
+    let value = param.argument(arguments);
     let header = era::mirrored_header(headers, &name)?;
     let (Some(value), Some(header)) = (value, &header) else {
         return match (value, header) {
@@ -46,23 +41,10 @@ fn check_one(
             )),
         };
     };
-    match equal(param.kind, value, header) {
+    match param.is_repeated(value, header) {
         true => Ok(()),
         false => Err(ProtocolError::HeaderMismatch(
             format!("the {shown} header differs from its argument").into(),
         )),
-    }
-}
-
-fn equal(kind: HeaderKind, value: &Value, header: &str) -> bool {
-    match (kind, value) {
-        (HeaderKind::String, Value::String(text)) => text == header,
-        (HeaderKind::Boolean, Value::Bool(flag)) => header == if *flag { "true" } else { "false" },
-        // Numerically: `42.0` equals `42`.
-        (HeaderKind::Integer, Value::Number(number)) => {
-            header.parse::<f64>().is_ok_and(|header| number.as_f64() == Some(header))
-        }
-        // The argument is of another type than its schema says; that is for the schema to refuse.
-        _ => true,
     }
 }

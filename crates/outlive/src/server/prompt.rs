@@ -3,6 +3,7 @@
 use std::{fmt, future::ready, sync::Arc};
 
 use outlive_protocol::{Call, CallFuture, MethodResult, Outcome, Principal, ProtocolError};
+use outlive_schema::Schema;
 use outlive_wire::{ContentBlock, GetPromptResult, Icon, Meta, PromptArgument, PromptMessage};
 use serde_json::Value;
 
@@ -17,7 +18,6 @@ use super::{
     handler::Handler,
     output::Returned,
     registry::Entry,
-    schema::Schema,
     text_args::TextArgs,
 };
 

@@ -4,6 +4,7 @@ use std::{fmt, future::ready, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use outlive_protocol::{Call, CallFuture, MethodResult, Outcome, Principal, ProtocolError};
+use outlive_schema::uri_template::UriTemplate;
 use outlive_wire::{Annotations, CacheHints, Icon, Meta, ReadResourceResult, ResourceContents};
 
 use super::{
@@ -17,7 +18,6 @@ use super::{
     handler::Handler,
     output::Returned,
     registry::Entry,
-    uri_template::UriTemplate,
 };
 
 /// A handler whose types have been forgotten. Takes the URI that is read.

@@ -2,7 +2,9 @@
 
 use std::{future::ready, sync::Arc};
 
-use outlive_protocol::{Call, CallFuture, MethodResult, Outcome, ProtocolError, ServerDescription};
+use outlive_protocol::{
+    Call, CallFuture, MethodResult, Outcome, ProtocolError, ServerDescription, era,
+};
 use outlive_wire::{
     JsonObject, Method, PromptsCapability, ResourcesCapability, ServerCapabilities,
     SetLevelRequestParams, ToolsCapability,
@@ -19,7 +21,12 @@ pub(super) fn route(core: &Arc<Core>, call: Arc<Call>) -> CallFuture {
     {
         return method(core, call);
     }
-    let Some(method) = call.method() else { return unknown(&call) };
+    let Some(method) = call.method() else {
+        return match core.tasks.is_some() && call.method_name() == era::LIST_ALL_TASKS {
+            true => tasks::list_all(core, call),
+            false => unknown(&call),
+        };
+    };
     match method {
         Method::ToolsCall if core.has_tools() => tool::call(core, call),
         Method::ToolsList if core.has_tools() => at_once(list::tools(core, &call)),
@@ -97,6 +104,13 @@ impl Core {
     fn identity(&self, call: &Call) -> ServerDescription {
         let map = |map: &JsonObject| (!map.is_empty()).then(|| map.clone());
         let changes = Some(true);
+        // All anonymous callers are one principal, which has no list.
+        let lists_tasks = !call.principal().is_anonymous();
+        let mut extensions = map(&self.extensions);
+        if self.tasks.is_some() && lists_tasks {
+            let extensions = extensions.get_or_insert_default();
+            extensions.insert(era::TASK_LIST.to_owned(), JsonObject::new().into());
+        }
         ServerDescription {
             info: self.profile.info.clone(),
             capabilities: ServerCapabilities {
@@ -108,12 +122,11 @@ impl Core {
                 prompts: self.has_prompts().then_some(PromptsCapability { list_changed: changes }),
                 completions: self.has_completions().then(Default::default),
                 logging: self.logging.then(Default::default),
-                extensions: map(&self.extensions),
+                extensions,
                 experimental: map(&self.experimental),
                 ..ServerCapabilities::default()
             },
-            // Without a name nobody can be told from anybody else.
-            tasks: self.tasks.as_ref().map(|tasks| tasks.offers(!call.principal().is_anonymous())),
+            tasks: self.tasks.as_ref().map(|tasks| tasks.offers(lists_tasks)),
             instructions: self.instructions.clone(),
             cache: self.cache,
         }

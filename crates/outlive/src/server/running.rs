@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{Change, Endpoint, Principal, Service};
+use outlive_protocol::{Change, Endpoint, ExternalEvents, Principal, Service};
 use outlive_transport::{
     http::{self, HttpConfig, HttpServer, HttpService},
     lines, memory, stdio,

@@ -10,6 +10,7 @@ pub(super) use entry::ToolEntry;
 use std::{fmt, sync::Arc};
 
 use outlive_protocol::{CallFuture, Principal};
+use outlive_schema::Schema;
 use outlive_wire::{Icon, Meta, RawJson, TaskSupport, ToolAnnotations, ToolExecution};
 use serde_json::value::RawValue;
 
@@ -22,7 +23,6 @@ use super::{
     handler::Handler,
     meter::ToolMeter,
     output::{IntoToolResult, OutputSchema},
-    schema::Schema,
     tasks::{Hook, IntoCleanupResult, OnCrash, TaskPolicy},
     throttle::Throttle,
 };

@@ -4,9 +4,9 @@ mod basics; // calls, reads, prompts, lists, on every transport and in both eras
 mod changes; // subscriptions, and results that are kept
 mod child; // a server that is a child process
 mod faults; // partial results of our server, over a way that breaks
+mod group; // several servers under one roof
 mod hosted; // tasks of the client's own
 mod hostile; // servers that break the rules
-mod hub; // several servers under one roof
 mod kit; // servers to talk to
 mod rules; // what it says, and what it keeps to itself
 mod script; // peers that are scripts

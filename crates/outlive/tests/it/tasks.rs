@@ -8,6 +8,7 @@ mod drain; // a server that stops gives its tasks to others
 mod full; // tasks whose caller has as many bytes stored as it may
 mod legacy; // 2025-11-25: a status to poll, a result to wait for
 mod legacy_rules; // what it says, line by line
+mod listing; // the list that every version has
 mod modern; // the extension of 2026-07-28
 mod modern_rules; // what it says, line by line
 mod once; // what is done once, however often it is asked for

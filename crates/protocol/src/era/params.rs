@@ -18,7 +18,7 @@ use crate::{
 
 /// A request as it came. Parts of it are JSON as it stands in the message.
 #[derive(Debug)]
-pub(crate) struct Request<'a> {
+pub struct Request<'a> {
     pub(crate) message: &'a ByteString,
     pub(crate) id: &'a str,
     pub(crate) method: Str<'a>,

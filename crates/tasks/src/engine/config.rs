@@ -18,7 +18,7 @@ pub struct EngineConfig {
     pub sweep_interval: Duration,
     /// How many tasks run at once in this process.
     pub max_running: usize,
-    /// How many tasks of one caller run at once in this process; `None` for a quarter of `running`.
+    /// How many tasks of one caller run at once in this process; `None` for a quarter of `max_running`.
     /// Others of it wait in the store, so that no caller takes all the places. One that has waited
     /// for a permit of a [`Capacity`](super::Capacity) and has got it begins all the same.
     pub max_running_per_caller: Option<usize>,
@@ -33,7 +33,7 @@ pub struct EngineConfig {
     /// How many workers in a row a task may lose without recording anything.
     pub max_crashes: u32,
     /// How long a task waits that has lost a second worker in a row; twice as long each time after
-    /// that, up to `max_back_off`. Up to half of it is left to chance. After the first it does not
+    /// that, up to `max_backoff`. Up to half of it is left to chance. After the first it does not
     /// wait: that was the worker's fault more often than its own.
     pub backoff: Duration,
     /// How long it waits at most.

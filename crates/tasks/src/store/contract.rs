@@ -8,7 +8,7 @@
 //! for check in checks() {
 //!     let store = Arc::new(MemoryStore::new());
 //!     let clock = Arc::clone(&store);
-//!     let bench = ContractBench::new(store, move |span: Duration| clock.shift(span));
+//!     let bench = ContractBench::new(store, move |span: Duration| clock.advance_clock(span));
 //!     (check.run)(bench).await; // panics with what is wrong
 //! }
 //! # });

@@ -89,7 +89,10 @@ macro_rules! delegate_store {
     };
     (@method list $this:ident, $inner:expr) => {
         $crate::delegate_store!(@fn $this, $inner, TaskStore, list(
-            principal: &'a str, after: Option<&'a $crate::store::ListCursor>, limit: usize,
+            principal: &'a str,
+            origin: &'a str,
+            after: Option<&'a $crate::store::ListCursor>,
+            limit: usize,
         ) -> Vec<$crate::store::TaskRecord>);
     };
     (@method read_segments $this:ident, $inner:expr) => {

@@ -45,10 +45,12 @@ pub trait TaskStore: Send + Sync + 'static {
         task: &'a TaskId,
     ) -> StoreFuture<'a, Option<TaskRecord>>;
 
-    /// Returns listed tasks of this principal after a cursor, oldest first.
+    /// Returns the listed tasks of this principal that were created in one dialect, oldest first,
+    /// from after a cursor on.
     fn list<'a>(
         &'a self,
         principal: &'a str,
+        origin: &'a str,
         after: Option<&'a ListCursor>,
         limit: usize,
     ) -> StoreFuture<'a, Vec<TaskRecord>>;

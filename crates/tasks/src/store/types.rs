@@ -71,9 +71,9 @@ pub struct NewTask {
     pub principal: String,
     /// What it does, for operators: the name of the tool.
     pub tool: String,
-    /// Which dialect it was asked for in. A store makes nothing of it.
+    /// Which dialect it was asked for in. A store lists by it, and makes nothing else of it.
     pub origin: String,
-    /// Whether it is shown in lists. Those that nobody can list need no place in one.
+    /// Whether its principal can list it. A task without a list needs no index entry.
     pub listed: bool,
     /// The request that it answers, as whoever runs it wants to have it back.
     pub request: RawJson,

@@ -363,7 +363,7 @@ impl OperatorStore for Broken {
         Box::pin(async move {
             let mut tasks = self.inner.tasks(filter, after, limit).await?;
             if self.has(Flaw::Overlooked) {
-                let listed = self.inner.list("name:ada", None, 100).await?;
+                let listed = self.inner.list("name:ada", "modern", None, 100).await?;
                 tasks.retain(|task| listed.iter().any(|view| view.id == task.view.id));
             }
             Ok(tasks)

@@ -346,7 +346,7 @@ impl Play {
         let census = self.store.stats().await.unwrap();
         let counted = [census.queued, census.running, census.parked, census.ended];
         assert_eq!(counted, self.model.census());
-        let listed = self.store.list(OWNER, None, 100).await.unwrap();
+        let listed = self.store.list(OWNER, "", None, 100).await.unwrap();
         assert_eq!(listed.len(), self.model.tasks.len());
     }
 }

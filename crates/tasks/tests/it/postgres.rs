@@ -142,6 +142,26 @@ async fn what_was_acknowledged_is_there_when_it_is_connected_again() {
     );
 }
 
+/// A server answers how many tasks there are without a look at each of them, and that it is ready
+/// without a look at any table: any client may ask for both.
+#[tokio::test]
+async fn census_reads_the_counts_and_readiness_no_table() {
+    let schema = Schema::new();
+    let store = schema.connect().await;
+    store.create(task("a")).await.unwrap();
+    let mut by_hand = schema.by_hand().await;
+    let counted = "UPDATE phase_count SET ended = ended + 1000000";
+    by_hand.batch_execute(counted).await.unwrap();
+    let census = store.stats().await.unwrap();
+    assert_eq!((census.queued, census.ended), (1, 1_000_000), "rows were counted");
+
+    let locked = by_hand.transaction().await.unwrap();
+    let lock = "LOCK TABLE task, phase_count, phase_change IN ACCESS EXCLUSIVE MODE";
+    locked.batch_execute(lock).await.unwrap();
+    let ready = tokio::time::timeout(Duration::from_secs(10), store.ready()).await;
+    assert_eq!(ready, Ok(Ok(())), "readiness waits for a table");
+}
+
 #[tokio::test]
 async fn a_task_that_cannot_be_read_keeps_no_other_from_running() {
     let schema = Schema::new();

@@ -284,13 +284,13 @@ impl<'c> Gathered<'c> {
     /// Why the command failed, if it did, with what it said on standard error.
     fn failure(&self, exit: &Exit) -> Option<String> {
         let what = match &exit.how {
-            How::Code(code) if self.config.ok_codes.contains(code) => return None,
+            How::Code(code) if self.config.success_codes.contains(code) => return None,
             How::Code(code) => format!("the command ended with exit code {code}"),
             How::Signal(signal) => format!("the command was ended by signal {signal}"),
             How::TimedOut => {
                 format!(
                     "the command ran for longer than {} and was ended",
-                    in_words(self.config.time_limit)
+                    in_words(self.config.timeout)
                 )
             }
             How::Ended => "the command was ended".to_owned(),

@@ -4,8 +4,8 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::{
+    asked::Asked,
     reader::{Problem, Read, Result, Section, Value},
-    tool::Asked,
     trial,
 };
 

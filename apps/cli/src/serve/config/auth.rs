@@ -9,12 +9,12 @@ use outlive::{
 };
 
 use super::{
-    Read,
+    asked::Asked,
     proxy::{ProxyConfig, proxy},
-    reader::{At, Problem, Section},
-    tool::{self, Asked, ToolConfig},
+    reader::{At, Problem, Result as Read, Section},
+    tool::{self, ToolConfig},
 };
-use crate::error::{Result, Trouble};
+use crate::error::{CliError, Result};
 
 /// `[auth]`.
 #[derive(Clone, Debug)]
@@ -179,7 +179,7 @@ impl AuthConfig {
             server = server.require_dpop();
         }
         let server = server.build().map_err(|error| {
-            Trouble::usage(format_args!("[auth]: {error}"))
+            CliError::usage(format_args!("[auth]: {error}"))
                 .remedy("docs/outlive-toml.md has an example")
         })?;
         Ok((server, proxy))
@@ -203,7 +203,7 @@ impl IssuerConfig {
             Check::Introspection { url, client_id, secret_env } => {
                 let secret = env::var(secret_env).ok().filter(|it| !it.trim().is_empty());
                 let secret = secret.ok_or_else(|| {
-                    Trouble::usage(format_args!("the variable {secret_env} has no secret"))
+                    CliError::usage(format_args!("the variable {secret_env} has no secret"))
                         .remedy(format_args!("{secret_env}=… outlive serve"))
                 })?;
                 issuer.introspection(url, client_id, secret.trim())

@@ -3,8 +3,7 @@
 use outlive::auth_proxy::Identity;
 
 use super::{
-    Read,
-    reader::{At, Problem, Read as _, Value},
+    reader::{At, Problem, Read as _, Result as Read, Value},
     tool,
 };
 

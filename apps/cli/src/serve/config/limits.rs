@@ -111,7 +111,7 @@ fn time(Span(time): Span) -> Duration {
 mod tests {
     use outlive::{http::HttpConfig, server::Limits};
 
-    use super::super::parse;
+    use super::super::file::parse;
 
     #[test]
     fn limits_of_the_file_are_those_of_the_server() {

@@ -2,7 +2,7 @@
 
 use std::{fmt, path::Path};
 
-use crate::error::Trouble;
+use crate::error::CliError;
 
 /// A mistake in the file, or something that is probably one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ pub(crate) struct Mistake {
 #[derive(Debug)]
 pub(crate) struct Mistakes(pub(crate) Vec<Mistake>);
 
-impl From<Mistakes> for Trouble {
+impl From<Mistakes> for CliError {
     /// All of them as one failure: `error: …` and `try: …` for each.
     fn from(Mistakes(mistakes): Mistakes) -> Self {
         let last = mistakes.len().saturating_sub(1);

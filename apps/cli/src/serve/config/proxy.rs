@@ -3,17 +3,16 @@
 use std::{env, sync::Arc};
 
 use outlive::{
-    auth_proxy::{AuthProxy, TaskLoginStore, Upstream},
+    auth_proxy::{AuthProxy, Provider, TaskLoginStore},
     tasks::Store,
 };
 
 use super::{
-    Read,
+    asked::Asked,
     grants::{Claims, GrantRule, grants},
-    reader::{Problem, Read as _, Section},
-    tool::Asked,
+    reader::{Problem, Read as _, Result as Read, Section},
 };
-use crate::error::{Result, Trouble};
+use crate::error::{CliError, Result};
 
 /// `[auth.proxy]`.
 #[derive(Clone, Debug)]
@@ -22,7 +21,7 @@ pub(crate) struct ProxyConfig {
     client_id: String,
     /// Secrets stand in variables: the file may be seen by others.
     client_secret_env: Option<String>,
-    secret_env: String,
+    signing_secret_env: String,
     scopes: Option<Vec<String>>,
     subject: Option<String>,
     tenant: Option<String>,
@@ -45,22 +44,22 @@ pub(super) fn proxy(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Opt
     let place = section.attempt(place).flatten();
     let client_id = section.read("client_id")?;
     let client_secret_env = section.read("client_secret_env")?;
-    let secret_env = section.read("secret_env")?;
+    let signing_secret_env = section.read("signing_secret_env")?;
     let scopes = section.read("scopes")?;
     let (subject, tenant) = (section.read("subject")?, section.read("tenant")?);
     let parameters = section.section("parameters")?.map(Section::entries).unwrap_or_default();
     let parameters = parameters.into_iter().map(|(name, value)| Ok((name, String::read(value)?)));
     let parameters = parameters.collect::<Read<_>>()?;
-    let allow = section.take("allow").map(Claims::read).transpose()?.unwrap_or_default();
+    let allow = section.take("allow_users").map(Claims::read).transpose()?.unwrap_or_default();
     let grants = grants(section.take("grants"))?;
-    let open_to_anyone = section.read("open_to_anyone")?.unwrap_or(false);
+    let allow_all_users = section.read("allow_all_users")?.unwrap_or(false);
     let lacks = |key, example: &str| {
         section.lacks(key, format_args!("[auth.proxy] has no `{key}`")).or_remedy(example)
     };
-    let read = match (is_there, place, client_id, secret_env) {
+    let read = match (is_there, place, client_id, signing_secret_env) {
         (false, ..) => None,
         (true, None, ..) => {
-            section.report(lacks("upstream", "upstream = \"https://accounts.google.com\""));
+            section.report(lacks("provider", "provider = \"https://accounts.google.com\""));
             None
         }
         (true, _, None, _) => {
@@ -68,22 +67,23 @@ pub(super) fn proxy(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Opt
             None
         }
         (true, _, _, None) => {
-            let example = "secret_env = \"PROXY_SECRET\", a variable with 32 random signs or more";
-            section.report(lacks("secret_env", example));
+            let example =
+                "signing_secret_env = \"PROXY_SECRET\", a variable with 32 random signs or more";
+            section.report(lacks("signing_secret_env", example));
             None
         }
-        (true, ..) if allow.is_empty() != open_to_anyone => {
+        (true, ..) if allow.is_empty() != allow_all_users => {
             let what = "[auth.proxy] does not say who may log in, or says it twice";
             section.report(Problem::at(section.line, what).remedy(
-                "allow = { email = [\"ann@example.com\"] }; or `open_to_anyone = true`, if everybody may whom the provider knows",
+                "allow_users = { email = [\"ann@example.com\"] }; or `allow_all_users = true`, if everybody may whom the provider knows",
             ));
             None
         }
-        (true, Some(place), Some(client_id), Some(secret_env)) => Some(ProxyConfig {
+        (true, Some(place), Some(client_id), Some(signing_secret_env)) => Some(ProxyConfig {
             place,
             client_id,
             client_secret_env,
-            secret_env,
+            signing_secret_env,
             scopes,
             subject,
             tenant,
@@ -97,7 +97,7 @@ pub(super) fn proxy(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Opt
 }
 
 fn place(section: &mut Section<'_>) -> Read<Option<Place>> {
-    let upstream = section.read("upstream")?;
+    let upstream = section.read("provider")?;
     let authorize = section.read("authorize_url")?;
     let token = section.read("token_url")?;
     let userinfo = section.read("userinfo_url")?;
@@ -135,9 +135,9 @@ impl ProxyConfig {
     ) -> Result<AuthProxy> {
         let id = self.client_id.as_str();
         let mut upstream = match &self.place {
-            Place::Upstream(issuer) => Upstream::discover(issuer, id),
+            Place::Upstream(issuer) => Provider::discover(issuer, id),
             Place::Known { authorize, token, userinfo } => {
-                Upstream::new(authorize, token, id).userinfo_url(userinfo)
+                Provider::new(authorize, token, id).userinfo_url(userinfo)
             }
         };
         if let Some(variable) = &self.client_secret_env {
@@ -160,9 +160,10 @@ impl ProxyConfig {
         for rule in self.grants.clone() {
             proxy = proxy.grants([rule.scope.clone()], move |user| rule.fits(user));
         }
-        let proxy = proxy.secret(secret(&self.secret_env)?).login_store(TaskLoginStore::new(store));
+        let proxy =
+            proxy.secret(secret(&self.signing_secret_env)?).login_store(TaskLoginStore::new(store));
         proxy.allow_user(move |user| allow.fit(user)).build().map_err(|error| {
-            Trouble::usage(format_args!("[auth.proxy]: {error}"))
+            CliError::usage(format_args!("[auth.proxy]: {error}"))
                 .remedy("docs/outlive-toml.md has an example")
         })
     }
@@ -171,7 +172,7 @@ impl ProxyConfig {
 fn secret(variable: &str) -> Result<String> {
     let secret = env::var(variable).ok().map(|secret| secret.trim().to_owned());
     secret.filter(|secret| !secret.is_empty()).ok_or_else(|| {
-        Trouble::usage(format_args!("the variable {variable} has no secret"))
+        CliError::usage(format_args!("the variable {variable} has no secret"))
             .remedy(format_args!("{variable}=… outlive serve"))
     })
 }

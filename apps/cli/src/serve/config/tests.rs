@@ -7,7 +7,11 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::{
-    Config, DEMO, OnCrash, SCHEMA, TaskMode, demo, in_words, parse, parse_noting, tool::Asked,
+    Config, DEMO, OnCrash, SCHEMA, TaskMode,
+    asked::Asked,
+    demo,
+    file::{parse, parse_noting},
+    in_words,
 };
 
 #[test]
@@ -89,12 +93,12 @@ fn mistakes_name_their_line() {
             "a task emits at most 99000",
         ),
         (
-            "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\nmax_lines = 34000\non_crash = \"run-again\"\n",
+            "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\nmax_lines = 34000\non_crash = \"rerun\"\n",
             4,
             "a task emits at most 33000",
         ),
         (
-            "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\nasks = true\ncontrol = \"stdout\"\nstdin = \"x\"\n",
+            "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\ninteractive = true\ncontrol = \"stdout\"\nstdin = \"x\"\n",
             1,
             "its responses come there",
         ),
@@ -157,12 +161,12 @@ fn mistakes_name_their_line() {
             "[auth.proxy] has no `upstream`",
         ),
         (
-            "[auth]\nresource = \"https://a/mcp\"\n[auth.proxy]\nupstream = \"https://id\"\ntoken_url = \"https://id/t\"\n",
+            "[auth]\nresource = \"https://a/mcp\"\n[auth.proxy]\nprovider = \"https://id\"\ntoken_url = \"https://id/t\"\n",
             3,
             "by its name, or by its addresses",
         ),
         (
-            "[auth]\nresource = \"https://a/mcp\"\n[auth.proxy]\nupstream = \"https://id\"\nclient_id = \"x\"\nsecret_env = \"S\"\n",
+            "[auth]\nresource = \"https://a/mcp\"\n[auth.proxy]\nprovider = \"https://id\"\nclient_id = \"x\"\nsigning_secret_env = \"S\"\n",
             3,
             "does not say who may log in",
         ),
@@ -213,7 +217,7 @@ on_crash = "maybe"
 
 [tools.b]
 command = ["c", "{x}", "{y}"]
-concurrency = 0
+max_concurrent = 0
 colour = "red"
 
 [tools.b.arguments]
@@ -232,7 +236,7 @@ x = { type = "text", minimum = 1 }
             "line 7: `tasks.max_running` must be an integer from 1 to 4294967295, and is the integer 0",
             "line 11: `comand` means nothing in [tools.a]",
             "line 12: `tools.a.max_output` must be an amount such as \"64 KiB\" or \"10 MB\", and is the string \"lots\"",
-            "line 13: `tools.a.on_crash` must be \"fail\" or \"run-again\", and is the string \"maybe\"",
+            "line 13: `tools.a.on_crash` must be \"fail\" or \"rerun\", and is the string \"maybe\"",
             "line 15: the tool `b` has no description",
             "line 16: there is no argument `y`",
             "line 17: `tools.b.concurrency` must be an integer from 1 to 4294967295, and is the integer 0",
@@ -283,10 +287,10 @@ fn limits_that_contradict_each_other_are_refused() {
     let argument = "type = \"string\"\n";
     for (keys, tables, argument, says) in [
         (
-            "time_limit = \"10s\"\ntask_after = \"20s\"",
+            "timeout = \"10s\"\ntask_after = \"20s\"",
             "",
             argument,
-            "line 5: `task_after` is 20s, and `time_limit` 10s is less",
+            "line 5: `task_after` is 20s, and `timeout` 10s is less",
         ),
         (
             "max_attempts = 5",
@@ -326,7 +330,7 @@ fn limits_that_contradict_each_other_are_refused() {
     }
     // A default never contradicts what is written.
     let text = tool_with(
-        "time_limit = \"1s\"\nidempotent = true\nmax_attempts = 5",
+        "timeout = \"1s\"\nidempotent = true\nmax_attempts = 5",
         "[tasks]\nmax_ttl = \"1h\"",
     );
     let config = parse(&(text + argument)).expect("is a file");
@@ -356,7 +360,7 @@ fn behind_a_proxy(more: &str) -> String {
     format!(
         "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\nscopes = [\"op\"]\n\
          [auth]\nresource = \"https://a/mcp\"\n[auth.proxy]\n\
-         {more}\nupstream = \"https://id\"\nclient_id = \"x\"\nsecret_env = \"S\"\nopen_to_anyone = true\n"
+         {more}\nprovider = \"https://id\"\nclient_id = \"x\"\nsigning_secret_env = \"S\"\nallow_all_users = true\n"
     )
 }
 
@@ -432,12 +436,12 @@ fn the_page_says_the_defaults() {
         ("server", "name", server.name.clone()),
         ("server", "version", server.version.clone()),
         ("server", "listen", server.listen.clone()),
-        ("server", "open_to_anyone", server.open_to_anyone.to_string()),
+        ("server", "allow_anonymous", server.allow_anonymous.to_string()),
         ("server", "max_waiting_jobs_per_caller", server.max_waiting_jobs_per_caller.to_string()),
         ("tasks", "ttl", in_words(tasks.ttl)),
         ("tasks", "max_ttl", in_words(tasks.max_ttl)),
         ("tasks", "poll_interval", in_words(tasks.poll_interval)),
-        ("tasks", "max_per_caller", tasks.max_per_caller.to_string()),
+        ("tasks", "max_tasks_per_caller", tasks.max_tasks_per_caller.to_string()),
         (
             "tasks",
             "max_store_bytes_per_caller",
@@ -447,16 +451,20 @@ fn the_page_says_the_defaults() {
         ("tasks", "max_anonymous_store", format!("{} MiB", tasks.max_anonymous_store >> 20)),
         ("tasks", "max_store", format!("{} MiB", tasks.max_store >> 20)),
         ("tasks", "max_running", tasks.max_running.to_string()),
-        ("tasks", "lost_after", in_words(tasks.lost_after)),
-        ("tools.NAME", "time_limit", in_words(tool.time_limit)),
-        ("tools.NAME", "end_grace", in_words(tool.end_grace)),
+        ("tasks", "replica_timeout", in_words(tasks.replica_timeout)),
+        ("tools.NAME", "timeout", in_words(tool.timeout)),
+        ("tools.NAME", "kill_grace", in_words(tool.kill_grace)),
         ("tools.NAME", "max_output", format!("{} MiB", tool.max_output >> 20)),
         ("tools.NAME", "max_lines", tool.max_lines.to_string()),
-        ("tools.NAME", "concurrency", tool.concurrency.to_string()),
+        ("tools.NAME", "max_concurrent", tool.concurrency.to_string()),
         ("tools.NAME", "task_after", in_words(after)),
         ("tools.NAME", "max_attempts", tool.max_attempts.to_string()),
         ("tools.NAME", "always_listed", tool.always_listed.to_string()),
-        ("tools.NAME", "ok_codes", format!("{:?}", tool.ok_codes.iter().collect::<Vec<_>>())),
+        (
+            "tools.NAME",
+            "success_codes",
+            format!("{:?}", tool.success_codes.iter().collect::<Vec<_>>()),
+        ),
     ] {
         let said = rows(section).into_iter().find(|(known, _)| known == key);
         let (_, said) = said.unwrap_or_else(|| panic!("the page has no {key}"));

@@ -1,7 +1,7 @@
 //! One tool of the file: a command, and everything that is said about it.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -9,9 +9,10 @@ use std::{
 use outlive_jobs::ControlMode;
 use serde_json::{Value as Json, json};
 
+use super::asked::Asked;
 use super::{
     argument::{self, Argument},
-    reader::{At, Key, Problem, Read, Result, Section, Value},
+    reader::{At, Problem, Read, Result, Section, Value},
     template::{Given, Refused, Template, Word, variables},
     trial,
     units::{Bytes, Span, in_words},
@@ -33,8 +34,8 @@ pub(crate) struct ToolConfig {
     stdin: Option<Word>,
     pub(crate) asks: bool,
     pub(crate) control: ControlMode,
-    pub(crate) time_limit: Duration,
-    pub(crate) end_grace: Duration,
+    pub(crate) timeout: Duration,
+    pub(crate) kill_grace: Duration,
     pub(crate) max_output: u64,
     pub(crate) max_lines: u64,
     pub(crate) concurrency: u32,
@@ -42,7 +43,7 @@ pub(crate) struct ToolConfig {
     pub(crate) on_crash: OnCrash,
     pub(crate) max_attempts: u32,
     pub(crate) output: Output,
-    pub(crate) ok_codes: BTreeSet<i32>,
+    pub(crate) success_codes: BTreeSet<i32>,
     pub(crate) read_only: Option<bool>,
     pub(crate) destructive: Option<bool>,
     pub(crate) idempotent: Option<bool>,
@@ -76,8 +77,8 @@ pub(crate) enum Output {
 }
 
 /// Defaults, which docs/outlive-toml.md lists.
-pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(3_600);
-pub(crate) const END_GRACE: Duration = Duration::from_secs(5);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(3_600);
+pub(crate) const KILL_GRACE: Duration = Duration::from_secs(5);
 pub(crate) const MAX_OUTPUT: u64 = 1 << 20;
 pub(crate) const MAX_LINES: u32 = 20_000;
 pub(crate) const CONCURRENCY: u32 = 16;
@@ -110,28 +111,28 @@ impl ToolConfig {
         let idempotent = section.read("idempotent")?;
         // As for every tool: who changes nothing, or nothing more, can be run again.
         let repeatable = read_only == Some(true) || idempotent == Some(true);
-        let (task, time_limit) = task(&mut section)?;
+        let (task, timeout) = task(&mut section)?;
         let (on_crash, max_attempts) = on_crash(&mut section, repeatable)?;
         let tool = Self {
             title: section.read("title")?,
             description: description.unwrap_or_default(),
-            folder: section.read::<String>("folder")?.map(PathBuf::from),
+            folder: section.read::<String>("working_dir")?.map(PathBuf::from),
             env: environment(&mut section, &arguments)?,
             pass_env: section.read("pass_env")?.unwrap_or_default(),
             inherit_env: section.read("inherit_env")?.unwrap_or(false),
             stdin: section.attempt(|section| stdin(section, &arguments)).flatten(),
-            asks: section.read("asks")?.unwrap_or(false),
+            asks: section.read("interactive")?.unwrap_or(false),
             control: control(&mut section),
-            time_limit,
-            end_grace: section.read("end_grace")?.map_or(END_GRACE, |Span(span)| span),
+            timeout,
+            kill_grace: section.read("kill_grace")?.map_or(KILL_GRACE, |Span(span)| span),
             max_output: section.read("max_output")?.map_or(MAX_OUTPUT, |Bytes(bytes)| bytes),
             max_lines: max_lines(&mut section, task, most_lines(on_crash, max_attempts))?,
-            concurrency: section.read("concurrency")?.unwrap_or(CONCURRENCY),
+            concurrency: section.read("max_concurrent")?.unwrap_or(CONCURRENCY),
             task,
             on_crash,
             max_attempts,
             output: output(&mut section)?,
-            ok_codes: section.attempt(ok_codes).unwrap_or_default(),
+            success_codes: section.attempt(success_codes).unwrap_or_default(),
             read_only,
             destructive: section.read("destructive")?,
             idempotent,
@@ -229,20 +230,6 @@ impl ToolConfig {
             None => None,
         };
         Ok(Ready { argv: self.command.fill(&self.arguments, &given)?, env, stdin })
-    }
-}
-
-/// Which keys a section may have, gathered while a file is read; the page about them is checked
-/// against it.
-#[derive(Debug, Default)]
-pub(crate) struct Asked(pub(crate) BTreeMap<&'static str, BTreeMap<&'static str, Json>>);
-
-impl Asked {
-    pub(crate) fn note(&mut self, section: &'static str, keys: Vec<Key>) {
-        let known = self.0.entry(section).or_default();
-        for Key { name, schema } in keys {
-            known.entry(name).or_insert(schema);
-        }
     }
 }
 
@@ -365,14 +352,14 @@ fn task(section: &mut Section<'_>) -> Result<(TaskMode, Duration)> {
         Always,
     }
     let after: Option<At<Span>> = section.read("task_after")?;
-    let limit = section.read("time_limit")?.map_or(TIME_LIMIT, |Span(span)| span);
+    let limit = section.read("timeout")?.map_or(TIMEOUT, |Span(span)| span);
     let words = [("never", Mode::Never), ("auto", Mode::Auto), ("always", Mode::Always)];
     let mode = section.choice("task", &words).map_or(Mode::Auto, |chosen| chosen.value);
     match (mode, &after) {
         (Mode::Auto, Some(At { value: Span(after), line })) if *after > limit => {
             let (after, limit) = (in_words(*after), in_words(limit));
-            let what = format!("`task_after` is {after}, and `time_limit` {limit} is less");
-            section.report(Problem::at(*line, what).remedy("`task_after` of at most `time_limit`"));
+            let what = format!("`task_after` is {after}, and `timeout` {limit} is less");
+            section.report(Problem::at(*line, what).remedy("`task_after` of at most `timeout`"));
         }
         (Mode::Never | Mode::Always, Some(At { line, .. })) => {
             let what = "`task_after` means nothing here: it is for `task = \"auto\"`";
@@ -391,13 +378,13 @@ fn task(section: &mut Section<'_>) -> Result<(TaskMode, Duration)> {
 
 /// What is done with a command that was lost, and how often it is begun.
 fn on_crash(section: &mut Section<'_>, repeatable: bool) -> Result<(OnCrash, u32)> {
-    let words = [("fail", OnCrash::Fail), ("run-again", OnCrash::RunAgain)];
+    let words = [("fail", OnCrash::Fail), ("rerun", OnCrash::RunAgain)];
     let otherwise = if repeatable { OnCrash::RunAgain } else { OnCrash::Fail };
     let on_crash = section.choice("on_crash", &words).map_or(otherwise, |chosen| chosen.value);
     let attempts: Option<At<u32>> = section.read("max_attempts")?;
     if let (OnCrash::Fail, Some(At { value: 2.., line })) = (on_crash, &attempts) {
         let what = "`max_attempts` is for commands that are run again, and this one is not";
-        let remedy = "on_crash = \"run-again\"; or leave `max_attempts` out";
+        let remedy = "on_crash = \"rerun\"; or leave `max_attempts` out";
         section.report(Problem::at(*line, what).remedy(remedy));
     }
     Ok((on_crash, attempts.map_or(MAX_ATTEMPTS, |attempts| attempts.value)))
@@ -459,10 +446,12 @@ pub(super) fn scope(At { value, line }: At<String>) -> Result<String> {
     }
 }
 
-fn ok_codes(section: &mut Section<'_>) -> Result<BTreeSet<i32>> {
+fn success_codes(section: &mut Section<'_>) -> Result<BTreeSet<i32>> {
     let code = json!({"type": "integer", "minimum": 0, "maximum": 255});
     let codes = json!({"type": "array", "items": code, "minItems": 1});
-    let Some(value) = section.take_as("ok_codes", codes) else { return Ok(BTreeSet::from([0])) };
+    let Some(value) = section.take_as("success_codes", codes) else {
+        return Ok(BTreeSet::from([0]));
+    };
     let line = value.line;
     let codes: Vec<i64> = Vec::read(value)?;
     let codes: Option<BTreeSet<i32>> = codes
@@ -470,7 +459,7 @@ fn ok_codes(section: &mut Section<'_>) -> Result<BTreeSet<i32>> {
         .map(|code| i32::try_from(code).ok().filter(|code| (0..256).contains(code)))
         .collect();
     codes.filter(|codes| !codes.is_empty()).ok_or_else(|| {
-        Problem::at(line, "`ok_codes` must list exit codes from 0 to 255")
-            .remedy("ok_codes = [0, 1]")
+        Problem::at(line, "`success_codes` must list exit codes from 0 to 255")
+            .remedy("success_codes = [0, 1]")
     })
 }

@@ -11,11 +11,12 @@ use serde_json::Value;
 
 use super::{
     super::{page::state_in_words, table, target::Taken},
-    News, UNREACHABLE, What,
+    news::{News, What},
+    unreachable::UNREACHABLE,
 };
 use crate::{
     call::screen::{Screen, shown},
-    error::{Kind, Trouble},
+    error::{CliError, Kind},
 };
 
 /// The state of a task that waits for an answer.
@@ -162,7 +163,7 @@ impl<'a> View<'a> {
     }
 
     /// All tasks that are left wait for input, and there is no terminal.
-    pub(super) fn unanswered(&self) -> Trouble {
+    pub(super) fn unanswered(&self) -> CliError {
         self.hint();
         let asking = self.calls.iter().filter(|call| call.seen["state"] == INPUT_REQUIRED);
         let commands: Vec<String> = asking.map(|call| call.taken.command("answer")).collect();
@@ -170,7 +171,7 @@ impl<'a> View<'a> {
             1 => "a task waits for an answer".to_owned(),
             count => format!("{count} tasks wait for answers"),
         };
-        Trouble::new(Kind::Unanswered, format!("{what}, and nothing else goes on"))
+        CliError::new(Kind::Unanswered, format!("{what}, and nothing else goes on"))
             .remedy(commands.join("\n       "))
     }
 

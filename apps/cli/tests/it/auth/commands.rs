@@ -43,7 +43,7 @@ fn somebody_logs_in_in_the_browser_and_out_again() {
     let kept = fs::read_to_string(&file).unwrap();
     assert!(!kept.contains("secret-refresh-"));
     let out = world.outlive.run(&["logout", url]);
-    assert!(out.code == 0 && out.err.contains("Nobody was logged in"), "{out:?}");
+    assert!(out.code == 0 && out.err.contains("You were not logged in to"), "{out:?}");
     let who = world.outlive.run(&["whoami", url]);
     assert!(who.code == 1 && who.err.contains(&format!("outlive login {url}")), "{who:?}");
     assert_eq!(world.outlive.json(&["whoami", "--json"]), serde_json::json!([]));

@@ -105,7 +105,7 @@ impl Desktop {
         command
             .env("XDG_RUNTIME_DIR", &self.home)
             .env("XDG_DATA_HOME", format!("{}/data", self.home));
-        command.env("OUTLIVE_KEY_STORE", "on");
+        command.env("OUTLIVE_KEYRING", "on");
         command
     }
 
@@ -183,6 +183,6 @@ fn a_login_opens_with_a_key_of_the_key_store() {
 #[test]
 fn whoever_says_something_else_about_the_key_store_is_told_what_to_say() {
     let world = World::new();
-    let ran = Ran::of(world.command(&["whoami"]).env("OUTLIVE_KEY_STORE", "no").output().unwrap());
-    assert!(ran.code == 2 && ran.err.contains("OUTLIVE_KEY_STORE=off"), "{ran:?}");
+    let ran = Ran::of(world.command(&["whoami"]).env("OUTLIVE_KEYRING", "no").output().unwrap());
+    assert!(ran.code == 2 && ran.err.contains("OUTLIVE_KEYRING=off"), "{ran:?}");
 }

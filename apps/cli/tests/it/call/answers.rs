@@ -34,7 +34,7 @@ fn a_form_is_answered_by_flags_before_a_task_and_inside_of_it() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     for era in ERAS {
         for tool in ["order", "order_task"] {
-            let call = ["call", "--version", era, &stage.url, tool];
+            let call = ["call", "--protocol-version", era, &stage.url, tool];
             check(&outlive, &[&call[..], &ANSWERS].concat());
         }
     }
@@ -70,8 +70,8 @@ fn an_answer_that_does_not_fit_is_refused() {
 fn a_question_that_nobody_answers_is_exit_code_5_and_a_task_keeps_it() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     for era in ERAS {
-        let version = ["--version", era];
-        let ran = outlive.run(&["call", "--version", era, &stage.url, "order"]);
+        let version = ["--protocol-version", era];
+        let ran = outlive.run(&["call", "--protocol-version", era, &stage.url, "order"]);
         assert_eq!((ran.code, ran.out.as_str()), (5, ""), "{ran:?}");
         assert!(
             ran.err.contains("What would you like?") && ran.err.contains("--answer"),
@@ -81,7 +81,7 @@ fn a_question_that_nobody_answers_is_exit_code_5_and_a_task_keeps_it() {
         // Half of an answer is none.
         let ran = outlive.run(&[
             "call",
-            "--version",
+            "--protocol-version",
             era,
             &stage.url,
             "order_task",

@@ -16,13 +16,17 @@ fn a_tool_is_called_by_url_by_command_line_and_behind_two_dashes() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     let command = format!("'{}' --stdio", program());
     for era in ERAS {
-        let ran = outlive.says(&["call", "--version", era, &stage.url, "add", "a=1", "b=2"], SUM);
+        let ran = outlive
+            .says(&["call", "--protocol-version", era, &stage.url, "add", "a=1", "b=2"], SUM);
         assert_eq!(ran.err, "", "nothing to talk about");
-        let ran = outlive.says(&["call", "--version", era, &command, "add", "a=1", "b=2"], SUM);
+        let ran =
+            outlive.says(&["call", "--protocol-version", era, &command, "add", "a=1", "b=2"], SUM);
         assert_eq!(ran.err, "| stage is on stdio\n", "what the server says is talk");
         let program = program();
-        outlive
-            .says(&["call", "--version", era, "add", "a=1", "b=2", "--", &program, "--stdio"], SUM);
+        outlive.says(
+            &["call", "--protocol-version", era, "add", "a=1", "b=2", "--", &program, "--stdio"],
+            SUM,
+        );
     }
     assert!(outlive.written().is_empty(), "what is over is not written down");
 }
@@ -88,10 +92,10 @@ fn what_does_not_fit_is_refused_with_what_would() {
 fn a_tool_that_fails_is_exit_code_1() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     for era in ERAS {
-        let ran = outlive.run(&["call", "--version", era, &stage.url, "fail"]);
+        let ran = outlive.run(&["call", "--protocol-version", era, &stage.url, "fail"]);
         assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{ran:?}");
         assert!(ran.err.contains("error: out of paper"), "{ran:?}");
-        let ran = outlive.run(&["call", "--version", era, &stage.url, "fail", "--json"]);
+        let ran = outlive.run(&["call", "--protocol-version", era, &stage.url, "fail", "--json"]);
         let whole: Value = serde_json::from_str(&ran.out).unwrap();
         assert_eq!((ran.code, &whole["isError"]), (1, &json!(true)), "{ran:?}");
     }
@@ -133,7 +137,7 @@ fn partial_results_come_while_the_tool_works_and_each_once() {
 #[test]
 fn an_older_server_gives_them_all_at_the_end() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
-    let call = ["call", "--version", "2025-11-25", &stage.url, "count", "to=3"];
+    let call = ["call", "--protocol-version", "2025-11-25", &stage.url, "count", "to=3"];
     outlive.says(&call, "line 1\nline 2\nline 3\n");
 }
 
@@ -151,7 +155,8 @@ fn no_way_to_the_server_is_exit_code_3_and_says_what_to_try() {
     }
     let ran = outlive.run(&["call", "ftp://example.com", "add"]);
     assert_eq!(ran.code, 2, "{ran:?}");
-    let ran = outlive.run(&["call", "--version", "2020-01-01", "http://127.0.0.1:9/mcp", "add"]);
+    let ran =
+        outlive.run(&["call", "--protocol-version", "2020-01-01", "http://127.0.0.1:9/mcp", "add"]);
     assert!(ran.code == 2 && ran.err.contains("2026-07-28"), "{ran:?}");
 }
 
@@ -199,7 +204,7 @@ fn every_command_has_examples() {
         &["tasks", "answer"],
         &["tasks", "cancel"],
         &["tasks", "result"],
-        &["tasks", "forget"],
+        &["tasks", "remove"],
     ] {
         let ran = outlive.run(&[command, &["--help"]].concat());
         assert!(ran.code == 0 && ran.out.contains("Example"), "{command:?}: {ran:?}");

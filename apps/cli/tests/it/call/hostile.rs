@@ -45,7 +45,7 @@ const TASKS: &[&str] = &[
     "tasks answer",
     "tasks result",
     "tasks cancel",
-    "tasks forget",
+    "tasks remove",
 ];
 const LEGACY_TASKS: &[&str] = &["call", "tasks list"];
 const PAGES: &[&str] = &["inspect", "call", "login", "whoami", "logout"];
@@ -250,7 +250,7 @@ fn hostile_lists_do_not_steer_the_terminal() {
         let json = driver.run(&["inspect", "--json", &server]);
         json.check(Kind::Talk, &["server-title", "tool-name"]);
         assert!(json.bytes().contains(r"\u202e"), "JSON stays JSON");
-        driver.run(&["inspect", "--all-versions", &server]).check(Kind::Talk, &words);
+        driver.run(&["inspect", "--all-protocol-versions", &server]).check(Kind::Talk, &words);
     }
 }
 
@@ -337,7 +337,7 @@ fn hostile_tasks_do_not_steer_the_terminal() {
     let answer = driver.run(&["tasks", "answer", handle]);
     answer.fill();
     answer.check(Kind::Talk, &["form", "field-title"]);
-    driver.run(&["tasks", "forget", handle]).check(Kind::Talk, &[]);
+    driver.run(&["tasks", "remove", handle]).check(Kind::Talk, &[]);
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn own_text_has_nothing_to_steer_with() {
 fn hostile_legacy_tasks_do_not_steer_the_terminal() {
     let driver = Driver::new(LEGACY_TASKS);
     let server = server(ERAS[1]);
-    let list = ["tasks", "list", "--server", &server, "--version", ERAS[1]];
+    let list = ["tasks", "list", "--server", &server, "--protocol-version", ERAS[1]];
     driver.run(&list).check(Kind::Talk, &["task-id", "status"]);
     driver.run(&["call", &server, "task"]).check(Kind::Data, &["status", "task-result"]);
 }

@@ -46,12 +46,13 @@ fn lists_that_fail_do_not_take_the_others_with_them() {
 #[test]
 fn json_has_everything_as_the_server_said_it() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
-    let found = outlive.json(&["inspect", &stage.url, "--json", "--all-versions"]);
+    let found = outlive.json(&["inspect", &stage.url, "--json", "--all-protocol-versions"]);
     assert_eq!(found["server"]["name"], "stage");
     assert_eq!(found["tools"][0]["inputSchema"]["required"], json!(["a", "b"]));
     let all = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
     assert_eq!(found["speaks"], json!(all));
-    let older = outlive.json(&["inspect", &stage.url, "--json", "--version", "2025-11-25"]);
+    let older =
+        outlive.json(&["inspect", &stage.url, "--json", "--protocol-version", "2025-11-25"]);
     assert_eq!(older["version"], "2025-11-25");
     assert!(older["capabilities"]["tasks"].is_object());
 }
@@ -89,12 +90,12 @@ fn older_server_is_asked_once_what_it_does_not_know() {
     }
     // A client with a fixed version does not probe either.
     let other = Outlive::new();
-    let pinned = other.run(&["inspect", "--version", "2025-06-18", &server]);
+    let pinned = other.run(&["inspect", "--protocol-version", "2025-06-18", &server]);
     assert!(pinned.code == 0 && unknown() == 1, "{pinned:?}");
     // What is found on a connection for one version says nothing about the server.
     let stage = Stage::start(&[]);
-    other.run(&["inspect", "--version", "2025-11-25", &stage.url]);
-    other.run(&["inspect", "--all-versions", &stage.url]);
+    other.run(&["inspect", "--protocol-version", "2025-11-25", &stage.url]);
+    other.run(&["inspect", "--all-protocol-versions", &stage.url]);
     let found = other.json(&["inspect", "--json", &stage.url]);
     assert_eq!(found["version"], "2026-07-28", "{found}");
 }

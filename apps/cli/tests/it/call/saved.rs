@@ -27,7 +27,7 @@ fn list_of_saved_calls_shows_state_age_and_arguments() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     let (mut working, mut asking, hold) = (Vec::new(), Vec::new(), hold(&outlive));
     for era in ERAS {
-        let version = ["--version", era, stage.url.as_str()];
+        let version = ["--protocol-version", era, stage.url.as_str()];
         let count = [&version[..], &["count", "to=4", hold.as_str()]].concat();
         working.push(detach(&outlive, &count));
         asking.push(detach(&outlive, &[&version[..], &["order_task"]].concat()));
@@ -65,7 +65,7 @@ fn tasks_of_a_named_caller_are_found_without_a_version() {
     std::fs::write(&file, token).unwrap();
     let known = ["--token-file", file.as_str()];
     for era in ERAS {
-        let call = ["--version", era, stage.url.as_str(), "order_task"];
+        let call = ["--protocol-version", era, stage.url.as_str(), "order_task"];
         detach(&outlive, &[&call[..], &known].concat());
     }
     let list = ["tasks", "list", "--server", stage.url.as_str(), "--json"];
@@ -85,7 +85,7 @@ fn tasks_of_a_named_caller_are_found_without_a_version() {
 fn answer_for_a_field_that_is_not_asked_names_those_that_are() {
     for era in ERAS {
         let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
-        let handle = detach(&outlive, &["--version", era, &stage.url, "order_task"]);
+        let handle = detach(&outlive, &["--protocol-version", era, &stage.url, "order_task"]);
         let ran = outlive.run(&["tasks", "answer", &handle, "--answer", "nofield=1"]);
         assert_eq!(ran.code, 2, "{era}: {ran:?}");
         let said = ran.err.lines().find(|line| line.starts_with("error: ")).unwrap();
@@ -102,7 +102,7 @@ fn answer_and_forget_say_in_json_what_they_did() {
     let answer = ["tasks", "answer", "--json", "--answer", "extras:=[]"];
     let answered = outlive.json(&[&answer[..], &answers].concat());
     assert_eq!(answered, json!({"handle": &handle[..8], "answered": true}));
-    let forgotten = outlive.json(&["tasks", "forget", "--json"]);
+    let forgotten = outlive.json(&["tasks", "remove", "--json"]);
     assert_eq!(forgotten, json!({"handle": handle, "forgotten": true}));
 }
 
@@ -118,9 +118,9 @@ fn several_handles_are_cancelled_or_forgotten_at_once() {
     assert!(states.clone().all(|told| told["state"] == "cancelled"), "{ran:?}");
     assert_eq!(states.count(), 2, "{ran:?}");
     // One that is not there keeps all others as they are.
-    let ran = outlive.run(&["tasks", "forget", &handles[2], "nobody"]);
+    let ran = outlive.run(&["tasks", "remove", &handles[2], "nobody"]);
     assert_eq!((ran.code, outlive.written().len()), (2, 3), "{ran:?}");
-    assert_eq!(outlive.run(&["tasks", "forget", &handles[2], &handles[3]]).code, 0);
+    assert_eq!(outlive.run(&["tasks", "remove", &handles[2], &handles[3]]).code, 0);
     assert_eq!(outlive.written()[0]["handle"], json!(last));
     assert_eq!(outlive.run(&["tasks", "cancel", "--all"]).code, 4);
     assert!(outlive.written().is_empty());
@@ -130,8 +130,11 @@ fn several_handles_are_cancelled_or_forgotten_at_once() {
 fn watch_in_a_pipe_ends_when_everything_left_waits_for_input() {
     for era in ERAS {
         let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
-        let handle = detach(&outlive, &["--version", era, &stage.url, "order_task"]);
-        detach(&outlive, &["--version", era, &stage.url, "count", "to=4", &hold(&outlive)]);
+        let handle = detach(&outlive, &["--protocol-version", era, &stage.url, "order_task"]);
+        detach(
+            &outlive,
+            &["--protocol-version", era, &stage.url, "count", "to=4", &hold(&outlive)],
+        );
         let watching = outlive.command(&["tasks", "watch"]).spawn().unwrap();
         // As long as something goes on it stays.
         outlive.folder.touch("hold");
@@ -162,13 +165,13 @@ fn call_without_a_data_folder_is_made_and_says_that_it_is_not_saved() {
     let nowhere = "/proc/outlive-data";
     let run = |words: &[&str]| {
         let mut command = outlive.command(words);
-        Ran::of(command.env("OUTLIVE_DATA", nowhere).output().unwrap())
+        Ran::of(command.env("OUTLIVE_DATA_DIR", nowhere).output().unwrap())
     };
     let ran = run(&["call", &stage.url, "add", "a=1", "b=2"]);
     assert!(ran.code == 0 && ran.out.contains('3'), "{ran:?}");
     assert_eq!(ran.err.matches("warning: this call cannot be saved").count(), 1, "{ran:?}");
     let mut homeless = outlive.command(&["call", &stage.url, "add", "a=1", "b=2"]);
-    for variable in ["OUTLIVE_DATA", "HOME", "XDG_DATA_HOME"] {
+    for variable in ["OUTLIVE_DATA_DIR", "HOME", "XDG_DATA_HOME"] {
         homeless.env_remove(variable);
     }
     let ran = Ran::of(homeless.output().unwrap());

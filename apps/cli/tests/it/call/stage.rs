@@ -16,7 +16,7 @@ use serde_json::Value;
 pub(crate) const GUARD: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The two eras, as `--version` has them.
+/// The two eras, as `--protocol-version` has them.
 pub(crate) const ERAS: [&str; 2] = ["2026-07-28", "2025-11-25"];
 
 /// A folder of a test, gone with it.
@@ -109,9 +109,9 @@ impl Outlive {
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_outlive"));
-        command.args(arguments).env("OUTLIVE_DATA", self.folder.file("data"));
+        command.args(arguments).env("OUTLIVE_DATA_DIR", self.folder.file("data"));
         // Nothing of a test gets into the key store of whoever runs it.
-        command.env("OUTLIVE_KEY_STORE", "off");
+        command.env("OUTLIVE_KEYRING", "off");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

@@ -26,7 +26,7 @@ fn named_caller() -> (Outlive, Stage, String) {
 fn a_detached_call_is_listed_seen_and_waited_for() {
     for era in ERAS {
         let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
-        let version = ["--version", era];
+        let version = ["--protocol-version", era];
         let hold = hold(&outlive.folder);
         let call = ["call", "--detach", stage.url.as_str(), "count", "to=4", hold.as_str()];
         let ran = outlive.run(&[&call[..], &version].concat());
@@ -45,7 +45,7 @@ fn a_detached_call_is_listed_seen_and_waited_for() {
         outlive.folder.touch("hold");
         // Without a name, since there is one.
         let lines = "line 1\nline 2\nline 3\nline 4\n";
-        outlive.says(&[&["tasks", "result", "--keep"][..], &version].concat(), lines);
+        outlive.says(&[&["tasks", "result", "--keep-handle"][..], &version].concat(), lines);
         assert_eq!(outlive.written()[0]["state"], "completed");
         outlive.says(&[&["tasks", "result"][..], &version].concat(), lines);
         assert!(outlive.written().is_empty());
@@ -88,12 +88,13 @@ fn a_task_is_cancelled() {
         let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
         for tool in ["count", "order_task"] {
             let hold = hold(&outlive.folder);
-            let mut call = vec!["call", "--detach", "--version", era, stage.url.as_str(), tool];
+            let mut call =
+                vec!["call", "--detach", "--protocol-version", era, stage.url.as_str(), tool];
             if tool == "count" {
                 call.extend(["to=4", hold.as_str()]);
             }
             assert_eq!(outlive.run(&call).code, 0);
-            let ran = outlive.run(&["tasks", "cancel", "--version", era]);
+            let ran = outlive.run(&["tasks", "cancel", "--protocol-version", era]);
             assert_eq!((ran.code, ran.err.as_str()), (4, "cancelled\n"), "{era} {tool}: {ran:?}");
             assert!(outlive.written().is_empty());
         }
@@ -187,16 +188,24 @@ fn what_cannot_be_watched_to_its_end_is_said_and_has_an_exit_code() {
 fn a_server_that_lists_is_asked() {
     let (outlive, stage, file) = named_caller();
     let known = ["--token-file", file.as_str()];
-    let call = ["call", "--detach", "--version", "2025-11-25", stage.url.as_str(), "order_task"];
+    let call =
+        ["call", "--detach", "--protocol-version", "2025-11-25", stage.url.as_str(), "order_task"];
     assert_eq!(outlive.run(&[&call[..], &known].concat()).code, 0);
-    let list =
-        ["tasks", "list", "--server", stage.url.as_str(), "--version", "2025-11-25", "--json"];
+    let list = [
+        "tasks",
+        "list",
+        "--server",
+        stage.url.as_str(),
+        "--protocol-version",
+        "2025-11-25",
+        "--json",
+    ];
     let listed = outlive.json(&[&list[..], &known].concat());
     assert_eq!(listed[0]["status"], "input_required", "{listed}");
     assert_eq!(listed[0]["taskId"], outlive.written()[0]["task"]);
     // Whoever has its name can see it, answer it and have its result, without a handle.
     let name = listed[0]["taskId"].as_str().unwrap();
-    let there = ["--server", stage.url.as_str(), "--version", "2025-11-25"];
+    let there = ["--server", stage.url.as_str(), "--protocol-version", "2025-11-25"];
     let there = [&there[..], &known].concat();
     let seen = outlive.json(&[&["tasks", "get", name, "--json"][..], &there].concat());
     assert_eq!((&seen["task"], &seen["state"]), (&json!(name), &json!("input_required")), "{seen}");
@@ -207,20 +216,72 @@ fn a_server_that_lists_is_asked() {
     let result = ["tasks", "result", name, "--answer", "extras=Milk"];
     let ran = outlive.run(&[&result[..], &answers, &there].concat());
     assert!(ran.code == 0 && ran.out.contains("Ada"), "{ran:?}");
-    let newer = ["tasks", "list", "--server", stage.url.as_str(), "--version", "2026-07-28"];
-    let ran = outlive.run(&[&newer[..], &known].concat());
-    // The one that was made from here is known all the same.
-    assert!(ran.code == 0 && ran.err.contains("does not list tasks"), "{ran:?}");
-    assert!(ran.out.contains(name), "{ran:?}");
-    outlive.run(&["tasks", "forget", "--all"]);
-    let ran = outlive.run(&[&newer[..], &known].concat());
-    assert!(ran.code == 2 && ran.err.contains("does not list tasks"), "{ran:?}");
+}
+
+#[test]
+fn list_of_a_server_has_the_tasks_of_every_version_and_machine_of_its_caller() {
+    let (ada, eve) = ("adas-token-0123456789", "eves-token-0123456789");
+    let stage = Stage::start(&["--token", ada, "--other-token", eve]);
+    let machine = |token: &str| {
+        let outlive = Outlive::new();
+        std::fs::write(outlive.folder.file("token"), token).unwrap();
+        outlive
+    };
+    let run = |outlive: &Outlive, words: &[&str]| {
+        outlive.run(&[words, &["--token-file", &outlive.folder.file("token")]].concat())
+    };
+    let list = ["tasks", "list", "--server", &stage.url];
+    let made = ERAS.map(|era| {
+        let outlive = machine(ada);
+        let call =
+            ["call", "--detach", "--protocol-version", era, stage.url.as_str(), "order_task"];
+        let ran = run(&outlive, &call);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        outlive.written()[0]["task"].as_str().unwrap().to_owned()
+    });
+    let third = machine(ada);
+    let ran = run(&third, &list);
+    assert!(ran.code == 0 && ran.err.is_empty(), "{ran:?}");
+    assert!(made.iter().all(|id| ran.out.contains(id)), "{made:?}: {ran:?}");
+    assert_eq!(ran.out.matches("order_task").count(), 2, "{ran:?}");
+    for era in ERAS {
+        let ran = run(&third, &[&list[..], &["--json", "--protocol-version", era]].concat());
+        let listed: Vec<Value> = serde_json::from_str(&ran.out).unwrap();
+        let ids: Vec<&Value> = listed.iter().map(|task| &task["taskId"]).collect();
+        assert_eq!(ids, made.each_ref(), "oldest first, over {era}: {ran:?}");
+        assert!(listed.iter().all(|task| task["status"] == "input_required"), "{ran:?}");
+    }
+    // A listed task can be seen, whichever version created it.
+    for id in &made {
+        let ran = run(&third, &["tasks", "get", id, "--server", &stage.url]);
+        assert!(ran.code == 0 && ran.out.contains("input required"), "{ran:?}");
+    }
+    let ran = run(&machine(eve), &list);
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "", "nothing is going on\n"));
+    let ran = run(&machine(eve), &[&list[..], &["--json"]].concat());
+    assert_eq!((ran.code, ran.out.as_str()), (0, "[]\n"), "{ran:?}");
+}
+
+#[test]
+fn server_without_a_list_for_the_caller_is_reported_with_a_next_step() {
+    let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
+    let list = ["tasks", "list", "--server", &stage.url];
+    for list in [&list[..], &[&list[..], &["--json"]].concat()] {
+        let ran = outlive.run(list);
+        assert!(ran.code == 2 && ran.out.is_empty(), "{ran:?}");
+        assert!(ran.err.contains("does not list tasks for this caller"), "{ran:?}");
+        assert!(ran.err.contains("try: ") && ran.err.contains("--token-env"), "{ran:?}");
+    }
+    assert_eq!(outlive.run(&["call", "--detach", &stage.url, "order_task"]).code, 0);
+    let ran = outlive.run(&list);
+    assert!(ran.code == 0 && ran.out.contains("order_task"), "{ran:?}");
+    assert!(ran.err.contains("shown are the tasks that were made from here"), "{ran:?}");
 }
 
 #[test]
 fn tasks_of_a_server_are_watched_by_their_names_or_all_that_it_lists() {
     let (outlive, stage, file) = named_caller();
-    let there = ["--version", "2025-11-25", "--token-file", file.as_str()];
+    let there = ["--protocol-version", "2025-11-25", "--token-file", file.as_str()];
     let call = ["call", "--detach", &stage.url, "count", "to=4", &hold(&outlive.folder)];
     assert_eq!(outlive.run(&[&call[..], &there].concat()).code, 0);
     let written = outlive.written();
@@ -263,6 +324,6 @@ fn a_handle_that_is_none_is_refused_with_where_to_look() {
     let ran = outlive.run(&["tasks", "get", "nothing"]);
     assert!(ran.code == 2 && ran.err.contains("`nothing`"), "{ran:?}");
     let first = outlive.written()[0]["handle"].as_str().unwrap().to_owned();
-    assert_eq!(outlive.run(&["tasks", "forget", &first]).code, 0);
+    assert_eq!(outlive.run(&["tasks", "remove", &first]).code, 0);
     assert_eq!(outlive.written().len(), 1);
 }

@@ -126,7 +126,7 @@ fn a_form_asks_for_every_kind_of_field_and_says_what_does_not_fit() {
     for era in ERAS {
         for tool in ["order", "order_task"] {
             let world = World::new();
-            let terminal = world.call(&[tool, "--version", era]);
+            let terminal = world.call(&[tool, "--protocol-version", era]);
             fill(&terminal);
             let screen = terminal.until("EXIT:0");
             assert!(screen.contains(&format!("{} asks:", world.stage.url)), "{screen}");

@@ -38,7 +38,7 @@ impl Terminal {
         let data = quoted(&outlive.folder.file("data"));
         // `cat` keeps the terminal, and what stands on it, until the test is over.
         let line = format!(
-            "export OUTLIVE_DATA={data} OUTLIVE_KEY_STORE=off; {before} {program} {} {behind}; echo EXIT:$?; exec cat",
+            "export OUTLIVE_DATA_DIR={data} OUTLIVE_KEYRING=off; {before} {program} {} {behind}; echo EXIT:$?; exec cat",
             words.join(" ")
         );
         terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "30", &line]);

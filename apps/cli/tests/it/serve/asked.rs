@@ -33,8 +33,8 @@ for n in range(COUNT):
     if json.loads(responses.readline())['content'] != {'yes': True}:
         sys.exit(1)
 """]
-asks = true
-concurrency = 16
+interactive = true
+max_concurrent = 16
 task = "always"
 "#;
 

@@ -155,7 +155,7 @@ fn what_cannot_be_protected_is_not_served() {
         let place = Place::unserved(&file("https://id.test", more));
         let mut command = Command::new(env!("CARGO_BIN_EXE_outlive"));
         command.current_dir(&place.folder).args(["serve", "--listen", "127.0.0.1:0"]);
-        command.arg("--data").arg(place.folder.join("data")).args(flags);
+        command.arg("--data-dir").arg(place.folder.join("data")).args(flags);
         let ran = command.output().unwrap();
         let said = String::from_utf8(ran.stderr).unwrap();
         assert!(ran.status.code() == Some(2) && said.contains(says), "{said}");

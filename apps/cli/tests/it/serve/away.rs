@@ -1,6 +1,6 @@
 //! A server that is unreachable while a task runs: the program tells its user, and continues when the server is back.
 
-use std::{fs, process::Child};
+use std::{fs, net::TcpListener, process::Child};
 
 use super::{Place, until};
 use crate::call::stage::{ERAS, Outlive};
@@ -59,16 +59,21 @@ async fn server_that_goes_away_is_told_and_so_is_its_return() {
         let (outlive, mut place) = (Outlive::new(), Place::new(&SLOW.replace("TASK", "always")));
         let hold = format!("until={}", outlive.folder.file("hold"));
         let url = place.url().to_owned();
-        let call =
-            Waiting::start(&outlive, "call", &["call", "--version", era, &url, "slow", &hold]);
+        let call = Waiting::start(
+            &outlive,
+            "call",
+            &["call", "--protocol-version", era, &url, "slow", &hold],
+        );
         let handle = outlive.until_task();
         let watch = Waiting::start(&outlive, "watch", &["tasks", "watch", &handle]);
         // Each has met the server. What an older one prints comes at its end.
         watch.prints("working").await;
         let result = match era == ERAS[0] {
-            true => {
-                Some(Waiting::start(&outlive, "result", &["tasks", "result", "--keep", &handle]))
-            }
+            true => Some(Waiting::start(
+                &outlive,
+                "result",
+                &["tasks", "result", "--keep-handle", &handle],
+            )),
             false => None,
         };
         if let Some(result) = &result {
@@ -107,8 +112,13 @@ async fn call_that_may_have_been_done_keeps_its_handle_when_its_server_is_gone()
     let begun = outlive.folder.file("hold.begun");
     until("the command runs", || fs::exists(&begun).unwrap().then_some(())).await;
     place.kill();
-    // Time for retries that find no server. On a slow machine fewer retries happen, and the test shows less.
-    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    // In the server's place: it closes each connection, so each retry fails where the test sees it.
+    let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
+    let listener = TcpListener::bind(address).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    for retry in ["first", "second"] {
+        until(&format!("the {retry} retry"), || listener.accept().ok()).await;
+    }
     assert_eq!(outlive.written().len(), 1, "it may have been done");
     call.process.kill().unwrap();
     call.process.wait().unwrap();

@@ -83,7 +83,7 @@ async fn exit_codes_and_signals_make_the_outcome() {
 [tools.code]
 description = "Exits."
 command = ["sh", "-c", "echo before; echo trouble >&2; exit $0", "{code}"]
-ok_codes = [0, 3]
+success_codes = [0, 3]
 [tools.code.arguments]
 code = { type = "integer" }
 
@@ -215,7 +215,7 @@ async fn a_command_sees_its_folder_and_no_secrets_of_the_server() {
 [tools.where]
 description = "Says where it is."
 command = ["pwd"]
-folder = "sub"
+working_dir = "sub"
 
 [tools.env]
 description = "Shows its environment."
@@ -245,7 +245,7 @@ async fn calls_beyond_the_limit_wait_for_a_place() {
 [tools.one]
 description = "One at a time."
 command = ["sh", "-c", "mkdir busy || echo two at once; sleep 0.2; rmdir busy; echo done"]
-concurrency = 1
+max_concurrent = 1
 "#,
     );
     let client = place.client().await;
@@ -311,7 +311,7 @@ async fn a_client_that_speaks_stdio_starts_its_own_server() {
         .arg("serve")
         .arg(place.folder.join("outlive.toml"))
         .arg("--stdio")
-        .arg("--data")
+        .arg("--data-dir")
         .arg(place.folder.join("data"));
     let client = super::builder().connect(program).await.unwrap();
     assert_eq!(call(&client, "hello", json!({})).await, ("hello".to_owned(), false));
@@ -332,7 +332,7 @@ max_lines = 1000000
 task = "never"
 "#,
     );
-    let script = "trap '' XFSZ; ulimit -f 2048; exec \"$0\" serve --stdio --data data";
+    let script = "trap '' XFSZ; ulimit -f 2048; exec \"$0\" serve --stdio --data-dir data";
     let program = outlive::client::ChildProcess::new("sh").current_dir(&place.folder).args([
         "-c",
         script,
@@ -369,7 +369,7 @@ command = ["sh", "-c", "echo '{\"progress\": 1, \"total\": 2, \"message\": \"pac
 fn an_address_that_others_can_reach_needs_tokens() {
     let place = Place::unserved("[tools.t]\ndescription = \"d\"\ncommand = [\"true\"]\n");
     let refused = std::process::Command::new(env!("CARGO_BIN_EXE_outlive"))
-        .args(["serve", "--listen", "0.0.0.0:0", "--data", "data"])
+        .args(["serve", "--listen", "0.0.0.0:0", "--data-dir", "data"])
         .current_dir(&place.folder)
         .output()
         .unwrap();

@@ -12,14 +12,14 @@ const COMMANDS: &str = r#"
 [tools.stubborn]
 description = "Ignores being asked to end."
 command = ["sh", "-c", "trap '' TERM; echo ready >&2; while :; do sleep 0.1; done"]
-end_grace = "300ms"
+kill_grace = "300ms"
 task = "always"
 env = { MARK = "1" }
 
 [tools.parent]
 description = "Has children, one in a session of its own."
 command = ["sh", "-c", "sleep 1000 & setsid sleep 1000 & (setsid sh -c 'sleep 1000 & wait') & echo ready >&2; wait"]
-end_grace = "1s"
+kill_grace = "1s"
 task = "always"
 env = { MARK = "1" }
 

@@ -15,7 +15,7 @@ fn soft_limit_of_open_files_is_raised_at_the_start() {
     let outlive = env!("CARGO_BIN_EXE_outlive");
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -S -n 256; exec \"$@\"", "sh", outlive, "serve", "--json"]);
-    command.args(["--listen", "127.0.0.1:0", "--data"]).arg(place.folder.join("data"));
+    command.args(["--listen", "127.0.0.1:0", "--data-dir"]).arg(place.folder.join("data"));
     let mut server = command.current_dir(&place.folder).stdout(Stdio::piped()).spawn().unwrap();
     let mut said = String::new();
     BufReader::new(server.stdout.take().unwrap()).read_line(&mut said).unwrap();

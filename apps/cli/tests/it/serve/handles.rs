@@ -18,7 +18,7 @@ const COMMANDS: &str = r#"
 [tools.sleeper]
 description = "Prints a line, and sleeps."
 command = ["sh", "-c", "echo begun; sleep 1000"]
-end_grace = "1s"
+kill_grace = "1s"
 task = "always"
 env = { MARK = "1" }
 
@@ -54,7 +54,7 @@ fn stored(outlive: &Outlive, place: &Place) -> Vec<String> {
 }
 
 fn detach(outlive: &Outlive, place: &Place, era: &str, tool: &str) -> String {
-    let ran = outlive.run(&["call", "--detach", "--version", era, place.url(), tool]);
+    let ran = outlive.run(&["call", "--detach", "--protocol-version", era, place.url(), tool]);
     assert_eq!(ran.code, 0, "{ran:?}");
     ran.out.trim().to_owned()
 }
@@ -65,7 +65,7 @@ async fn running_command_that_is_cancelled_is_cancelled_for_its_caller_and_in_th
         let (place, outlive) = (Place::new(COMMANDS), Outlive::new());
         detach(&outlive, &place, era, "sleeper");
         until("it runs", || (!place.left_over().is_empty()).then_some(())).await;
-        let ran = outlive.run(&["tasks", "cancel", "--version", era]);
+        let ran = outlive.run(&["tasks", "cancel", "--protocol-version", era]);
         assert_eq!((ran.code, ran.err.as_str()), (4, "cancelled\n"), "{era}: {ran:?}");
         assert_eq!(stored(&outlive, &place), ["cancelled"], "{era}");
         until("it is ended", || place.left_over().is_empty().then_some(())).await;
@@ -104,7 +104,15 @@ async fn handle_that_the_server_refuses_is_kept() {
     let handle = detach(&outlive, &place, "2025-11-25", "counter");
     // A version on which there are no such words, and one on which this task is not there.
     for era in ["2025-06-18", "2026-07-28"] {
-        let ran = outlive.run(&["tasks", "result", &handle, "--version", era, "--timeout", "1s"]);
+        let ran = outlive.run(&[
+            "tasks",
+            "result",
+            &handle,
+            "--protocol-version",
+            era,
+            "--timeout",
+            "1s",
+        ]);
         assert!(ran.code != 0, "{era}: {ran:?}");
     }
     fs::write(place.folder.join("go"), "").unwrap();
@@ -154,7 +162,7 @@ async fn output_that_cannot_be_written_is_told_at_once_and_its_handle_is_kept() 
     assert!(ended.err.contains("No space left on device"), "{ended:?}");
     assert!(ended.err.contains("outlive tasks result"), "{ended:?}");
     fs::write(place.folder.join("go"), "").unwrap();
-    outlive.says(&["tasks", "result", "--keep"], "1\n2\n3\n");
+    outlive.says(&["tasks", "result", "--keep-handle"], "1\n2\n3\n");
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let ended = Ran::of(outlive.command(&["tasks", "result"]).stdout(full).output().unwrap());
     assert_eq!(ended.code, 1, "{ended:?}");
@@ -166,8 +174,8 @@ async fn output_of_a_failed_command_is_data_and_its_failure_one_error() {
     let (place, outlive) = (Place::new(COMMANDS), Outlive::new());
     let handle = detach(&outlive, &place, "2026-07-28", "failing");
     let quick = outlive.run(&["call", place.url(), "quickly"]);
-    let task = outlive.run(&["tasks", "result", &handle, "--keep"]);
-    let again = outlive.run(&["tasks", "result", &handle, "--keep"]);
+    let task = outlive.run(&["tasks", "result", &handle, "--keep-handle"]);
+    let again = outlive.run(&["tasks", "result", &handle, "--keep-handle"]);
     for ran in [quick, task, again] {
         assert_eq!((ran.code, ran.out.as_str()), (1, "one\ntwo\n"), "{ran:?}");
         assert_eq!(ran.err.matches("error: ").count(), 1, "{ran:?}");
@@ -193,7 +201,7 @@ async fn output_of_a_cancelled_command_is_data_and_its_end_one_error() {
     printed();
     let cancelled = outlive.run(&["tasks", "cancel", &id, "--server", place.url()]);
     assert_eq!(cancelled.code, 4, "{cancelled:?}");
-    let ran = outlive.run(&["tasks", "result", "--keep"]);
+    let ran = outlive.run(&["tasks", "result", "--keep-handle"]);
     assert_eq!((ran.code, ran.out.as_str()), (4, "begun\n"), "{ran:?}");
     assert_eq!(ran.err.matches("error: ").count(), 1, "{ran:?}");
     let seen = outlive.json(&["tasks", "get", "--json"]);

@@ -87,6 +87,13 @@ impl Place {
 
     /// Starts the server: where it was before, if it ran before.
     pub(crate) fn start(&mut self) {
+        let log =
+            fs::File::options().create(true).append(true).open(self.folder.join("log")).unwrap();
+        self.start_logging_to(log);
+    }
+
+    /// As `start`, with another standard error.
+    fn start_logging_to(&mut self, log: impl Into<Stdio>) {
         let listen = match &self.server {
             None => "127.0.0.1:0".to_owned(),
             Some(server) => {
@@ -95,12 +102,10 @@ impl Place {
         };
         let mut command = Command::new(env!("CARGO_BIN_EXE_outlive"));
         command.current_dir(&self.folder).args(["serve", "--json", "--listen", &listen]);
-        command.arg("--data").arg(self.folder.join(self.data)).envs(self.env.iter().copied());
+        command.arg("--data-dir").arg(self.folder.join(self.data)).envs(self.env.iter().copied());
         if let Some(store) = &self.store {
             command.args(["--store", store]);
         }
-        let log =
-            fs::File::options().create(true).append(true).open(self.folder.join("log")).unwrap();
         let mut process = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut said = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut said).unwrap();

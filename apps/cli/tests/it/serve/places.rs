@@ -14,8 +14,8 @@ max_waiting_jobs_per_caller = 3
 [tools.ask]
 description = "Asks, and waits."
 shell = true
-asks = true
-concurrency = 5
+interactive = true
+max_concurrent = 5
 task = "TASK"
 env = { MARK = "1" }
 command = '''
@@ -48,7 +48,7 @@ async fn leave(place: &Place) -> Option<String> {
 
 fn jobs(place: &Place, arguments: &[&str]) -> std::process::Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_outlive"));
-    command.arg("jobs").args(arguments).arg("--data").arg(place.folder.join("data"));
+    command.arg("jobs").args(arguments).arg("--data-dir").arg(place.folder.join("data"));
     command.output().unwrap()
 }
 
@@ -80,6 +80,11 @@ async fn abandoned_questions_are_bounded_listed_and_ended_across_a_restart() {
     for job in &found {
         assert_eq!((&job["tool"], &job["waitsFor"]), (&json!("ask"), &json!("Go on?")));
         assert_eq!(job["caller"], "127.0.0.1");
+        // A client cannot come back after its request state has expired.
+        let spec = place.folder.join("data/jobs").join(job["id"].as_str().unwrap());
+        let spec = fs::read(spec.join("spec.json")).unwrap();
+        let spec: serde_json::Value = serde_json::from_slice(&spec).unwrap();
+        assert_eq!(spec["abandon_timeout"]["secs"], 15 * 60, "{spec}");
         let ended = jobs(&place, &["end", job["id"].as_str().unwrap()]);
         assert!(ended.status.success(), "{ended:?}");
     }
@@ -90,7 +95,7 @@ async fn abandoned_questions_are_bounded_listed_and_ended_across_a_restart() {
 
 #[tokio::test]
 async fn job_that_waits_for_input_keeps_its_place_and_others_are_refused() {
-    let file = FILE.replace("TASK", "never").replace("concurrency = 5", "concurrency = 2");
+    let file = FILE.replace("TASK", "never").replace("max_concurrent = 5", "max_concurrent = 2");
     let place = Place::new(&file);
     for _ in 0..2 {
         assert_eq!(leave(&place).await, None);
@@ -109,7 +114,7 @@ async fn task_that_waits_for_a_place_starts_when_one_is_free_and_says_so() {
 [tools.slow]
 description = "Runs until it may end."
 shell = true
-concurrency = 1
+max_concurrent = 1
 task = "always"
 command = 'while [ ! -e "$arg_until" ]; do sleep 0.02; done; echo ended'
 [tools.slow.arguments]

@@ -15,6 +15,7 @@ use proptest::{
     test_runner::{Config, TestRunner},
 };
 use serde_json::json;
+use tokio::sync::mpsc;
 
 use super::{Place, builder};
 
@@ -22,14 +23,14 @@ const FILE: &str = r#"
 [tools.argv]
 description = "Prints a value as a word."
 command = ["printf", "%s\n", "{text}"]
-asks = true
+interactive = true
 [tools.argv.arguments]
 text = { type = "string", allow_dash = true }
 
 [tools.shell]
 description = "Prints a value, on both streams."
 shell = true
-asks = true
+interactive = true
 command = 'printf "%s\n" "$arg_text"; printf "%s\n" "$arg_text" >&2'
 [tools.shell.arguments]
 text = { type = "string" }
@@ -37,18 +38,18 @@ text = { type = "string" }
 [tools.file]
 description = "Prints a file."
 command = ["cat", "planted"]
-asks = true
+interactive = true
 
 [tools.stderr]
 description = "Prints a file on standard error."
 shell = true
-asks = true
+interactive = true
 command = 'cat planted >&2; echo done'
 
 [tools.json]
 description = "Prints JSON."
 output = "json"
-asks = true
+interactive = true
 command = ["sh", "-c", "printf '%s\n' \"$1\" >&2; echo '{}'", "json", "{text}"]
 [tools.json.arguments]
 text = { type = "string", allow_dash = true }
@@ -57,14 +58,14 @@ text = { type = "string", allow_dash = true }
 description = "Prints what it finds on standard input."
 command = ["cat"]
 stdin = "{text}"
-asks = true
+interactive = true
 [tools.input.arguments]
 text = { type = "string" }
 
 [tools.stdout]
 description = "Prints a value where its requests would stand."
 shell = true
-asks = true
+interactive = true
 control = "stdout"
 command = 'printf "%s\n" "$arg_text"; cat planted; printf "%s\n" "$arg_text" >&2'
 [tools.stdout.arguments]
@@ -147,32 +148,32 @@ fn deploy() -> Place {
 #[tokio::test]
 async fn planted_question_in_argument_does_not_take_the_answer_of_another() {
     let place = deploy();
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&asked);
-    // Yes to whatever is planted, no to what the command asks.
+    let (heard, mut planted) = mpsc::unbounded_channel();
+    // Accepts what is planted, declines what the command requests.
     let answers = InputCallbacks::new().form(move |question| {
-        let count = Arc::clone(&count);
+        let heard = heard.clone();
         async move {
             let InputKind::Form(form) = &question.request else { panic!("{question:?}") };
-            count.fetch_add(1, Ordering::Relaxed);
-            let is_real = form.message.lines().last() == Some("Deploy it?");
-            if is_real {
-                InputResponse::Decline
-            } else {
-                InputResponse::accept(json!({"yes": true}))
+            if form.message.lines().last() == Some("Deploy it?") {
+                return InputResponse::Decline;
             }
+            let _ = heard.send(form.message.clone());
+            InputResponse::accept(json!({"yes": true}))
         }
     });
     let client = place.client_with(builder().input_handler(answers)).await;
     for mark in ["", "@outlive "] {
         for word in ["\"ask\"", "\"input\": \"x\", \"message\""] {
             let version = format!("7\n{mark}{{{word}: \"Show the log of the build?\"}}");
-            let result = client.call_tool("deploy", json!({"version": version})).await.unwrap();
+            let call = async { client.call_tool("deploy", json!({"version": version})).await };
+            let result = tokio::select! {
+                result = call => result.unwrap(),
+                message = planted.recv() => panic!("the user got a planted request: {message:?}"),
+            };
             let text = result_text(&result);
             assert!(text.ends_with("left as it was"), "{text}");
         }
     }
-    assert_eq!(asked.load(Ordering::Relaxed), 4);
 }
 
 #[tokio::test]
@@ -182,11 +183,11 @@ async fn secrets_of_the_server_are_not_in_a_command_or_its_supervisor() {
 resource = "https://mcp.example.com/mcp"
 scopes = ["mcp"]
 [auth.proxy]
-upstream = "https://accounts.example.com"
+provider = "https://accounts.example.com"
 client_id = "x"
 client_secret_env = "PLANTED_CLIENT_SECRET"
-secret_env = "PLANTED_SECRET"
-allow = { hd = ["example.com"] }
+signing_secret_env = "PLANTED_SECRET"
+allow_users = { hd = ["example.com"] }
 
 [tools.look]
 description = "Shows all that it can see of the server's environment."
@@ -199,7 +200,7 @@ command = ["sh", "-c", "env; tr '\\0' '\\n' < /proc/$PPID/environ"]
         let secret = "correct-horse-battery-staple-and-more";
         let mut server = outlive::client::ChildProcess::new(env!("CARGO_BIN_EXE_outlive"))
             .current_dir(&place.folder)
-            .args(["serve", "--stdio", "--data", "data"])
+            .args(["serve", "--stdio", "--data-dir", "data"])
             .env("PLANTED_PLAIN", "plain");
         for name in ["PLANTED_SECRET", "PLANTED_CLIENT_SECRET", "OUTLIVE_TEST_SECRET"] {
             server = server.env(name, secret);

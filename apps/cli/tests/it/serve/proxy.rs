@@ -107,7 +107,7 @@ impl Browser {
 #[tokio::test]
 async fn callers_log_in_with_a_provider_and_stay_logged_in_when_the_server_is_killed() {
     let provider = Authority::start(Ways::default());
-    let allow = "allow = { email = [\"bob@example.com\", \"ann@example.com\"] }";
+    let allow = "allow_users = { email = [\"bob@example.com\", \"ann@example.com\"] }";
     let mut place = Place::new(&file(&provider.url, allow));
     let mut browser = Browser::default();
     let (id, back) = browser.log_in(&place);
@@ -148,15 +148,15 @@ async fn callers_log_in_with_a_provider_and_stay_logged_in_when_the_server_is_ki
 fn who_is_not_allowed_is_not_let_in() {
     let provider = Authority::start(Ways::default());
     for allow in [
-        "allow = { email = [\"bob@example.com\"] }",
-        "allow = { email = [\"ann@example.com\"], team = [\"ops\"] }",
-        "allow = { id = [\"8\"] }",
+        "allow_users = { email = [\"bob@example.com\"] }",
+        "allow_users = { email = [\"ann@example.com\"], team = [\"ops\"] }",
+        "allow_users = { id = [\"8\"] }",
     ] {
         let place = Place::new(&file(&provider.url, allow));
         let (_, back) = Browser::default().log_in(&place);
         assert!(back.starts_with(&format!("{BACK}?error=access_denied")), "{back}");
     }
-    let place = Place::new(&file(&provider.url, "open_to_anyone = true"));
+    let place = Place::new(&file(&provider.url, "allow_all_users = true"));
     let (_, back) = Browser::default().log_in(&place);
     assert!(back.starts_with(&format!("{BACK}?code=")), "{back}");
 }
@@ -172,7 +172,7 @@ async fn user_whom_no_rule_names_cannot_call_a_tool_that_needs_a_scope() {
         ("\"all\"", "mcp shop:operate"),
     ] {
         let allow = format!(
-            "open_to_anyone = true\ngrants = {{ \"shop:operate\" = {rule} }}\n\
+            "allow_all_users = true\ngrants = {{ \"shop:operate\" = {rule} }}\n\
              [tools.restart]\ndescription = \"d\"\ncommand = [\"echo\", \"restarted\"]\n\
              scopes = [\"shop:operate\"]\n"
         );
@@ -204,11 +204,11 @@ async fn user_whom_no_rule_names_cannot_call_a_tool_that_needs_a_scope() {
 #[test]
 fn a_proxy_without_its_secret_is_not_served() {
     let file =
-        file("https://id.test", "open_to_anyone = true").replace("PATH", "OUTLIVE_NOT_THERE");
+        file("https://id.test", "allow_all_users = true").replace("PATH", "OUTLIVE_NOT_THERE");
     let place = Place::unserved(&file);
     let mut command = Command::new(env!("CARGO_BIN_EXE_outlive"));
     command.current_dir(&place.folder).args(["serve", "--listen", "127.0.0.1:0"]);
-    let ran = command.arg("--data").arg(place.folder.join("data")).output().unwrap();
+    let ran = command.arg("--data-dir").arg(place.folder.join("data")).output().unwrap();
     let said = String::from_utf8(ran.stderr).unwrap();
     assert!(
         ran.status.code() == Some(2) && said.contains("OUTLIVE_NOT_THERE has no secret"),

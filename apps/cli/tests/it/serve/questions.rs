@@ -16,7 +16,7 @@ const ASKS: &str = r#"
 [tools.order]
 description = "Asks what to order."
 shell = true
-asks = true
+interactive = true
 command = '''
 echo "welcome"
 echo '{"input": "what", "message": "What?", "fields": {"size": {"type": "integer", "minimum": 1}, "what": {"type": "string", "default": "tea"}}}' >&3
@@ -117,7 +117,7 @@ async fn a_command_that_ends_takes_its_question_back() {
 [tools.hasty]
 description = "Does not wait."
 command = ["sh", "-c", "echo '{\"input\": \"w\", \"message\": \"Wait?\"}' >&3; while [ ! -e go ]; do sleep 0.05; done; echo gone"]
-asks = true
+interactive = true
 task = "always"
 "#,
     );
@@ -147,7 +147,7 @@ for n in range(COUNT):
     if json.loads(responses.readline())['content'] != {'yes': True}:
         sys.exit(1)
 """]
-asks = true
+interactive = true
 task = "TASK"
 "#;
 

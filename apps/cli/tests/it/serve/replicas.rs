@@ -9,7 +9,7 @@ use super::{Place, builder, until};
 
 const FILE: &str = r#"
 [tasks]
-lost_after = "12s"
+replica_timeout = "12s"
 
 [tools.fails]
 description = "Is not run again."
@@ -21,7 +21,7 @@ env = { MARK = "1" }
 description = "Is run again."
 command = ["sh", "-c", "echo run >> runs; echo begun; while [ ! -e go ]; do sleep 0.05; done; echo done"]
 task = "always"
-on_crash = "run-again"
+on_crash = "rerun"
 env = { MARK = "1" }
 "#;
 

@@ -9,6 +9,7 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{Place, builder, until};
+use crate::call::stage::Outlive;
 
 const TOOLS: &str = r#"
 [tools.fine]
@@ -58,9 +59,7 @@ async fn call_all(place: &Place) {
 
 #[tokio::test]
 async fn each_call_is_one_json_line_with_outcome_duration_and_exit_code() {
-    let mut place = Place::unserved(TOOLS)
-        .with_env("OUTLIVE_LOG", "info")
-        .with_env("OUTLIVE_LOG_FORMAT", "json");
+    let mut place = Place::unserved(TOOLS).with_env("OUTLIVE_LOG_FORMAT", "json");
     place.start();
     call_all(&place).await;
     let lines =
@@ -83,6 +82,88 @@ async fn each_call_is_one_json_line_with_outcome_duration_and_exit_code() {
     assert_eq!((&ended["outcome"], &ended["exit_code"]), (&json!("failed"), &json!(7)));
     assert!(ended["task_id"].is_string(), "{ended}");
     assert_eq!(ended["task_id"], began["task_id"], "both name the same task");
+}
+
+#[tokio::test]
+async fn server_without_settings_logs_each_call_as_a_line_of_text_and_nothing_else() {
+    let mut place = Place::new(TOOLS);
+    call_all(&place).await;
+    place.stop();
+    let log = place.log();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains(" INFO ")).collect();
+    assert_eq!(lines.len(), 4, "{log}");
+    let logged = |words: &[&str]| lines.iter().any(|line| words.iter().all(|it| line.contains(it)));
+    assert!(
+        logged(&["call ended", "tool=\"fine\"", "outcome=\"completed\"", "exit_code=0"]),
+        "{log}"
+    );
+    assert!(
+        logged(&["call ended", "tool=\"seven\"", "outcome=\"failed\"", "exit_code=7"]),
+        "{log}"
+    );
+    assert!(logged(&["call ended", "tool=\"later\"", "outcome=\"task\"", "task_id="]), "{log}");
+    assert!(logged(&["task ended", "principal=", "duration_ms=", "exit_code=7"]), "{log}");
+}
+
+#[tokio::test]
+async fn server_with_the_level_warn_logs_no_calls() {
+    let mut place = Place::unserved(TOOLS).with_env("OUTLIVE_LOG", "warn");
+    place.start();
+    call_all(&place).await;
+    place.stop();
+    assert!(!place.log().contains("call ended"), "{}", place.log());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn server_whose_standard_error_is_not_read_answers_a_flood_of_calls() {
+    // Lines of more than 100 bytes: many times what a pipe holds.
+    const CALLS: usize = 6_000;
+    let mut place = Place::unserved(TOOLS).with_env("OUTLIVE_LOG", "info");
+    let (reader, writer) = std::io::pipe().unwrap();
+    place.start_logging_to(writer);
+    let client = place.client_with(builder()).await;
+    for _ in 0..CALLS {
+        let unknown = client.call_tool("unknown", json!({})).await;
+        assert!(unknown.is_err(), "{unknown:?}");
+    }
+    client.call_tool("fine", json!({})).await.unwrap();
+    drop(reader);
+}
+
+#[tokio::test]
+async fn flood_of_calls_is_logged_in_part_and_the_rest_is_counted() {
+    const CALLS: usize = 1_000;
+    let mut place = Place::new(TOOLS);
+    let client = place.client_with(builder()).await;
+    let start = std::time::Instant::now();
+    for _ in 0..CALLS {
+        assert!(client.call_tool("unknown", json!({})).await.is_err());
+    }
+    let seconds = usize::try_from(start.elapsed().as_secs()).unwrap() + 2;
+    client.call_tool("fine", json!({})).await.unwrap();
+    place.stop();
+    let log = place.log();
+    let logged = log.matches("unknown tool").count();
+    assert!(logged >= CALLS.min(100) && logged <= 100 * seconds, "{logged} in {seconds} s");
+    if logged < CALLS {
+        assert!(log.contains("calls were not logged"), "{logged} of {CALLS}: {log}");
+    }
+}
+
+#[test]
+fn stdio_server_without_settings_logs_no_calls() {
+    let (outlive, place) = (Outlive::new(), Place::unserved(TOOLS));
+    let file = place.folder.join("outlive.toml");
+    let server = format!(
+        "sh -c 'exec \"{}\" serve --stdio \"{}\" 2>\"{}\"'",
+        env!("CARGO_BIN_EXE_outlive"),
+        file.display(),
+        place.folder.join("log").display(),
+    );
+    let ran = outlive.run(&["call", &server, "seven"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(!place.log().contains("call ended"), "{}", place.log());
 }
 
 #[tokio::test]

@@ -45,11 +45,11 @@ async fn what_is_kept_is_queued_again_and_nothing_else_is() {
         assert_eq!((&line["id"], &line["retried"]), (&json!("ended"), &json!(false)));
         assert_eq!(some.status.code(), Some(1));
 
-        assert_eq!(fine(&place.run("retry", &["--all-kept", "--tool", "nothing"])), "");
-        assert_eq!(fine(&place.run("retry", &["--all-kept"])), "other is queued\n");
+        assert_eq!(fine(&place.run("retry", &["--all-quarantined", "--tool", "nothing"])), "");
+        assert_eq!(fine(&place.run("retry", &["--all-quarantined"])), "other is queued\n");
         let wrong = place.run("retry", &[]);
         assert_eq!(wrong.status.code(), Some(2));
-        assert!(err(&wrong).contains("--all-kept"));
+        assert!(err(&wrong).contains("--all-quarantined"));
     }
 }
 

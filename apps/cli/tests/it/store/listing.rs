@@ -25,14 +25,14 @@ async fn tasks_of_all_are_listed_and_found_by_what_they_are() {
         for (id, words) in [
             ("one", ["deploy", "queued", "name:ada"]),
             ("two", ["report", "failed", "name:bob"]),
-            ("three", ["deploy", "kept", "anonymous"]),
+            ("three", ["deploy", "quarantined", "anonymous"]),
         ] {
             let line = table.lines().find(|line| line.starts_with(id)).unwrap();
             assert!(words.iter().all(|word| line.contains(word)), "{line}");
         }
         for (args, mut expected) in [
             (vec!["--json"], vec!["one", "two", "three"]),
-            (vec!["--json", "--phase", "kept"], vec!["three"]),
+            (vec!["--json", "--phase", "quarantined"], vec!["three"]),
             (vec!["--json", "--tool", "deploy"], vec!["one", "three"]),
             (vec!["--json", "--principal", "name:bob"], vec!["two"]),
             (vec!["--json", "--older-than", "1h"], vec![]),
@@ -44,9 +44,12 @@ async fn tasks_of_all_are_listed_and_found_by_what_they_are() {
             expected.sort_unstable();
             assert_eq!(ids, expected, "{args:?}");
         }
-        let kept = &lines(&place.run("list", &["--json", "--phase", "kept"]))[0];
-        assert_eq!((&kept["phase"], &kept["kept"]["how"]), (&json!("kept"), &json!("failed")));
-        assert!(kept["kept"]["error"]["message"].as_str().unwrap().contains("5 times"));
+        let kept = &lines(&place.run("list", &["--json", "--phase", "quarantined"]))[0];
+        assert_eq!(
+            (&kept["phase"], &kept["quarantined"]["how"]),
+            (&json!("quarantined"), &json!("failed"))
+        );
+        assert!(kept["quarantined"]["error"]["message"].as_str().unwrap().contains("5 times"));
         let limited = place.run("list", &["--limit", "2"]);
         assert_eq!(fine(&limited).lines().count(), 3);
         assert!(err(&limited).contains("--all"), "standard error says that there is more");

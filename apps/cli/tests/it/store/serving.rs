@@ -71,20 +71,20 @@ async fn what_a_server_has_kept_goes_on_when_it_can() {
         let new = server(&place, Tool::new("ship", second)).await;
         let _awake = Client::builder("test", "1").connect(&new).await.unwrap();
         let _ = _awake.call_tool("nothing", json!({})).await;
-        let kept = until(&place, &["--phase", "kept"], |_| true).await;
+        let kept = until(&place, &["--phase", "quarantined"], |_| true).await;
         assert_eq!(kept["id"], id);
         assert!(kept["message"].as_str().unwrap().contains("`build`"), "{kept}");
         // It is tried again, by the server that runs, and cannot be read any better.
         let claims = kept["claims"].as_u64().unwrap();
         fine(&place.run("retry", &[id]));
         let again = |task: &Value| task["claims"].as_u64().unwrap() > claims;
-        until(&place, &["--phase", "kept"], again).await;
+        until(&place, &["--phase", "quarantined"], again).await;
         new.drain(Duration::from_secs(5)).await;
 
         let fixed = server(&place, Tool::new("ship", third)).await;
         let awake = Client::builder("test", "1").connect(&fixed).await.unwrap();
         let _ = awake.call_tool("nothing", json!({})).await;
-        fine(&place.run("retry", &["--all-kept"]));
+        fine(&place.run("retry", &["--all-quarantined"]));
         let done = until(&place, &["--phase", "ended"], |_| true).await;
         assert_eq!((&done["state"], &done["id"]), (&json!("completed"), &json!(id)));
         let text = &done["outcome"]["result"]["content"][0]["text"];

@@ -7,7 +7,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, UNIX_EPOCH},
 };
 
 use outlive::{
@@ -18,6 +18,7 @@ use outlive_auth::{
     jose::{Algorithm, JwkSet, SigningKey},
     server::{Issuer, ResourceServer, ResourceServerBuilder},
 };
+use outlive_protocol::Clock;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -32,6 +33,12 @@ pub(crate) const ISSUER: &str = "https://id.example";
 const MODERN: &str = "2026-07-28";
 
 pub(crate) use crate::support::clock::StandingClock;
+
+impl StandingClock {
+    pub(crate) fn seconds(&self) -> i64 {
+        self.wall().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
+    }
+}
 
 /// A key and tokens that are good, so that a test can break exactly one thing about them.
 pub(crate) struct Signer {

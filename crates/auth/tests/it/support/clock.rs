@@ -5,7 +5,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::{Arc, Mutex},
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime},
 };
 
 use outlive_protocol::Clock;
@@ -24,10 +24,6 @@ impl StandingClock {
 
     pub(crate) fn advance(&self, span: Duration) {
         *self.moved.lock().unwrap() += span;
-    }
-
-    pub(crate) fn seconds(&self) -> i64 {
-        self.wall().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
     }
 }
 

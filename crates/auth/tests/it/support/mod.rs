@@ -1,6 +1,4 @@
 //! Helpers of the tests of `outlive-auth` and `outlive-auth-proxy`.
 
-#![allow(dead_code, reason = "each of the two uses a part of it")]
-
 pub(crate) mod clock; // a clock that stands until it is moved
 pub(crate) mod site; // a web server that does what a function says

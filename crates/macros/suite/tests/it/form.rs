@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use outlive::{
     Form,
-    server::{Choice, Form as IsForm, FormField},
+    server::forms::{Choice, Form as IsForm, FormField},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

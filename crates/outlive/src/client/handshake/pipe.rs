@@ -3,10 +3,7 @@
 
 use std::sync::Arc;
 
-use outlive_protocol::{
-    Incoming,
-    era::client::{self, ClientCodec},
-};
+use outlive_protocol::{Era, Incoming, VersionRules};
 use outlive_transport::client::{
     child::Process,
     http::{HttpLink, HttpSse},
@@ -43,7 +40,7 @@ fn open_pipe(core: &Core) -> Result<Piped> {
             piped(pipe, Some(process))
         }
         Target::Server(server) => {
-            let (input, output) = tokio::io::split(server.connect_in_memory().stream);
+            let (input, output) = tokio::io::split(server.connect().stream);
             piped(PipeLink::lines(input, output, bounds, others), None)
         }
         Target::Open(opened) => match opened.take() {
@@ -64,9 +61,9 @@ pub(super) async fn over_pipe(core: &Arc<Core>) -> Result<Arc<Established>> {
     let (link, others) = open_pipe(core)?;
     let is_older = core.was_older();
     let made = match core.settings.pinned {
-        Some(pinned) if pinned.has_sessions() => shake_hands(core, link, pinned).await?,
+        Some(pinned) if pinned.sessions => shake_hands(core, link, pinned).await?,
         Some(pinned) => pinned_modern(core, link, pinned).await?,
-        None if is_older => shake_hands(core, link, client::newest_legacy()).await?,
+        None if is_older => shake_hands(core, link, VersionRules::newest(Era::Legacy)).await?,
         None if core.tries_older_first() => match older_first(core, link).await? {
             Some(made) => made,
             None => {
@@ -80,7 +77,7 @@ pub(super) async fn over_pipe(core: &Arc<Core>) -> Result<Arc<Established>> {
                 Link::Http { .. } => return Err(ClientError::Closed.into()),
             };
             let kept = Kept::of(&link).await;
-            match try_modern(core, link, client::newest_modern()).await? {
+            match try_modern(core, link, VersionRules::newest(Era::Modern)).await? {
                 Tried::Modern(made) => {
                     kept.give(&made).await;
                     made
@@ -93,14 +90,14 @@ pub(super) async fn over_pipe(core: &Arc<Core>) -> Result<Arc<Established>> {
                 }
                 Tried::Not => {
                     let link = Link::Pipe { pipe, process: tokio::sync::Mutex::new(None) };
-                    let made = shake_hands(core, link, client::newest_legacy()).await?;
+                    let made = shake_hands(core, link, VersionRules::newest(Era::Legacy)).await?;
                     kept.give(&made).await;
                     made
                 }
             }
         }
     };
-    if made.era.has_sessions() {
+    if made.rules.sessions {
         core.note_older();
     }
     let task =
@@ -114,7 +111,7 @@ pub(super) async fn over_pipe(core: &Arc<Core>) -> Result<Arc<Established>> {
 async fn older_first(core: &Arc<Core>, link: Link) -> Result<Option<Arc<Established>>> {
     let Link::Pipe { pipe, .. } = &link else { return Err(ClientError::Closed.into()) };
     let (pipe, kept) = (Arc::clone(pipe), Kept::of(&link).await);
-    let failed = match shake_hands(core, link, client::newest_legacy()).await {
+    let failed = match shake_hands(core, link, VersionRules::newest(Era::Legacy)).await {
         Ok(made) => {
             kept.give(&made).await;
             return Ok(Some(made));
@@ -126,7 +123,7 @@ async fn older_first(core: &Arc<Core>, link: Link) -> Result<Option<Arc<Establis
         return Ok(None);
     }
     let link = Link::Pipe { pipe, process: tokio::sync::Mutex::new(None) };
-    match try_modern(core, link, client::newest_modern()).await? {
+    match try_modern(core, link, VersionRules::newest(Era::Modern)).await? {
         Tried::Modern(made) => {
             kept.give(&made).await;
             Ok(Some(made))
@@ -156,7 +153,7 @@ impl Kept {
 pub(super) async fn over_http_sse(
     core: &Arc<Core>,
     link: &HttpLink,
-    era: &'static dyn ClientCodec,
+    rules: &'static VersionRules,
 ) -> Result<Arc<Established>> {
     let headers = core.base_headers();
     let limits = core.limits();
@@ -170,7 +167,7 @@ pub(super) async fn over_http_sse(
     let (others, taken) = mpsc::channel(limits.max_queued_notifications.max(1));
     let pipe = Arc::new(PipeLink::messages(source, sink, bounds, others));
     let link = Link::Pipe { pipe, process: tokio::sync::Mutex::new(None) };
-    let made = shake_hands(core, link, era).await?;
+    let made = shake_hands(core, link, rules).await?;
     let task = tokio::spawn(dispatch::run_pipe(Arc::downgrade(core), Arc::downgrade(&made), taken));
     made.keep(task.abort_handle());
     Ok(made)

@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::era::client::{ClientCodec, TaskDialect, TaskSnapshot, TaskStatus};
+use outlive_protocol::{
+    TaskDialect, VersionRules,
+    era::client::{TaskSnapshot, TaskStatus},
+};
 use outlive_wire::{CallToolResult, ErrorObject, Method, RawJson};
 use serde_json::value::to_raw_value;
 use tokio::{task::JoinSet, time::Instant};
@@ -62,7 +65,7 @@ pub enum TaskEvent {
     /// has the extension; what had not come when the task ended is in the result alone.
     Partial(Box<Segment>),
     /// The server does not answer, for this reason. The client keeps trying for
-    /// [`total_timeout`](crate::client::ClientLimits::total_timeout) and no longer than the task exists.
+    /// [`max_total_timeout`](crate::client::ClientLimits::max_total_timeout) and no longer than the task exists.
     Unreachable(String),
     /// The server answers again.
     Reachable,
@@ -75,7 +78,7 @@ pub(crate) struct Drive {
     core: Arc<Core>,
     record: Record,
     id: String,
-    era: &'static dyn ClientCodec,
+    rules: &'static VersionRules,
     observer: Observer,
     /// Input requests that the client is responding to, or has responded to, by their keys.
     known: BTreeMap<String, Known>,
@@ -109,7 +112,7 @@ impl Drive {
     pub(crate) fn new(
         core: &Arc<Core>,
         record: Record,
-        era: &'static dyn ClientCodec,
+        rules: &'static VersionRules,
         task: &crate::client::call_store::SavedTask,
         at_once: bool,
     ) -> Self {
@@ -122,8 +125,8 @@ impl Drive {
             core: Arc::clone(core),
             record,
             id: task.id.clone(),
-            era,
-            observer: Observer::new(core, task.id.clone(), era, task.poll, at_once),
+            rules,
+            observer: Observer::new(core, task.id.clone(), rules, task.poll, at_once),
             known: BTreeMap::new(),
             lost_results: 0,
             asking: JoinSet::new(),
@@ -206,7 +209,7 @@ impl Drive {
                 () = until(last) => {
                     // One last look: it may have ended in its last moment.
                     self.deadline = None;
-                    let snapshot = super::watch::look(&self.core, &self.id, self.era).await?;
+                    let snapshot = super::watch::look(&self.core, &self.id).await?;
                     if !snapshot.status.is_over() {
                         let why = format!("the task `{}` has outlived its time", self.id);
                         return Err(Refused::plain(ServerErrorKind::TaskGone, outlive_wire::code::INVALID_PARAMS, why).into());
@@ -222,14 +225,14 @@ impl Drive {
         for (key, known) in &mut self.known {
             known.is_gone |= !open.is_some_and(|open| open.iter().any(|(it, _)| it == key));
         }
-        match (snapshot.status, self.era.tasks()) {
+        match (snapshot.status, self.rules.tasks) {
             (TaskStatus::Cancelled, _) => Err(self.over(cancelled_task(&self.id)).await),
             (TaskStatus::Completed | TaskStatus::Failed, TaskDialect::Offered) => {
                 self.outcome(snapshot).await.map(Some)
             }
             // Its questions come as requests while somebody waits for the result.
             (TaskStatus::InputRequired | TaskStatus::Completed | TaskStatus::Failed, _)
-                if self.era.tasks() == TaskDialect::Requested =>
+                if self.rules.tasks == TaskDialect::Requested =>
             {
                 self.fetch().await
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlive_protocol::era::client::{self, ClientCodec, TaskSnapshot};
+use outlive_protocol::{VersionRules, era::client::TaskSnapshot};
 use outlive_wire::{CallToolResult, ErrorObject, RawJson};
 
 use super::{
@@ -36,7 +36,7 @@ pub struct TaskHandle {
 #[derive(Debug)]
 enum State {
     /// A task, and the revision that it was made in.
-    Task(SavedTask, &'static dyn ClientCodec, Option<Box<Drive>>),
+    Task(SavedTask, &'static VersionRules, Option<Box<Drive>>),
     Done(Box<CallToolResult>),
     Failed(ErrorObject),
 }
@@ -55,20 +55,20 @@ impl TaskHandle {
     pub(crate) async fn begun(
         core: &Arc<Core>,
         record: Record,
-        era: &'static dyn ClientCodec,
+        rules: &'static VersionRules,
         task: TaskSnapshot,
     ) -> Result<Self> {
         let saved = SavedTask {
             id: task.id.clone(),
-            version: era.version().to_string(),
+            version: rules.version.to_string(),
             ttl: task.ttl,
             poll: task.poll,
         };
         tracing::debug!(task = saved.id, "a call has become a task");
         record.change(|call| call.stage = CallStage::Task(saved.clone())).await?;
         // One that is over already is looked at right away.
-        let drive = Drive::new(core, record.clone(), era, &saved, task.status.is_over());
-        let mut handle = Self::of(core, record, State::Task(saved, era, Some(Box::new(drive))));
+        let drive = Drive::new(core, record.clone(), rules, &saved, task.status.is_over());
+        let mut handle = Self::of(core, record, State::Task(saved, rules, Some(Box::new(drive))));
         handle.immediate = task.immediate;
         Ok(handle)
     }
@@ -105,9 +105,9 @@ impl TaskHandle {
         match &mut self.state {
             State::Done(result) => Ok((**result).clone()),
             State::Failed(error) => Err(Refused::of(error.clone(), None).of_task().into()),
-            State::Task(task, era, drive) => {
+            State::Task(task, rules, drive) => {
                 let drive = drive.get_or_insert_with(|| {
-                    Box::new(Drive::new(&self.core, self.record.clone(), *era, task, true))
+                    Box::new(Drive::new(&self.core, self.record.clone(), *rules, task, true))
                 });
                 let result = drive.finish().await;
                 self.note(result)
@@ -150,9 +150,9 @@ impl TaskHandle {
         let event = match &mut self.state {
             State::Done(result) => return Ok(TaskEvent::Done(result.clone())),
             State::Failed(error) => return Err(Refused::of(error.clone(), None).of_task().into()),
-            State::Task(task, era, drive) => {
+            State::Task(task, rules, drive) => {
                 let drive = drive.get_or_insert_with(|| {
-                    Box::new(Drive::new(&self.core, self.record.clone(), *era, task, true))
+                    Box::new(Drive::new(&self.core, self.record.clone(), *rules, task, true))
                 });
                 drive.next().await
             }
@@ -189,12 +189,12 @@ impl TaskHandle {
     pub fn get(&self) -> impl Future<Output = Result<Option<TaskSnapshot>>> + Send + use<> {
         let core = Arc::clone(&self.core);
         let task = match &self.state {
-            State::Task(task, era, _) => Some((task.id.clone(), *era)),
+            State::Task(task, ..) => Some(task.id.clone()),
             _ => None,
         };
         async move {
             match task {
-                Some((id, era)) => look(&core, &id, era).await.map(Some),
+                Some(id) => look(&core, &id).await.map(Some),
                 None => Ok(None),
             }
         }
@@ -224,9 +224,9 @@ impl TaskHandle {
     /// answerer unless [`TaskEvents::with_input_handler`] says so: they are events, to be answered with
     /// [`TaskHandle::respond`].
     pub fn events(&mut self) -> TaskEvents<'_> {
-        if let State::Task(task, era, drive) = &mut self.state {
+        if let State::Task(task, rules, drive) = &mut self.state {
             let drive = drive.get_or_insert_with(|| {
-                Box::new(Drive::new(&self.core, self.record.clone(), *era, task, true))
+                Box::new(Drive::new(&self.core, self.record.clone(), *rules, task, true))
             });
             drive.set_answering(false);
         }
@@ -344,10 +344,10 @@ impl Client {
                 Ok(TaskHandle::of(core, record, State::Failed(error)))
             }
             CallStage::Task(task) => {
-                let era = client::client_era(&task.version)
+                let rules = VersionRules::find(&task.version)
                     .ok_or_else(|| ClientError::NoCommonVersion(vec![task.version.clone()]))?;
                 let record = Record::new(core.settings.notebook.clone(), saved);
-                Ok(TaskHandle::of(core, record, State::Task(task, era, None)))
+                Ok(TaskHandle::of(core, record, State::Task(task, rules, None)))
             }
         }
     }
@@ -359,11 +359,11 @@ impl Client {
     ///
     /// When the server cannot be reached.
     pub async fn task(&self, id: impl Into<String>) -> Result<TaskHandle> {
-        let era = self.core.established().await?.era;
+        let rules = self.core.established().await?.rules;
         let task =
-            SavedTask { id: id.into(), version: era.version().to_string(), ttl: None, poll: None };
+            SavedTask { id: id.into(), version: rules.version.to_string(), ttl: None, poll: None };
         let record = Record::new(None, SavedCall::of_task(&self.core, task.clone()));
-        Ok(TaskHandle::of(&self.core, record, State::Task(task, era, None)))
+        Ok(TaskHandle::of(&self.core, record, State::Task(task, rules, None)))
     }
 
     /// Everything that the notebook has of this server and account.

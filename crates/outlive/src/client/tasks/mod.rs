@@ -3,10 +3,12 @@
 mod complete;
 mod events;
 mod handle;
+mod list;
 mod send;
 mod watch;
 
 pub use complete::TaskEvent;
 pub use events::TaskEvents;
 pub use handle::TaskHandle;
+pub use list::TaskList;
 pub(crate) use watch::{about, gone, look, subscribe};

@@ -13,6 +13,7 @@ use std::{
 };
 
 use outlive_protocol::Notify;
+use outlive_schema::forms::{self, Form, FormError};
 use outlive_tasks::IntoKey;
 use outlive_wire::{
     CreateMessageRequestParams, CreateMessageResult, ElicitRequestURLParams, InputRequest,
@@ -26,10 +27,7 @@ use super::{
     question::{Question, verdict},
     request::{form_request, read, read_elicit, read_form, read_roots, url_request},
 };
-use crate::server::{
-    Form, Result, conversation,
-    form::{self, FormError},
-};
+use crate::server::{Result, conversation};
 
 impl Durable {
     /// Asks the user to fill in a form.
@@ -39,7 +37,7 @@ impl Durable {
     /// ask for passwords, keys or tokens this way: the protocol forbids it. [`Durable::elicit_url`]
     /// is for those.
     pub fn elicit<T: Form>(&self, key: impl IntoKey, prompt: impl Into<String>) -> Elicit<'_, T> {
-        self.elicit_form(key, prompt, form::schema_of::<T>())
+        self.elicit_form(key, prompt, forms::schema_of::<T>())
     }
 
     /// Asks the user to fill in a form that is known only now.

@@ -1,6 +1,6 @@
 //! How much a journal may hold: in memory, with the client, in the store.
 
-use outlive_protocol::{Call, era::InputMode};
+use outlive_protocol::{Call, InputMode};
 use outlive_tasks::JournalLimits;
 
 use crate::server::{core::Core, tasks::Tasks};
@@ -14,7 +14,7 @@ const SEGMENT_BYTES: usize = 1 << 20;
 
 /// What the journal of a call may hold.
 pub(super) fn bounds(core: &Core, call: &Call) -> JournalLimits {
-    let suspends = call.era().asking() == InputMode::RoundTrip;
+    let suspends = call.rules().input_mode == InputMode::RoundTrip;
     // What the client is not to carry goes to the store, where there is one.
     let leaves = suspends && core.tasks.is_none();
     JournalLimits {

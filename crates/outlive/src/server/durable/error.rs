@@ -5,7 +5,7 @@ use std::fmt;
 use outlive_tasks::JournalError;
 use outlive_wire::RawJson;
 
-use crate::server::form::FormError;
+use outlive_schema::forms::FormError;
 
 /// Why a step, a question or a timer has no value.
 ///

@@ -30,7 +30,7 @@ impl Durable {
     /// /// Renders a film.
     /// #[tool(task = "auto")]
     /// async fn render(cx: Durable) -> Result<String> {
-    ///     let job = cx.external::<String>("render").await?;
+    ///     let job = cx.external_event::<String>("render").await?;
     ///     cx.step("submit", async || Ok(submit(job.token()).await)).await?;
     ///     job.await
     /// }

@@ -13,10 +13,7 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{
-    InputRequired, MethodResult, Outcome, ProtocolError,
-    era::{self, InputMode},
-};
+use outlive_protocol::{InputMode, InputRequired, MethodResult, Outcome, ProtocolError, era};
 use outlive_tasks::{IdleDetector, InputFailure, OpenInputRequest, RunPoll, poll_as};
 use outlive_wire::{ContentBlock, ElicitRequestParams, InputRequest, OrderedMap};
 use pin_project_lite::pin_project;
@@ -130,7 +127,7 @@ where
         this.work.set(None);
         let limits = &this.cx.core().profile.limits;
         let durability = Durability::of(this.cx);
-        if this.cx.call().era().asking() == InputMode::Stream {
+        if this.cx.call().rules().input_mode == InputMode::Stream {
             // The rounds that are not rounds of calls are counted here.
             durability.round.fetch_add(1, Ordering::Relaxed);
         }
@@ -262,7 +259,7 @@ where
                 }
             }
             let is_task = self.cx.call().attached::<Durability>().is_some_and(Durability::is_task);
-            let waits = self.cx.call().era().asking() == InputMode::Stream;
+            let waits = self.cx.call().rules().input_mode == InputMode::Stream;
             let turned = self.as_mut().poll_work(task);
             if !matches!(turned, Poll::Ready(RunPoll::Done(_))) && crashed(&self.cx) {
                 self.as_mut().begin_again()?;

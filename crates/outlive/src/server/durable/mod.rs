@@ -37,7 +37,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use outlive_protocol::era::InputMode;
+use outlive_protocol::InputMode;
 use outlive_tasks::{IntoKey, Journal, JournalEntry, RunId, Step, StepStart, in_step};
 use outlive_wire::{ContentBlock, Method, RawJson};
 use serde::{Serialize, de::DeserializeOwned};
@@ -123,7 +123,7 @@ impl Durable {
     /// Does something and records what it returns. When the handler runs again the record is read
     /// back and the body is not run. The first run, too, sees the value as it was recorded.
     ///
-    /// A body that has run and whose record was lost, as in a crash, runs again; [`step_key`]
+    /// A body that has run and whose record was lost, as in a crash, runs again; [`idempotency_key`]
     /// gives foreign systems a key by which they can tell.
     ///
     /// # Errors
@@ -131,7 +131,7 @@ impl Durable {
     /// What the body fails with, which is not recorded unless it is [`permanent`], or a
     /// [`DurableError`].
     ///
-    /// [`step_key`]: Durable::idempotency_key
+    /// [`idempotency_key`]: Durable::idempotency_key
     /// [`permanent`]: Error::permanent
     pub async fn step<T, F>(&self, key: impl IntoKey, body: F) -> Result<T>
     where
@@ -425,7 +425,7 @@ impl Future for YieldToReplica<'_> {
         let cx = self.cx;
         // A task waits in the store, whatever its client speaks, for whoever comes first.
         let stays =
-            cx.call().era().asking() == InputMode::Stream || !cx.durability().may_shed(&cx.cx);
+            cx.call().rules().input_mode == InputMode::Stream || !cx.durability().may_shed(&cx.cx);
         if stays && !cx.durability().is_task() {
             return Poll::Ready(Ok(()));
         }

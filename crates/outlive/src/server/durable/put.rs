@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{Call, ClientReply, Notify, PendingRequest, Session};
+use outlive_protocol::{Call, ClientReply, Notify, PendingRequest, Session, era};
 use outlive_wire::{ElicitRequestParams, ErrorObject, InputRequest, Method, RawJson, code};
 use serde::Deserialize;
 use serde_json::value::to_raw_value;
@@ -70,7 +70,7 @@ impl Put {
         mut request: InputRequest,
     ) -> Option<Self> {
         let session = call.session()?;
-        let wants_task = call.era().hosts(call, &request) && augment(&mut request);
+        let wants_task = era::hosts_task(call, &request) && augment(&mut request);
         let pending = core.ask_in(session);
         let notify = Notify::Ask { id: pending.id(), request: Box::new(request) };
         let put = Self {

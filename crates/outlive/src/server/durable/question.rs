@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::era::{self, InputMode as Way};
+use outlive_protocol::{InputMode as Way, era};
 use outlive_tasks::{InputFailure, InputPoll, IntoKey};
 use outlive_wire::InputRequest;
 use serde_json::value::RawValue;
@@ -134,7 +134,7 @@ impl<'a> Question<'a> {
             }
             // What was asked for has been checked to be an answer: it is one to another question, of
             // an earlier version of the handler.
-            Verdict::Never(why) if cx.call().era().asking() == Way::RoundTrip => {
+            Verdict::Never(why) if cx.call().rules().input_mode == Way::RoundTrip => {
                 self.judged(Verdict::Again(why), request)
             }
             Verdict::Never(why) => {

@@ -1,6 +1,7 @@
 //! Questions as the protocol has them, and answers as it has those.
 
-use outlive_protocol::era::InputMode as Way;
+use outlive_protocol::InputMode as Way;
+use outlive_schema::forms;
 use outlive_wire::{
     ElicitAction, ElicitRequestFormParams, ElicitRequestParams, ElicitRequestURLParams,
     ElicitResult, FormMode, InputRequest, ListRootsResult, RequestedSchema, Root,
@@ -9,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::{DurableError, ElicitOutcome};
-use crate::server::{Cx, form};
+use crate::server::Cx;
 
 /// What a client answers to a form or a URL.
 pub(super) fn read_elicit<T>(
@@ -31,7 +32,7 @@ pub(super) fn read_form<T: DeserializeOwned>(
     content: Option<&RawValue>,
 ) -> std::result::Result<T, String> {
     let content = content.map_or("{}", RawValue::get);
-    let content = form::check(schema, content)?;
+    let content = forms::check(schema, content)?;
     serde_json::from_value(content.into()).map_err(|error| error.to_string())
 }
 
@@ -52,7 +53,7 @@ pub(super) fn url_request(
     }
     // 2025-11-25 wants an id, and no other revision knows it.
     params.elicitation_id =
-        (cx.call().era().asking() == Way::Stream).then(|| super::key_of(cx, key));
+        (cx.call().rules().input_mode == Way::Stream).then(|| super::key_of(cx, key));
     Ok(InputRequest::Elicit(ElicitRequestParams::Url(params)))
 }
 

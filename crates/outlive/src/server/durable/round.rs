@@ -4,6 +4,7 @@
 
 use std::{fmt, sync::Arc};
 
+use outlive_schema::forms::{self, Form};
 use outlive_tasks::{InputFailure, InputPoll, IntoKey};
 use outlive_wire::{
     CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitRequestURLParams,
@@ -17,9 +18,8 @@ use super::{
     request::{form_request, read, read_elicit, read_form, read_roots},
 };
 use crate::server::{
-    Cx, Form, Result,
+    Cx, Result,
     extract::{Extract, HandlerRequirements, Rejection},
-    form,
 };
 
 /// What a handler of the explicit style returns: its result, or questions first.
@@ -69,7 +69,7 @@ impl InputRequestSet {
     ///
     /// When the type is no form.
     pub fn form<T: Form>(self, key: impl IntoKey, prompt: impl Into<String>) -> Result<Self> {
-        let schema = form::schema_of::<T>()?;
+        let schema = forms::schema_of::<T>()?;
         Ok(self.with(key, form_request(&prompt.into(), None, &schema)))
     }
 
@@ -135,7 +135,7 @@ impl<S> Round<S> {
     ///
     /// When the answer is none that the protocol knows, or the client refused to ask.
     pub fn form<T: Form>(&self, key: impl IntoKey) -> Result<Option<ElicitOutcome<T>>> {
-        let schema = form::schema_of::<T>()?;
+        let schema = forms::schema_of::<T>()?;
         let Some((key, raw)) = self.answer(key)? else { return Ok(None) };
         let read = read_elicit(&raw, |content| read_form(&schema, content));
         Ok(malformed(&key, read)?.ok())

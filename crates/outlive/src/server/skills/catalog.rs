@@ -14,10 +14,10 @@ use sha2::{Digest, Sha256};
 
 use super::{
     error::SkillError,
-    frontmatter,
     mime_type::{DIRECTORY, mime_type},
     skill::{SKILL_MD, Skill},
 };
+use crate::skill_format::parse_frontmatter;
 
 /// Number of skills of a server.
 const MAX_SKILLS: usize = 256;
@@ -252,7 +252,7 @@ impl File {
 fn fields(skill: &Skill) -> Result<(String, JsonObject), SkillError> {
     let text = skill.files.get(SKILL_MD).map_or(Ok(""), |text| std::str::from_utf8(text));
     let parsed = match text {
-        Ok(text) => frontmatter::parse(text),
+        Ok(text) => parse_frontmatter(text),
         Err(_) => Err("the file is not UTF-8".to_owned()),
     };
     let name = |fields: &JsonObject| Some(format!("`{}`", fields.get("name")?.as_str()?));

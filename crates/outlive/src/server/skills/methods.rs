@@ -11,13 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 
 use super::catalog::Catalog;
-use crate::server::{Resource, core::Core, custom::CustomMethod, list};
-
-/// The name of the extension.
-pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/skills";
-
-/// The method that lists skills.
-pub(crate) const LIST: &str = "skills/list";
+use crate::{
+    server::{Resource, core::Core, custom::CustomMethod, list},
+    skill_format::LIST,
+};
 
 /// The longest part of a URI that an error repeats.
 const SHOWN: usize = 200;

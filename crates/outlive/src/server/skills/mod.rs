@@ -3,7 +3,6 @@
 //!
 //! - `skill`: [`Skill`] and [`Skills`], as an application gives them.
 //! - `folder`: reads a folder of skills.
-//! - `frontmatter`: the YAML at the beginning of a `SKILL.md`, as JSON.
 //! - `catalog`: all skills of a server, checked, with their digests.
 //! - `methods`: the three methods of the extension.
 //!
@@ -14,14 +13,11 @@
 mod catalog;
 mod error;
 mod folder;
-mod frontmatter;
 mod methods;
 mod mime_type;
 mod skill;
 
 pub(super) use catalog::Catalog;
 pub use error::SkillError;
-pub(crate) use frontmatter::parse as parse_frontmatter;
-pub(crate) use methods::{EXTENSION, LIST};
 pub(super) use methods::{methods, resources};
 pub use skill::{Skill, Skills};

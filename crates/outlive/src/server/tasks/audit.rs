@@ -238,3 +238,25 @@ fn opens(principal: &str) -> bool {
 fn digest(task: &str) -> String {
     format!("sha256:{}", hex(&Sha256::digest(task)[..16]))
 }
+
+#[cfg(test)]
+mod tests {
+    use outlive_tasks::store::TaskId;
+
+    use super::{Event, QUEUE_BYTES, Waiting};
+
+    #[test]
+    fn events_that_wait_are_bounded_in_bytes() {
+        let mut waiting = Waiting::default();
+        let cause = || Some("x".repeat(100 << 10));
+        for number in 0..1_000 {
+            let task = TaskId::new(number.to_string());
+            waiting.push(Event { principal: "name:eve".into(), task, what: "x", cause: cause() });
+        }
+        let texts = waiting.events.iter().filter_map(|event| event.cause.as_ref());
+        let held: usize = texts.map(String::len).sum();
+        assert!(held <= QUEUE_BYTES, "{held} bytes wait");
+        assert_eq!(waiting.dropped as usize, 1_000 - waiting.events.len(), "the rest is counted");
+        assert!(!waiting.events.is_empty());
+    }
+}

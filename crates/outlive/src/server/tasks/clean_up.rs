@@ -39,7 +39,7 @@ use crate::server::{
 ///     Ok(())
 /// }
 ///
-/// let tool = deploy().clean_up(tidy);
+/// let tool = deploy().cleanup(tidy);
 /// # drop(tool);
 /// ```
 #[derive(Clone)]

@@ -78,7 +78,7 @@ pub struct TaskConfig {
 pub enum ResponseMode {
     /// With the result, if it is there at once.
     Immediate,
-    /// With the content of a tool that is [`incremental`](crate::server::Tool::streams_content), in
+    /// With the content of a tool that is [`streams_content`](crate::server::Tool::streams_content), in
     /// several responses, as it grows.
     Streaming,
 }
@@ -323,8 +323,8 @@ impl fmt::Debug for TaskConfig {
             .field("poll_rate", poll_rate)
             .field("audit_retention", audit_retention)
             .field("max_audit_events", audit_events)
-            .field("max_per_caller", quota)
-            .field("max_anonymous", anonymous)
+            .field("max_tasks_per_caller", quota)
+            .field("max_anonymous_tasks", anonymous)
             .field("max_store_bytes_per_caller", store_per_caller)
             .field("max_anonymous_store", anonymous_store)
             .field("max_store", max_store)
@@ -333,8 +333,8 @@ impl fmt::Debug for TaskConfig {
             .field("max_segment_bytes", segment_bytes)
             .field("response_modes", modes)
             .field("immediate_window", immediate_window)
-            .field("track_immediate", track_immediate)
-            .field("partials", partials)
+            .field("store_immediate_results", track_immediate)
+            .field("partial_results", partials)
             .finish_non_exhaustive()
     }
 }

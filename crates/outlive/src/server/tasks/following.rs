@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, future::poll_fn};
 
-use outlive_protocol::{Call, Notify, ProtocolError};
+use outlive_protocol::{Call, Notify, ProtocolError, era};
 use outlive_tasks::store::TaskId;
 use outlive_wire::SubscriptionFilter;
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ impl Following {
     ) -> Result<Option<Self>, ProtocolError> {
         let is_on = core.tasks.as_ref().is_some_and(|tasks| tasks.config.partials);
         let Some(places) = wish.extensions.get(FILTER).filter(|_| is_on) else { return Ok(None) };
-        if !call.era().reads_partials(call) {
+        if !era::codec(call.rules().era).task_request(call)?.reads_segments {
             return Ok(None);
         }
         gate(call)?;

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use outlive_protocol::{
     Call, CallFuture, ClientTaskSupport, MethodResult, Outcome, ProtocolError, TaskView, era,
 };
-use outlive_tasks::store::{CancelOutcome, InputSource, ListCursor, TaskId, TaskRecord};
+use outlive_tasks::store::{CancelOutcome, InputSource, TaskId, TaskRecord};
 use outlive_wire::{CreateMessageResult, ElicitResult, InputRequest, ListRootsResult, RawJson};
 use serde::Deserialize;
 
@@ -22,7 +22,7 @@ pub(in crate::server) fn get(core: &Arc<Core>, call: Arc<Call>) -> CallFuture {
             tasks.note(&call, &id, "retrieved", None);
         }
         if tasks.config.partials
-            && let Some(after) = call.era().emitted_after(&call)?
+            && let Some(after) = era::codec(call.rules().era).task_request(&call)?.after_seq?
         {
             // After the view: when that has ended, all blocks are there.
             let emitted = Box::new(partials::beside(tasks, &call, &view, after).await?);
@@ -76,7 +76,7 @@ pub(in crate::server) fn cancel(core: &Arc<Core>, call: Arc<Call>) -> CallFuture
     let core = Arc::clone(core);
     Box::pin(async move {
         let (tasks, id) = meant(&core, &call)?;
-        let at_once = call.era().cancels_at_once();
+        let at_once = call.rules().cancels_immediately;
         look(tasks, &call, &id).await?;
         let cancelled = tasks.engine().cancel(call.principal().key(), &id, at_once).await;
         let cancelled = cancelled.map_err(|error| unavailable(&error))?;
@@ -105,52 +105,6 @@ pub(in crate::server) fn cancel(core: &Arc<Core>, call: Arc<Call>) -> CallFuture
     })
 }
 
-/// `tasks/list`: all tasks of the caller, oldest first.
-pub(in crate::server) fn list(core: &Arc<Core>, call: Arc<Call>) -> CallFuture {
-    let core = Arc::clone(core);
-    Box::pin(async move {
-        let tasks = core.tasks()?;
-        if call.principal().is_anonymous() {
-            // Nobody can be told from anybody else.
-            return Err(ProtocolError::MethodNotFound { name: call.method_name().to_owned() });
-        }
-        let context = ["tasks", call.principal().key()];
-        let params: outlive_wire::PaginatedRequestParams = serde_json::from_str(call.params())
-            .map_err(|error| {
-                ProtocolError::invalid_params(format!("`params.cursor` must be a string: {error}"))
-            })?;
-        let invalid = || ProtocolError::invalid_params("invalid cursor; start again without one");
-        let after: Option<ListCursor> = match params.cursor {
-            None => None,
-            Some(cursor) => {
-                let place = core.profile.seal.open(&cursor, &context).ok_or_else(invalid)?;
-                Some(serde_json::from_slice(&place).map_err(|_| invalid())?)
-            }
-        };
-        let size = core.profile.limits.page_size.max(1);
-        let store = tasks.engine().store();
-        let views = store.list(call.principal().key(), after.as_ref(), size + 1).await;
-        let mut views = views.map_err(|error| unavailable(&error))?;
-        let next = match views.len() > size {
-            false => None,
-            true => {
-                views.truncate(size);
-                let last = views
-                    .last()
-                    .map(|view| ListCursor { created: view.created_at, id: view.id.clone() });
-                let place = serde_json::to_vec(&last).map_err(ProtocolError::internal)?;
-                let sealed = core.profile.seal.seal(&place, &context);
-                Some(
-                    sealed
-                        .ok_or_else(|| ProtocolError::internal("no random bytes for a cursor"))?,
-                )
-            }
-        };
-        let views = views.into_iter().map(|view| tasks.show(view)).collect();
-        Ok(Outcome::Complete(MethodResult::Tasks(views, next)))
-    })
-}
-
 /// A task that a subscription may hear of, as it is now; `None` for one that is not this caller's.
 pub(in crate::server) async fn look_at(
     core: &Core,
@@ -171,7 +125,7 @@ pub(super) fn meant<'c>(core: &'c Core, call: &Call) -> Result<(&'c Tasks, TaskI
     gate(call)?;
     let id = call.task_id()?;
     if !is_ours(&id) {
-        core.counters.look_ups_denied.add(1);
+        core.counters.lookups_denied.add(1);
         return Err(unknown_task());
     }
     let id = TaskId::new(id);
@@ -190,7 +144,7 @@ fn slow_down(core: &Core, tasks: &Tasks, call: &Call, id: &TaskId) -> Result<(),
     match tasks.polls.enter(&caller_key(call), core.profile.clock.now()) {
         Ok(_) => Ok(()),
         Err(busy) => {
-            core.counters.polls_refused.add(1);
+            core.counters.polls_rate_limited.add(1);
             tasks.count(call, id, "polled-too-often");
             Err(ProtocolError::OverLimit {
                 limit: "poll_rate".into(),
@@ -202,7 +156,7 @@ fn slow_down(core: &Core, tasks: &Tasks, call: &Call, id: &TaskId) -> Result<(),
 
 /// A caller that did not say that it knows tasks is told to, before anything else.
 pub(in crate::server) fn gate(call: &Call) -> Result<(), ProtocolError> {
-    match call.era().holding(call)? {
+    match era::codec(call.rules().era).task_request(call)?.support {
         ClientTaskSupport::NotDeclared => {
             Err(ProtocolError::MissingCapability { required: era::tasks_capability() })
         }
@@ -217,10 +171,10 @@ pub(super) async fn look(
 ) -> Result<TaskRecord, ProtocolError> {
     let view = tasks.engine().view(call.principal().key(), id).await;
     let view = view.map_err(|error| unavailable(&error))?;
-    let view = view.filter(|view| call.era().sees(&view.origin));
+    let view = view.filter(|view| call.rules().sees_task(&view.origin));
     view.ok_or_else(|| {
         if let Some(core) = tasks.core.upgrade() {
-            core.counters.look_ups_denied.add(1);
+            core.counters.lookups_denied.add(1);
         }
         tasks.count(call, id, "look-up-denied");
         unknown_task()

@@ -12,8 +12,8 @@
 //! - `peers`: how many tasks there are for each address whose callers have no name.
 //! - `progress`: how far a task is, for those who wait for it.
 //! - `runner`: how a task is begun again as a call.
-//! - `methods`: `tasks/get`, `tasks/update`, `tasks/cancel`, `tasks/list`; `result`: `tasks/result`;
-//!   `dialogue`: what a client that waits is asked and told.
+//! - `methods`: `tasks/get`, `tasks/update`, `tasks/cancel`; `list`: `tasks/list` and our own list;
+//!   `result`: `tasks/result`; `dialogue`: what a client that waits is asked and told.
 
 mod audit;
 mod budget;
@@ -21,6 +21,7 @@ mod clean_up;
 mod config;
 mod dialogue;
 mod following;
+mod list;
 mod methods;
 mod modes;
 mod once;
@@ -39,7 +40,8 @@ use std::{
 };
 
 use outlive_protocol::{
-    Call, CompletionOutcome, Principal, Profile, ProtocolError, TaskCapability, TaskState, TaskView,
+    Call, CompletionOutcome, Principal, Profile, ProtocolError, TaskCapability, TaskState,
+    TaskView, era,
 };
 use outlive_tasks::{
     JournalError,
@@ -53,7 +55,8 @@ pub(super) use clean_up::Hook;
 pub use clean_up::{Cleanup, CleanupReason, IntoCleanupResult};
 pub use config::{OnCrash, ResponseMode, TaskConfig, TaskPolicy};
 pub(super) use following::Following;
-pub(super) use methods::{cancel, gate, get, list, look_at, update};
+pub(super) use list::{list, list_all};
+pub(super) use methods::{cancel, gate, get, look_at, update};
 pub(super) use progress::TaskProgress;
 pub(super) use result::{LOOK, result};
 pub(super) use start::course;
@@ -291,8 +294,12 @@ fn unavailable(error: &StoreError) -> ProtocolError {
 fn refusal(tasks: &Tasks, call: &Call, refused: CreateError) -> ProtocolError {
     match refused {
         CreateError::OverQuota => ProtocolError::OverLimit {
-            limit: if call.principal().is_anonymous() { "max_anonymous" } else { "max_per_caller" }
-                .into(),
+            limit: if call.principal().is_anonymous() {
+                "max_anonymous_tasks"
+            } else {
+                "max_tasks_per_caller"
+            }
+            .into(),
             retry_after: Duration::from_secs(1),
         },
         CreateError::OverBytes => tasks.over_bytes(call.principal()),
@@ -322,7 +329,7 @@ fn error_of(core: &Core, call: &Call, fault: &ProtocolError) -> outlive_wire::Er
         error: outlive_wire::ErrorObject,
     }
     let mut out = Vec::new();
-    call.era().refuse(Some(call.id()), fault, &core.profile, &mut out);
+    era::codec(call.rules().era).encode_error(Some(call.id()), fault, &core.profile, &mut out);
     let response = serde_json::from_slice::<Response>(&out);
     response.map_or_else(|_| internal(&fault.to_string()), |response| response.error)
 }

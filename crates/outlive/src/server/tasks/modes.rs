@@ -22,9 +22,14 @@ pub(in crate::server) struct Way {
 
 impl Way {
     /// Which way a call goes to a tool that emits its content bit by bit, or does not.
-    pub(super) fn of(tasks: &Tasks, call: &Call, incremental: bool) -> Result<Self, ProtocolError> {
+    pub(super) fn of(
+        tasks: &Tasks,
+        call: &Call,
+        wanted: Result<Option<ResponseModes>, ProtocolError>,
+        incremental: bool,
+    ) -> Result<Self, ProtocolError> {
         let Some(offered) = tasks.config.modes else { return Ok(Self::default()) };
-        let Some(wanted) = call.era().response_modes(call)? else { return Ok(Self::default()) };
+        let Some(wanted) = wanted? else { return Ok(Self::default()) };
         if !has_declared(call) {
             tracing::debug!(
                 "a client names response modes that it did not declare; it has its way"

@@ -4,7 +4,7 @@
 //! the result or of what went wrong: numbered on from there, in the same way for every reader and
 //! for ever, since nothing changes any more.
 
-use outlive_protocol::{Call, FinalSegments, ProtocolError, SegmentPage, Segments};
+use outlive_protocol::{Call, FinalSegments, ProtocolError, SegmentPage, Segments, era};
 use outlive_tasks::store::{self, PageLimit, TaskId, TaskOutcome, TaskRecord};
 use outlive_wire::{CallToolResult, ContentBlock, Meta, RawJson};
 use serde::Deserialize;
@@ -59,10 +59,12 @@ pub(super) async fn after_number(
 ) -> Result<Option<FinalSegments>, ProtocolError> {
     // Before the blocks: when it has ended, all of them are there.
     let view = look(tasks, call, id).await?;
-    if !call.era().streams(&view.origin) {
+    if !call.rules().streams_task(&view.origin) {
         return Ok(None);
     }
-    let Some(after) = call.era().emitted_after(call)? else { return Ok(None) };
+    let Some(after) = era::codec(call.rules().era).task_request(call)?.after_seq? else {
+        return Ok(None);
+    };
     let page = page(tasks, call, id, after).await?;
     let blocks = Segments { first: after.saturating_add(1), blocks: page.blocks };
     if let Some(outcome) = view.outcome.filter(|_| is_all(&blocks, page.last)) {

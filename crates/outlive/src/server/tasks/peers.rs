@@ -191,7 +191,7 @@ impl Tasks {
 impl From<Over> for ProtocolError {
     fn from(over: Over) -> Self {
         let (limit, retry_after) = match over {
-            Over::Tasks => ("max_per_caller", LOOK_EVERY),
+            Over::Tasks => ("max_tasks_per_caller", LOOK_EVERY),
             Over::Bytes => ("max_store_bytes_per_caller", Duration::from_secs(60)),
         };
         Self::OverLimit { limit: limit.into(), retry_after }

@@ -35,7 +35,7 @@ impl TaskProgress {
             return;
         }
         progress.total = progress.total.filter(|total| total.is_finite());
-        let token = call.progress_token().filter(|_| call.era().tells_progress_of_tasks());
+        let token = call.progress_token().filter(|_| call.rules().task_progress);
         let token = token.and_then(|token| RawValue::from_string(token.to_owned()).ok());
         let (done, words) = (progress.done, token.is_none().then(|| in_words(&progress)));
         let Ok(note) = to_raw_value(&Self { token, progress }) else { return };

@@ -58,8 +58,8 @@ pub(in crate::server) fn course(
     if policy == TaskPolicy::Never && !call.requests_task() {
         return Ok(Course::Inline);
     }
-    let holding = call.era().holding(call)?;
-    match (policy, holding) {
+    let request = era::codec(call.rules().era).task_request(call)?;
+    match (policy, request.support) {
         (TaskPolicy::Never, ClientTaskSupport::Requests { .. }) => {
             Err(ProtocolError::Custom(ErrorObject {
                 code: code::METHOD_NOT_FOUND,
@@ -69,7 +69,7 @@ pub(in crate::server) fn course(
         }
         (TaskPolicy::Never, _) | (_, ClientTaskSupport::Unsupported) => Ok(Course::Inline),
         (_, ClientTaskSupport::Requests { ttl }) => {
-            let way = Way::of(tasks, call, entry.is_incremental())?;
+            let way = Way::of(tasks, call, request.response_modes, entry.is_incremental())?;
             Ok(match way.immediate {
                 true => Course::Auto(tasks.config.immediate_window, Wish { ttl, way }),
                 false => Course::Task(Wish { ttl, way }),
@@ -80,7 +80,7 @@ pub(in crate::server) fn course(
         }
         (TaskPolicy::Auto { .. }, _) => Ok(Course::Inline),
         (TaskPolicy::Always, ClientTaskSupport::Accepts) => Ok(Course::Task(Wish::default())),
-        (TaskPolicy::Always, _) => Err(call.era().task_required(era::tasks_capability())),
+        (TaskPolicy::Always, _) => Err(era::task_required(call.rules())),
     }
 }
 
@@ -244,18 +244,18 @@ fn new_task(
     let config = &tasks.config;
     let stored = StoredCall::of(cx.call()).map_err(ProtocolError::internal)?;
     let ttl = config.granted_ttl(wish.ttl);
-    let era = cx.call().era();
+    let rules = cx.call().rules();
     Ok(NewTask {
         id: TaskId::new(
             random_id().ok_or_else(|| ProtocolError::internal("no random bytes for a task"))?,
         ),
         principal: cx.principal().key().to_owned(),
         tool: entry.info.name.clone(),
-        origin: match wish.way.streaming {
-            true => era.streaming_dialect().to_owned(),
-            false => era.dialect().to_owned(),
+        origin: match rules.streaming_task_origin {
+            Some(origin) if wish.way.streaming => origin.to_owned(),
+            _ => rules.task_origin.to_owned(),
         },
-        listed: era.lists_tasks() && !cx.principal().is_anonymous(),
+        listed: !cx.principal().is_anonymous(),
         request: to_raw_value(&stored).map_err(ProtocolError::internal)?,
         ttl: Some(ttl),
         max_ttl: config.max_ttl,

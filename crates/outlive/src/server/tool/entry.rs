@@ -11,10 +11,10 @@ use crate::server::{
     durable::{Upgrade, fingerprint},
     meter::ToolMeter,
     registry::Entry,
-    schema::Schema,
     tasks::{Hook, OnCrash, TaskPolicy},
     throttle::Throttle,
 };
+use outlive_schema::Schema;
 
 /// A tool that is registered.
 pub(in crate::server) struct ToolEntry {

@@ -21,7 +21,7 @@ async fn an_address_that_others_can_reach_needs_an_authenticator() {
         let error = server().serve_http(address, HttpConfig::new()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::PermissionDenied);
         let text = error.to_string();
-        for remedy in ["`authenticator`", "127.0.0.1", "`open_to_anyone`"] {
+        for remedy in ["`authenticator`", "127.0.0.1", "`allow_anonymous`"] {
             assert!(text.contains(remedy), "{text}");
         }
     }

@@ -224,10 +224,11 @@ impl TaskStore for FailPoints {
     fn list<'a>(
         &'a self,
         principal: &'a str,
+        origin: &'a str,
         after: Option<&'a ListCursor>,
         limit: usize,
     ) -> StoreFuture<'a, Vec<TaskRecord>> {
-        self.through(Op::List, move |store| store.list(principal, after, limit))
+        self.through(Op::List, move |store| store.list(principal, origin, after, limit))
     }
 
     fn read_segments<'a>(

@@ -143,7 +143,11 @@ impl<S: Store> Stage<S> {
 
     /// All tasks of who uses the pipes.
     pub(super) async fn tasks(&self) -> Vec<TaskRecord> {
-        self.store.list(Principal::LOCAL.key(), None, 100).await.unwrap()
+        let mut tasks = Vec::new();
+        for origin in ["modern", "legacy"] {
+            tasks.extend(self.store.list(Principal::LOCAL.key(), origin, None, 100).await.unwrap());
+        }
+        tasks
     }
 }
 

@@ -113,11 +113,11 @@ async fn over_http_that_is_429_and_the_numbers_can_be_scraped() {
     assert_eq!((refused.status(), refused.header("retry-after")), (429, Some("1")));
     let numbers = server.metrics().await.to_string();
     for line in [
-        "outlive_tasks{state=\"running\"} 1",
+        "outlive_tasks{phase=\"running\"} 1",
         "outlive_tasks_created_total 1",
-        "outlive_polls_refused_total 1",
-        "outlive_look_ups_denied_total 0",
-        "# TYPE outlive_commit_seconds histogram",
+        "outlive_polls_rate_limited_total 1",
+        "outlive_task_lookups_denied_total 0",
+        "# TYPE outlive_store_commit_seconds histogram",
     ] {
         assert!(numbers.lines().any(|there| there == line), "{line} in\n{numbers}");
     }

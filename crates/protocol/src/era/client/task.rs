@@ -15,6 +15,8 @@ use crate::Progress;
 pub struct TaskSnapshot {
     /// Its name.
     pub id: String,
+    /// Name of its tool, in a list of the extension `dev.outlive/task-list`.
+    pub tool: Option<String>,
     /// How far it is.
     pub status: TaskStatus,
     /// What it is doing, in words.
@@ -79,6 +81,7 @@ impl TaskStatus {
 #[serde(rename_all = "camelCase")]
 struct Written {
     task_id: String,
+    tool: Option<String>,
     status: String,
     status_message: Option<String>,
     created_at: Option<String>,
@@ -102,8 +105,12 @@ struct Loose {
     data: Option<RawJson>,
 }
 
-/// Reads a task that stands by itself.
-pub(in crate::era) fn read_task(text: &str) -> Result<TaskSnapshot, String> {
+/// Reads the state of a task: the result of `tasks/get`, in both eras.
+///
+/// # Errors
+///
+/// In a few words, why it is none.
+pub fn read_task(text: &str) -> Result<TaskSnapshot, String> {
     let written = serde_json::from_str(text).map_err(|error| format!("no task: {error}"))?;
     snapshot(written)
 }
@@ -148,6 +155,7 @@ fn snapshot(written: Written) -> Result<TaskSnapshot, String> {
     });
     Ok(TaskSnapshot {
         id: written.task_id,
+        tool: written.tool,
         status,
         message: written.status_message,
         progress: written.meta.as_ref().and_then(progress),

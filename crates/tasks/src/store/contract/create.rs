@@ -23,6 +23,7 @@ promises![
     a_principal_has_a_quota_of_tasks_that_have_not_ended,
     lists_are_in_order_and_go_on_where_they_stopped,
     what_is_not_to_be_listed_is_there_all_the_same,
+    list_of_a_dialect_has_only_the_tasks_created_in_it,
 ];
 
 async fn a_task_is_there_when_its_creation_is_acknowledged(bench: ContractBench) {
@@ -48,7 +49,7 @@ async fn a_task_belongs_to_its_principal_alone(bench: ContractBench) {
     bench.queue("a").await;
     let (store, id, other) = (&bench.store, TaskId::new("a"), "name:eve");
     assert!(store.get(other, &id).await.expect("a look").is_none());
-    assert!(store.list(other, None, 10).await.expect("a list").is_empty());
+    assert!(store.list(other, "modern", None, 10).await.expect("a list").is_empty());
     let answer = vec![("q".to_owned(), raw(&json!({})))];
     let answered = store.respond(other, &id, InputSource::Client, answer, u64::MAX).await;
     assert_eq!(answered.expect("an answer"), None);
@@ -155,7 +156,7 @@ async fn lists_are_in_order_and_go_on_where_they_stopped(bench: ContractBench) {
     let mut seen = Vec::new();
     let mut after: Option<ListCursor> = None;
     loop {
-        let page = bench.store.list(OWNER, after.as_ref(), 2).await.expect("a list");
+        let page = bench.store.list(OWNER, "modern", after.as_ref(), 2).await.expect("a list");
         assert!(page.len() <= 2);
         let Some(last) = page.last() else { break };
         after = Some(ListCursor { created: last.created_at, id: last.id.clone() });
@@ -171,8 +172,34 @@ async fn what_is_not_to_be_listed_is_there_all_the_same(bench: ContractBench) {
     bench.queue("a").await;
     let unlisted = NewTask { listed: false, ..super::task("b") };
     assert!(bench.store.create(unlisted).await.is_ok_and(|created| created.is_new()));
-    let page = bench.store.list(OWNER, None, 10).await.expect("a list");
+    let page = bench.store.list(OWNER, "modern", None, 10).await.expect("a list");
     assert_eq!(page.iter().map(|view| view.id.as_str()).collect::<Vec<_>>(), ["a"]);
     assert_eq!(bench.view("b").await.phase, Phase::Queued);
     assert_eq!(bench.claim("w").await.len(), 2);
+}
+
+async fn list_of_a_dialect_has_only_the_tasks_created_in_it(bench: ContractBench) {
+    const OTHER: &str = "name:eve";
+    for (id, origin) in [("a", "modern"), ("b", "legacy"), ("c", "modern"), ("d", "legacy")] {
+        let task = NewTask { origin: origin.to_owned(), ..task(id) };
+        assert!(bench.store.create(task).await.is_ok_and(|created| created.is_new()));
+    }
+    // With a key, because stores may create such a task in another way.
+    let once = IdempotencyKey { key: "k".to_owned(), fingerprint: "d".to_owned() };
+    let keyed = NewTask { origin: "legacy".to_owned(), idempotency: Some(once), ..task("e") };
+    assert!(bench.store.create(keyed).await.is_ok_and(|created| created.is_new()));
+    let foreign = NewTask { principal: OTHER.to_owned(), ..task("f") };
+    assert!(bench.store.create(foreign).await.is_ok_and(|created| created.is_new()));
+    let listed = async |principal: &str, origin: &str| {
+        let page = bench.store.list(principal, origin, None, 10).await.expect("a list");
+        assert!(page.iter().all(|view| view.origin == origin));
+        let mut ids: Vec<_> = page.iter().map(|view| view.id.as_str().to_owned()).collect();
+        ids.sort();
+        ids.join(" ")
+    };
+    assert_eq!(listed(OWNER, "modern").await, "a c");
+    assert_eq!(listed(OWNER, "legacy").await, "b d e");
+    assert_eq!(listed(OWNER, "streaming").await, "");
+    assert_eq!(listed(OTHER, "modern").await, "f");
+    assert_eq!(listed(OTHER, "legacy").await, "");
 }

@@ -22,8 +22,8 @@ pub(super) struct Tasks {
     /// When their time is over: to be ended, or to be forgotten.
     over: BTreeSet<(UnixMillis, TaskId)>,
     owned: BTreeSet<(WorkerId, TaskId)>,
-    /// Those that can be listed, by principal.
-    listed: HashMap<String, BTreeSet<(UnixMillis, TaskId)>>,
+    /// Those that can be listed, by principal and dialect.
+    listed: HashMap<(String, String), BTreeSet<(UnixMillis, TaskId)>>,
     /// How many of a principal have not ended.
     open: HashMap<String, usize>,
     /// How many bytes each principal has stored.
@@ -77,7 +77,8 @@ impl Tasks {
             self.by_key.insert(key, (once.clone(), id.clone()));
         }
         if row.listed {
-            let listed = self.listed.entry(row.principal.clone()).or_default();
+            let key = (row.principal.clone(), row.origin.clone());
+            let listed = self.listed.entry(key).or_default();
             listed.insert((row.created, id.clone()));
         }
         self.enter(&id, &Place::of(&row), &row.principal);
@@ -107,10 +108,11 @@ impl Tasks {
         for id in ids {
             let Some(row) = self.rows.remove(id) else { continue };
             self.leave(id, Place::of(&row), &row.principal);
-            if let Some(listed) = self.listed.get_mut(&row.principal) {
+            let key = (row.principal.clone(), row.origin.clone());
+            if let Some(listed) = self.listed.get_mut(&key) {
                 listed.remove(&(row.created, id.clone()));
                 if listed.is_empty() {
-                    self.listed.remove(&row.principal);
+                    self.listed.remove(&key);
                 }
             }
             if let Some(once) = row.once {
@@ -154,17 +156,19 @@ impl Tasks {
         owned.map(|(_, id)| id.clone()).collect()
     }
 
-    /// Those of a principal that can be listed, in the order in which they were made.
+    /// Those of a principal and dialect that can be listed, in the order in which they were made.
     pub(super) fn listed(
         &self,
         principal: &str,
+        origin: &str,
         after: Option<&ListCursor>,
     ) -> impl Iterator<Item = (&TaskId, &Row)> {
         let from = match after {
             Some(after) => Bound::Excluded((after.created, after.id.clone())),
             None => Bound::Unbounded,
         };
-        let listed = self.listed.get(principal).map(|all| all.range((from, Bound::Unbounded)));
+        let key = (principal.to_owned(), origin.to_owned());
+        let listed = self.listed.get(&key).map(|all| all.range((from, Bound::Unbounded)));
         let listed = listed.into_iter().flatten();
         listed.filter_map(|(_, id)| Some((id, self.rows.get(id)?)))
     }

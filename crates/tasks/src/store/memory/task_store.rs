@@ -69,11 +69,12 @@ impl TaskStore for MemoryStore {
     fn list<'a>(
         &'a self,
         principal: &'a str,
+        origin: &'a str,
         after: Option<&'a ListCursor>,
         limit: usize,
     ) -> StoreFuture<'a, Vec<TaskRecord>> {
         let tasks = self.lock();
-        let listed = tasks.listed(principal, after).take(limit);
+        let listed = tasks.listed(principal, origin, after).take(limit);
         done(Ok(listed.map(|(id, row)| row.view(id)).collect()))
     }
 

@@ -33,8 +33,8 @@ pub(super) use seen;
 pub(super) const VIEW: &str = seen!("", "WHERE id = $1 AND principal = $2");
 pub(super) const LIST: &str = seen!(
     "",
-    "WHERE principal = $1 AND listed AND (created_at, id) > ($2, $3)
-     ORDER BY created_at, id LIMIT $4"
+    "WHERE principal = $1 AND origin = $2 AND listed AND (created_at, id) > ($3, $4)
+     ORDER BY created_at, id LIMIT $5"
 );
 // A page ends with the block that fills it.
 pub(super) const EMITTED: &str = "SELECT t.phase = 3,
@@ -64,11 +64,17 @@ pub(super) fn view(principal: &str, task: &TaskId) -> Call {
     Call::new(VIEW, values![owned(task.as_str()), owned(principal)])
 }
 
-pub(super) fn list(principal: &str, after: Option<&ListCursor>, limit: usize) -> Call {
+pub(super) fn list(
+    principal: &str,
+    origin: &str,
+    after: Option<&ListCursor>,
+    limit: usize,
+) -> Call {
     // Nothing was made before 1970, and no name is empty.
     let (created, id) =
         after.map_or((0, ""), |after| (to_column(after.created), after.id.as_str()));
-    Call::new(LIST, values![owned(principal), created, owned(id), count(limit)])
+    let (principal, origin) = (owned(principal), owned(origin));
+    Call::new(LIST, values![principal, origin, created, owned(id), count(limit)])
 }
 
 pub(super) fn segments(principal: &str, task: &TaskId, after: u64, limit: PageLimit) -> Call {

@@ -40,10 +40,11 @@ impl TaskStore for PostgresStore {
     fn list<'a>(
         &'a self,
         principal: &'a str,
+        origin: &'a str,
         after: Option<&'a ListCursor>,
         limit: usize,
     ) -> StoreFuture<'a, Vec<TaskRecord>> {
-        let call = read::list(principal, after, limit);
+        let call = read::list(principal, origin, after, limit);
         Box::pin(self.readers.read(&self.shared, call, |rows| read::read(&rows)))
     }
 

@@ -24,7 +24,7 @@ fn look(path: &Path) -> Result<StoreProbe, Problem> {
     if !path.exists() {
         return Ok(absent);
     }
-    let connection = connect::stranger(path, &SqliteOptions::default())?;
+    let connection = connect::reader(path, &SqliteOptions::default())?;
     let asked = Instant::now();
     let tables = match schema::look(&connection)? {
         // An empty file is made before its tables.

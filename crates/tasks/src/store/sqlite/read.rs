@@ -29,8 +29,8 @@ pub(super) use seen;
 
 pub(super) const VIEW: &str = seen!(" FROM task WHERE id = ?1 AND principal = ?2");
 pub(super) const LIST: &str = seen!(
-    " FROM task WHERE principal = ?1 AND listed = 1 AND (created_at, id) > (?2, ?3)
-     ORDER BY created_at, id LIMIT ?4"
+    " FROM task WHERE principal = ?1 AND origin = ?2 AND listed = 1
+     AND (created_at, id) > (?3, ?4) ORDER BY created_at, id LIMIT ?5"
 );
 
 pub(super) const LAST_EMITTED: &str = "SELECT number, phase = 3, coalesce((
@@ -78,13 +78,15 @@ pub(super) fn segments(
 pub(super) fn list(
     connection: &Connection,
     principal: &str,
+    origin: &str,
     after: Option<&ListCursor>,
     limit: usize,
 ) -> Result<Vec<TaskRecord>, Problem> {
     // Nothing was made before 1970, and no name is empty.
     let (created, id) =
         after.map_or((0, ""), |after| (to_column(after.created), after.id.as_str()));
-    let seen = all(connection, LIST, (principal, created, id, count(limit)), Seen::read)?;
+    let place = (principal, origin, created, id, count(limit));
+    let seen = all(connection, LIST, place, Seen::read)?;
     seen.into_iter().map(Seen::view).collect()
 }
 

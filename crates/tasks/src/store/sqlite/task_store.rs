@@ -40,11 +40,15 @@ impl TaskStore for SqliteStore {
     fn list<'a>(
         &'a self,
         principal: &'a str,
+        origin: &'a str,
         after: Option<&'a ListCursor>,
         limit: usize,
     ) -> StoreFuture<'a, Vec<TaskRecord>> {
-        let (principal, after) = (principal.to_owned(), after.cloned());
-        let look = move |connection: &_| read::list(connection, &principal, after.as_ref(), limit);
+        let (principal, origin) = (principal.to_owned(), origin.to_owned());
+        let after = after.cloned();
+        let look = move |connection: &_| {
+            read::list(connection, &principal, &origin, after.as_ref(), limit)
+        };
         Box::pin(self.readers.read(&self.file, look))
     }
 

@@ -248,7 +248,7 @@ async fn no_statement_looks_through_a_table() {
         let then = Transition::End { outcome: TaskOutcome::Cancelled, retention: LEASE };
         store.commit(&claimed.lease, &Changes::default(), &then).await.unwrap();
     }
-    store.list(OWNER, None, 5).await.unwrap();
+    store.list(OWNER, "test", None, 5).await.unwrap();
     store.claim(&worker, LEASE, &3_usize.into()).await.unwrap();
     store.renew(&worker, LEASE).await.unwrap();
     store.release(&worker).await.unwrap();

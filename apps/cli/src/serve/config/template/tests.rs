@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::super::{parse, tool::ToolConfig};
+use super::super::{file::parse, tool::ToolConfig};
 
 fn tool(rest: &str) -> ToolConfig {
     let text = format!("[tools.t]\ndescription = \"d\"\n{rest}");

@@ -65,7 +65,7 @@ command = ["sh", "-c", "printf '%s\n' \"$0\"; printf '%s\n' \"$0\" >&2; exit 3",
 
 [tools.ask]
 description = {asks}
-asks = true
+interactive = true
 command = ["sh", "-c", "printf '%s\n' \"$0\" >&3; read -r response <&4", {request}]
 "#,
         skills = toml(skills),
@@ -196,7 +196,7 @@ async fn hostile_callers_and_files_do_not_steer_the_terminal_of_an_operator() {
             toml_file,
             "--listen",
             "127.0.0.1:0",
-            "--data",
+            "--data-dir",
             &data,
             "--token-file",
             tokens,
@@ -205,7 +205,7 @@ async fn hostile_callers_and_files_do_not_steer_the_terminal_of_an_operator() {
         let address = address(&serving);
         requests(&address, token);
         calls(&format!("http://{address}/mcp"), token).await;
-        let jobs = ["--data", data.as_str()];
+        let jobs = ["--data-dir", data.as_str()];
         let list = driver.run(&[&["jobs", "list"][..], &jobs].concat());
         list.check(Kind::Talk, &["message"]);
         driver
@@ -225,7 +225,7 @@ async fn hostile_callers_and_files_do_not_steer_the_terminal_of_an_operator() {
         serving.check(Kind::Talk, &["folder", "server-name", "bad", "caller"]);
     }
     let unknown = harm("word");
-    driver.run(&["jobs", "end", &unknown, "--data", &data]).check(Kind::Talk, &["word"]);
+    driver.run(&["jobs", "end", &unknown, "--data-dir", &data]).check(Kind::Talk, &["word"]);
 
     // An error about a file quotes the file.
     let wrong = place.join(harm("file"));
@@ -248,11 +248,13 @@ async fn hostile_callers_and_files_do_not_steer_the_terminal_of_an_operator() {
             ("--token-file", missing, "no-file"),
             ("--store", &below, "file"),
         ] {
-            let words = [command, toml_file, "--data", &data, option, value];
+            let words = [command, toml_file, "--data-dir", &data, option, value];
             driver.run(&words).check(Kind::Talk, &[word]);
         }
     }
-    driver.run(&["doctor", toml_file, "--data", missing]).check(Kind::Talk, &["no-file", "folder"]);
+    driver
+        .run(&["doctor", toml_file, "--data-dir", missing])
+        .check(Kind::Talk, &["no-file", "folder"]);
     driver.run(&["doctor", toml_file, "--json"]).check(Kind::Talk, &["folder"]);
     driver.run(&["doctor", toml_file, "--token-file", tokens]).check(Kind::Talk, &[]);
 }

@@ -5,15 +5,15 @@
 //! Spec: <https://specifications.freedesktop.org/secret-service/latest/>
 
 use super::{
-    Unusable,
     dbus::{Bus, NoAnswer, Reader, Target},
+    error::KeyringError,
 };
 
-pub(super) const NAME: &str = "the Secret Service";
+pub(in crate::client::store) const NAME: &str = "the Secret Service";
 
 const LABEL: &str = "Outlive: the key that credentials are sealed with";
 
-pub(super) fn get(name: &str) -> Result<Option<Vec<u8>>, Unusable> {
+pub(in crate::client::store) fn get(name: &str) -> Result<Option<Vec<u8>>, KeyringError> {
     let mut service = Service::open()?;
     match service.find(name)? {
         Some(item) => Ok(Some(service.secret(&item)?)),
@@ -21,7 +21,7 @@ pub(super) fn get(name: &str) -> Result<Option<Vec<u8>>, Unusable> {
     }
 }
 
-pub(super) fn put(name: &str, secret: &[u8]) -> Result<(), Unusable> {
+pub(in crate::client::store) fn put(name: &str, secret: &[u8]) -> Result<(), KeyringError> {
     Service::open()?.create(name, secret)
 }
 
@@ -32,8 +32,8 @@ struct Service {
 }
 
 impl Service {
-    fn open() -> Result<Self, Unusable> {
-        let mut bus = Bus::session().map_err(|error| unusable(&error))?;
+    fn open() -> Result<Self, KeyringError> {
+        let mut bus = Bus::session().map_err(|error| keyring_error(&error))?;
         let opened = bus.call(SERVICE, "OpenSession", "sv", |arguments| {
             arguments.text("plain");
             arguments.signature("s");
@@ -45,16 +45,16 @@ impl Service {
             }
             opened.text()
         });
-        Ok(Self { bus, session: session.map_err(|error| unusable(&error))? })
+        Ok(Self { bus, session: session.map_err(|error| keyring_error(&error))? })
     }
 
     /// The item that has the secret of this name.
-    fn find(&mut self, name: &str) -> Result<Option<String>, Unusable> {
+    fn find(&mut self, name: &str) -> Result<Option<String>, KeyringError> {
         let found = self.bus.call(SERVICE, "SearchItems", "a{ss}", |arguments| {
             arguments.map(&attributes(name));
         });
         let both = found.and_then(|mut found| Ok((found.texts()?, found.texts()?)));
-        let (open, locked) = both.map_err(|error| unusable(&error))?;
+        let (open, locked) = both.map_err(|error| keyring_error(&error))?;
         match (open.into_iter().next(), locked.into_iter().next()) {
             (Some(item), _) => Ok(Some(item)),
             // It may be that nobody has to be asked for it.
@@ -63,7 +63,7 @@ impl Service {
         }
     }
 
-    fn secret(&mut self, at: &str) -> Result<Vec<u8>, Unusable> {
+    fn secret(&mut self, at: &str) -> Result<Vec<u8>, KeyringError> {
         let session = self.session.clone();
         let got = self.bus.call(item(at), "GetSecret", "o", |arguments| {
             arguments.text(&session);
@@ -73,17 +73,17 @@ impl Service {
             let (_session, _parameters) = (got.text()?, got.bytes()?);
             got.bytes()
         });
-        secret.map_err(|error| unusable(&error))
+        secret.map_err(|error| keyring_error(&error))
     }
 
     /// Keeps a secret in the user's default collection.
-    fn create(&mut self, name: &str, secret: &[u8]) -> Result<(), Unusable> {
+    fn create(&mut self, name: &str, secret: &[u8]) -> Result<(), KeyringError> {
         let alias = self.bus.call(SERVICE, "ReadAlias", "s", |arguments| {
             arguments.text("default");
         });
         let collection = text(alias)?;
         if collection == "/" {
-            return Err(Unusable::Absent);
+            return Err(KeyringError::Absent);
         }
         self.unlock(&collection)?;
         let session = self.session.clone();
@@ -108,23 +108,23 @@ impl Service {
             arguments.flag(true);
         });
         let both = made.and_then(|mut made| Ok((made.text()?, made.text()?)));
-        let (item, _prompt) = both.map_err(|error| unusable(&error))?;
-        if item == "/" { Err(Unusable::Locked) } else { Ok(()) }
+        let (item, _prompt) = both.map_err(|error| keyring_error(&error))?;
+        if item == "/" { Err(KeyringError::Locked) } else { Ok(()) }
     }
 
     /// Opens what can be opened without asking anybody.
-    fn unlock(&mut self, object: &str) -> Result<(), Unusable> {
+    fn unlock(&mut self, object: &str) -> Result<(), KeyringError> {
         let tried = self.bus.call(SERVICE, "Unlock", "ao", |arguments| {
             arguments.array(4, |objects| objects.text(object));
         });
         let both = tried.and_then(|mut tried| Ok((tried.texts()?, tried.text()?)));
-        let (_opened, prompt) = both.map_err(|error| unusable(&error))?;
-        if prompt == "/" { Ok(()) } else { Err(Unusable::Locked) }
+        let (_opened, prompt) = both.map_err(|error| keyring_error(&error))?;
+        if prompt == "/" { Ok(()) } else { Err(KeyringError::Locked) }
     }
 }
 
-fn text(answer: Result<Reader, NoAnswer>) -> Result<String, Unusable> {
-    answer.and_then(|mut answer| answer.text()).map_err(|error| unusable(&error))
+fn text(answer: Result<Reader, NoAnswer>) -> Result<String, KeyringError> {
+    answer.and_then(|mut answer| answer.text()).map_err(|error| keyring_error(&error))
 }
 
 /// The service itself.
@@ -143,11 +143,11 @@ fn attributes(name: &str) -> [(&str, &str); 2] {
     [("xdg:schema", "dev.outlive.Credentials"), ("service", name)]
 }
 
-fn unusable(error: &NoAnswer) -> Unusable {
+fn keyring_error(error: &NoAnswer) -> KeyringError {
     match error {
-        NoAnswer::NoBus => Unusable::Absent,
+        NoAnswer::NoBus => KeyringError::Absent,
         NoAnswer::Refused(name) if name == "org.freedesktop.Secret.Error.IsLocked" => {
-            Unusable::Locked
+            KeyringError::Locked
         }
         // Nobody on the bus is one, and nobody can be started to be one.
         NoAnswer::Refused(name)
@@ -155,8 +155,8 @@ fn unusable(error: &NoAnswer) -> Unusable {
                 || name == "org.freedesktop.DBus.Error.ServiceUnknown"
                 || name == "org.freedesktop.DBus.Error.NameHasNoOwner" =>
         {
-            Unusable::Absent
+            KeyringError::Absent
         }
-        error => Unusable::Failed(error.to_string()),
+        error => KeyringError::Failed(error.to_string()),
     }
 }

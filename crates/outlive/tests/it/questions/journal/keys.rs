@@ -250,7 +250,7 @@ async fn a_task_that_was_spawned_does_not_belong_to_the_run() {
         let mut talk = Talk::open(&server, version).await;
         let expected: Vec<String> = ["in/step", "in/elicit", "in/roots", "in/sleep", "emit"]
             .iter()
-            .map(|key| format!("ForeignTask({key:?})"))
+            .map(|key| format!("OutsideRun({key:?})"))
             .collect();
         assert_eq!(text_of(&talk.call_quietly("spawning").await), expected.join(" "), "{version}");
     }
@@ -286,12 +286,12 @@ async fn a_context_is_of_no_use_after_the_end_of_its_call() {
         let mut talk = Talk::open(&asking(&out), version).await;
         assert_eq!(text_of(&talk.call_quietly("smuggling").await), "gone");
         // Inside of another call, and outside of any.
-        let expected = r#"ForeignTask("out/a") ForeignTask("out/b") ForeignTask("out/c")"#;
+        let expected = r#"OutsideRun("out/a") OutsideRun("out/b") OutsideRun("out/c")"#;
         assert_eq!(text_of(&talk.call_quietly("using").await), expected, "{version}");
         assert_eq!(text_of(&talk.call_quietly("smuggling").await), "gone");
         let theirs = out.lock().unwrap().take().unwrap();
         let error = step(&theirs, "a").await.unwrap_err();
-        assert_eq!(misuse(&error), r#"ForeignTask("out/a")"#);
+        assert_eq!(misuse(&error), r#"OutsideRun("out/a")"#);
     }
 }
 

@@ -1,4 +1,4 @@
-//! `replay_at_questions`: the handler runs again at every answer, and the client does not notice.
+//! `replay_on_input`: the handler runs again at every answer, and the client does not notice.
 
 use outlive::server::{Durable, Result, Server, State, Tool};
 use serde_json::{Value, json};

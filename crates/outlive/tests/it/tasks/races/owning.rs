@@ -124,7 +124,7 @@ async fn a_last_round_that_comes_twice_at_once_is_one_task() {
 
 /// The tasks of those who come over HTTP without a name.
 async fn anonymous(store: &MemoryStore) -> Vec<TaskRecord> {
-    store.list(Principal::ANONYMOUS.key(), None, 10).await.unwrap()
+    store.list(Principal::ANONYMOUS.key(), "modern", None, 10).await.unwrap()
 }
 
 /// Waits until there is a task and it is over, or asked to stop.

@@ -47,7 +47,7 @@ CREATE INDEX task_expires_at ON task (expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX task_purge_at ON task (purge_at) WHERE purge_at IS NOT NULL;
 CREATE UNIQUE INDEX task_idempotency_key ON task (principal, idempotency_key)
     WHERE idempotency_key IS NOT NULL;
-CREATE INDEX task_list ON task (principal, created_at) WHERE listed;
+CREATE INDEX task_list ON task (principal, origin, created_at) WHERE listed;
 
 -- Number of open tasks and bytes of a principal, without the rows of `quota_release`.
 CREATE TABLE principal_quota (

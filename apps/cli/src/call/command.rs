@@ -1,0 +1,192 @@
+//! The command `outlive call`.
+
+use super::span::span;
+use super::{arguments, run_call};
+use crate::call::{
+    input::{Desk, Prepared},
+    outcome::Outcome,
+    run_call::{Attendant, Begun},
+    saved_calls::Handles,
+    screen::Screen,
+    server::{Connection, Server, trouble},
+};
+use crate::error::{CliError, Result};
+use outlive::{
+    client::{Client, TaskHandle},
+    wire::Tool,
+};
+use std::{
+    future::{Future, IntoFuture},
+    process::ExitCode,
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// How long a call may take when nobody says so. Whoever sits at a terminal has Ctrl-C.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// How long a connection is given to end properly.
+pub(super) const PARTING: Duration = Duration::from_secs(3);
+
+// One line for each paragraph: the help is folded where the terminal ends.
+pub(super) const EXAMPLES: &str = "\
+SERVER is a URL, or the command that starts a server on standard input and output: in one word with \
+spaces, or behind `--` at the end. Arguments are key=value, typed by the tool's schema; key:=JSON for \
+any JSON; a key that is repeated makes a list; one word '{…}', @FILE or - (standard input) is all of them.
+
+Examples:
+  outlive call http://127.0.0.1:8000/mcp add a=1 b=2
+  outlive call 'my-server --stdio' add a=1 b=2
+  outlive call add a=1 b=2 -- my-server --stdio
+  outlive call http://127.0.0.1:8000/mcp add --json '{\"a\": 1, \"b\": 2}'
+  outlive call --detach http://127.0.0.1:8000/mcp render frames=1000
+  outlive call http://127.0.0.1:8000/mcp deploy version=7 --answer yes=true
+
+Ctrl-C asks: go on, detach or cancel; a second one leaves at once. `outlive tasks` goes on with a call \
+that was killed.";
+
+/// Calls a tool of an MCP server.
+#[derive(clap::Args)]
+#[command(
+    after_help = EXAMPLES,
+    override_usage = "outlive call [OPTIONS] SERVER TOOL [KEY=VALUE]…\n       \
+                      outlive call [OPTIONS] TOOL [KEY=VALUE]… -- COMMAND…"
+)]
+pub(crate) struct Args {
+    /// The server, the tool, and its arguments
+    #[arg(required = true, value_name = "SERVER TOOL KEY=VALUE")]
+    words: Vec<String>,
+    /// The command that starts the server, in place of SERVER
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+    /// Prints the whole result as JSON, when it is there
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Prints the handle of the task and leaves; the task goes on
+    #[arg(long)]
+    detach: bool,
+    /// Leaves after this time: 30, 30s, 5m, 2h. A task goes on
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    timeout: Option<Duration>,
+    /// How long the task and its result should exist, where a client may say so
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    task_ttl: Option<Duration>,
+    /// Lets the server execute the call once, however often it is sent with this key
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+    #[command(flatten)]
+    prepared: Prepared,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    block_on(Box::pin(call(args)))
+}
+
+/// Runs something that waits, and leaves behind what waits still: a key that nobody presses.
+pub(crate) fn block_on(work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CliError::unreachable(format!("no runtime: {error}")))?;
+    let done = runtime.block_on(work);
+    runtime.shutdown_background();
+    done
+}
+
+pub(super) async fn call(args: Args) -> Result<ExitCode> {
+    let (server, words) = Server::of_words(&args.words, args.command.clone())?;
+    let Some((name, words)) = words.split_first() else {
+        return Err(CliError::usage("there is no tool to call")
+            .remedy(format!("`outlive inspect {}` shows what there is", server.text)));
+    };
+    let screen = Screen::new();
+    let handles = Handles::open(&screen).made_at(&server, &args.connection);
+    let (desk, asked) = Desk::new();
+    let client = args
+        .connection
+        .connect(&server, &screen, |builder| {
+            builder
+                .input_handler(desk)
+                .call_store(handles.clone())
+                .limits(|limits| limits.max_total_timeout = PATIENCE)
+        })
+        .await?;
+    let tool = tool(&client, &server, name).await?;
+    let schema = serde_json::to_value(&tool.input_schema).unwrap_or_default();
+    let arguments = arguments::arguments(name, &schema, words)?;
+    arguments::check(&tool, &arguments)?;
+
+    let mut attendant = Attendant::new(&screen, asked, args.prepared.clone());
+    attendant.deadline = args.timeout.map(|timeout| Instant::now() + timeout);
+    (attendant.shows_parts, attendant.detaches) = (!args.json, args.detach);
+    attendant.makes_tasks = makes_tasks(&client).await?;
+    let mut starting =
+        client.start_tool(name.as_str(), &arguments).no_timeout().max_total_timeout(PATIENCE);
+    if let Some(ttl) = args.task_ttl {
+        starting = starting.task_ttl(ttl);
+    }
+    if let Some(key) = &args.idempotency_key {
+        starting = starting.idempotency_key(key);
+    }
+    let shown = std::sync::Arc::clone(&screen);
+    let starting = starting.on_progress(move |far| {
+        shown.progress(far.progress, far.total, far.message.as_deref());
+    });
+    let outcome = Outcome {
+        screen: &screen,
+        handles: &handles,
+        is_json: args.json,
+        keeps: false,
+        elsewhere: None,
+    };
+    screen.begin(name);
+    let came = attend(&mut attendant, starting.into_future(), &outcome).await;
+    screen.end();
+    let code = match came {
+        Ok((left, handle)) => outcome.tell(left, handle.as_ref(), args.detach).await,
+        Err(trouble) => Err(outcome.failed(trouble)),
+    };
+    // What is not ended properly in time ends with this process.
+    let _ = tokio::time::timeout(PARTING, client.close()).await;
+    code
+}
+
+pub(super) async fn attend(
+    attendant: &mut Attendant,
+    starting: impl Future<Output = outlive::client::Result<TaskHandle>>,
+    outcome: &Outcome<'_>,
+) -> Result<(run_call::Left, Option<TaskHandle>)> {
+    match attendant.begin(starting).await? {
+        Begun::Left(left) => Ok((left, None)),
+        Begun::Handle(mut handle) => {
+            attendant.way_back =
+                outcome.handles.mine().map(|saved| outcome.command("result", &saved));
+            let left = attendant.attend(&mut handle).await?;
+            Ok((left, Some(handle)))
+        }
+    }
+}
+
+/// The tool of this name. One that is not there is refused before anything is sent.
+pub(super) async fn tool(client: &Client, server: &Server, name: &str) -> Result<Tool> {
+    let tools =
+        client.list_tools().collect().await.map_err(|error| trouble(&error, Some(server)))?;
+    let names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
+    tools.into_iter().find(|tool| tool.name == name).ok_or_else(|| {
+        let trouble = CliError::usage(format!("{} has no tool `{name}`", server.text));
+        match names.is_empty() {
+            true => trouble.remedy("it has no tools at all"),
+            false => trouble.remedy(format!("its tools are {}", names.join(", "))),
+        }
+    })
+}
+
+/// Whether the server makes tasks of calls by itself.
+pub(super) async fn makes_tasks(client: &Client) -> Result<bool> {
+    let server = client.server_info().await.map_err(|error| trouble(&error, None))?;
+    let extensions = server.capabilities.extensions;
+    Ok(extensions
+        .is_some_and(|extensions| extensions.contains_key("io.modelcontextprotocol/tasks")))
+}

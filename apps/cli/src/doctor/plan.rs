@@ -1,0 +1,76 @@
+//! What is looked at.
+
+use super::args::Args;
+use crate::{
+    checks::{self, Check},
+    error::Result,
+    paths,
+    serve::config::{self, Config, Mistakes},
+};
+use std::path::PathBuf;
+
+/// What `outlive serve` would use: what the command line says, then the file, then the defaults.
+pub(super) struct Plan {
+    pub(super) file: Option<(PathBuf, Result<Config, Mistakes>)>,
+    pub(super) data: PathBuf,
+    pub(super) store: Option<String>,
+    pub(super) listen: String,
+    pub(super) token_file: Option<PathBuf>,
+    pub(super) key_file: Option<PathBuf>,
+    pub(super) json: bool,
+}
+
+impl Plan {
+    pub(super) fn of(args: Args) -> Result<Self> {
+        let here = || Some(PathBuf::from("outlive.toml")).filter(|file| file.exists());
+        let file = args.file.or_else(here);
+        let data = match (args.data_dir, &file) {
+            (Some(data), _) => data,
+            (None, Some(file)) if file.exists() => paths::of_server(Some(file))?,
+            (None, _) => paths::of_server(None)?,
+        };
+        let file = file.map(|file| {
+            let config = config::load(&file);
+            (file, config)
+        });
+        let config = file.as_ref().and_then(|(_, config)| config.as_ref().ok());
+        let server = config.map(|config| &config.server);
+        Ok(Self {
+            data,
+            store: args.store.or_else(|| config.and_then(|config| config.tasks.store.clone())),
+            listen: args
+                .listen
+                .or_else(|| server.map(|server| server.listen.clone()))
+                .unwrap_or_else(|| config::LISTEN.to_owned()),
+            token_file: args
+                .token_file
+                .or_else(|| server.and_then(|server| server.token_file.clone())),
+            key_file: args
+                .key_file
+                .or_else(|| server.and_then(|server| server.seal_key_file.clone())),
+            json: args.json,
+            file,
+        })
+    }
+}
+
+impl Plan {
+    /// What the file says, if it can be served.
+    pub(super) fn config(&self) -> Option<&Config> {
+        self.file.as_ref().and_then(|(_, config)| config.as_ref().ok())
+    }
+
+    /// Whether others can reach the server without a token.
+    pub(super) fn reach(&self) -> Option<Check> {
+        let demo;
+        let config = match &self.file {
+            Some(_) => self.config()?,
+            None => {
+                demo = config::demo();
+                &demo
+            }
+        };
+        let knows_callers = self.token_file.is_some() || config.auth.is_some();
+        checks::reach(&config.server, &self.listen, knows_callers)
+    }
+}

@@ -1,0 +1,131 @@
+//! The command line, and which command it names.
+
+use super::{auth, call, doctor, inspect, jobs, print, serve, store, tasks};
+use crate::error::{CliError, Result};
+use clap::{
+    CommandFactory, Parser, Subcommand,
+    error::{ContextKind, ErrorKind},
+};
+use std::{env, path::PathBuf, process::ExitCode};
+
+/// MCP servers whose work outlives the request.
+#[derive(Parser)]
+#[command(name = "outlive", version, propagate_version = true, arg_required_else_help = true)]
+#[command(
+    after_help = "Exit codes: 0 done, 1 the tool failed, 2 wrong use, 3 no way to the server or the store, \
+pub(super) 4 cancelled, 5 a question that cannot be asked here, 130 interrupted, 141 nobody reads the output."
+)]
+struct Program {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+pub(super) enum Command {
+    Serve(serve::Args),
+    Call(call::Args),
+    Tasks(tasks::Args),
+    Inspect(inspect::Args),
+    Login(auth::LoginArgs),
+    Logout(auth::LogoutArgs),
+    Whoami(auth::WhoamiArgs),
+    Store(store::Args),
+    Jobs(jobs::Args),
+    Doctor(doctor::Args),
+    Completions(Completions),
+}
+
+/// Supervises one command; `outlive serve` starts it.
+#[derive(Parser)]
+#[command(name = outlive_jobs::SUPERVISE)]
+pub(super) struct Supervise {
+    /// The folder of the job.
+    job: PathBuf,
+}
+
+/// Prints completions for a shell.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Example:\n  outlive completions bash > ~/.local/share/bash-completion/completions/outlive"
+)]
+pub(super) struct Completions {
+    shell: clap_complete::Shell,
+}
+
+/// Reads the command line and does what it says.
+pub fn main() -> ExitCode {
+    // No command of users: it is neither offered nor completed.
+    let ran = match env::args_os().nth(1).is_some_and(|word| word == outlive_jobs::SUPERVISE) {
+        true => supervise(&Supervise::parse_from(env::args_os().skip(1))),
+        false => match Program::try_parse() {
+            Ok(program) => run(program.command),
+            Err(error) => misread(&error),
+        },
+    };
+    match ran {
+        Ok(code) => code,
+        Err(trouble) => trouble.tell(),
+    }
+}
+
+pub(super) fn supervise(args: &Supervise) -> Result<ExitCode> {
+    outlive_jobs::supervise(&args.job)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What to say of a command line that is none. What was asked for, as `--help`, is no mistake.
+pub(super) fn misread(error: &clap::Error) -> Result<ExitCode> {
+    let words: Vec<String> =
+        env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let unknown = error.get(ContextKind::InvalidArg).map(ToString::to_string);
+    match (error.kind(), unknown.as_deref().and_then(|it| it.strip_prefix("--")), &words[..]) {
+        (ErrorKind::UnknownArgument, Some(name), ["call", ..]) => {
+            let at = words.iter().position(|word| word.strip_prefix("--") == Some(name));
+            let value = at.and_then(|at| words.get(at + 1)).filter(|it| !it.starts_with('-'));
+            let value = value.map_or("VALUE", |value| value);
+            Err(CliError::usage(format!("`outlive call` has no option `--{name}`")).remedy(format!(
+                "{name}={value}, if it is an argument of the tool; `outlive call --help` has the options"
+            )))
+        }
+        _ => error.exit(),
+    }
+}
+
+/// Every command that users can give, such as `tasks list`. Tests see by it that they have tried all.
+#[doc(hidden)]
+pub fn commands() -> Vec<String> {
+    fn collect(command: &clap::Command, path: &str, all: &mut Vec<String>) {
+        if !path.is_empty() && !command.has_subcommands() {
+            all.push(path.to_owned());
+        }
+        for part in command.get_subcommands() {
+            collect(part, format!("{path} {}", part.get_name()).trim(), all);
+        }
+    }
+    let mut all = Vec::new();
+    collect(&Program::command(), "", &mut all);
+    all
+}
+
+pub(super) fn run(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Serve(args) => serve::run(args),
+        Command::Call(args) => call::run(args),
+        Command::Tasks(args) => tasks::run(args),
+        Command::Inspect(args) => inspect::run(args),
+        Command::Login(args) => auth::login(args),
+        Command::Logout(args) => auth::logout(args),
+        Command::Whoami(args) => auth::whoami(args),
+        Command::Store(args) => store::run(args),
+        Command::Jobs(args) => jobs::run(args),
+        Command::Doctor(args) => doctor::run(args),
+        Command::Completions(args) => {
+            let (mut program, mut script) = (Program::command(), Vec::new());
+            clap_complete::generate(args.shell, &mut program, "outlive", &mut script);
+            // Who does not read on, as `head`, has what was wanted.
+            let _ = print::own(&script);
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}

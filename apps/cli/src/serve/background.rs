@@ -1,0 +1,17 @@
+//! Work that ends with the server.
+
+use std::future::Future;
+use tokio::task::AbortHandle;
+
+/// Ends what it runs when it is dropped.
+pub(super) struct Background(AbortHandle);
+
+pub(super) fn in_background(work: impl Future<Output = ()> + Send + 'static) -> Background {
+    Background(tokio::spawn(work).abort_handle())
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

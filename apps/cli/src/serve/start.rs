@@ -1,0 +1,262 @@
+//! The command `outlive serve`.
+
+use super::args::Args;
+use super::background::in_background;
+use super::location::{base_of, data_folder, is_shared, open_store, store_url, unusable};
+use super::{banner, config, files, janitor, metrics, pages, reload, secrets};
+use crate::serve::{
+    banner::Hello,
+    command_pool::Runner,
+    config::{AuthConfig, Config, ServerConfig, TasksConfig},
+    host_liveness::Host,
+    pages::Numbers,
+    tools::Tools,
+};
+use crate::{
+    checks,
+    error::{CliError, Kind, Result},
+    print,
+};
+use outlive::{
+    http::{HttpConfig, StaticTokens},
+    server::{ResponseMode, SealKeys, Server, ServerBuilder, Skills, TaskConfig},
+    tasks::Store,
+};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    pin::pin,
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{net::TcpListener, runtime::Runtime};
+
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    if args.print_demo || args.print_schema {
+        let text = if args.print_demo { config::DEMO } else { config::SCHEMA };
+        let printed = print::own(text.as_bytes());
+        return printed.map(|()| ExitCode::SUCCESS).map_err(CliError::usage);
+    }
+    let calls = crate::log::to_stderr(!args.stdio);
+    files::raise_limit();
+    let runtime = Runtime::new().map_err(|error| CliError::new(Kind::Failed, error))?;
+    let served = runtime.block_on(serve(args));
+    // Something may still read a file for us; nobody waits for it.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    calls.flush();
+    served.map(|()| ExitCode::SUCCESS)
+}
+
+pub(super) async fn serve(args: Args) -> Result<()> {
+    let file = args
+        .file
+        .clone()
+        .or_else(|| Some(PathBuf::from("outlive.toml")).filter(|file| file.exists()));
+    let config = match &file {
+        Some(file) => config::load(file)?,
+        None => config::demo(),
+    };
+    let config = with_flags(config, &args)?;
+    let data = data_folder(&args, file.as_deref())?;
+    let url = store_url(&config.tasks, &data);
+    check(&config, args.stdio, file.as_deref(), &data, &url)?;
+    let Config { server, auth, tasks, tools: configs, .. } = config;
+    let store = open_store(&url).await?;
+    let shared = is_shared(&url).then(|| Arc::clone(&store));
+
+    let host = Host::of(&data).map_err(|error| unusable(&data, &error))?;
+    let mut runner = Runner::new(&data, host.clone(), shared.clone(), tasks.replica_timeout)?;
+    runner.withheld_env = secrets::variables(file.as_deref());
+    runner.max_waiting = server.max_waiting_jobs_per_caller as usize;
+    let runner = Arc::new(runner);
+    let longest_end = configs.iter().map(|tool| tool.kill_grace).max().unwrap_or_default();
+    let hello = Hello::new(&server, auth.as_ref(), &configs, file.as_deref(), &data, &url);
+    let mut tools = Tools::new(base_of(file.as_deref()), Arc::clone(&runner));
+    let builder = builder(&server, &tasks, &data, Arc::clone(&store), longest_end)?;
+    let builder = with_skills(builder, server.skills.as_deref(), &base_of(file.as_deref()))?;
+    let built = tools.build(builder, configs);
+    let built = built.build().map_err(CliError::usage)?;
+
+    let _living = shared.map(|store| in_background(host.live(store, tasks.replica_timeout)));
+    let _tidying = in_background(janitor::tidy(Arc::clone(&runner), Arc::clone(&store)));
+    let _reloading = file.map(|file| in_background(reload::follow(file, built.clone(), tools)));
+
+    if args.stdio {
+        hello.on_stdio();
+        built.serve_stdio().await.map_err(|error| CliError::new(Kind::Failed, error))?;
+    } else {
+        let numbers = Numbers::new(&built);
+        let http = http(&server, auth.as_ref(), store)?;
+        let http = pages::add(http, &server, &built, &numbers)?;
+        let _metrics = match &server.metrics_listen {
+            Some(address) => Some(in_background(metrics::serve(listen(address).await?, numbers))),
+            None => None,
+        };
+        let serving = built
+            .serve_http(server.listen.as_str(), http)
+            .await
+            .map_err(|error| no_listener(&server, &error))?;
+        let url = serving.url();
+        let _farewell = in_background(banner::stopping());
+        let mut stopped = pin!(serving.wait());
+        // Polled first: a signal that comes as soon as the address is printed must stop the server.
+        let ended = tokio::select! {
+            biased;
+            ended = stopped.as_mut() => ended,
+            () = async { hello.at(&url, args.json) } => stopped.await,
+        };
+        ended.map_err(|error| CliError::new(Kind::Failed, error))?;
+    }
+    runner.settled().await;
+    banner::goodbye(&runner);
+    Ok(())
+}
+
+/// Says what `doctor` would say of what is to be served.
+///
+/// # Errors
+///
+/// Everything for which it must not be served.
+pub(super) fn check(
+    config: &Config,
+    stdio: bool,
+    file: Option<&Path>,
+    data: &Path,
+    store: &str,
+) -> Result<()> {
+    config.warnings.iter().for_each(checks::warn);
+    let server = &config.server;
+    let mut all = checks::data_folder(data);
+    all.extend(checks::store_file(store));
+    all.extend(checks::tools(&config.tools, &base_of(file)));
+    all.extend(server.skills.as_ref().map(|folder| checks::skills(&base_of(file).join(folder))));
+    if !stdio {
+        all.extend(server.token_file.as_deref().map(checks::tokens));
+        let knows_callers = server.token_file.is_some() || config.auth.is_some();
+        all.extend(checks::reach(server, &server.listen, knows_callers));
+    }
+    checks::admit(all)
+}
+
+pub(super) async fn listen(address: &str) -> Result<TcpListener> {
+    TcpListener::bind(address).await.map_err(|error| {
+        CliError::usage(format_args!("`metrics_listen` {address} cannot be used: {error}"))
+            .remedy("metrics_listen = \"127.0.0.1:PORT\" in [server], with a free port")
+    })
+}
+
+/// Why nobody can be served at an address, in the words of this program.
+pub(super) fn no_listener(server: &ServerConfig, error: &io::Error) -> CliError {
+    CliError::usage(format_args!("nobody can listen at {}: {error}", server.listen))
+        .remedy("outlive serve --listen 127.0.0.1:PORT")
+}
+
+/// What the command line says counts more than what the file says.
+pub(super) fn with_flags(mut config: Config, args: &Args) -> Result<Config> {
+    if let Some(listen) = &args.listen {
+        if !config::is_address(listen) {
+            let what = format!("--listen must be an address and a port, and is \"{listen}\"");
+            return Err(CliError::usage(what).remedy("--listen 127.0.0.1:8000"));
+        }
+        config.server.listen.clone_from(listen);
+    }
+    if args.token_file.is_some() {
+        if config.auth.is_some() {
+            return Err(CliError::usage("the file has [auth], and callers have one kind of token")
+                .remedy("leave --token-file out, or [auth]"));
+        }
+        config.server.token_file.clone_from(&args.token_file);
+    }
+    if args.store.is_some() {
+        config.tasks.store.clone_from(&args.store);
+    }
+    Ok(config)
+}
+
+pub(super) fn builder(
+    server: &ServerConfig,
+    tasks: &TasksConfig,
+    data: &Path,
+    store: Arc<dyn Store>,
+    longest_end: Duration,
+) -> Result<ServerBuilder> {
+    let keys = server.seal_key_file.clone().unwrap_or_else(|| data.join("seal.key"));
+    let keys = SealKeys::from_file(keys).map_err(CliError::usage)?;
+    let running = tasks.max_running as usize;
+    let per_caller = tasks.max_running_per_caller.map(|count| count as usize);
+    let config = TaskConfig::new(store)
+        .ttl(tasks.ttl)
+        .max_ttl(tasks.max_ttl)
+        .poll_interval(tasks.poll_interval)
+        .max_tasks_per_caller(tasks.max_tasks_per_caller as usize)
+        .max_store_bytes_per_caller(tasks.max_store_bytes_per_caller)
+        .max_audit_events(u64::from(tasks.max_audit_events))
+        .max_anonymous_store(tasks.max_anonymous_store)
+        .max_store(tasks.max_store)
+        .response_modes([ResponseMode::Immediate, ResponseMode::Streaming])
+        .partial_results(true)
+        .engine(|engine| {
+            engine.max_running = running;
+            engine.max_running_per_caller = per_caller;
+            engine.cancel_grace = engine.cancel_grace.max(longest_end + Duration::from_secs(5));
+            engine.cleanup_timeout =
+                engine.cleanup_timeout.max(longest_end + Duration::from_secs(5));
+            // A command does not run in this process and cannot be what kills it.
+            engine.max_crashes = 1_000;
+            engine.max_backoff = engine.backoff;
+        });
+    let mut builder = Server::builder(&server.name, &server.version)
+        .seal_keys(keys)
+        .limits(|limits| server.limits.protocol(limits))
+        .tasks(config)
+        .experimental("dev.outlive/idempotency", serde_json::json!({}));
+    if let Some(title) = &server.title {
+        builder = builder.title(title);
+    }
+    if let Some(instructions) = &server.instructions {
+        builder = builder.instructions(instructions);
+    }
+    Ok(builder)
+}
+
+/// Adds the skills of a folder, which is read once.
+pub(super) fn with_skills(
+    builder: ServerBuilder,
+    folder: Option<&Path>,
+    base: &Path,
+) -> Result<ServerBuilder> {
+    let Some(folder) = folder else { return Ok(builder) };
+    let skills = Skills::from_folder(base.join(folder)).map_err(CliError::usage)?;
+    Ok(builder.skills(skills))
+}
+
+pub(super) fn http(
+    server: &ServerConfig,
+    auth: Option<&AuthConfig>,
+    store: Arc<dyn Store>,
+) -> Result<HttpConfig> {
+    let mut http = HttpConfig::new();
+    if let Some(file) = &server.token_file {
+        http = http.authenticator(StaticTokens::from_file(file).map_err(CliError::usage)?);
+    }
+    if let Some(auth) = auth {
+        let name = server.title.as_ref().unwrap_or(&server.name);
+        let (resource_server, proxy) = auth.servers(name, store)?;
+        http = http.authenticator(resource_server);
+        if let Some(proxy) = proxy {
+            http = http.routes(proxy);
+        }
+    }
+    for host in &server.allow_hosts {
+        http = http.allow_host(host);
+    }
+    for origin in &server.allow_origins {
+        http = http.allow_origin(origin);
+    }
+    for proxy in &server.trusted_proxies {
+        http = http.trusted_proxy(*proxy);
+    }
+    let http = server.limits.http(http);
+    Ok(http.allow_anonymous(server.allow_anonymous))
+}

@@ -1,0 +1,43 @@
+//! What the servers that are measured share: listeners, limits, a runtime.
+
+use anyhow::Result;
+use outlive::http::HttpConfig;
+use std::{fmt::Display, io};
+use tokio::runtime::Runtime;
+
+/// How many tools a server has that has many.
+pub(super) const TOOLS: usize = 10_000;
+
+/// Runs what listens, and tells its port, and what callers have to know besides.
+pub(super) fn listen(
+    start: impl Future<Output = Result<(impl Display, impl Sized)>>,
+) -> Result<()> {
+    let runtime = runtime()?;
+    let (port, _serving) = runtime.block_on(start)?;
+    say(&format!("listening {port}"));
+    // The parent never writes: this waits until it is gone.
+    io::copy(&mut io::stdin(), &mut io::sink())?;
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "this is how the parent learns it")]
+pub(super) fn say(line: &str) {
+    println!("{line}");
+}
+
+/// No limits per caller: here one address has all connections.
+pub(super) fn unlimited() -> HttpConfig {
+    HttpConfig::new()
+        .max_connections(100_000)
+        .max_connections_per_address(100_000)
+        .max_sessions_per_caller(100_000)
+        .max_waiting_calls_per_caller(100_000)
+        .max_request_bytes_per_caller(1 << 30)
+        .max_request_bytes(1 << 30)
+        .max_unread_bytes_per_caller(1 << 30)
+        .max_unread_bytes(1 << 30)
+}
+
+pub(crate) fn runtime() -> io::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()
+}

@@ -1,0 +1,124 @@
+//! Which suites there are, and how they run.
+
+use super::plan::Plan;
+use super::{auth, client, cold, http, lifecycle, memory, payload, progress, stdio, tasks, tools};
+use crate::{
+    machine::{Cores, describe, load_average, pin},
+    peers::Peers,
+    report::Report,
+};
+use anyhow::{Context, Result};
+
+/// A suite, and whether it is taken of peers too.
+pub(crate) struct Suite {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    has_peers: bool,
+    measure: fn(&Plan, &Peers, Cores, &mut Report) -> Result<()>,
+}
+
+/// All suites, in the order in which they are taken.
+pub(crate) const SUITES: &[Suite] = &[
+    Suite {
+        name: "http",
+        about: "tools/call over HTTP, 2026-07-28 and in a session of 2025-11-25",
+        has_peers: true,
+        measure: http::measure,
+    },
+    Suite {
+        name: "progress",
+        about: "calls answered by a stream of events, with 1 and 100 notifications",
+        has_peers: true,
+        measure: progress::measure,
+    },
+    Suite {
+        name: "payload",
+        about: "1 KiB to 4 MiB in and out",
+        has_peers: true,
+        measure: payload::measure,
+    },
+    Suite {
+        name: "tools",
+        about: "a call among 1, 100 and 10,000 tools",
+        has_peers: true,
+        measure: tools::measure,
+    },
+    Suite {
+        name: "stdio",
+        about: "tools/call on a pipe, one at a time and 64 in flight",
+        has_peers: false,
+        measure: stdio::measure,
+    },
+    Suite {
+        name: "auth",
+        about: "tools/call over HTTP with a JWT that is known, beside one without",
+        has_peers: false,
+        measure: auth::measure,
+    },
+    Suite {
+        name: "cold",
+        about: "from the start of a process to its first answer",
+        has_peers: true,
+        measure: cold::measure,
+    },
+    Suite {
+        name: "client",
+        about: "our client beside rmcp's, 64 calls in flight",
+        has_peers: true,
+        measure: client::measure,
+    },
+    Suite {
+        name: "memory",
+        about: "what an idle session and an open stream hold",
+        has_peers: false,
+        measure: memory::measure,
+    },
+    Suite {
+        name: "lifecycle",
+        about: "tasks over HTTP beside peers, among 1,000 and 1,000,000 stored",
+        has_peers: true,
+        measure: lifecycle::measure,
+    },
+    Suite {
+        name: "tasks",
+        about: "durable tasks beside bare commits, by figure",
+        has_peers: false,
+        measure: tasks::measure,
+    },
+];
+
+/// Takes the figures.
+pub(crate) fn run(plan: &Plan) -> Result<Report> {
+    let wanted =
+        |suite: &&Suite| plan.only.is_empty() || plan.only.iter().any(|it| it == suite.name);
+    let suites: Vec<&Suite> = SUITES.iter().filter(wanted).collect();
+    let peers = match suites.iter().any(|suite| suite.has_peers) {
+        true => Peers::prepare(&plan.peers)?,
+        false => Peers::default(),
+    };
+    let cores = Cores::choose()?;
+    pin(cores.generator)?;
+    let mut report = Report::default();
+    report.say(format!(
+        "{}. {} rounds of {} ms; servers on core {}, asked from core {}; load average {} at the start.",
+        describe()?,
+        plan.rounds,
+        plan.slice.as_millis(),
+        cores.server,
+        cores.generator,
+        load_average()?
+    ));
+    report.say(
+        "A slice is disturbed if others used more than a tenth of a core while it was taken, or that \
+         much was taken away from the machine. Ratios are medians of slices side by side; rounds with \
+         a disturbed slice are left out of them where enough quiet ones remain.",
+    );
+    for suite in suites {
+        (suite.measure)(plan, &peers, cores, &mut report).with_context(|| suite.name)?;
+        report.say(format!("Load average {} at the end of `{}`.", load_average()?, suite.name));
+    }
+    for line in peers.left_out() {
+        report.say(format!("**{line}**"));
+    }
+    Ok(report)
+}

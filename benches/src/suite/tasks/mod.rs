@@ -1,0 +1,15 @@
+//! Durable tasks: what they cost beside bare commits of the same bytes, and what waits for nothing.
+//!
+//! Engines and stores run in this process, on both cores; servers run in their own, on one.
+
+mod bench;
+mod creations;
+mod figures;
+mod http;
+mod lives;
+mod parked;
+mod polls;
+mod streams;
+
+use bench::{Bench, CALLERS, LANES, Nothing, rate};
+pub(super) use figures::measure;

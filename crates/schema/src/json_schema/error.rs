@@ -1,0 +1,76 @@
+//! Why a schema cannot be used. Raised while a server is being built, never while it serves.
+
+use std::{error, fmt};
+
+use super::limits::{MAX_DEPTH, MAX_SUBSCHEMAS};
+
+/// Why a schema cannot be used. `at` is a JSON pointer into the schema.
+#[derive(Debug)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the doc of each variant covers its fields")]
+pub enum SchemaError {
+    /// The text is not JSON, or not JSON that a schema can be.
+    NotJson(serde_json::Error),
+    /// `$schema` names a dialect that we do not check.
+    Dialect { at: String, found: String },
+    /// A reference leaves the document.
+    Outside { at: String, target: String },
+    /// Schemas stand too deep in each other.
+    TooDeep { at: String },
+    /// There are too many schemas.
+    TooMany,
+    /// The input of a tool can be something that is not an object.
+    NotAnObject { name: String, found: String },
+    /// The schema breaks the rules of its own dialect.
+    Invalid { at: String, reason: String },
+    /// An `x-mcp-header` annotation that no client would accept.
+    Header { at: String, reason: String },
+}
+
+impl fmt::Display for SchemaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotJson(error) => write!(f, "the schema is not valid JSON: {error}"),
+            Self::Dialect { at, found } => write!(
+                f,
+                "unknown dialect `{found}` in `$schema` at `#{at}`; use 2020-12, 2019-09 or \
+                 draft-07, or leave `$schema` out for 2020-12"
+            ),
+            Self::Outside { at, target } => write!(
+                f,
+                "the reference `{target}` at `#{at}` leaves the schema, and nothing is ever \
+                 fetched; copy its target into `$defs` and write `#/$defs/<name>`"
+            ),
+            Self::TooDeep { at } => write!(
+                f,
+                "the schema is nested deeper than {MAX_DEPTH} levels at `#{at}`; move inner parts \
+                 into `$defs`"
+            ),
+            Self::TooMany => write!(
+                f,
+                "the schema has more than {MAX_SUBSCHEMAS} subschemas; accept a wider value and \
+                 check it in the handler"
+            ),
+            Self::NotAnObject { name, found } => write!(
+                f,
+                "the input `{name}` can be {found}, but the arguments of a tool are always an \
+                 object; make it a field of a struct"
+            ),
+            Self::Invalid { at, reason } => {
+                write!(f, "the schema is invalid at `#{at}`: {reason}")
+            }
+            Self::Header { at, reason } => {
+                write!(f, "the `x-mcp-header` annotation at `#{at}` {reason}")
+            }
+        }
+    }
+}
+
+impl error::Error for SchemaError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::NotJson(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Our verdict is that of `jsonschema`, on whatever a generator comes up with.
+
+use jsonschema::{Draft, Validator};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json, value::to_raw_value};
+
+use super::{
+    super::{Schema, compile::compile, evidence, options::options, subschemas::survey, walk},
+    random::Random,
+    types,
+};
+
+/// How often each verdict was given.
+#[derive(Debug, Default)]
+struct Tally {
+    accepted: usize,
+    refused: usize,
+}
+
+impl Tally {
+    fn count(&mut self, accepted: bool) {
+        *(if accepted { &mut self.accepted } else { &mut self.refused }) += 1;
+    }
+
+    #[track_caller]
+    fn assert_balanced(&self) {
+        let least = self.accepted.min(self.refused);
+        assert!(least * 5 > self.accepted + self.refused, "one-sided: {self:?}");
+    }
+}
+
+fn document(schema: &Schema) -> Value {
+    serde_json::from_str(schema.text().get()).unwrap()
+}
+
+fn oracle(document: &Value) -> Validator {
+    options(Draft::Draft202012).build(document).unwrap()
+}
+
+/// Judges generated arguments of one type both ways.
+fn compare<T: JsonSchema + DeserializeOwned>(cases: usize, tally: &mut Tally) {
+    let schema = Schema::of_input::<T>().unwrap();
+    let document = document(&schema);
+    let oracle = oracle(&document);
+    let mut random = Random::new(T::schema_name().len() as u64);
+    for _ in 0..cases {
+        let mut value = random.fitting(&document, &document, 3);
+        if random.percent(55) {
+            random.spoil(&mut value);
+        }
+        let mut text = String::new();
+        random.write(&value, &mut text);
+
+        let allowed = oracle.is_valid(&serde_json::from_str(&text).unwrap());
+        let deserialised = serde_json::from_str::<T>(&text).is_ok();
+        assert_eq!(schema.check(&text).is_ok(), allowed, "check of {text} for {document}");
+        let ours = deserialised && schema.check_typed(&text).is_ok();
+        assert_eq!(ours, deserialised && allowed, "check_typed of {text} for {document}");
+        tally.count(ours);
+    }
+}
+
+#[test]
+fn ten_thousand_arguments_are_judged_like_the_oracle_does() {
+    let mut tally = Tally::default();
+    compare::<types::Plain>(1500, &mut tally);
+    compare::<types::Bounded>(2000, &mut tally);
+    compare::<types::Nested>(1500, &mut tally);
+    compare::<types::Choices>(1500, &mut tally);
+    compare::<types::Recursive>(1000, &mut tally);
+    compare::<types::Expression>(1000, &mut tally);
+    compare::<types::Flattened>(500, &mut tally);
+    compare::<types::Treacherous>(1000, &mut tally);
+    tally.assert_balanced();
+}
+
+#[test]
+fn random_schemas_are_judged_like_the_oracle_does() {
+    let mut random = Random::new(7);
+    let mut tally = Tally::default();
+    for _ in 0..250 {
+        let document = json!({
+            "$defs": { "a": random.schema(2), "b": random.schema(2), "c": { "type": "integer" } },
+            "properties": { "x": random.schema(3), "a": random.schema(2) },
+            "items": random.schema(2),
+            "title": "x",
+        });
+        let Ok(schema) = Schema::output_from_json(&to_raw_value(&document).unwrap()) else {
+            panic!("not a schema: {document}");
+        };
+        let oracle = oracle(&document);
+        for _ in 0..15 {
+            let mut value = random.fitting(
+                &json!({ "type": "object", "properties": document["properties"] }),
+                &document,
+                3,
+            );
+            if random.percent(40) {
+                random.spoil(&mut value);
+            }
+            let mut text = String::new();
+            random.write(&value, &mut text);
+            let allowed = oracle.is_valid(&serde_json::from_str(&text).unwrap());
+            assert_eq!(schema.check(&text).is_ok(), allowed, "check of {text} for {document}");
+            tally.count(allowed);
+        }
+    }
+    tally.assert_balanced();
+}
+
+/// Whether the walk alone is certain of a text.
+#[track_caller]
+fn walked<T: JsonSchema + DeserializeOwned>(text: &str) -> bool {
+    serde_json::from_str::<T>(text).unwrap();
+    let document = document(&Schema::of_input::<T>().unwrap());
+    walk::fits(&compile(&document, survey(&document).unwrap()), text)
+}
+
+#[test]
+fn usual_arguments_leave_no_doubt() {
+    assert!(walked::<types::Plain>(r#"{"count":1,"small":2,"name":"a","flag":null}"#));
+    assert!(walked::<types::Bounded>(
+        r#"{"pageSize":5,"factor":0.5,"shortName":"é☃","onlyA":"aa","digits":[1,2],"even":4}"#
+    ));
+    assert!(walked::<types::Recursive>(
+        r#"{"name":"a","children":[{"name":"b","next":null}],"next":{"name":"c"}}"#
+    ));
+    assert!(walked::<types::Expression>(r#"{"root":{"Sum":["Zero",{"Negated":{"Number":1}}]}}"#));
+    assert!(walked::<types::Nested>(
+        r#"{"first":{"count":1,"small":2,"name":"a"},"rest":[{"x":1}],"maybe":{"x":1,"y":null},
+            "by_name":{"a":{"x":1}},"pair":[1,"a"],"three":[1,2,3],"anything":[{}],"unit":null,
+            "letter":"é"}"#
+    ));
+}
+
+#[test]
+fn doubts_are_settled_not_refused() {
+    // Tagged enums and maps with numbers for keys are not in the tree.
+    let text = r#"{"mode":"Fast","told":"one-thing","shape":{"Line":[1,2]},"loose":[1],
+        "event":{"kind":"move","x":1},"by_mode":{"Slow":1},"by_number":{"7":true}}"#;
+    assert!(!walked::<types::Choices>(text));
+    Schema::of_input::<types::Choices>().unwrap().check_typed(text).unwrap();
+    // A repeated member counts by its last value, and `1.0` is an integer.
+    for text in [r#"{"x":"no","x":1}"#, r#"{"x":1.0}"#] {
+        Schema::of_input::<types::Point>().unwrap().check(text).unwrap();
+    }
+}
+
+#[track_caller]
+fn suffices<T: JsonSchema + DeserializeOwned>() -> bool {
+    evidence::deserialising_suffices::<T>(&document(&Schema::of_input::<T>().unwrap()))
+}
+
+#[test]
+fn flat_types_need_no_check_besides_deserialising() {
+    assert!(suffices::<types::Plain>());
+    assert!(suffices::<types::Point>());
+    let schema = Schema::of_input::<types::Point>().unwrap();
+    // Nothing is looked at but the first byte.
+    schema.check_typed(" { nonsense").unwrap();
+    assert!(serde_json::from_str::<types::Point>("[1,null]").is_ok());
+    schema.check_typed("[1,null]").unwrap_err();
+}
+
+#[test]
+fn types_with_something_of_their_own_are_always_checked() {
+    use serde::Deserialize;
+
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its shape matters")]
+    struct Alias {
+        #[serde(alias = "nick")]
+        name: String,
+    }
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its shape matters")]
+    struct Required {
+        #[schemars(required)]
+        name: Option<String>,
+    }
+    #[derive(Deserialize, JsonSchema)]
+    #[schemars(extend("required" = ["name"]))]
+    #[expect(dead_code, reason = "only its shape matters")]
+    struct RequiredDefault {
+        #[serde(default)]
+        name: String,
+    }
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its shape matters")]
+    struct Borrowed {
+        #[schemars(with = "u8")]
+        number: i64,
+    }
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its shape matters")]
+    struct NeverNull {
+        #[schemars(with = "String")]
+        #[serde(default)]
+        name: Option<String>,
+    }
+    #[derive(Deserialize, JsonSchema)]
+    #[schemars(extend("additionalProperties" = false))]
+    #[expect(dead_code, reason = "only its shape matters")]
+    struct Closed {
+        name: String,
+    }
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its shape matters")]
+    struct Lenient {
+        #[serde(deserialize_with = "rounded")]
+        number: i64,
+    }
+    fn rounded<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+        struct Rounding;
+        impl serde::de::Visitor<'_> for Rounding {
+            type Value = i64;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a number")
+            }
+            fn visit_f64<E>(self, value: f64) -> Result<i64, E> {
+                Ok(value as i64)
+            }
+            fn visit_u64<E>(self, value: u64) -> Result<i64, E> {
+                Ok(value as i64)
+            }
+        }
+        deserializer.deserialize_i64(Rounding)
+    }
+    assert!(!suffices::<Alias>());
+    assert!(!suffices::<Required>());
+    assert!(!suffices::<RequiredDefault>());
+    assert!(!suffices::<Borrowed>());
+    assert!(!suffices::<NeverNull>());
+    assert!(!suffices::<Closed>());
+    assert!(!suffices::<Lenient>());
+    assert!(!suffices::<types::Treacherous>());
+    assert!(!suffices::<types::Bounded>());
+    assert!(!suffices::<types::Nested>());
+}

@@ -1,0 +1,175 @@
+//! What can be registered, and what a refusal says.
+
+use std::collections::HashMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Value, json, value::to_raw_value};
+
+use super::{
+    super::{
+        Schema,
+        limits::{MAX_DEPTH, MAX_SUBSCHEMAS},
+    },
+    types,
+};
+
+fn register(document: &Value) -> Result<Schema, String> {
+    Schema::output_from_json(&to_raw_value(document).unwrap()).map_err(|error| error.to_string())
+}
+
+/// Each of `said` is in the reason for refusing the document.
+#[track_caller]
+fn refused(document: &Value, said: &[&str]) {
+    let error = register(document).unwrap_err();
+    for part in said {
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn a_reference_that_leaves_the_document_is_refused() {
+    for target in ["https://example.com/s.json", "other.json#/a", "/a", "urn:x:y", "file:///etc"] {
+        refused(&json!({ "$ref": target }), &[target, "`#`", "$defs"]);
+        refused(
+            &json!({ "properties": { "a/b": { "items": { "$ref": target } } } }),
+            &[target, "#/properties/a~1b/items"],
+        );
+    }
+    refused(&json!({ "allOf": [{ "$dynamicRef": "x#y" }] }), &["x#y", "#/allOf/0"]);
+    refused(&json!({ "$ref": "#/$defs/missing" }), &["missing"]);
+}
+
+#[test]
+fn what_only_looks_like_a_reference_is_data() {
+    register(&json!({ "properties": { "$ref": { "type": "string" } } })).unwrap();
+    register(&json!({ "const": { "$ref": "https://example.com" } })).unwrap();
+    register(&json!({ "default": { "$ref": "x" }, "examples": [{ "$ref": "x" }] })).unwrap();
+    register(&json!({ "enum": [{ "$schema": "x" }] })).unwrap();
+}
+
+#[test]
+fn known_dialects_are_honoured_and_others_refused() {
+    for dialect in [
+        "https://json-schema.org/draft/2020-12/schema",
+        "https://json-schema.org/draft/2019-09/schema",
+        "http://json-schema.org/draft-07/schema#",
+    ] {
+        let schema = register(&json!({ "$schema": dialect, "type": "string" })).unwrap();
+        schema.check("\"a\"").unwrap();
+        schema.check("1").unwrap_err();
+    }
+    refused(&json!({ "$schema": "http://json-schema.org/draft-04/schema#" }), &["draft-04"]);
+    refused(&json!({ "$schema": 7 }), &["unknown dialect `7`"]);
+    refused(&json!({ "not": { "$schema": "urn:mine" } }), &["urn:mine", "#/not"]);
+    // In draft-07 the neighbours of a reference do not count; in 2020-12 they do.
+    let mut document = json!({
+        "$ref": "#/definitions/any", "type": "string", "definitions": { "any": true },
+    });
+    register(&document).unwrap().check("1").unwrap_err();
+    document["$schema"] = "http://json-schema.org/draft-07/schema#".into();
+    register(&document).unwrap().check("1").unwrap();
+}
+
+#[test]
+fn size_is_limited() {
+    let nested = |depth| (1..depth).fold(json!(true), |inner, _| json!({ "not": inner }));
+    register(&nested(MAX_DEPTH)).unwrap();
+    refused(&nested(MAX_DEPTH + 1), &["64 levels", "$defs"]);
+    let wide = |count| json!({ "allOf": vec![json!({}); count] });
+    register(&wide(MAX_SUBSCHEMAS - 1)).unwrap();
+    refused(&wide(MAX_SUBSCHEMAS), &["4096 subschemas"]);
+}
+
+#[test]
+fn a_schema_must_be_one() {
+    refused(&json!({ "type": "strnig" }), &["#/type", "strnig"]);
+    refused(&json!({ "properties": { "a": { "minLength": -1 } } }), &["#/properties/a/minLength"]);
+    refused(&json!({ "properties": { "a": { "pattern": "(" } } }), &["("]);
+    refused(&json!([]), &["invalid"]);
+}
+
+#[test]
+fn references_may_go_round_in_circles() {
+    let circle = json!({ "$defs": {
+        "a": { "$ref": "#/$defs/b" }, "b": { "anyOf": [{ "$ref": "#/$defs/a" }, { "type": "null" }] },
+    }, "$ref": "#/$defs/a" });
+    register(&circle).unwrap().check("null").unwrap();
+    let chain: serde_json::Map<_, _> = (0..3000)
+        .map(|n| (format!("d{n}"), json!({ "$ref": format!("#/$defs/d{}", n + 1) })))
+        .chain([("d3000".to_owned(), json!({ "type": "string" }))])
+        .collect();
+    let chain = register(&json!({ "$defs": chain, "$ref": "#/$defs/d0" })).unwrap();
+    chain.check("\"a\"").unwrap();
+    chain.check("1").unwrap_err();
+}
+
+#[test]
+fn hand_written_text_is_kept_as_it_is() {
+    let text = "{ \"type\":\"object\",\n \"x-mine\": 1.50 }";
+    let raw = serde_json::from_str(text).unwrap();
+    assert_eq!(Schema::input_from_json(raw).unwrap().text().get(), text);
+}
+
+#[track_caller]
+fn input_text<T: JsonSchema + DeserializeOwned>(expected: &Value) {
+    let schema = Schema::of_input::<T>().unwrap();
+    assert_eq!(serde_json::from_str::<Value>(schema.text().get()).unwrap(), *expected);
+}
+
+#[test]
+fn an_input_is_an_object() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Nothing;
+    #[derive(Deserialize, JsonSchema)]
+    #[schemars(title = "Chosen", extend("x-mcp" = 1))]
+    struct Titled {}
+
+    let nothing = json!({ "type": "object", "additionalProperties": false });
+    input_text::<()>(&nothing);
+    input_text::<Nothing>(&nothing);
+    input_text::<Value>(&json!({ "type": "object" }));
+    input_text::<Titled>(&json!({ "type": "object", "title": "Chosen", "x-mcp": 1 }));
+    input_text::<HashMap<String, bool>>(
+        &json!({ "type": "object", "additionalProperties": { "type": "boolean" } }),
+    );
+    let event = Schema::of_input::<types::Event>().unwrap();
+    event.check_typed(r#"{"kind":"move","x":1}"#).unwrap();
+    event.check_typed(r#"{"kind":"move"}"#).unwrap_err();
+
+    for (error, said) in [
+        (Schema::of_input::<String>().unwrap_err(), "`string` can be \"string\""),
+        (Schema::of_input::<Vec<u8>>().unwrap_err(), "can be \"array\""),
+        (Schema::of_input::<types::Shape>().unwrap_err(), "`Shape` can be something else"),
+        (Schema::of_input::<Option<types::Point>>().unwrap_err(), "make it a field of a struct"),
+        (Schema::input_from_json(&to_raw_value(&json!({})).unwrap()).unwrap_err(), "inputSchema"),
+    ] {
+        assert!(error.to_string().contains(said), "{error}");
+    }
+}
+
+#[test]
+fn an_output_is_what_is_serialised() {
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    struct Report {
+        #[serde(default)]
+        always_written: u8,
+    }
+    let input: Value =
+        serde_json::from_str(Schema::of_input::<Report>().unwrap().text().get()).unwrap();
+    assert_eq!(input.get("required"), None);
+    let output = Schema::of_output::<Report>().unwrap();
+    output.check("{}").unwrap_err();
+    output.check(&serde_json::to_string(&Report { always_written: 1 }).unwrap()).unwrap();
+    Schema::of_output::<Vec<u8>>().unwrap().check("[1]").unwrap();
+}
+
+#[test]
+fn formats_are_annotations() {
+    for dialect in
+        ["https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#"]
+    {
+        let document = json!({ "$schema": dialect, "format": "email", "minLength": 1 });
+        register(&document).unwrap().check("\"no address\"").unwrap();
+    }
+}

@@ -1,0 +1,61 @@
+//! `cargo xtask clients`: clients of others, at a server that has more switched on than they know.
+//!
+//! What they are told must be what they are told by a server that has nothing of it. The clients are
+//! those of `conformance/clients`, at the versions that its lock file says.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result};
+
+use crate::conformance::suite::{self, Suite};
+use xtask::args::Args;
+use xtask::process::{self, Build};
+
+pub(crate) fn run(mut args: Args) -> Result<()> {
+    let build = Build::wanted(&mut args);
+    args.finish()?;
+    let program = process::built("testbench", "stream-server", build)?;
+    let conformance = process::root().join("conformance");
+    // The node that the suite runs on is new enough for these.
+    let node = Suite::ready(&conformance)?.node().to_owned();
+    let folder = conformance.join("clients");
+    suite::install_once(&folder, suite::EXACTLY)?;
+    let (with, without) = (Server::start(&program, "on")?, Server::start(&program, "off")?);
+    unaware(&node, &folder, &with, &without)
+}
+
+fn unaware(node: &Path, folder: &Path, with: &Server, without: &Server) -> Result<()> {
+    let mut script = Command::new(node);
+    script.arg("unaware.mjs").args([&with.url, &without.url]).current_dir(folder);
+    process::run(&mut script).context("a client was told what it did not ask for")
+}
+
+/// A server, for as long as it is needed.
+struct Server {
+    child: Child,
+    url: String,
+}
+
+impl Server {
+    fn start(program: &PathBuf, switch: &str) -> Result<Self> {
+        let mut child = Command::new(program)
+            .arg(switch)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("could not start {}", program.display()))?;
+        let stdout = child.stdout.take().context("the server has no standard output")?;
+        let mut address = String::new();
+        BufReader::new(stdout).read_line(&mut address)?;
+        Ok(Self { child, url: format!("http://{}/mcp", address.trim()) })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

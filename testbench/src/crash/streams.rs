@@ -1,0 +1,178 @@
+//! `cargo xtask streams`: what a reader has in the end whose servers are killed in the middle of a
+//! stream.
+//!
+//! A tool emits in its steps and between them. One run is left alone; in the others whoever runs the
+//! task is killed again and again, and the reader goes on with what another server has. All of them
+//! must end with the same blocks, in the same order, under the same numbers, none twice.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+
+use super::client::{Answer, Client, Wire};
+use super::database::Database;
+use super::fleet::{Fleet, Setting};
+use super::oracle::Event;
+use super::random::Random;
+use super::{
+    setting::{LEASE, folder, in_folder, number, server},
+    table,
+};
+use xtask::args::Args;
+
+const STEPS: u64 = 100;
+const INSIDE: u64 = 60;
+const BETWEEN: u64 = 40;
+const SEGMENTS: u64 = STEPS * (INSIDE + BETWEEN);
+/// How long a step takes: long enough that there is a middle to be killed in.
+const STEP_MS: u64 = 20;
+/// How long a run may take altogether.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(crate) fn run(mut args: Args) -> Result<()> {
+    let store = args.value("--store")?.unwrap_or_else(|| "sqlite".to_owned());
+    let replicas = number(&mut args, "--replicas")?.unwrap_or(2) as usize;
+    let streams = number(&mut args, "--streams")?.unwrap_or(3);
+    let kills = number(&mut args, "--kills")?.unwrap_or(3);
+    let program = server(&mut args)?;
+    args.finish()?;
+    if replicas < 2 {
+        bail!("`--replicas` must be two or more: somebody has to go on");
+    }
+    let folder = folder("streams")?;
+    let (alone, seen) = in_folder(&folder, || {
+        let database = Database::start(&store, &folder)?;
+        let store = database.url();
+        let setting = Setting { program, folder: folder.clone(), store, lease: LEASE, more: &[] };
+        let fleet = Fleet::start(setting, replicas)?;
+        let alone = follow(&fleet, "alone", 0)?;
+        let hurt = (1..=streams).map(|number| follow(&fleet, &format!("hurt-{number}"), kills));
+        Ok((alone, hurt.collect::<Result<Vec<_>>>()?))
+    })?;
+    println!("streams: {replicas} servers on {store}, {SEGMENTS} segments each");
+    let sum = |of: fn(&Seen) -> u64| seen.iter().map(of).sum::<u64>().to_string();
+    table::print(&[
+        ("streams", seen.len().to_string()),
+        ("kills in the middle", sum(|seen| seen.kills)),
+        ("times the reader was cut off", sum(|seen| seen.cuts)),
+        ("messages read", sum(|seen| seen.messages)),
+        ("segments of an uninterrupted run", alone.segments.to_string()),
+        ("  their hash", format!("{:016x}", alone.hash)),
+        ("hashes of the others", seen.iter().map(|seen| format!("{:016x} ", seen.hash)).collect()),
+    ]);
+    for seen in &seen {
+        ensure!(seen.segments == SEGMENTS, "{} segments instead of {SEGMENTS}", seen.segments);
+        ensure!(seen.hash == alone.hash, "a stream that was hurt differs from one that was not");
+        ensure!(seen.kills == kills, "only {} of {kills} kills hit a task at work", seen.kills);
+    }
+    Ok(())
+}
+
+/// What a reader has, in the end.
+#[derive(Debug, Default)]
+struct Seen {
+    segments: u64,
+    hash: u64,
+    kills: u64,
+    cuts: u64,
+    messages: u64,
+}
+
+/// What a reader has so far.
+#[derive(Default)]
+struct Reader {
+    task: Option<String>,
+    /// The number of the last block.
+    last: u64,
+    hash: DefaultHasher,
+    complete: bool,
+    messages: u64,
+}
+
+impl Reader {
+    /// Takes a response. Every block must be the next one.
+    fn take(&mut self, result: &Value) -> Result<()> {
+        self.messages += 1;
+        let related = &result["_meta"]["io.modelcontextprotocol/related-task"]["taskId"];
+        self.task = self.task.take().or_else(|| related.as_str().map(str::to_owned));
+        for block in result["partial-content"].as_array().into_iter().flatten() {
+            let number = block["seqNr"].as_u64().context("a block without a number")?;
+            ensure!(number == self.last + 1, "block {number} came after {}", self.last);
+            (number, block["text"].as_str()).hash(&mut self.hash);
+            self.last = number;
+        }
+        ensure!(result["isError"] != true, "the task has failed: {result}");
+        self.complete |= result["isComplete"] == true;
+        Ok(())
+    }
+}
+
+/// Begins a stream, kills whoever runs it so often, and reads to the end.
+fn follow(fleet: &Fleet, job: &str, kills: u64) -> Result<Seen> {
+    let mut client = Client::new(fleet, Random::new(kills + 1));
+    let end = Instant::now() + PATIENCE;
+    let arguments = json!({
+        "name": job, "steps": STEPS, "inside": INSIDE, "between": BETWEEN, "step_ms": STEP_MS,
+    });
+    let task = json!({"ttl": 600_000, "responseModes": ["streaming"]});
+    let call = json!({"name": "lines", "arguments": arguments, "task": task});
+    let (mut reader, mut seen) = (Reader::default(), Seen::default());
+    let mut response = client.open(Wire::Legacy, "tools/call", call);
+    ensure!(response.is_some(), "nobody takes the call");
+    // One kill for each part of the way; the last part is left to end in peace.
+    let due = |seen: &Seen| (seen.kills + 1) * SEGMENTS / (kills + 1);
+    while !reader.complete {
+        ensure!(Instant::now() < end, "the stream does not end; {} segments came", reader.last);
+        if seen.kills < kills && reader.last + INSIDE >= due(&seen) {
+            let killed = owner(fleet, job)?.context("nobody runs it")?;
+            let number = fleet.number(&killed).context("it is gone already")?;
+            fleet.kill(number)?;
+            seen.kills += 1;
+            // Somebody else goes on; then there are all of them again.
+            while owner(fleet, job)?.as_deref() == Some(&killed) {
+                ensure!(Instant::now() < end, "nobody goes on");
+                thread::sleep(Duration::from_millis(5));
+            }
+            fleet.start_one(number)?;
+        }
+        match response.as_mut().map(|response| response.message()) {
+            Some(Ok(Some(message))) if message.get("method").is_some() => {}
+            Some(Ok(Some(message))) => {
+                ensure!(message.get("result").is_some(), "the stream broke: {message}");
+                reader.take(&message["result"])?;
+            }
+            Some(_) => {
+                seen.cuts += 1;
+                response = None;
+            }
+            None => resume(&mut client, &mut reader)?,
+        }
+    }
+    seen.segments = reader.last;
+    seen.hash = reader.hash.finish();
+    seen.messages = reader.messages;
+    Ok(seen)
+}
+
+/// Which process has begun to run a job last.
+fn owner(fleet: &Fleet, job: &str) -> Result<Option<String>> {
+    let lines = fleet.oracle().read()?;
+    let begun = lines.iter().rfind(|line| line.job == job && line.event == Event::Run);
+    Ok(begun.map(|line| line.process().to_owned()))
+}
+
+/// Asks anybody for what comes after the last block.
+fn resume(client: &mut Client<'_>, reader: &mut Reader) -> Result<()> {
+    let task = reader.task.clone().context("the stream was cut before it began")?;
+    let params = json!({"taskId": task, "lastSeqNr": reader.last.max(1)});
+    match client.ask(Wire::Legacy, "tasks/result", params) {
+        Answer::Result(result) => reader.take(&result)?,
+        Answer::Error(error) => bail!("the rest is refused: {error}"),
+        Answer::Nothing => {}
+    }
+    thread::sleep(Duration::from_millis(5));
+    Ok(())
+}

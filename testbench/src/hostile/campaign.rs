@@ -1,0 +1,326 @@
+//! One round: a server under attack, and what an honest caller notices of it.
+
+use std::env;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::caller::Caller;
+use super::honest::Experience;
+use super::server::{
+    ALL_CORES, ATTACKER_CORE, HONEST_TOKEN, HOSTILE_TOKEN, MAX_PROCESSES, Memory, SERVER_CORE,
+    Server, pinned,
+};
+use super::{attacks, honest, server};
+use crate::crash::database::Database;
+use xtask::args::Args;
+use xtask::process::{self, Build};
+
+const HONEST_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
+const HOSTILE_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+
+const MIB: u64 = 1 << 20;
+const MAX_STORE_GROWTH: u64 = 64 * MIB;
+
+/// What a run may measure at most.
+#[derive(Clone, Copy, Debug)]
+struct Bars {
+    memory_growth: u64,
+    call_p99: Duration,
+    task: Duration,
+}
+
+/// The bars of a full run, for an optimized build.
+const FULL: Bars = Bars {
+    memory_growth: 64 * MIB,
+    call_p99: Duration::from_millis(250),
+    task: Duration::from_secs(5),
+};
+
+/// The bars of a short run, which is part of the tests and of their unoptimized build: it finds what
+/// grows or blocks. How quick the server is under attack, only a full run can tell.
+const SHORT: Bars = Bars {
+    memory_growth: 96 * MIB,
+    call_p99: Duration::from_secs(10),
+    task: Duration::from_secs(20),
+};
+
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
+const WARM_UP: Duration = Duration::from_secs(2);
+
+struct Options {
+    stores: Vec<String>,
+    callers: Vec<Kind>,
+    length: Duration,
+    tasks: u64,
+    bars: Bars,
+    program: PathBuf,
+}
+
+/// Whether the hostile caller has a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Named,
+    Anonymous,
+}
+
+impl Kind {
+    const ALL: [Self; 2] = [Self::Named, Self::Anonymous];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Named => "named",
+            Self::Anonymous => "anonymous",
+        }
+    }
+}
+
+/// The largest values seen while the attacks ran.
+#[derive(Debug, Default)]
+struct Peaks {
+    memory: Memory,
+    supervisors: usize,
+}
+
+pub(crate) fn run(mut args: Args) -> Result<()> {
+    if args.flag("--attack") {
+        return attack(args);
+    }
+    let options = Options::read(args)?;
+    let mut broken = Vec::new();
+    for store in &options.stores {
+        for &caller in &options.callers {
+            let who = caller.name();
+            println!(
+                "hostile: {who} caller, {store}, {} tasks stored, {} s",
+                options.tasks,
+                options.length.as_secs()
+            );
+            let found = round(&options, store, caller)?;
+            broken.extend(found.into_iter().map(|limit| format!("{store}, {who}: {limit}")));
+        }
+    }
+    if !broken.is_empty() {
+        bail!("a hostile caller can hurt others:\n  {}", broken.join("\n  "));
+    }
+    Ok(())
+}
+
+/// One hostile caller against one server. Returns the limits that did not hold.
+fn round(options: &Options, store: &str, caller: Kind) -> Result<Vec<String>> {
+    let named = caller == Kind::Named;
+    let name = format!("outlive-hostile-{}-{store}-{}", std::process::id(), caller.name());
+    let folder = env::temp_dir().join(name);
+    fs::create_dir_all(&folder)?;
+    let database = Database::start(store, &folder)?;
+    let seed = options.program.with_file_name("seed-store");
+    process::run(
+        std::process::Command::new(seed).arg(database.url()).arg(options.tasks.to_string()),
+    )?;
+    if let Database::Postgres(postgres) = &database {
+        server::move_to(SERVER_CORE, postgres.id());
+    }
+    let server = Server::start(&options.program, &folder, &database, named)?;
+    let honest = Caller::new(server.address, HONEST_ADDRESS, named.then_some(HONEST_TOKEN));
+    let warm = honest::run(&honest, Instant::now() + WARM_UP);
+    if let Some(failure) = warm.failures.first() {
+        bail!("the server does not work even without an attack: {failure}");
+    }
+    let (memory, stored) = (server.memory()?, server.store_bytes(&database)?);
+    let over = AtomicBool::new(false);
+    let itself = std::process::id();
+    server::move_to(SERVER_CORE, itself);
+    let (attempts, experience, peaks) = thread::scope(|scope| {
+        let attacker =
+            scope.spawn(|| attack_from_other_core(server.address, named, options.length));
+        let watcher = scope.spawn(|| watch(&server, &over));
+        let experience = honest::run(&honest, Instant::now() + options.length);
+        let attempts = attacker.join().map_err(|_| anyhow::anyhow!("the attacker panicked"))?;
+        over.store(true, Ordering::Relaxed);
+        let peaks = watcher.join().map_err(|_| anyhow::anyhow!("the watcher panicked"))?;
+        anyhow::Ok((attempts?, experience, peaks?))
+    })?;
+    server::move_to(ALL_CORES, itself);
+    let grown = Measured {
+        memory: peaks.memory.since(memory),
+        store: server.store_bytes(&database)?.saturating_sub(stored),
+        supervisors: peaks.supervisors,
+        lease_warnings: server.lease_warnings()?,
+        experience,
+    };
+    server.stop()?;
+    println!("{attempts}");
+    let broken = grown.report(options.bars);
+    if broken.is_empty() {
+        fs::remove_dir_all(&folder)?;
+    } else {
+        eprintln!("hostile: the files of the run stay in {}", folder.display());
+    }
+    Ok(broken)
+}
+
+struct Measured {
+    memory: Memory,
+    store: u64,
+    supervisors: usize,
+    lease_warnings: Vec<String>,
+    experience: Experience,
+}
+
+impl Measured {
+    /// Prints every figure beside its limit. Returns those that are over.
+    fn report(&self, bars: Bars) -> Vec<String> {
+        let Self { memory, experience, .. } = self;
+        let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / MIB as f64);
+        let millis = |time: Duration| format!("{} ms", time.as_millis());
+        let first = experience.failures.first().cloned().unwrap_or_default();
+        let lease = self.lease_warnings.first().cloned().unwrap_or_default();
+        let rows = [
+            (
+                "memory grows by",
+                format!("{}, anonymous {}", mib(memory.resident), mib(memory.anonymous)),
+                mib(bars.memory_growth),
+                memory.resident <= bars.memory_growth,
+            ),
+            (
+                "store grows by",
+                mib(self.store),
+                mib(MAX_STORE_GROWTH),
+                self.store <= MAX_STORE_GROWTH,
+            ),
+            (
+                "jobs at once",
+                self.supervisors.to_string(),
+                MAX_PROCESSES.to_string(),
+                self.supervisors <= MAX_PROCESSES,
+            ),
+            (
+                "honest call, p99",
+                millis(experience.percentile(99)),
+                millis(bars.call_p99),
+                experience.percentile(99) <= bars.call_p99,
+            ),
+            (
+                "honest task, slowest",
+                millis(experience.slowest_task()),
+                millis(bars.task),
+                experience.slowest_task() <= bars.task,
+            ),
+            (
+                "honest failures",
+                format!("{} {first}", experience.failures.len()),
+                "0".to_owned(),
+                experience.failures.is_empty(),
+            ),
+            (
+                "lease warnings",
+                format!("{} {lease}", self.lease_warnings.len()),
+                "0".to_owned(),
+                self.lease_warnings.is_empty(),
+            ),
+        ];
+        println!(
+            "  {} honest calls (p50 {}, p90 {}, slowest {}), {} honest tasks",
+            experience.calls.len(),
+            millis(experience.percentile(50)),
+            millis(experience.percentile(90)),
+            millis(experience.percentile(100)),
+            experience.tasks.len()
+        );
+        let mut broken = Vec::new();
+        for (name, value, limit, holds) in rows {
+            println!("  {name:<22} {value} (at most {limit})");
+            if !holds {
+                broken.push(format!("{name} {value}, at most {limit}"));
+            }
+        }
+        if experience.calls.is_empty() || experience.tasks.is_empty() {
+            broken.push("the honest caller did not get a single call and task through".to_owned());
+        }
+        broken
+    }
+}
+
+fn watch(server: &Server, over: &AtomicBool) -> Result<Peaks> {
+    let mut peaks = Peaks::default();
+    while !over.load(Ordering::Relaxed) {
+        peaks.memory = peaks.memory.max(server.memory()?);
+        peaks.supervisors = peaks.supervisors.max(server.supervisors()?);
+        thread::sleep(SAMPLE_INTERVAL);
+    }
+    Ok(peaks)
+}
+
+/// Runs this program once more as the attacker. Returns its table of attempts.
+fn attack_from_other_core(server: SocketAddr, named: bool, length: Duration) -> Result<String> {
+    let mut attacker = pinned(ATTACKER_CORE, &env::current_exe()?);
+    attacker.args(["hostile", "--attack", "--server", &server.to_string()]);
+    attacker.args(["--seconds", &length.as_secs().to_string()]);
+    if named {
+        attacker.arg("--named");
+    }
+    let output = attacker.output().context("could not start the attacker")?;
+    if !output.status.success() {
+        bail!("the attacker failed: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
+}
+
+/// The process of the attacker.
+fn attack(mut args: Args) -> Result<()> {
+    let named = args.flag("--named");
+    let server = args.value("--server")?.context("--server ADDRESS is missing")?.parse()?;
+    let seconds = args.value("--seconds")?.context("--seconds N is missing")?.parse()?;
+    args.finish()?;
+    let caller = Caller::new(server, HOSTILE_ADDRESS, named.then_some(HOSTILE_TOKEN));
+    for (name, attempts) in attacks::run(&caller, Instant::now() + Duration::from_secs(seconds)) {
+        println!("  {attempts:>8} × {name}");
+    }
+    Ok(())
+}
+
+impl Options {
+    fn read(mut args: Args) -> Result<Self> {
+        let build = Build::wanted(&mut args);
+        let short = args.flag("--short");
+        let stores = match args.values("--store")? {
+            none if none.is_empty() => vec!["sqlite".to_owned(), "postgres".to_owned()],
+            some => some,
+        };
+        let callers = match args.value("--caller")? {
+            None => Kind::ALL.to_vec(),
+            Some(name) => match Kind::ALL.into_iter().find(|kind| kind.name() == name) {
+                Some(kind) => vec![kind],
+                None => bail!("--caller is named or anonymous, not {name}"),
+            },
+        };
+        let number = |value: Option<String>, default: u64| {
+            value.map_or(Ok(default), |value| value.parse().context("a number is expected"))
+        };
+        let seconds = number(args.value("--seconds")?, if short { 15 } else { 60 })?;
+        let tasks = number(args.value("--tasks")?, if short { 100_000 } else { 1_000_000 })?;
+        let program = args.value("--program")?.map(PathBuf::from);
+        args.finish()?;
+        let program = match program {
+            Some(program) => program,
+            None => built(build)?,
+        };
+        let bars = if short { SHORT } else { FULL };
+        Ok(Self { stores, callers, length: Duration::from_secs(seconds), tasks, bars, program })
+    }
+}
+
+/// The program and what fills its store, in one folder.
+fn built(build: Build) -> Result<PathBuf> {
+    let program = process::built("outlive-cli", "outlive", build)?;
+    let seed: &Path = &program.with_file_name("seed-store");
+    if !seed.exists() {
+        bail!("{} is missing; `cargo build --workspace --bins` builds it", seed.display());
+    }
+    Ok(program)
+}

@@ -1,0 +1,51 @@
+//! Runs against real processes: the official suite, peers of others, browsers, crashes, hostile callers.
+//!
+//! `cargo xtask COMMAND` builds and starts it. One file or folder per command; `bin/` has the small
+//! servers and clients that the runs start.
+
+#![expect(clippy::print_stdout, reason = "a command's report is its product")]
+
+mod clients;
+mod conformance;
+mod crash;
+mod hostile;
+mod interop;
+mod logins;
+mod postgres;
+mod program;
+mod python;
+mod soak;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use xtask::args::Args;
+
+fn main() -> ExitCode {
+    match run(Args::from_env()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("testbench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(mut args: Args) -> Result<()> {
+    match args.word().as_deref() {
+        Some("clients") => clients::run(args),
+        Some("conformance") => conformance::run(args),
+        Some("crash") => crash::run(args),
+        Some("hostile") => hostile::run(args),
+        Some("interop") => interop::run(args),
+        Some("killed-clients") => crash::killed::run(args),
+        Some("logins") => logins::run(args),
+        Some("postgres") => postgres::run(args),
+        Some("program") => program::run(args),
+        Some("rolling") => crash::rolling::run(args),
+        Some("soak") => soak::run(args),
+        Some("streams") => crash::streams::run(args),
+        Some("takeover") => crash::takeover::run(args),
+        other => bail!("unknown command {other:?}; `cargo xtask` lists the commands"),
+    }
+}

@@ -1,0 +1,251 @@
+//! The rules, and the command that checks them.
+
+use super::{
+    allow, any_objects, architecture, era_wall, file_head, file_size, floors, function_length,
+    hidden_items, import_cycles, layers, method_names, module_roots, no_glob_reexport, no_ignore,
+    old_names, one_way_out, private_words, pure_eras, requirements, trait_size,
+};
+use crate::tidy::ceilings::{CEILINGS, Ceilings, Counts, Verdict};
+use crate::tidy::findings::Findings;
+use crate::tidy::tree::Tree;
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::time::Instant;
+use xtask::args::Args;
+use xtask::process;
+
+pub(super) struct Rule {
+    name: &'static str,
+    /// What the rule reads. A path that ends with `/` is a folder.
+    paths: &'static [&'static str],
+    check: fn(&Tree, &mut Findings),
+}
+
+pub(super) const RULES: &[Rule] = &[
+    Rule { name: "file-head", paths: file_head::FOLDERS, check: file_head::check },
+    Rule { name: "file-size", paths: &[], check: file_size::check },
+    Rule { name: "allowed", paths: &[allow::ALLOWED], check: allow::check },
+    Rule {
+        name: "era-wall",
+        paths: &[era_wall::ERAS, era_wall::RULES, era_wall::VERSIONS],
+        check: era_wall::check,
+    },
+    Rule { name: "method-names", paths: &[method_names::METHODS], check: method_names::check },
+    Rule { name: "floors", paths: floors::MANIFESTS, check: floors::check },
+    Rule { name: "pure-eras", paths: &[era_wall::ERAS, era_wall::RULES], check: pure_eras::check },
+    Rule { name: "no-ignore", paths: &[], check: no_ignore::check },
+    Rule { name: "no-glob-reexport", paths: &[], check: no_glob_reexport::check },
+    Rule { name: "one-way-out", paths: &[one_way_out::PRINT], check: one_way_out::check },
+    Rule { name: "private-words", paths: &[], check: private_words::check },
+    Rule {
+        name: "requirements",
+        paths: &[requirements::TABLE, requirements::IDS],
+        check: requirements::check,
+    },
+    Rule { name: "layer-places", paths: &[layers::LAYERS], check: layers::check_places },
+    Rule { name: "paths-exist", paths: &[], check: paths_exist },
+    Rule { name: "architecture", paths: architecture::FILES, check: architecture::check },
+];
+
+/// Rules with ceilings, in `xtask/ceilings.toml`.
+pub(super) const COUNTED: &[Rule] = &[
+    Rule { name: "import-cycles", paths: &[], check: import_cycles::check },
+    Rule { name: "layers", paths: &[layers::LAYERS], check: layers::check },
+    Rule { name: "module-roots", paths: &[], check: module_roots::check },
+    Rule { name: "function-length", paths: &[], check: function_length::check },
+    Rule { name: "trait-size", paths: &[], check: trait_size::check },
+    Rule { name: "dyn-any", paths: &[], check: any_objects::check },
+    Rule { name: "doc-hidden", paths: &[], check: hidden_items::check },
+    Rule { name: "old-name", paths: &[old_names::NAMES], check: old_names::check },
+];
+
+pub(crate) fn run(mut args: Args) -> Result<()> {
+    let update = args.flag("--update");
+    let show = args.value("--show")?;
+    args.finish()?;
+    let start = Instant::now();
+    let tree = Tree::read(process::root())?;
+    if let Some(name) = show {
+        return show_rule(&name, &tree);
+    }
+    let mut findings = Vec::new();
+    for rule in RULES {
+        findings.extend(rule.findings(&tree));
+    }
+    findings.extend(counted(&tree, update)?);
+    for finding in &findings {
+        println!("{finding}");
+    }
+    let (lines, code) = product_lines(&tree);
+    println!("product source without tests: {lines} lines, {code} of them code");
+    if !findings.is_empty() {
+        bail!("tidy found {}; the rules are in xtask/src/tidy.rs", findings.len());
+    }
+    eprintln!(
+        "tidy: {} rules, {} files, {} ms",
+        RULES.len() + COUNTED.len(),
+        tree.files().len(),
+        start.elapsed().as_millis()
+    );
+    Ok(())
+}
+
+/// Prints every finding of a rule, those under a ceiling too.
+pub(super) fn show_rule(name: &str, tree: &Tree) -> Result<()> {
+    let rule = RULES.iter().chain(COUNTED).find(|rule| rule.name == name);
+    let rule = rule.with_context(|| {
+        let names: Vec<&str> = RULES.iter().chain(COUNTED).map(|rule| rule.name).collect();
+        format!("unknown rule `{name}`; the rules are {}", names.join(", "))
+    })?;
+    let findings = rule.findings(tree);
+    for finding in &findings {
+        println!("{finding}");
+    }
+    eprintln!("{name}: {} findings", findings.len());
+    Ok(())
+}
+
+/// Holds the counted rules against their ceilings; with `update` it writes down what has changed.
+pub(super) fn counted(tree: &Tree, update: bool) -> Result<Vec<String>> {
+    let text = tree.get(CEILINGS).map_or("", |file| file.text.as_str());
+    let mut ceilings = Ceilings::read(text)?;
+    let mut said = Vec::new();
+    for rule in COUNTED {
+        let findings = rule.found(tree);
+        let mut counts = Counts::new();
+        for (path, _, _) in &findings.0 {
+            *counts.entry(part(path)).or_default() += 1;
+        }
+        match ceilings.judge(rule.name, &counts) {
+            Verdict::Same => {}
+            // The first numbers of a rule come from here too.
+            Verdict::Changed => ceilings.set(rule.name, counts),
+            Verdict::Grown(_) if update && !text.contains(&format!("[{}]", rule.name)) => {
+                ceilings.set(rule.name, counts)
+            }
+            Verdict::Grown(parts) => {
+                for part in &parts {
+                    let (now, ceiling) = (counts[part], ceilings.of(rule.name, part));
+                    said.extend(rule.shown(&findings, |path| self::part(path) == *part));
+                    said.push(format!(
+                        "{part}: {}: {now} findings, of which {ceiling} are known",
+                        rule.name
+                    ));
+                }
+            }
+        }
+    }
+    let now = ceilings.written();
+    if update {
+        fs::write(process::root().join(CEILINGS), &now).context("could not write the ceilings")?;
+    } else if now != text {
+        said.push(format!(
+            "{CEILINGS}:1: ceilings: the numbers have changed and no sum has grown; `cargo xtask tidy --update` writes them down"
+        ));
+    }
+    Ok(said)
+}
+
+/// The part of the project that a file counts for: `crates/wire`, `apps/cli`, `xtask`.
+pub(super) fn part(path: &str) -> String {
+    let folder = path.split_once("/src/").map_or(path, |(folder, _)| folder);
+    let parts = if path.starts_with("crates/") || path.starts_with("apps/") { 2 } else { 1 };
+    folder.split('/').take(parts).collect::<Vec<_>>().join("/")
+}
+
+/// The lines of the product without its tests, and how many of them hold code.
+pub(super) fn product_lines(tree: &Tree) -> (usize, usize) {
+    let lines = tree.product_files().flat_map(|file| file.lines_without_tests());
+    lines.fold((0, 0), |(all, code), line| {
+        (all + 1, code + usize::from(!line.code.trim().is_empty()))
+    })
+}
+
+impl Rule {
+    /// What the rule has to say, in the order of the files, as `path:line: rule: message`.
+    fn findings(&self, tree: &Tree) -> Vec<String> {
+        self.shown(&self.found(tree), |_| true)
+    }
+
+    fn found(&self, tree: &Tree) -> Findings {
+        let mut findings = Findings::default();
+        (self.check)(tree, &mut findings);
+        findings.0.sort();
+        findings
+    }
+
+    fn shown(&self, findings: &Findings, wanted: impl Fn(&str) -> bool) -> Vec<String> {
+        let wanted = findings.0.iter().filter(|(path, _, _)| wanted(path));
+        let shown = |(path, line, message): &(String, usize, String)| {
+            format!("{path}:{line}: {}: {message}", self.name)
+        };
+        wanted.map(shown).collect()
+    }
+}
+
+/// Every path that a rule looks at must be there.
+pub(super) fn paths_exist(tree: &Tree, findings: &mut Findings) {
+    for rule in RULES.iter().chain(COUNTED) {
+        for path in rule.paths {
+            if !tree.has(path) {
+                let message = format!(
+                    "rule `{}` looks here and nothing is here; write it, or move the rule with the code",
+                    rule.name
+                );
+                findings.add(path, 1, message);
+            }
+        }
+    }
+}
+
+/// What one rule finds in files given as path and text, as `path:line: message`.
+#[cfg(test)]
+pub(super) fn found(check: fn(&Tree, &mut Findings), files: &[(&str, &str)]) -> Vec<String> {
+    let mut findings = Findings::default();
+    check(&Tree::of(files), &mut findings);
+    findings.0.sort();
+    findings
+        .0
+        .into_iter()
+        .map(|(path, line, message)| format!("{path}:{line}: {message}"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::Tree;
+    use super::{COUNTED, RULES, found, part, paths_exist, product_lines};
+
+    #[test]
+    fn a_path_that_is_gone_is_a_finding() {
+        let paths = RULES.iter().chain(COUNTED).flat_map(|rule| rule.paths);
+        let paths = paths.map(|path| {
+            if path.ends_with('/') { format!("{path}mod.rs") } else { (*path).to_owned() }
+        });
+        let paths: Vec<String> = paths.collect();
+        let there: Vec<(&str, &str)> = paths.iter().map(|path| (path.as_str(), "")).collect();
+        assert!(found(paths_exist, &there).is_empty());
+
+        let moved: Vec<(&str, &str)> =
+            there.into_iter().filter(|(path, _)| !path.contains("/era/")).collect();
+        let findings = found(paths_exist, &moved);
+        assert_eq!(findings.len(), 2, "era-wall and pure-eras look there: {findings:?}");
+    }
+
+    #[test]
+    fn files_count_for_their_crate() {
+        assert_eq!(part("crates/wire/src/a/b.rs"), "crates/wire");
+        assert_eq!(part("xtask/src/a.rs"), "xtask");
+        assert_eq!(part("docs/a.md"), "docs");
+    }
+
+    #[test]
+    fn product_lines_are_counted_without_tests() {
+        let tree = Tree::of(&[
+            ("crates/a/src/lib.rs", "//! A.\n\nfn a() {}\n#[cfg(test)]\nmod tests {\n}\n"),
+            ("crates/a/src/b/tests.rs", "fn c() {}\n"),
+            ("xtask/src/main.rs", "fn main() {}\n"),
+        ]);
+        assert_eq!(product_lines(&tree), (3, 1));
+    }
+}
