@@ -64,14 +64,15 @@ pub mod tasks {
         InputFailure, JournalEntry, JournalSnapshot, Segment, StepFailure,
         engine::EngineConfig,
         store::{
-            AuditEvent, AuditRecord, CancelOutcome, ChangeListener, ChangeSource, Changes, Charge,
-            Claim, ClaimedTask, CleanupState, CreateOutcome, IdempotencyKey, Inbox,
-            InputRequestRecord, InputRequestState, InputSource, Lease, ListCursor, MemoryStore,
-            NewInputRequest, NewTask, OperatorStore, OutcomeKind, PageLimit, Phase, PurgeOutcome,
-            RetryOutcome, SqliteOptions, SqliteStore, Store, StoreError, StoreFuture, StoreKind,
-            StoreProbe, StoreStats, StoredSegments, SweepReport, Synchronous, TaskDetail,
-            TaskFilter, TaskId, TaskOutcome, TaskRecord, TaskSummary, Transition, UnixMillis,
-            WorkerId, contract, open, open_operator, probe,
+            AuditEvent, AuditLog, AuditRecord, CancelOutcome, ChangeListener, ChangeSource,
+            Changes, Charge, Claim, ClaimedTask, CleanupState, CreateOutcome, IdempotencyKey,
+            Inbox, InputRequestRecord, InputRequestState, InputSource, KeyValueStore, Lease,
+            ListCursor, MemoryStore, NewInputRequest, NewTask, OperatorStore, OutcomeKind,
+            PageLimit, Phase, PurgeOutcome, RetryOutcome, SqliteOptions, SqliteStore, Store,
+            StoreError, StoreFuture, StoreKind, StoreMonitor, StoreProbe, StoreStats,
+            StoredSegments, SweepReport, Synchronous, TaskDetail, TaskFilter, TaskId, TaskOutcome,
+            TaskRecord, TaskStore, TaskSummary, Transition, UnixMillis, WorkQueue, WorkerId,
+            contract, open, open_operator, probe,
         },
     };
 

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use outlive_wire::{InputRequest, RawJson};
 use serde::{Deserialize, Serialize};
 
-use super::{Charge, TaskOutcome};
+use super::{charge::Charge, outcome::TaskOutcome};
 use crate::{JournalEntry, JournalSnapshot, Segment};
 
 /// Milliseconds since 1970, by the store's own clock. A worker's clock decides nothing.

@@ -14,14 +14,9 @@ use http::StatusCode;
 use outlive::{
     http::HttpConfig,
     server::{Server, TaskConfig},
-    tasks::{
-        AuditEvent, AuditRecord, CancelOutcome, ChangeListener, Changes, Charge, Claim,
-        ClaimedTask, CleanupState, CreateOutcome, IdempotencyKey, Inbox, InputSource, Lease,
-        ListCursor, MemoryStore, NewTask, PageLimit, Store, StoreError, StoreFuture, StoreStats,
-        StoredSegments, SweepReport, TaskId, TaskRecord, Transition, WorkerId,
-    },
+    tasks::{MemoryStore, StoreError, StoreFuture, StoreMonitor, StoreStats},
 };
-use serde_json::value::RawValue;
+use outlive_tasks::delegate_store;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -56,7 +51,7 @@ async fn many_requests_for_readiness_read_the_store_once_until_that_is_old() {
     assert_eq!(made(Duration::ZERO, 100).await, 100);
 }
 
-/// A store that counts how often each of its operations is called.
+/// A store that counts how often its state is read.
 #[derive(Default)]
 struct CountedStore {
     store: MemoryStore,
@@ -75,48 +70,12 @@ impl CountedStore {
     }
 }
 
-macro_rules! counted {
-    ($(fn $name:ident($($value:ident: $kind:ty),*) -> $result:ty;)*) => { $(
-        fn $name<'a>(&'a self, $($value: $kind),*) -> StoreFuture<'a, $result> {
-            self.count(stringify!($name));
-            self.store.$name($($value),*)
-        }
-    )* };
-}
+delegate_store!(
+    impl TaskStore, WorkQueue, KeyValueStore, AuditLog for CountedStore: |store| &store.store
+);
 
-impl Store for CountedStore {
-    counted! {
-        fn create(task: NewTask) -> CreateOutcome;
-        fn find(principal: &'a str, once: &'a IdempotencyKey) -> Option<CreateOutcome>;
-        fn get(principal: &'a str, task: &'a TaskId) -> Option<TaskRecord>;
-        fn read_segments(principal: &'a str, task: &'a TaskId, after: u64, limit: PageLimit) -> Option<StoredSegments>;
-        fn list(principal: &'a str, origin: &'a str, after: Option<&'a ListCursor>, limit: usize) -> Vec<TaskRecord>;
-        fn claim(worker: &'a WorkerId, lease: Duration, claim: &'a Claim) -> Vec<ClaimedTask>;
-        fn renew(worker: &'a WorkerId, lease: Duration) -> Vec<Lease>;
-        fn release(worker: &'a WorkerId) -> ();
-        fn commit(lease: &'a Lease, changes: &'a Changes, then: &'a Transition) -> ();
-        fn finish_cleanup(lease: &'a Lease, now: CleanupState) -> ();
-        fn inbox(lease: &'a Lease) -> Inbox;
-        fn respond(
-            principal: &'a str, task: &'a TaskId, from: InputSource, answers: Vec<(String, Box<RawValue>)>,
-            max_bytes: u64
-        ) -> Option<usize>;
-        fn cancel(
-            principal: &'a str, task: &'a TaskId, at_once: bool, retention: Duration
-        ) -> Option<CancelOutcome>;
-        fn sweep(limit: usize, retention: Duration) -> SweepReport;
-        fn keep(
-            key: &'a str, note: Box<RawValue>, ttl: Duration, charge: Option<&'a Charge>
-        ) -> Option<Box<RawValue>>;
-        fn replace(key: &'a str, note: Box<RawValue>, ttl: Duration, charge: Option<&'a Charge>) -> ();
-        fn kept(key: &'a str) -> Option<Box<RawValue>>;
-        fn forget(key: &'a str) -> ();
-        fn record(events: Vec<AuditEvent>, retention: Duration, max_events: u64) -> ();
-        fn audit(task: Option<&'a str>, after: u64, limit: usize) -> Vec<AuditRecord>;
-        fn ready() -> ();
-        fn stored_bytes(principal: &'a str) -> u64;
-        fn next_due(except: &'a [String]) -> Option<Duration>;
-    }
+impl StoreMonitor for CountedStore {
+    delegate_store!(stored_bytes: |store| &store.store);
 
     fn stats(&self) -> StoreFuture<'_, StoreStats> {
         self.count("stats");
@@ -126,8 +85,9 @@ impl Store for CountedStore {
         }
     }
 
-    fn subscribe(&self, listener: ChangeListener) {
-        self.store.subscribe(listener);
+    fn ready(&self) -> StoreFuture<'_, ()> {
+        self.count("ready");
+        self.store.ready()
     }
 }
 

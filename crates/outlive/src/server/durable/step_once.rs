@@ -20,7 +20,7 @@ pub(crate) async fn first_time(
     let tasks = env.tasks.as_ref()?;
     let (store, charge) = (tasks.engine().store(), tasks.charge(principal));
     let (place, value) = (format!("step/{key}"), RawValue::NULL.to_owned());
-    let kept = store.keep(&place, value, tasks.config.max_ttl, Some(&charge)).await;
+    let kept = store.put_if_absent(&place, value, tasks.config.max_ttl, Some(&charge)).await;
     Some(kept.map(|there| there.is_none()).map_err(|error| match error {
         StoreError::OverBytes => {
             let limit = tasks.allowance(principal.key()).limit;

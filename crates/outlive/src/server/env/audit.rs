@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use outlive_tasks::store::{AuditEvent, Store, TaskId};
+use outlive_tasks::store::{AuditEvent, AuditLog, TaskId};
 use tokio::{sync::Notify, time::Instant};
 
 use crate::server::{
@@ -47,7 +47,7 @@ pub(crate) struct Auditor {
 }
 
 struct Queue {
-    store: Arc<dyn Store>,
+    store: Arc<dyn AuditLog>,
     retention: Duration,
     max_events: u64,
     waiting: Mutex<Waiting>,
@@ -83,8 +83,8 @@ struct Denied {
 
 impl Auditor {
     /// Must be called inside a runtime.
-    pub(crate) fn start(store: &Arc<dyn Store>, retention: Duration, max_events: u64) -> Self {
-        let (store, waiting) = (Arc::clone(store), Mutex::default());
+    pub(crate) fn start(store: Arc<dyn AuditLog>, retention: Duration, max_events: u64) -> Self {
+        let waiting = Mutex::default();
         let queue = Queue { store, retention, max_events, waiting, some: Notify::new() };
         let queue = Arc::new(queue);
         let weak = Arc::downgrade(&queue);
@@ -197,7 +197,7 @@ impl Queue {
         let mut events = written(events);
         while !events.is_empty() {
             let rest = events.split_off(events.len().min(BATCH));
-            if let Err(error) = self.store.record(events, self.retention, self.max_events).await {
+            if let Err(error) = self.store.append(events, self.retention, self.max_events).await {
                 tracing::warn!(%error, "events could not be written to the store");
             }
             events = rest;

@@ -53,7 +53,7 @@ impl TaskBackend {
         let polls = Arc::new(Throttle::new(config.poll_rate, None));
         let (per_caller, anonymous) = (config.store_per_caller, config.anonymous_store);
         let max_bytes = MaxBytes { per_caller, anonymous };
-        let sessions = SharedSessions::new(&config.store, profile, max_bytes);
+        let sessions = SharedSessions::new(Arc::clone(&config.store) as _, profile, max_bytes);
         let (counters, quotas) = (Arc::clone(counters), Arc::default());
         Self { config, counters, polls, quotas, sessions, runner, running: OnceLock::new() }
     }
@@ -72,7 +72,7 @@ impl TaskBackend {
         self.running.get_or_init(|| {
             let config = &self.config;
             let auditor = Arc::new(Auditor::start(
-                &config.store,
+                Arc::clone(&config.store) as _,
                 config.audit_retention,
                 config.audit_events,
             ));

@@ -38,7 +38,7 @@ impl EngineObserver for TaskMetrics {
             EngineEvent::Claimed { again, crashes } => {
                 self.counters.claimed.add(1);
                 let lost = (crashes > 0).then(|| format!("{crashes} workers were lost"));
-                note(if again { "resumed" } else { "begun" }, lost);
+                note(if again { "resumed" } else { "started" }, lost);
             }
             EngineEvent::Created => {
                 self.counters.created.add(1);
@@ -50,16 +50,16 @@ impl EngineObserver for TaskMetrics {
             }
             EngineEvent::Parked => note("parked", None),
             EngineEvent::Postponed(pause) => {
-                note("postponed", Some(format!("for {pause:?}: its workers were lost in a row")));
+                note("backoff", Some(format!("for {pause:?}: its workers were lost in a row")));
             }
-            EngineEvent::HandedOver => note("handed-over", Some("its worker stops".to_owned())),
+            EngineEvent::HandedOver => note("released", Some("its worker stops".to_owned())),
             EngineEvent::Lost => {
                 self.counters.leases_lost.add(1);
-                note("lost", Some("its lease is over, or it has ended".to_owned()));
+                note("lease-lost", Some("its lease is over, or it has ended".to_owned()));
             }
-            EngineEvent::CleanedUp(Ok(())) => note("cleaned-up", None),
+            EngineEvent::CleanedUp(Ok(())) => note("cleanup-done", None),
             // Why is in the log: it may say what the task was about.
-            EngineEvent::CleanedUp(Err(_)) => note("clean-up-failed", None),
+            EngineEvent::CleanedUp(Err(_)) => note("cleanup-failed", None),
             EngineEvent::Undelivered => note("cancel-requested", Some("undelivered".to_owned())),
             // Why is in the store: it may say what the task was about.
             EngineEvent::Kept(outcome) => {
@@ -67,7 +67,7 @@ impl EngineObserver for TaskMetrics {
                     TaskOutcome::Error(error) => Some(format!("error {}", error.code)),
                     _ => None,
                 };
-                note("kept", code);
+                note("quarantined", code);
             }
             EngineEvent::Ended(outcome) => {
                 self.over(task, Some(outcome));

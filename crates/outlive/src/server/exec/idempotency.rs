@@ -169,7 +169,7 @@ impl IdempotencyGuard {
                 if task.is_none() {
                     // It has been forgotten, and so is its key.
                     let store = cx.env().tasks()?.engine().store();
-                    store.forget(&self.place(cx)).await.map_err(|error| unavailable(&error))?;
+                    store.delete(&self.place(cx)).await.map_err(|error| unavailable(&error))?;
                 }
                 Ok(task)
             }
@@ -192,7 +192,7 @@ impl IdempotencyGuard {
     /// What came of a call without a task that was done under the key, if there was one.
     pub(crate) async fn done(&self, cx: &Cx) -> Result<Option<Outcome>, ProtocolError> {
         let store = cx.env().tasks()?.engine().store();
-        match store.kept(&self.place(cx)).await {
+        match store.get_value(&self.place(cx)).await {
             Ok(Some(there)) => self.repeat(cx, &there).await,
             Ok(None) => Ok(None),
             Err(error) => Err(unavailable(&error)),
@@ -205,7 +205,7 @@ impl IdempotencyGuard {
             let tasks = cx.env().tasks()?;
             let (store, charge) = (tasks.engine().store(), tasks.charge(cx.principal()));
             let note = self.note(None)?;
-            let there = store.keep(&self.place(&cx), note, self.hold, Some(&charge)).await;
+            let there = store.put_if_absent(&self.place(&cx), note, self.hold, Some(&charge)).await;
             there.map_err(|error| tasks.refused(cx.call(), &error))
         };
         match noted.await {
@@ -237,14 +237,14 @@ impl IdempotencyGuard {
         let (Ok(tasks), Ok(note)) = (cx.env().tasks(), self.note(Some(came))) else { return };
         let store: &dyn Store = &**tasks.engine().store();
         let (place, mut charge) = (self.place(cx), tasks.charge(cx.principal()));
-        let mut noted = store.replace(&place, note, self.remember, Some(&charge)).await;
+        let mut noted = store.put(&place, note, self.remember, Some(&charge)).await;
         if noted == Err(StoreError::OverBytes) {
             // Its caller has the result. A retry with this key must not run the call again.
             let over = tasks.over_bytes(cx.principal());
             let came = Came::Error(error_of(cx.env(), cx.call(), &over));
             let Ok(note) = self.note(Some(came)) else { return };
             charge.max_bytes = u64::MAX;
-            noted = store.replace(&place, note, self.remember, Some(&charge)).await;
+            noted = store.put(&place, note, self.remember, Some(&charge)).await;
         }
         if let Err(error) = noted {
             tracing::warn!(%error, "what came of a call could not be noted");
@@ -258,7 +258,7 @@ impl IdempotencyGuard {
 
     /// Where it is noted. What callers choose is theirs alone.
     fn place(&self, cx: &Cx) -> String {
-        format!("once/{}", hash(&[cx.principal().key(), &self.key.key]))
+        format!("idempotency/{}", hash(&[cx.principal().key(), &self.key.key]))
     }
 }
 

@@ -40,7 +40,7 @@ impl JournalOffload {
         let ttl = env.profile.limits.request_state_ttl;
         let tasks = env.tasks()?;
         let (store, charge) = (tasks.engine().store(), tasks.charge(call.principal()));
-        let kept = store.keep(&place(&self.place), journal, ttl, Some(&charge)).await;
+        let kept = store.put_if_absent(&place(&self.place), journal, ttl, Some(&charge)).await;
         kept.map(drop).map_err(|error| tasks.refused(call, &error))?;
         Ok(Outcome::InputRequired(Box::new(required)))
     }
@@ -49,7 +49,7 @@ impl JournalOffload {
 /// Reads what the store has of the journal of a run, if it has any.
 pub(crate) async fn fetch(env: &Env, run: &RunState) -> Result<(), ProtocolError> {
     let Some(offloaded) = run.offloaded() else { return Ok(()) };
-    let kept = env.tasks()?.engine().store().kept(&place(&offloaded)).await;
+    let kept = env.tasks()?.engine().store().get_value(&place(&offloaded)).await;
     // Stored for as long as the request state is valid: if it is gone, so is the state.
     let kept = kept.map_err(|error| unavailable(&error))?;
     let kept = kept.ok_or(ProtocolError::InvalidRequestState)?;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use outlive_protocol::{ClientReply, Clock, MisroutedReply, Session, SessionStoreError};
-use outlive_tasks::store::{Store, StoreError};
+use outlive_tasks::store::{KeyValueStore, StoreError};
 use outlive_wire::{ErrorObject, RawJson};
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
@@ -39,7 +39,7 @@ const MAX_BYTES: usize = 64 << 10;
 
 /// Answers on their way from one replica to another.
 pub(crate) struct Replies {
-    store: Arc<dyn Store>,
+    store: Arc<dyn KeyValueStore>,
     clock: Arc<dyn Clock>,
     posts: Arc<Throttle>,
     max_bytes: MaxBytes,
@@ -67,7 +67,11 @@ enum Kept {
 }
 
 impl Replies {
-    pub(crate) fn new(store: &Arc<dyn Store>, clock: &Arc<dyn Clock>, max_bytes: MaxBytes) -> Self {
+    pub(crate) fn new(
+        store: &Arc<dyn KeyValueStore>,
+        clock: &Arc<dyn Clock>,
+        max_bytes: MaxBytes,
+    ) -> Self {
         let rate = RateLimit::per_second(MOST).burst(AT_ONCE);
         Self {
             store: Arc::clone(store),
@@ -106,7 +110,8 @@ impl Replies {
         }
         let (charge, limit) = self.max_bytes.charge(principal);
         // The first answer counts, as it does where it was asked.
-        let before = self.store.keep(&place(&session, id), note, KEPT, Some(&charge)).await;
+        let before =
+            self.store.put_if_absent(&place(&session, id), note, KEPT, Some(&charge)).await;
         before.map(drop).map_err(|error| match error {
             StoreError::OverBytes => SessionStoreError::over_limit(limit, error),
             error => SessionStoreError::new(error),
@@ -166,7 +171,7 @@ impl Drop for Looking {
     }
 }
 
-async fn look(mut looking: Looking, store: Arc<dyn Store>) {
+async fn look(mut looking: Looking, store: Arc<dyn KeyValueStore>) {
     let mut pause = LOOK;
     let mut failed = false;
     loop {
@@ -183,13 +188,13 @@ async fn look(mut looking: Looking, store: Arc<dyn Store>) {
 }
 
 /// Hands over the answers that are there.
-async fn find(sessions: &[Arc<Session>], store: &dyn Store) -> Result<(), StoreError> {
+async fn find(sessions: &[Arc<Session>], store: &dyn KeyValueStore) -> Result<(), StoreError> {
     for session in sessions {
         let Some(name) = session.portable() else { continue };
         let digest = digest(&name.id);
         for id in session.asked().waiting() {
             let place = place(&digest, id);
-            let Some(note) = store.kept(&place).await? else { continue };
+            let Some(note) = store.get_value(&place).await? else { continue };
             let reply: ClientReply = match serde_json::from_str(note.get()) {
                 Ok(Kept::Result(result)) => Ok(result),
                 Ok(Kept::Error(error)) => Err(error),
@@ -200,7 +205,7 @@ async fn find(sessions: &[Arc<Session>], store: &dyn Store) -> Result<(), StoreE
                 }),
             };
             session.asked().answer(id, reply);
-            store.forget(&place).await?;
+            store.delete(&place).await?;
         }
     }
     Ok(())

@@ -10,7 +10,7 @@ use outlive_protocol::{
     MisroutedReply, Principal, Profile, Session, SessionStore, SessionStoreError,
     SessionStoreFuture, StoredSession,
 };
-use outlive_tasks::store::{Store, StoreError};
+use outlive_tasks::store::{KeyValueStore, StoreError};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::server::sessions::{
@@ -24,16 +24,20 @@ const ENDED: Duration = Duration::from_secs(60);
 
 /// Keeps sessions in the task store.
 pub(crate) struct SharedSessions {
-    store: Arc<dyn Store>,
+    store: Arc<dyn KeyValueStore>,
     profile: Arc<Profile>,
     max_bytes: MaxBytes,
     pub(crate) replies: Replies,
 }
 
 impl SharedSessions {
-    pub(crate) fn new(store: &Arc<dyn Store>, profile: &Arc<Profile>, max_bytes: MaxBytes) -> Self {
-        let replies = Replies::new(store, &profile.clock, max_bytes);
-        Self { store: Arc::clone(store), profile: Arc::clone(profile), max_bytes, replies }
+    pub(crate) fn new(
+        store: Arc<dyn KeyValueStore>,
+        profile: &Arc<Profile>,
+        max_bytes: MaxBytes,
+    ) -> Self {
+        let replies = Replies::new(&store, &profile.clock, max_bytes);
+        Self { store, profile: Arc::clone(profile), max_bytes, replies }
     }
 
     /// Looks for responses of a session that reach another replica, while a request of it is open.
@@ -42,7 +46,7 @@ impl SharedSessions {
     }
 
     async fn read(&self, id: &str) -> Result<Option<StoredSession>, SessionStoreError> {
-        let note = self.store.kept(&place(id)).await.map_err(SessionStoreError::new)?;
+        let note = self.store.get_value(&place(id)).await.map_err(SessionStoreError::new)?;
         let read = note.map(|note| serde_json::from_str(note.get())).transpose();
         Ok(read.unwrap_or_else(|error| {
             // As good as none: its client will open another.
@@ -63,17 +67,17 @@ impl SharedSessions {
         if !is_new {
             charge.max_bytes = u64::MAX;
         }
-        let written = self.store.replace(&place, note, name.ttl, Some(&charge)).await;
+        let written = self.store.put(&place, note, name.ttl, Some(&charge)).await;
         written.map_err(|error| match error {
             StoreError::OverBytes => SessionStoreError::over_limit(limit, error),
             error => SessionStoreError::new(error),
         })?;
         // Whoever ends a session says so first and forgets the note then. Either that is seen here,
         // or the note is forgotten after it was written.
-        match self.store.kept(&grave(&name.id)).await.map_err(SessionStoreError::new)? {
+        match self.store.get_value(&grave(&name.id)).await.map_err(SessionStoreError::new)? {
             None => Ok(true),
             Some(_) => {
-                self.store.forget(&place).await.map_err(SessionStoreError::new)?;
+                self.store.delete(&place).await.map_err(SessionStoreError::new)?;
                 Ok(false)
             }
         }
@@ -114,10 +118,10 @@ impl SessionStore for SharedSessions {
             let Some(name) = session.portable() else { return Ok(()) };
             let ended = RawValue::NULL.to_owned();
             self.store
-                .replace(&grave(&name.id), ended, ENDED, None)
+                .put(&grave(&name.id), ended, ENDED, None)
                 .await
                 .map_err(SessionStoreError::new)?;
-            self.store.forget(&place(&name.id)).await.map_err(SessionStoreError::new)
+            self.store.delete(&place(&name.id)).await.map_err(SessionStoreError::new)
         })
     }
 

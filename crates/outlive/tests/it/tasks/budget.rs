@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use outlive::{
     server::{Principal, RateLimit, Server, TaskConfig},
-    tasks::{AuditRecord, MemoryStore, Store},
+    tasks::{AuditLog, AuditRecord, MemoryStore, StoreMonitor},
 };
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn over(store: &Arc<MemoryStore>, change: impl FnOnce(TaskConfig) -> TaskConfig)
 }
 
 async fn events(store: &MemoryStore) -> Vec<AuditRecord> {
-    store.audit(None, 0, 1_000).await.unwrap()
+    store.read(None, 0, 1_000).await.unwrap()
 }
 
 fn named(events: &[AuditRecord], what: &str) -> Vec<AuditRecord> {
@@ -213,7 +213,7 @@ async fn caller_that_does_much_does_not_push_out_the_events_of_others() {
         let of = events.iter().filter(|audit| audit.event.principal == principal);
         of.map(|audit| audit.event.action.as_str()).collect::<Vec<_>>()
     };
-    assert_eq!(of("name:ada"), ["created", "begun", "failed", "retrieved"], "{events:?}");
+    assert_eq!(of("name:ada"), ["created", "started", "failed", "retrieved"], "{events:?}");
     let eve = of("name:eve");
     assert!(eve.len() <= 12, "{eve:?}");
     assert!(eve.contains(&"more-events"), "{eve:?}");

@@ -9,7 +9,12 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
-use super::{SqliteOptions, Synchronous, clock::to_column, error::Problem, schema};
+use super::{
+    clock::to_column,
+    error::Problem,
+    options::{SqliteOptions, Synchronous},
+    schema,
+};
 use crate::store::StoreError;
 
 /// How long the writer lets SQLite wait for a lock before it asks again. SQLite waits longer each
@@ -70,7 +75,7 @@ pub(super) fn writer(path: &Path, options: &SqliteOptions) -> Result<Connection,
     // Before anything else is touched: the file may be somebody else's.
     schema::migrate(&mut connection)?;
     keep_log(&connection, options)?;
-    let synchronous = match options.durability {
+    let synchronous = match options.synchronous {
         Synchronous::Full => "FULL",
         Synchronous::Normal => "NORMAL",
     };
@@ -103,7 +108,7 @@ fn open(path: &Path, options: &SqliteOptions, cache_kib: u32) -> Result<Connecti
     // Each connection stays with its thread, and none makes a file: that would be another one.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(options.lock_timeout)?;
+    connection.busy_timeout(options.busy_timeout)?;
     connection.execute_batch(&format!("PRAGMA cache_size = -{cache_kib}"))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     // One plan for each statement. Otherwise SQLite prepares it again for other parameters.
@@ -113,7 +118,7 @@ fn open(path: &Path, options: &SqliteOptions, cache_kib: u32) -> Result<Connecti
 
 /// Has the file write ahead. It stays so.
 fn keep_log(connection: &Connection, options: &SqliteOptions) -> Result<(), Problem> {
-    let deadline = Instant::now() + options.lock_timeout;
+    let deadline = Instant::now() + options.busy_timeout;
     loop {
         let mode =
             connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0));

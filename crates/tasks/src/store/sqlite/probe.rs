@@ -2,8 +2,11 @@
 
 use std::{path::Path, time::Instant};
 
-use super::{SqliteOptions, connect, error::Problem, schema};
-use crate::store::{StoreError, StoreKind, StoreProbe, probe::wall_clock};
+use super::{connect, error::Problem, options::SqliteOptions, schema};
+use crate::{
+    store::{StoreError, StoreKind, StoreProbe},
+    time::wall_clock,
+};
 
 pub(in crate::store) fn probe(path: &Path) -> Result<StoreProbe, StoreError> {
     look(path).map_err(|problem| problem.with(path))

@@ -315,7 +315,7 @@ async fn store(url: &str) {
             _ => Transition::Continue,
         };
         store.commit(&lease, &changes, &then).await.unwrap();
-        store.record(vec![event(id)], Duration::from_secs(60), 1_000).await.unwrap();
+        store.append(vec![event(id)], Duration::from_secs(60), 1_000).await.unwrap();
     }
     // No server gives such ids; a store that others wrote may have them.
     store.create(NewTask { id: TaskId::new(harm("id")), ..new("id") }).await.unwrap();
