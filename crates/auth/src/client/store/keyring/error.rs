@@ -7,8 +7,8 @@ pub(in crate::client::store) enum KeyringError {
     Absent,
     /// There is one, and it is locked.
     #[cfg_attr(
-        windows,
-        expect(dead_code, reason = "that of Windows is open while its user is there")
+        not(any(target_os = "macos", all(unix, feature = "secret-service"))),
+        expect(dead_code, reason = "only these keyrings can be locked while their user is there")
     )]
     Locked,
     /// There is one, and it does not work.

@@ -3,20 +3,22 @@
 //! One file for each system. Nothing here asks the user anything: a place that is locked is a place
 //! that cannot be used now.
 
+#[cfg(all(unix, not(target_os = "macos"), not(feature = "secret-service")))]
+mod absent;
 #[cfg(windows)]
 mod credential_manager;
-#[cfg(all(unix, not(target_os = "macos")))]
-mod dbus;
 mod error;
 #[cfg(target_os = "macos")]
 mod keychain;
-#[cfg(all(unix, not(target_os = "macos")))]
+#[cfg(all(unix, not(target_os = "macos"), feature = "secret-service"))]
 mod secret_service;
 
+#[cfg(all(unix, not(target_os = "macos"), not(feature = "secret-service")))]
+pub(super) use absent::{NAME, get, put};
 #[cfg(windows)]
 pub(super) use credential_manager::{NAME, get, put};
 pub(super) use error::KeyringError;
 #[cfg(target_os = "macos")]
 pub(super) use keychain::{NAME, get, put};
-#[cfg(all(unix, not(target_os = "macos")))]
+#[cfg(all(unix, not(target_os = "macos"), feature = "secret-service"))]
 pub(super) use secret_service::{NAME, get, put};
