@@ -49,7 +49,7 @@ pub use config::{ResponseMode, TaskConfig};
 pub use dispatch::layer::{BoxCallService, BoxError};
 pub use durable::{
     cleanup::{Cleanup, IntoCleanupResult},
-    durable::{Durable, YieldToReplica},
+    context::{Durable, YieldToReplica},
     elicit::{Elicit, ElicitUrl, Roots, Sample},
     emit::Task,
     external_event::{CreateExternalEvent, ExternalEvent},
@@ -60,7 +60,7 @@ pub(crate) use env::test_hooks::TestHooks;
 pub use error::{Error, Result};
 pub use extract::{
     cx::Cx,
-    extract::{Args, Extract, HandlerRequirements, RawParams, Rejection, State},
+    extractor::{Args, Extract, HandlerRequirements, RawParams, Rejection, State},
     handler::Handler,
     response::{IntoRawResult, IntoToolResult, Json},
 };

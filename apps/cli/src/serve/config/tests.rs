@@ -158,7 +158,7 @@ fn mistakes_name_their_line() {
         (
             "[auth]\nresource = \"https://a/mcp\"\n[auth.proxy]\nclient_id = \"x\"\n",
             3,
-            "[auth.proxy] has no `upstream`",
+            "[auth.proxy] has no `provider`",
         ),
         (
             "[auth]\nresource = \"https://a/mcp\"\n[auth.proxy]\nprovider = \"https://id\"\ntoken_url = \"https://id/t\"\n",
@@ -239,7 +239,7 @@ x = { type = "text", minimum = 1 }
             "line 13: `tools.a.on_crash` must be \"fail\" or \"rerun\", and is the string \"maybe\"",
             "line 15: the tool `b` has no description",
             "line 16: there is no argument `y`",
-            "line 17: `tools.b.concurrency` must be an integer from 1 to 4294967295, and is the integer 0",
+            "line 17: `tools.b.max_concurrent` must be an integer from 1 to 4294967295, and is the integer 0",
             "line 18: `colour` means nothing in [tools.b]",
             "line 21: `text` is no type of an argument",
             "line 23: `elsewhere` means nothing here",

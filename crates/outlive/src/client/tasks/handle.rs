@@ -107,7 +107,7 @@ impl TaskHandle {
             State::Failed(error) => Err(Refused::of(error.clone(), None).of_task().into()),
             State::Task(task, rules, drive) => {
                 let drive = drive.get_or_insert_with(|| {
-                    Box::new(Drive::new(&self.core, self.record.clone(), *rules, task, true))
+                    Box::new(Drive::new(&self.core, self.record.clone(), rules, task, true))
                 });
                 let result = drive.finish().await;
                 self.note(result)
@@ -152,7 +152,7 @@ impl TaskHandle {
             State::Failed(error) => return Err(Refused::of(error.clone(), None).of_task().into()),
             State::Task(task, rules, drive) => {
                 let drive = drive.get_or_insert_with(|| {
-                    Box::new(Drive::new(&self.core, self.record.clone(), *rules, task, true))
+                    Box::new(Drive::new(&self.core, self.record.clone(), rules, task, true))
                 });
                 drive.next().await
             }
@@ -226,7 +226,7 @@ impl TaskHandle {
     pub fn events(&mut self) -> TaskEvents<'_> {
         if let State::Task(task, rules, drive) = &mut self.state {
             let drive = drive.get_or_insert_with(|| {
-                Box::new(Drive::new(&self.core, self.record.clone(), *rules, task, true))
+                Box::new(Drive::new(&self.core, self.record.clone(), rules, task, true))
             });
             drive.set_answering(false);
         }

@@ -14,7 +14,7 @@ use crate::server::{
         service::innermost,
         skills as skill_methods,
     },
-    env::{env::Env, task_backend::TaskBackend},
+    env::{environment::Env, task_backend::TaskBackend},
     metrics::Counters,
     register::{catalog::Catalog, registry::Notifier, tool::Tool},
     skills::catalog::Catalog as SkillCatalog,

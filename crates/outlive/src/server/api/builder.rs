@@ -17,7 +17,7 @@ use crate::server::{
         custom::{self, CustomMethod, NotificationHandler},
         layer::{BoxCallService, BoxError, Layers},
     },
-    env::{env::States, test_hooks::TestHooks, used_states::UsedRequestStates},
+    env::{environment::States, test_hooks::TestHooks, used_states::UsedRequestStates},
     extract::{handler::Handler, response::IntoRawResult},
     register::{
         prompt::Prompt,

@@ -15,7 +15,7 @@ use crate::server::{
         custom::{CustomMethod, NotificationHandler},
         layer::CallStack,
     },
-    env::env::Env,
+    env::environment::Env,
     register::{catalog::Catalog, registered_tool::RegisteredTool},
     throttle::{Permit, RateLimit, Throttle},
 };

@@ -8,10 +8,10 @@ use outlive_protocol::{
 };
 
 use crate::server::{
-    env::env::Env,
+    env::environment::Env,
     extract::{
         cx::{Arguments, Cx},
-        extract::RejectionKind,
+        extractor::RejectionKind,
         handler::Handler,
         response::IntoRawResult,
     },

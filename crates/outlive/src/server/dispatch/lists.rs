@@ -7,7 +7,7 @@ use outlive_wire::PaginatedRequestParams;
 
 use crate::server::{
     dispatch::core::ServerCore,
-    env::env::Env,
+    env::environment::Env,
     register::registry::{Entry, Registry},
 };
 

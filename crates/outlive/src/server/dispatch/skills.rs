@@ -12,7 +12,7 @@ use serde_json::value::to_raw_value;
 
 use crate::server::{
     dispatch::{custom::CustomMethod, lists},
-    env::env::Env,
+    env::environment::Env,
     register::resource::Resource,
     skills::catalog::Catalog,
 };

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use crate::server::{durable::durable::Durable, durable_error::DurableError, error::Result};
+use crate::server::{durable::context::Durable, durable_error::DurableError, error::Result};
 
 impl Durable {
     /// A context that goes on when the task is cancelled: its steps begin, and its waits are waited

@@ -4,7 +4,7 @@ use std::future::{pending, poll_fn};
 
 use outlive_tasks::engine::{Capacity, Permit};
 
-use crate::server::{durable::durable::Durable, durable_error::DurableError, error::Result};
+use crate::server::{durable::context::Durable, durable_error::DurableError, error::Result};
 
 impl Durable {
     /// Takes a permit of a capacity. It belongs to whoever holds it, also after the handler has

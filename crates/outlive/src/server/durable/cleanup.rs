@@ -7,11 +7,11 @@ use outlive_tasks::{IntoKey, engine::CleanupFuture};
 use serde::de::DeserializeOwned;
 
 use crate::server::{
-    durable::durable::recorded,
+    durable::context::recorded,
     error::{Error, Result},
     extract::{
         cx::Cx,
-        extract::{Extract, HandlerRequirements, Rejection, RejectionKind},
+        extractor::{Extract, HandlerRequirements, Rejection, RejectionKind},
         handler::Handler,
     },
     run::{placement::CleanupReason, state::RunState},

@@ -25,7 +25,7 @@ use serde_json::value::RawValue;
 use crate::server::{
     conversation,
     durable::{
-        durable::Durable,
+        context::Durable,
         input_future::{InputFuture, verdict},
     },
     durable_error::DurableError,

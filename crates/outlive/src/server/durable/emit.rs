@@ -10,7 +10,7 @@ use crate::server::{
     error::{Error, Result},
     extract::{
         cx::Cx,
-        extract::{Extract, HandlerRequirements, Rejection},
+        extractor::{Extract, HandlerRequirements, Rejection},
     },
     run::state::RunState,
 };

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::server::{
     durable::{
-        durable::{Durable, decode_raw},
+        context::{Durable, decode_raw},
         input_future::unanswered,
     },
     durable_error::DurableError,

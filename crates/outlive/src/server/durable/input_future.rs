@@ -11,7 +11,7 @@ use outlive_wire::InputRequest;
 use serde_json::value::RawValue;
 
 use crate::server::{
-    durable::durable::Durable, durable_error::DurableError, error::Result, time::millis,
+    durable::context::Durable, durable_error::DurableError, error::Result, time::millis,
 };
 
 /// What all questions share: the key, and how far they are.

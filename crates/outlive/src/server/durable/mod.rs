@@ -1,6 +1,6 @@
 //! Layer 5: the contexts that handlers take.
 //!
-//! - `durable`: [`Durable`](durable::Durable): steps, timers and partial results; `boundary`: what
+//! - `context`: [`Durable`](context::Durable): steps, timers and partial results; `boundary`: what
 //!   every step and wait checks first; `step_once`: steps that must not be repeated; `capacity`:
 //!   permits.
 //! - `elicit`, `input_future`: input requests and their responses; `external_event`: values that
@@ -10,7 +10,7 @@
 pub(crate) mod boundary;
 pub(crate) mod capacity;
 pub(crate) mod cleanup;
-pub(crate) mod durable;
+pub(crate) mod context;
 pub(crate) mod elicit;
 pub(crate) mod emit;
 pub(crate) mod external_event;

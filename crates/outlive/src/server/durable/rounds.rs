@@ -15,7 +15,7 @@ use crate::server::{
     error::{Error, Result},
     extract::{
         cx::Cx,
-        extract::{Extract, HandlerRequirements, Rejection},
+        extractor::{Extract, HandlerRequirements, Rejection},
     },
     run::{
         input::{ElicitOutcome, read, read_elicit, read_form, read_roots},

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::server::{
     durable_error::DurableError,
-    env::env::Env,
+    env::environment::Env,
     error::{Error, Result},
 };
 

@@ -1,6 +1,6 @@
 //! Layer 1: what every call of a server shares.
 //!
-//! - `env`: [`Env`](env::Env): clock, limits, seal, shared state, counters, test hooks.
+//! - `environment`: [`Env`](environment::Env): clock, limits, seal, shared state, counters, test hooks.
 //! - `task_backend`: the store, the engine, and what a server keeps about both.
 //! - `admission`, `address_quotas`, `store_budget`: how many tasks and bytes a caller may have.
 //! - `audit`, `task_metrics`: the audit log, and what the engine's events are counted as.
@@ -11,7 +11,7 @@
 pub(crate) mod address_quotas;
 pub(crate) mod admission;
 pub(crate) mod audit;
-pub(crate) mod env;
+pub(crate) mod environment;
 pub(crate) mod store_budget;
 pub(crate) mod task_backend;
 pub(crate) mod task_error;

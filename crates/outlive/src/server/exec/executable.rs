@@ -6,7 +6,7 @@ use outlive_protocol::CallFuture;
 
 use crate::server::{
     durable::cleanup::Hook,
-    extract::{cx::Cx, extract::HandlerRequirements},
+    extract::{cx::Cx, extractor::HandlerRequirements},
     policy::TaskPolicy,
     run::replay_policy::ReplayPolicy,
     throttle::Permit,

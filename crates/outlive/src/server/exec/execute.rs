@@ -5,7 +5,7 @@ use std::sync::Arc;
 use outlive_protocol::{Call, CallFuture, ProtocolError, era};
 
 use crate::server::{
-    env::env::Env,
+    env::environment::Env,
     exec::{
         executable::Invocation,
         idempotency::IdempotencyGuard,

@@ -22,7 +22,7 @@ use crate::server::{
     exec::sent_input::{SentInput, send, withdraw_all},
     extract::{
         cx::Cx,
-        extract::{Rejection, RejectionKind},
+        extractor::{Rejection, RejectionKind},
         handler::Handler,
     },
     run::{

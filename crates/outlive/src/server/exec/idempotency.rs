@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::{
     hex::hex,
     server::{
-        env::{env::Env, task_backend::TaskBackend, task_error::unavailable},
+        env::{environment::Env, task_backend::TaskBackend, task_error::unavailable},
         exec::{executable::Executable, task_reply::existing, task_run::error_of},
         extract::cx::Cx,
         run::{bound_args::fingerprint, state::RunState},

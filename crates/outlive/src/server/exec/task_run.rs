@@ -11,7 +11,7 @@ use outlive_wire::ErrorObject;
 use serde_json::value::to_raw_value;
 
 use crate::server::{
-    env::{env::Env, task_error::internal},
+    env::{environment::Env, task_error::internal},
     exec::executable::Executable,
     run::state::RunState,
 };

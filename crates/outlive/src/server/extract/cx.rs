@@ -8,7 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, value::to_raw_value};
 
 use crate::server::{
-    env::env::Env,
+    env::environment::Env,
     error::{Error, Result},
     run::{progress::TaskProgress, state::RunState},
     text_args::{self, TextArgs},

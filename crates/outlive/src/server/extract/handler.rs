@@ -4,7 +4,7 @@ use std::future::Future;
 
 use crate::server::extract::{
     cx::Cx,
-    extract::{Extract, HandlerRequirements, Rejection},
+    extractor::{Extract, HandlerRequirements, Rejection},
 };
 
 /// An async function that answers calls. Implemented for functions with up to six arguments, each

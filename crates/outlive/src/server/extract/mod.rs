@@ -4,6 +4,6 @@
 //!   functions as handlers; `response`: return values.
 
 pub(crate) mod cx;
-pub(crate) mod extract;
+pub(crate) mod extractor;
 pub(crate) mod handler;
 pub(crate) mod response;

@@ -9,7 +9,7 @@ use crate::server::{
     error::{Error, Result},
     extract::{
         cx::Cx,
-        extract::{Extract, Rejection, RejectionKind},
+        extractor::{Extract, Rejection, RejectionKind},
         handler::Handler,
     },
 };

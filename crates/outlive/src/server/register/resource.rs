@@ -10,7 +10,7 @@ use outlive_wire::{Annotations, CacheHints, Icon, Meta, ReadResourceResult, Reso
 use crate::server::{
     access::{Access, access_setters},
     build_error::BuildError,
-    env::env::Env,
+    env::environment::Env,
     error::{Error, Result},
     exec::{
         executable::{ExecPolicy, Executable, StartHandler},
@@ -18,7 +18,7 @@ use crate::server::{
     },
     extract::{
         cx::Cx,
-        extract::{HandlerRequirements, RejectionKind},
+        extractor::{HandlerRequirements, RejectionKind},
         handler::Handler,
         response::{Json, Returned},
     },

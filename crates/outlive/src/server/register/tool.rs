@@ -11,11 +11,11 @@ use crate::server::{
     access::{Access, access_setters},
     build_error::BuildError,
     durable::cleanup::{Hook, IntoCleanupResult},
-    env::env::Env,
+    env::environment::Env,
     exec::executable::{ExecPolicy, Executable},
     extract::{
         cx::Cx,
-        extract::HandlerRequirements,
+        extractor::HandlerRequirements,
         handler::Handler,
         response::{IntoToolResult, OutputSchema},
     },

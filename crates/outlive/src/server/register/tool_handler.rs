@@ -11,7 +11,7 @@ use crate::server::{
     exec::handler_run::{Finish, Finished, HandlerRun},
     extract::{
         cx::Cx,
-        extract::{Rejection, RejectionKind},
+        extractor::{Rejection, RejectionKind},
         handler::Handler,
         response::{IntoToolResult, Returned},
     },

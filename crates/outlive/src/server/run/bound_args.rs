@@ -6,7 +6,7 @@ use outlive_protocol::{Call, ProtocolError};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::{hex::hex, server::env::env::Env};
+use crate::{hex::hex, server::env::environment::Env};
 
 /// Which arguments a state is bound to: all, unless the tool names some.
 pub(crate) type BoundArgs = Option<Arc<[String]>>;

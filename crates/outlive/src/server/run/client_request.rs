@@ -17,7 +17,7 @@ use outlive_wire::{ElicitRequestParams, ErrorObject, InputRequest, Method, RawJs
 use serde::Deserialize;
 use serde_json::value::to_raw_value;
 
-use crate::server::env::env::Env;
+use crate::server::env::environment::Env;
 
 /// How long a client is asked to keep a task that it runs for us.
 const TTL: Duration = Duration::from_secs(3600);

@@ -6,7 +6,7 @@ use outlive_wire::RawJson;
 use serde::{Deserialize, Serialize};
 
 use crate::server::{
-    env::env::Env,
+    env::environment::Env,
     error::{Error, Result},
     run::state::RunState,
 };

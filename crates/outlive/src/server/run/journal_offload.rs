@@ -6,7 +6,7 @@ use outlive_tasks::JournalSnapshot;
 use serde_json::value::to_raw_value;
 
 use crate::server::{
-    env::{env::Env, task_error::unavailable},
+    env::{environment::Env, task_error::unavailable},
     random::random_id,
     run::state::RunState,
 };

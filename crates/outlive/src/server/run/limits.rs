@@ -3,7 +3,7 @@
 use outlive_protocol::{Call, InputMode};
 use outlive_tasks::JournalLimits;
 
-use crate::server::env::{env::Env, task_backend::TaskBackend};
+use crate::server::env::{environment::Env, task_backend::TaskBackend};
 
 /// Bytes of a journal that stays in memory while its call waits.
 const IN_MEMORY: usize = 16 << 20;

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::server::{
     caller_key::caller_key,
-    env::env::Env,
+    env::environment::Env,
     random::random_id,
     run::{
         bound_args, input,

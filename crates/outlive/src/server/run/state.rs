@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     hex::hex,
     server::{
-        env::{env::Env, test_hooks::TestHooks},
+        env::{environment::Env, test_hooks::TestHooks},
         random::random_id,
         run::{
             limits,

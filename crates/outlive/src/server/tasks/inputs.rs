@@ -12,7 +12,7 @@ use outlive_tasks::store::{InputSource, TaskId, TaskRecord};
 use outlive_wire::{ElicitRequestParams, InputRequest, Meta, RawJson};
 
 use crate::server::{
-    env::{env::Env, task_backend::TaskBackend},
+    env::{environment::Env, task_backend::TaskBackend},
     run::{client_request::ClientRequest, input::check_response, progress::TaskProgress},
 };
 

@@ -9,7 +9,7 @@ use outlive_wire::PaginatedRequestParams;
 
 use crate::server::{
     caller_key::caller_key,
-    env::{env::Env, task_error::unavailable},
+    env::{environment::Env, task_error::unavailable},
 };
 
 /// Handles `tasks/list`: the tasks of the caller that its era sees, oldest first.

@@ -8,7 +8,7 @@ use outlive_tasks::store::{TaskId, TaskRecord};
 use crate::server::{
     caller_key::caller_key,
     env::{
-        env::Env,
+        environment::Env,
         task_backend::TaskBackend,
         task_error::{unavailable, unknown_task},
     },

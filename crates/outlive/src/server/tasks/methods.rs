@@ -8,7 +8,7 @@ use outlive_wire::RawJson;
 
 use crate::server::{
     env::{
-        env::Env,
+        environment::Env,
         task_error::{unavailable, unknown_task},
     },
     run::input::check_response,

@@ -8,7 +8,7 @@ use outlive_protocol::{Call, CallFuture, MethodResult, Notify, Outcome, Protocol
 use outlive_tasks::store::TaskId;
 
 use crate::server::{
-    env::env::Env,
+    env::environment::Env,
     tasks::{
         inputs::{Dialogue, take, tell_progress},
         lookup::{LOOK, look, meant},

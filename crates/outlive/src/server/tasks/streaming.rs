@@ -20,7 +20,7 @@ use outlive_tasks::store::{TaskId, TaskOutcome, TaskRecord};
 use tokio::time::{Instant, sleep_until};
 
 use crate::server::{
-    env::{env::Env, task_backend::TaskBackend},
+    env::{environment::Env, task_backend::TaskBackend},
     tasks::{
         inputs::{Dialogue, take, tell_progress},
         lookup::{LOOK, look},

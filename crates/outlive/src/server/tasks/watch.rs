@@ -9,7 +9,7 @@ use outlive_wire::SubscriptionFilter;
 use serde::{Deserialize, Serialize};
 
 use crate::server::{
-    env::{env::Env, task_error::unavailable},
+    env::{environment::Env, task_error::unavailable},
     tasks::{
         lookup::gate,
         segments::{emitted, is_all, page_at_hand, page_of},

@@ -87,7 +87,7 @@ mod tests {
     }
 
     fn refused(connection: &mut Connection, says: &str) {
-        let error = migrate(connection).err().expect("is refused");
+        let Err(error) = migrate(connection) else { panic!("it is not refused") };
         let error = error.with(std::path::Path::new("tasks.db")).to_string();
         assert!(error.contains(says) && error.contains("tasks.db"), "{error}");
     }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::server::{
-    env::env::Env,
+    env::environment::Env,
     extract::cx::{Cx, Unreadable},
 };
 

@@ -22,7 +22,7 @@ use crate::server::{
     error::{Error, Result},
     extract::{
         cx::Cx,
-        extract::{Extract, HandlerRequirements, Rejection},
+        extractor::{Extract, HandlerRequirements, Rejection},
     },
     retry::Retry,
     run::state::{RunState, run_id},
