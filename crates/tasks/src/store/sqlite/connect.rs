@@ -30,7 +30,7 @@ const LOG_PAGES: u32 = 4_000;
 /// unless something extraordinary has made it larger than this.
 const LOG_BYTES: u64 = 64 << 20;
 
-/// Page cache of the connection that writes. A group commit changes as many pages.
+/// Page cache of the connection that writes: room for the pages that a group commit changes.
 const WRITER_CACHE_KIB: u32 = 8 << 10;
 
 /// Page cache of a connection that reads: enough for the upper pages of the indexes. The lower ones
