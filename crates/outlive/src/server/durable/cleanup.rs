@@ -37,7 +37,7 @@ use crate::server::{
 ///
 /// /// Leaves no image behind that nobody will deploy.
 /// async fn tidy(task: Cleanup) -> Result<()> {
-///     if let Some(image) = task.recorded::<String>("build")? {
+///     if let Some(image) = task.get::<String>("build")? {
 ///         delete(&image).await?;
 ///     }
 ///     Ok(())
