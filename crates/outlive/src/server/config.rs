@@ -165,7 +165,7 @@ impl TaskConfig {
 
     /// How many bytes each caller may have stored: its tasks with requests, journals and results,
     /// ended ones included, results under idempotency keys, and all else that is stored for it; 64
-    /// MiB by default. Beyond it the caller gets no new task, and a tool with [`TaskPolicy::Auto`]
+    /// MiB by default. Beyond it the caller gets no new task, and a tool with `TaskPolicy::Auto`
     /// goes on without one. What its running tasks record is refused; how they end is always
     /// stored. Callers without a name are told apart by
     /// address, by each process for itself.

@@ -106,7 +106,7 @@ pub struct IdempotencyKey {
     pub fingerprint: String,
 }
 
-/// What became of [`Store::create`](super::Store::create).
+/// What became of [`TaskStore::create`](super::TaskStore::create).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "stores and engines must know them all")]
 pub enum CreateOutcome {
