@@ -13,7 +13,7 @@ use std::{env, path::PathBuf, process::ExitCode};
 #[command(name = "outlive", version, propagate_version = true, arg_required_else_help = true)]
 #[command(
     after_help = "Exit codes: 0 done, 1 the tool failed, 2 wrong use, 3 no way to the server or the store, \
-pub(super) 4 cancelled, 5 a question that cannot be asked here, 130 interrupted, 141 nobody reads the output."
+4 cancelled, 5 a question that cannot be asked here, 130 interrupted, 141 nobody reads the output."
 )]
 struct Program {
     #[command(subcommand)]
