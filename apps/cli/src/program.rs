@@ -13,7 +13,7 @@ use std::{env, path::PathBuf, process::ExitCode};
 #[command(name = "outlive", version, propagate_version = true, arg_required_else_help = true)]
 #[command(
     after_help = "Exit codes: 0 done, 1 the tool failed, 2 wrong use, 3 no way to the server or the store, \
-4 cancelled, 5 a question that cannot be asked here, 130 interrupted, 141 nobody reads the output."
+4 cancelled, 5 input required and no terminal, 130 interrupted, 141 the reader of the output has left."
 )]
 struct Program {
     #[command(subcommand)]
@@ -81,7 +81,7 @@ pub(super) fn supervise(args: &Supervise) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What to say of a command line that is none. What was asked for, as `--help`, is no mistake.
+/// Reports a command line that cannot be read. `--help` and `--version` are not errors.
 pub(super) fn misread(error: &clap::Error) -> Result<ExitCode> {
     let words: Vec<String> =
         env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();

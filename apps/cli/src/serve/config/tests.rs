@@ -188,7 +188,7 @@ fn mistakes_name_their_line() {
         (
             "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\nscopes = [\"a\"]\n",
             1,
-            "the tool `t` needs scopes, and nobody gives them",
+            "the tool `t` needs scopes, and no token has scopes here",
         ),
         ("[server]\ntrusted_proxies = [\n  \"proxy\",\n]\n", 3, "is no address"),
     ] {

@@ -124,7 +124,7 @@ async fn requests_for_readiness_and_metrics_read_the_store_once_in_their_time() 
     // One at the start, and one each time that the last is too old.
     let times = |elapsed: Duration, ttl: Duration| elapsed.div_duration_f64(ttl) as usize + 1;
 
-    // A server is ready though nobody can count its tasks: it does not count them for that.
+    // A server is ready although its store cannot count tasks: readiness does not count them.
     store.counts_fail.store(true, Ordering::Relaxed);
     let (ready, elapsed) = reads(&store, "ready", (serving.address(), "/readyz")).await;
     assert!((1..=times(elapsed, READY_TTL)).contains(&ready), "/readyz: {ready} reads");
