@@ -166,12 +166,8 @@ pub(crate) fn seal(
     requests: &[OpenInputRequest],
 ) -> Result<(String, Option<JournalOffload>), ProtocolError> {
     let issued = now(&env.profile);
-    let random =
-        || random_id().ok_or_else(|| ProtocolError::internal("no random bytes for a state"));
-    let call_id = match run.used_call_id() {
-        Some(id) => id.to_owned(),
-        None => random()?,
-    };
+    let jti = random_id().ok_or_else(|| ProtocolError::internal("no random bytes for a state"))?;
+    let call_id = run.call_id().to_owned();
     let mut journal = run.journal().snapshot();
     let offloads = env.tasks.is_some()
         && (run.was_offloaded()
@@ -188,7 +184,7 @@ pub(crate) fn seal(
         version: VERSION,
         call_id,
         round: run.rounds() + 1,
-        jti: random()?,
+        jti,
         issued,
         expires: issued.saturating_add(millis(env.profile.limits.request_state_ttl)),
         revision: replay.revision.clone(),

@@ -21,7 +21,7 @@ use crate::{
     hex::hex,
     server::{
         env::{environment::Env, test_hooks::TestHooks},
-        random::random_id,
+        random::CallIds,
         run::{
             limits,
             placement::{CleanupReason, Placement, PlacementCell, Promotable},
@@ -49,6 +49,7 @@ pub(crate) struct RunState {
     incompatible: OnceLock<String>,
     /// Created at its first use, and the same over all rounds.
     call_id: OnceLock<String>,
+    call_ids: Arc<CallIds>,
     round: Round,
     /// Number of rounds before this one.
     rounds: AtomicU32,
@@ -94,7 +95,7 @@ impl RunState {
         round: Round,
     ) -> Self {
         let limits = limits::inline(env, call);
-        let run = Self::with_round(limits, env.test_hooks.clone(), round);
+        let run = Self::with_round(env, limits, env.test_hooks.clone(), round);
         if let Some(snapshot) = journal {
             run.put_journal(Journal::from_snapshot(limits, snapshot));
             run.hook();
@@ -103,6 +104,7 @@ impl RunState {
     }
 
     fn with_round(
+        env: &Env,
         limits: JournalLimits,
         test_hooks: Option<Arc<TestHooks>>,
         mut round: Round,
@@ -116,6 +118,7 @@ impl RunState {
             task_cancelled: AtomicBool::new(false),
             incompatible: OnceLock::new(),
             call_id: round.call_id.take().map_or_else(OnceLock::new, OnceLock::from),
+            call_ids: Arc::clone(&env.call_ids),
             rounds: AtomicU32::new(round.number),
             offloaded: Mutex::new(round.offloaded.take()),
             was_offloaded: AtomicBool::new(false),
@@ -136,7 +139,7 @@ impl RunState {
         };
         let mark = replay.resume(&mut journal);
         let limits = limits::task(env);
-        let mut run = Self::with_round(limits, None, Round { call_id, ..Round::default() });
+        let mut run = Self::with_round(env, limits, None, Round { call_id, ..Round::default() });
         let journal = Journal::from_snapshot(limits, journal);
         if let Some((key, note)) = mark {
             journal.put_marker(key, note);
@@ -275,12 +278,7 @@ impl RunState {
 
     /// Returns the ID of the call.
     pub(crate) fn call_id(&self) -> &str {
-        self.call_id.get_or_init(|| random_id().expect("the operating system has random bytes"))
-    }
-
-    /// Returns the ID of the call, if it was used.
-    pub(crate) fn used_call_id(&self) -> Option<&str> {
-        self.call_id.get().map(String::as_str)
+        self.call_id.get_or_init(|| self.call_ids.next())
     }
 
     /// Returns a key for other systems: the same each time this call uses this journal key.
