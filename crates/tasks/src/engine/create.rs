@@ -63,6 +63,7 @@ impl Engine {
     pub fn promote(&self, task: NewTask, run: TaskRun) -> oneshot::Receiver<Promotion> {
         let (reply, answer) = oneshot::channel();
         let engine = Arc::clone(&self.0);
+        let span = start::run_span(&engine, &task.id, &task.tool);
         tokio::spawn(async move {
             let worker = Some((engine.worker_id.clone(), engine.config.lease_duration));
             let (id, principal) = (task.id.clone(), task.principal.clone());
@@ -77,7 +78,8 @@ impl Engine {
                     let _share = engine.share(&principal);
                     // If the receiver is gone, the task comes back, and dropping it cancels it.
                     drop(reply.send(Promotion::Task(unacknowledged)));
-                    return start::run(&engine, lease, principal, run, Some(registration)).await;
+                    return start::run(&engine, lease, principal, run, Some(registration), span)
+                        .await;
                 }
                 Ok(other) => {
                     unacknowledged.acknowledge();
@@ -158,8 +160,9 @@ impl EngineState {
         let registration = self.register(&task.id);
         let (unacknowledged, lease) = self.create(task).await?;
         if let Some(lease) = lease {
+            let span = start::run_span(&self, &lease.task, &started.tool);
             tokio::spawn(async move {
-                start::start(&self, started.claimed(lease), Some(registration)).await;
+                start::start(&self, started.claimed(lease), Some(registration), span).await;
                 drop(slot);
             });
         }

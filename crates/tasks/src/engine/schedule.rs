@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::{
     claims::Claims,
-    start::start,
+    start::{run_span, start},
     state::{EngineState, NO_EPOCH, Signals},
 };
 use crate::{
@@ -109,7 +109,8 @@ async fn claim(engine: &Arc<EngineState>) -> Left {
         let is_its = |grant: &Grant| *grant.task() == claimed.lease.task;
         let grant = grants.iter().position(is_its).map(|index| grants.swap_remove(index));
         tokio::spawn(async move {
-            start(&engine, claimed, None).await;
+            let span = run_span(&engine, &claimed.lease.task, &claimed.tool);
+            start(&engine, claimed, None, span).await;
             // A permit that the run has not taken goes to others.
             drop((grant, slot));
         });

@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+use tracing::{Instrument, Span, field::Empty};
+
 use super::{
     capacity::RunRegistration,
     cleanup::clean_up,
@@ -17,15 +19,34 @@ use super::{
 };
 use crate::{
     JournalEntry,
-    store::{Changes, ClaimedTask, Lease, TaskOutcome, Transition},
+    store::{Changes, ClaimedTask, Lease, TaskId, TaskOutcome, Transition},
     time::{millis, wall_clock},
 };
+
+/// Returns the span `task.run` of one run. It follows from the caller's span, and has no parent: a run may
+/// outlive the call that created its task.
+pub(super) fn run_span(engine: &EngineState, task: &TaskId, tool: &str) -> Span {
+    let worker_id = engine.worker_id.as_str();
+    let span = tracing::debug_span!(
+        parent: None,
+        "task.run",
+        task_id = %task,
+        tool,
+        worker_id,
+        epoch = Empty,
+    );
+    if !span.is_disabled() {
+        span.follows_from(Span::current());
+    }
+    span
+}
 
 /// Starts a task that this worker has claimed or created.
 pub(super) async fn start(
     engine: &Arc<EngineState>,
     claimed: ClaimedTask,
     registration: Option<RunRegistration>,
+    span: Span,
 ) {
     if *engine.stopping.borrow() {
         // `Engine::drain` releases it with all others.
@@ -55,7 +76,7 @@ pub(super) async fn start(
         engine.runner.start(claimed)
     };
     match started {
-        Ok(run) => self::run(engine, lease, principal, run, registration).await,
+        Ok(run) => self::run(engine, lease, principal, run, registration, span).await,
         Err(StartError { outcome, quarantine }) => {
             let task = LeasedTask { engine, lease: &lease, principal: &principal };
             let over = engine.config.over(outcome, quarantine);
@@ -71,6 +92,7 @@ pub(super) async fn run(
     principal: String,
     run: TaskRun,
     registration: Option<RunRegistration>,
+    span: Span,
 ) {
     // Others may have changed a claimed task before it was registered.
     let look = registration.is_none();
@@ -79,7 +101,8 @@ pub(super) async fn run(
         Running { principal: principal.as_str().into(), journal: Arc::clone(&run.journal) };
     let signals = registration.set_leased(lease.epoch, Some(running));
     let task = LeasedTask { engine, lease: &lease, principal: &principal };
-    let exit = drive::drive(task, run, &signals, look).await;
+    span.record("epoch", lease.epoch);
+    let exit = drive::drive(task, run, &signals, look).instrument(span).await;
     drop(registration);
     engine.notify_readers(&lease.task);
     match exit {

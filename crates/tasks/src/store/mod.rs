@@ -3,6 +3,7 @@
 mod budget;
 mod charge;
 mod claim;
+mod commit_span;
 pub mod contract;
 #[cfg(feature = "testing")]
 mod delegate;

@@ -33,3 +33,14 @@ pub enum StoreKind {
     /// A database.
     Postgres,
 }
+
+impl StoreKind {
+    /// Returns the name that traces show.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Sqlite => "sqlite",
+            Self::Postgres => "postgres",
+        }
+    }
+}

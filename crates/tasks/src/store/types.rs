@@ -277,15 +277,20 @@ impl Changes {
         Self { withdrawn, invalidated: forgotten, ..Self::default() }
     }
 
-    /// Whether there is nothing to write.
+    /// Returns the number of changes. A charge is none.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+            + self.segments.len()
+            + self.input_requests.len()
+            + self.withdrawn.len()
+            + self.invalidated.len()
+            + usize::from(self.status_message.is_some())
+            + usize::from(self.progress.is_some())
+    }
+
+    /// Returns whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-            && self.segments.is_empty()
-            && self.input_requests.is_empty()
-            && self.withdrawn.is_empty()
-            && self.invalidated.is_empty()
-            && self.status_message.is_none()
-            && self.progress.is_none()
+        self.len() == 0
     }
 
     /// Whether those who look at the task see a difference. That it has recorded something, they do
@@ -363,6 +368,18 @@ pub enum Transition {
         /// How long it can still be read.
         retention: Duration,
     },
+}
+
+impl Transition {
+    /// Returns the name that traces show.
+    pub(super) fn as_str(&self) -> &'static str {
+        match self {
+            Self::Continue => "continue",
+            Self::Park { .. } => "park",
+            Self::Quarantine { .. } => "quarantine",
+            Self::End { .. } => "end",
+        }
+    }
 }
 
 /// How far the clean-up after a task is.
