@@ -19,6 +19,7 @@ mod idle;
 mod journal;
 mod key;
 mod record;
+mod setters;
 pub mod store;
 mod time;
 

@@ -5,7 +5,7 @@ use tracing::{Instrument, Span};
 use super::{
     store_probe::StoreKind,
     traits::StoreFuture,
-    types::{Changes, Transition},
+    work::{Changes, Transition},
 };
 
 /// Returns the span of a commit: the store, the number of changes, and the transition.

@@ -1,5 +1,6 @@
 //! Stores of tasks: the traits, their records, and the stores in memory, SQLite and PostgreSQL.
 
+mod audit;
 mod budget;
 mod charge;
 mod claim;
@@ -7,7 +8,9 @@ mod commit_span;
 pub mod contract;
 #[cfg(feature = "testing")]
 mod delegate;
+mod error;
 mod fingerprint;
+mod id;
 mod lifetime;
 mod memory;
 mod open;
@@ -18,14 +21,18 @@ mod postgres;
 mod probe;
 mod sqlite;
 mod store_probe;
+mod task;
 mod traits;
-mod types;
+mod work;
 
 pub use outlive_wire::RawJson;
 
+pub use audit::{AuditEvent, AuditRecord};
 pub use budget::OUTCOME_RESERVE;
 pub use charge::Charge;
 pub use claim::Claim;
+pub use error::StoreError;
+pub use id::{Lease, TaskId, UnixMillis, WorkerId};
 pub use memory::MemoryStore;
 pub use open::{open, open_operator};
 pub use operator::{
@@ -38,12 +45,14 @@ pub use postgres::{PostgresOptions, PostgresStore};
 pub use probe::probe;
 pub use sqlite::{SqliteOptions, SqliteStore, Synchronous};
 pub use store_probe::{StoreKind, StoreProbe};
+pub use task::{
+    CancelOutcome, CreateOutcome, IdempotencyKey, InputSource, ListCursor, NewTask, PageLimit,
+    Phase, StoredSegments, TaskRecord,
+};
 pub use traits::{
     AuditLog, ChangeListener, KeyValueStore, Store, StoreFuture, StoreMonitor, TaskStore, WorkQueue,
 };
-pub use types::{
-    AuditEvent, AuditRecord, CancelOutcome, ChangeSource, Changes, ClaimedTask, CleanupState,
-    CreateOutcome, IdempotencyKey, Inbox, InputSource, Lease, ListCursor, NewInputRequest, NewTask,
-    PageLimit, Phase, StoreError, StoreStats, StoredSegments, SweepReport, TaskId, TaskRecord,
-    Transition, UnixMillis, WorkerId,
+pub use work::{
+    ChangeSource, Changes, ClaimedTask, CleanupState, Inbox, NewInputRequest, StoreStats,
+    SweepReport, Transition,
 };

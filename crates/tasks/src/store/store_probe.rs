@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::types::UnixMillis;
+use super::id::UnixMillis;
 
 /// What a store is and how it is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -113,22 +113,15 @@ impl TaskRunner for Quick {
 }
 
 fn task() -> NewTask {
-    NewTask {
-        id: TaskId::new("t-1"),
-        principal: "name:ada".to_owned(),
-        tool: "deploy".to_owned(),
-        origin: "modern".to_owned(),
-        listed: true,
-        request: to_raw_value(&json!({})).unwrap(),
-        ttl: None,
-        max_ttl: Duration::from_secs(3600),
-        journal: outlive_tasks::JournalSnapshot::default(),
-        worker: None,
-        idempotency: None,
-        clean_up: false,
-        quota: 10,
-        max_bytes: u64::MAX,
-    }
+    NewTask::new(
+        TaskId::new("t-1"),
+        "name:ada",
+        "deploy",
+        "modern",
+        to_raw_value(&json!({})).unwrap(),
+    )
+    .max_ttl(Duration::from_secs(3600))
+    .quota(10)
 }
 
 /// Runs one task on a store until it has ended.
