@@ -12,14 +12,12 @@ use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{
-    Client,
-    cache::Cached,
-    core::Core,
+    attempt::{Progress, Waiting, Wanted, read},
+    cached::Cached,
+    core::{Client, Core},
     error::{ClientError, Error, Result},
-    request::{Boxed, Came, Progress, Waiting, Wanted, converse, read, send},
+    request::{Boxed, Came, converse, send},
 };
-
-pub use super::tools::{StartTool, ToolCall};
 
 /// A request that is sent when it is awaited. Dropping it before its answer cancels it.
 #[derive(Clone, Debug)]

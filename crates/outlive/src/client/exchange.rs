@@ -23,8 +23,8 @@ use outlive_transport::client::{
 use outlive_wire::{ErrorObject, Method};
 
 use super::{
-    core::{Core, Established, Link, SESSION},
     error::{Error, Refused, ServerErrorKind},
+    link::{Connection, Link, SESSION},
 };
 
 pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -35,8 +35,7 @@ const RETRY: Duration = Duration::from_millis(500);
 /// An open request.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    core: Arc<Core>,
-    here: Arc<Established>,
+    here: Arc<Connection>,
     id: u64,
     way: Way,
     /// The status that the answer came with.
@@ -133,13 +132,11 @@ impl From<Failed> for Error {
 impl Exchange {
     /// Sends a request.
     pub(crate) async fn open(
-        core: &Arc<Core>,
-        here: &Arc<Established>,
+        here: &Arc<Connection>,
         request: &Outgoing<'_>,
     ) -> Result<Self, Failed> {
         let id = request.id.unwrap_or_default();
         let exchange = |id, way, status, session| Self {
-            core: Arc::clone(core),
             here: Arc::clone(here),
             id,
             way,
@@ -152,13 +149,13 @@ impl Exchange {
             Link::Pipe { pipe, .. } => {
                 // From here on the request may be withdrawn.
                 let exchange = exchange(id, Way::Mail(pipe.expect(id)), None, None);
-                pipe.send(here.write(core, request)).await?;
+                pipe.send(here.write(request)).await?;
                 Ok(exchange)
             }
             Link::Http { link, .. } => {
                 let id = AtomicU64::new(id);
-                let guard = Unanswered { core, here, id: &id, armed: !here.era.closing_cancels() };
-                let reply = post(core, here, link, request, &id).await;
+                let guard = Unanswered { here, id: &id, armed: !here.era.closing_cancels() };
+                let reply = post(here, link, request, &id).await;
                 guard.disarm();
                 let reply = reply?;
                 let session = reply.headers.get(SESSION).cloned();
@@ -256,13 +253,13 @@ impl Exchange {
         };
         loop {
             position.breaks += 1;
-            if position.breaks > self.core.limits().max_stream_resumptions {
+            if position.breaks > self.here.env.limits().max_stream_resumptions {
                 return Ok(false);
             }
             let backing_off = 1 << (position.breaks - 1).min(5);
             let wait = position.retry.unwrap_or(RETRY * backing_off);
             tokio::time::sleep(wait).await;
-            let mut headers = self.here.headers(&self.core);
+            let mut headers = self.here.headers();
             self.here.era.plain_headers(&mut headers);
             headers.insert(LAST_EVENT, last.clone());
             match link.get(headers).await {
@@ -286,7 +283,7 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         if !self.is_over && self.cancels {
-            self.here.withdraw(&self.core, self.id, "nobody waits for it any more");
+            self.here.withdraw(self.id, "nobody waits for it any more");
         }
     }
 }
@@ -294,8 +291,7 @@ impl Drop for Exchange {
 /// A request whose response has not begun. Where closing the connection says nothing, leaving it has
 /// to be said.
 struct Unanswered<'a> {
-    core: &'a Arc<Core>,
-    here: &'a Arc<Established>,
+    here: &'a Arc<Connection>,
     /// The one that it was sent with last.
     id: &'a AtomicU64,
     armed: bool,
@@ -311,30 +307,29 @@ impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         if self.armed {
             let id = self.id.load(Ordering::Relaxed);
-            self.here.withdraw(self.core, id, "nobody waits for it any more");
+            self.here.withdraw(id, "nobody waits for it any more");
         }
     }
 }
 
 /// Sends a request over HTTP; `id` is the one that it was sent with last.
 async fn post(
-    core: &Core,
-    here: &Established,
+    here: &Connection,
     link: &HttpLink,
     request: &Outgoing<'_>,
     id: &AtomicU64,
 ) -> Result<HttpReply, Failed> {
-    let mut headers = here.headers(core);
+    let mut headers = here.headers();
     here.era.headers(request, &mut headers);
     let had_session = headers.contains_key(SESSION);
     let mut is_first = true;
     let write = || {
         // One that was refused has used its id: in a session no other may have it.
         if !std::mem::take(&mut is_first) && request.id.is_some() {
-            id.store(core.next_id(), Ordering::Relaxed);
+            id.store(here.env.next_id(), Ordering::Relaxed);
         }
         let id = request.id.map(|_| id.load(Ordering::Relaxed));
-        here.write(core, &Outgoing { id, ..*request })
+        here.write(&Outgoing { id, ..*request })
     };
     let mut reply = link.post_anew(headers, write).await?;
     let status = reply.status;

@@ -10,9 +10,10 @@ use outlive_wire::Tool;
 use serde::Serialize;
 
 use super::{
-    Client,
-    call::{RequestBuilder, ToolCall},
+    call::RequestBuilder,
+    core::Client,
     error::{Error, Result},
+    tools::ToolCall,
 };
 
 /// Between a prefix and the name of a tool. Names may have single underscores.

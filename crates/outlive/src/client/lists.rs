@@ -14,10 +14,12 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{
-    cache::Cached,
-    core::{Core, Link},
+    attempt::{Wanted, read},
+    cached::Cached,
+    core::Core,
     error::{ClientError, Error, Result},
-    request::{Boxed, Wanted, read},
+    link::Link,
+    request::Boxed,
 };
 
 /// The entries of a list, one after the other; the next page is asked for when it is needed.

@@ -28,23 +28,32 @@
 //! - [`Error`]: who refused, who broke the protocol, what failed on the way, why we gave up.
 
 mod api;
+mod attempt;
 mod builder;
 mod cache;
+mod cached;
 mod call;
 mod call_store;
 mod core;
 mod dispatch;
+mod env;
 mod error;
 mod exchange;
 mod group;
 mod handshake;
 mod hosted_tasks;
+mod incoming;
 mod input;
 mod limits;
+mod link;
 mod lists;
 mod notice;
 mod notices;
+mod random;
 mod request;
+mod result_text;
+mod saved;
+mod segment;
 mod skills;
 mod stream;
 mod subscription;
@@ -55,24 +64,23 @@ mod tool_cache;
 mod tool_call;
 mod tools;
 mod tracker;
+mod version_cache;
 
-pub use api::Client;
+pub use attempt::Progress;
 pub use builder::ClientBuilder;
-pub use call::{
-    Complete, GetPrompt, RawRequest, ReadResource, RequestBuilder, RequestKind, StartTool, ToolCall,
-};
+pub use call::{Complete, GetPrompt, RawRequest, ReadResource, RequestBuilder, RequestKind};
 pub use call_store::{
     CallStage, CallStore, FileCallStore, SavedCall, SavedInputResponse, SavedRound, SavedTask,
 };
-pub use core::ServerInfo;
+pub use core::Client;
 pub use error::{ClientError, Error, ProtocolViolation, Refused, Result, ServerErrorKind};
 pub use group::{ClientGroup, GroupTools};
-pub use handshake::VersionCache;
 pub use input::{
     InputCallbacks, InputCapabilities, InputHandler, InputKind, InputOrigin, InputResponse,
     PendingInput,
 };
 pub use limits::ClientLimits;
+pub use link::ServerInfo;
 pub use lists::{ListItem, Paginated};
 pub use notice::ServerNotification;
 pub use notices::Notifications;
@@ -85,30 +93,13 @@ pub use outlive_transport::client::{
     TokenSource, TransportError, TransportErrorKind,
     child::{ChildProcess, Stderr},
 };
-pub use request::Progress;
+pub use result_text::result_text;
+pub use segment::Segment;
 pub use skills::{SkillEntry, SkillFile};
-pub use stream::{Segment, StreamTool, ToolStream};
+pub use stream::{StreamTool, ToolStream};
 pub use subscription::{ListenFilter, Subscription};
 pub use target::{InMemoryServer, OpenedTransport, Target};
 pub use tasks::{TaskEvent, TaskEvents, TaskHandle, TaskList};
 pub use tool_arguments::check_arguments;
-pub use tools_text::result_text;
-
-mod tools_text {
-    //! What a result says, for people.
-
-    use outlive_wire::{CallToolResult, ContentBlock};
-
-    /// All texts of a result, joined by line ends.
-    pub fn result_text(result: &CallToolResult) -> String {
-        let texts: Vec<&str> = result
-            .content
-            .iter()
-            .filter_map(|block| match block {
-                ContentBlock::Text(text) => Some(text.text.as_str()),
-                _ => None,
-            })
-            .collect();
-        texts.join("\n")
-    }
-}
+pub use tools::{StartTool, ToolCall};
+pub use version_cache::VersionCache;

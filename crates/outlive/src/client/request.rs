@@ -1,258 +1,25 @@
-//! A request from its sending to its answer: time, progress, questions on the way, rounds.
+//! A request until its result: connections, retries, rounds.
 
-use std::{
-    borrow::Cow,
-    fmt,
-    future::Future,
-    pin::{Pin, pin},
-    sync::Arc,
-    time::Duration,
-};
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use outlive_protocol::{
     Incoming, IncomingKind,
-    era::client::{self, Outgoing, ResultContext, ResultKind, TaskSnapshot},
+    era::client::{self, ResultContext, ResultKind, TaskSnapshot},
 };
 use outlive_transport::client::TransportErrorKind;
-use outlive_wire::{
-    ErrorObject, InputRequiredResult, Method, ProgressNotificationParams, RawJson, code,
-};
-use serde::de::DeserializeOwned;
+use outlive_wire::{ErrorObject, InputRequiredResult, Method, RawJson, code};
 use serde_json::Value;
-use tokio::{task::JoinSet, time::Instant};
+use tokio::task::JoinSet;
 
 use super::{
+    attempt::{Answered, Wanted, once, supported},
     call_store::{Record, SavedRound},
-    core::{Core, Established, unexpected},
-    error::{ClientError, Error, Refused, Result},
-    exchange::{Exchange, Failed},
+    core::Core,
+    error::{ClientError, Error, Result},
+    exchange::Failed,
     input::{InputOrigin, PendingInput, settle},
+    link::Connection,
 };
-
-/// How far a request has come.
-pub type Progress = ProgressNotificationParams;
-
-/// Hears how far a request has come.
-pub(crate) type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
-
-/// A request as the caller wants it, before a revision has shaped it.
-#[derive(Clone, Debug)]
-pub(crate) struct Wanted {
-    pub(crate) method: Cow<'static, str>,
-    /// The text of an object, without `_meta`.
-    pub(crate) params: String,
-    /// What it is about, where its method has a header for that.
-    pub(crate) name: Option<String>,
-    /// Arguments that are repeated in headers.
-    pub(crate) repeated: Vec<(String, String)>,
-    pub(crate) holds_tasks: bool,
-    pub(crate) waiting: Waiting,
-}
-
-/// How long to wait, and what to hear meanwhile.
-#[derive(Clone)]
-pub(crate) struct Waiting {
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) total: Duration,
-    pub(crate) on_progress: Option<OnProgress>,
-    pub(crate) progress_resets: bool,
-    /// Members of `_meta`, without braces.
-    pub(crate) meta: String,
-}
-
-impl fmt::Debug for Waiting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Waiting").field("timeout", &self.timeout).finish_non_exhaustive()
-    }
-}
-
-impl Waiting {
-    pub(crate) fn new(core: &Core) -> Self {
-        let limits = core.limits();
-        Self {
-            timeout: Some(limits.request_timeout),
-            total: limits.max_total_timeout,
-            on_progress: None,
-            progress_resets: true,
-            meta: String::new(),
-        }
-    }
-
-    pub(crate) fn within(core: &Core, timeout: Duration) -> Self {
-        Self { timeout: Some(timeout), ..Self::new(core) }
-    }
-
-    /// Adds a member to `_meta`.
-    pub(crate) fn add_meta(&mut self, key: &str, value: &str) {
-        if !self.meta.is_empty() {
-            self.meta.push(',');
-        }
-        self.meta.push_str(&Value::from(key).to_string());
-        self.meta.push(':');
-        self.meta.push_str(value);
-    }
-}
-
-impl Wanted {
-    /// A request of a method that the specification names.
-    pub(crate) fn new(core: &Core, method: Method, params: impl Into<String>) -> Self {
-        Self {
-            method: method.as_str().into(),
-            params: params.into(),
-            name: None,
-            repeated: Vec::new(),
-            holds_tasks: false,
-            waiting: Waiting::new(core),
-        }
-    }
-
-    #[must_use]
-    pub(crate) fn named(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
-        self
-    }
-}
-
-/// An answer, and the connection that it came on.
-#[derive(Debug)]
-pub(crate) struct Answered {
-    pub(crate) here: Arc<Established>,
-    pub(crate) message: Incoming,
-    pub(crate) status: Option<u16>,
-    /// How many rounds of questions came before it.
-    pub(crate) rounds: u32,
-}
-
-impl Answered {
-    /// The result, or the refusal.
-    pub(crate) fn result(&self) -> Result<&str> {
-        match self.message.kind() {
-            IncomingKind::Result { result, .. } => Ok(self.message.text(result)),
-            IncomingKind::Error { error, .. } => Err(refused(error, self.status)),
-            _ => Err(unexpected(&self.message)),
-        }
-    }
-
-    /// The result as a type.
-    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T> {
-        read(self.result()?)
-    }
-
-    fn code(&self) -> Option<i32> {
-        match self.message.kind() {
-            IncomingKind::Error { error, .. } => Some(error.code),
-            _ => None,
-        }
-    }
-}
-
-fn refused(error: &ErrorObject, status: Option<u16>) -> Error {
-    // A status of success says nothing about the refusal in its body.
-    Refused::of(error.clone(), status.filter(|status| *status >= 400)).into()
-}
-
-/// Reads a result.
-pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
-    serde_json::from_str(text)
-        .map_err(|error| Error::broke(format!("its result cannot be read: {error}")))
-}
-
-/// Sends a request and waits for its answer, on this connection and no other.
-pub(crate) async fn once(
-    core: &Arc<Core>,
-    here: &Arc<Established>,
-    wanted: &Wanted,
-) -> Result<Answered, Failed> {
-    let waiting = &wanted.waiting;
-    let id = core.next_id();
-    let mut meta = waiting.meta.clone();
-    if waiting.on_progress.is_some() {
-        let comma = if meta.is_empty() { "" } else { "," };
-        meta.push_str(&format!(r#"{comma}"progressToken":{id}"#));
-    }
-    let request = Outgoing {
-        id: Some(id),
-        method: &wanted.method,
-        params: &wanted.params,
-        meta: &meta,
-        name: wanted.name.as_deref(),
-        repeated: &wanted.repeated,
-        holds_tasks: wanted.holds_tasks,
-    };
-    let begun = Instant::now();
-    let span = waiting.timeout.unwrap_or(waiting.total).min(waiting.total);
-    let mut alarm = pin!(tokio::time::sleep_until(begun + span));
-    let timed_out = || Failed::from(Error::from(ClientError::TimedOut(begun.elapsed())));
-    let mut opening = pin!(Exchange::open(core, here, &request));
-    let mut exchange = loop {
-        tokio::select! {
-            biased;
-            opened = &mut opening => break opened?,
-            () = &mut alarm => match core.more_time(span) {
-                Some(until) => alarm.as_mut().reset(until),
-                None => return Err(timed_out()),
-            },
-        }
-    };
-    // Made for the first question: most requests are answered without one.
-    let mut asked: Option<JoinSet<()>> = None;
-    let mut strays = 0;
-    loop {
-        let is_asked = asked.as_ref().is_some_and(|asked| !asked.is_empty());
-        let message = tokio::select! {
-            biased;
-            message = exchange.next() => message?,
-            Some(()) = one_of(&mut asked), if is_asked => {
-                // Somebody took time to answer; that was not the server's.
-                alarm.as_mut().reset(Instant::now() + span);
-                continue;
-            }
-            () = &mut alarm, if !is_asked => return Err(timed_out()),
-        };
-        let Some(message) = message else {
-            let cut =
-                outlive_transport::client::TransportError::after_sending(TransportErrorKind::Cut);
-            return Err(cut.into());
-        };
-        match message.kind() {
-            _ if exchange.is_answer(&message) => {
-                exchange.settle();
-                let (here, status) = (Arc::clone(here), exchange.status());
-                return Ok(Answered { here, message, status, rounds: 0 });
-            }
-            IncomingKind::Result { .. } | IncomingKind::Error { .. } => {
-                tracing::warn!(id, "an answer to another request was dropped");
-                strays += 1;
-                if strays > core.limits().max_queued_notifications {
-                    return Err(Error::broke("it answers everything but the request").into());
-                }
-            }
-            IncomingKind::Request { .. } => {
-                let (core, here) = (Arc::clone(core), Arc::clone(here));
-                asked
-                    .get_or_insert_default()
-                    .spawn(async move { core.dispatch.answer(&core, &here, message).await });
-            }
-            IncomingKind::Notification { method: Some(Method::Progress), .. }
-                if message.belongs_to() == Some(id) =>
-            {
-                if let (Some(hear), Ok(progress)) = (&waiting.on_progress, message.params()) {
-                    hear(progress);
-                }
-                if waiting.progress_resets {
-                    let most = begun + waiting.total;
-                    alarm.as_mut().reset((Instant::now() + span).min(most));
-                }
-            }
-            IncomingKind::Notification { .. } => core.dispatch.heard(&message),
-        }
-    }
-}
-
-/// Waits for one of the answers that are being given.
-async fn one_of(asked: &mut Option<JoinSet<()>>) -> Option<()> {
-    asked.as_mut()?.join_next().await.map(|_| ())
-}
 
 /// Sends a request and waits for its answer, on a new connection if the one there is has gone
 /// without the request.
@@ -261,7 +28,7 @@ pub(crate) async fn send(core: &Arc<Core>, wanted: &Wanted) -> Result<Answered> 
     let mut versions = 0;
     loop {
         let here = core.established().await?;
-        match once(core, &here, wanted).await {
+        match once(&here, wanted).await {
             Ok(answered) => {
                 if answered.code() == Some(code::UNSUPPORTED_VERSION) && versions < 2 {
                     versions += 1;
@@ -309,7 +76,7 @@ pub(crate) async fn send(core: &Arc<Core>, wanted: &Wanted) -> Result<Answered> 
 }
 
 /// A refusal that came in the body of an HTTP error, as the answer that it is.
-fn as_answer(here: &Arc<Established>, error: &ErrorObject, status: u16) -> Result<Answered> {
+fn as_answer(here: &Arc<Connection>, error: &ErrorObject, status: u16) -> Result<Answered> {
     let json = serde_json::json!({"jsonrpc": "2.0", "error": error});
     let message = Incoming::read(json.to_string().into()).map_err(Error::broke)?;
     Ok(Answered { here: Arc::clone(here), message, status: Some(status), rounds: 0 })
@@ -331,23 +98,13 @@ fn agree(core: &Arc<Core>, answered: &Answered) -> Option<()> {
     Some(())
 }
 
-/// The revisions that a refusal names.
-pub(crate) fn supported(error: &ErrorObject) -> Vec<String> {
-    #[derive(serde::Deserialize)]
-    struct Data {
-        supported: Vec<String>,
-    }
-    let data = error.data.as_ref().and_then(|data| serde_json::from_str::<Data>(data.get()).ok());
-    data.map(|data| data.supported).unwrap_or_default()
-}
-
 /// What a call came to.
 #[derive(Debug)]
 pub(crate) enum Came {
     /// A result.
     Complete(Answered),
     /// A task.
-    Task(Arc<Established>, Box<TaskSnapshot>),
+    Task(Arc<Connection>, Box<TaskSnapshot>),
 }
 
 /// Sends a request, answers what the server asks in place of a result, and sends it again, until

@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{
-    Client,
+    attempt::read,
+    core::Client,
     error::{ClientError, Error, Result},
-    request::read,
 };
 use crate::skill_format::{EXTENSION, LIST, parse_frontmatter};
 

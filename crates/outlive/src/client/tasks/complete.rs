@@ -16,12 +16,13 @@ use super::{
     watch::{Heard, Observer, about, gone},
 };
 use crate::client::{
+    attempt::{Waiting, read},
     call_store::{CallStage, Record},
     core::Core,
     error::{ClientError, Error, Refused, Result, ServerErrorKind, is_of_cancelled_task},
     input::{InputKind, InputOrigin, PendingInput, Settled, cancelled, settle},
-    request::{Waiting, read, send},
-    stream::Segment,
+    request::send,
+    segment::Segment,
 };
 
 /// Answers that are ready within this time go together.

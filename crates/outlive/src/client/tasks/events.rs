@@ -1,10 +1,14 @@
 //! What happens to a task, one thing after the other: how far it is, what it asks, what it emits.
 
-use super::{TaskEvent, TaskHandle};
+use super::{
+    complete::TaskEvent,
+    handle::TaskHandle,
+    segments::{CatchUp, Feed, fed},
+};
 use crate::client::{
     error::Result,
     input::{InputResponse, PendingInput},
-    stream::{CatchUp, Feed, fed, segment},
+    segment::segment,
     tracker::Tracker,
 };
 
@@ -19,8 +23,18 @@ pub struct TaskEvents<'a> {
     is_over: bool,
 }
 
+impl TaskHandle {
+    /// Everything that happens to the task, one thing after the other. Questions are not put to the
+    /// answerer unless [`TaskEvents::with_input_handler`] says so: they are events, to be answered with
+    /// [`TaskHandle::respond`].
+    pub fn events(&mut self) -> TaskEvents<'_> {
+        self.stop_answering();
+        TaskEvents::new(self)
+    }
+}
+
 impl<'a> TaskEvents<'a> {
-    pub(super) fn new(handle: &'a mut TaskHandle) -> Self {
+    fn new(handle: &'a mut TaskHandle) -> Self {
         let feed = Feed::of(handle.core(), handle.task_id());
         let tracker = Tracker::new(handle.core().limits().max_segment_bytes);
         // Its output and its questions come on different ways, and output goes first.

@@ -6,19 +6,17 @@ use outlive_protocol::era::client::{self, ClientCodec, TaskSnapshot};
 use outlive_wire::{CallToolResult, ErrorObject, RawJson};
 
 use super::{
-    TaskEvents,
     complete::{Drive, TaskEvent},
+    segments::emitted,
     send::{cancel, give},
     watch::look,
 };
 use crate::client::{
-    Client,
     call_store::{CallStage, Record, SavedCall, SavedTask},
     core::Core,
     error::{ClientError, Error, Refused, Result},
     input::{InputKind, InputResponse, PendingInput, Settled, settle_with},
-    stream::{Segment, emitted},
-    tool_call,
+    segment::Segment,
 };
 
 /// A call of a tool that may have become a task.
@@ -49,6 +47,29 @@ impl TaskHandle {
     ) -> Result<Self> {
         record.change(|saved| saved.stage = CallStage::Done(Box::new(result.clone()))).await?;
         Ok(Self::of(core, record, State::Done(Box::new(result))))
+    }
+
+    /// A handle on a call that was saved; not on one whose answer is unknown.
+    pub(crate) fn reopen(core: &Arc<Core>, saved: SavedCall) -> Result<Self> {
+        let state = match saved.stage.clone() {
+            CallStage::Calling(_) => return Err(ClientError::MaybeExecuted(saved.tool).into()),
+            CallStage::Done(result) => State::Done(result),
+            CallStage::Failed(error) => State::Failed(error),
+            CallStage::Task(task) => {
+                let era = client::client_era(&task.version)
+                    .ok_or_else(|| ClientError::NoCommonVersion(vec![task.version.clone()]))?;
+                State::Task(task, era, None)
+            }
+        };
+        Ok(Self::of(core, Record::new(core.settings.notebook.clone(), saved), state))
+    }
+
+    /// A handle on a task by its ID, which is not saved.
+    pub(crate) fn by_id(core: &Arc<Core>, era: &'static dyn ClientCodec, id: String) -> Self {
+        let task = SavedTask { id, version: era.version().to_string(), ttl: None, poll: None };
+        let account = core.settings.account.clone();
+        let saved = SavedCall::of_task(core.dispatch.label(), account, task.clone());
+        Self::of(core, Record::new(None, saved), State::Task(task, era, None))
     }
 
     /// A call has become a task: noted before anybody is told.
@@ -220,17 +241,14 @@ impl TaskHandle {
         }
     }
 
-    /// Everything that happens to the task, one thing after the other. Questions are not put to the
-    /// answerer unless [`TaskEvents::with_input_handler`] says so: they are events, to be answered with
-    /// [`TaskHandle::respond`].
-    pub fn events(&mut self) -> TaskEvents<'_> {
+    /// Makes input requests events, before [`TaskHandle::events`] reads them.
+    pub(super) fn stop_answering(&mut self) {
         if let State::Task(task, era, drive) = &mut self.state {
             let drive = drive.get_or_insert_with(|| {
                 Box::new(Drive::new(&self.core, self.record.clone(), *era, task, true))
             });
             drive.set_answering(false);
         }
-        TaskEvents::new(self)
     }
 
     /// Answers a question of the task. It is noted before it is sent, and sent until it is taken.
@@ -313,79 +331,5 @@ impl Drop for TaskHandle {
                 }
             });
         }
-    }
-}
-
-impl Client {
-    /// Goes on with a call that was saved, by this process or another.
-    ///
-    /// # Errors
-    ///
-    /// [`ClientError::MaybeExecuted`] when the call had been sent, its answer was not seen, and the server
-    /// cannot tell two calls apart; [`ClientError::WrongAccount`] when it belongs to another server or account.
-    pub async fn resume(&self, saved: SavedCall) -> Result<TaskHandle> {
-        let core = &self.core;
-        let server = core.dispatch.label();
-        if *saved.server != **server || saved.account != core.settings.account {
-            let why = format!("the call of `{}` was made at {}", saved.tool, saved.server);
-            return Err(ClientError::WrongAccount(why).into());
-        }
-        match saved.stage.clone() {
-            CallStage::Calling(_) if saved.key.is_some() || saved.idempotent => {
-                tool_call::again(core, saved).await
-            }
-            CallStage::Calling(_) => Err(ClientError::MaybeExecuted(saved.tool).into()),
-            CallStage::Done(result) => {
-                let record = Record::new(core.settings.notebook.clone(), saved);
-                Ok(TaskHandle::of(core, record, State::Done(result)))
-            }
-            CallStage::Failed(error) => {
-                let record = Record::new(core.settings.notebook.clone(), saved);
-                Ok(TaskHandle::of(core, record, State::Failed(error)))
-            }
-            CallStage::Task(task) => {
-                let era = client::client_era(&task.version)
-                    .ok_or_else(|| ClientError::NoCommonVersion(vec![task.version.clone()]))?;
-                let record = Record::new(core.settings.notebook.clone(), saved);
-                Ok(TaskHandle::of(core, record, State::Task(task, era, None)))
-            }
-        }
-    }
-
-    /// A handle on a task by its name, whoever has made it: one that a server lists, for instance. It is
-    /// not written down. Whether there is such a task is found out by whoever looks.
-    ///
-    /// # Errors
-    ///
-    /// When the server cannot be reached.
-    pub async fn task(&self, id: impl Into<String>) -> Result<TaskHandle> {
-        let era = self.core.established().await?.era;
-        let task =
-            SavedTask { id: id.into(), version: era.version().to_string(), ttl: None, poll: None };
-        let record = Record::new(None, SavedCall::of_task(&self.core, task.clone()));
-        Ok(TaskHandle::of(&self.core, record, State::Task(task, era, None)))
-    }
-
-    /// Everything that the notebook has of this server and account.
-    ///
-    /// # Errors
-    ///
-    /// When the notebook cannot be read.
-    pub async fn saved_calls(&self) -> Result<Vec<SavedCall>> {
-        let Some(notebook) = self.core.settings.notebook.clone() else { return Ok(Vec::new()) };
-        let all = crate::client::call_store::run(move || notebook.load()).await?;
-        let (server, account) = (self.core.dispatch.label(), &self.core.settings.account);
-        let is_ours = |call: &SavedCall| *call.server == **server && call.account == *account;
-        Ok(all.into_iter().filter(is_ours).collect())
-    }
-
-    /// Strikes a call from the notebook that there is no handle on: one that may have been executed,
-    /// and that somebody has looked after.
-    ///
-    /// # Errors
-    ///
-    /// When it is still there.
-    pub async fn delete_saved(&self, saved: &SavedCall) -> Result<()> {
-        Record::new(self.core.settings.notebook.clone(), saved.clone()).erase().await
     }
 }

@@ -11,11 +11,12 @@ use serde_json::Value;
 use tokio::{sync::broadcast, time::Instant};
 
 use crate::client::{
+    attempt::Wanted,
     core::Core,
     error::{ClientError, Error, Refused, Result, ServerErrorKind},
     exchange::Exchange,
     notice::ServerNotification,
-    request::{Boxed, Wanted, jitter, send},
+    request::{Boxed, jitter, send},
 };
 
 /// How much more seldom is looked while the server tells by itself.
@@ -333,7 +334,7 @@ pub(crate) async fn subscribe(
         holds_tasks: true,
     };
     let opening = async {
-        let mut exchange = Exchange::open(core, &here, &request).await.ok()?;
+        let mut exchange = Exchange::open(&here, &request).await.ok()?;
         loop {
             let message = exchange.next().await.ok()??;
             match message.kind() {

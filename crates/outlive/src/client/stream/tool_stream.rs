@@ -1,13 +1,4 @@
-//! Partial results, as they come: a stream of segments, and the whole at its end.
-//!
-//! On 2025-11-25 segments come in responses that share one id, where both sides have agreed on it;
-//! since 2026-07-28 beside `tasks/get` and through a subscription, with the extension
-//! `dev.outlive/task-partials`. Without either the stream has what the result has, at its end.
-
-mod legacy;
-mod modern;
-
-pub(crate) use modern::{CatchUp, Feed, emitted, fed};
+//! [`ToolStream`]: the partial results of a call, in order.
 
 use std::{
     pin::Pin,
@@ -15,20 +6,18 @@ use std::{
     time::Duration,
 };
 
-use outlive_wire::{CallToolResult, ContentBlock};
-use serde_json::Value;
+use outlive_wire::CallToolResult;
 
-use super::{
+use super::{brought::Brought, legacy, modern};
+use crate::client::{
     call::{RequestBuilder, RequestKind, sealed},
     error::{ClientError, Error, Result, ServerErrorKind},
     request::Boxed,
+    segment::{Segment, segment},
     tool_call::begin,
     tools::{ToolCall, offers_streaming},
     tracker::Tracker,
 };
-
-/// The extension that partial results of tasks are.
-pub(crate) const PARTIALS: &str = "dev.outlive/task-partials";
 
 /// Calls a tool and gives what it has so far, while it works.
 #[derive(Clone, Debug)]
@@ -65,16 +54,6 @@ impl RequestKind for StreamTool {
     }
 }
 
-/// One partial result.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Segment {
-    /// Its number, from 1 on.
-    pub number: u64,
-    /// Its content.
-    pub block: ContentBlock,
-}
-
 /// The partial results of a call, in order, each once.
 ///
 /// Also a [`Stream`](futures_core::Stream). Dropping it leaves the task alone.
@@ -109,16 +88,6 @@ impl std::fmt::Debug for ToolStream {
 enum Source {
     Legacy(Box<legacy::Segments>),
     Modern(Box<modern::Segments>),
-}
-
-/// What a source has brought.
-pub(crate) enum Brought {
-    /// Something was given to the tracker, or nothing happened.
-    More,
-    /// The whole result.
-    Whole(Box<CallToolResult>),
-    /// The end: nothing is missing, and this is what else the result has.
-    End(Box<CallToolResult>),
 }
 
 impl ToolStream {
@@ -217,12 +186,6 @@ impl ToolStream {
             _ => error,
         }
     }
-}
-
-pub(crate) fn segment(number: u64, block: Value) -> Result<Segment> {
-    let block = serde_json::from_value(block)
-        .map_err(|error| Error::broke(format!("partial result {number} is none: {error}")))?;
-    Ok(Segment { number, block })
 }
 
 impl futures_core::Stream for ToolStream {
