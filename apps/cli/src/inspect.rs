@@ -198,22 +198,7 @@ impl Found {
             page.entry(&it.uri_template, Some(&it.name), it.description.as_deref());
         }
         page.head("Prompts", Some(self.prompts.len()));
-        for it in &self.prompts {
-            let arguments: Vec<String> = it
-                .arguments
-                .iter()
-                .flatten()
-                .map(|argument| match argument.required {
-                    Some(true) => argument.name.clone(),
-                    _ => format!("[{}]", argument.name),
-                })
-                .collect();
-            page.entry(
-                &format!("{} {}", it.name, arguments.join(" ")),
-                None,
-                it.description.as_deref(),
-            );
-        }
+        self.prompts.iter().for_each(|prompt| page.prompt(prompt));
         page.head("Skills", Some(self.skills.len()));
         for it in &self.skills {
             page.entry(it.name(), Some(&it.uri), Some(it.description()));
@@ -267,13 +252,23 @@ fn names(object: &Value, without: &str) -> String {
 struct Page(String);
 
 impl Page {
+    fn prompt(&mut self, prompt: &Prompt) {
+        let arguments = prompt.arguments.iter().flatten().map(|argument| match argument.required {
+            Some(true) => argument.name.clone(),
+            _ => format!("[{}]", argument.name),
+        });
+        let arguments: Vec<String> = arguments.collect();
+        let head = format!("{} {}", prompt.name, arguments.join(" "));
+        self.entry(&head, None, prompt.description.as_deref());
+    }
+
     fn line(&mut self, text: &str) {
         // Writing to memory does not fail.
         let _ = writeln!(self.0, "{}", text.trim_end());
     }
 
     fn pair(&mut self, name: &str, value: &str) {
-        self.line(&format!("  {name:<14}{}", shown(value)));
+        self.line(&format!("  {name:<18}{}", shown(value)));
     }
 
     fn head(&mut self, name: &str, count: Option<usize>) {

@@ -3,7 +3,7 @@
 use super::{auth, call, doctor, inspect, jobs, print, serve, store, tasks};
 use crate::error::{CliError, Result};
 use clap::{
-    CommandFactory, Parser, Subcommand,
+    CommandFactory, FromArgMatches, Parser, Subcommand,
     error::{ContextKind, ErrorKind},
 };
 use std::{env, path::PathBuf, process::ExitCode};
@@ -13,7 +13,7 @@ use std::{env, path::PathBuf, process::ExitCode};
 #[command(name = "outlive", version, propagate_version = true, arg_required_else_help = true)]
 #[command(
     after_help = "Exit codes: 0 done, 1 the tool failed, 2 wrong use, 3 no way to the server or the store, \
-pub(super) 4 cancelled, 5 a question that cannot be asked here, 130 interrupted, 141 nobody reads the output."
+4 cancelled, 5 input required and no terminal, 130 interrupted, 141 the reader of the output has left."
 )]
 struct Program {
     #[command(subcommand)]
@@ -57,7 +57,7 @@ pub fn main() -> ExitCode {
     // No command of users: it is neither offered nor completed.
     let ran = match env::args_os().nth(1).is_some_and(|word| word == outlive_jobs::SUPERVISE) {
         true => supervise(&Supervise::parse_from(env::args_os().skip(1))),
-        false => match Program::try_parse() {
+        false => match parsed() {
             Ok(program) => run(program.command),
             Err(error) => misread(&error),
         },
@@ -68,12 +68,20 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Reads the command line. `--version` names the program, whichever command it is given to.
+fn parsed() -> Result<Program, clap::Error> {
+    fn named(command: clap::Command) -> clap::Command {
+        command.display_name("outlive").mut_subcommands(named)
+    }
+    Program::from_arg_matches(&named(Program::command()).try_get_matches()?)
+}
+
 pub(super) fn supervise(args: &Supervise) -> Result<ExitCode> {
     outlive_jobs::supervise(&args.job)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What to say of a command line that is none. What was asked for, as `--help`, is no mistake.
+/// Reports a command line that cannot be read. `--help` and `--version` are not errors.
 pub(super) fn misread(error: &clap::Error) -> Result<ExitCode> {
     let words: Vec<String> =
         env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
@@ -92,8 +100,7 @@ pub(super) fn misread(error: &clap::Error) -> Result<ExitCode> {
     }
 }
 
-/// Every command that users can give, such as `tasks list`. Tests see by it that they have tried all.
-#[doc(hidden)]
+/// Returns every command that users can give, such as `tasks list`. Tests see by it that they have tried all.
 pub fn commands() -> Vec<String> {
     fn collect(command: &clap::Command, path: &str, all: &mut Vec<String>) {
         if !path.is_empty() && !command.has_subcommands() {

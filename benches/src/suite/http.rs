@@ -43,9 +43,9 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
     let (durable, durable_address) = Server::listening("outlive-durable-http", cores)?;
     let (full, full_address) = Server::listening("outlive-full-http", cores)?;
     let modern = modern_call();
-    let modern_at =
-        |path| vec![http_request("POST", path, MODERN_CALL_HEADERS, &modern); CONNECTIONS];
-    let full_at = |path| vec![http_request("POST", path, FULL_CALL_HEADERS, &modern); CONNECTIONS];
+    let request = |path, headers| http_request("POST", path, headers, &modern);
+    let modern_at = |path| vec![request(path, MODERN_CALL_HEADERS); CONNECTIONS];
+    let full_at = |path| vec![request(path, FULL_CALL_HEADERS); CONNECTIONS];
     // With the headers that calls in a session have, though there is none.
     let legacy_control = vec![legacy_request("/legacy", &"0".repeat(32)); CONNECTIONS];
     let mut targets = vec![
@@ -63,11 +63,7 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
         [CONTROL_LEGACY, OUTLIVE_LEGACY],
         [CONTROL_FULL, OUTLIVE_FULL],
     ];
-    for pair in pairs {
-        let [control, outlive] =
-            pair.map(|index| String::from_utf8_lossy(targets[index].load.answer()));
-        ensure!(control == outlive, "the control answers other bytes:\n{control}\n{outlive}");
-    }
+    pairs.into_iter().try_for_each(|pair| same_bytes(pair.map(|at| targets[at].load.answer())))?;
     let (mut kept, mut controls) = (Vec::new(), Vec::new());
     for Serving { peer, server, address, name } in &modern_peers {
         let opened = open(name.as_str(), server, *address, modern_at(&peer.path));
@@ -99,6 +95,13 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
         });
     }
     tell(&series, &controls, &pairs, report);
+    Ok(())
+}
+
+/// Fails if a control does not answer the bytes that ours answers.
+fn same_bytes(answers: [&[u8]; 2]) -> Result<()> {
+    let [control, outlive] = answers.map(String::from_utf8_lossy);
+    ensure!(control == outlive, "the control answers other bytes:\n{control}\n{outlive}");
     Ok(())
 }
 

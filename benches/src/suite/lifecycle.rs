@@ -5,7 +5,7 @@
 //! for a minute, as a client would want it to be kept at least, and, in their favour, for a second. Ours
 //! are kept for a day.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{cmp::Ordering, net::SocketAddr, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use memchr::memmem;
@@ -49,6 +49,11 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
     stored(plan, cores, &folder, report)?;
     folder.clear()?;
     peers_when_full(plan, peers, cores, report)
+}
+
+/// Compares two series by their median rate.
+fn by_rate(one: &&Series, other: &&Series) -> Ordering {
+    one.spread(rate).median.total_cmp(&other.spread(rate).median)
 }
 
 fn beside_peers(
@@ -107,10 +112,7 @@ fn beside_peers(
     }
     report.ratio(&format!("{} / memory (lives/s)", durable.name), durable.ratio(memory, rate));
     report.series(&series);
-    let best = in_rust
-        .iter()
-        .filter_map(|at| series.get(*at))
-        .max_by(|one, other| one.spread(rate).median.total_cmp(&other.spread(rate).median));
+    let best = in_rust.iter().filter_map(|at| series.get(*at)).max_by(by_rate);
     let name = best.map_or("none", |best| best.name.as_str());
     report.say(format!("The best peer in Rust that keeps a task for a minute: {name}."));
     let times = |ours: &Series| best.map(|best| ours.ratio(best, rate).spread.median);

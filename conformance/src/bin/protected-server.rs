@@ -8,7 +8,7 @@ use std::{env, error::Error, time::Duration};
 
 use outlive::{
     auth::server::{Issuer, ResourceServer},
-    auth_proxy::{AuthProxy, Upstream},
+    auth_proxy::{AuthProxy, Provider},
     http::HttpConfig,
     server::{Cx, Server, Tool},
 };
@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 auth = auth.introspection_cache_ttl(Duration::ZERO);
             }
             "--proxy" => {
-                let upstream = Upstream::discover(&id, words.next().ok_or("as whom?")?)
+                let upstream = Provider::discover(&id, words.next().ok_or("as whom?")?)
                     .client_secret(env::var("CLIENT_SECRET")?)
                     .scopes(["openid", "offline_access"])
                     .parameter("prompt", "consent");

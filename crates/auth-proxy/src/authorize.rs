@@ -9,65 +9,26 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 use http::{Request, StatusCode};
-use outlive_protocol::Scopes;
-use serde::{Deserialize, Serialize};
 
 use super::{
+    browser_reply::{mistake, told},
     client::{self, Client},
     consent,
     keys::digest,
+    login::Login,
     params::Params,
-    proxy::ProxyState,
     redirect_uri::RedirectUri,
-    reply::{Fault, Reply, back, mistake, told},
-    scope_list,
+    reply::{Fault, Reply},
+    state::ProxyState,
 };
 
 /// The longest word of a client's for its login. It stands in a cookie.
 const LONGEST_STATE: usize = 1_024;
 
-/// What a client wants, once it is known to be one. It travels in a form and in a cookie, sealed.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Login {
-    /// What the client is called in tokens.
-    pub(super) client: String,
-    /// The hash of its id: what it gets is for nobody else.
-    pub(super) client_digest: String,
-    pub(super) redirect_uri: String,
-    /// Its own word for this login.
-    pub(super) state: Option<String>,
-    /// The hash of what it will show for the code.
-    pub(super) challenge: String,
-    /// The scopes that the client asks for and that exist here. Which of them the user gets depends on
-    /// who that is.
-    #[serde(with = "scope_list")]
-    pub(super) scopes: Scopes,
-    /// Until when, in seconds since 1970.
-    pub(super) until: i64,
-}
-
-impl Login {
-    /// Sends the browser back to the client.
-    pub(super) fn back<'a>(
-        &'a self,
-        office: &'a ProxyState,
-        with: impl IntoIterator<Item = (&'a str, &'a str)>,
-    ) -> Reply {
-        match RedirectUri::parse(&self.redirect_uri) {
-            Some(uri) => back(uri, self.state.as_deref(), &office.issuer, with),
-            None => told(StatusCode::BAD_REQUEST, "There is no way back to the application."),
-        }
-    }
-
-    pub(super) fn refused(&self, office: &ProxyState, fault: Fault) -> Reply {
-        self.back(office, [("error", fault.error), ("error_description", fault.description)])
-    }
-}
-
-pub(super) async fn authorize(office: &ProxyState, request: &Request<Bytes>) -> Reply {
+pub(super) async fn authorize(proxy: &ProxyState, request: &Request<Bytes>) -> Reply {
     let params = Params::read(request.uri().query().unwrap_or_default());
     let caller = request.extensions().get::<IpAddr>().copied();
-    let (id, client) = match known_client(office, &params, caller).await {
+    let (id, client) = match known_client(proxy, &params, caller).await {
         Ok(known) => known,
         Err(why) => return told(StatusCode::BAD_REQUEST, why),
     };
@@ -75,17 +36,17 @@ pub(super) async fn authorize(office: &ProxyState, request: &Request<Bytes>) -> 
         let why = "The application wants the answer at a place that is not its own.";
         return told(StatusCode::BAD_REQUEST, why);
     };
-    match wanted(office, &params, id, uri) {
-        Ok(login) => consent::ask(office, request.headers(), id, &client, login).await,
+    match wanted(proxy, &params, id, uri) {
+        Ok(login) => consent::ask(proxy, request.headers(), id, &client, login).await,
         Err(fault) => {
             let state = params.get("state").filter(|_| !params.doubled(&["state"]));
-            mistake(fault, uri, state, &office.issuer)
+            mistake(fault, uri, state, &proxy.issuer)
         }
     }
 }
 
 async fn known_client<'p>(
-    office: &ProxyState,
+    proxy: &ProxyState,
     params: &'p Params,
     caller: Option<IpAddr>,
 ) -> Result<(&'p str, Client), &'static str> {
@@ -95,15 +56,15 @@ async fn known_client<'p>(
     }
     let id = params.get("client_id").ok_or(unknown)?;
     let client = match client::is_document(id) {
-        true => office.documents.read(id, caller).await?,
-        false => Client::open(&office.keys, id).ok_or(unknown)?,
+        true => proxy.documents.read(id, caller).await?,
+        false => Client::open(&proxy.keys, id).ok_or(unknown)?,
     };
     Ok((id, client))
 }
 
 /// Reads what is wanted of a client whose answers may go to `uri`.
 fn wanted(
-    office: &ProxyState,
+    proxy: &ProxyState,
     params: &Params,
     id: &str,
     uri: RedirectUri<'_>,
@@ -140,15 +101,15 @@ fn wanted(
     let (Some(challenge), Some("S256")) = (challenge, params.get("code_challenge_method")) else {
         return Err(invalid("a `code_challenge` with the method S256 is needed"));
     };
-    office.check_resource(params)?;
+    proxy.check_resource(params)?;
     Ok(Login {
         client: client::short_name(id),
         client_digest: digest(id),
         redirect_uri: uri.as_str().to_owned(),
         state,
         challenge: challenge.to_owned(),
-        scopes: office.scopes.asked(params.get("scope"))?,
-        until: office.after(office.spans.login),
+        scopes: proxy.scopes.asked(params.get("scope"))?,
+        until: proxy.after(proxy.spans.login),
     })
 }
 

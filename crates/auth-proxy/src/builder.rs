@@ -8,13 +8,15 @@ use outlive_transport::TokioClock;
 use super::{
     browser::Cookies,
     client_document::Documents,
-    identity::Identity,
+    error::ConfigError,
+    identity::{Identity, UserRule},
     keys::Keys,
     login_store::{LoginStore, MemoryLoginStore},
     provider::Provider,
-    proxy::{Admit, AuthProxy, ProxyState, Spans},
+    provider_client::ProviderClient,
+    proxy::AuthProxy,
     scopes::ScopeRules,
-    upstream::Upstream,
+    state::{ProxyState, Spans},
 };
 use outlive_auth::{
     fetch::{Fetcher, NetworkPolicy, is_loopback_host},
@@ -25,53 +27,30 @@ use outlive_auth::{
 #[must_use]
 pub struct AuthProxyBuilder {
     resource: String,
-    upstream: Upstream,
+    provider: Provider,
     issuer: Option<String>,
     name: Option<String>,
     scopes: Scopes,
-    grants: Vec<(Scopes, Admit)>,
+    grants: Vec<(Scopes, UserRule)>,
     secret: Option<Vec<u8>>,
     previous: Vec<Vec<u8>>,
     login_store: Option<Arc<dyn LoginStore>>,
     max_logins: usize,
-    allow_user: Option<Admit>,
+    allow_user: Option<UserRule>,
     spans: Spans,
     max_body_bytes: usize,
-    fetch: Option<Fetcher>,
+    fetch: Fetcher,
     clock: Arc<dyn Clock>,
 }
 
-/// Why a proxy cannot be set up.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// The URI of the server or of the issuer is none.
-    #[error("`{uri}` cannot be the URI of a server or of a proxy: {why}")]
-    Uri {
-        /// What was given.
-        uri: String,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// The provider cannot be used.
-    #[error("the identity provider cannot be used: {0}")]
-    Upstream(String),
-    /// The secret can be guessed.
-    #[error("the secret is too short; 32 random bytes are enough")]
-    ShortSecret,
-    /// What is kept elsewhere could not be read after a restart, or by another replica.
-    #[error("logins that are kept need a secret that is kept as well; set it with `.secret(…)`")]
-    NoSecret,
-    /// There were no random bytes for a key.
-    #[error("the system gave no random bytes")]
-    NoRandomness,
-}
-
-impl AuthProxyBuilder {
-    pub(super) fn new(resource: String, upstream: Upstream) -> Self {
-        Self {
+impl AuthProxy {
+    /// An authorization server for the server that clients connect to at `resource`. Its own name is
+    /// that URI's origin, unless [`AuthProxyBuilder::issuer`] says otherwise.
+    pub fn builder(resource: impl Into<String>, provider: Provider) -> AuthProxyBuilder {
+        let resource = resource.into();
+        AuthProxyBuilder {
             resource,
-            upstream,
+            provider,
             issuer: None,
             name: None,
             scopes: Scopes::NONE,
@@ -88,11 +67,13 @@ impl AuthProxyBuilder {
                 consent: Duration::from_secs(30 * 86_400),
             },
             max_body_bytes: 16 << 10,
-            fetch: None,
+            fetch: Fetcher::new().network_policy(NetworkPolicy::Local),
             clock: Arc::new(TokioClock::new()),
         }
     }
+}
 
+impl AuthProxyBuilder {
     /// What the proxy is called, and where its pages are: at this address, and below it.
     pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
         self.issuer = Some(issuer.into());
@@ -119,8 +100,8 @@ impl AuthProxyBuilder {
     /// when a user logs in, and not again while the user stays logged in.
     ///
     /// ```
-    /// # use outlive_auth_proxy::{AuthProxy, Upstream};
-    /// # let provider = Upstream::discover("https://id.example.com", "client-id");
+    /// # use outlive_auth_proxy::{AuthProxy, Provider};
+    /// # let provider = Provider::discover("https://id.example.com", "client-id");
     /// let proxy = AuthProxy::builder("https://mcp.example.com/mcp", provider)
     ///     .scopes(["mcp"])
     ///     .grants(["shop:operate"], |user| user.has("groups", ["ops", "admins"]))
@@ -203,7 +184,7 @@ impl AuthProxyBuilder {
 
     /// How the provider is asked. By default over TLS, in the internet and in private networks.
     pub fn fetch(mut self, fetch: Fetcher) -> Self {
-        self.fetch = Some(fetch);
+        self.fetch = fetch;
         self
     }
 
@@ -229,10 +210,8 @@ impl AuthProxyBuilder {
             (None, Some(_)) => return Err(ConfigError::NoSecret),
             (None, None) => Keys::new(&Keys::random_secret()?, &self.previous)?,
         };
-        let fetch =
-            self.fetch.unwrap_or_else(|| Fetcher::new().network_policy(NetworkPolicy::Local));
-        let provider = Provider::new(self.upstream, fetch, Arc::clone(&self.clock));
-        provider.check().map_err(ConfigError::Upstream)?;
+        let provider = ProviderClient::new(self.provider, self.fetch, Arc::clone(&self.clock));
+        provider.check().map_err(ConfigError::Provider)?;
         let clock = &self.clock;
         let memory = || Arc::new(MemoryLoginStore::with_clock(self.max_logins, Arc::clone(clock)));
         Ok(AuthProxy(Arc::new(ProxyState {
@@ -277,7 +256,7 @@ impl fmt::Debug for AuthProxyBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             resource: _,
-            upstream: _,
+            provider: _,
             issuer,
             name,
             scopes,

@@ -235,8 +235,11 @@ mod tests {
             (now(&gate, 1, "slow.example").await, now(&gate, 1, "slow.example").await);
         let alone = tokio::time::timeout(super::WAIT_TIMEOUT, first.taken()).await;
         assert!(alone.is_err(), "nothing waits");
-        let (third, ()) = tokio::join!(gate.enter(caller(2), "slow.example"), first.taken());
-        assert!(third.is_some());
+        let given = async {
+            tokio::join!(gate.enter(caller(2), "slow.example"), first.taken()).0.is_some()
+        };
+        let given = tokio::time::timeout(super::WAIT_TIMEOUT * 2, given).await;
+        assert_eq!(given, Ok(true), "one waits for the place");
         let stays = tokio::time::timeout(super::WAIT_TIMEOUT, second.taken()).await;
         assert!(stays.is_err(), "one fetch waited, and one place was given");
     }

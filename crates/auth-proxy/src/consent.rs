@@ -7,17 +7,17 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, header};
-use serde::{Deserialize, Serialize};
 
 use super::{
-    authorize::Login,
+    browser_reply::{redirect, told},
     client::{self, Client},
     keys::{digest, random},
-    page::{self, Question},
+    login::{Login, Underway, login_cookie},
+    page::{self, ConsentPage},
     params::Params,
-    proxy::ProxyState,
     redirect_uri::RedirectUri,
-    reply::{Fault, Reply, redirect, told},
+    reply::{Fault, Reply},
+    state::ProxyState,
 };
 
 /// Consents that a browser remembers; more than a person has applications.
@@ -32,24 +32,9 @@ const BROWSER: &str = "browser";
 /// The cookie with what was consented to.
 const CONSENTS: &str = "consents";
 
-/// A login that is with the provider. It is in a cookie of the browser that has begun it, sealed.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Underway {
-    pub(super) login: Login,
-    /// What we will show for the provider's code.
-    pub(super) verifier: String,
-    /// What the provider's ID token has to say.
-    pub(super) nonce: String,
-}
-
-/// The cookie of a login that is with the provider. A browser may have several.
-pub(super) fn login_cookie(state: &str) -> String {
-    format!("login-{}", state.get(..16).unwrap_or(state))
-}
-
 /// Asks, unless the same was allowed before in this browser.
 pub(super) async fn ask(
-    office: &ProxyState,
+    proxy: &ProxyState,
     headers: &HeaderMap,
     id: &str,
     client: &Client,
@@ -58,31 +43,31 @@ pub(super) async fn ask(
     let Some(uri) = RedirectUri::parse(&login.redirect_uri) else {
         return told(StatusCode::BAD_REQUEST, "There is no way back to the application.");
     };
-    if consents(office, headers).contains(&subject(&login)) {
-        return forward(office, login).await;
+    if consents(proxy, headers).contains(&subject(&login)) {
+        return forward(proxy, login).await;
     }
-    let known = office.cookies.get(headers, BROWSER).filter(|browser| browser.len() == 43);
+    let known = proxy.cookies.get(headers, BROWSER).filter(|browser| browser.len() == 43);
     let Some(browser) = known.map(str::to_owned).or_else(random) else {
         return told(StatusCode::SERVICE_UNAVAILABLE, LATER);
     };
-    let cookie = office.cookies.set(BROWSER, &browser, office.spans.login);
-    let sealed = office.keys.seal(&login, &["consent", &browser]);
+    let cookie = proxy.cookies.set(BROWSER, &browser, proxy.spans.login);
+    let sealed = proxy.keys.seal(&login, &["consent", &browser]);
     let (Some(cookie), Some(request)) = (cookie, sealed) else {
         return told(StatusCode::SERVICE_UNAVAILABLE, LATER);
     };
-    let (scopes, if_granted) = office.scopes.split(&login.scopes);
+    let (scopes, if_granted) = proxy.scopes.split(&login.scopes);
     let is_document = client::is_document(id);
     let host = |url: &str| url.split('/').nth(2).unwrap_or_default().to_owned();
-    let html = page::consent(&Question {
+    let html = page::consent(&ConsentPage {
         client: client.name.as_deref().unwrap_or("An application without a name"),
         vouched_by: is_document.then(|| host(id)).as_deref(),
-        server: &office.name,
+        server: &proxy.name,
         scopes: &scopes,
         if_granted: &if_granted,
         goes_to: uri.host(),
         is_loopback: uri.is_loopback(),
-        provider: office.provider.host(),
-        action: &format!("{}/consent", office.base),
+        provider: proxy.provider.host(),
+        action: &format!("{}/consent", proxy.base),
         request: &request,
     });
     let mut reply = page::reply(StatusCode::OK, &html);
@@ -90,43 +75,44 @@ pub(super) async fn ask(
     reply
 }
 
-/// Takes the answer.
-pub(super) async fn answer(office: &ProxyState, request: &Request<Bytes>) -> Reply {
+/// Takes what the person has decided.
+pub(super) async fn respond(proxy: &ProxyState, request: &Request<Bytes>) -> Reply {
     let foreign = "This page was not shown in this browser, or too long ago. Begin again in your application.";
     let headers = request.headers();
     // Browsers say which page a form is of. The seal would do: this is the second lock.
     let origin = headers.get(header::ORIGIN);
-    if origin.is_some_and(|origin| origin.as_bytes() != office.origin.as_bytes()) {
+    if origin.is_some_and(|origin| origin.as_bytes() != proxy.origin.as_bytes()) {
         return told(StatusCode::FORBIDDEN, foreign);
     }
     let params = Params::read(&String::from_utf8_lossy(request.body()));
-    let browser = office.cookies.get(headers, BROWSER);
+    let browser = proxy.cookies.get(headers, BROWSER);
     let login = browser
         .zip(params.get("request"))
-        .and_then(|(browser, request)| office.keys.open::<Login>(request, &["consent", browser]));
-    let Some(login) = login.filter(|login| office.now() < login.until) else {
+        .and_then(|(browser, request)| proxy.keys.open::<Login>(request, &["consent", browser]));
+    let Some(login) = login.filter(|login| proxy.now() < login.until) else {
         return told(StatusCode::FORBIDDEN, foreign);
     };
     if params.get("decision") != Some("allow") {
-        return login.refused(office, Fault::new("access_denied", "the user has not allowed it"));
+        return login
+            .refused(&proxy.issuer, Fault::new("access_denied", "the user has not allowed it"));
     }
-    let remembered = remember(office, headers, &login);
-    let mut reply = forward(office, login).await;
+    let remembered = remember(proxy, headers, &login);
+    let mut reply = forward(proxy, login).await;
     reply.headers_mut().extend(remembered.map(|cookie| (header::SET_COOKIE, cookie)));
     reply
 }
 
 /// Sends the browser to the provider, with a cookie that it has to come back with.
-async fn forward(office: &ProxyState, login: Login) -> Reply {
+async fn forward(proxy: &ProxyState, login: Login) -> Reply {
     let (Some(state), Some(verifier), Some(nonce)) = (random(), random(), random()) else {
-        return login.refused(office, Fault::UNAVAILABLE);
+        return login.refused(&proxy.issuer, Fault::UNAVAILABLE);
     };
-    let page = office.provider.login_page(&office.callback(), &state, &verifier, &nonce).await;
+    let page = proxy.provider.login_page(&proxy.callback(), &state, &verifier, &nonce).await;
     let underway = Underway { login, verifier, nonce };
-    let sealed = office.keys.seal(&underway, &["login", &state]);
+    let sealed = proxy.keys.seal(&underway, &["login", &state]);
     let login = underway.login;
     let cookie = sealed
-        .and_then(|sealed| office.cookies.set(&login_cookie(&state), &sealed, office.spans.login));
+        .and_then(|sealed| proxy.cookies.set(&login_cookie(&state), &sealed, proxy.spans.login));
     match (page, cookie) {
         (Ok(page), Some(cookie)) => {
             let mut reply = redirect(&page);
@@ -134,10 +120,10 @@ async fn forward(office: &ProxyState, login: Login) -> Reply {
             reply
         }
         (Ok(_), None) => login.refused(
-            office,
+            &proxy.issuer,
             Fault::new("invalid_request", "all of it together is too long for a cookie"),
         ),
-        (Err(_), _) => login.refused(office, Fault::UNAVAILABLE),
+        (Err(_), _) => login.refused(&proxy.issuer, Fault::UNAVAILABLE),
     }
 }
 
@@ -147,23 +133,23 @@ fn subject(login: &Login) -> String {
 }
 
 /// What was consented to in this browser.
-fn consents(office: &ProxyState, headers: &HeaderMap) -> Vec<String> {
-    let cookie = office.cookies.get(headers, CONSENTS);
-    let opened = cookie.and_then(|cookie| office.keys.open(cookie, &[CONSENTS]));
+fn consents(proxy: &ProxyState, headers: &HeaderMap) -> Vec<String> {
+    let cookie = proxy.cookies.get(headers, CONSENTS);
+    let opened = cookie.and_then(|cookie| proxy.keys.open(cookie, &[CONSENTS]));
     let (until, consents): (i64, Vec<String>) = opened.unwrap_or_default();
-    if office.now() < until { consents } else { Vec::new() }
+    if proxy.now() < until { consents } else { Vec::new() }
 }
 
 /// The cookie that remembers a consent. Not for programs on the user's machine: any of them can listen
 /// where another did (RFC 8252 section 8.6).
-fn remember(office: &ProxyState, headers: &HeaderMap, login: &Login) -> Option<http::HeaderValue> {
+fn remember(proxy: &ProxyState, headers: &HeaderMap, login: &Login) -> Option<http::HeaderValue> {
     let is_loopback = RedirectUri::parse(&login.redirect_uri)?.is_loopback();
-    if is_loopback || office.spans.consent.is_zero() {
+    if is_loopback || proxy.spans.consent.is_zero() {
         return None;
     }
-    let mut consents = consents(office, headers);
+    let mut consents = consents(proxy, headers);
     consents.insert(0, subject(login));
     consents.truncate(REMEMBERED);
-    let sealed = office.keys.seal(&(office.after(office.spans.consent), consents), &[CONSENTS])?;
-    office.cookies.set(CONSENTS, &sealed, office.spans.consent)
+    let sealed = proxy.keys.seal(&(proxy.after(proxy.spans.consent), consents), &[CONSENTS])?;
+    proxy.cookies.set(CONSENTS, &sealed, proxy.spans.consent)
 }

@@ -1,26 +1,29 @@
 //! Who has logged in, as the provider says.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use serde_json::{Map, Value};
 
-use super::upstream::Upstream;
+use super::provider::Provider;
+
+/// A rule about users: who may log in, or who gets a scope.
+pub(super) type UserRule = Arc<dyn Fn(&Identity) -> bool + Send + Sync>;
 
 /// Somebody who has logged in with the provider.
 #[non_exhaustive]
 pub struct Identity {
     /// Who it is.
     pub subject: String,
-    /// The tenant, where [`Upstream::tenant`] says which claim that is.
+    /// The tenant, where [`Provider::tenant`] says which claim that is.
     pub tenant: Option<String>,
     claims: Map<String, Value>,
 }
 
 impl Identity {
     /// Reads what the provider says: `None` if it does not say who it is.
-    pub(super) fn of(upstream: &Upstream, claims: Map<String, Value>) -> Option<Self> {
-        let subject = text(claims.get(&upstream.subject)?)?;
-        let tenant = match &upstream.tenant {
+    pub(super) fn from_claims(provider: &Provider, claims: Map<String, Value>) -> Option<Self> {
+        let subject = text(claims.get(&provider.subject)?)?;
+        let tenant = match &provider.tenant {
             None => None,
             Some(claim) => Some(text(claims.get(claim)?)?),
         };

@@ -5,7 +5,7 @@ use outlive_protocol::Seal;
 use ring::hmac;
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::builder::ConfigError;
+use super::error::ConfigError;
 use outlive_auth::jose::{Algorithm, JwkSet, SigningKey, encode_base64url};
 
 /// The least that a secret has: what nobody can guess.

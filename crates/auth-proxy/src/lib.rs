@@ -2,7 +2,7 @@
 //!
 //! Clients register with the proxy and get its tokens. Users log in with the provider.
 //!
-//! - [`AuthProxy`]: the authorization server. [`Upstream`]: the provider, and the one client that it knows.
+//! - [`AuthProxy`]: the authorization server. [`Provider`]: the provider, and the one client that it knows.
 //! - [`LoginStore`]: where logins are stored; [`MemoryLoginStore`] for one process.
 //! - [`Identity`]: the user who has logged in, for the rules that decide what the user may do.
 //!
@@ -20,20 +20,26 @@
 
 mod authorize;
 mod browser;
+mod browser_reply;
 mod builder;
 mod callback;
 mod client;
 mod client_document;
 mod client_document_gate;
 mod consent;
+mod entries;
+mod error;
 mod grant;
 mod identity;
 mod keys;
+mod login;
 mod login_store;
 mod metadata;
 mod page;
 mod params;
 mod provider;
+mod provider_client;
+mod provider_token;
 mod proxy;
 mod redirect_uri;
 mod register;
@@ -41,13 +47,14 @@ mod reply;
 mod revoke;
 mod scope_list;
 mod scopes;
+mod state;
+mod time;
 mod token;
-mod upstream;
-mod upstream_token;
+mod token_request;
 
-pub use builder::{AuthProxyBuilder, ConfigError};
+pub use builder::AuthProxyBuilder;
+pub use error::{ConfigError, ProviderTokenError};
 pub use identity::Identity;
 pub use login_store::{LoginStore, LoginStoreError, LoginStoreFuture, MemoryLoginStore};
+pub use provider::Provider;
 pub use proxy::AuthProxy;
-pub use upstream::Upstream;
-pub use upstream_token::UpstreamTokenError;

@@ -13,7 +13,7 @@ padding:0 1rem;color-scheme:light dark}dt{font-size:.85rem;opacity:.7;margin-top
 dd{margin:0;overflow-wrap:anywhere}button{font:inherit;padding:.5rem 1.2rem;margin:1.5rem .5rem 0 0}";
 
 /// What a person is asked.
-pub(super) struct Question<'a> {
+pub(super) struct ConsentPage<'a> {
     /// What the client calls itself.
     pub(super) client: &'a str,
     /// The host that publishes who the client is, if one does.
@@ -36,7 +36,7 @@ pub(super) struct Question<'a> {
 }
 
 /// The page that asks.
-pub(super) fn consent(asked: &Question<'_>) -> String {
+pub(super) fn consent(asked: &ConsentPage<'_>) -> String {
     let client = escaped(asked.client);
     let origin = match asked.vouched_by {
         Some(host) => format!("as {} says", escaped(host)),

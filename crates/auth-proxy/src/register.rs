@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     client::Client,
-    proxy::ProxyState,
     redirect_uri::RedirectUri,
     reply::{Fault, Reply, json},
+    state::ProxyState,
 };
 
 /// Places to which one client's answers may go.
@@ -45,14 +45,14 @@ struct Registered<'a> {
     token_endpoint_auth_method: &'static str,
 }
 
-pub(super) fn register(office: &ProxyState, request: &Request<Bytes>) -> Reply {
-    match registered(office, request.body()) {
+pub(super) fn register(proxy: &ProxyState, request: &Request<Bytes>) -> Reply {
+    match registered(proxy, request.body()) {
         Ok(reply) => reply,
         Err(fault) => fault.reply(),
     }
 }
 
-fn registered(office: &ProxyState, body: &[u8]) -> Result<Reply, Fault> {
+fn registered(proxy: &ProxyState, body: &[u8]) -> Result<Reply, Fault> {
     let metadata = |why| Fault::new("invalid_client_metadata", why);
     let asked: Option<Asked> = outlive_auth::fetch::read_object(body);
     let asked =
@@ -73,13 +73,13 @@ fn registered(office: &ProxyState, body: &[u8]) -> Result<Reply, Fault> {
         return Err(Fault::new("invalid_redirect_uri", why));
     }
     let client = Client { name: asked.client_name, redirect_uris: asked.redirect_uris };
-    let id = client.seal(&office.keys).ok_or(Fault::UNAVAILABLE)?;
+    let id = client.seal(&proxy.keys).ok_or(Fault::UNAVAILABLE)?;
     if id.len() > LONGEST_ID {
         return Err(metadata("all of it together is too long"));
     }
     let registered = Registered {
         client_id: &id,
-        client_id_issued_at: office.now(),
+        client_id_issued_at: proxy.now(),
         client_name: client.name.as_deref(),
         redirect_uris: &client.redirect_uris,
         grant_types: ["authorization_code", "refresh_token"],

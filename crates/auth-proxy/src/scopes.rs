@@ -6,7 +6,10 @@
 
 use outlive_protocol::Scopes;
 
-use super::{identity::Identity, proxy::Admit, reply::Fault};
+use super::{
+    identity::{Identity, UserRule},
+    reply::Fault,
+};
 
 /// The scopes that the proxy gives, and to whom.
 #[derive(Default)]
@@ -14,13 +17,13 @@ pub(super) struct ScopeRules {
     /// Scopes for every user who may log in.
     base: Scopes,
     /// Scopes for the users that a rule names.
-    grants: Vec<(Scopes, Admit)>,
+    grants: Vec<(Scopes, UserRule)>,
     /// All of them together.
     offered: Scopes,
 }
 
 impl ScopeRules {
-    pub(super) fn new(base: Scopes, grants: Vec<(Scopes, Admit)>) -> Self {
+    pub(super) fn new(base: Scopes, grants: Vec<(Scopes, UserRule)>) -> Self {
         let offered = grants.iter().fold(base.clone(), |all, (scopes, _)| all.with(scopes));
         Self { base, grants, offered }
     }

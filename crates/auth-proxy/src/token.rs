@@ -3,21 +3,20 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Request, StatusCode, header};
+use http::{Request, StatusCode};
 use serde::Serialize;
 
 use super::{
-    client::{self, Client},
-    grant::{Taken, USED},
+    grant::{self, Taken},
     keys::random,
-    params::Params,
-    proxy::ProxyState,
     reply::{Fault, Reply, json},
+    state::ProxyState,
+    token_request::{client_id, form},
 };
 
 /// What an access token says (RFC 9068).
 #[derive(Serialize)]
-struct Said<'a> {
+struct AccessToken<'a> {
     iss: &'a str,
     sub: &'a str,
     aud: &'a str,
@@ -31,7 +30,7 @@ struct Said<'a> {
 }
 
 #[derive(Serialize)]
-struct Given {
+struct TokenReply {
     access_token: String,
     token_type: &'static str,
     expires_in: u64,
@@ -39,32 +38,32 @@ struct Given {
     scope: String,
 }
 
-pub(super) async fn token(office: &Arc<ProxyState>, request: &Request<Bytes>) -> Reply {
-    match given(office, request).await {
+pub(super) async fn token(proxy: &Arc<ProxyState>, request: &Request<Bytes>) -> Reply {
+    match given(proxy, request).await {
         Ok(given) => json(StatusCode::OK, &given),
         Err(fault) => fault.reply(),
     }
 }
 
-async fn given(office: &Arc<ProxyState>, request: &Request<Bytes>) -> Result<Given, Fault> {
+async fn given(proxy: &Arc<ProxyState>, request: &Request<Bytes>) -> Result<TokenReply, Fault> {
     let params = form(request)?;
-    let client = client_id(office, &params)?;
-    office.check_resource(&params)?;
+    let client = client_id(&proxy.keys, &params)?;
+    proxy.check_resource(&params)?;
     let need =
         |name| params.get(name).ok_or(Fault::new("invalid_request", "a parameter is missing"));
     let ticket = match params.get("grant_type") {
         Some("authorization_code") => {
-            let ticket = office.code(need("code")?, client, need("code_verifier")?);
-            let ticket = ticket.ok_or(USED)?;
+            let ticket = grant::open_code(proxy, need("code")?, client, need("code_verifier")?);
+            let ticket = ticket.ok_or(Fault::USED)?;
             // The verifier has shown whose it is. Clients of OAuth 2.0 say this as well.
             let said = params.get("redirect_uri");
             if said.is_some() && said != ticket.redirect_uri.as_deref() {
-                return Err(USED);
+                return Err(Fault::USED);
             }
             ticket
         }
         Some("refresh_token") => {
-            office.refresh_token(need("refresh_token")?, client).ok_or(USED)?
+            grant::open_refresh_token(proxy, need("refresh_token")?, client).ok_or(Fault::USED)?
         }
         _ => {
             return Err(Fault::new(
@@ -73,57 +72,25 @@ async fn given(office: &Arc<ProxyState>, request: &Request<Bytes>) -> Result<Giv
             ));
         }
     };
-    let taken = office.take(&ticket, client, params.get("scope")).await?;
+    let taken = grant::swap(proxy, &ticket, client, params.get("scope")).await?;
     let Taken { grant, scopes, next: refresh_token } = taken;
-    let exp = office.after(office.spans.access);
-    let access_token = office.keys.sign(&Said {
-        iss: &office.issuer,
+    let exp = proxy.after(proxy.spans.access);
+    let access_token = proxy.keys.sign(&AccessToken {
+        iss: &proxy.issuer,
         sub: &grant.subject,
-        aud: office.resource.as_str(),
+        aud: proxy.resource.as_str(),
         client_id: &grant.client,
         scope: scopes.to_string(),
         tenant: grant.tenant.as_deref(),
-        iat: office.now(),
+        iat: proxy.now(),
         exp,
         jti: random().ok_or(Fault::UNAVAILABLE)?,
     });
-    Ok(Given {
+    Ok(TokenReply {
         access_token: access_token.ok_or(Fault::UNAVAILABLE)?,
         token_type: "Bearer",
-        expires_in: office.spans.access.as_secs(),
+        expires_in: proxy.spans.access.as_secs(),
         refresh_token,
         scope: scopes.to_string(),
     })
-}
-
-/// The form of a request.
-pub(super) fn form(request: &Request<Bytes>) -> Result<Params, Fault> {
-    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok());
-    let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default();
-    if !kind.trim().eq_ignore_ascii_case("application/x-www-form-urlencoded") {
-        return Err(Fault::new("invalid_request", "send application/x-www-form-urlencoded"));
-    }
-    let params = Params::read(&String::from_utf8_lossy(request.body()));
-    const ONCE: &[&str] = &[
-        "client_id",
-        "code",
-        "code_verifier",
-        "grant_type",
-        "redirect_uri",
-        "refresh_token",
-        "scope",
-        "token",
-    ];
-    match params.doubled(ONCE) {
-        true => Err(Fault::new("invalid_request", "a parameter is there twice")),
-        false => Ok(params),
-    }
-}
-
-/// Who asks. What it brings opens for that client alone, so this is for those whose id has become
-/// worthless: they are told to register again.
-pub(super) fn client_id<'p>(office: &ProxyState, params: &'p Params) -> Result<&'p str, Fault> {
-    let id = params.get("client_id");
-    let is_known = |id: &&str| client::is_document(id) || Client::open(&office.keys, id).is_some();
-    id.filter(is_known).ok_or(Fault::new("invalid_client", "this client is not known; register"))
 }

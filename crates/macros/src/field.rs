@@ -7,7 +7,7 @@ use syn::{
     ext::IdentExt, meta::ParseNestedMeta,
 };
 
-use crate::function::at;
+use crate::span::at;
 
 /// A parameter that is one argument.
 pub(crate) struct Field {

@@ -3,7 +3,7 @@
 //! The author's tokens are put back unchanged wherever possible, so that errors and "go to
 //! definition" end in the author's code; the body is not even parsed.
 
-use proc_macro2::{Delimiter, Group, Span, TokenStream};
+use proc_macro2::{Delimiter, Group, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{
     Attribute, FnArg, Ident, LitStr, Signature, Visibility,
@@ -11,7 +11,9 @@ use syn::{
     parse::{Parse, ParseStream},
 };
 
-use crate::{description, errors::Errors, field::Field, params::Params, settings::Settings};
+use crate::{
+    description, errors::Errors, field::Field, params::Params, settings::Settings, span::at,
+};
 
 /// A function that can become a handler.
 pub(crate) struct Function {
@@ -161,9 +163,4 @@ fn is_outside(attribute: &Attribute) -> bool {
     const OUTSIDE: [&str; 9] =
         ["allow", "cfg", "deny", "deprecated", "doc", "expect", "forbid", "must_use", "warn"];
     OUTSIDE.iter().any(|name| attribute.path().is_ident(name))
-}
-
-/// An identifier of our own at the author's place: errors point there, and lints leave it alone.
-pub(crate) fn at(place: Span) -> Span {
-    Span::call_site().located_at(place)
 }

@@ -20,6 +20,7 @@ mod params;
 mod prompt;
 mod resource;
 mod settings;
+mod span;
 mod template;
 mod tool;
 

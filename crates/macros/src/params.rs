@@ -7,7 +7,7 @@ use syn::{
     spanned::Spanned,
 };
 
-use crate::{errors::Errors, field::Field, function::at};
+use crate::{errors::Errors, field::Field, span::at};
 
 /// Types that are made from the call, by name. Others are marked with `#[extract]`.
 const EXTRACTORS: [&str; 8] =

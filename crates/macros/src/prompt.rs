@@ -24,6 +24,6 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     };
     let settings = Settings::read(attribute, KEYS, &mut errors);
     function.refuse_headers(&mut errors);
-    let name = settings.name_or(&function);
+    let name = settings.name_or(&function.name());
     errors.beside(function.expand("Prompt", &quote!(#name), &settings))
 }

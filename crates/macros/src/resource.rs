@@ -33,7 +33,7 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let (uri, attribute) = split(attribute, &mut errors);
     let settings = Settings::read(attribute, KEYS, &mut errors);
     function.refuse_headers(&mut errors);
-    let name = settings.name_or(&function);
+    let name = settings.name_or(&function.name());
     let product = match uri.value().contains('{') {
         true => {
             check_variables(&uri, &function, &mut errors);

@@ -6,7 +6,7 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{
-    Expr, ExprLit, Ident, Lit, Token,
+    Expr, ExprLit, Ident, Lit, LitStr, Token,
     ext::IdentExt,
     parenthesized,
     parse::{Parse, ParseStream, Parser},
@@ -14,7 +14,7 @@ use syn::{
     token::Paren,
 };
 
-use crate::{errors::Errors, function::Function};
+use crate::errors::Errors;
 
 /// A key that an attribute knows.
 pub(crate) struct Key {
@@ -100,10 +100,10 @@ impl Settings {
     }
 
     /// The name, or else that of the function.
-    pub(crate) fn name_or(&self, function: &Function) -> TokenStream {
+    pub(crate) fn name_or(&self, function: &LitStr) -> TokenStream {
         match &self.name {
             Some(name) => name.to_token_stream(),
-            None => function.name().to_token_stream(),
+            None => function.to_token_stream(),
         }
     }
 

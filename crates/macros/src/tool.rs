@@ -44,6 +44,6 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
         return errors.beside(item);
     };
     let settings = Settings::read(attribute, KEYS, &mut errors);
-    let name = settings.name_or(&function);
+    let name = settings.name_or(&function.name());
     errors.beside(function.expand("Tool", &quote!(#name), &settings))
 }

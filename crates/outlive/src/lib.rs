@@ -50,7 +50,7 @@ pub mod auth_proxy {
     pub use crate::task_login_store::TaskLoginStore;
     pub use outlive_auth_proxy::{
         AuthProxy, AuthProxyBuilder, ConfigError, Identity, LoginStore, LoginStoreError,
-        LoginStoreFuture, MemoryLoginStore, Upstream, UpstreamTokenError,
+        LoginStoreFuture, MemoryLoginStore, Provider, ProviderTokenError,
     };
 }
 
@@ -64,14 +64,15 @@ pub mod tasks {
         InputFailure, JournalEntry, JournalSnapshot, Segment, StepFailure,
         engine::EngineConfig,
         store::{
-            AuditEvent, AuditRecord, CancelOutcome, ChangeListener, ChangeSource, Changes, Charge,
-            Claim, ClaimedTask, CleanupState, CreateOutcome, IdempotencyKey, Inbox,
-            InputRequestRecord, InputRequestState, InputSource, Lease, ListCursor, MemoryStore,
-            NewInputRequest, NewTask, OperatorStore, OutcomeKind, PageLimit, Phase, PurgeOutcome,
-            RetryOutcome, SqliteOptions, SqliteStore, Store, StoreError, StoreFuture, StoreKind,
-            StoreProbe, StoreStats, StoredSegments, SweepReport, Synchronous, TaskDetail,
-            TaskFilter, TaskId, TaskOutcome, TaskRecord, TaskSummary, Transition, UnixMillis,
-            WorkerId, contract, open, open_operator, probe,
+            AuditEvent, AuditLog, AuditRecord, CancelOutcome, ChangeListener, ChangeSource,
+            Changes, Charge, Claim, ClaimedTask, CleanupState, CreateOutcome, IdempotencyKey,
+            Inbox, InputRequestRecord, InputRequestState, InputSource, KeyValueStore, Lease,
+            ListCursor, MemoryStore, NewInputRequest, NewTask, OperatorStore, OutcomeKind,
+            PageLimit, Phase, PurgeOutcome, RetryOutcome, SqliteOptions, SqliteStore, Store,
+            StoreError, StoreFuture, StoreKind, StoreMonitor, StoreProbe, StoreStats,
+            StoredSegments, SweepReport, Synchronous, TaskDetail, TaskFilter, TaskId, TaskOutcome,
+            TaskRecord, TaskStore, TaskSummary, Transition, UnixMillis, WorkQueue, WorkerId,
+            contract, open, open_operator, probe,
         },
     };
 

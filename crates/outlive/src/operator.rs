@@ -106,7 +106,7 @@ impl Operator {
         let name = name_in_audit(&found.task.principal, task.as_str());
         let (mut events, mut after) = (Vec::new(), 0);
         loop {
-            let page = self.store.audit(Some(&name), after, EVENTS).await?;
+            let page = self.store.read(Some(&name), after, EVENTS).await?;
             let Some(last) = page.last() else { break };
             after = last.number;
             events.extend(page);
@@ -249,7 +249,7 @@ impl Operator {
         for AuditEvent { task, principal, action: what, reason: cause } in &events {
             tracing::info!(target: "outlive::audit", what, task, principal, cause);
         }
-        self.store.record(events, AUDIT_RETENTION, u64::MAX).await
+        self.store.append(events, AUDIT_RETENTION, u64::MAX).await
     }
 }
 

@@ -38,13 +38,13 @@ use outlive_tasks::{CrashPoint, IntoKey};
 use outlive_wire::{CallToolResult, ContentBlock, InputRequest, Method, Version};
 use serde_json::{Value, json};
 
-use crate::server::{BuildError, Rehearsed, Server, ServerBuilder};
+use crate::server::{BuildError, Server, ServerBuilder, TestHooks};
 
 /// A server whose tools are called by a test.
 #[derive(Debug)]
 pub struct TestServer {
     server: Server,
-    rehearsed: Arc<Rehearsed>,
+    rehearsed: Arc<TestHooks>,
 }
 
 impl TestServer {
@@ -54,8 +54,8 @@ impl TestServer {
     ///
     /// As [`ServerBuilder::build`].
     pub fn new(builder: ServerBuilder) -> Result<Self, BuildError> {
-        let rehearsed = Arc::<Rehearsed>::default();
-        let server = builder.rehearsed(&rehearsed).build()?;
+        let rehearsed = Arc::<TestHooks>::default();
+        let server = builder.test_hooks(&rehearsed).build()?;
         Ok(Self { server, rehearsed })
     }
 

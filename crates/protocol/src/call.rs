@@ -4,18 +4,18 @@
 //! bytes are kept once, and every part of them is a [`Span`] into them: nothing is copied.
 
 use std::{
-    any::Any,
     borrow::Cow,
     fmt,
     net::IpAddr,
     sync::{Arc, OnceLock},
+    time::{Duration, Instant},
 };
 
 use bytestring::ByteString;
 use http::request::Parts;
 use outlive_wire::{LoggingLevel, Method};
 
-use crate::{Outbox, Principal, ProtocolError, Session, era::Era, watch::Watch};
+use crate::{CallEnd, Outbox, Principal, ProtocolError, RunningCall, Session, VersionRules};
 
 /// A part of a message, by position.
 #[derive(Clone, Copy, Debug)]
@@ -33,9 +33,22 @@ impl Span {
     }
 }
 
+/// Receives how calls end.
+pub trait CallWatcher: Send + Sync + 'static {
+    /// Called once when the call is answered or cancelled, and once when a task of it has ended.
+    fn ended(&self, call: &Call, how: CallEnd<'_>, took: Duration);
+}
+
+/// Who watches a call, and since when.
+pub(crate) struct Watch {
+    watcher: Arc<dyn CallWatcher>,
+    began: Instant,
+    exit_code: OnceLock<i32>,
+}
+
 /// One request, decoded, with its caller.
 pub struct Call {
-    pub(crate) era: &'static dyn Era,
+    pub(crate) rules: &'static VersionRules,
     pub(crate) message: ByteString,
     pub(crate) id: Span,
     pub(crate) method: Option<Method>,
@@ -49,12 +62,8 @@ pub struct Call {
     pub(crate) http: Option<Box<Parts>>,
     pub(crate) params: Option<Span>,
     pub(crate) port: Outbox,
-    pub(crate) attachment: Attachment,
     pub(crate) watch: OnceLock<Watch>,
 }
-
-/// What the floor above keeps about a call while it runs.
-pub(crate) type Attachment = OnceLock<Box<dyn Any + Send + Sync>>;
 
 /// Where the members of `params` stand that more than one method has.
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,9 +82,9 @@ pub(crate) struct ParamSpans {
 }
 
 impl Call {
-    /// The rules this call is under.
-    pub fn era(&self) -> &'static dyn Era {
-        self.era
+    /// Returns the rules of the version that this call came in.
+    pub fn rules(&self) -> &'static VersionRules {
+        self.rules
     }
 
     /// The request's id as it stands in the message: a JSON string or integer.
@@ -202,7 +211,7 @@ impl Call {
 
     /// The headers that must mirror parts of the body, if this call is under that rule.
     pub fn mirrored_headers(&self) -> Option<&http::HeaderMap> {
-        if !self.era.mirrors_headers() {
+        if !self.rules.mirrored_headers {
             return None;
         }
         self.http.as_ref().map(|parts| &parts.headers)
@@ -213,18 +222,29 @@ impl Call {
         &self.port
     }
 
-    /// What the floor above keeps about this call, made when it is first asked for. There is one
-    /// place: only one type can use it.
-    pub fn attachment<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> &T {
-        self.attachment
-            .get_or_init(|| Box::new(make()))
-            .downcast_ref()
-            .unwrap_or_else(|| unreachable!("a call has attachments of one type"))
+    /// Has a watcher told how the call ends. The first one counts; a call without one costs one check.
+    pub fn watch(&self, watcher: Arc<dyn CallWatcher>, began: Instant) {
+        let _ = self.watch.set(Watch { watcher, began, exit_code: OnceLock::new() });
     }
 
-    /// What the floor above keeps about this call, if it has anything.
-    pub fn attached<T: Any>(&self) -> Option<&T> {
-        self.attachment.get()?.downcast_ref()
+    /// Tells the watcher, if there is one, how the call has ended.
+    pub fn report(&self, how: CallEnd<'_>, now: impl FnOnce() -> Instant) {
+        if let Some(watch) = self.watch.get() {
+            let took = now().saturating_duration_since(watch.began);
+            watch.watcher.ended(self, how, took);
+        }
+    }
+
+    /// Remembers the exit code of the command that the call has run, for its watcher.
+    pub fn set_exit_code(&self, code: i32) {
+        if let Some(watch) = self.watch.get() {
+            let _ = watch.exit_code.set(code);
+        }
+    }
+
+    /// Returns the exit code of the command that the call has run.
+    pub fn exit_code(&self) -> Option<i32> {
+        self.watch.get()?.exit_code.get().copied()
     }
 
     fn text(&self, span: Span) -> &str {
@@ -248,10 +268,24 @@ impl Call {
     }
 }
 
+impl RunningCall for Call {
+    fn id(&self) -> &str {
+        self.id()
+    }
+
+    fn method(&self) -> Option<Method> {
+        self.method
+    }
+
+    fn cancel(&self) {
+        self.port.cancel();
+    }
+}
+
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call")
-            .field("era", &self.era)
+            .field("version", &self.rules.version)
             .field("id", &self.id())
             .field("method", &self.method_name())
             .field("principal", &self.principal)

@@ -3,64 +3,24 @@
 //! Pure but for the work it starts: a transport brings bytes and [`MessageContext`], and writes what the
 //! run says. Everything about the protocol that transports share is here, and nothing else is.
 
-use std::{net::IpAddr, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use http::request::Parts;
 use outlive_wire::{Envelope, ErrorObject, Message, Method, Str, code};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
-    Call, ClientNotification, InFlight, MisroutedReply, Principal, Profile, ProtocolError, Run,
-    Service, Session,
-    era::{self, Era, Request, Selected},
-    run,
+    Call, ChangeFilter, ClientNotification, InFlight, MessageContext, MisroutedReply, Profile,
+    ProtocolError, Run, Service, Session, VersionRules, catch_panic,
+    era::{self, Request, SelectError, Selection},
 };
 
 /// A server as transports see it.
 #[derive(Clone)]
 pub struct Endpoint {
     service: Arc<dyn Service>,
-}
-
-/// What a transport knows about a message besides its bytes.
-#[derive(Debug)]
-#[expect(clippy::exhaustive_structs, reason = "transports build it, custom ones included")]
-pub struct MessageContext<'a> {
-    /// Who sent it.
-    pub principal: Principal,
-    /// The legacy session it belongs to, if there is one.
-    pub session: Option<Arc<Session>>,
-    /// Where cancellations look for the call they mean.
-    pub in_flight: Option<&'a InFlight>,
-    /// The address it came from.
-    pub peer: Option<IpAddr>,
-    /// The HTTP request that brought it. Boxed: it is large, and it is handed on a few times.
-    pub http: Option<Box<Parts>>,
-    /// Whether legacy requests are served without a session.
-    pub stateless: bool,
-    /// Whether it names a session that does not exist, or not for this caller.
-    pub lost_session: bool,
-    /// Whether the transport is one that only legacy clients use.
-    pub legacy_only: bool,
-}
-
-impl MessageContext<'_> {
-    /// A message of this principal, about which nothing else is known.
-    pub fn of(principal: Principal) -> Self {
-        Self {
-            principal,
-            session: None,
-            in_flight: None,
-            peer: None,
-            http: None,
-            stateless: false,
-            lost_session: false,
-            legacy_only: false,
-        }
-    }
 }
 
 /// What became of a message.
@@ -166,15 +126,15 @@ impl Endpoint {
                 refused(None, &ProtocolError::invalid_params("`params` must be an object"), false)
             }
             Ok(Message::Notification { method, params }) => {
-                if let Err((era, fault)) = era::check_notification(&arrival, self.profile()) {
-                    return self.refuse(era, None, &fault);
+                if let Err(error) = era::check_notification(&arrival, self.profile()) {
+                    return self.refuse(None, &error);
                 }
                 self.notification(&method, params, &arrival);
                 Accepted::Noted
             }
             Ok(Message::Response { id, outcome }) => {
-                if let Err((era, fault)) = era::check_notification(&arrival, self.profile()) {
-                    return self.refuse(era, None, &fault);
+                if let Err(error) = era::check_notification(&arrival, self.profile()) {
+                    return self.refuse(None, &error);
                 }
                 answered(id, outcome, arrival)
             }
@@ -194,59 +154,63 @@ impl Endpoint {
             return refused(Some(id), &fault, true);
         }
         match era::select(request, &arrival, self.profile()) {
-            Ok(Selected::Modern(modern)) => {
-                let decoded =
-                    modern.decode(request, arrival, |name| self.service.knows_method(name));
-                self.start(modern, id, decoded)
-            }
-            Ok(Selected::Legacy(legacy)) => {
-                let session = match &arrival.session {
-                    Some(session) => Arc::clone(session),
-                    None => Arc::new(era::ephemeral_session(legacy, &arrival, &self.profile().bus)),
-                };
-                let decoded = legacy
-                    .decode(request, arrival, session, |name| self.service.knows_method(name));
-                self.start(legacy, id, decoded)
-            }
-            Ok(Selected::Handshake) => self.handshake(request, arrival),
-            Err((era, fault)) => self.refuse(era, Some(id), &fault),
+            Ok(Selection::Version(rules)) => self.call(rules, request, arrival),
+            Ok(Selection::Handshake) => self.handshake(request, arrival),
+            Err(error) => self.refuse(Some(id), &error),
         }
     }
 
-    fn handshake(&self, request: &Request<'_>, arrival: MessageContext<'_>) -> Accepted {
+    fn call(
+        &self,
+        rules: &'static VersionRules,
+        request: &Request<'_>,
+        mut arrival: MessageContext<'_>,
+    ) -> Accepted {
+        if rules.sessions && arrival.session.is_none() {
+            arrival.session = Some(Arc::new(self.ephemeral_session(rules, &arrival)));
+        }
+        let is_custom = |name: &str| self.service.knows_method(name);
+        match era::codec(rules.era).decode(rules, request, arrival, &is_custom) {
+            Ok(call) => Accepted::Call(self.run(call)),
+            Err(error) => self.refuse(Some(request.id), &(rules, error)),
+        }
+    }
+
+    /// A session for one request of a server that has none: nothing is remembered in it.
+    fn ephemeral_session(
+        &self,
+        rules: &'static VersionRules,
+        arrival: &MessageContext<'_>,
+    ) -> Session {
+        let feed = self.profile().bus.subscribe(ChangeFilter::default());
+        Session::new(rules, arrival.principal.clone(), None, "{}".into(), feed)
+    }
+
+    fn handshake(&self, request: &Request<'_>, mut arrival: MessageContext<'_>) -> Accepted {
         let opened = era::open_session(request, arrival.principal.clone(), self.profile());
-        let (legacy, session) = match opened {
-            Ok(opened) => opened,
+        let session = match opened {
+            Ok(session) => session,
             Err(fault) => return refused(Some(request.id), &fault, true),
         };
-        match legacy.decode(request, arrival, Arc::clone(&session), |_| false) {
+        let rules = session.rules();
+        arrival.session = Some(Arc::clone(&session));
+        match era::codec(rules.era).decode(rules, request, arrival, &|_| false) {
             Ok(call) => Accepted::Handshake(self.run(call), session),
-            Err(fault) => self.refuse(legacy, Some(request.id), &fault),
-        }
-    }
-
-    fn start(
-        &self,
-        era: &'static dyn Era,
-        id: &str,
-        decoded: Result<Arc<Call>, ProtocolError>,
-    ) -> Accepted {
-        match decoded {
-            Ok(call) => Accepted::Call(self.run(call)),
-            Err(fault) => self.refuse(era, Some(id), &fault),
+            Err(error) => self.refuse(Some(request.id), &(rules, error)),
         }
     }
 
     fn run(&self, call: Arc<Call>) -> Run {
-        let work = run::catch_panic(&call, || Arc::clone(&self.service).start(Arc::clone(&call)));
+        let work = catch_panic(&call, || Arc::clone(&self.service).start(Arc::clone(&call)));
         Run::new(call, Arc::clone(self.profile()), work)
     }
 
-    fn refuse(&self, era: &dyn Era, id: Option<&str>, fault: &ProtocolError) -> Accepted {
+    fn refuse(&self, id: Option<&str>, (rules, error): &SelectError) -> Accepted {
         let mut body = Vec::new();
-        let status = match era.refuse(id, fault, self.profile(), &mut body) {
+        let codec = era::codec(rules.era);
+        let status = match codec.encode_error(id, error, self.profile(), &mut body) {
             // What is refused before it has begun is a bad request, whatever a handler's refusal is.
-            200 if era.mirrors_headers() => 400,
+            200 if rules.mirrored_headers => 400,
             status => status,
         };
         Accepted::Refused(ErrorReply { status, body, wants_answer: id.is_some() })
@@ -275,8 +239,7 @@ impl Endpoint {
     }
 
     fn accept_batch(&self, message: &ByteString, arrival: &MessageContext<'_>) -> Accepted {
-        let allowed = era::batch_era(arrival, self.profile()).is_some_and(Era::takes_batches);
-        if !allowed {
+        if !era::allows_batch(arrival, self.profile()) {
             let fault = ProtocolError::invalid_request(
                 "several messages in one array; send each on its own",
             );
@@ -301,17 +264,7 @@ impl Endpoint {
                 );
             }
             let one = message.slice_ref(raw.get());
-            let arrival = MessageContext {
-                principal: arrival.principal.clone(),
-                session: arrival.session.clone(),
-                in_flight: arrival.in_flight,
-                peer: arrival.peer,
-                http: arrival.http.clone(),
-                stateless: arrival.stateless,
-                lost_session: arrival.lost_session,
-                legacy_only: arrival.legacy_only,
-            };
-            match self.accept_text(&one, arrival) {
+            match self.accept_text(&one, arrival.clone()) {
                 Accepted::Handshake(..) => refused(
                     echo_id(raw.get()),
                     &ProtocolError::invalid_request("`initialize` must not be part of a batch"),
@@ -333,7 +286,7 @@ impl std::fmt::Debug for Endpoint {
 /// A refusal of a message whose era cannot be told.
 fn refused(id: Option<&str>, fault: &ProtocolError, wants_answer: bool) -> Accepted {
     let mut body = Vec::new();
-    let status = era::refuse_unread(id, fault, &mut body);
+    let status = era::encode_unread(id, fault, &mut body);
     Accepted::Refused(ErrorReply { status, body, wants_answer })
 }
 

@@ -1,4 +1,4 @@
-//! The calls of one pipe or session that are running, so that they can be cancelled by id.
+//! The calls of one pipe or session that are running, so that they can be cancelled by ID.
 
 use std::{
     collections::HashMap,
@@ -6,47 +6,61 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::Call;
+use outlive_wire::Method;
 
-/// Running calls by request id. Only calls that could not be answered at once get in here.
+/// A call as the table of running calls sees it.
+pub trait RunningCall: Send + Sync {
+    /// Returns the request ID as it stands in the message.
+    fn id(&self) -> &str;
+
+    /// Returns the method, if the specification names it.
+    fn method(&self) -> Option<Method>;
+
+    /// Cancels the call.
+    fn cancel(&self);
+}
+
+/// Running calls by request ID. A call that is answered at once is never entered.
 #[derive(Default)]
-pub struct InFlight(Mutex<HashMap<Box<str>, Arc<Call>>>);
+pub struct InFlight(Mutex<Calls>);
+
+type Calls = HashMap<Box<str>, Arc<dyn RunningCall>>;
 
 /// Keeps a call in the table until it is dropped.
-#[derive(Debug)]
 pub struct InFlightGuard {
     table: Arc<InFlight>,
-    call: Arc<Call>,
+    call: Arc<dyn RunningCall>,
 }
 
 impl InFlight {
-    /// Whether a call with this id is running.
+    /// Returns whether a call with this ID is running.
     pub fn contains(&self, id: &str) -> bool {
         self.lock().contains_key(id)
     }
 
-    /// How many calls are running.
+    /// Returns how many calls are running.
     pub fn len(&self) -> usize {
         self.lock().len()
     }
 
-    /// Whether no call is running.
+    /// Returns whether no call is running.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Enters a call, until the guard is dropped.
     #[must_use]
-    pub fn hold(self: &Arc<Self>, call: &Arc<Call>) -> InFlightGuard {
-        self.lock().insert(call.id().into(), Arc::clone(call));
-        InFlightGuard { table: Arc::clone(self), call: Arc::clone(call) }
+    pub fn hold(self: &Arc<Self>, call: &Arc<impl RunningCall + 'static>) -> InFlightGuard {
+        let call: Arc<dyn RunningCall> = Arc::clone(call) as _;
+        self.lock().insert(call.id().into(), Arc::clone(&call));
+        InFlightGuard { table: Arc::clone(self), call }
     }
 
     /// Cancels a call; `false` if no such call is running, which is no error.
     pub fn cancel(&self, id: &str) -> bool {
         let call = self.lock().remove(id);
         // Outside the lock: cancelling wakes the owner, which may leave the table at once.
-        call.inspect(|call| call.port().cancel()).is_some()
+        call.inspect(|call| call.cancel()).is_some()
     }
 
     /// Cancels every call.
@@ -54,14 +68,18 @@ impl InFlight {
         self.cancel_where(|_| true);
     }
 
-    /// Cancels every call of which this is true.
-    pub fn cancel_where(&self, meant: impl Fn(&Call) -> bool) {
-        let calls: Vec<_> =
-            self.lock().extract_if(|_, call| meant(call)).map(|(_, call)| call).collect();
-        calls.iter().for_each(|call| call.port().cancel());
+    /// Cancels every call of this method.
+    pub fn cancel_method(&self, method: Method) {
+        self.cancel_where(|call| call.method() == Some(method));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<Call>>> {
+    fn cancel_where(&self, matches: impl Fn(&dyn RunningCall) -> bool) {
+        let calls: Vec<_> =
+            self.lock().extract_if(|_, call| matches(&**call)).map(|(_, call)| call).collect();
+        calls.iter().for_each(|call| call.cancel());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Calls> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -69,7 +87,7 @@ impl InFlight {
 impl Drop for InFlightGuard {
     fn drop(&mut self) {
         let mut calls = self.table.lock();
-        // The id may have been used again since a cancellation: remove our own call only.
+        // A client may have used the ID again since a cancellation: remove this call only.
         if calls.get(self.call.id()).is_some_and(|call| Arc::ptr_eq(call, &self.call)) {
             calls.remove(self.call.id());
         }
@@ -79,5 +97,11 @@ impl Drop for InFlightGuard {
 impl fmt::Debug for InFlight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InFlight").field("calls", &self.len()).finish()
+    }
+}
+
+impl fmt::Debug for InFlightGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InFlightGuard").field("id", &self.call.id()).finish_non_exhaustive()
     }
 }

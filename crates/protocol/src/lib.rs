@@ -1,12 +1,13 @@
 //! The heart of Outlive: eras, calls, runs. Async, but without a runtime; no sockets, no SQL.
 //!
 //! ```text
-//! bytes ─▶ Endpoint::accept ─▶ Call ─▶ Service ─▶ Run ──Message*──▶ Era::encode ─▶ bytes
+//! bytes ─▶ Endpoint::accept ─▶ Call ─▶ Service ─▶ Run ──Message*──▶ ServerCodec::encode ─▶ bytes
 //! ```
 //!
 //! - [`Endpoint`]: reads a message, chooses its era, makes a [`Call`] of it and starts a [`Run`].
 //! - [`Run`]: a call at work. Whoever owns it polls it; moving a call is moving a box.
-//! - [`era`]: the two generations of the protocol behind one wall. Pure: no async, no clock, no I/O.
+//! - [`VersionRules`]: the protocol versions as data.
+//! - [`era`]: the codecs of the two eras. Pure: no async, no clock, no I/O.
 //! - [`Service`]: what a server is to the transports.
 //! - [`Session`], [`ChangeBus`]: what a legacy handshake said, and who hears of changes.
 //! - [`SessionStore`]: where sessions are kept for all replicas of a server.
@@ -14,19 +15,24 @@
 
 mod bus;
 mod call;
+mod call_end;
 mod clock;
 mod endpoint;
 pub mod era;
 mod error;
+mod frame;
 mod gauge;
 mod in_flight;
 mod incoming;
 mod limits;
 mod message;
+mod message_context;
 mod outbox;
 mod outcome;
 mod pending_requests;
 mod principal;
+mod profile;
+mod progress;
 mod run;
 mod scopes;
 mod seal;
@@ -34,34 +40,44 @@ mod segments;
 mod service;
 mod session;
 mod session_store;
+mod shared_session;
 mod stored_call;
 mod task;
+mod task_request;
 pub mod text;
-mod watch;
+mod version;
 
 pub use bus::{ChangeBus, ChangeFeed, ChangeFilter, Lists, Mark};
-pub use call::Call;
+pub use call::{Call, CallWatcher};
+pub use call_end::CallEnd;
 pub use clock::Clock;
-pub use endpoint::{Accepted, Endpoint, ErrorReply, MessageContext};
+pub use endpoint::{Accepted, Endpoint, ErrorReply};
 pub use error::ProtocolError;
+pub use frame::Frame;
 pub use gauge::{Gauge, GaugeGuard};
-pub use in_flight::{InFlight, InFlightGuard};
+pub use in_flight::{InFlight, InFlightGuard, RunningCall};
 pub use incoming::{Incoming, IncomingKind};
 pub use limits::Limits;
-pub use message::{Change, Message, Notify, Progress};
+pub use message::{Change, Message, Notify};
+pub use message_context::MessageContext;
 pub use outbox::Outbox;
 pub use outcome::{InputRequired, MethodResult, Outcome, Page, ServerDescription, TaskCapability};
 pub use pending_requests::{ClientReply, PendingRequest, PendingRequests};
 pub use principal::Principal;
+pub use profile::Profile;
+pub use progress::Progress;
 pub use run::{CallFuture, Run, catch_panic};
 pub use scopes::Scopes;
 pub use seal::{Opened, Seal};
 pub use segments::{FinalSegments, PartialResponse, ResponseModes, SegmentPage, Segments};
-pub use service::{ClientNotification, CompletionOutcome, Profile, Service};
+pub use service::{ClientNotification, CompletionOutcome, ExternalEvents, Service, SessionEvents};
 pub use session::Session;
-pub use session_store::{
-    MisroutedReply, SessionStore, SessionStoreError, SessionStoreFuture, SharedSession,
-};
+pub use session_store::{MisroutedReply, SessionStore, SessionStoreError, SessionStoreFuture};
+pub use shared_session::SharedSession;
 pub use stored_call::{StoredCall, StoredSession};
-pub use task::{ClientTaskSupport, TaskState, TaskView, rfc3339};
-pub use watch::{CallEnd, CallWatcher};
+pub use task::{TaskState, TaskView, rfc3339};
+pub use task_request::{ClientTaskSupport, TaskRequest};
+pub use version::{
+    Era, EventIdMode, InputMode, InputSupport, OnDisconnect, TASK_ORIGINS, TaskDialect, VERSIONS,
+    VersionRules, VersionSet,
+};

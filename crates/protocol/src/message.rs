@@ -4,9 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use outlive_wire::{InputRequest, LoggingLevel, Method, RawJson, SubscriptionFilter};
 
-use serde::{Deserialize, Serialize};
-
-use crate::{Outcome, PartialResponse, ProtocolError, SegmentPage, TaskView};
+use crate::{Outcome, PartialResponse, Progress, ProtocolError, SegmentPage, TaskView};
 
 /// One thing a run says to its client.
 #[derive(Debug)]
@@ -91,18 +89,6 @@ pub enum Notify {
         /// Its parameters, an object.
         params: Option<RawJson>,
     },
-}
-
-/// How far the work is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(clippy::exhaustive_structs, reason = "the three values of the specification")]
-pub struct Progress {
-    /// What is done, in any unit; grows from one notification to the next.
-    pub done: f64,
-    /// All there is to do, in the same unit, if that is known.
-    pub total: Option<f64>,
-    /// What is being done.
-    pub message: Option<String>,
 }
 
 /// What may change behind a client's back.

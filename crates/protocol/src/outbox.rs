@@ -11,10 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{
-    PartialResponse,
-    message::{Message, Notify, Progress},
-};
+use crate::{Message, Notify, PartialResponse, Progress};
 
 /// The queue between a handler and whoever owns its run.
 ///

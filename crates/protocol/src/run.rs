@@ -13,7 +13,9 @@ use std::{
     task::{Context, Poll},
 };
 
-use crate::{Call, CallEnd, Message, Outcome, Profile, ProtocolError, era::Frame, outbox::Next};
+use crate::{
+    Call, CallEnd, Frame, Message, Outcome, Profile, ProtocolError, era::codec, outbox::Next,
+};
 
 /// The work that answers a call.
 pub type CallFuture = Pin<Box<dyn Future<Output = Result<Outcome, ProtocolError>> + Send>>;
@@ -107,7 +109,8 @@ impl Run {
     /// JSON may be spread over several, and lines are what pipes and event streams count by.
     pub fn encode(&self, message: Message, out: &mut Vec<u8>) -> Frame {
         let start = out.len();
-        let frame = self.call.era.encode(&self.call, message, &self.profile, out);
+        let codec = codec(self.call.rules.era);
+        let frame = codec.encode(&self.call, message, &self.profile, out);
         let mut rest = &mut out[start..];
         // Within strings they are escaped, so these are white space.
         while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {

@@ -1,16 +1,13 @@
 //! What a server is to the floors below it: something that answers calls.
 
-use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use outlive_wire::{Implementation, Method, RawJson};
+use outlive_wire::{Method, RawJson};
 
-use crate::{
-    Call, ChangeBus, Clock, Gauge, Limits, Principal, Seal, Session, SessionStore, era::VersionSet,
-    run::CallFuture,
-};
+use crate::{Call, CallFuture, Principal, Profile, Session, SessionStore};
 
-/// Something that answers calls. The server API implements it; transports hold it.
-pub trait Service: Send + Sync + 'static {
+/// A server, as transports see it. The server API implements it.
+pub trait Service: SessionEvents + ExternalEvents + Send + Sync + 'static {
     /// Who we are and what we accept.
     fn profile(&self) -> &Arc<Profile>;
 
@@ -23,6 +20,13 @@ pub trait Service: Send + Sync + 'static {
     /// Takes a notification that the protocol floor has no use for itself.
     fn notified(&self, notice: ClientNotification<'_>);
 
+    /// A transport stops to serve. What goes on without a caller has so long to come to a place
+    /// where somebody else can go on.
+    fn shut_down(self: Arc<Self>, patience: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+}
+
+/// What a server does about legacy sessions.
+pub trait SessionEvents {
     /// A legacy session has been opened.
     fn session_opened(&self, session: &Arc<Session>);
 
@@ -33,20 +37,20 @@ pub trait Service: Send + Sync + 'static {
     fn keeper(&self) -> Option<&dyn SessionStore> {
         None
     }
+}
 
-    /// Whether a completion token is one of ours. Cheap: asked before the value is read.
+/// What a server does about external events.
+pub trait ExternalEvents {
+    /// Returns whether a completion token is one of this server. Cheap: a transport calls it before it
+    /// reads the value.
     fn knows_token(&self, token: &str) -> bool;
 
-    /// Somebody outside says what came of something that is waited for.
+    /// Stores the value that another system delivers.
     fn complete(
         self: Arc<Self>,
         token: &str,
         value: RawJson,
     ) -> Pin<Box<dyn Future<Output = CompletionOutcome> + Send>>;
-
-    /// A transport stops to serve. What goes on without a caller has so long to come to a place
-    /// where somebody else can go on.
-    fn shut_down(self: Arc<Self>, patience: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 
 /// What became of something that was said from outside.
@@ -88,64 +92,5 @@ impl<'a> ClientNotification<'a> {
         session: Option<&'a Arc<Session>>,
     ) -> Self {
         Self { method, name, params, principal, session }
-    }
-}
-
-/// What stays the same about a server for as long as it runs.
-pub struct Profile {
-    /// Name and version.
-    pub info: Implementation,
-    /// Which eras are served.
-    pub eras: VersionSet,
-    /// What is accepted and kept.
-    pub limits: Limits,
-    /// Where time comes from.
-    pub clock: Arc<dyn Clock>,
-    /// Who hears of changes.
-    pub bus: ChangeBus,
-    /// Nothing is told on it. It closes when the calls that still run are to be given up, because the
-    /// process ends.
-    pub cutoff: ChangeBus,
-    /// Seals what clients carry for us.
-    pub seal: Seal,
-    /// How many streams are open.
-    pub streams: Gauge,
-    /// What stands at the head of every modern result, serialised once.
-    pub(crate) modern_stamp: Box<str>,
-}
-
-impl Profile {
-    /// Puts a profile together. `stamp_identity` puts `serverInfo` on every modern result, as the
-    /// specification recommends.
-    pub fn new(
-        info: Implementation,
-        eras: VersionSet,
-        limits: Limits,
-        clock: Arc<dyn Clock>,
-        seal: Seal,
-        stamp_identity: bool,
-    ) -> Self {
-        let modern_stamp = crate::era::modern_stamp(&info, stamp_identity);
-        Self {
-            info,
-            eras,
-            limits,
-            clock,
-            bus: ChangeBus::default(),
-            cutoff: ChangeBus::default(),
-            seal,
-            streams: Gauge::default(),
-            modern_stamp,
-        }
-    }
-}
-
-impl fmt::Debug for Profile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Profile")
-            .field("info", &self.info)
-            .field("eras", &self.eras)
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
     }
 }

@@ -15,11 +15,11 @@ use std::{
 
 use outlive_wire::LoggingLevel;
 
-use crate::{ChangeFeed, InFlight, PendingRequests, Principal, SharedSession, era::Era};
+use crate::{ChangeFeed, InFlight, PendingRequests, Principal, SharedSession, VersionRules};
 
 /// One client's legacy session: a stdio pipe, an HTTP+SSE stream, or an `Mcp-Session-Id`.
 pub struct Session {
-    era: &'static dyn Era,
+    rules: &'static VersionRules,
     principal: Principal,
     client_info: Option<Box<str>>,
     client_capabilities: Box<str>,
@@ -38,14 +38,14 @@ pub struct Session {
 impl Session {
     /// Remembers a handshake. `client_info` and `client_capabilities` are JSON objects.
     pub fn new(
-        era: &'static dyn Era,
+        rules: &'static VersionRules,
         principal: Principal,
         client_info: Option<Box<str>>,
         client_capabilities: Box<str>,
         feed: ChangeFeed,
     ) -> Self {
         Self {
-            era,
+            rules,
             principal,
             client_info,
             client_capabilities,
@@ -60,9 +60,9 @@ impl Session {
         }
     }
 
-    /// The revision that was agreed on.
-    pub fn era(&self) -> &'static dyn Era {
-        self.era
+    /// Returns the rules of the version that the handshake agreed on.
+    pub fn rules(&self) -> &'static VersionRules {
+        self.rules
     }
 
     /// Who opened the session. Nobody else can use it.
@@ -177,7 +177,7 @@ fn level_index(level: LoggingLevel) -> u8 {
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session")
-            .field("era", &self.era)
+            .field("version", &self.rules.version)
             .field("principal", &self.principal)
             .finish_non_exhaustive()
     }

@@ -5,7 +5,7 @@
 //! about sessions they do not know, and now and then about those they do, since another replica may
 //! have ended them.
 
-use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 use crate::{ClientReply, Principal, Session};
 
@@ -80,20 +80,4 @@ pub struct MisroutedReply {
     pub id: u64,
     /// The answer.
     pub reply: ClientReply,
-}
-
-/// What makes a session portable: the name under which all replicas know it.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct SharedSession {
-    /// Its id. A credential: not to be written down as it is.
-    pub id: Arc<str>,
-    /// For how long it is kept when nobody uses it.
-    pub ttl: Duration,
-}
-
-impl SharedSession {
-    pub(crate) fn new(id: Arc<str>, ttl: Duration) -> Self {
-        Self { id, ttl }
-    }
 }

@@ -9,13 +9,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 
 use crate::{
-    Call, ChangeFilter, MessageContext, Principal, Profile, ProtocolError, Scopes, Session, era,
+    Call, ChangeFilter, Era, MessageContext, Principal, Profile, ProtocolError, Scopes, Session,
+    VersionRules, era,
 };
 
 /// Everything about a call that its handler may ask for, except the HTTP request that brought it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StoredCall {
-    /// The revision it came in.
+    /// The protocol version it came in.
     version: String,
     /// The message, without the keys of `_meta` that a resumed call does not need.
     message: RawJson,
@@ -40,7 +41,7 @@ impl StoredCall {
         let raw = |text: &str| serde_json::from_str::<RawJson>(text);
         let session = call.session();
         Ok(Self {
-            version: call.era().version().as_str().to_owned(),
+            version: call.rules().version.as_str().to_owned(),
             message: without_foreign_meta(serde_json::from_str(&call.message)?)?,
             capabilities: session.map(|session| raw(session.client_capabilities())).transpose()?,
             info: session.and_then(|session| session.client_info()).map(raw).transpose()?,
@@ -52,7 +53,7 @@ impl StoredCall {
     ///
     /// # Errors
     ///
-    /// When it is of a revision that is not served any more.
+    /// If it is of a version that this crate does not know any more.
     pub fn restore(
         &self,
         principal: Principal,
@@ -60,14 +61,28 @@ impl StoredCall {
     ) -> Result<Arc<Call>, ProtocolError> {
         let message = ByteString::from(self.message.get());
         let principal = principal.with_scopes(Scopes::of(&self.scopes));
-        let arrival = MessageContext::of(principal.clone());
-        era::restore(&self.version, &message, arrival, |era| {
-            let text = |raw: &RawJson| Box::from(raw.get());
-            let capabilities = self.capabilities.as_ref().map_or_else(|| "{}".into(), text);
-            let info = self.info.as_ref().map(text);
-            let feed = profile.bus.subscribe(ChangeFilter::default());
-            Arc::new(Session::new(era, principal, info, capabilities, feed))
-        })
+        let request = era::Request::again(&message).ok_or_else(|| {
+            ProtocolError::internal("a call that was kept cannot be read any more")
+        })?;
+        // The codec refuses a version that is not that of the rules.
+        let rules =
+            VersionRules::find(&self.version).unwrap_or_else(|| VersionRules::newest(Era::Modern));
+        let session = rules.sessions.then(|| self.session(rules, principal.clone(), profile));
+        let arrival = MessageContext { session, ..MessageContext::of(principal) };
+        era::codec(rules.era).decode(rules, &request, arrival, &|_| false)
+    }
+
+    fn session(
+        &self,
+        rules: &'static VersionRules,
+        principal: Principal,
+        profile: &Profile,
+    ) -> Arc<Session> {
+        let text = |raw: &RawJson| Box::from(raw.get());
+        let capabilities = self.capabilities.as_ref().map_or_else(|| "{}".into(), text);
+        let info = self.info.as_ref().map(text);
+        let feed = profile.bus.subscribe(ChangeFilter::default());
+        Arc::new(Session::new(rules, principal, info, capabilities, feed))
     }
 }
 
@@ -112,7 +127,7 @@ fn without_foreign_meta(message: RawJson) -> serde_json::Result<RawJson> {
 /// application keeps in it belong to one process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StoredSession {
-    /// The revision that was agreed on.
+    /// The version that the handshake agreed on.
     version: String,
     /// Whose it is: the principal's key.
     principal: String,
@@ -141,7 +156,7 @@ impl StoredSession {
         // more under its own.
         let revision = session.revision();
         Ok(Self {
-            version: session.era().version().as_str().to_owned(),
+            version: session.rules().version.as_str().to_owned(),
             principal: session.principal().key().to_owned(),
             capabilities: raw(session.client_capabilities())?,
             info: session.client_info().map(raw).transpose()?,
@@ -159,7 +174,7 @@ impl StoredSession {
     /// The session again, for the principal it belongs to; `None` for anybody else, and when it is
     /// of a revision that is not served any more.
     pub fn restore(&self, principal: &Principal, profile: &Profile) -> Option<Arc<Session>> {
-        if !self.belongs_to(principal) || !profile.eras.legacy {
+        if !self.belongs_to(principal) {
             return None;
         }
         let text = |raw: &RawJson| Box::from(raw.get());
@@ -169,7 +184,7 @@ impl StoredSession {
             client_capabilities: text(&self.capabilities),
             resources: self.uris(),
         };
-        let session = era::reopen_session(known, principal.clone(), &profile.bus)?;
+        let session = era::reopen_session(known, principal.clone(), profile)?;
         self.tell(&session);
         Some(Arc::new(session))
     }

@@ -56,25 +56,6 @@ impl TaskState {
     }
 }
 
-/// What the client of a call can do with a task.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "all that the revisions know")]
-pub enum ClientTaskSupport {
-    /// Its revision has no tasks.
-    Unsupported,
-    /// It could have said that it can, and did not: tasks are not for it.
-    NotDeclared,
-    /// It could have asked for one, and did not.
-    NotRequested,
-    /// It takes one if there is one.
-    Accepts,
-    /// It wants one, for so many milliseconds if it says so.
-    Requests {
-        /// How long it should exist.
-        ttl: Option<u64>,
-    },
-}
-
 /// A moment, in milliseconds since 1970, as RFC 3339 has it: with milliseconds, in UTC.
 pub fn rfc3339(millis: u64) -> String {
     let (days, rest) = (millis / 86_400_000, millis % 86_400_000);

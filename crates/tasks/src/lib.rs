@@ -11,26 +11,23 @@
 //!
 //! Nothing here knows a method of the protocol.
 
+mod capacity;
 mod current_run;
 pub mod engine;
-mod entry;
 mod error;
 mod idle;
-mod inputs;
 mod journal;
 mod key;
-mod pending_writes;
-mod segment;
-mod steps;
+mod record;
 pub mod store;
+mod time;
 
 pub use current_run::{RunId, in_step, poll_as, polling, step_of};
-pub use entry::{InputFailure, JournalEntry, StepFailure};
 pub use error::JournalError;
 pub use idle::{IdleDetector, RunPoll};
-pub use inputs::{InputPoll, OpenInputRequest};
-pub use journal::{CrashPoint, Journal, JournalLimits, JournalSnapshot, YieldToReplica};
+pub use journal::{
+    CrashPoint, InputPoll, Journal, JournalLimits, OpenInputRequest, Step, StepStart, TimerGuard,
+    WriteTicket, YieldToReplica,
+};
 pub use key::{IntoKey, Key};
-pub use pending_writes::WriteTicket;
-pub use segment::Segment;
-pub use steps::{Step, StepStart, TimerGuard};
+pub use record::{InputFailure, JournalEntry, JournalSnapshot, Segment, StepFailure};

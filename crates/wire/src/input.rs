@@ -3,8 +3,6 @@
 //! The answers stay raw: what was asked decides what an answer is.
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr>
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use serde_json::value::RawValue;
 
@@ -14,11 +12,6 @@ use crate::{
 
 /// Questions by their key.
 pub type InputRequests = OrderedMap<InputRequest>;
-
-/// Answers by the key of their question: an [`ElicitResult`](crate::ElicitResult), a
-/// [`CreateMessageResult`](crate::CreateMessageResult) or a
-/// [`ListRootsResult`](crate::ListRootsResult).
-pub type InputResponses = BTreeMap<String, RawJson>;
 
 /// Says that a request needs answers first. At least one of its two members is there.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -4,33 +4,37 @@
 //! them a revision knows is for the eras to say. Members that only an era stamps on a result
 //! (`resultType`, `ttlMs`, `cacheScope`) are not here but in [`WithResultType`].
 
+mod annotations;
 mod cache;
 mod capabilities;
 mod completion;
 mod content;
 mod elicitation;
 mod elicitation_schema;
-mod entries;
 mod envelope;
 mod error;
 mod field;
 mod identity;
 mod input;
+mod input_responses;
 mod lifecycle;
 mod logging;
+mod logging_level;
 mod meta;
 mod method;
+mod ordered_map;
 mod params;
 mod progress;
 mod prompt;
 mod resource;
 mod roots;
 mod sampling;
-mod stamped;
 mod subscription;
 mod tool;
 mod version;
+mod with_result_type;
 
+pub use annotations::{Annotations, Role};
 pub use cache::{CacheHints, CacheScope};
 pub use capabilities::{
     ClientCapabilities, ElicitationCapability, JsonObject, PromptsCapability, ResourcesCapability,
@@ -40,9 +44,7 @@ pub use completion::{
     CompleteRequestParams, CompleteResult, Completion, CompletionArgument, CompletionContext,
     CompletionReference, PromptReference, ResourceTemplateReference,
 };
-pub use content::{
-    Annotations, AudioContent, ContentBlock, EmbeddedResource, ImageContent, Role, TextContent,
-};
+pub use content::{AudioContent, ContentBlock, EmbeddedResource, ImageContent, TextContent};
 pub use elicitation::{
     ElicitAction, ElicitRequestFormParams, ElicitRequestParams, ElicitRequestURLParams,
     ElicitResult, ElicitationCompleteNotificationParams, FormMode,
@@ -53,15 +55,17 @@ pub use elicitation_schema::{
     TitledMultiSelectEnumSchema, TitledSingleSelectEnumSchema, UntitledItems,
     UntitledMultiSelectEnumSchema, UntitledSingleSelectEnumSchema,
 };
-pub use entries::OrderedMap;
 pub use envelope::{Envelope, Message, RawJson, Str};
 pub use error::{ErrorObject, code};
 pub use identity::{Icon, IconTheme, Implementation};
-pub use input::{InputRequest, InputRequests, InputRequiredResult, InputResponses};
+pub use input::{InputRequest, InputRequests, InputRequiredResult};
+pub use input_responses::InputResponses;
 pub use lifecycle::{DiscoverResult, InitializeRequestParams, InitializeResult};
-pub use logging::{LoggingLevel, LoggingMessageNotificationParams, SetLevelRequestParams};
+pub use logging::{LoggingMessageNotificationParams, SetLevelRequestParams};
+pub use logging_level::LoggingLevel;
 pub use meta::{Meta, MetaKeyError, RequestMetaObject};
 pub use method::Method;
+pub use ordered_map::OrderedMap;
 pub use params::{EmptyResult, NotificationParams, PaginatedRequestParams, RequestParams};
 pub use progress::{
     CancelledNotificationParams, ProgressNotificationParams, ProgressToken, RequestId,
@@ -82,7 +86,6 @@ pub use sampling::{
     SamplingContent, SamplingMessage, SamplingMessageContentBlock, ToolChoice, ToolChoiceMode,
     ToolResultContent, ToolUseContent,
 };
-pub use stamped::WithResultType;
 pub use subscription::{
     SubscriptionFilter, SubscriptionsAcknowledgedNotificationParams,
     SubscriptionsListenRequestParams, SubscriptionsListenResult,
@@ -92,3 +95,4 @@ pub use tool::{
     ToolAnnotations, ToolExecution,
 };
 pub use version::Version;
+pub use with_result_type::WithResultType;

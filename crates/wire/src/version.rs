@@ -1,25 +1,24 @@
-//! The revisions of the protocol. Nothing hangs on them here: what a revision means stands in the eras.
+//! The protocol versions, as dates. What a version means is data in `outlive-protocol`.
 
 use std::fmt;
 
-/// A revision of the Model Context Protocol, oldest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Version {
-    /// The first published revision: `initialize`, HTTP+SSE.
-    V2024_11_05,
-    /// Streamable HTTP, batches, audio, annotations.
-    V2025_03_26,
-    /// Structured content, elicitation, resource links; no batches.
-    V2025_06_18,
-    /// Icons, resumable streams, experimental tasks.
-    V2025_11_25,
-    /// Stateless: no handshake, everything in the request.
-    V2026_07_28,
-}
+/// A protocol version. Versions compare by their dates.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version(&'static str);
 
 impl Version {
-    /// Every revision, oldest first.
+    /// The first published version: `initialize`, HTTP+SSE.
+    pub const V2024_11_05: Self = Self("2024-11-05");
+    /// Streamable HTTP, batches, audio, annotations.
+    pub const V2025_03_26: Self = Self("2025-03-26");
+    /// Structured content, elicitation, resource links; no batches.
+    pub const V2025_06_18: Self = Self("2025-06-18");
+    /// Icons, resumable streams, experimental tasks.
+    pub const V2025_11_25: Self = Self("2025-11-25");
+    /// Stateless: no handshake, everything in the request.
+    pub const V2026_07_28: Self = Self("2026-07-28");
+
+    /// Every published version, oldest first.
     pub const ALL: [Self; 5] = [
         Self::V2024_11_05,
         Self::V2025_03_26,
@@ -28,25 +27,51 @@ impl Version {
         Self::V2026_07_28,
     ];
 
-    /// The date that names the revision on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::V2024_11_05 => "2024-11-05",
-            Self::V2025_03_26 => "2025-03-26",
-            Self::V2025_06_18 => "2025-06-18",
-            Self::V2025_11_25 => "2025-11-25",
-            Self::V2026_07_28 => "2026-07-28",
-        }
+    /// Returns the version of a date that is not published yet, such as that of a draft.
+    ///
+    /// # Panics
+    ///
+    /// If the text is not a date (`2026-07-28`). In a constant this fails the build.
+    pub const fn from_static(date: &'static str) -> Self {
+        assert!(is_date(date.as_bytes()), "a protocol version is a date, such as `2026-07-28`");
+        Self(date)
     }
 
-    /// Reads a date as it stands on the wire; `None` for one we do not know.
+    /// Returns the date that names the version on the wire.
+    pub const fn as_str(self) -> &'static str {
+        self.0
+    }
+
+    /// Parses the date of a published version; `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|version| version.as_str() == text)
     }
 }
 
+/// Returns whether a text looks like `2026-07-28`.
+const fn is_date(text: &[u8]) -> bool {
+    let mut at = 0;
+    while at < text.len() {
+        let fits = match at {
+            4 | 7 => text[at] == b'-',
+            _ => text[at].is_ascii_digit(),
+        };
+        if !fits {
+            return false;
+        }
+        at += 1;
+    }
+    text.len() == 10
+}
+
+impl fmt::Debug for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        f.write_str(self.0)
     }
 }

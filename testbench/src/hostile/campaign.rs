@@ -13,8 +13,8 @@ use anyhow::{Context, Result, bail};
 use super::caller::Caller;
 use super::honest::Experience;
 use super::server::{
-    ALL_CORES, ATTACKER_CORE, HONEST_TOKEN, HOSTILE_TOKEN, MAX_PROCESSES, SERVER_CORE, Server,
-    pinned,
+    ALL_CORES, ATTACKER_CORE, HONEST_TOKEN, HOSTILE_TOKEN, MAX_PROCESSES, Memory, SERVER_CORE,
+    Server, pinned,
 };
 use super::{attacks, honest, server};
 use crate::crash::database::Database;
@@ -83,7 +83,7 @@ impl Kind {
 /// The largest values seen while the attacks ran.
 #[derive(Debug, Default)]
 struct Peaks {
-    memory: u64,
+    memory: Memory,
     supervisors: usize,
 }
 
@@ -147,7 +147,7 @@ fn round(options: &Options, store: &str, caller: Kind) -> Result<Vec<String>> {
     })?;
     server::move_to(ALL_CORES, itself);
     let grown = Measured {
-        memory: peaks.memory.saturating_sub(memory),
+        memory: peaks.memory.since(memory),
         store: server.store_bytes(&database)?.saturating_sub(stored),
         supervisors: peaks.supervisors,
         lease_warnings: server.lease_warnings()?,
@@ -165,7 +165,7 @@ fn round(options: &Options, store: &str, caller: Kind) -> Result<Vec<String>> {
 }
 
 struct Measured {
-    memory: u64,
+    memory: Memory,
     store: u64,
     supervisors: usize,
     lease_warnings: Vec<String>,
@@ -173,19 +173,31 @@ struct Measured {
 }
 
 impl Measured {
+    /// Prints how the honest caller fared.
+    fn print_experience(&self) {
+        let percentile = |percent| self.experience.percentile(percent).as_millis();
+        println!(
+            "  {} honest calls (p50 {} ms, p90 {} ms, slowest {} ms), {} honest tasks",
+            self.experience.calls.len(),
+            percentile(50),
+            percentile(90),
+            percentile(100),
+            self.experience.tasks.len()
+        );
+    }
+
     /// Prints every figure beside its limit. Returns those that are over.
     fn report(&self, bars: Bars) -> Vec<String> {
-        let Self { experience, .. } = self;
+        let Self { memory, experience, .. } = self;
         let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / MIB as f64);
         let millis = |time: Duration| format!("{} ms", time.as_millis());
-        let first = experience.failures.first().cloned().unwrap_or_default();
-        let lease = self.lease_warnings.first().cloned().unwrap_or_default();
+        let first = |texts: &[String]| texts.first().cloned().unwrap_or_default();
         let rows = [
             (
                 "memory grows by",
-                mib(self.memory),
+                format!("{}, anonymous {}", mib(memory.resident), mib(memory.anonymous)),
                 mib(bars.memory_growth),
-                self.memory <= bars.memory_growth,
+                memory.resident <= bars.memory_growth,
             ),
             (
                 "store grows by",
@@ -213,32 +225,25 @@ impl Measured {
             ),
             (
                 "honest failures",
-                format!("{} {first}", experience.failures.len()),
+                format!("{} {}", experience.failures.len(), first(&experience.failures)),
                 "0".to_owned(),
                 experience.failures.is_empty(),
             ),
             (
                 "lease warnings",
-                format!("{} {lease}", self.lease_warnings.len()),
+                format!("{} {}", self.lease_warnings.len(), first(&self.lease_warnings)),
                 "0".to_owned(),
                 self.lease_warnings.is_empty(),
             ),
         ];
-        println!(
-            "  {} honest calls (p50 {}, p90 {}, slowest {}), {} honest tasks",
-            experience.calls.len(),
-            millis(experience.percentile(50)),
-            millis(experience.percentile(90)),
-            millis(experience.percentile(100)),
-            experience.tasks.len()
-        );
-        let mut broken = Vec::new();
-        for (name, value, limit, holds) in rows {
+        self.print_experience();
+        for (name, value, limit, _) in &rows {
             println!("  {name:<22} {value} (at most {limit})");
-            if !holds {
-                broken.push(format!("{name} {value}, at most {limit}"));
-            }
         }
+        let broken = rows.into_iter().filter(|(.., holds)| !holds);
+        let mut broken: Vec<_> = broken
+            .map(|(name, value, limit, _)| format!("{name} {value}, at most {limit}"))
+            .collect();
         if experience.calls.is_empty() || experience.tasks.is_empty() {
             broken.push("the honest caller did not get a single call and task through".to_owned());
         }

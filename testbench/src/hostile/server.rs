@@ -71,6 +71,33 @@ pub(super) struct Server {
     log: PathBuf,
 }
 
+/// Memory of a process in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Memory {
+    /// Everything that is resident: the process's own memory and mapped pages of files.
+    pub(super) resident: u64,
+    /// The part of it that no file backs.
+    pub(super) anonymous: u64,
+}
+
+impl Memory {
+    /// The larger value of each.
+    pub(super) fn max(self, other: Self) -> Self {
+        Self {
+            resident: self.resident.max(other.resident),
+            anonymous: self.anonymous.max(other.anonymous),
+        }
+    }
+
+    /// How much more this is.
+    pub(super) fn since(self, before: Self) -> Self {
+        Self {
+            resident: self.resident.saturating_sub(before.resident),
+            anonymous: self.anonymous.saturating_sub(before.anonymous),
+        }
+    }
+}
+
 impl Server {
     /// Starts the server, with tokens or without.
     pub(super) fn start(
@@ -108,13 +135,16 @@ impl Server {
         Ok(Self { child, address: address.parse()?, data, log })
     }
 
-    /// Resident memory in bytes that is the server's own. Mapped pages of the database file are not:
-    /// they are the system's cache, which takes them back when it needs room.
-    pub(super) fn memory(&self) -> Result<u64> {
+    /// Memory of the server now.
+    pub(super) fn memory(&self) -> Result<Memory> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
-        let kib = line.and_then(|line| line.split_whitespace().next());
-        Ok(kib.context("the process has no RssAnon")?.parse::<u64>()? * 1024)
+        let bytes = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let kib = line.and_then(|line| line.split_whitespace().next());
+            let kib = kib.with_context(|| format!("the process has no {name}"))?.parse::<u64>()?;
+            anyhow::Ok(kib * 1024)
+        };
+        Ok(Memory { resident: bytes("VmRSS:")?, anonymous: bytes("RssAnon:")? })
     }
 
     /// Number of jobs that have a supervisor.

@@ -12,7 +12,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::Programs;
-use xtask::{args::Args, process};
+use xtask::{
+    args::Args,
+    process::{self, Build},
+};
 
 /// Where tests find the address of the database.
 const ADDRESS: &str = "OUTLIVE_TEST_POSTGRES";
@@ -30,6 +33,8 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let command = args.command();
     let wheel = args.flag("--wheel");
     let may_skip = args.flag("--or-skip");
+    // It said how this program was built, and says nothing more here.
+    let _ = Build::wanted(&mut args);
     args.finish()?;
     let programs = match if wheel { Programs::packaged() } else { Programs::find() } {
         Err(error) if may_skip => {

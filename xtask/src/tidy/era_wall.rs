@@ -1,26 +1,32 @@
-//! Nobody outside the eras asks which revision it is.
+//! Only the codecs compare protocol versions; everything else reads `VersionRules`.
 //!
-//! Whoever compares revisions has to name one, so naming one is what the rule looks for: the
-//! variants of `Version` and their dates as strings. Where a revision is only passed on, the line
-//! says so with `// tidy: version is a value here`.
+//! Code that compares versions has to name one, so the rule looks for names: the constants of
+//! `Version`, their dates as strings, and calls of `VersionRules::since`. Where a version is only
+//! passed on, the line says so with `// tidy: version is a value here`.
 
 use super::findings::Findings;
 use super::tree::Tree;
 
 pub(super) const ERAS: &str = "crates/protocol/src/era/";
+pub(super) const RULES: &str = "crates/protocol/src/version/";
 pub(super) const VERSIONS: &str = "crates/wire/src/version.rs";
+
+/// The places that may name a version: its date, its rules, and the codec of each era.
+const ALLOWED: &[&str] =
+    &[VERSIONS, RULES, "crates/protocol/src/era/legacy/", "crates/protocol/src/era/modern/"];
 
 const EXEMPT: &str = "tidy: version is a value here";
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
-    for file in
-        tree.product_files().filter(|file| !file.path.starts_with(ERAS) && file.path != VERSIONS)
-    {
+    let is_allowed = |path: &str| ALLOWED.iter().any(|allowed| path.starts_with(allowed));
+    for file in tree.product_files().filter(|file| !is_allowed(&file.path)) {
         for line in file.lines_without_tests().filter(|line| !line.comment.contains(EXEMPT)) {
-            let named = line.code.contains("Version::V") || words(&line.code).any(is_variant);
+            let named = line.code.contains("Version::V")
+                || line.code.contains(".since(")
+                || words(&line.code).any(is_constant);
             if named || line.literals.iter().any(|literal| is_date(literal)) {
                 let message = format!(
-                    "only {ERAS} knows what a revision means; ask the era, or write `// {EXEMPT}`"
+                    "only the codecs compare versions; read a field of `VersionRules`, or write `// {EXEMPT}`"
                 );
                 findings.add(&file.path, line.number, message);
             }
@@ -33,7 +39,7 @@ fn words(code: &str) -> impl Iterator<Item = &str> {
 }
 
 /// `V2025_11_25`.
-fn is_variant(word: &str) -> bool {
+fn is_constant(word: &str) -> bool {
     word.strip_prefix('V').is_some_and(|date| is_date(&date.replace('_', "-")))
 }
 
@@ -51,19 +57,21 @@ mod tests {
     use super::check;
 
     #[test]
-    fn a_revision_is_named_only_in_the_eras() {
+    fn version_outside_the_codecs_and_the_rules_is_found() {
         let text = "//! A.\nif version >= Version::V2026_07_28 {}\n";
         assert_eq!(found(check, &[("crates/outlive/src/a.rs", text)]).len(), 1);
+        assert_eq!(found(check, &[("crates/protocol/src/era/a.rs", text)]).len(), 1);
         assert!(found(check, &[("crates/protocol/src/era/modern/a.rs", text)]).is_empty());
+        assert!(found(check, &[("crates/protocol/src/version/a.rs", text)]).is_empty());
         assert!(found(check, &[("crates/wire/src/version.rs", text)]).is_empty());
         assert!(found(check, &[("examples/src/a.rs", text)]).is_empty());
     }
 
     #[test]
-    fn an_import_or_a_date_does_not_get_around_it() {
-        let text =
-            "use Version::{\n    V2025_11_25,\n};\nif version.as_str() == \"2025-11-25\" {}\n";
-        assert_eq!(found(check, &[("crates/outlive/src/a.rs", text)]).len(), 2);
+    fn version_as_import_date_or_comparison_is_found() {
+        let text = "use Version::{\n    V2025_11_25,\n};\nif version.as_str() == \"2025-11-25\" {}\n\
+                    if rules.since(version) {}\n";
+        assert_eq!(found(check, &[("crates/outlive/src/a.rs", text)]).len(), 3);
     }
 
     #[test]

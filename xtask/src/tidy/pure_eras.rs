@@ -1,4 +1,4 @@
-//! Eras are pure: no waiting, no clock.
+//! Versions and codecs are pure: no async, no clock.
 
 use super::tree::Tree;
 use super::{era_wall, findings::Findings};
@@ -6,7 +6,9 @@ use super::{era_wall, findings::Findings};
 const IMPURE: &[&str] = &["async", "await", "SystemTime"];
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
-    for file in tree.rust_files().filter(|file| file.path.starts_with(era_wall::ERAS)) {
+    let is_pure =
+        |path: &str| path.starts_with(era_wall::ERAS) || path.starts_with(era_wall::RULES);
+    for file in tree.rust_files().filter(|file| is_pure(&file.path)) {
         for line in file.lines() {
             let words = line.code.split(|char: char| !char.is_alphanumeric() && char != '_');
             let mut found: Vec<&str> = words.filter(|word| IMPURE.contains(word)).collect();

@@ -1,6 +1,7 @@
 //! Takes Rust apart line by line: code, comments and string literals.
 //!
 //! Far from a parser; just enough that a rule about code is not fooled by a comment or a string.
+use std::str::Chars;
 
 /// A line of Rust.
 #[derive(Debug, Default)]
@@ -36,8 +37,7 @@ pub(super) fn lines(text: &str) -> Vec<Line> {
         match &mut state {
             State::Code => match char {
                 '/' if ahead.starts_with('/') => {
-                    let marks = ahead.len() - ahead.trim_start_matches(['/', '!']).len();
-                    skip(&mut rest, marks);
+                    skip_marks(&mut rest);
                     state = State::LineComment;
                 }
                 '/' if ahead.starts_with('*') => {
@@ -50,8 +50,7 @@ pub(super) fn lines(text: &str) -> Vec<Line> {
                     line.code.push('"');
                 }
                 '\'' => {
-                    let length = char_literal(ahead);
-                    skip(&mut rest, length);
+                    skip(&mut rest, char_literal(ahead));
                     line.code.push('\'');
                 }
                 '\n' => {}
@@ -60,32 +59,21 @@ pub(super) fn lines(text: &str) -> Vec<Line> {
             State::LineComment if char == '\n' => state = State::Code,
             State::LineComment => line.comment.push(char),
             State::BlockComment { depth } => {
-                if char == '*' && ahead.starts_with('/') {
-                    skip(&mut rest, 1);
-                    *depth -= 1;
-                    if *depth == 0 {
-                        state = State::Code;
-                    }
-                } else if char == '/' && ahead.starts_with('*') {
-                    skip(&mut rest, 1);
-                    *depth += 1;
-                } else if char != '\n' {
-                    line.comment.push(char);
+                in_block_comment(char, &mut rest, depth, line);
+                if *depth == 0 {
+                    state = State::Code;
                 }
             }
             State::Text { hashes } => {
                 let end = "#".repeat(hashes.unwrap_or(0));
                 if char == '"' && ahead.starts_with(&end) {
                     skip(&mut rest, end.len());
-                    let (begun, text) = std::mem::take(&mut literal);
                     line.code.push('"');
-                    lines[begun].literals.push(text);
+                    lines[literal.0].literals.push(std::mem::take(&mut literal.1));
                     state = State::Code;
                 } else {
                     literal.1.push(char);
-                    if char == '\\' && hashes.is_none() && !ahead.starts_with('\n') {
-                        literal.1.extend(rest.next());
-                    }
+                    literal.1.extend(escaped(&mut rest, char == '\\' && hashes.is_none()));
                 }
             }
         }
@@ -100,7 +88,32 @@ pub(super) fn lines(text: &str) -> Vec<Line> {
     lines
 }
 
-fn skip(rest: &mut std::str::Chars<'_>, count: usize) {
+/// Reads a character of a block comment, and how deep comments are nested after it.
+fn in_block_comment(char: char, rest: &mut Chars<'_>, depth: &mut usize, line: &mut Line) {
+    let ahead = rest.as_str();
+    if char == '*' && ahead.starts_with('/') {
+        skip(rest, 1);
+        *depth -= 1;
+    } else if char == '/' && ahead.starts_with('*') {
+        skip(rest, 1);
+        *depth += 1;
+    } else if char != '\n' {
+        line.comment.push(char);
+    }
+}
+
+/// Skips the rest of the marks that a line comment begins with.
+fn skip_marks(rest: &mut Chars<'_>) {
+    let ahead = rest.as_str();
+    skip(rest, ahead.len() - ahead.trim_start_matches(['/', '!']).len());
+}
+
+/// Takes the character that is escaped, unless the line ends there.
+fn escaped(rest: &mut Chars<'_>, is_escape: bool) -> Option<char> {
+    if is_escape && !rest.as_str().starts_with('\n') { rest.next() } else { None }
+}
+
+fn skip(rest: &mut Chars<'_>, count: usize) {
     for _ in 0..count {
         rest.next();
     }

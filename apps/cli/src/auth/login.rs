@@ -75,7 +75,7 @@ async fn login(args: Args) -> Result<ExitCode> {
     let mut oauth =
         credentials.oauth_as(&args.url, client.as_ref()).scopes(&args.scopes).login(person.clone());
     if let Some(file) = &args.ca_file {
-        oauth = oauth.root_certificates(file);
+        oauth = oauth.ca_file(file);
     }
     let oauth = oauth.build();
     let logged_in = log_in(&args, &server, &oauth, &person).await?;

@@ -34,7 +34,7 @@ async fn logout(args: Args) -> Result<ExitCode> {
     address(url)?;
     let mut oauth = credentials.oauth(url)?;
     if let Some(file) = &args.ca_file {
-        oauth = oauth.root_certificates(file);
+        oauth = oauth.ca_file(file);
     }
     let was_in = oauth.build().logout().await.map_err(|error| trouble(&error))?;
     credentials.forget_client(url)?;

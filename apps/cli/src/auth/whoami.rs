@@ -42,7 +42,7 @@ async fn whoami(args: Args) -> Result<ExitCode> {
         let Some(logged_in) = look(&credentials, url).await? else {
             return Err(match credentials.closed(url, Kind::Failed)? {
                 Some(trouble) => trouble,
-                None => CliError::new(Kind::Failed, format!("nobody is logged in to {url}"))
+                None => CliError::new(Kind::Failed, format!("you are not logged in to {url}"))
                     .remedy(format!("`outlive login {url}`")),
             });
         };

@@ -22,7 +22,7 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// How long a call may take when nobody says so. Whoever sits at a terminal has Ctrl-C.
+/// How long a call may take without `--timeout`, where there is no terminal to interrupt it from.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// How long a connection is given to end properly.
@@ -84,7 +84,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     block_on(Box::pin(call(args)))
 }
 
-/// Runs something that waits, and leaves behind what waits still: a key that nobody presses.
+/// Runs a future to its end. Blocking work that still waits, such as for a key press, is left behind.
 pub(crate) fn block_on(work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

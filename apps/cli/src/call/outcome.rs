@@ -46,20 +46,7 @@ impl Outcome<'_> {
                     self.screen.talk("it was answered at once: there is no task");
                 }
                 let code = self.result(&result, came);
-                match self.screen.output_failure() {
-                    Some(OutputFailure::Lost(why)) => {
-                        return Err(lost(&why).remedy(self.again(saved.as_ref())));
-                    }
-                    Some(OutputFailure::ReaderLeft) => {
-                        self.strike(saved.as_ref().filter(|_| !self.keeps));
-                        return Ok(reader_left());
-                    }
-                    None => {}
-                }
-                if let (false, Some(saved)) = (self.keeps, &saved) {
-                    self.handles.forget(&saved.id);
-                }
-                Ok(code)
+                self.done(code, saved.as_ref())
             }
             Left::Detached => {
                 if let Some(saved) = &saved {
@@ -77,24 +64,15 @@ impl Outcome<'_> {
                 Err(CliError::new(Kind::Cancelled, "the call was cancelled"))
             }
             Left::Interrupted => {
-                match saved.as_ref().filter(|saved| task_id(saved).is_some()) {
-                    Some(saved) => self.go_on(saved),
-                    None => self.strike(saved.as_ref()),
-                }
+                self.leave(saved.as_ref());
                 Ok(interrupted())
             }
             Left::Misanswered(trouble) => {
-                match saved.as_ref().filter(|saved| task_id(saved).is_some()) {
-                    Some(saved) => self.go_on(saved),
-                    None => self.strike(saved.as_ref()),
-                }
+                self.leave(saved.as_ref());
                 Err(trouble)
             }
             Left::OutputFailed(OutputFailure::ReaderLeft) => {
-                match saved.as_ref().filter(|saved| task_id(saved).is_some()) {
-                    Some(saved) => self.go_on(saved),
-                    None => self.strike(saved.as_ref()),
-                }
+                self.leave(saved.as_ref());
                 Ok(reader_left())
             }
             Left::OutputFailed(OutputFailure::Lost(why)) => {
@@ -102,25 +80,42 @@ impl Outcome<'_> {
             }
             Left::TimedOut => {
                 let trouble = CliError::unreachable("there was no result in time");
-                Err(self.left(
-                    trouble,
-                    saved.as_ref(),
-                    "result",
-                    "the call was cancelled; give it more with --timeout",
-                ))
+                let remedy = "the call was cancelled; give it more with --timeout";
+                Err(self.left(trouble, saved.as_ref(), "result", remedy))
             }
             Left::Unanswered(asked) => {
                 let trouble = CliError::new(
                     Kind::Unanswered,
                     format!("the server asks, and there is no terminal to ask at: {asked}"),
                 );
-                Err(self.left(
-                    trouble,
-                    saved.as_ref(),
-                    "answer",
-                    "--answer FIELD=VALUE, or run it at a terminal",
-                ))
+                let remedy = "--answer FIELD=VALUE, or run it at a terminal";
+                Err(self.left(trouble, saved.as_ref(), "answer", remedy))
             }
+        }
+    }
+
+    /// Ends a call whose result was printed: its handle is deleted, unless the output was lost.
+    fn done(&self, code: ExitCode, saved: Option<&SavedCall>) -> Result<ExitCode> {
+        match self.screen.output_failure() {
+            Some(OutputFailure::Lost(why)) => Err(lost(&why).remedy(self.again(saved))),
+            Some(OutputFailure::ReaderLeft) => {
+                self.strike(saved.filter(|_| !self.keeps));
+                Ok(reader_left())
+            }
+            None => {
+                if let (false, Some(saved)) = (self.keeps, saved) {
+                    self.handles.forget(&saved.id);
+                }
+                Ok(code)
+            }
+        }
+    }
+
+    /// Leaves a call before its end. A task keeps its handle; any other call is over.
+    fn leave(&self, saved: Option<&SavedCall>) {
+        match saved.filter(|saved| task_id(saved).is_some()) {
+            Some(saved) => self.go_on(saved),
+            None => self.strike(saved),
         }
     }
 

@@ -204,7 +204,7 @@ impl Connection {
         let Ok(credentials) = Credentials::open() else { return Ok(None) };
         let mut oauth = credentials.oauth(url)?;
         if let Some(file) = &self.ca_file {
-            oauth = oauth.root_certificates(file);
+            oauth = oauth.ca_file(file);
         }
         if Screen::can_ask() && !self.without_login {
             oauth = oauth.login(Person::new(url, screen).port(credentials.port(url)?));

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// terminal. It writes and forgets a note in the store and a file in the data folder; nothing else is changed.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-pub(crate)   outlive doctor
+  outlive doctor
   outlive doctor tools.toml --listen 0.0.0.0:8000 --token-file callers.txt
   outlive doctor --store postgres://outlive@db/outlive
   outlive doctor --json | jq -r '.findings[] | select(.level == \"failure\") | .remedy'

@@ -57,7 +57,7 @@ pub(super) fn say(findings: &[Finding], healthy: bool, json: bool) -> Result<()>
         lines.push(serde_json::to_string(&report).map_err(|error| failed(&error))?);
     }
     for Finding { check, level, what, remedy } in findings.iter().filter(|_| !json) {
-        // Colours are left out by themselves where nobody sees them.
+        // `console` leaves colors out where the output is not a terminal.
         let word = match level {
             Level::Ok => paint(Paint::Green, "ok     "),
             Level::Warning => paint(Paint::Yellow, "warning"),

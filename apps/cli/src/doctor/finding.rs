@@ -1,4 +1,4 @@
-//! What a check has found.
+//! Findings of checks.
 
 use crate::checks::{self, Check};
 use serde::Serialize;

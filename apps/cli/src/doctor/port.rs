@@ -31,7 +31,7 @@ pub(super) async fn check(listen: &str) -> Finding {
         ),
         _ => Finding::failure(
             PORT,
-            format!("nobody can listen at {listen}: {error}"),
+            format!("cannot listen at {listen}: {error}"),
             "--listen ADDRESS:PORT, such as 127.0.0.1:8000",
         ),
     }

@@ -177,9 +177,9 @@ async fn note(url: &str, place: &str) -> Finding {
         let key = format!("doctor/{}-{}", std::process::id(), wall_clock());
         let note =
             to_raw_value(&key).map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        store.replace(&key, note.clone(), Duration::from_secs(60), None).await?;
-        let back = store.kept(&key).await?;
-        store.forget(&key).await?;
+        store.put(&key, note.clone(), Duration::from_secs(60), None).await?;
+        let back = store.get_value(&key).await?;
+        store.delete(&key).await?;
         Ok::<_, StoreError>(back.is_some_and(|back| back.get() == note.get()))
     };
     match kept.await {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// Serves commands as MCP tools that survive.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-pub(crate)   outlive serve                          the tools of ./outlive.toml, or a demo if there is none
+  outlive serve                          the tools of ./outlive.toml, or a demo if there is none
   outlive serve tools.toml --stdio       for a host that starts its servers itself
   outlive serve --listen 0.0.0.0:8000 --token-file callers.txt
   outlive serve --store postgres://outlive@db/outlive

@@ -42,7 +42,7 @@ impl Host {
     /// Whether another machine has lately said that it lives.
     pub(super) async fn is_alive(store: &dyn Store, id: &str) -> bool {
         // Who cannot ask does not know: only a store that answers says that somebody is gone.
-        !matches!(store.kept(&key(id)).await, Ok(None))
+        !matches!(store.get_value(&key(id)).await, Ok(None))
     }
 
     /// Says that this machine lives, for as long as it is polled: to the others in the store, and then
@@ -55,7 +55,7 @@ impl Host {
             pulses.tick().await;
             let note = RawValue::from_string("true".to_owned()).expect("this is JSON");
             let key = key(&self.id);
-            match timeout(often, store.replace(&key, note, replica_timeout, None)).await {
+            match timeout(often, store.put(&key, note, replica_timeout, None)).await {
                 Ok(Ok(())) => {
                     if let Err(error) = outlive_jobs::record_heartbeat(&self.data) {
                         tracing::error!(%error, "the data folder cannot be written; commands end");

@@ -14,7 +14,7 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
 use outlive::{
-    http::{Answering, HttpConfig, Routes},
+    http::{HttpConfig, ResponseFuture, Routes},
     server::Server,
 };
 use tokio::{sync::Mutex, time::timeout};
@@ -150,7 +150,7 @@ impl Routes for Guarded {
         (path == "/metrics").then_some(0)
     }
 
-    fn respond(&self, request: Request<Bytes>) -> Answering<'_> {
+    fn respond(&self, request: Request<Bytes>) -> ResponseFuture<'_> {
         let sent = request.headers().get(header::AUTHORIZATION);
         let sent = sent.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
         let allowed = sent.is_some_and(|sent| same(sent, self.token.as_bytes()));
@@ -177,42 +177,4 @@ fn same(left: &[u8], right: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::{
-        sync::{
-            Arc,
-            atomic::{AtomicUsize, Ordering},
-        },
-        time::Duration,
-    };
-
-    use http::StatusCode;
-
-    use super::{READY_TTL, Remembered};
-
-    /// How often the store is read for many requests that come at once.
-    async fn reads(ttl: Duration, requests: usize) -> usize {
-        let (page, reads) = (Arc::new(Remembered::new(ttl)), Arc::new(AtomicUsize::new(0)));
-        let request = || {
-            let (page, reads) = (Arc::clone(&page), Arc::clone(&reads));
-            let read = move || async move {
-                reads.fetch_add(1, Ordering::Relaxed);
-                // A store takes its time, and all of them come meanwhile.
-                tokio::task::yield_now().await;
-                (StatusCode::OK, "ready\n".to_owned())
-            };
-            tokio::spawn(async move { page.get(read).await })
-        };
-        for request in (0..requests).map(|_| request()).collect::<Vec<_>>() {
-            assert_eq!(request.await.unwrap(), (StatusCode::OK, "ready\n".to_owned()));
-        }
-        reads.load(Ordering::Relaxed)
-    }
-
-    #[tokio::test]
-    async fn many_requests_for_readiness_read_the_store_once_until_that_is_old() {
-        assert_eq!(READY_TTL, Duration::from_secs(1));
-        assert_eq!(reads(Duration::MAX, 1_000).await, 1);
-        assert_eq!(reads(Duration::ZERO, 100).await, 100);
-    }
-}
+mod tests;

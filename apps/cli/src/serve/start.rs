@@ -42,7 +42,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     files::raise_limit();
     let runtime = Runtime::new().map_err(|error| CliError::new(Kind::Failed, error))?;
     let served = runtime.block_on(serve(args));
-    // Something may still read a file for us; nobody waits for it.
+    // A thread may still read a file; the program does not wait for it.
     runtime.shutdown_timeout(Duration::from_secs(1));
     calls.flush();
     served.map(|()| ExitCode::SUCCESS)
@@ -146,9 +146,9 @@ pub(super) async fn listen(address: &str) -> Result<TcpListener> {
     })
 }
 
-/// Why nobody can be served at an address, in the words of this program.
+/// Returns the error for an address that the server cannot listen at.
 pub(super) fn no_listener(server: &ServerConfig, error: &io::Error) -> CliError {
-    CliError::usage(format_args!("nobody can listen at {}: {error}", server.listen))
+    CliError::usage(format_args!("cannot listen at {}: {error}", server.listen))
         .remedy("outlive serve --listen 127.0.0.1:PORT")
 }
 

@@ -12,7 +12,7 @@ use tokio::runtime::Builder;
 /// use it meanwhile. The beginning of a task's id is enough.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-pub(super)   outlive store list                                  the newest tasks, whoever they belong to
+  outlive store list                                  the newest tasks of all callers
   outlive store list postgres://outlive@db/outlive --phase quarantined
   outlive tasks answer TASK --all-callers             answer for its caller; likewise: cancel
   outlive store show TASK                             its journal, its questions, what has happened

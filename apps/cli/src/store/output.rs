@@ -6,7 +6,7 @@ use crate::{
 };
 use std::io;
 
-/// Says a line on standard output. Whoever does not read on, as `head`, is no trouble.
+/// Prints a line on standard output. A reader that has left, such as `head`, is not an error.
 pub(crate) fn say(text: &str) -> Result<()> {
     match print::data(text) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 #[derive(clap::Args)]
 #[command(
     after_help = "A HANDLE is what `outlive call --detach` printed, or the beginning of it. \
-pub(super) With one call saved it can be left out.
+With one call saved it can be left out.
 
 Examples:
   outlive tasks list

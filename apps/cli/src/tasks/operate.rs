@@ -129,7 +129,10 @@ pub(super) async fn answer(
     }
     let taken = store.operator.answer(&task, answers).await.map_err(crate::store::trouble)?;
     if taken.unwrap_or_default() == 0 {
-        return Err(CliError::new(Kind::Failed, "somebody else was quicker: it asks this no more"));
+        return Err(CliError::new(
+            Kind::Failed,
+            "another client has answered this input request already",
+        ));
     }
     match is_json {
         true => tell_answered(&screen, task.as_str(), true),

@@ -156,7 +156,7 @@ fn what_is_wrong_is_said_with_what_to_do() {
     let toml = file(
         "outlive.toml",
         "[server]\nlisten = \"192.0.2.1:8000\"\n[tools.a]\ndescription = \"d\"\ncommand = [\"no-such-program\"]\n\
-         [tools.b]\ndescription = \"d\"\ncommand = [\"true\"]\nfolder = \"nowhere\"\n",
+         [tools.b]\ndescription = \"d\"\ncommand = [\"true\"]\nworking_dir = \"nowhere\"\n",
     );
     let wrong = doctor(&folder, &[&toml]);
     finds(&wrong, "file", "ok", "has 2 tools");

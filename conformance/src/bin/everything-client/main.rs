@@ -64,6 +64,17 @@ fn connecting(scenario: &str, version: Option<Version>) -> ClientBuilder {
     }
 }
 
+/// Reads every file of every skill.
+async fn read_skills(client: &Client) -> Done {
+    for skill in client.skills().await? {
+        client.load_skill(&skill).await?;
+        for file in skill.resources.iter().flatten() {
+            client.read_skill_file(&skill, &file.uri).await?;
+        }
+    }
+    Ok(())
+}
+
 async fn play(scenario: &str, client: &Client, context: &Value) -> Done {
     let tools = client.list_tools().collect().await?;
     match scenario {
@@ -114,14 +125,7 @@ async fn play(scenario: &str, client: &Client, context: &Value) -> Done {
         "sep-2640-client-no-prefetch" => {
             client.skills().await?;
         }
-        scenario if scenario.starts_with("sep-2640-client-verify-") => {
-            for skill in client.skills().await? {
-                client.load_skill(&skill).await?;
-                for file in skill.resources.iter().flatten() {
-                    client.read_skill_file(&skill, &file.uri).await?;
-                }
-            }
-        }
+        scenario if scenario.starts_with("sep-2640-client-verify-") => read_skills(client).await?,
         scenario if scenario.starts_with("auth/") => {
             client.call_tool("test-tool", json!({})).await?;
         }

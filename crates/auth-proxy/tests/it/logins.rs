@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outlive::client::Client;
 use outlive_auth::client::OAuth;
-use outlive_auth_proxy::{AuthProxy, Upstream};
+use outlive_auth_proxy::{AuthProxy, Provider};
 use serde_json::json;
 
 use crate::support::{Browser, LOOPBACK, Person, World, asked};
@@ -96,7 +96,9 @@ async fn many_handlers_have_one_renewal() {
     world.later(Duration::from_secs(3_600));
     let all = (0..20).map(|_| {
         let (proxy, caller) = (world.proxy.clone(), caller.clone());
-        tokio::spawn(async move { proxy.upstream(&caller).await.unwrap().expose().to_owned() })
+        tokio::spawn(
+            async move { proxy.provider_token(&caller).await.unwrap().expose().to_owned() },
+        )
     });
     let mut tokens = Vec::new();
     for one in all.collect::<Vec<_>>() {
@@ -106,14 +108,14 @@ async fn many_handlers_have_one_renewal() {
     assert_eq!(tokens.len(), 1);
     assert_eq!(world.idp.lock().unwrap().renewals, 1);
     let stranger = outlive_protocol::Principal::named(&format!("{}|bob|x", world.base));
-    assert!(world.proxy.upstream(&stranger).await.is_err());
-    assert!(world.proxy.upstream(&outlive_protocol::Principal::ANONYMOUS).await.is_err());
+    assert!(world.proxy.provider_token(&stranger).await.is_err());
+    assert!(world.proxy.provider_token(&outlive_protocol::Principal::ANONYMOUS).await.is_err());
 }
 
 #[tokio::test]
 async fn a_provider_that_numbers_its_users_and_publishes_nothing() {
     let known = |provider: &str| {
-        Upstream::new(format!("{provider}/authorize"), format!("{provider}/token"), "the-one")
+        Provider::new(format!("{provider}/authorize"), format!("{provider}/token"), "the-one")
             .client_secret("hush")
             .userinfo_url(format!("{provider}/userinfo"))
             .subject("id")
@@ -239,13 +241,13 @@ async fn the_metadata_says_what_there_is_to_programs_and_to_pages() {
 #[test]
 fn a_proxy_that_cannot_be_safe_is_not_built() {
     let build = |resource: &str, issuer: &str| {
-        let upstream = Upstream::discover(issuer, "the-one");
+        let upstream = Provider::discover(issuer, "the-one");
         AuthProxy::builder(resource, upstream).build().map(drop).map_err(|error| error.to_string())
     };
     build("https://mcp.example/mcp", "https://id.example").unwrap();
     assert!(build("http://mcp.example/mcp", "https://id.example").unwrap_err().contains("https:"));
     assert!(build("https://mcp.example/mcp", "http://id.example").unwrap_err().contains("https:"));
-    let upstream = || Upstream::discover("https://id.example", "the-one");
+    let upstream = || Provider::discover("https://id.example", "the-one");
     let short = AuthProxy::builder("https://mcp.example/mcp", upstream()).secret([1; 31]).build();
     assert!(short.unwrap_err().to_string().contains("too short"));
     let notes = outlive_auth_proxy::MemoryLoginStore::new(10);

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use outlive_auth_proxy::{LoginStoreError, Upstream};
+use outlive_auth_proxy::{LoginStoreError, Provider};
 use tracing::{
     Event, Metadata, Subscriber,
     field::{Field, Visit},
@@ -67,7 +67,7 @@ async fn the_providers_tokens_are_in_no_answer_no_note_no_log_and_no_debug() {
     world.idp.lock().unwrap().refuses = Some((400, "invalid_client"));
     browser.log_in(&world.authorize(&id, LOOPBACK, &[])).await;
     let debug =
-        format!("{:?} {:?}", world.proxy, Upstream::new("a", "b", "c").client_secret("hush"));
+        format!("{:?} {:?}", world.proxy, Provider::new("a", "b", "c").client_secret("hush"));
     // The provider's own answers are not ours, but ours have to be there to be looked at.
     let ours = browser.seen.iter().filter(|got| !got.location_is_callback(&world.base));
     let answers: String =

@@ -16,7 +16,7 @@ use outlive_auth::{
     server::ResourceServer,
 };
 use outlive_auth_proxy::{
-    AuthProxy, AuthProxyBuilder, LoginStore, LoginStoreFuture, MemoryLoginStore, Upstream,
+    AuthProxy, AuthProxyBuilder, LoginStore, LoginStoreFuture, MemoryLoginStore, Provider,
 };
 use serde_json::json;
 
@@ -97,14 +97,14 @@ impl World {
 
     pub(crate) async fn with(change: impl Fn(AuthProxyBuilder) -> AuthProxyBuilder) -> Self {
         Self::behind(
-            |provider| Upstream::discover(provider, "the-one").client_secret("hush"),
+            |provider| Provider::discover(provider, "the-one").client_secret("hush"),
             change,
         )
         .await
     }
 
     pub(crate) async fn behind(
-        upstream: impl Fn(&str) -> Upstream,
+        upstream: impl Fn(&str) -> Provider,
         change: impl Fn(AuthProxyBuilder) -> AuthProxyBuilder,
     ) -> Self {
         let idp = Arc::new(Mutex::new(Idp {
@@ -140,7 +140,7 @@ impl World {
     /// Another replica of the proxy, with the same secret and the same login store.
     pub(crate) async fn replica(&self) -> (HttpServer, String) {
         let build = |url: &str| {
-            let upstream = Upstream::discover(&self.provider.url, "the-one").client_secret("hush");
+            let upstream = Provider::discover(&self.provider.url, "the-one").client_secret("hush");
             let builder =
                 AuthProxy::builder(url, upstream).issuer(&self.base).scopes(["mcp", "write"]);
             let builder = builder.secret([7; 32]).login_store(Arc::clone(&self.logins));
@@ -239,7 +239,7 @@ async fn serve(
             .tool(Tool::new("upstream", move |cx: Cx| {
                 let proxy = asked.clone();
                 async move {
-                    match proxy.upstream(cx.principal()).await {
+                    match proxy.provider_token(cx.principal()).await {
                         Ok(token) => format!("{} bytes", token.expose().len()),
                         Err(error) => error.to_string(),
                     }

@@ -11,7 +11,7 @@ use super::{
     grant::Asked,
     login::{PendingLogin, RedirectParams},
     metadata::ServerMetadata,
-    random,
+    random::random,
     token_endpoint::{Fields, Given, TokenEndpoint},
 };
 use crate::{

@@ -15,7 +15,7 @@ use ring::{
 };
 use serde::Serialize;
 
-use super::{random, url::Place};
+use super::{random::random, url::Place};
 use crate::jose::{Algorithm, KeyError, SigningKey, decode_base64url, encode_base64url};
 
 /// How proofs are signed.

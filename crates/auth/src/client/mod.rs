@@ -29,8 +29,10 @@ mod login;
 mod metadata;
 mod metadata_document;
 mod oauth;
+mod random;
 mod registration;
 mod scopes;
+mod settings;
 mod store;
 mod token;
 mod token_endpoint;
@@ -49,13 +51,3 @@ pub use outlive_transport::client::SecretString;
 #[cfg(feature = "keyring")]
 pub use store::{CredentialLocation, KeyringStore};
 pub use store::{CredentialStore, FileStore, MemoryStore, StoreError};
-
-use crate::jose::{KeyError, encode_base64url};
-
-/// Random text that nobody guesses.
-fn random(bytes: usize) -> Result<String, KeyError> {
-    let mut random = vec![0; bytes];
-    ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut random)
-        .map_err(|_| KeyError::Failed)?;
-    Ok(encode_base64url(random))
-}

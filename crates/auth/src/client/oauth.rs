@@ -13,8 +13,8 @@ use outlive_transport::client::{
 use tokio::sync::OnceCell;
 
 use super::{
-    builder::OAuthBuilder, error::OAuthError, grant::Grant, metadata::ServerMetadata,
-    scopes::Scopes, token::Held, url::Place,
+    error::OAuthError, grant::Grant, metadata::ServerMetadata, scopes::Scopes, settings::Settings,
+    token::Held, url::Place,
 };
 use crate::fetch::{Fetcher, NetworkPolicy, is_loopback_host};
 
@@ -55,12 +55,7 @@ pub struct LoginInfo {
 }
 
 impl OAuth {
-    /// An OAuth client for the MCP server at this URL: the one that the client connects to.
-    pub fn builder(server: impl Into<String>) -> OAuthBuilder {
-        OAuthBuilder::new(server.into())
-    }
-
-    pub(super) fn of(settings: OAuthBuilder) -> Self {
+    pub(super) fn new(settings: Settings) -> Self {
         let server = Place::parse(&settings.server);
         Self(Arc::new(Source {
             server,
@@ -133,7 +128,7 @@ impl TokenSource for OAuth {
 
 /// What clones share.
 pub(super) struct Source {
-    pub(super) settings: OAuthBuilder,
+    pub(super) settings: Settings,
     /// `None` if the URL cannot be read; nothing is asked then, and connecting says why.
     pub(super) server: Option<Place>,
     fetch: OnceCell<Fetcher>,
@@ -396,12 +391,12 @@ impl Source {
     pub(super) async fn fetch(&self) -> &Fetcher {
         self.fetch
             .get_or_init(|| async {
-                let reach = match (self.settings.reach, &self.server) {
-                    (Some(reach), _) => reach,
-                    (None, Some(server)) => reach_of(server).await,
+                let policy = match (self.settings.network_policy, &self.server) {
+                    (Some(policy), _) => policy,
+                    (None, Some(server)) => policy_for(server).await,
                     (None, None) => NetworkPolicy::Public,
                 };
-                self.fetching(reach)
+                self.fetching(policy)
             })
             .await
     }
@@ -411,13 +406,13 @@ impl Source {
         self.fetching(NetworkPolicy::Anywhere)
     }
 
-    fn fetching(&self, reach: NetworkPolicy) -> Fetcher {
-        let mut fetch = Fetcher::new().network_policy(reach);
+    fn fetching(&self, policy: NetworkPolicy) -> Fetcher {
+        let mut fetch = Fetcher::new().network_policy(policy);
         if self.settings.plain_http {
             fetch = fetch.allow_http(true);
         }
-        match &self.settings.roots {
-            Some(roots) => fetch.root_certificates(roots),
+        match &self.settings.ca_file {
+            Some(file) => fetch.ca_file(file),
             None => fetch,
         }
     }
@@ -428,10 +423,10 @@ impl Source {
 }
 
 /// Whoever talks to a server in a private network may be sent to others there.
-async fn reach_of(server: &Place) -> NetworkPolicy {
+async fn policy_for(server: &Place) -> NetworkPolicy {
     let place = (server.host().trim_matches(['[', ']']), server.port());
     match tokio::net::lookup_host(place).await {
-        Ok(found) => found.map(|it| NetworkPolicy::of(it.ip())).max().unwrap_or_default(),
+        Ok(found) => found.map(|it| NetworkPolicy::for_address(it.ip())).max().unwrap_or_default(),
         Err(_) => NetworkPolicy::Public,
     }
 }

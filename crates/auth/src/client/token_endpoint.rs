@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::{
     dpop::{Prover, seconds},
     error::{OAuthError, OAuthErrorResponse},
-    random,
+    random::random,
     registration::{Method, Registered},
 };
 use crate::{

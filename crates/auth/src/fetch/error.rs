@@ -90,13 +90,13 @@ impl fmt::Display for FetchError {
             ),
             FetchErrorKind::TimedOut(after) => write!(
                 f,
-                "{url} did not answer within {} ms; try again, or raise the time-out",
+                "{url} did not answer within {} ms; try again, or raise the timeout",
                 after.as_millis()
             ),
             FetchErrorKind::Transport(error) => match error.kind() {
                 TransportErrorKind::BlockedAddress(ip) => write!(
                     f,
-                    "{url} is not fetched: its host is at {ip}, which is not public; widen `Reach` if it may be"
+                    "{url} is not fetched: its host is at {ip}, which is not public; widen `network_policy` if it may be"
                 ),
                 TransportErrorKind::TooLarge(bytes) => {
                     write!(f, "{url} sent more than {bytes} bytes; raise `max_bytes` if it may")

@@ -12,6 +12,7 @@ use outlive_transport::TokioClock;
 
 use super::{
     challenge::{Challenges, Scheme},
+    config_error::ConfigError,
     dpop::Proofs,
     hierarchy::Hierarchy,
     issuer::{Check, Issuer},
@@ -19,7 +20,7 @@ use super::{
     metadata::{About, Metadata},
     nonce::Nonces,
     replay::Replay,
-    resource_server::{Judge, ResourceServer, Trusted},
+    resource_server::{ResourceServer, TokenVerifier, Trusted},
     resource_uri::ResourceUri,
     token::Rules,
     token_cache::Known,
@@ -48,42 +49,16 @@ pub struct ResourceServerBuilder {
     proof_lifetime: Duration,
     proofs: usize,
     nonces: Option<(Option<Vec<u8>>, Duration)>,
-    fetch: Option<Fetcher>,
+    fetch: Arc<Fetcher>,
     clock: Arc<dyn Clock>,
 }
 
-/// Why a resource server cannot be set up.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// The URI of the server is none.
-    #[error("`{uri}` cannot be the URI of a protected server: {why}")]
-    Resource {
-        /// What was given.
-        uri: String,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// Nobody's tokens would be taken.
-    #[error("no issuer is trusted; name one with `.issuer(Issuer::new(\"https://…\"))`")]
-    NoIssuer,
-    /// An issuer cannot be used.
-    #[error("the issuer `{issuer}` cannot be used: {why}")]
-    Issuer {
-        /// Which one.
-        issuer: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// There were no random bytes for a key.
-    #[error("the system gave no random bytes")]
-    NoRandomness,
-}
-
-impl ResourceServerBuilder {
-    pub(super) fn new(resource: String) -> Self {
-        Self {
-            resource,
+impl ResourceServer {
+    /// A server that is known to the outside by this URI: the one that clients connect to, without a
+    /// query. It is what tokens have to be issued for.
+    pub fn builder(resource: impl Into<String>) -> ResourceServerBuilder {
+        ResourceServerBuilder {
+            resource: resource.into(),
             issuers: Vec::new(),
             needed: Scopes::NONE,
             offered: Scopes::NONE,
@@ -99,11 +74,13 @@ impl ResourceServerBuilder {
             proof_lifetime: Duration::from_secs(60),
             proofs: 100_000,
             nonces: None,
-            fetch: None,
+            fetch: Arc::new(Fetcher::new().network_policy(NetworkPolicy::Local)),
             clock: Arc::new(TokioClock::new()),
         }
     }
+}
 
+impl ResourceServerBuilder {
     /// Takes the tokens of an authorization server. The first one is the one that clients try first.
     pub fn issuer(mut self, issuer: Issuer) -> Self {
         self.issuers.push(issuer);
@@ -206,7 +183,7 @@ impl ResourceServerBuilder {
 
     /// How issuers are asked. By default over TLS, in the internet and in private networks.
     pub fn fetch(mut self, fetch: Fetcher) -> Self {
-        self.fetch = Some(fetch);
+        self.fetch = Arc::new(fetch);
         self
     }
 
@@ -227,75 +204,76 @@ impl ResourceServerBuilder {
         if self.issuers.is_empty() {
             return Err(ConfigError::NoIssuer);
         }
-        let fetch = Arc::new(
-            self.fetch.unwrap_or_else(|| Fetcher::new().network_policy(NetworkPolicy::Local)),
-        );
         for (index, issuer) in self.issuers.iter().enumerate() {
             let bad = |why| ConfigError::Issuer { issuer: issuer.id.to_string(), why };
-            check(issuer, &self.issuers[..index], &fetch).map_err(bad)?;
+            check(issuer, &self.issuers[..index], &self.fetch).map_err(bad)?;
         }
         let scheme = if self.proof_required { Scheme::Dpop } else { Scheme::Bearer };
-        let algorithms = Algorithms::ALL;
-        let names: Vec<&str> = algorithms.iter().map(Algorithm::as_str).collect();
+        let names: Vec<&str> = Algorithms::ALL.iter().map(Algorithm::as_str).collect();
         let needed = without_offline(&self.needed);
-        let metadata = Metadata::new(&About {
-            resource: &resource,
-            issuers: self.issuers.iter().map(|issuer| &*issuer.id).collect(),
-            scopes: &without_offline(&self.needed.with(&self.offered)),
-            name: self.name.as_deref(),
-            documentation: self.documentation.as_deref(),
-            proofs: algorithms,
-            proof_required: self.proof_required,
-        });
+        let metadata = self.metadata(&resource);
         let challenges = Challenges::new(metadata.url(), needed.clone(), &names.join(" "), scheme);
-        let (skew, lifetime) = (seconds(self.skew), seconds(self.proof_lifetime));
-        let nonces = match self.nonces {
-            None => None,
-            Some((secret, span)) => {
-                Some(Nonces::new(secret.as_deref(), span).ok_or(ConfigError::NoRandomness)?)
-            }
-        };
-        let (clock, keep) = (self.clock, seconds(self.keep));
-        let trust = |issuer: Issuer| {
-            let keys = match &issuer.check {
-                Check::Introspection(_) => None,
-                Check::Keys(source) => Some(Arc::new(Keys::new(
-                    Arc::clone(&issuer.id),
-                    source.clone(),
-                    Arc::clone(&fetch),
-                    Arc::clone(&clock),
-                ))),
-            };
-            Trusted { issuer, keys }
-        };
-        Ok(ResourceServer(Arc::new(Judge {
-            issuers: self.issuers.into_iter().map(trust).collect(),
+        let proofs = self.proofs()?;
+        let issuers = self.issuers.into_iter();
+        let issuers = issuers.map(|issuer| trust(issuer, &self.fetch, &self.clock)).collect();
+        Ok(ResourceServer(Arc::new(TokenVerifier {
+            issuers,
             rules: Rules {
                 resource,
                 hierarchy: self.hierarchy,
-                skew,
-                keep,
+                skew: seconds(self.skew),
+                keep: seconds(self.keep),
                 keep_answer: seconds(self.keep_answer),
             },
             needed,
             challenges,
             metadata,
-            // A proof can be valid for its lifetime, and for as long as clocks may be apart both ways.
-            proofs: Proofs {
-                algorithms,
-                lifetime,
-                skew,
-                replay: Replay::new(lifetime.saturating_add(skew.saturating_mul(2)), self.proofs),
-                nonces,
-            },
+            proofs,
             proof_required: self.proof_required,
             longest_token: self.longest_token,
             known: Known::new(self.tokens),
             inactive: Mutex::new(HashMap::new()),
-            fetch,
-            clock,
+            fetch: self.fetch,
+            clock: self.clock,
         })))
     }
+
+    fn metadata(&self, resource: &ResourceUri) -> Metadata {
+        Metadata::new(&About {
+            resource,
+            issuers: self.issuers.iter().map(|issuer| &*issuer.id).collect(),
+            scopes: &without_offline(&self.needed.with(&self.offered)),
+            name: self.name.as_deref(),
+            documentation: self.documentation.as_deref(),
+            proofs: Algorithms::ALL,
+            proof_required: self.proof_required,
+        })
+    }
+
+    fn proofs(&self) -> Result<Proofs, ConfigError> {
+        let (skew, lifetime) = (seconds(self.skew), seconds(self.proof_lifetime));
+        let nonces = match &self.nonces {
+            None => None,
+            Some((secret, span)) => {
+                Some(Nonces::new(secret.as_deref(), *span).ok_or(ConfigError::NoRandomness)?)
+            }
+        };
+        // A proof can be valid for its lifetime, and for as long as clocks may be apart both ways.
+        let replay = Replay::new(lifetime.saturating_add(skew.saturating_mul(2)), self.proofs);
+        Ok(Proofs { algorithms: Algorithms::ALL, lifetime, skew, replay, nonces })
+    }
+}
+
+/// An issuer with its keys, unless it is asked about every token.
+fn trust(issuer: Issuer, fetch: &Arc<Fetcher>, clock: &Arc<dyn Clock>) -> Trusted {
+    let keys = match &issuer.check {
+        Check::Introspection(_) => None,
+        Check::Keys(source) => {
+            let (id, fetch, clock) = (Arc::clone(&issuer.id), Arc::clone(fetch), Arc::clone(clock));
+            Some(Arc::new(Keys::new(id, source.clone(), fetch, clock)))
+        }
+    };
+    Trusted { issuer, keys }
 }
 
 fn check(issuer: &Issuer, before: &[Issuer], fetch: &Fetcher) -> Result<(), String> {

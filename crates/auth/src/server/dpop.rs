@@ -7,7 +7,7 @@ use ring::digest;
 use serde::Deserialize;
 
 use super::{
-    Digest,
+    digest::{Digest, digest_of},
     nonce::Nonces,
     presented_token,
     replay::{Replay, Use},
@@ -133,5 +133,5 @@ fn used(key: &str, name: &str) -> Digest {
     context.update(key.as_bytes());
     context.update(b".");
     context.update(name.as_bytes());
-    super::digest_of(context)
+    digest_of(context)
 }

@@ -9,7 +9,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use super::Digest;
+use super::digest::Digest;
 
 /// Proofs that have been used, in two generations. A proof is remembered for a whole generation at
 /// least, and a generation lasts as long as a proof can be valid.

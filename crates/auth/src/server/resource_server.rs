@@ -17,9 +17,8 @@ use outlive_protocol::{Clock, Principal, Scopes};
 use outlive_transport::http::{AuthDecision, AuthRejection, Authenticator};
 
 use super::{
-    Digest,
-    builder::ResourceServerBuilder,
     challenge::{Challenges, Scheme},
+    digest::{Digest, digest},
     dpop::{Proofs, Refused},
     introspect::Asking,
     issuer::{Check, Issuer},
@@ -55,10 +54,10 @@ const INACTIVE: usize = 1_000;
 /// # Ok::<(), outlive_auth::server::ConfigError>(())
 /// ```
 #[derive(Clone)]
-pub struct ResourceServer(pub(super) Arc<Judge>);
+pub struct ResourceServer(pub(super) Arc<TokenVerifier>);
 
-/// All that it takes to judge a request.
-pub(super) struct Judge {
+/// Everything that is needed to verify the token of a request.
+pub(super) struct TokenVerifier {
     pub(super) rules: Rules,
     pub(super) issuers: Vec<Trusted>,
     /// What every request needs.
@@ -112,12 +111,6 @@ enum Judged<'a> {
 }
 
 impl ResourceServer {
-    /// A server that is known to the outside by this URI: the one that clients connect to, without a
-    /// query. It is what tokens have to be issued for.
-    pub fn builder(resource: impl Into<String>) -> ResourceServerBuilder {
-        ResourceServerBuilder::new(resource.into())
-    }
-
     /// The protected resource metadata as JSON, for applications that serve it themselves.
     pub fn metadata(&self) -> Bytes {
         self.0.metadata.document()
@@ -155,13 +148,13 @@ impl fmt::Debug for ResourceServer {
     }
 }
 
-impl Judge {
+impl TokenVerifier {
     fn authenticate<'a>(&'a self, parts: &'a Parts) -> AuthDecision<'a> {
         let shown = match Shown::of(parts, self.longest_token) {
             Ok(shown) => shown,
             Err(why) => return AuthDecision::Now(Err(self.not_shown(why))),
         };
-        let token = super::digest(shown.token);
+        let token = digest(shown.token);
         let now = self.now();
         let request = Request { parts, shown, token };
         if let Some(known) = self.known.get(&token, now) {
@@ -235,7 +228,7 @@ impl Judge {
             Judged::Token { issuer, asking } => match asking.about(&self.fetch, token).await {
                 Ok(Some(said)) => self.rules.judge(issuer, &said, now).map_err(Bad::Token),
                 Ok(None) => {
-                    self.note_inactive(super::digest(token.as_bytes()), now);
+                    self.note_inactive(digest(token.as_bytes()), now);
                     Err(Bad::Token("it is not active"))
                 }
                 Err(error) => {

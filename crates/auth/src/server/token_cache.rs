@@ -13,7 +13,7 @@ use std::{
 
 use outlive_protocol::Principal;
 
-use super::Digest;
+use super::digest::Digest;
 
 /// Locks, so that requests on several threads seldom wait for each other.
 const SHARDS: usize = 16;

@@ -91,7 +91,7 @@ async fn an_address_out_of_reach_is_never_connected_to() {
     let url = format!("http://127.0.0.1:{port}/");
     let refused = Fetcher::new().allow_http(true).get(&url, HeaderMap::new()).await.unwrap_err();
     assert_eq!(refused.refused_address(), Some("127.0.0.1".parse().unwrap()));
-    assert!(refused.to_string().contains("Reach"), "{refused}");
+    assert!(refused.to_string().contains("network_policy"), "{refused}");
     for (host, reach) in [("169.254.169.254", NetworkPolicy::Local), ("[::]", NetworkPolicy::Local)]
     {
         let fetch = Fetcher::new().allow_http(true).network_policy(reach);

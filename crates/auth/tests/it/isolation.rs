@@ -291,12 +291,20 @@ async fn still_theirs(world: &World, caller: &Caller) {
         ids.iter().all(|id| [&caller.waiting, &caller.done].iter().any(|own| own == id)),
         "{listed}"
     );
-    let listed = send(modern("dev.outlive/tasks/list", json!({}))).await.result();
-    let mut ids: Vec<&Value> =
-        listed["tasks"].as_array().unwrap().iter().map(|task| &task["taskId"]).collect();
-    ids.retain(|id| **id != caller.waiting && **id != caller.done);
-    assert!(ids.is_empty(), "{} lists tasks of another caller: {listed}", caller.name);
-    assert_eq!(listed["tasks"].as_array().unwrap().len(), 2, "{listed}");
+    let (mut ids, mut params) = (Vec::new(), json!({}));
+    loop {
+        let mut page = send(modern("dev.outlive/tasks/list", params)).await.result();
+        let tasks = page["tasks"].as_array().unwrap().iter();
+        ids.extend(tasks.map(|task| task["taskId"].as_str().unwrap().to_owned()));
+        match page["nextCursor"].take() {
+            Value::Null => break,
+            cursor => params = json!({"cursor": cursor}),
+        }
+    }
+    ids.sort();
+    let mut own = [&caller.waiting, &caller.done];
+    own.sort();
+    assert_eq!(ids.iter().collect::<Vec<_>>(), own, "all tasks of {}, and no others", caller.name);
     let page = send(modern("tools/list", json!({"cursor": caller.cursor}))).await.result();
     assert_eq!(page["tools"].as_array().unwrap().len(), 1);
     let params = json!({"name": "ask", "requestState": caller.state, "inputResponses": answers()});

@@ -62,7 +62,7 @@ fn is_of_tls(error: &FetchError) -> bool {
 #[tokio::test]
 async fn a_server_of_a_trusted_authority_is_fetched_from() {
     let (port, asked) = serving().await;
-    let fetch = Fetcher::new().network_policy(NetworkPolicy::Local).root_certificates(AUTHORITY);
+    let fetch = Fetcher::new().network_policy(NetworkPolicy::Local).ca_file(AUTHORITY);
     let fetched = fetch.get(&format!("https://localhost:{port}/d"), HeaderMap::new()).await;
     assert_eq!(fetched.unwrap().json::<Value>().unwrap(), json!({"a": 1}));
     let form = [("secret", "hush")];
@@ -76,8 +76,7 @@ async fn a_server_of_a_trusted_authority_is_fetched_from() {
 #[tokio::test]
 async fn whoever_is_not_the_one_that_was_meant_gets_nothing() {
     let (port, asked) = serving().await;
-    let trusting =
-        || Fetcher::new().network_policy(NetworkPolicy::Local).root_certificates(AUTHORITY);
+    let trusting = || Fetcher::new().network_policy(NetworkPolicy::Local).ca_file(AUTHORITY);
     // A name that its certificate does not have; and nobody here trusts the authority by himself.
     for (fetch, host) in [
         (trusting(), "127.0.0.1"),
@@ -91,10 +90,10 @@ async fn whoever_is_not_the_one_that_was_meant_gets_nothing() {
         assert!(!refused.to_string().contains("hush"), "{refused}");
     }
     // What has no certificates is no file of them.
-    let fetch = Fetcher::new().network_policy(NetworkPolicy::Local).root_certificates(file!());
+    let fetch = Fetcher::new().network_policy(NetworkPolicy::Local).ca_file(file!());
     assert!(fetch.get(&format!("https://localhost:{port}/"), HeaderMap::new()).await.is_err());
     // TLS to a private address is no reason to go there.
-    let fetch = Fetcher::new().root_certificates(AUTHORITY);
+    let fetch = Fetcher::new().ca_file(AUTHORITY);
     let refused = fetch.get(&format!("https://localhost:{port}/"), HeaderMap::new()).await;
     assert!(refused.unwrap_err().refused_address().is_some());
     // And a server that speaks TLS is asked in no other way.

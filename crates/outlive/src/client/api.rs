@@ -51,7 +51,7 @@ impl Client {
     ///
     /// When the server cannot be reached.
     pub async fn protocol_version(&self) -> Result<Version> {
-        Ok(self.core.established().await?.era.version())
+        Ok(self.core.established().await?.rules.version)
     }
 
     /// Whether the server was met with a handshake, as before 2026-07-28. Another process can then say
@@ -61,7 +61,7 @@ impl Client {
     ///
     /// When the server cannot be reached.
     pub async fn is_older(&self) -> Result<bool> {
-        Ok(self.core.established().await?.era.has_sessions())
+        Ok(self.core.established().await?.rules.sessions)
     }
 
     /// Calls a tool and waits for its result, whatever happens in between: questions, a task.
@@ -193,7 +193,7 @@ impl Client {
     /// When the server does not offer it, or the revision has no words for it.
     pub async fn set_log_level(&self, level: LoggingLevel) -> Result<()> {
         let here = self.core.established().await?;
-        if !here.era.has(Method::SetLevel) {
+        if !here.rules.has(Method::SetLevel) {
             let why = "the agreed revision sets the level of each call; use `.log_level(…)`";
             return Err(Error::not_offered(why));
         }
@@ -210,7 +210,7 @@ impl Client {
     /// When it is not.
     pub async fn ping(&self) -> Result<()> {
         let here = self.core.established().await?;
-        let method = if here.era.has(Method::Ping) { Method::Ping } else { Method::Discover };
+        let method = if here.rules.has(Method::Ping) { Method::Ping } else { Method::Discover };
         send(&self.core, &Wanted::new(&self.core, method, "{}")).await?.result()?;
         Ok(())
     }
@@ -222,7 +222,7 @@ impl Client {
     /// When it cannot be sent.
     pub async fn notify_roots_changed(&self) -> Result<()> {
         let here = self.core.established().await?;
-        match here.era.has(Method::RootsListChanged) {
+        match here.rules.has(Method::RootsListChanged) {
             true => here.notify(Method::RootsListChanged, "").await,
             // Where every request says what the client can do, servers ask when they need to.
             false => Ok(()),

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use outlive_protocol::era::client::{Declared, client_era};
+use outlive_protocol::{VersionRules, era::client::Declared};
 use outlive_transport::client::{
     SecretString, StaticToken, TokenSource, Tokens, http::HttpOptions,
 };
@@ -18,7 +18,7 @@ use super::{
     core::{Client, Core},
     dispatch::Dispatch,
     env::{ClientEnv, Settings},
-    error::Result,
+    error::{ClientError, Result},
     input::{DynAnswerer, InputCapabilities, InputHandler},
     limits::ClientLimits,
     segment::PARTIALS,
@@ -211,6 +211,11 @@ impl ClientBuilder {
     /// When nobody answers, or no revision is in common.
     pub async fn connect(self, target: impl Into<Target>) -> Result<Client> {
         let target = target.into();
+        let rules = |version: Version| {
+            let no_rules = || ClientError::NoCommonVersion(vec![version.to_string()]);
+            VersionRules::find(version.as_str()).ok_or_else(no_rules)
+        };
+        let pinned = self.version.map(rules).transpose()?;
         let can = self.answerer.as_ref().map(|answerer| answerer.can()).unwrap_or_default();
         let mut capabilities = capabilities(can);
         capabilities.extensions = (!self.extensions.is_empty()).then_some(self.extensions);
@@ -220,7 +225,7 @@ impl ClientBuilder {
         let mut http = HttpOptions::default();
         http.connect_timeout = self.limits.connect_timeout;
         http.message_bytes = self.limits.max_message_bytes;
-        http.roots = self.roots;
+        http.ca_file = self.roots;
         http.tokens = self.tokens;
         let dispatch = Arc::new(Dispatch::new(
             self.label.unwrap_or_else(|| target.label()),
@@ -229,7 +234,7 @@ impl ClientBuilder {
         ));
         let settings = Settings {
             limits: self.limits,
-            pinned: self.version.and_then(|version| client_era(version.as_str())),
+            pinned,
             eras: self.eras,
             older_first: self.older_first,
             headers: self.headers,

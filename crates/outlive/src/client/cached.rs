@@ -43,7 +43,7 @@ impl Cached {
         };
         let result = answered.message.part(result);
         // What took answers is for whoever gave them, now; and what changed meanwhile is old.
-        if answered.rounds == 0 && !answered.here.era.has_sessions() && before == cache.changes() {
+        if answered.rounds == 0 && !answered.here.rules.sessions && before == cache.changes() {
             cache.put(key, caller, &result);
         }
         Ok(Self(result))

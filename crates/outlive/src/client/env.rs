@@ -10,7 +10,7 @@ use std::{
 };
 
 use http::HeaderMap;
-use outlive_protocol::era::client::{ClientCodec, Declared};
+use outlive_protocol::{VersionRules, era::client::Declared};
 use outlive_transport::client::{TokenRequest, http::HttpOptions};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
@@ -32,7 +32,7 @@ const USUAL_HEADERS: usize = 10;
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) limits: ClientLimits,
-    pub(crate) pinned: Option<&'static dyn ClientCodec>,
+    pub(crate) pinned: Option<&'static VersionRules>,
     pub(crate) eras: VersionCache,
     pub(crate) older_first: bool,
     pub(crate) headers: HeaderMap,

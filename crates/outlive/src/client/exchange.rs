@@ -14,7 +14,10 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
-use outlive_protocol::{Incoming, IncomingKind, era::client::Outgoing};
+use outlive_protocol::{
+    EventIdMode, Incoming, IncomingKind, OnDisconnect,
+    era::client::{self, Outgoing, client_codec},
+};
 use outlive_transport::client::{
     TransportError, TransportErrorKind,
     http::{HttpLink, HttpReply},
@@ -154,7 +157,11 @@ impl Exchange {
             }
             Link::Http { link, .. } => {
                 let id = AtomicU64::new(id);
-                let guard = Unanswered { here, id: &id, armed: !here.era.closing_cancels() };
+                let guard = Unanswered {
+                    here,
+                    id: &id,
+                    armed: here.rules.on_disconnect != OnDisconnect::Cancel,
+                };
                 let reply = post(here, link, request, &id).await;
                 guard.disarm();
                 let reply = reply?;
@@ -248,7 +255,9 @@ impl Exchange {
     async fn resume(&mut self) -> Result<bool, Failed> {
         let Way::Events { reply, position } = &mut self.way else { return Ok(false) };
         let Link::Http { link, .. } = &self.here.link else { return Ok(false) };
-        let Some(last) = position.last.clone().filter(|_| self.here.era.resumes()) else {
+        let Some(last) =
+            position.last.clone().filter(|_| self.here.rules.event_ids != EventIdMode::None)
+        else {
             return Ok(false);
         };
         loop {
@@ -260,7 +269,7 @@ impl Exchange {
             let wait = position.retry.unwrap_or(RETRY * backing_off);
             tokio::time::sleep(wait).await;
             let mut headers = self.here.headers();
-            self.here.era.plain_headers(&mut headers);
+            client::version_header(self.here.rules, &mut headers);
             headers.insert(LAST_EVENT, last.clone());
             match link.get(headers).await {
                 Ok(taken) if taken.status.is_success() && taken.is_events() => {
@@ -320,7 +329,7 @@ async fn post(
     id: &AtomicU64,
 ) -> Result<HttpReply, Failed> {
     let mut headers = here.headers();
-    here.era.headers(request, &mut headers);
+    client_codec(here.rules.era).headers(here.rules, request, &mut headers);
     let had_session = headers.contains_key(SESSION);
     let mut is_first = true;
     let write = || {

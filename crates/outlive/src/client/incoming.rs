@@ -6,7 +6,7 @@ use std::{
 };
 
 use http::HeaderValue;
-use outlive_protocol::{Incoming, IncomingKind, era::client::TaskDialect};
+use outlive_protocol::{Incoming, IncomingKind, InputMode, TaskDialect, era::client};
 use outlive_transport::client::http::{HttpLink, HttpReply};
 use outlive_wire::{Method, RequestId, code};
 use serde_json::value::RawValue;
@@ -24,7 +24,7 @@ use super::{
 pub(crate) async fn answer(here: &Connection, message: Incoming) {
     let (dispatch, declared) = (&here.env.dispatch, &here.env.declared);
     let IncomingKind::Request { id, method, .. } = message.kind() else { return };
-    if !here.era.is_asked() {
+    if here.rules.input_mode != InputMode::Stream {
         tracing::warn!("the server sent a request, which its revision does not have");
         return;
     }
@@ -32,7 +32,7 @@ pub(crate) async fn answer(here: &Connection, message: Incoming) {
         Some(Method::Ping) => here.reply(id, Ok(empty()), None).await,
         Some(Method::Elicit | Method::CreateMessage)
             if declared.hosts_tasks
-                && here.era.tasks() == TaskDialect::Requested
+                && here.rules.tasks == TaskDialect::Requested
                 && wants_task(message.params_text()) =>
         {
             let answering = Arc::clone(dispatch).answer_later(message.clone());
@@ -159,7 +159,7 @@ async fn reopen(
             return None;
         }
         let mut headers = here.headers();
-        here.era.plain_headers(&mut headers);
+        client::version_header(here.rules, &mut headers);
         if let Some(last) = last {
             headers.insert(LAST_EVENT, last.clone());
         }

@@ -8,8 +8,8 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use outlive_protocol::{
-    Incoming,
-    era::client::{ClientCodec, Outgoing},
+    Incoming, OnDisconnect, VersionRules,
+    era::client::{self, Outgoing, client_codec},
 };
 use outlive_transport::client::{child::Process, http::HttpLink, pipe::PipeLink};
 use outlive_wire::{Implementation, Method, RequestId, ServerCapabilities};
@@ -27,7 +27,7 @@ pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id")
 /// A connection: who is there, by which rules, and the way.
 pub(crate) struct Connection {
     pub(crate) env: Arc<ClientEnv>,
-    pub(crate) era: &'static dyn ClientCodec,
+    pub(crate) rules: &'static VersionRules,
     pub(crate) server: ServerInfo,
     pub(crate) link: Link,
     /// What runs for as long as the connection does.
@@ -55,7 +55,7 @@ pub(crate) enum Link {
 
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connection").field("era", &self.era).finish_non_exhaustive()
+        f.debug_struct("Connection").field("rules", &self.rules).finish_non_exhaustive()
     }
 }
 
@@ -68,10 +68,10 @@ impl Drop for Connection {
 
 impl Connection {
     /// A connection of which nothing is known yet.
-    pub(crate) fn bare(env: &Arc<ClientEnv>, era: &'static dyn ClientCodec, link: Link) -> Self {
+    pub(crate) fn bare(env: &Arc<ClientEnv>, rules: &'static VersionRules, link: Link) -> Self {
         Self {
             env: Arc::clone(env),
-            era,
+            rules,
             server: ServerInfo::default(),
             link,
             background: Mutex::default(),
@@ -79,15 +79,15 @@ impl Connection {
     }
 
     /// The same way, by the rules of another revision.
-    pub(crate) fn by_rules_of(&self, era: &'static dyn ClientCodec) -> Option<Arc<Self>> {
-        self.agreed(era, self.server.clone(), None)
+    pub(crate) fn by_rules_of(&self, rules: &'static VersionRules) -> Option<Arc<Self>> {
+        self.agreed(rules, self.server.clone(), None)
     }
 
     /// The same way, to a server of which more is known; in a session if one was opened. `None` if
     /// somebody else is ending it.
     pub(crate) fn agreed(
         &self,
-        era: &'static dyn ClientCodec,
+        rules: &'static VersionRules,
         server: ServerInfo,
         opened: Option<HeaderValue>,
     ) -> Option<Arc<Self>> {
@@ -103,7 +103,7 @@ impl Connection {
         let background =
             std::mem::take(&mut *self.background.lock().unwrap_or_else(PoisonError::into_inner));
         let env = Arc::clone(&self.env);
-        Some(Arc::new(Self { env, era, server, link, background: Mutex::new(background) }))
+        Some(Arc::new(Self { env, rules, server, link, background: Mutex::new(background) }))
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -133,7 +133,7 @@ impl Connection {
             Link::Pipe { pipe, .. } => Ok(pipe.send(message).await?),
             Link::Http { link, .. } => {
                 let mut headers = self.headers();
-                self.era.plain_headers(&mut headers);
+                client::version_header(self.rules, &mut headers);
                 let mut reply = link.post(headers, message).await?;
                 let _ = reply.bytes().await;
                 Ok(())
@@ -155,7 +155,9 @@ impl Connection {
     ) -> Result<()> {
         let mut out = Vec::new();
         match answer {
-            Ok(result) => self.era.write_answer(id, result, task, &mut out),
+            Ok(result) => {
+                client_codec(self.rules.era).write_response(self.rules, id, result, task, &mut out)
+            }
             Err((code, message)) => {
                 let error = serde_json::json!({"code": code, "message": message});
                 out = format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, id.as_raw().get())
@@ -179,7 +181,7 @@ impl Connection {
                 pipe.send_now(message);
             }
             // Closing the stream has said it already.
-            Link::Http { .. } if self.era.closing_cancels() => {}
+            Link::Http { .. } if self.rules.on_disconnect == OnDisconnect::Cancel => {}
             Link::Http { .. } => {
                 let here = Arc::clone(self);
                 if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -201,7 +203,7 @@ impl Connection {
         match &self.link {
             Link::Http { link, session: Some(_) } => {
                 let mut headers = self.headers();
-                self.era.plain_headers(&mut headers);
+                client::version_header(self.rules, &mut headers);
                 let deleting =
                     tokio::time::timeout(self.env.limits().connect_timeout, link.delete(headers));
                 let _ = deleting.await;
@@ -219,7 +221,7 @@ impl Connection {
     /// Writes a request: its bytes, and its headers where it has some.
     pub(crate) fn write(&self, request: &Outgoing<'_>) -> Bytes {
         let mut out = Vec::with_capacity(256 + request.params.len());
-        self.era.write(request, &self.env.declared, &mut out);
+        client_codec(self.rules.era).write(self.rules, request, &self.env.declared, &mut out);
         Bytes::from(out)
     }
 }

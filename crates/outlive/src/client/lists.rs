@@ -127,7 +127,7 @@ impl<T: ListItem> Paginated<T> {
         let is_http = self
             .core
             .current()
-            .is_some_and(|now| matches!(now.link, Link::Http { .. }) && !now.era.has_sessions());
+            .is_some_and(|now| matches!(now.link, Link::Http { .. }) && !now.rules.sessions);
         let core = &self.core;
         self.read.extend(page.entries.into_iter().filter(|entry| is_usable(core, entry, is_http)));
         self.cursor = match page.next {

@@ -1,6 +1,9 @@
 //! What a server tells outside of any call.
 
-use outlive_protocol::{Incoming, IncomingKind, era::client::TaskSnapshot};
+use outlive_protocol::{
+    Incoming, IncomingKind,
+    era::client::{TaskSnapshot, read_task},
+};
 use outlive_wire::{
     ElicitationCompleteNotificationParams, LoggingMessageNotificationParams, Method, RawJson,
     ResourceUpdatedNotificationParams,
@@ -49,8 +52,7 @@ impl ServerNotification {
             }
             Some(Method::LogMessage) => message.params().ok().map(Self::Log),
             Some(Method::Tasks | Method::TasksStatus) => {
-                let task = outlive_protocol::era::client::newest_modern();
-                task.task(message.params_text()).ok().map(|task| Self::Task(Box::new(task)))
+                read_task(message.params_text()).ok().map(|task| Self::Task(Box::new(task)))
             }
             Some(Method::ElicitationComplete) => {
                 let params: ElicitationCompleteNotificationParams = message.params().ok()?;

@@ -3,8 +3,8 @@
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use outlive_protocol::{
-    Incoming, IncomingKind,
-    era::client::{self, ResultContext, ResultKind, TaskSnapshot},
+    Incoming, IncomingKind, VersionRules,
+    era::client::{ResultContext, ResultKind, TaskSnapshot, client_codec},
 };
 use outlive_transport::client::TransportErrorKind;
 use outlive_wire::{ErrorObject, InputRequiredResult, Method, RawJson, code};
@@ -86,14 +86,14 @@ fn as_answer(here: &Arc<Connection>, error: &ErrorObject, status: u16) -> Result
 fn agree(core: &Arc<Core>, answered: &Answered) -> Option<()> {
     let IncomingKind::Error { error, .. } = answered.message.kind() else { return None };
     let named = supported(error);
-    let pinned = core.settings.pinned.map(|era| era.version());
-    let era = client::choose(named.iter().map(String::as_str))?;
-    if pinned.is_some_and(|pinned| pinned != era.version()) || era.has_sessions() {
+    let pinned = core.settings.pinned.map(|rules| rules.version);
+    let rules = VersionRules::newest_of(named.iter().map(String::as_str))?;
+    if pinned.is_some_and(|pinned| pinned != rules.version) || rules.sessions {
         return None;
     }
     // Also if it is the same one: a server may refuse what it says it speaks, once.
-    if era.version() != answered.here.era.version() {
-        core.adopt(answered.here.by_rules_of(era)?);
+    if rules.version != answered.here.rules.version {
+        core.adopt(answered.here.by_rules_of(rules)?);
     }
     Some(())
 }
@@ -132,7 +132,9 @@ pub(crate) async fn converse_noting(
         let mut answered = send(core, &wanted).await?;
         answered.rounds = round + idle;
         let asked = ResultContext { method, holds_tasks: wanted.holds_tasks };
-        let reply = answered.here.era.read(&asked, answered.result()?).map_err(Error::broke)?;
+        let reply = client_codec(answered.here.rules.era)
+            .read(&asked, answered.result()?)
+            .map_err(Error::broke)?;
         let required = match reply {
             ResultKind::Complete => return Ok(Came::Complete(answered)),
             ResultKind::Task(task) => return Ok(Came::Task(answered.here, task)),

@@ -37,8 +37,8 @@ impl Client {
     ///
     /// When the server cannot be reached.
     pub async fn task(&self, id: impl Into<String>) -> Result<TaskHandle> {
-        let era = self.core.established().await?.era;
-        Ok(TaskHandle::by_id(&self.core, era, id.into()))
+        let rules = self.core.established().await?.rules;
+        Ok(TaskHandle::by_id(&self.core, rules, id.into()))
     }
 
     /// Everything that the notebook has of this server and account.

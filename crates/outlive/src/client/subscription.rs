@@ -101,7 +101,7 @@ impl Subscription {
         // Before anything is asked, so that nothing is missed.
         let told = core.dispatch.notices();
         let here = core.established().await?;
-        if here.era.has(Method::Listen) {
+        if here.rules.has(Method::Listen) {
             let (exchange, agreed) = listen(core, &filter).await?;
             let way = Way::Stream(Box::new(exchange));
             return Ok(Self { core: Arc::clone(core), filter, agreed, way });

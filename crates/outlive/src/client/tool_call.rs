@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use outlive_protocol::era::client::{ClientCodec, TaskDialect, TaskSnapshot};
+use outlive_protocol::{TaskDialect, VersionRules, era::client::TaskSnapshot};
 use outlive_schema::Schema;
 use outlive_wire::{CallToolResult, Method, TaskSupport, code};
 use serde_json::Value;
@@ -42,19 +42,19 @@ pub(crate) async fn result(
             calling.finish(&result).await?;
             Ok(result)
         }
-        Made::Task(era, task) => Box::pin(bring_to_end(calling, era, task, cancels)).await,
+        Made::Task(rules, task) => Box::pin(bring_to_end(calling, rules, task, cancels)).await,
     }
 }
 
 /// Waits for a task that a call has become.
 async fn bring_to_end(
     calling: Calling,
-    era: &'static dyn ClientCodec,
+    rules: &'static VersionRules,
     task: Box<TaskSnapshot>,
     cancels: bool,
 ) -> Result<CallToolResult> {
     let core = Arc::clone(&calling.core);
-    let mut handle = TaskHandle::begun(&core, calling.into_record()?, era, *task).await?;
+    let mut handle = TaskHandle::begun(&core, calling.into_record()?, rules, *task).await?;
     handle.set_cancel_on_drop(cancels);
     let result = handle.wait().await;
     // The result is the caller's now; a failure to forget it is no failure of the call.
@@ -105,7 +105,7 @@ struct Calling {
 enum Made {
     Result(CallToolResult),
     /// A task, and the revision that it was made in.
-    Task(&'static dyn ClientCodec, Box<TaskSnapshot>),
+    Task(&'static VersionRules, Box<TaskSnapshot>),
 }
 
 impl Calling {
@@ -168,7 +168,7 @@ impl Calling {
         let record = self.into_record()?;
         match made {
             Made::Result(result) => TaskHandle::finished(&core, record, result).await,
-            Made::Task(era, task) => TaskHandle::begun(&core, record, era, *task).await,
+            Made::Task(rules, task) => TaskHandle::begun(&core, record, rules, *task).await,
         }
     }
 
@@ -202,7 +202,7 @@ impl Calling {
                     }
                     return Ok(Made::Result(result));
                 }
-                Ok(Came::Task(here, task)) => return Ok(Made::Task(here.era, task)),
+                Ok(Came::Task(here, task)) => return Ok(Made::Task(here.rules, task)),
                 Err(error) => error,
             };
             match error.refused().map(|refused| refused.code) {
@@ -252,7 +252,7 @@ fn written(
 ) -> Wanted {
     let arguments = tool.arguments.as_deref().unwrap_or("{}");
     let name = Value::from(tool.name.as_str());
-    let dialect = here.era.tasks();
+    let dialect = here.rules.tasks;
     let support = known.map_or(TaskSupport::Forbidden, KnownTool::task_support);
     let asks = asks_for_tasks(here, tool)
         && (insist
@@ -272,7 +272,7 @@ fn written(
         _ => String::new(),
     };
     let params = format!(r#"{{"name":{name},"arguments":{arguments}{task}}}"#);
-    let mirrors = matches!(here.link, Link::Http { .. }) && !here.era.has_sessions();
+    let mirrors = matches!(here.link, Link::Http { .. }) && !here.rules.sessions;
     let repeated = match known {
         Some(known) if mirrors => known.repeated(arguments),
         _ => Vec::new(),
@@ -292,7 +292,7 @@ fn written(
 fn asks_for_tasks(here: &Connection, tool: &ToolCall) -> bool {
     let declared = here.server.capabilities.tasks.as_ref();
     tool.tasks != Tasks::Never
-        && here.era.tasks() == TaskDialect::Requested
+        && here.rules.tasks == TaskDialect::Requested
         && declared.is_some_and(|tasks| tasks.pointer("/requests/tools/call").is_some())
 }
 

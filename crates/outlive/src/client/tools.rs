@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlive_protocol::era::client::TaskDialect;
+use outlive_protocol::TaskDialect;
 use outlive_wire::CallToolResult;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -97,7 +97,7 @@ pub(crate) fn offers_streaming(core: &Core, here: &Connection) -> bool {
     let declared = here.server.capabilities.tasks.as_ref();
     let modes = declared.and_then(|tasks| tasks.pointer("/responses/modes"));
     core.declared.streams
-        && here.era.tasks() == TaskDialect::Requested
+        && here.rules.tasks == TaskDialect::Requested
         && modes.and_then(Value::as_array).is_some_and(|modes| modes.contains(&"streaming".into()))
 }
 

@@ -13,7 +13,7 @@ macro_rules! access_setters {
         #[doc = concat!("Shows the ", $what, " only to callers for whom this is true. To all others it does not exist.")]
         pub fn visible_to(
             mut self,
-            visible: impl Fn(&Principal) -> bool + Send + Sync + 'static,
+            visible: impl Fn(&outlive_protocol::Principal) -> bool + Send + Sync + 'static,
         ) -> Self {
             self.$($access).+.show_if(visible);
             self
@@ -35,11 +35,12 @@ macro_rules! access_setters {
         }
     };
 }
-pub(super) use access_setters;
+
+pub(crate) use access_setters;
 
 /// Who may know of a tool, resource, template or prompt, and who may use it.
 #[derive(Clone, Default)]
-pub(super) struct Access {
+pub(crate) struct Access {
     visible: Option<Arc<Judges>>,
     needed: Scopes,
     /// Whether it is in the lists of those who lack a scope for it.
@@ -50,30 +51,30 @@ pub(super) struct Access {
 type Judges = dyn Fn(&Principal) -> bool + Send + Sync;
 
 impl Access {
-    pub(super) fn show_if(&mut self, visible: impl Fn(&Principal) -> bool + Send + Sync + 'static) {
+    pub(crate) fn show_if(&mut self, visible: impl Fn(&Principal) -> bool + Send + Sync + 'static) {
         self.visible = Some(Arc::new(visible));
     }
 
-    pub(super) fn need<S: AsRef<str>>(&mut self, scopes: impl IntoIterator<Item = S>) {
+    pub(crate) fn need<S: AsRef<str>>(&mut self, scopes: impl IntoIterator<Item = S>) {
         self.needed = self.needed.with(&Scopes::of(scopes));
     }
 
-    pub(super) fn list_always(&mut self) {
+    pub(crate) fn list_always(&mut self) {
         self.listed = true;
     }
 
     /// Whether it exists for this caller.
-    pub(super) fn is_visible_to(&self, principal: &Principal) -> bool {
+    pub(crate) fn is_visible_to(&self, principal: &Principal) -> bool {
         self.visible.as_ref().is_none_or(|visible| visible(principal))
     }
 
     /// Whether it is in the lists of this caller.
-    pub(super) fn is_listed_for(&self, principal: &Principal) -> bool {
+    pub(crate) fn is_listed_for(&self, principal: &Principal) -> bool {
         (self.listed || principal.may(&self.needed)) && self.is_visible_to(principal)
     }
 
     /// Whether this caller, for whom it exists, may use it.
-    pub(super) fn check(&self, principal: &Principal) -> Result<(), ProtocolError> {
+    pub(crate) fn check(&self, principal: &Principal) -> Result<(), ProtocolError> {
         match principal.may(&self.needed) {
             true => Ok(()),
             false => Err(ProtocolError::MissingScopes { required: self.needed.clone() }),

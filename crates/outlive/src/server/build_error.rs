@@ -4,18 +4,18 @@ use std::fmt;
 
 /// Why a server could not be made. The text says what to change.
 #[derive(Debug)]
-pub struct BuildError(pub(super) String);
+pub struct BuildError(pub(crate) String);
 
 impl BuildError {
-    pub(super) fn tool(name: &str, why: &dyn fmt::Display) -> Self {
+    pub(crate) fn tool(name: &str, why: &dyn fmt::Display) -> Self {
         Self(format!("tool `{name}`: {why}"))
     }
 
-    pub(super) fn resource(uri: &str, why: &dyn fmt::Display) -> Self {
+    pub(crate) fn resource(uri: &str, why: &dyn fmt::Display) -> Self {
         Self(format!("resource `{uri}`: {why}"))
     }
 
-    pub(super) fn prompt(name: &str, why: &dyn fmt::Display) -> Self {
+    pub(crate) fn prompt(name: &str, why: &dyn fmt::Display) -> Self {
         Self(format!("prompt `{name}`: {why}"))
     }
 }

@@ -3,7 +3,7 @@
 use outlive_wire::{Role, SamplingMessage, SamplingMessageContentBlock as Block};
 
 /// Checks that every use of a tool is answered right behind it, by results and nothing else.
-pub(super) fn check_conversation(messages: &[SamplingMessage]) -> Result<(), String> {
+pub(crate) fn check_conversation(messages: &[SamplingMessage]) -> Result<(), String> {
     let mut open: Vec<&str> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
         let wrong = |what: &str| Err(format!("message {}: {what}", index + 1));

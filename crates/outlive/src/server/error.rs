@@ -9,7 +9,7 @@ use outlive_protocol::ProtocolError;
 use outlive_tasks::StepFailure;
 use outlive_wire::{ErrorObject, code};
 
-use super::DurableError;
+use crate::server::durable_error::DurableError;
 
 /// The result of a handler.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -100,7 +100,7 @@ impl Error {
     }
 
     /// What is recorded of a permanent failure.
-    pub(super) fn to_failure(&self) -> Option<StepFailure> {
+    pub(crate) fn to_failure(&self) -> Option<StepFailure> {
         let code = match &*self.kind {
             Kind::Refused(ProtocolError::Custom(error)) => Some(error.code),
             Kind::Refused(ProtocolError::InvalidParams(_)) => Some(code::INVALID_PARAMS),
@@ -110,7 +110,7 @@ impl Error {
     }
 
     /// The failure that is recorded.
-    pub(super) fn from_failure(failure: StepFailure) -> Self {
+    pub(crate) fn from_failure(failure: StepFailure) -> Self {
         let StepFailure { message, code } = failure;
         let error = match code {
             None => Self::new(message),
@@ -121,7 +121,7 @@ impl Error {
     }
 
     /// As a refusal, where a failure is nothing that the caller can read as a result.
-    pub(super) fn into_fault(self, not_found: impl FnOnce() -> ProtocolError) -> ProtocolError {
+    pub(crate) fn into_fault(self, not_found: impl FnOnce() -> ProtocolError) -> ProtocolError {
         match *self.kind {
             Kind::Failed(cause) => ProtocolError::internal(cause),
             Kind::NotFound => not_found(),
@@ -131,7 +131,7 @@ impl Error {
     }
 
     /// As the text of a tool's failed result, or as a refusal.
-    pub(super) fn into_tool_error(self) -> std::result::Result<String, ProtocolError> {
+    pub(crate) fn into_tool_error(self) -> std::result::Result<String, ProtocolError> {
         match *self.kind {
             Kind::Failed(message) => Ok(message),
             Kind::NotFound => Ok("not found".into()),

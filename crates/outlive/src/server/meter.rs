@@ -9,17 +9,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use outlive_protocol::{Call, CallEnd, CallWatcher, MethodResult, Outcome, ProtocolError};
+use outlive_protocol::{Call, CallEnd, CallWatcher, MethodResult, Outcome};
 
-use super::{
-    durable::Durability,
-    metrics::{Count, Histogram, HistogramCell, head, histogram},
-    tasks::name_in_audit,
+use crate::server::{
+    audit_name::name_in_audit,
+    histogram::{Count, Histogram, HistogramCell, head, histogram},
 };
 
 /// The calls of one tool since it was registered.
 #[derive(Debug, Default)]
-pub(super) struct ToolMeter {
+pub(crate) struct ToolMeter {
     name: Box<str>,
     completed: Count,
     failed: Count,
@@ -32,16 +31,16 @@ pub(super) struct ToolMeter {
 }
 
 impl ToolMeter {
-    pub(super) fn new(name: &str) -> Arc<Self> {
+    pub(crate) fn new(name: &str) -> Arc<Self> {
         Arc::new(Self { name: name.into(), ..Self::default() })
     }
 
     /// Watches a call of the tool.
-    pub(super) fn watch(self: &Arc<Self>, call: &Call, now: Instant) {
+    pub(crate) fn watch(self: &Arc<Self>, call: &Call, now: Instant) {
         call.watch(Arc::clone(self) as Arc<dyn CallWatcher>, now);
     }
 
-    pub(super) fn read(&self) -> ToolMetrics {
+    pub(crate) fn read(&self) -> ToolMetrics {
         ToolMetrics {
             name: self.name.to_string(),
             completed: self.completed.get(),
@@ -59,7 +58,7 @@ impl ToolMeter {
 impl CallWatcher for ToolMeter {
     fn ended(&self, call: &Call, how: CallEnd<'_>, took: Duration) {
         let ending = Ending::of(how);
-        let is_task = matches!(how, CallEnd::Task(_) | CallEnd::TaskCancelled);
+        let is_task = matches!(how, CallEnd::Task { .. } | CallEnd::TaskCancelled { .. });
         if is_task {
             match ending {
                 Ending::Completed => self.tasks_completed.add(1),
@@ -91,7 +90,7 @@ impl ToolMeter {
     #[cold]
     fn log(&self, call: &Call, how: CallEnd<'_>, ending: Ending, took: Duration) {
         let principal = call.principal().key();
-        let is_task = matches!(how, CallEnd::Task(_) | CallEnd::TaskCancelled);
+        let is_task = matches!(how, CallEnd::Task { .. } | CallEnd::TaskCancelled { .. });
         tracing::info!(
             target: CALL,
             principal,
@@ -99,7 +98,7 @@ impl ToolMeter {
             outcome = ending.name(),
             duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             exit_code = call.exit_code(),
-            task_id = task_id(call, how).map(|id| name_in_audit(principal, &id)),
+            task_id = task_id(how).map(|id| name_in_audit(principal, id)),
             "{}",
             if is_task { "task ended" } else { "call ended" },
         );
@@ -107,7 +106,7 @@ impl ToolMeter {
 }
 
 /// Logs a call of a tool that the caller cannot use. The name is the caller's, so it is cut.
-pub(super) fn unknown_tool(call: &Call, name: &str) {
+pub(crate) fn unknown_tool(call: &Call, name: &str) {
     tracing::info!(
         target: "outlive::call",
         principal = call.principal().key(),
@@ -130,8 +129,8 @@ enum Ending {
 impl Ending {
     fn of(how: CallEnd<'_>) -> Self {
         let result = match how {
-            CallEnd::Cancelled | CallEnd::TaskCancelled => return Self::Cancelled,
-            CallEnd::Answered(result) | CallEnd::Task(result) => result,
+            CallEnd::Cancelled | CallEnd::TaskCancelled { .. } => return Self::Cancelled,
+            CallEnd::Answered(result) | CallEnd::Task { result, .. } => result,
         };
         match result {
             Ok(Outcome::InputRequired(_)) => Self::InputRequired,
@@ -160,19 +159,15 @@ impl Ending {
     }
 }
 
-/// The task that a call has become, or is.
-fn task_id(call: &Call, how: CallEnd<'_>) -> Option<String> {
-    let result: &Result<Outcome, ProtocolError> = match how {
-        CallEnd::Answered(result) | CallEnd::Task(result) => result,
-        CallEnd::Cancelled => return None,
-        CallEnd::TaskCancelled => {
-            return call.attached::<Durability>().and_then(Durability::task_id);
-        }
-    };
-    match result {
-        Ok(Outcome::Task(task)) => Some(task.id.clone()),
-        Ok(Outcome::Complete(MethodResult::TaskResult(_, id))) => Some(id.clone()),
-        _ => call.attached::<Durability>().and_then(Durability::task_id),
+/// Returns the task that a call is, or has become.
+fn task_id(how: CallEnd<'_>) -> Option<&str> {
+    match how {
+        CallEnd::Cancelled => None,
+        CallEnd::Task { task_id, .. } | CallEnd::TaskCancelled { task_id } => Some(task_id),
+        CallEnd::Answered(Ok(Outcome::Task(task))) => Some(&task.id),
+        CallEnd::Answered(Ok(Outcome::Complete(MethodResult::TaskResult(_, id)))) => Some(id),
+        CallEnd::Answered(Ok(Outcome::Complete(MethodResult::Rest(rest)))) => Some(&rest.id),
+        CallEnd::Answered(_) => None,
     }
 }
 
@@ -201,7 +196,7 @@ pub struct ToolMetrics {
 }
 
 /// Writes the metrics of all tools in the text format of Prometheus.
-pub(super) fn write(f: &mut fmt::Formatter<'_>, tools: &[ToolMetrics]) -> fmt::Result {
+pub(crate) fn write(f: &mut fmt::Formatter<'_>, tools: &[ToolMetrics]) -> fmt::Result {
     if tools.is_empty() {
         return Ok(());
     }

@@ -1,84 +1,34 @@
 //! What a server has done and is doing, in numbers.
 
-use std::{
-    fmt::{self, Write},
-    sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
-};
+use std::fmt;
 
 use outlive_tasks::store::{OutcomeKind, StoreStats, TaskOutcome};
 
-use super::meter::{self, ToolMetrics};
-
-/// Up to how many milliseconds each bucket of [`Histogram`] counts.
-const BUCKETS: [u64; 10] = [1, 2, 5, 10, 25, 50, 100, 250, 1_000, 5_000];
+use crate::server::{
+    histogram::{Count, Histogram, HistogramCell, head, histogram},
+    meter::{self, ToolMetrics},
+};
 
 /// Counts while the server runs. Reading it stops nobody.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
-    pub(super) created: Count,
-    pub(super) claimed: Count,
-    pub(super) completed: Count,
-    pub(super) failed: Count,
-    pub(super) cancelled: Count,
-    pub(super) expired: Count,
-    pub(super) purged: Count,
-    pub(super) leases_lost: Count,
-    pub(super) lookups_denied: Count,
-    pub(super) polls_rate_limited: Count,
-    pub(super) sessions_opened: Count,
-    pub(super) sessions_closed: Count,
-    pub(super) commits: HistogramCell,
-}
-
-/// A number that grows.
-#[derive(Debug, Default)]
-pub(super) struct Count(AtomicU64);
-
-impl Count {
-    pub(super) fn add(&self, by: u64) {
-        self.0.fetch_add(by, Ordering::Relaxed);
-    }
-
-    pub(super) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// How long something took, each time.
-#[derive(Debug, Default)]
-pub(super) struct HistogramCell {
-    buckets: [Count; BUCKETS.len()],
-    count: Count,
-    micros: Count,
-}
-
-impl HistogramCell {
-    pub(super) fn add(&self, took: Duration) {
-        let fits = BUCKETS.iter().position(|millis| took <= Duration::from_millis(*millis));
-        if let Some(bucket) = fits {
-            self.buckets[bucket].add(1);
-        }
-        self.count.add(1);
-        self.micros.add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
-    }
-
-    pub(super) fn read(&self) -> Histogram {
-        let mut below = 0;
-        let up_to = |(millis, count): (&u64, &Count)| {
-            below += count.get();
-            (Duration::from_millis(*millis), below)
-        };
-        Histogram {
-            buckets: BUCKETS.iter().zip(&self.buckets).map(up_to).collect(),
-            count: self.count.get(),
-            sum: Duration::from_micros(self.micros.get()),
-        }
-    }
+pub(crate) struct Counters {
+    pub(crate) created: Count,
+    pub(crate) claimed: Count,
+    pub(crate) completed: Count,
+    pub(crate) failed: Count,
+    pub(crate) cancelled: Count,
+    pub(crate) expired: Count,
+    pub(crate) purged: Count,
+    pub(crate) leases_lost: Count,
+    pub(crate) lookups_denied: Count,
+    pub(crate) polls_rate_limited: Count,
+    pub(crate) sessions_opened: Count,
+    pub(crate) sessions_closed: Count,
+    pub(crate) commits: HistogramCell,
 }
 
 impl Counters {
-    pub(super) fn ended(&self, outcome: &TaskOutcome) {
+    pub(crate) fn ended(&self, outcome: &TaskOutcome) {
         match outcome.kind() {
             OutcomeKind::Completed => self.completed.add(1),
             OutcomeKind::Failed => self.failed.add(1),
@@ -87,7 +37,7 @@ impl Counters {
         }
     }
 
-    pub(super) fn read(
+    pub(crate) fn read(
         &self,
         tasks: Option<StoreStats>,
         streams: u64,
@@ -153,18 +103,6 @@ pub struct Metrics {
     pub commit_latency: Histogram,
 }
 
-/// How long something took.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Histogram {
-    /// How many took at most this long.
-    pub buckets: Vec<(Duration, u64)>,
-    /// How many there were.
-    pub count: u64,
-    /// How long all took together.
-    pub sum: Duration,
-}
-
 impl fmt::Display for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(tasks) = &self.tasks {
@@ -222,25 +160,4 @@ impl fmt::Display for Metrics {
         histogram(f, name, "", &self.commit_latency)?;
         meter::write(f, &self.tools)
     }
-}
-
-/// Writes the lines of a histogram with this label.
-pub(super) fn histogram(
-    f: &mut impl Write,
-    name: &str,
-    label: &str,
-    latency: &Histogram,
-) -> fmt::Result {
-    let comma = if label.is_empty() { "" } else { "," };
-    for (up_to, count) in &latency.buckets {
-        writeln!(f, "{name}_bucket{{{label}{comma}le=\"{}\"}} {count}", up_to.as_secs_f64())?;
-    }
-    writeln!(f, "{name}_bucket{{{label}{comma}le=\"+Inf\"}} {}", latency.count)?;
-    let label = if label.is_empty() { String::new() } else { format!("{{{label}}}") };
-    writeln!(f, "{name}_sum{label} {}", latency.sum.as_secs_f64())?;
-    writeln!(f, "{name}_count{label} {}", latency.count)
-}
-
-pub(super) fn head(f: &mut impl Write, name: &str, kind: &str, help: &str) -> fmt::Result {
-    writeln!(f, "# HELP {name} {help}\n# TYPE {name} {kind}")
 }

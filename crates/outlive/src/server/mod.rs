@@ -9,58 +9,68 @@
 //! - [`Error`]: what handlers fail with; [`ProtocolError`] for refusals.
 
 mod access;
+mod api;
+mod audit_name;
 mod build_error;
-mod builder;
-mod completion;
+mod caller_key;
+mod config;
 mod conversation;
-mod core;
-mod custom;
-mod cx;
+mod dispatch;
 mod durable;
+mod durable_error;
+mod env;
 mod error;
+mod exec;
 mod extract;
 pub mod forms;
-mod handler;
-mod layer;
-mod list;
+mod histogram;
 mod meter;
 mod metrics;
-mod output;
 mod param_headers;
-mod prompt;
-mod registry;
-mod resource;
-mod router;
-mod running;
+mod policy;
+mod random;
+mod register;
+mod retry;
+mod run;
 mod seal_keys;
+mod secret;
 mod sessions;
 mod skills;
-mod subscription;
 mod tasks;
 mod text_args;
 mod throttle;
-mod tool;
+mod time;
 pub mod uri_template;
 
+pub use api::{builder::ServerBuilder, server::Server};
+pub(crate) use audit_name::name_in_audit;
 pub use build_error::BuildError;
-pub use builder::ServerBuilder;
-pub use completion::{CompletionInput, IntoCompletion};
-pub use cx::Cx;
-pub(crate) use durable::Rehearsed;
+pub use config::{ResponseMode, TaskConfig};
+pub use dispatch::layer::{BoxCallService, BoxError};
 pub use durable::{
-    CreateExternalEvent, Durable, DurableError, Elicit, ElicitOutcome, ElicitUrl, ExternalEvent,
-    InputRequestSet, ResumePolicy, Retry, Roots, Round, RoundOutcome, Sample, Secret, Task,
-    YieldToReplica,
+    cleanup::{Cleanup, IntoCleanupResult},
+    context::{Durable, YieldToReplica},
+    elicit::{Elicit, ElicitUrl, Roots, Sample},
+    emit::Task,
+    external_event::{CreateExternalEvent, ExternalEvent},
+    rounds::Round,
 };
+pub use durable_error::DurableError;
+pub(crate) use env::test_hooks::TestHooks;
 pub use error::{Error, Result};
-pub use extract::{Args, Extract, HandlerRequirements, RawParams, Rejection, State};
-pub use handler::Handler;
-pub use layer::{BoxCallService, BoxError};
+pub use extract::{
+    cx::Cx,
+    extractor::{Args, Extract, HandlerRequirements, RawParams, Rejection, State},
+    handler::Handler,
+    response::{IntoRawResult, IntoToolResult, Json},
+};
+pub use histogram::Histogram;
 pub use meter::ToolMetrics;
-pub use metrics::{Histogram, Metrics};
+pub use metrics::Metrics;
 pub use outlive_protocol::CompletionOutcome;
 pub use outlive_protocol::{
     Call, ClientNotification, Clock, Limits, Outcome, Principal, ProtocolError, Scopes, Session,
+    VersionSet,
 };
 pub use outlive_tasks::{
     IntoKey, JournalError, Key,
@@ -70,15 +80,21 @@ pub use outlive_wire::{
     Annotations, CacheHints, CacheScope, CallToolResult, ContentBlock, GetPromptResult, Icon,
     LoggingLevel, Meta, PromptArgument, PromptMessage, ResourceContents, Role, ToolAnnotations,
 };
-pub use output::{IntoRawResult, IntoToolResult, Json};
-pub use prompt::{IntoPromptResult, Prompt};
-pub use resource::{IntoResourceContents, Resource, ResourceTemplate};
-pub use running::Server;
-pub use seal_keys::{SealKeys, SealKeysError};
-pub use skills::{Skill, SkillError, Skills};
-pub(crate) use tasks::name_in_audit;
-pub use tasks::{
-    Cleanup, CleanupReason, IntoCleanupResult, OnCrash, ResponseMode, TaskConfig, TaskPolicy,
+pub use policy::{OnCrash, TaskPolicy};
+pub use register::{
+    completers::{CompletionInput, IntoCompletion},
+    prompt::{IntoPromptResult, Prompt},
+    resource::{IntoResourceContents, Resource, ResourceTemplate},
+    tool::Tool,
 };
+pub use retry::Retry;
+pub use run::{
+    input::ElicitOutcome,
+    input_request_set::{InputRequestSet, RoundOutcome},
+    placement::CleanupReason,
+    replay_policy::ResumePolicy,
+};
+pub use seal_keys::{SealKeys, SealKeysError};
+pub use secret::Secret;
+pub use skills::{Skill, SkillError, Skills};
 pub use throttle::RateLimit;
-pub use tool::Tool;

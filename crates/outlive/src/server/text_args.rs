@@ -9,10 +9,10 @@ use serde::{
 };
 
 /// Names and texts.
-pub(super) type TextArgs = Vec<(String, String)>;
+pub(crate) type TextArgs = Vec<(String, String)>;
 
 /// Reads texts into a type.
-pub(super) fn decode<T: DeserializeOwned>(args: &TextArgs) -> Result<T, serde_json::Error> {
+pub(crate) fn decode<T: DeserializeOwned>(args: &TextArgs) -> Result<T, serde_json::Error> {
     let entries = args.iter().map(|(name, text)| (name.as_str(), Text(text)));
     T::deserialize(MapDeserializer::new(entries))
 }

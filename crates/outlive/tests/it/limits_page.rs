@@ -40,9 +40,9 @@ fn the_page_of_limits_knows_authorization() {
 #[cfg(feature = "auth-proxy")]
 #[test]
 fn the_page_of_limits_knows_the_authorization_proxy() {
-    use outlive::auth_proxy::{AuthProxy, Upstream};
+    use outlive::auth_proxy::{AuthProxy, Provider};
 
-    let upstream = Upstream::discover("https://id.example", "id");
+    let upstream = Provider::discover("https://id.example", "id");
     let defaults = AuthProxy::builder("https://mcp.example/mcp", upstream);
     check(&read("docs/limits.md"), "`AuthProxy`", &defaults);
 }

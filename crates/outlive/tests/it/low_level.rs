@@ -93,7 +93,7 @@ async fn what_a_result_says_itself_is_kept() {
 async fn a_method_of_the_specification_can_be_answered_otherwise() {
     let call = async |RawParams(raw): RawParams, cx: Cx| {
         let params: Value = serde_json::from_str(raw.get()).unwrap();
-        let text = format!("{} by hand, from {}", params["name"], cx.call().era().version());
+        let text = format!("{} by hand, from {}", params["name"], cx.call().rules().version);
         Json(json!({"content": [{"type": "text", "text": text}]}))
     };
     let server = Server::builder("test", "1")
@@ -126,7 +126,7 @@ async fn notifications_of_ones_own_come_in() {
     let note = Arc::clone(&seen);
     let server = Server::builder("test", "1")
         .on_notification("com.example/hello", move |notice| {
-            let session = notice.session.map(|session| session.era().version().as_str());
+            let session = notice.session.map(|session| session.rules().version.as_str());
             note.lock().unwrap().push((
                 notice.name.to_owned(),
                 notice.params.to_owned(),
@@ -349,7 +349,7 @@ async fn hooks_see_sessions_come_and_go() {
     let note = |what: &'static str| {
         let log = Arc::clone(&log);
         move |session: &Arc<Session>| {
-            log.lock().unwrap().push(format!("{what} {}", session.era().version()))
+            log.lock().unwrap().push(format!("{what} {}", session.rules().version))
         }
     };
     let server = Server::builder("test", "1")

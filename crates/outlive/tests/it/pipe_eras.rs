@@ -1,6 +1,6 @@
 //! Both eras on one pipe, and the handshakes of all revisions.
 
-use outlive::server::{Cx, Json, LoggingLevel, Prompt, Resource, Server, State, Tool};
+use outlive::server::{Cx, Json, LoggingLevel, Prompt, Resource, Server, State, Tool, VersionSet};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -354,7 +354,9 @@ async fn results_have_the_members_of_their_era() {
 // VER-27
 #[tokio::test(start_paused = true)]
 async fn a_server_without_the_handshake_era_tells_old_clients_what_it_serves() {
-    let mut pipe = Pipe::open(&builder(&Gate::default()).without_legacy().build().unwrap());
+    let mut pipe = Pipe::open(
+        &builder(&Gate::default()).protocol_versions(VersionSet::modern()).build().unwrap(),
+    );
     for asked in ["2025-11-25", "2024-11-05"] {
         let params = json!({"protocolVersion": asked, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
         let id = pipe.send_as_is("initialize", params).await;
@@ -375,7 +377,9 @@ async fn a_server_without_the_handshake_era_tells_old_clients_what_it_serves() {
 // What VER-41 relies on: a probe must not take it for a modern server.
 #[tokio::test(start_paused = true)]
 async fn a_server_without_the_modern_era_looks_like_an_old_one() {
-    let mut pipe = Pipe::open(&builder(&Gate::default()).without_modern().build().unwrap());
+    let mut pipe = Pipe::open(
+        &builder(&Gate::default()).protocol_versions(VersionSet::legacy()).build().unwrap(),
+    );
     let refusal = error(&pipe.modern("server/discover", json!({})).await);
     assert_eq!(refusal["code"], -32602);
     assert!(refusal["message"].as_str().unwrap().contains("initialize"), "{refusal}");
@@ -389,6 +393,7 @@ async fn a_server_without_the_modern_era_looks_like_an_old_one() {
 
 #[test]
 fn a_server_without_any_era_is_not_built() {
-    let refused = builder(&Gate::default()).without_legacy().without_modern().build().unwrap_err();
-    assert_eq!(refused.to_string(), "both eras are switched off; leave one on");
+    let refused =
+        builder(&Gate::default()).protocol_versions([].into_iter().collect()).build().unwrap_err();
+    assert_eq!(refused.to_string(), "`protocol_versions` has no version; name at least one");
 }

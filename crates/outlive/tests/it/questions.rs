@@ -2,7 +2,7 @@
 
 mod answers; // what clients answer, and what becomes of it
 mod basics; // one handler on every wire
-mod dialogue; // a client that answers as a test wants it
+pub(crate) mod dialogue; // a client that answers as a test wants it
 mod elsewhere; // prompts, resources, the explicit style, shedding, upgrades
 mod journal; // what a run records, and what the next one reads back
 mod legacy; // questions as requests, while the call waits

@@ -103,7 +103,14 @@ pub(super) fn write(
     out.push(b'}');
 }
 
-/// Serialises into a buffer. Our own types have string keys and no failing parts.
+/// Writes the error response to a message whose era the server cannot tell, and returns its HTTP status.
+pub(crate) fn encode_unread(id: Option<&str>, fault: &ProtocolError, out: &mut Vec<u8>) -> u16 {
+    let (code, data) = common(fault);
+    write(id, code, fault, data, out);
+    400
+}
+
+/// Serializes into a buffer. Our own types have string keys and no failing parts.
 pub(super) fn put(value: &impl Serialize, out: &mut Vec<u8>) {
     serde_json::to_writer(out, value).expect("wire types serialise into memory");
 }

@@ -18,7 +18,7 @@ use crate::{
 
 /// A request as it came. Parts of it are JSON as it stands in the message.
 #[derive(Debug)]
-pub(crate) struct Request<'a> {
+pub struct Request<'a> {
     pub(crate) message: &'a ByteString,
     pub(crate) id: &'a str,
     pub(crate) method: Str<'a>,
@@ -91,106 +91,76 @@ fn once<T>(place: &mut Option<T>, value: T) -> Option<()> {
     place.replace(value).is_none().then_some(())
 }
 
-/// The members of `params` that are read before the method has decided its type. They stay raw:
-/// a method of the application's own may use the same names for something else.
-#[derive(Debug, Default, Deserialize)]
-pub(crate) struct Params<'a> {
-    #[serde(borrow, default, deserialize_with = "present")]
-    name: Option<&'a str>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    uri: Option<&'a str>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    arguments: Option<&'a str>,
-    #[serde(borrow, default, deserialize_with = "present", rename = "inputResponses")]
-    input_responses: Option<&'a str>,
-    #[serde(borrow, default, deserialize_with = "present", rename = "requestState")]
-    request_state: Option<&'a str>,
-    #[serde(borrow, default, deserialize_with = "present", rename = "taskId")]
-    task_id: Option<&'a str>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    task: Option<&'a str>,
-    #[serde(borrow, default, rename = "_meta", deserialize_with = "object")]
-    pub(crate) meta: Option<MetaKeys<'a>>,
+/// Declares members of a JSON object once: a field for the text of each, and how the scanner finds it.
+macro_rules! members {
+    (
+        $(#[$doc:meta])*
+        $name:ident { $($field:ident = $key:literal,)* }
+        $({ $($other:tt)* })?
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug, Default, Deserialize)]
+        pub(crate) struct $name<'a> {
+            $(
+                #[serde(borrow, default, deserialize_with = "present", rename = $key)]
+                pub(crate) $field: Option<&'a str>,
+            )*
+            $($($other)*)?
+        }
+
+        impl<'a> $name<'a> {
+            /// Reads the value of a member; skips it if its name is not declared.
+            fn member(&mut self, scan: &mut Scan<'a>, name: &str) -> Option<()> {
+                let place = match name {
+                    $($key => &mut self.$field,)*
+                    _ => return scan.value().map(drop),
+                };
+                once(place, scan.value()?)
+            }
+        }
+    };
 }
 
-/// The keys of `_meta` that the specification reserves for requests, and ours.
-#[derive(Debug, Default, Deserialize)]
-pub(crate) struct MetaKeys<'a> {
-    #[serde(
-        borrow,
-        default,
-        deserialize_with = "present",
-        rename = "io.modelcontextprotocol/protocolVersion"
-    )]
-    pub(crate) version: Option<&'a str>,
-    #[serde(
-        borrow,
-        default,
-        deserialize_with = "present",
-        rename = "io.modelcontextprotocol/clientCapabilities"
-    )]
-    pub(crate) capabilities: Option<&'a str>,
-    #[serde(
-        borrow,
-        default,
-        deserialize_with = "present",
-        rename = "io.modelcontextprotocol/clientInfo"
-    )]
-    pub(crate) info: Option<&'a str>,
-    #[serde(
-        borrow,
-        default,
-        deserialize_with = "present",
-        rename = "io.modelcontextprotocol/logLevel"
-    )]
-    pub(crate) log_level: Option<&'a str>,
-    #[serde(borrow, default, deserialize_with = "present", rename = "progressToken")]
-    pub(crate) progress_token: Option<&'a str>,
-    /// Our own: under which key the caller wants this done once only.
-    #[serde(borrow, default, deserialize_with = "present", rename = "dev.outlive/idempotencyKey")]
-    pub(crate) idempotency_key: Option<&'a str>,
+members! {
+    /// The members of `params` that are read before the method has decided its type. They stay raw:
+    /// a method of the application's own may use the same names for something else.
+    Params {
+        name = "name",
+        uri = "uri",
+        arguments = "arguments",
+        input_responses = "inputResponses",
+        request_state = "requestState",
+        task_id = "taskId",
+        task = "task",
+    }
+    {
+        #[serde(borrow, default, rename = "_meta", deserialize_with = "object")]
+        pub(crate) meta: Option<MetaKeys<'a>>,
+    }
 }
 
-impl<'a> MetaKeys<'a> {
-    fn scan(&mut self, scan: &mut Scan<'a>) -> Option<()> {
-        scan.object(|scan, name| {
-            let place = match name {
-                "io.modelcontextprotocol/protocolVersion" => &mut self.version,
-                "io.modelcontextprotocol/clientCapabilities" => &mut self.capabilities,
-                "io.modelcontextprotocol/clientInfo" => &mut self.info,
-                "io.modelcontextprotocol/logLevel" => &mut self.log_level,
-                "progressToken" => &mut self.progress_token,
-                "dev.outlive/idempotencyKey" => &mut self.idempotency_key,
-                _ => return scan.value().map(drop),
-            };
-            once(place, scan.value()?)
-        })
+members! {
+    /// The keys of `_meta` that the specification reserves for requests, and ours.
+    MetaKeys {
+        version = "io.modelcontextprotocol/protocolVersion",
+        capabilities = "io.modelcontextprotocol/clientCapabilities",
+        info = "io.modelcontextprotocol/clientInfo",
+        log_level = "io.modelcontextprotocol/logLevel",
+        progress_token = "progressToken",
+        idempotency_key = "dev.outlive/idempotencyKey",
     }
 }
 
 impl<'a> Params<'a> {
     /// Reads the shared members of usual parameters.
     fn scan(&mut self, scan: &mut Scan<'a>) -> Option<()> {
-        let mut has_meta = None;
-        scan.object(|scan, name| {
-            let place = match name {
-                "name" => &mut self.name,
-                "uri" => &mut self.uri,
-                "arguments" => &mut self.arguments,
-                "inputResponses" => &mut self.input_responses,
-                "requestState" => &mut self.request_state,
-                "taskId" => &mut self.task_id,
-                "task" => &mut self.task,
-                "_meta" => {
-                    once(&mut has_meta, ())?;
-                    let mut keys = MetaKeys::default();
-                    keys.scan(scan)?;
-                    self.meta = Some(keys);
-                    return Some(());
-                }
-                _ => return scan.value().map(drop),
-            };
-            once(place, scan.value()?)
+        scan.object(|scan, name| match name {
+            "_meta" => {
+                let mut keys = MetaKeys::default();
+                scan.object(|scan, name| keys.member(scan, name))?;
+                once(&mut self.meta, keys)
+            }
+            _ => self.member(scan, name),
         })
     }
 
@@ -213,21 +183,6 @@ impl<'a> Params<'a> {
     /// Whether `_meta` has a key that only modern requests have.
     pub(crate) fn looks_modern(&self) -> bool {
         self.meta.as_ref().is_some_and(|meta| meta.version.is_some() || meta.capabilities.is_some())
-    }
-
-    /// `params.name` or `params.uri` as it stands in the message.
-    pub(crate) fn name(&self) -> Option<&'a str> {
-        self.name
-    }
-
-    /// `params.uri` as it stands in the message.
-    pub(crate) fn uri(&self) -> Option<&'a str> {
-        self.uri
-    }
-
-    /// `params.taskId` as it stands in the message.
-    pub(crate) fn task_id(&self) -> Option<&'a str> {
-        self.task_id
     }
 
     /// Where everything stands in the message.

@@ -5,90 +5,91 @@
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning>
 
 use http::HeaderMap;
-use outlive_wire::{Method, Version};
+use outlive_wire::Method;
 
-use super::{
-    Era,
-    legacy::{self, Legacy},
-    modern::Modern,
-    params::Request,
-};
-use crate::{MessageContext, Profile, ProtocolError};
+use super::{headers, legacy, params::Request};
+use crate::{Era, MessageContext, Profile, ProtocolError, VersionRules, version::FIRST_MODERN};
 
 /// Which rules a request is under.
 #[derive(Debug)]
-pub(crate) enum Selected {
-    Modern(&'static Modern),
-    Legacy(&'static Legacy),
+pub(crate) enum Selection {
+    Version(&'static VersionRules),
     /// `initialize`: a session begins.
     Handshake,
 }
 
-/// Chooses the rules for a request, or says why there are none. The era that comes with a refusal
-/// writes it.
+/// An error, and the rules whose codec writes it.
+pub(crate) type SelectError = (&'static VersionRules, ProtocolError);
+
+/// Chooses the rules for a request, or says why there are none.
 pub(crate) fn select(
     request: &Request<'_>,
     arrival: &MessageContext<'_>,
     profile: &Profile,
-) -> Result<Selected, (&'static dyn Era, ProtocolError)> {
-    let eras = profile.eras;
+) -> Result<Selection, SelectError> {
+    let versions = &profile.versions;
+    let (modern, legacy) = (versions.newest(Era::Modern), versions.newest(Era::Legacy));
     let headers = arrival.http.as_ref().map(|parts| &parts.headers);
     if &*request.method == Method::Initialize.as_str() && request.head.version().is_none() {
-        return match eras.legacy {
-            true => Ok(Selected::Handshake),
-            false => Err((&Modern, modern_only(request, arrival))),
+        return match legacy {
+            Some(_) => Ok(Selection::Handshake),
+            None => Err((FIRST_MODERN, modern_only(request, arrival, modern))),
         };
     }
-    let modern = eras.modern
-        && !arrival.legacy_only
+    let is_modern = !arrival.legacy_only
         && (request.head.looks_modern() || headers.is_some_and(headers_look_modern));
-    if modern || !eras.legacy {
-        return Ok(Selected::Modern(&Modern));
+    if let Some(newest) = modern.filter(|_| is_modern || legacy.is_none()) {
+        let named = request.head.version().and_then(|date| versions.find(Era::Modern, date));
+        return Ok(Selection::Version(named.unwrap_or(newest)));
     }
     if let Some(session) = &arrival.session {
-        let era =
-            legacy::of(session.era()).ok_or((&Modern as &dyn Era, ProtocolError::Internal))?;
+        let rules = session.rules();
         if let Some(headers) = headers {
-            legacy::check_version_header(era, headers).map_err(|fault| (era as &dyn Era, fault))?;
+            legacy::check_version_header(session, profile, headers)
+                .map_err(|error| (rules, error))?;
         }
-        return Ok(Selected::Legacy(era));
+        return Ok(Selection::Version(rules));
     }
-    match headers {
-        Some(headers) => legacy_without_session(headers, arrival).map(Selected::Legacy),
-        None if &*request.method == Method::Ping.as_str() => Ok(Selected::Legacy(legacy::newest())),
-        None => Err((&Modern, missing_meta(eras.modern))),
+    match (headers, legacy) {
+        (Some(headers), _) => {
+            legacy_without_session(headers, arrival, profile).map(Selection::Version)
+        }
+        (None, Some(newest)) if &*request.method == Method::Ping.as_str() => {
+            Ok(Selection::Version(newest))
+        }
+        (None, _) => Err((FIRST_MODERN, missing_meta(modern.is_some()))),
     }
 }
 
-/// A notification or response has no mark of its era: on HTTP it must come with what a legacy
-/// request would need, unless its headers are modern.
+/// Checks a notification or response. It has no mark of its era: on HTTP it must come with what a
+/// legacy request would need, unless its headers are modern.
 pub(crate) fn check_notification(
     arrival: &MessageContext<'_>,
     profile: &Profile,
-) -> Result<(), (&'static dyn Era, ProtocolError)> {
+) -> Result<(), SelectError> {
     let Some(headers) = arrival.http.as_ref().map(|parts| &parts.headers) else { return Ok(()) };
-    if !profile.eras.legacy || headers_look_modern(headers) {
+    if profile.versions.newest(Era::Legacy).is_none() || headers_look_modern(headers) {
         return Ok(());
     }
     match &arrival.session {
-        Some(session) => {
-            let era = session.era();
-            legacy::check_version_header(era, headers).map_err(|fault| (era, fault))
-        }
-        None => legacy_without_session(headers, arrival).map(drop),
+        Some(session) => legacy::check_version_header(session, profile, headers)
+            .map_err(|error| (session.rules(), error)),
+        None => legacy_without_session(headers, arrival, profile).map(drop),
     }
 }
 
 fn legacy_without_session(
     headers: &HeaderMap,
     arrival: &MessageContext<'_>,
-) -> Result<&'static Legacy, (&'static dyn Era, ProtocolError)> {
-    let era = legacy::named_in(headers).map_err(|fault| (legacy::newest() as &dyn Era, fault))?;
+    profile: &Profile,
+) -> Result<&'static VersionRules, SelectError> {
+    let rules = legacy::named_in(headers, profile)
+        .map_err(|error| (VersionRules::newest(Era::Legacy), error))?;
     match () {
-        () if arrival.lost_session => Err((era, ProtocolError::UnknownSession)),
-        () if arrival.stateless => Ok(era),
+        () if arrival.lost_session => Err((rules, ProtocolError::UnknownSession)),
+        () if arrival.stateless => Ok(rules),
         () => Err((
-            era,
+            rules,
             ProtocolError::invalid_request(
                 "the Mcp-Session-Id header is missing; send `initialize` first",
             ),
@@ -96,34 +97,28 @@ fn legacy_without_session(
     }
 }
 
-/// The era under whose rules a batch that came with this arrival is read, if there is one.
-pub(crate) fn batch_era(
-    arrival: &MessageContext<'_>,
-    profile: &Profile,
-) -> Option<&'static dyn Era> {
-    if !profile.eras.legacy {
-        return None;
+/// Returns whether a message that came with this context may be a batch.
+pub(crate) fn allows_batch(arrival: &MessageContext<'_>, profile: &Profile) -> bool {
+    if profile.versions.newest(Era::Legacy).is_none() {
+        return false;
     }
     if let Some(session) = &arrival.session {
-        return Some(session.era());
+        return session.rules().batches;
     }
-    let headers = &arrival.http.as_ref()?.headers;
-    if !arrival.stateless || headers_look_modern(headers) {
-        return None;
-    }
-    legacy::named_in(headers).ok().map(|era| era as &dyn Era)
+    let Some(http) = &arrival.http else { return false };
+    arrival.stateless
+        && !headers_look_modern(&http.headers)
+        && legacy::named_in(&http.headers, profile).is_ok_and(|rules| rules.batches)
 }
 
-/// Whether the headers alone put a request under modern rules: those of a revision that has no
-/// handshake, or that has yet to come.
-pub(super) fn headers_look_modern(headers: &HeaderMap) -> bool {
-    let version =
-        headers.get(super::modern::headers::VERSION).map(|value| value.as_bytes().trim_ascii());
-    let first = Version::V2026_07_28.as_str().as_bytes();
+/// Returns whether the headers alone put a request under modern rules: they name a version without
+/// a handshake, or one that does not exist yet.
+pub fn headers_look_modern(headers: &HeaderMap) -> bool {
+    let version = headers.get(headers::VERSION).map(|value| value.as_bytes().trim_ascii());
     match version {
         // Dates compare like their text.
-        Some(version) => is_date(version) && version >= first,
-        None => headers.contains_key(super::modern::headers::METHOD),
+        Some(version) => is_date(version) && version >= FIRST_MODERN.version.as_str().as_bytes(),
+        None => headers.contains_key(headers::METHOD),
     }
 }
 
@@ -135,10 +130,14 @@ fn is_date(text: &[u8]) -> bool {
     text.len() == 10 && text.iter().enumerate().all(fits)
 }
 
-/// What a legacy client hears from a server that has left its era behind.
-fn modern_only(request: &Request<'_>, arrival: &MessageContext<'_>) -> ProtocolError {
+/// The error for a legacy client of a server that serves modern versions only.
+fn modern_only(
+    request: &Request<'_>,
+    arrival: &MessageContext<'_>,
+    newest: Option<&VersionRules>,
+) -> ProtocolError {
     if arrival.http.is_some() {
-        let supported = Version::V2026_07_28;
+        let supported = newest.unwrap_or(FIRST_MODERN).version;
         return ProtocolError::HeaderMismatch(
             format!("this server speaks {supported} only and has no `initialize`; send the MCP-Protocol-Version header")
                 .into(),

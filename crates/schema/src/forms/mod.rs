@@ -1,8 +1,8 @@
 //! Forms: what a user can be asked to fill in, made from a type.
 //!
 //! The protocol allows a small part of JSON Schema, flat, so that every client can draw it. The
-//! derive checks the fields when the type is compiled; [`convert`] turns what `schemars` writes
-//! into the allowed part, and says which field cannot be; [`check`](mod@check) holds answers
+//! derive checks the fields when the type is compiled; `convert` turns what `schemars` writes
+//! into the allowed part, and says which field cannot be; `check` holds answers
 //! against it.
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation>
 

@@ -6,7 +6,7 @@ use std::{
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll, Waker},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use outlive_wire::{ErrorObject, code};
@@ -17,6 +17,7 @@ use crate::{
     Journal, JournalError, YieldToReplica,
     idle::Watch,
     store::{Changes, Charge, CleanupState, Lease, StoreError, TaskOutcome, Transition},
+    time::{millis, wall_clock},
 };
 
 /// When answers are looked for again that could not be read.
@@ -460,13 +461,7 @@ fn poll_parking(
 
 /// So long after now, in milliseconds since 1970.
 fn in_a_while(after: Duration) -> u64 {
-    wall_clock().saturating_add(u64::try_from(after.as_millis()).unwrap_or(u64::MAX))
-}
-
-/// Milliseconds since 1970.
-pub(super) fn wall_clock() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+    wall_clock().saturating_add(millis(after))
 }
 
 /// The error of a task whose caller has as many bytes stored as it may.

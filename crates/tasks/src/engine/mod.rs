@@ -3,7 +3,6 @@
 //! One scheduler per process, one driver per running task. Nothing that matters lives here: a
 //! process that ends loses no more than what its runs had not recorded yet.
 
-mod capacity;
 mod changes;
 mod clean_up;
 mod config;
@@ -26,14 +25,14 @@ use std::{
 
 use tokio::sync::{Notify, Semaphore, watch};
 
-pub use capacity::{Capacity, Permit};
+pub use crate::capacity::{Capacity, Permit};
 pub use changes::ChangeStream;
 pub use clean_up::CleanupFuture;
 pub use config::EngineConfig;
 pub use events::{EngineEvent, EngineObserver};
 pub use unacknowledged::UnacknowledgedTask;
 
-use capacity::{Claimant, Grant};
+use crate::capacity::{Claimant, Grant};
 use changes::Listening;
 use drive::{Held, Left};
 use room::{Expected, Shares};

@@ -14,17 +14,18 @@ use tokio::time::Instant;
 
 use super::{
     EngineEvent, Inner, Signals, StartError,
-    capacity::Grant,
     clean_up::clean_up,
     drive::{self, Held},
     room::{Expected, NOT_HELD},
 };
 use crate::{
     JournalEntry,
+    capacity::Grant,
     store::{
         Changes, Claim, ClaimedTask, CleanupState, Lease, StoreError, TaskId, TaskOutcome,
         Transition,
     },
+    time::{millis, wall_clock},
 };
 
 /// Claims and sweeps, for as long as the engine is used.
@@ -243,8 +244,7 @@ async fn postpone(inner: &Inner, claimed: &ClaimedTask, pause: Duration) {
     let held = Held { inner, lease: &claimed.lease, principal: &claimed.principal };
     let answers = claimed.journal.entries.values();
     let seen = answers.filter(|entry| matches!(entry, JournalEntry::Answer(_))).count();
-    let pause_millis = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
-    let due = Some(drive::wall_clock().saturating_add(pause_millis));
+    let due = Some(wall_clock().saturating_add(millis(pause)));
     if held.write(Changes::default(), Transition::Park { due, seen }).await.is_held() {
         let task = &claimed.lease.task;
         tracing::warn!(%task, crashes = claimed.crash_count, ?pause, "a task lost its worker again");

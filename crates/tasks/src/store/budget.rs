@@ -1,6 +1,9 @@
 //! What is counted in the bytes that a principal has stored. All stores of this crate count alike.
 
-use super::{Changes, NewInputRequest, NewTask, TaskOutcome, Transition};
+use super::{
+    outcome::TaskOutcome,
+    types::{Changes, NewInputRequest, NewTask, Transition},
+};
 use crate::{JournalEntry, Segment};
 
 /// What a task counts in the bytes of its principal, beside its request, its journal and its outcome:
@@ -13,16 +16,6 @@ pub(super) const ENTRY_BYTES: usize = 256;
 /// Bytes that the outcome of a task may always have, whatever its principal has stored. A task whose
 /// larger outcome is refused ends with an error, which is smaller than this.
 pub const OUTCOME_RESERVE: usize = 1_024;
-
-/// For whom something is stored, and how much that principal may have stored with it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "read by stores, third parties' included")]
-pub struct Charge {
-    /// The principal.
-    pub principal: String,
-    /// How many bytes it may have stored, with what is stored now.
-    pub max_bytes: u64,
-}
 
 /// What a new task counts, its journal included.
 pub(super) fn new_task(task: &NewTask) -> usize {

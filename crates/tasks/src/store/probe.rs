@@ -3,40 +3,12 @@
 use std::time::Duration;
 
 use super::{
-    StoreError, UnixMillis,
     open::{Place, panicked},
     sqlite,
+    store_probe::{StoreKind, StoreProbe},
+    types::StoreError,
 };
-
-/// What a store is and how it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct StoreProbe {
-    /// What keeps the tasks.
-    pub product: StoreKind,
-    /// Its version.
-    pub version: String,
-    /// Which version its tables have; `None` if there are none yet.
-    pub tables: Option<usize>,
-    /// Which version of the tables this program uses.
-    pub known: usize,
-    /// Its time, in the middle of the look.
-    pub time: UnixMillis,
-    /// How long one question to it and its answer took.
-    pub round_trip: Duration,
-}
-
-/// What keeps tasks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum StoreKind {
-    /// This process.
-    Memory,
-    /// A file.
-    Sqlite,
-    /// A database.
-    Postgres,
-}
+use crate::time::wall_clock;
 
 /// Looks at the store that a URL names. Nothing is made or changed.
 ///
@@ -71,11 +43,4 @@ async fn postgres(url: &str) -> Result<StoreProbe, StoreError> {
 #[expect(clippy::unused_async, reason = "the other one is")]
 async fn postgres(_url: &str) -> Result<StoreProbe, StoreError> {
     Err(super::open::not_built())
-}
-
-/// Milliseconds since 1970.
-pub(super) fn wall_clock() -> UnixMillis {
-    use std::time::{SystemTime, UNIX_EPOCH};
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use outlive_wire::{InputRequest, RawJson};
 use serde::{Deserialize, Serialize};
 
-use super::{Charge, TaskOutcome};
+use super::{charge::Charge, outcome::TaskOutcome};
 use crate::{JournalEntry, JournalSnapshot, Segment};
 
 /// Milliseconds since 1970, by the store's own clock. A worker's clock decides nothing.
@@ -106,7 +106,7 @@ pub struct IdempotencyKey {
     pub fingerprint: String,
 }
 
-/// What became of [`Store::create`](super::Store::create).
+/// What became of [`TaskStore::create`](super::TaskStore::create).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "stores and engines must know them all")]
 pub enum CreateOutcome {

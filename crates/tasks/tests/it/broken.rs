@@ -9,13 +9,12 @@ use std::{
 };
 
 use outlive_tasks::{
-    JournalEntry,
+    JournalEntry, delegate_store,
     store::{
-        AuditEvent, AuditRecord, CancelOutcome, ChangeListener, Changes, Charge, Claim,
-        ClaimedTask, CleanupState, CreateOutcome, IdempotencyKey, Inbox, InputSource, Lease,
-        ListCursor, MemoryStore, NewTask, OperatorStore, PageLimit, PurgeOutcome, RetryOutcome,
-        Store, StoreFuture, StoreStats, StoredSegments, SweepReport, TaskDetail, TaskFilter,
-        TaskId, TaskRecord, TaskSummary, Transition, UnixMillis, WorkerId,
+        Changes, Claim, ClaimedTask, CreateOutcome, InputSource, Lease, ListCursor, MemoryStore,
+        NewTask, OperatorStore, PageLimit, PurgeOutcome, RetryOutcome, StoreFuture, StoredSegments,
+        SweepReport, TaskFilter, TaskId, TaskRecord, TaskStore, TaskSummary, Transition,
+        UnixMillis, WorkQueue, WorkerId,
         contract::{Check, ContractBench, checks, operator_checks},
     },
 };
@@ -208,7 +207,11 @@ impl Broken {
     }
 }
 
-impl Store for Broken {
+delegate_store!(impl KeyValueStore, AuditLog, StoreMonitor for Broken: |store| &store.inner);
+
+impl TaskStore for Broken {
+    delegate_store!(find, list, cancel: |store| &store.inner);
+
     fn create(&self, task: NewTask) -> StoreFuture<'_, CreateOutcome> {
         Box::pin(async move {
             let (id, principal) = (task.id.clone(), task.principal.clone());
@@ -221,14 +224,6 @@ impl Store for Broken {
             }
             Ok(created)
         })
-    }
-
-    fn find<'a>(
-        &'a self,
-        principal: &'a str,
-        once: &'a IdempotencyKey,
-    ) -> StoreFuture<'a, Option<CreateOutcome>> {
-        self.inner.find(principal, once)
     }
 
     fn get<'a>(
@@ -264,15 +259,27 @@ impl Store for Broken {
         })
     }
 
-    fn list<'a>(
+    fn respond<'a>(
         &'a self,
         principal: &'a str,
-        origin: &'a str,
-        after: Option<&'a ListCursor>,
-        limit: usize,
-    ) -> StoreFuture<'a, Vec<TaskRecord>> {
-        self.inner.list(principal, origin, after, limit)
+        task: &'a TaskId,
+        from: InputSource,
+        answers: Vec<(String, RawJson)>,
+        max_bytes: u64,
+    ) -> StoreFuture<'a, Option<usize>> {
+        Box::pin(async move {
+            let taken = self.inner.respond(principal, task, from, answers, max_bytes).await?;
+            if self.has(Flaw::WokenByAnswer) {
+                self.inner.retry(task).await?;
+            }
+            Ok(taken)
+        })
     }
+}
+
+impl WorkQueue for Broken {
+    delegate_store!(renew, release, inbox, finish_cleanup: |store| &store.inner);
+    delegate_store!(next_due, subscribe: |store| &store.inner);
 
     fn claim<'a>(
         &'a self,
@@ -307,14 +314,6 @@ impl Store for Broken {
         })
     }
 
-    fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> StoreFuture<'a, Vec<Lease>> {
-        self.inner.renew(worker, lease)
-    }
-
-    fn release<'a>(&'a self, worker: &'a WorkerId) -> StoreFuture<'a, ()> {
-        self.inner.release(worker)
-    }
-
     fn commit<'a>(
         &'a self,
         lease: &'a Lease,
@@ -340,41 +339,6 @@ impl Store for Broken {
         })
     }
 
-    fn finish_cleanup<'a>(&'a self, lease: &'a Lease, now: CleanupState) -> StoreFuture<'a, ()> {
-        self.inner.finish_cleanup(lease, now)
-    }
-
-    fn inbox<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, Inbox> {
-        self.inner.inbox(lease)
-    }
-
-    fn respond<'a>(
-        &'a self,
-        principal: &'a str,
-        task: &'a TaskId,
-        from: InputSource,
-        answers: Vec<(String, RawJson)>,
-        max_bytes: u64,
-    ) -> StoreFuture<'a, Option<usize>> {
-        Box::pin(async move {
-            let taken = self.inner.respond(principal, task, from, answers, max_bytes).await?;
-            if self.has(Flaw::WokenByAnswer) {
-                self.inner.retry(task).await?;
-            }
-            Ok(taken)
-        })
-    }
-
-    fn cancel<'a>(
-        &'a self,
-        principal: &'a str,
-        task: &'a TaskId,
-        at_once: bool,
-        retention: Duration,
-    ) -> StoreFuture<'a, Option<CancelOutcome>> {
-        self.inner.cancel(principal, task, at_once, retention)
-    }
-
     fn sweep(&self, limit: usize, retention: Duration) -> StoreFuture<'_, SweepReport> {
         let mut known = self.known();
         known.left_open.clear();
@@ -385,71 +349,11 @@ impl Store for Broken {
         drop(known);
         self.inner.sweep(limit, retention)
     }
-
-    fn keep<'a>(
-        &'a self,
-        key: &'a str,
-        note: RawJson,
-        ttl: Duration,
-        charge: Option<&'a Charge>,
-    ) -> StoreFuture<'a, Option<RawJson>> {
-        self.inner.keep(key, note, ttl, charge)
-    }
-
-    fn replace<'a>(
-        &'a self,
-        key: &'a str,
-        note: RawJson,
-        ttl: Duration,
-        charge: Option<&'a Charge>,
-    ) -> StoreFuture<'a, ()> {
-        self.inner.replace(key, note, ttl, charge)
-    }
-
-    fn kept<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<RawJson>> {
-        self.inner.kept(key)
-    }
-
-    fn forget<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
-        self.inner.forget(key)
-    }
-
-    fn record(
-        &self,
-        events: Vec<AuditEvent>,
-        retention: Duration,
-        max_events: u64,
-    ) -> StoreFuture<'_, ()> {
-        self.inner.record(events, retention, max_events)
-    }
-
-    fn audit<'a>(
-        &'a self,
-        task: Option<&'a str>,
-        after: u64,
-        limit: usize,
-    ) -> StoreFuture<'a, Vec<AuditRecord>> {
-        self.inner.audit(task, after, limit)
-    }
-
-    fn stats(&self) -> StoreFuture<'_, StoreStats> {
-        self.inner.stats()
-    }
-
-    fn stored_bytes<'a>(&'a self, principal: &'a str) -> StoreFuture<'a, u64> {
-        self.inner.stored_bytes(principal)
-    }
-
-    fn next_due<'a>(&'a self, except: &'a [String]) -> StoreFuture<'a, Option<Duration>> {
-        self.inner.next_due(except)
-    }
-
-    fn subscribe(&self, listener: ChangeListener) {
-        self.inner.subscribe(listener);
-    }
 }
 
 impl OperatorStore for Broken {
+    delegate_store!(inspect: |store| &store.inner);
+
     fn tasks<'a>(
         &'a self,
         filter: &'a TaskFilter,
@@ -464,10 +368,6 @@ impl OperatorStore for Broken {
             }
             Ok(tasks)
         })
-    }
-
-    fn inspect<'a>(&'a self, task: &'a TaskId) -> StoreFuture<'a, Option<TaskDetail>> {
-        self.inner.inspect(task)
     }
 
     fn retry<'a>(&'a self, task: &'a TaskId) -> StoreFuture<'a, Option<RetryOutcome>> {

@@ -18,8 +18,9 @@ use std::{
 use outlive_tasks::{
     JournalEntry, JournalSnapshot, Segment,
     store::{
-        Changes, CreateOutcome, IdempotencyKey, InputSource, Lease, NewInputRequest, NewTask,
-        Phase, PostgresOptions, PostgresStore, Store, TaskId, TaskOutcome, Transition, WorkerId,
+        Changes, CreateOutcome, IdempotencyKey, InputSource, KeyValueStore, Lease, NewInputRequest,
+        NewTask, Phase, PostgresOptions, PostgresStore, StoreMonitor, TaskId, TaskOutcome,
+        TaskStore, Transition, WorkQueue, WorkerId,
         contract::{ContractBench, checks, operator_checks},
     },
 };
@@ -141,6 +142,26 @@ async fn what_was_acknowledged_is_there_when_it_is_connected_again() {
     );
 }
 
+/// A server answers how many tasks there are without a look at each of them, and that it is ready
+/// without a look at any table: any client may ask for both.
+#[tokio::test]
+async fn census_reads_the_counts_and_readiness_no_table() {
+    let schema = Schema::new();
+    let store = schema.connect().await;
+    store.create(task("a")).await.unwrap();
+    let mut by_hand = schema.by_hand().await;
+    let counted = "UPDATE phase_count SET ended = ended + 1000000";
+    by_hand.batch_execute(counted).await.unwrap();
+    let census = store.stats().await.unwrap();
+    assert_eq!((census.queued, census.ended), (1, 1_000_000), "rows were counted");
+
+    let locked = by_hand.transaction().await.unwrap();
+    let lock = "LOCK TABLE task, phase_count, phase_change IN ACCESS EXCLUSIVE MODE";
+    locked.batch_execute(lock).await.unwrap();
+    let ready = tokio::time::timeout(Duration::from_secs(10), store.ready()).await;
+    assert_eq!(ready, Ok(Ok(())), "readiness waits for a table");
+}
+
 #[tokio::test]
 async fn a_task_that_cannot_be_read_keeps_no_other_from_running() {
     let schema = Schema::new();
@@ -201,10 +222,10 @@ async fn names_may_hold_any_character() {
     let claimed = store.claim(&lease.worker, LEASE, &1_usize.into()).await.unwrap().remove(0);
     assert!(claimed.journal.entries.contains_key(odd));
     assert_eq!(
-        store.keep(odd, raw(&json!(1)), LEASE, None).await.unwrap().map(|n| n.to_string()),
+        store.put_if_absent(odd, raw(&json!(1)), LEASE, None).await.unwrap().map(|n| n.to_string()),
         None
     );
-    assert_eq!(store.kept(odd).await.unwrap().unwrap().get(), "1");
+    assert_eq!(store.get_value(odd).await.unwrap().unwrap().get(), "1");
 }
 
 const OWNER: &str = "name:ada";
@@ -265,9 +286,10 @@ impl Schema {
     }
 
     async fn empty(&self) {
-        let empty = "TRUNCATE task, open_tasks, ended_task, entry, segment, question, note,
-             event, phase_change;
-             UPDATE phase_count SET queued = 0, running = 0, parked = 0, ended = 0, kept = 0,
+        let empty =
+            "TRUNCATE task, principal_quota, quota_release, journal_entry, segment, input_request,
+             key_value, audit_event, phase_change;
+             UPDATE phase_count SET queued = 0, running = 0, parked = 0, ended = 0, quarantined = 0,
              bytes = 0";
         self.by_hand().await.batch_execute(empty).await.unwrap();
     }
@@ -276,8 +298,8 @@ impl Schema {
     async fn is_counted_right(&self) {
         let wrong = "SELECT principal FROM
              (SELECT principal, count(*) AS count FROM task WHERE phase <> 3 GROUP BY principal) AS t
-             FULL JOIN (SELECT principal, count - coalesce((SELECT sum(tasks) FROM ended_task e
-                 WHERE e.principal = o.principal), 0) AS count FROM open_tasks o) AS o
+             FULL JOIN (SELECT principal, count - coalesce((SELECT sum(tasks) FROM quota_release e
+                 WHERE e.principal = o.principal), 0) AS count FROM principal_quota o) AS o
              USING (principal) WHERE coalesce(t.count, 0) <> coalesce(o.count, 0)";
         let by_hand = self.by_hand().await;
         let wrong = by_hand.query(wrong, &[]).await.unwrap();
@@ -285,16 +307,16 @@ impl Schema {
         let wrong = "SELECT principal FROM (SELECT principal, sum(bytes) AS bytes FROM (
                  SELECT principal, row_bytes(request, outcome)
                      + coalesce((SELECT sum(octet_length(key) + octet_length(body))
-                         FROM entry WHERE task = t.number), 0)
+                         FROM journal_entry WHERE task = t.number), 0)
                      + coalesce((SELECT sum(octet_length(scope) + octet_length(body))
                          FROM segment WHERE task = t.number), 0)
-                     + coalesce((SELECT sum(question_bytes(name, key, body))
-                         FROM question WHERE task = t.number), 0) AS bytes FROM task t
-                 UNION ALL SELECT principal, note_bytes(key, body) FROM note
+                     + coalesce((SELECT sum(input_request_bytes(wire_key, journal_key, body))
+                         FROM input_request WHERE task = t.number), 0) AS bytes FROM task t
+                 UNION ALL SELECT principal, key_value_bytes(key, body) FROM key_value
                      WHERE principal IS NOT NULL) AS each GROUP BY principal) AS t
              FULL JOIN (SELECT principal, sum(bytes) AS bytes FROM (
-                 SELECT principal, bytes FROM open_tasks
-                 UNION ALL SELECT principal, bytes FROM ended_task) AS each GROUP BY principal) AS o
+                 SELECT principal, bytes FROM principal_quota
+                 UNION ALL SELECT principal, bytes FROM quota_release) AS each GROUP BY principal) AS o
              USING (principal) WHERE coalesce(t.bytes, 0) <> coalesce(o.bytes, 0)";
         let wrong = by_hand.query(wrong, &[]).await.unwrap();
         assert!(wrong.is_empty(), "bytes of principals");
@@ -303,11 +325,11 @@ impl Schema {
                  count(*) FILTER (WHERE phase = 2), count(*) FILTER (WHERE phase = 3),
                  count(*) FILTER (WHERE phase = 4) FROM task
              EXCEPT SELECT sum(queued)::bigint, sum(running)::bigint, sum(parked)::bigint,
-                 sum(ended)::bigint, sum(kept)::bigint FROM
+                 sum(ended)::bigint, sum(quarantined)::bigint FROM
                  (SELECT * FROM phase_count UNION ALL SELECT * FROM phase_change) AS p) AS w";
         let wrong = by_hand.query(wrong, &[]).await.unwrap();
         assert!(wrong.is_empty(), "tasks in each phase");
-        let left = "SELECT task FROM entry UNION ALL SELECT task FROM segment UNION ALL SELECT task FROM question
+        let left = "SELECT task FROM journal_entry UNION ALL SELECT task FROM segment UNION ALL SELECT task FROM input_request
              EXCEPT SELECT number FROM task";
         let left = by_hand.query(left, &[]).await.unwrap();
         assert!(left.is_empty(), "something is kept without its task");

@@ -21,7 +21,7 @@ use outlive_tasks::{
     JournalEntry, JournalSnapshot, Segment,
     store::{
         Changes, CreateOutcome, IdempotencyKey, InputSource, Lease, NewInputRequest, NewTask,
-        Phase, SqliteStore, Store, TaskId, TaskOutcome, Transition, WorkerId,
+        Phase, SqliteStore, TaskId, TaskOutcome, TaskStore, Transition, WorkQueue, WorkerId,
         contract::{ContractBench, checks, operator_checks},
     },
 };
@@ -44,23 +44,25 @@ async fn the_contract_is_kept() {
 fn is_counted_right(folder: &Folder) {
     let by_hand = rusqlite::Connection::open(folder.file()).unwrap();
     let count = |sql: &str| by_hand.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
-    for (phase, column) in ["queued", "running", "parked", "ended", "kept"].iter().enumerate() {
-        let counted = count(&format!("SELECT {column} FROM tally"));
+    for (phase, column) in
+        ["queued", "running", "parked", "ended", "quarantined"].iter().enumerate()
+    {
+        let counted = count(&format!("SELECT {column} FROM phase_count"));
         assert_eq!(counted, count(&format!("SELECT count(*) FROM task WHERE phase = {phase}")));
     }
-    let bytes = "SELECT (SELECT coalesce(sum(2048 + octet_length(request.body)
+    let bytes = "SELECT (SELECT coalesce(sum(2048 + octet_length(task_request.body)
             + coalesce(octet_length(outcome), 0)), 0)
-            FROM task JOIN request ON request.task = task.number)
-        + (SELECT coalesce(sum(octet_length(key) + octet_length(body)), 0) FROM entry)
+            FROM task JOIN task_request ON task_request.task = task.number)
+        + (SELECT coalesce(sum(octet_length(key) + octet_length(body)), 0) FROM journal_entry)
         + (SELECT coalesce(sum(octet_length(scope) + octet_length(body)), 0) FROM segment)
-        + (SELECT coalesce(sum(octet_length(name) + octet_length(key) + octet_length(body)), 0)
-            FROM question)
-        + (SELECT coalesce(sum(256 + octet_length(key) + octet_length(body)), 0) FROM note
+        + (SELECT coalesce(sum(octet_length(wire_key) + octet_length(journal_key) + octet_length(body)), 0)
+            FROM input_request)
+        + (SELECT coalesce(sum(256 + octet_length(key) + octet_length(body)), 0) FROM key_value
             WHERE principal IS NOT NULL)";
-    assert_eq!(count("SELECT coalesce(sum(bytes), 0) FROM open_tasks"), count(bytes));
-    assert_eq!(count("SELECT bytes FROM tally"), count(bytes));
+    assert_eq!(count("SELECT coalesce(sum(bytes), 0) FROM principal_quota"), count(bytes));
+    assert_eq!(count("SELECT bytes FROM phase_count"), count(bytes));
     let wrong = "SELECT count(*) FROM task WHERE open <>
-        (SELECT count(*) FROM question WHERE task = task.number AND state = 0)";
+        (SELECT count(*) FROM input_request WHERE task = task.number AND state = 0)";
     assert_eq!(count(wrong), 0, "open questions");
 }
 
@@ -152,7 +154,7 @@ async fn a_task_that_cannot_be_read_keeps_no_other_from_running() {
     }
     let by_hand = rusqlite::Connection::open(folder.file()).unwrap();
     let torn =
-        "UPDATE request SET body = '{' WHERE task = (SELECT number FROM task WHERE id = 'b')";
+        "UPDATE task_request SET body = '{' WHERE task = (SELECT number FROM task WHERE id = 'b')";
     assert_eq!(by_hand.execute(torn, []).unwrap(), 1);
     let claimed = store.claim(&WorkerId::new("w"), LEASE, &10_usize.into()).await.unwrap();
     let ids: Vec<&str> = claimed.iter().map(|claimed| claimed.lease.task.as_str()).collect();

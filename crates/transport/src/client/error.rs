@@ -21,7 +21,7 @@ pub enum TransportErrorKind {
     Address(String),
     /// Nobody answers at the address.
     Connect,
-    /// The host is at an address where requests may not go.
+    /// The network policy does not allow the address of the host.
     BlockedAddress(IpAddr),
     /// The server's certificate cannot be trusted, or TLS failed otherwise.
     Tls,
@@ -57,6 +57,12 @@ impl TransportError {
     pub fn because(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
+    }
+
+    /// Returns an equal error for another caller, with its source as text.
+    pub(super) fn again(&self) -> Self {
+        let source = self.source.as_ref().map(|source| source.to_string().into());
+        Self { kind: self.kind.clone(), sent: self.sent, source }
     }
 
     /// What happened.

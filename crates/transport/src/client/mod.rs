@@ -9,13 +9,13 @@ mod challenge;
 pub mod child;
 mod error;
 pub mod http;
+mod network_policy;
 pub mod pipe;
 mod secret;
-#[cfg(feature = "tls")]
-mod tls;
 mod token;
 
 pub use challenge::Challenge;
 pub use error::{TransportError, TransportErrorKind};
+pub use network_policy::{NetworkPolicy, is_loopback_host, is_public};
 pub use secret::SecretString;
 pub use token::{StaticToken, Token, TokenError, TokenRequest, TokenResponse, TokenSource, Tokens};

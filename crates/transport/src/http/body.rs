@@ -13,9 +13,9 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
-use outlive_protocol::{ChangeFeed, ChangeFilter, GaugeGuard};
+use outlive_protocol::{ChangeFeed, ChangeFilter, GaugeGuard, Profile};
 
-use super::{service::Shared, sse};
+use super::sse;
 use crate::{
     budget::{Budget, Exceeded, SMALL},
     caller::Caller,
@@ -34,6 +34,15 @@ enum Kind {
 pub(super) trait Source: Send {
     /// Appends what there is to say. `Ready` when there will be no more.
     fn poll_fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()>;
+}
+
+/// What a stream of events needs of its server.
+#[derive(Clone, Copy)]
+pub(super) struct StreamSettings<'a> {
+    pub(super) profile: &'a Profile,
+    pub(super) keep_alive: Duration,
+    /// What the bytes of the stream are charged to until they are read.
+    pub(super) unread: &'a Budget,
 }
 
 /// What is gathered before it is sent, at most, though more may be ready.
@@ -66,39 +75,39 @@ impl Body {
 
     /// A stream that begins with `first` and goes on with what the source says.
     pub(super) fn events(
-        shared: &Shared,
+        settings: StreamSettings<'_>,
         caller: Option<Caller>,
         source: impl Source + 'static,
         first: Vec<u8>,
     ) -> Self {
-        Self::stream(shared, caller, Box::new(source), first, false)
+        Self::stream(settings, caller, Box::new(source), first, false)
     }
 
     /// One that is open for long, and seldom says anything.
     pub(super) fn held(
-        shared: &Shared,
+        settings: StreamSettings<'_>,
         caller: Option<Caller>,
         source: impl Source + 'static,
         first: Vec<u8>,
     ) -> Self {
-        Self::stream(shared, caller, Box::new(source), first, true)
+        Self::stream(settings, caller, Box::new(source), first, true)
     }
 
     fn stream(
-        shared: &Shared,
+        settings: StreamSettings<'_>,
         caller: Option<Caller>,
         source: Box<dyn Source>,
         first: Vec<u8>,
         is_held: bool,
     ) -> Self {
-        let profile = shared.endpoint.profile();
+        let StreamSettings { profile, keep_alive: interval, unread } = settings;
         Self(Kind::Events(Box::new(Events {
             source: Some(source),
             is_held,
             out: first,
-            interval: shared.config.keep_alive,
+            interval,
             keep_alive: None,
-            unread: shared.unread.clone(),
+            unread: unread.clone(),
             caller,
             cutoff: profile.cutoff.subscribe(ChangeFilter::default()),
             _open: profile.streams.enter(),

@@ -11,20 +11,20 @@ use super::{Allowlist, Authenticator, EventStore, Routes, events::MAX_BYTES, pag
 #[must_use]
 pub struct HttpConfig {
     pub(super) path: String,
-    pub(super) external_path: Option<String>,
+    pub(super) external_event_path: Option<String>,
     pub(super) hosts: Option<Allowlist>,
     pub(super) origins: Allowlist,
     pub(super) authenticator: Option<Arc<dyn Authenticator>>,
-    pub(super) events: Option<Arc<dyn EventStore>>,
+    pub(super) event_store: Option<Arc<dyn EventStore>>,
     pub(super) max_event_bytes: usize,
     pub(super) sessions: bool,
     pub(super) max_sessions: usize,
     pub(super) max_sessions_per_caller: usize,
-    pub(super) session_idle: Duration,
+    pub(super) session_idle_timeout: Duration,
     pub(super) http_sse: bool,
-    pub(super) sse_after: Duration,
-    pub(super) keep_alive: Duration,
-    pub(super) idle_connection: Duration,
+    pub(super) stream_after: Duration,
+    pub(super) keep_alive_interval: Duration,
+    pub(super) idle_timeout: Duration,
     pub(super) head_timeout: Duration,
     pub(super) body_timeout: Duration,
     pub(super) write_timeout: Duration,
@@ -46,20 +46,20 @@ impl Default for HttpConfig {
     fn default() -> Self {
         Self {
             path: "/mcp".into(),
-            external_path: None,
+            external_event_path: None,
             hosts: None,
             origins: Allowlist::Loopback,
             authenticator: None,
-            events: None,
+            event_store: None,
             max_event_bytes: MAX_BYTES,
             sessions: true,
             max_sessions: 10_000,
             max_sessions_per_caller: 256,
-            session_idle: Duration::from_secs(30 * 60),
+            session_idle_timeout: Duration::from_secs(30 * 60),
             http_sse: true,
-            sse_after: Duration::from_secs(5),
-            keep_alive: Duration::from_secs(15),
-            idle_connection: Duration::from_secs(75),
+            stream_after: Duration::from_secs(5),
+            keep_alive_interval: Duration::from_secs(15),
+            idle_timeout: Duration::from_secs(75),
             head_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(60),
@@ -89,7 +89,7 @@ impl HttpConfig {
     /// as JSON. Off by default. Whoever posts needs the token and nothing else. Only the listener of
     /// [`serve`](super::serve) has it.
     pub fn external_event_path(mut self, path: impl Into<String>) -> Self {
-        self.external_path = Some(path.into());
+        self.external_event_path = Some(path.into());
         self
     }
 
@@ -138,7 +138,7 @@ impl HttpConfig {
 
     /// Where the events of legacy streams are kept for clients that come back.
     pub fn event_store(mut self, events: impl EventStore) -> Self {
-        self.events = Some(Arc::new(events));
+        self.event_store = Some(Arc::new(events));
         self
     }
 
@@ -173,7 +173,7 @@ impl HttpConfig {
     /// How long a session may be idle. One with a call or a stream is never idle. Where all replicas
     /// know the sessions, an idle one is forgotten here and kept for them, for twice as long.
     pub fn session_idle_timeout(mut self, idle: Duration) -> Self {
-        self.session_idle = idle;
+        self.session_idle_timeout = idle;
         self
     }
 
@@ -185,20 +185,20 @@ impl HttpConfig {
 
     /// After how long a call that has said nothing yet is answered as a stream.
     pub fn stream_after(mut self, after: Duration) -> Self {
-        self.sse_after = after;
+        self.stream_after = after;
         self
     }
 
     /// How often a quiet stream shows that it is alive.
     pub fn keep_alive_interval(mut self, interval: Duration) -> Self {
-        self.keep_alive = interval;
+        self.keep_alive_interval = interval;
         self
     }
 
     /// How long a connection may wait between two requests, take to send the head of the next one, or
     /// pause while it sends a body.
     pub fn idle_timeout(mut self, idle: Duration) -> Self {
-        self.idle_connection = idle;
+        self.idle_timeout = idle;
         self
     }
 
@@ -301,72 +301,57 @@ impl HttpConfig {
     }
 }
 
+/// Writes every field of [`HttpConfig`]; does not compile if one is missing.
+macro_rules! debug_fields {
+    ($f:ident, $config:expr, [$($field:ident),* $(,)?], [$($other:ident: $shown:expr),* $(,)?]) => {{
+        let HttpConfig { $($field,)* $($other: _),* } = $config;
+        let mut shown = $f.debug_struct("HttpConfig");
+        $(shown.field(stringify!($field), $field);)*
+        $(shown.field(stringify!($other), &$shown);)*
+        shown.finish()
+    }};
+}
+
 // Every setting is named, and a new one has to be: `docs/limits.md` is held against this.
 impl fmt::Debug for HttpConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            path,
-            external_path,
-            hosts,
-            origins,
-            authenticator,
-            events: _,
-            max_event_bytes,
-            sessions,
-            max_sessions,
-            max_sessions_per_caller,
-            session_idle,
-            http_sse,
-            sse_after,
-            keep_alive,
-            idle_connection,
-            head_timeout,
-            body_timeout,
-            write_timeout,
-            max_connections,
-            max_connections_per_address,
-            max_waiting_calls_per_caller,
-            max_request_bytes,
-            max_request_bytes_per_caller,
-            max_unread_bytes,
-            max_unread_bytes_per_caller,
-            shutdown_grace,
-            allow_anonymous,
-            trusted_proxies,
-            pages,
-            routes,
-        } = self;
-        f.debug_struct("HttpConfig")
-            .field("path", path)
-            .field("external_event_path", external_path)
-            .field("hosts", hosts)
-            .field("origins", origins)
-            .field("authenticator", &authenticator.is_some())
-            .field("event_store", &format_args!("…"))
-            .field("max_event_bytes", max_event_bytes)
-            .field("sessions", sessions)
-            .field("max_sessions", max_sessions)
-            .field("max_sessions_per_caller", max_sessions_per_caller)
-            .field("session_idle_timeout", session_idle)
-            .field("http_sse", http_sse)
-            .field("stream_after", sse_after)
-            .field("keep_alive_interval", keep_alive)
-            .field("idle_timeout", idle_connection)
-            .field("head_timeout", head_timeout)
-            .field("body_timeout", body_timeout)
-            .field("write_timeout", write_timeout)
-            .field("max_connections", max_connections)
-            .field("max_connections_per_address", max_connections_per_address)
-            .field("max_waiting_calls_per_caller", max_waiting_calls_per_caller)
-            .field("max_request_bytes", max_request_bytes)
-            .field("max_request_bytes_per_caller", max_request_bytes_per_caller)
-            .field("max_unread_bytes", max_unread_bytes)
-            .field("max_unread_bytes_per_caller", max_unread_bytes_per_caller)
-            .field("shutdown_grace", shutdown_grace)
-            .field("allow_anonymous", allow_anonymous)
-            .field("trusted_proxies", trusted_proxies)
-            .field("pages", &pages.paths().collect::<Vec<_>>())
-            .field("routes", &!routes.is_empty())
-            .finish()
+        debug_fields!(
+            f,
+            self,
+            [
+                path,
+                external_event_path,
+                hosts,
+                origins,
+                max_event_bytes,
+                sessions,
+                max_sessions,
+                max_sessions_per_caller,
+                session_idle_timeout,
+                http_sse,
+                stream_after,
+                keep_alive_interval,
+                idle_timeout,
+                head_timeout,
+                body_timeout,
+                write_timeout,
+                max_connections,
+                max_connections_per_address,
+                max_waiting_calls_per_caller,
+                max_request_bytes,
+                max_request_bytes_per_caller,
+                max_unread_bytes,
+                max_unread_bytes_per_caller,
+                shutdown_grace,
+                allow_anonymous,
+                trusted_proxies,
+            ],
+            [
+                authenticator: self.authenticator.is_some(),
+                event_store: format_args!("…"),
+                pages: self.pages.paths().collect::<Vec<_>>(),
+                routes: !self.routes.is_empty(),
+            ]
+        )
     }
 }

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use http::{Response, StatusCode};
 use outlive_protocol::era;
 
-use super::{Body, post::Head, reply, service::Shared};
+use super::{body::Body, head::Head, reply, state::HttpState};
 
 /// Takes one DELETE.
-pub(super) async fn delete(shared: &Arc<Shared>, head: Head) -> Response<Body> {
+pub(super) async fn delete(state: &Arc<HttpState>, head: Head) -> Response<Body> {
     let headers = &head.parts.headers;
-    if !shared.keeps_sessions() || era::headers_look_modern(headers) {
-        return reply::method_not_allowed(shared.methods());
+    if !state.keeps_sessions() || era::headers_look_modern(headers) {
+        return reply::method_not_allowed(state.methods());
     }
-    let entry = match shared.required_session(&head).await {
+    let entry = match state.required_session(&head).await {
         Ok(entry) => entry,
         Err(response) => return *response,
     };
-    match Box::pin(shared.close_session(&entry)).await {
+    match Box::pin(state.close_session(&entry)).await {
         Ok(()) => reply::empty(StatusCode::NO_CONTENT),
         Err(response) => *response,
     }

@@ -9,22 +9,22 @@ use outlive_protocol::{CompletionOutcome, Principal};
 use serde_json::value::RawValue;
 
 use super::{
-    Body,
-    post::{self, Reading},
+    body::Body,
     reply,
-    service::Shared,
+    request_body::{read, unread},
+    state::HttpState,
 };
 
 /// The token, if a path is that of a place where values are taken.
-pub(super) fn token<'p>(shared: &Shared, path: &'p str) -> Option<&'p str> {
-    let base = shared.config.external_path.as_deref()?;
+pub(super) fn token<'p>(state: &HttpState, path: &'p str) -> Option<&'p str> {
+    let base = state.config.external_event_path.as_deref()?;
     let token = path.strip_prefix(base)?.strip_prefix('/')?;
     (!token.is_empty() && !token.contains('/')).then_some(token)
 }
 
 /// Takes a value.
 pub(super) async fn take<B>(
-    shared: &Arc<Shared>,
+    state: &Arc<HttpState>,
     method: &Method,
     token: &str,
     peer: Option<IpAddr>,
@@ -38,11 +38,11 @@ where
         return reply::method_not_allowed("POST");
     }
     // Before the body is read: a caller without a valid token must not make the server read 4 MiB.
-    if !shared.endpoint.service().knows_token(token) {
-        return post::unread(body, unknown()).await;
+    if !state.endpoint.service().knows_token(token) {
+        return unread(body, unknown()).await;
     }
-    let reading = Reading::of_message(shared, &Principal::ANONYMOUS, peer);
-    let body = match post::read(body, reading).await {
+    let reading = state.message_reading(&Principal::ANONYMOUS, peer);
+    let body = match read(body, reading).await {
         Ok(body) => body,
         Err(response) => return *response,
     };
@@ -53,7 +53,7 @@ where
             return reply::problem(StatusCode::BAD_REQUEST, &message);
         }
     };
-    let service = Arc::clone(shared.endpoint.service());
+    let service = Arc::clone(state.endpoint.service());
     match service.complete(token, value).await {
         CompletionOutcome::Taken => reply::empty(StatusCode::NO_CONTENT),
         CompletionOutcome::TooLate => reply::problem(

@@ -9,27 +9,26 @@ use std::{
 };
 
 use http::{Response, StatusCode};
-use outlive_protocol::era::{self, EventIdMode};
+use outlive_protocol::{EventIdMode, era};
 
 use super::{
-    Body,
-    body::{ENOUGH, Source},
+    body::{Body, ENOUGH, Source},
     events::Event,
+    head::Head,
     negotiate,
-    post::Head,
     reply::{self, event_response},
     resume::{Progress, Stream},
-    service::Shared,
     sessions::HttpSession,
     sse,
+    state::HttpState,
 };
 use crate::budget::Charge;
 
 /// Takes one GET.
-pub(super) async fn get(shared: &Arc<Shared>, head: Head) -> Response<Body> {
+pub(super) async fn get(state: &Arc<HttpState>, head: Head) -> Response<Body> {
     let headers = &head.parts.headers;
-    if !shared.keeps_sessions() || era::headers_look_modern(headers) {
-        return reply::method_not_allowed(shared.methods());
+    if !state.keeps_sessions() || era::headers_look_modern(headers) {
+        return reply::method_not_allowed(state.methods());
     }
     if !negotiate::takes(headers).events {
         return reply::problem(
@@ -37,18 +36,18 @@ pub(super) async fn get(shared: &Arc<Shared>, head: Head) -> Response<Body> {
             "the Accept header must list text/event-stream",
         );
     }
-    let entry = match shared.required_session(&head).await {
+    let entry = match state.required_session(&head).await {
         Ok(entry) => entry,
         Err(response) => return *response,
     };
-    let numbered = entry.session.era().numbering() != EventIdMode::None;
+    let numbered = entry.session.rules().event_ids != EventIdMode::None;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).filter(|_| numbered);
     match last.map(|id| (id, entry.event_ids().read(id))) {
-        None => event_response(changes(shared, entry)),
+        None => event_response(changes(state, entry)),
         Some((_, Some((stream, number)))) => match entry.stream(stream) {
-            Some(stream) => event_response(resume(shared, entry, stream, number)),
+            Some(stream) => event_response(resume(state, entry, stream, number)),
             // Forgotten: the client learns of changes from now on, as with a new stream.
-            None => event_response(changes(shared, entry)),
+            None => event_response(changes(state, entry)),
         },
         Some((id, None)) => {
             let shown: String = id.chars().take(40).collect();
@@ -61,29 +60,34 @@ pub(super) async fn get(shared: &Arc<Shared>, head: Head) -> Response<Body> {
 }
 
 /// A new stream of changes.
-fn changes(shared: &Arc<Shared>, entry: Arc<HttpSession>) -> Body {
-    let stream = entry.open_stream(&shared.events);
+fn changes(state: &Arc<HttpState>, entry: Arc<HttpSession>) -> Body {
+    let stream = entry.open_stream(&state.events);
     let before = entry.listening.swap(stream.key().stream, Ordering::Relaxed);
     if let Some(before) = entry.stream(before) {
         // Its reader would not hear of anything any more.
         before.attach();
     }
     let mut first = Vec::new();
-    if entry.session.era().numbering() == EventIdMode::Primed {
+    if entry.session.rules().event_ids == EventIdMode::Primed {
         let number = stream.append(b"");
         sse::numbered(&mut first, stream.id(number), b"");
     }
     let caller = entry.caller().cloned();
     let source = Changes::new(entry, stream);
-    Body::held(shared, caller, source, first)
+    Body::held(state.stream_settings(), caller, source, first)
 }
 
 /// The rest of a stream that was lost.
-fn resume(shared: &Arc<Shared>, entry: Arc<HttpSession>, stream: Arc<Stream>, after: u64) -> Body {
+fn resume(
+    state: &Arc<HttpState>,
+    entry: Arc<HttpSession>,
+    stream: Arc<Stream>,
+    after: u64,
+) -> Body {
     let listens =
         entry.listening.load(Ordering::Relaxed) == stream.key().stream && !stream.has_ended();
     let caller = entry.caller().cloned();
-    let charge = shared.unread.open(caller.clone());
+    let charge = state.unread.open(caller.clone());
     let mut tail = Tail::new(Arc::clone(&entry), Arc::clone(&stream), after, charge);
     let changes = listens.then(|| Changes::new(entry, stream));
     if let Some(changes) = &changes {
@@ -91,7 +95,7 @@ fn resume(shared: &Arc<Shared>, entry: Arc<HttpSession>, stream: Arc<Stream>, af
         tail.reader = changes.reader;
     }
     let source = Resumed { tail, changes, told: false };
-    Body::held(shared, caller, source, Vec::new())
+    Body::held(state.stream_settings(), caller, source, Vec::new())
 }
 
 /// Tells a session's changes as they come.
@@ -120,9 +124,9 @@ impl Source for Changes {
             match self.entry.session.feed().poll_next(cx) {
                 Poll::Ready(Some(change)) => {
                     let mut data = Vec::new();
-                    self.entry.session.era().encode_change(&change, &mut data);
+                    era::codec(self.entry.session.rules().era).encode_change(&change, &mut data);
                     let number = self.stream.append(&data);
-                    match self.entry.session.era().numbering() {
+                    match self.entry.session.rules().event_ids {
                         EventIdMode::None => sse::event(out, |out| {
                             out.extend_from_slice(&data);
                             true

@@ -3,8 +3,7 @@
 //! Spec: <https://modelcontextprotocol.io/specification/2024-11-05/basic/transports>
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -14,39 +13,23 @@ use outlive_protocol::{ChangeFeed, ChangeFilter};
 use tokio::sync::mpsc;
 
 use super::{
-    Body,
-    body::{ENOUGH, Source},
+    body::{Body, ENOUGH, Source},
+    head::Head,
     negotiate,
-    post::{self, Head, Reading},
     reply::{self, event_response},
-    service::Shared,
+    request_body::read,
     sessions::new_id,
     sse,
+    state::HttpState,
 };
 use crate::{
     caller::Caller,
     pipe::{Pipe, Unread},
-    shares::{Share, Shares},
+    shares::Share,
 };
 
-/// The streams that are open, by the id in the path that their clients post to.
-pub(super) struct Streams {
-    open: Mutex<HashMap<Arc<str>, Arc<Pipe>>>,
-    per_caller: Arc<Shares<Caller>>,
-}
-
-impl Streams {
-    pub(super) fn new(max_per_caller: usize) -> Self {
-        Self { open: Mutex::default(), per_caller: Shares::new(max_per_caller) }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Pipe>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// GET: opens the stream. Its first event tells where to post.
-pub(super) fn open(shared: &Arc<Shared>, head: &Head, messages_path: &str) -> Response<Body> {
+pub(super) fn open(state: &Arc<HttpState>, head: &Head, messages_path: &str) -> Response<Body> {
     if !negotiate::takes(&head.parts.headers).events {
         return reply::problem(
             StatusCode::NOT_ACCEPTABLE,
@@ -55,7 +38,7 @@ pub(super) fn open(shared: &Arc<Shared>, head: &Head, messages_path: &str) -> Re
     }
     let caller = Caller::new(&head.principal, head.peer);
     let share = match &caller {
-        Some(caller) => match shared.streams.per_caller.enter(caller.clone()) {
+        Some(caller) => match state.sse_streams.per_caller.enter(caller.clone()) {
             Some(share) => Some(share),
             None => {
                 let (status, limit) = (StatusCode::TOO_MANY_REQUESTS, "max_sessions_per_caller");
@@ -64,24 +47,24 @@ pub(super) fn open(shared: &Arc<Shared>, head: &Head, messages_path: &str) -> Re
         },
         None => None,
     };
-    let Some(id) = new_id().filter(|_| shared.streams.lock().len() < shared.config.max_sessions)
+    let Some(id) = new_id().filter(|_| state.sse_streams.lock().len() < state.config.max_sessions)
     else {
         let (status, limit) = (StatusCode::SERVICE_UNAVAILABLE, "max_sessions");
         return reply::over_limit(status, limit, "all streams are open; try again later");
     };
-    let (endpoint, principal) = (shared.endpoint.clone(), head.principal.clone());
+    let (endpoint, principal) = (state.endpoint.clone(), head.principal.clone());
     let end = endpoint.profile().bus.subscribe(ChangeFilter::default());
     let (pipe, messages) =
-        Pipe::open_legacy(endpoint, principal, shared.unread.clone(), caller.clone());
-    shared.streams.lock().insert(Arc::clone(&id), Arc::clone(&pipe));
+        Pipe::open_legacy(endpoint, principal, state.unread.clone(), caller.clone());
+    state.sse_streams.lock().insert(Arc::clone(&id), Arc::clone(&pipe));
     let mut first = Vec::new();
     sse::named(&mut first, "endpoint", format!("{messages_path}?session={id}").as_bytes());
-    let source = Listener { shared: Arc::clone(shared), id, pipe, messages, end, _share: share };
-    event_response(Body::events(shared, caller, source, first))
+    let source = Listener { state: Arc::clone(state), id, pipe, messages, end, _share: share };
+    event_response(Body::events(state.stream_settings(), caller, source, first))
 }
 
 /// POST: a message for a stream. What it brings about is told there.
-pub(super) async fn message<B>(shared: &Arc<Shared>, head: Head, body: B) -> Response<Body>
+pub(super) async fn message<B>(state: &Arc<HttpState>, head: Head, body: B) -> Response<Body>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: std::fmt::Display,
@@ -97,13 +80,13 @@ where
         .uri
         .query()
         .and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("session=")));
-    let pipe = id.and_then(|id| shared.streams.lock().get(id).cloned());
+    let pipe = id.and_then(|id| state.sse_streams.lock().get(id).cloned());
     // A foreign stream answers like one that does not exist.
     let Some(pipe) = pipe.filter(|pipe| *pipe.principal() == head.principal) else {
         return reply::problem(StatusCode::NOT_FOUND, "no such stream; open one with GET first");
     };
-    let reading = Reading::of_message(shared, &head.principal, head.peer);
-    let message = match post::read(body, reading).await {
+    let reading = state.message_reading(&head.principal, head.peer);
+    let message = match read(body, reading).await {
         Ok(message) => message,
         Err(response) => return *response,
     };
@@ -113,7 +96,7 @@ where
     match pipe.unread().exceeded() {
         Some(limit) => {
             // Its reader may not be woken for as long as it does not read.
-            id.inspect(|id| drop(shared.streams.lock().remove(*id)));
+            id.inspect(|id| drop(state.sse_streams.lock().remove(*id)));
             pipe.close();
             let what = "the stream has ended, because its client does not read it";
             reply::over_limit(StatusCode::TOO_MANY_REQUESTS, limit, what)
@@ -126,7 +109,7 @@ where
 
 /// What the client listens to. Dropping it ends the session.
 struct Listener {
-    shared: Arc<Shared>,
+    state: Arc<HttpState>,
     id: Arc<str>,
     pipe: Arc<Pipe>,
     messages: mpsc::Receiver<Unread>,
@@ -139,7 +122,7 @@ impl Source for Listener {
     fn poll_fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
         let has_ended =
             self.end.poll_next(cx).is_ready() || self.pipe.unread().exceeded().is_some();
-        if has_ended || self.shared.is_closing() {
+        if has_ended || self.state.is_closing() {
             return Poll::Ready(());
         }
         while out.len() < ENOUGH {
@@ -159,19 +142,7 @@ impl Source for Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.shared.streams.lock().remove(&self.id);
+        self.state.sse_streams.lock().remove(&self.id);
         self.pipe.close();
-    }
-}
-
-/// Ends every stream.
-pub(super) fn close_all(shared: &Shared) {
-    let pipes: Vec<_> = shared.streams.lock().drain().map(|(_, pipe)| pipe).collect();
-    pipes.iter().for_each(|pipe| pipe.close());
-}
-
-impl std::fmt::Debug for Streams {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Streams").field("open", &self.lock().len()).finish()
     }
 }

@@ -116,21 +116,21 @@ impl HttpServer {
     pub async fn shutdown(self) {
         let _ = self.stop.send(true);
         self.service.close();
-        let shared = Arc::clone(self.service.shared());
+        let state = Arc::clone(self.service.state());
         let end = async {
             if let Ok(mut connections) = self.accepting.await {
                 while connections.join_next().await.is_some() {}
             }
             // Calls whose clients have left.
-            shared.tasks.finished().await;
+            state.tasks.finished().await;
         };
-        let service = Arc::clone(shared.endpoint.service());
+        let service = Arc::clone(state.endpoint.service());
         let (ended, ()) =
             tokio::join!(tokio::time::timeout(self.grace, end), service.shut_down(self.grace));
         if ended.is_err() {
             tracing::warn!(grace = ?self.grace, "some calls did not end in time; they are cancelled");
         }
-        shared.end_all();
+        state.end_all();
     }
 }
 
@@ -168,7 +168,7 @@ async fn accept(
     service: HttpService,
     mut stopped: watch::Receiver<bool>,
 ) -> JoinSet<()> {
-    let admission = Admission::new(&service.shared().config);
+    let admission = Admission::new(&service.state().config);
     let failures = Warnings::default();
     let mut open = JoinSet::new();
     loop {
@@ -242,7 +242,8 @@ async fn over_hyper(
     service: HttpService,
     stopped: watch::Receiver<bool>,
 ) -> Option<HeldStream> {
-    let HttpConfig { idle_connection, head_timeout, write_timeout, .. } = service.shared().config;
+    let HttpConfig { idle_timeout: idle_connection, head_timeout, write_timeout, .. } =
+        service.state().config;
     let has_request = AtomicBool::new(false);
     let seat = Seat::default();
     let handle = service_fn(|request: Request<Incoming>| {

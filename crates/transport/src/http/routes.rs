@@ -7,9 +7,8 @@ use bytes::Bytes;
 use http::{Request, Response};
 
 use super::{
-    Body,
-    post::{self, Reading},
-    service::Shared,
+    body::Body,
+    request_body::{Reading, read},
 };
 
 /// Serves paths of its own. Nothing about the caller has been judged but the `Host` of the request.
@@ -19,32 +18,31 @@ pub trait Routes: Send + Sync + 'static {
 
     /// Answers a request to one of the paths. The address that the request comes from, if it is known, is
     /// an [`IpAddr`] in the request's extensions; trusted proxies have been taken into account.
-    fn respond(&self, request: Request<Bytes>) -> Answering<'_>;
+    fn respond(&self, request: Request<Bytes>) -> ResponseFuture<'_>;
 }
 
-/// An answer that is being made.
-pub type Answering<'a> = Pin<Box<dyn Future<Output = Response<Bytes>> + Send + 'a>>;
+/// A response that is being made.
+pub type ResponseFuture<'a> = Pin<Box<dyn Future<Output = Response<Bytes>> + Send + 'a>>;
 
 impl<R: Routes + ?Sized> Routes for Arc<R> {
     fn matches(&self, path: &str) -> Option<usize> {
         (**self).matches(path)
     }
 
-    fn respond(&self, request: Request<Bytes>) -> Answering<'_> {
+    fn respond(&self, request: Request<Bytes>) -> ResponseFuture<'_> {
         (**self).respond(request)
     }
 }
 
-/// Whose path this is, and how much may be sent to it.
-pub(super) fn find<'s>(shared: &'s Shared, path: &str) -> Option<(&'s dyn Routes, usize)> {
-    let mut all = shared.config.routes.iter();
-    all.find_map(|routes| routes.matches(path).map(|bytes| (&**routes, bytes)))
+/// Returns the routes that serve `path`, and how many bytes may be sent to it.
+pub(super) fn find<'r>(all: &'r [Arc<dyn Routes>], path: &str) -> Option<(&'r dyn Routes, usize)> {
+    all.iter().find_map(|routes| routes.matches(path).map(|bytes| (&**routes, bytes)))
 }
 
-/// Has a request answered.
-pub(super) async fn answer<B>(
-    shared: &Shared,
-    (routes, bytes): (&dyn Routes, usize),
+/// Reads a request and lets its routes respond.
+pub(super) async fn respond<B>(
+    routes: &dyn Routes,
+    reading: Reading<'_>,
     mut parts: http::request::Parts,
     peer: Option<IpAddr>,
     body: B,
@@ -56,7 +54,7 @@ where
     if let Some(peer) = peer {
         parts.extensions.insert(peer);
     }
-    match post::read(body, Reading::of_body(shared, bytes)).await {
+    match read(body, reading).await {
         Ok(body) => routes.respond(Request::from_parts(parts, body)).await.map(Body::full),
         Err(response) => *response,
     }

@@ -6,37 +6,26 @@ use std::{
     future::Future,
     net::{IpAddr, SocketAddr},
     pin::Pin,
-    sync::{
-        Arc, Once,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     task::{Context, Poll},
-    time::Instant,
 };
 
 use bytes::Bytes;
-use http::{HeaderName, Method, Request, Response, StatusCode, header, request::Parts};
-use outlive_protocol::{Endpoint, Principal, Session};
+use http::{Method, Request, Response, StatusCode, header, request::Parts};
+use outlive_protocol::{Endpoint, Principal};
 
 use super::{
-    Allowlist, AuthDecision, Body, EventStore, HttpConfig, MemoryEventStore, allowlist,
-    auth::DPOP,
-    cors, delete, external_event, get, http_sse, pages, peer,
-    post::{self, Head},
-    reply, routes,
-    session_lookup::Named,
-    sessions::{Full, HttpSession, Inserted, SessionLimits, Sessions},
+    allowlist::{self, Allowlist},
+    auth::{AuthDecision, DPOP},
+    body::Body,
+    config::HttpConfig,
+    cors, delete, external_event, get,
+    head::Head,
+    http_sse, pages, peer, post, reply,
+    request_body::unread,
+    routes,
+    state::HttpState,
 };
-use crate::{
-    budget::{Budget, Names},
-    caller::Caller,
-    shares::Shares,
-    tasks::Tasks,
-    warnings::Warnings,
-};
-
-/// Names the session of a legacy request.
-pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// An MCP server as a tower service.
 ///
@@ -44,7 +33,7 @@ pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-i
 /// [`HttpService::messages`] are the two paths of HTTP+SSE, for clients of 2024-11-05.
 #[derive(Clone)]
 pub struct HttpService {
-    shared: Arc<Shared>,
+    state: Arc<HttpState>,
     route: Route,
 }
 
@@ -60,34 +49,11 @@ enum Route {
     ByPath,
 }
 
-/// What all requests share.
-pub(super) struct Shared {
-    pub(super) endpoint: Endpoint,
-    pub(super) config: HttpConfig,
-    pub(super) hosts: Allowlist,
-    pub(super) sessions: Sessions,
-    pub(super) events: Arc<dyn EventStore>,
-    pub(super) streams: http_sse::Streams,
-    /// Bytes of requests that are read or run.
-    pub(super) requests: Budget,
-    /// Bytes of responses and streams that their clients have not read.
-    pub(super) unread: Budget,
-    /// Calls that wait.
-    pub(super) waiting: Arc<Shares<Caller>>,
-    pub(super) stray_warnings: Warnings,
-    pub(super) session_warnings: Warnings,
-    /// Calls whose clients have left.
-    pub(super) tasks: Tasks,
-    sweeper: Tasks,
-    sweeping: Once,
-    closing: AtomicBool,
-}
-
 impl HttpService {
     /// Serves an endpoint over HTTP.
     pub fn new(endpoint: Endpoint, config: HttpConfig) -> Self {
         Self {
-            shared: Arc::new(Shared::new(endpoint, config, Allowlist::Loopback)),
+            state: Arc::new(HttpState::new(endpoint, config, Allowlist::Loopback)),
             route: Route::Endpoint,
         }
     }
@@ -99,7 +65,7 @@ impl HttpService {
         default_hosts: Allowlist,
     ) -> Self {
         Self {
-            shared: Arc::new(Shared::new(endpoint, config, default_hosts)),
+            state: Arc::new(HttpState::new(endpoint, config, default_hosts)),
             route: Route::ByPath,
         }
     }
@@ -107,27 +73,27 @@ impl HttpService {
     /// The stream of HTTP+SSE; `messages` is the path at which [`HttpService::messages`] is mounted.
     #[must_use]
     pub fn sse(&self, messages: &str) -> Self {
-        Self { shared: Arc::clone(&self.shared), route: Route::Sse { messages: messages.into() } }
+        Self { state: Arc::clone(&self.state), route: Route::Sse { messages: messages.into() } }
     }
 
     /// The path to which clients of HTTP+SSE post.
     #[must_use]
     pub fn messages(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared), route: Route::Messages }
+        Self { state: Arc::clone(&self.state), route: Route::Messages }
     }
 
     /// How many legacy sessions are open.
     pub fn session_count(&self) -> usize {
-        self.shared.sessions.len()
+        self.state.sessions.len()
     }
 
     /// Ends all streams and sessions properly; requests that still come are served without.
     pub fn close(&self) {
-        self.shared.close();
+        self.state.close();
     }
 
-    pub(super) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+    pub(super) fn state(&self) -> &Arc<HttpState> {
+        &self.state
     }
 
     /// Takes one request.
@@ -144,7 +110,7 @@ impl HttpService {
     {
         let (parts, body) = request.into_parts();
         let parts = Box::new(parts);
-        let peer = peer::of(connected, &parts.headers, &self.shared.config.trusted_proxies);
+        let peer = peer::of(connected, &parts.headers, &self.state.config.trusted_proxies);
         async move { Ok(self.guarded(parts, peer, body).await) }
     }
 
@@ -153,37 +119,38 @@ impl HttpService {
         B: http_body::Body<Data = Bytes>,
         B::Error: fmt::Display,
     {
-        let shared = &self.shared;
+        let state = &self.state;
         let headers = &parts.headers;
-        if !allowlist::host_allowed(&shared.hosts, headers, &parts.uri) {
+        if !allowlist::host_allowed(&state.hosts, headers, &parts.uri) {
             let refused = reply::problem(
                 StatusCode::FORBIDDEN,
                 "this Host is not served here; allow it with `allow_host` if it should be",
             );
-            return Box::pin(post::unread(body, refused)).await;
+            return Box::pin(unread(body, refused)).await;
         }
-        if let Some(document) = shared.document(parts.uri.path()) {
+        if let Some(document) = state.document(parts.uri.path()) {
             return reply::document(&parts.method, document);
         }
-        if let Some(found) = routes::find(shared, parts.uri.path()) {
-            return Box::pin(routes::answer(shared, found, *parts, peer, body)).await;
+        if let Some((routes, limit)) = routes::find(&state.config.routes, parts.uri.path()) {
+            let reading = state.body_reading(limit);
+            return Box::pin(routes::respond(routes, reading, *parts, peer, body)).await;
         }
-        if !allowlist::origin_allowed(&shared.config.origins, headers) {
+        if !allowlist::origin_allowed(&state.config.origins, headers) {
             let refused = reply::problem(
                 StatusCode::FORBIDDEN,
                 "this Origin may not use the server; allow it with `allow_origin` if it should",
             );
-            return Box::pin(post::unread(body, refused)).await;
+            return Box::pin(unread(body, refused)).await;
         }
         let origin = headers.get(header::ORIGIN).cloned();
         let mut response = if parts.method == Method::OPTIONS && origin.is_some() {
             cors::preflight(headers)
         } else if let (Route::ByPath, Some(token)) =
-            (&self.route, external_event::token(shared, parts.uri.path()))
+            (&self.route, external_event::token(state, parts.uri.path()))
         {
-            Box::pin(external_event::take(shared, &parts.method, token, peer, body)).await
+            Box::pin(external_event::take(state, &parts.method, token, peer, body)).await
         } else if let (Route::ByPath, Some(page)) =
-            (&self.route, shared.config.pages.find(parts.uri.path()))
+            (&self.route, state.config.pages.find(parts.uri.path()))
         {
             Box::pin(pages::show(page, &parts.method)).await
         } else {
@@ -205,7 +172,7 @@ impl HttpService {
         B: http_body::Body<Data = Bytes>,
         B::Error: fmt::Display,
     {
-        let principal = match &self.shared.config.authenticator {
+        let principal = match &self.state.config.authenticator {
             None => Principal::ANONYMOUS,
             Some(authenticator) => {
                 let verdict = match authenticator.authenticate(&parts) {
@@ -216,7 +183,7 @@ impl HttpService {
                     Ok(principal) => principal,
                     Err(denied) => {
                         let refused = reply::denied(&denied);
-                        return Box::pin(post::unread(body, refused)).await;
+                        return Box::pin(unread(body, refused)).await;
                     }
                 };
                 // A token is for us and nobody else: what handlers do not have they cannot pass on.
@@ -233,190 +200,33 @@ impl HttpService {
         B: http_body::Body<Data = Bytes>,
         B::Error: fmt::Display,
     {
-        let shared = &self.shared;
+        let state = &self.state;
         let (path, method) = (head.parts.uri.path(), &head.parts.method);
-        let old = shared.config.http_sse && shared.endpoint.profile().eras.legacy;
+        let old =
+            state.config.http_sse && state.endpoint.profile().versions.any(|rules| rules.sessions);
         let route = match &self.route {
-            Route::ByPath if path == shared.config.path => &Route::Endpoint,
+            Route::ByPath if path == state.config.path => &Route::Endpoint,
             Route::ByPath if old && path == "/sse" => &Route::Sse { messages: "/messages".into() },
             Route::ByPath if old && path == "/messages" => &Route::Messages,
             route => route,
         };
         match (route, method) {
-            (Route::Endpoint, &Method::POST) => post::post(shared, head, body).await,
-            (Route::Endpoint, &Method::GET) => Box::pin(get::get(shared, head)).await,
-            (Route::Endpoint, &Method::DELETE) => Box::pin(delete::delete(shared, head)).await,
-            (Route::Endpoint, _) => reply::method_not_allowed(shared.methods()),
-            (Route::Sse { messages }, &Method::GET) => http_sse::open(shared, &head, messages),
+            (Route::Endpoint, &Method::POST) => post::post(state, head, body).await,
+            (Route::Endpoint, &Method::GET) => Box::pin(get::get(state, head)).await,
+            (Route::Endpoint, &Method::DELETE) => Box::pin(delete::delete(state, head)).await,
+            (Route::Endpoint, _) => reply::method_not_allowed(state.methods()),
+            (Route::Sse { messages }, &Method::GET) => http_sse::open(state, &head, messages),
             (Route::Sse { .. }, _) => reply::method_not_allowed("GET"),
             (Route::Messages, &Method::POST) => {
-                Box::pin(http_sse::message(shared, head, body)).await
+                Box::pin(http_sse::message(state, head, body)).await
             }
             (Route::Messages, _) => reply::method_not_allowed("POST"),
             (Route::ByPath, _) => {
                 let message =
-                    format!("there is nothing here; the MCP endpoint is {}", shared.config.path);
+                    format!("there is nothing here; the MCP endpoint is {}", state.config.path);
                 reply::problem(StatusCode::NOT_FOUND, &message)
             }
         }
-    }
-}
-
-impl Shared {
-    fn new(endpoint: Endpoint, config: HttpConfig, default_hosts: Allowlist) -> Self {
-        let now = endpoint.profile().clock.now();
-        let events = config.events.clone().unwrap_or_else(|| {
-            Arc::new(MemoryEventStore::default().max_bytes(config.max_event_bytes))
-        });
-        let limits = SessionLimits {
-            max: config.max_sessions,
-            max_per_caller: config.max_sessions_per_caller,
-            idle: config.session_idle,
-        };
-        let seal = endpoint.profile().seal.clone();
-        Self {
-            sessions: Sessions::new(Arc::clone(&events), seal, limits, now),
-            events,
-            hosts: config.hosts.clone().unwrap_or(default_hosts),
-            streams: http_sse::Streams::new(config.max_sessions_per_caller),
-            requests: Budget::new(
-                config.max_request_bytes_per_caller,
-                config.max_request_bytes,
-                Names { per_caller: "max_request_bytes_per_caller", total: "max_request_bytes" },
-            ),
-            unread: Budget::new(
-                config.max_unread_bytes_per_caller,
-                config.max_unread_bytes,
-                Names { per_caller: "max_unread_bytes_per_caller", total: "max_unread_bytes" },
-            ),
-            waiting: Shares::new(config.max_waiting_calls_per_caller),
-            stray_warnings: Warnings::default(),
-            session_warnings: Warnings::default(),
-            endpoint,
-            config,
-            tasks: Tasks::default(),
-            sweeper: Tasks::default(),
-            sweeping: Once::new(),
-            closing: AtomicBool::new(false),
-        }
-    }
-
-    pub(super) fn now(&self) -> Instant {
-        self.endpoint.profile().clock.now()
-    }
-
-    /// What anybody may read at a path, to find out how to be let in.
-    fn document(&self, path: &str) -> Option<Bytes> {
-        let authenticator = self.config.authenticator.as_ref()?;
-        path.starts_with("/.well-known/").then(|| authenticator.document(path))?
-    }
-
-    pub(super) fn keeps_sessions(&self) -> bool {
-        self.config.sessions && self.endpoint.profile().eras.legacy
-    }
-
-    /// The methods of the endpoint, for `Allowlist`.
-    pub(super) fn methods(&self) -> &'static str {
-        if self.keeps_sessions() { "POST, GET, DELETE" } else { "POST" }
-    }
-
-    /// The session of a request that makes no sense without one.
-    pub(super) async fn required_session(
-        self: &Arc<Self>,
-        head: &Head,
-    ) -> Result<Arc<HttpSession>, Box<Response<Body>>> {
-        let (headers, principal) = (&head.parts.headers, &head.principal);
-        let named = match self.named_session(headers, principal) {
-            Named::None => None,
-            Named::Unknown => Some(None),
-            Named::Here(entry) => Some(Some(entry)),
-            Named::Unsure(here) => {
-                Some(Box::pin(self.settle(headers, principal, head.peer, here)).await?)
-            }
-        };
-        let entry = match named {
-            Some(Some(entry)) => entry,
-            Some(None) => {
-                let message = "unknown session; send `initialize` again";
-                return Err(Box::new(reply::problem(StatusCode::NOT_FOUND, message)));
-            }
-            None => {
-                let message = "the Mcp-Session-Id header is missing; send `initialize` first";
-                return Err(Box::new(reply::problem(StatusCode::BAD_REQUEST, message)));
-            }
-        };
-        match outlive_protocol::era::check_version_header(&entry.session, headers) {
-            Ok(()) => Ok(entry),
-            Err(fault) => {
-                Err(Box::new(reply::problem(StatusCode::BAD_REQUEST, &fault.to_string())))
-            }
-        }
-    }
-
-    /// Enters a session, if there is room for it, and ends the one that has to make room.
-    pub(super) fn enter(
-        self: &Arc<Self>,
-        id: Arc<str>,
-        session: Arc<Session>,
-        caller: Option<Caller>,
-    ) -> Result<(Arc<HttpSession>, Option<Arc<HttpSession>>), Full> {
-        let (entry, ended) = match self.sessions.insert(id, session, caller, self.now())? {
-            Inserted::Now { entry, ended } => (entry, ended),
-            Inserted::Before(entry) => return Ok((entry, None)),
-        };
-        if let Some(ended) = &ended {
-            self.sessions.end(ended);
-            self.endpoint.service().session_closed(&ended.session);
-        }
-        self.endpoint.service().session_opened(&entry.session);
-        self.sweeping.call_once(|| self.sweeper.spawn(sweep(Arc::downgrade(self))));
-        Ok((entry, ended))
-    }
-
-    /// Ends a session here.
-    pub(super) fn end_session(&self, id: &str) {
-        if let Some(entry) = self.sessions.remove(id) {
-            self.endpoint.service().session_closed(&entry.session);
-        }
-    }
-
-    pub(super) fn is_closing(&self) -> bool {
-        self.closing.load(Ordering::Relaxed)
-    }
-
-    /// Ends streams properly: subscriptions with their result, sessions with their feeds.
-    pub(super) fn close(&self) {
-        self.closing.store(true, Ordering::Relaxed);
-        self.endpoint.profile().bus.close();
-        http_sse::close_all(self);
-    }
-
-    /// Ends what is left when the time to end by itself is over.
-    pub(super) fn end_all(&self) {
-        for entry in self.sessions.drain() {
-            self.sessions.end(&entry);
-            self.endpoint.service().session_closed(&entry.session);
-        }
-        self.tasks.abort_all();
-        self.sweeper.abort_all();
-    }
-}
-
-/// Ends sessions that have been idle for too long, for as long as the server lives.
-async fn sweep(shared: std::sync::Weak<Shared>) {
-    loop {
-        let Some((clock, pause)) = shared.upgrade().map(|shared| {
-            let pause = (shared.config.session_idle / 10).max(std::time::Duration::from_millis(10));
-            (Arc::clone(&shared.endpoint.profile().clock), pause)
-        }) else {
-            return;
-        };
-        clock.sleep(pause).await;
-        let Some(shared) = shared.upgrade() else { return };
-        for entry in shared.sessions.sweep(shared.now()) {
-            shared.endpoint.service().session_closed(&entry.session);
-        }
-        shared.confirm_busy().await;
     }
 }
 
@@ -443,8 +253,8 @@ where
 impl fmt::Debug for HttpService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpService")
-            .field("config", &self.shared.config)
-            .field("sessions", &self.shared.sessions)
+            .field("config", &self.state.config)
+            .field("sessions", &self.state.sessions)
             .finish_non_exhaustive()
     }
 }

@@ -8,18 +8,18 @@
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use outlive_protocol::{MisroutedReply, Principal, Session, SessionStore};
+use outlive_protocol::{MisroutedReply, Principal, Session};
 
 use super::{
-    Body, reply,
-    service::{SESSION_ID, Shared},
+    body::Body,
+    head::Head,
+    headers::SESSION_ID,
+    lifecycle::CONFIRMED,
+    reply,
     sessions::{Full, HttpSession, is_id, new_id},
+    state::HttpState,
 };
 use crate::caller::Caller;
-
-/// For how long a session that the keeper has confirmed is used without asking again: how long one
-/// that was ended elsewhere can still be used here.
-const CONFIRMED: Duration = Duration::from_secs(1);
 
 /// What is known about the session of a request.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) enum Named {
     Unsure(Option<Arc<HttpSession>>),
 }
 
-impl Shared {
+impl HttpState {
     /// The session that a request's headers name, as far as that is known here.
     pub(super) fn named_session(&self, headers: &HeaderMap, principal: &Principal) -> Named {
         let Some(id) = headers.get(SESSION_ID) else { return Named::None };
@@ -80,6 +80,43 @@ impl Shared {
                 tracing::warn!(%error, "a session could not be looked up");
                 let message = "sessions cannot be looked up at the moment; try again";
                 Err(try_again(message))
+            }
+        }
+    }
+
+    /// The session of a request that makes no sense without one.
+    pub(super) async fn required_session(
+        self: &Arc<Self>,
+        head: &Head,
+    ) -> Result<Arc<HttpSession>, Box<Response<Body>>> {
+        let (headers, principal) = (&head.parts.headers, &head.principal);
+        let named = match self.named_session(headers, principal) {
+            Named::None => None,
+            Named::Unknown => Some(None),
+            Named::Here(entry) => Some(Some(entry)),
+            Named::Unsure(here) => {
+                Some(Box::pin(self.settle(headers, principal, head.peer, here)).await?)
+            }
+        };
+        let entry = match named {
+            Some(Some(entry)) => entry,
+            Some(None) => {
+                let message = "unknown session; send `initialize` again";
+                return Err(Box::new(reply::problem(StatusCode::NOT_FOUND, message)));
+            }
+            None => {
+                let message = "the Mcp-Session-Id header is missing; send `initialize` first";
+                return Err(Box::new(reply::problem(StatusCode::BAD_REQUEST, message)));
+            }
+        };
+        match outlive_protocol::era::check_version_header(
+            &entry.session,
+            self.endpoint.profile(),
+            headers,
+        ) {
+            Ok(()) => Ok(entry),
+            Err(fault) => {
+                Err(Box::new(reply::problem(StatusCode::BAD_REQUEST, &fault.to_string())))
             }
         }
     }
@@ -161,37 +198,6 @@ impl Shared {
         }
     }
 
-    /// Confirms the sessions in which something is open though nothing is asked for: they must be
-    /// kept, and one that was ended elsewhere has to end here.
-    pub(super) async fn confirm_busy(&self) {
-        let Some(keeper) = self.keeper() else { return };
-        for entry in self.sessions.busy(self.now(), CONFIRMED) {
-            self.confirm(keeper, &entry).await;
-        }
-    }
-
-    /// Whether a session is still there; it ends here if not.
-    async fn confirm(&self, keeper: &dyn SessionStore, entry: &HttpSession) -> bool {
-        let now = self.now();
-        let refresh = self.sessions.is_to_be_refreshed(entry, now);
-        match keeper.refresh(&entry.session, refresh).await {
-            Ok(true) => {
-                if refresh {
-                    self.sessions.note_refreshed(entry, now);
-                }
-                true
-            }
-            Ok(false) => {
-                self.end_session(&entry.id);
-                false
-            }
-            Err(error) => {
-                tracing::warn!(%error, "a session could not be looked up; it goes on here");
-                true
-            }
-        }
-    }
-
     /// What a client is told for whose session there is no room.
     fn refused(&self, full: Full) -> Box<Response<Body>> {
         let (status, limit, max) = match full {
@@ -209,11 +215,7 @@ impl Shared {
 
     /// Twice as long as it may be idle here: whoever uses it refreshes it long before.
     fn kept_for(&self) -> Duration {
-        self.config.session_idle.saturating_mul(2)
-    }
-
-    fn keeper(&self) -> Option<&dyn SessionStore> {
-        self.endpoint.service().keeper()
+        self.config.session_idle_timeout.saturating_mul(2)
     }
 }
 

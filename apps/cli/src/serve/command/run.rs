@@ -70,7 +70,7 @@ impl Command {
             };
             if self.config.on_crash == OnCrash::Fail {
                 return Err(Error::new(format!(
-                    "the command was interrupted: {why}; nobody knows how far it came, and it is not run again unless its tool says `on_crash = \"rerun\"`"
+                    "the command was interrupted: {why}; it may have done part of its work, so it is not run again unless its tool says `on_crash = \"rerun\"`"
                 )));
             }
             if attempt >= self.config.max_attempts {

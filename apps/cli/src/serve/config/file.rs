@@ -18,11 +18,11 @@ pub(crate) struct Config {
     pub(crate) auth: Option<AuthConfig>,
     pub(crate) tasks: TasksConfig,
     pub(crate) tools: Vec<ToolConfig>,
-    /// What is probably not meant as it is written.
+    /// Warnings: keys that are valid and probably a mistake.
     pub(crate) warnings: Vec<Mistake>,
 }
 
-/// What is served where there is no file.
+/// The file that is served where there is none.
 pub(crate) const DEMO: &str = include_str!("../demo.toml");
 
 /// The JSON Schema of a file, for editors; the tests make it from the keys that are read here.
@@ -48,7 +48,7 @@ pub(crate) fn load(path: &Path) -> Result<Config, Mistakes> {
     }
 }
 
-/// What is served where there is no file.
+/// The file that is served where there is none.
 pub(crate) fn demo() -> Config {
     parse(DEMO).expect("the demo is checked by the tests")
 }
@@ -117,7 +117,8 @@ pub(super) fn tools(
         let Some(tool) = file.attempt(|_| ToolConfig::read(name, value, asked)) else { continue };
         // Only an issuer grants scopes: without one, no caller could ever call the tool.
         if !tool.scopes.is_empty() && !has_auth {
-            let what = format!("the tool `{}` needs scopes, and nobody gives them", tool.name);
+            let what =
+                format!("the tool `{}` needs scopes, and no token has scopes here", tool.name);
             file.report(
                 Problem::at(line, what).remedy("[auth] with an issuer; or leave `scopes` out"),
             );

@@ -3,7 +3,7 @@
 use std::{env, sync::Arc};
 
 use outlive::{
-    auth_proxy::{AuthProxy, TaskLoginStore, Upstream},
+    auth_proxy::{AuthProxy, Provider, TaskLoginStore},
     tasks::Store,
 };
 
@@ -135,9 +135,9 @@ impl ProxyConfig {
     ) -> Result<AuthProxy> {
         let id = self.client_id.as_str();
         let mut upstream = match &self.place {
-            Place::Upstream(issuer) => Upstream::discover(issuer, id),
+            Place::Upstream(issuer) => Provider::discover(issuer, id),
             Place::Known { authorize, token, userinfo } => {
-                Upstream::new(authorize, token, id).userinfo_url(userinfo)
+                Provider::new(authorize, token, id).userinfo_url(userinfo)
             }
         };
         if let Some(variable) = &self.client_secret_env {

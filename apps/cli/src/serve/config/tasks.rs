@@ -53,7 +53,7 @@ impl reader::Read for StoreUrl {
     fn read(value: Value<'_>) -> Read<Self> {
         let line = value.line;
         let text = String::read(value)?;
-        // What stands behind the scheme may be a password.
+        // The rest of the URL may have a password.
         match text.split_once(':').map(|(scheme, _)| scheme) {
             Some("sqlite" | "postgres" | "postgresql" | "memory") => Ok(Self(text)),
             Some(scheme) => Err(Problem::at(

@@ -77,7 +77,7 @@ fn mistakes_name_their_line() {
         ("[tools.t]\ncommand = [\"c\"]\n", 1, "has no description"),
         ("[tools.t]\ndescription = \"d\"\n", 1, "has no command"),
         (
-            "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\ntime_limit = \"soon\"\n",
+            "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\ntimeout = \"soon\"\n",
             4,
             "a span of time",
         ),
@@ -158,7 +158,7 @@ fn mistakes_name_their_line() {
         (
             "[auth]\nresource = \"https://a/mcp\"\n[auth.proxy]\nclient_id = \"x\"\n",
             3,
-            "[auth.proxy] has no `upstream`",
+            "[auth.proxy] has no `provider`",
         ),
         (
             "[auth]\nresource = \"https://a/mcp\"\n[auth.proxy]\nprovider = \"https://id\"\ntoken_url = \"https://id/t\"\n",
@@ -188,9 +188,9 @@ fn mistakes_name_their_line() {
         (
             "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\nscopes = [\"a\"]\n",
             1,
-            "the tool `t` needs scopes, and nobody gives them",
+            "the tool `t` needs scopes, and no token has scopes here",
         ),
-        ("[server]\ntrust_proxies = [\n  \"proxy\",\n]\n", 3, "is no address"),
+        ("[server]\ntrusted_proxies = [\n  \"proxy\",\n]\n", 3, "is no address"),
     ] {
         let problems = parse(text).expect_err("should be refused").to_string();
         let start = format!("line {line}: ");
@@ -239,7 +239,7 @@ x = { type = "text", minimum = 1 }
             "line 13: `tools.a.on_crash` must be \"fail\" or \"rerun\", and is the string \"maybe\"",
             "line 15: the tool `b` has no description",
             "line 16: there is no argument `y`",
-            "line 17: `tools.b.concurrency` must be an integer from 1 to 4294967295, and is the integer 0",
+            "line 17: `tools.b.max_concurrent` must be an integer from 1 to 4294967295, and is the integer 0",
             "line 18: `colour` means nothing in [tools.b]",
             "line 21: `text` is no type of an argument",
             "line 23: `elsewhere` means nothing here",

@@ -9,6 +9,7 @@ use std::{
 use serde_json::Value;
 
 use super::world::{Ways, World, agreed};
+use crate::call::stage::Ran;
 
 // ACL-33
 #[test]
@@ -111,4 +112,11 @@ fn what_is_no_address_has_no_login() {
         let ran = world.outlive.run(&[command, "my-server --stdio"]);
         assert!(ran.code == 2 && ran.err.contains("http://"), "{ran:?}");
     }
+}
+
+#[test]
+fn keyring_variable_with_another_value_is_a_usage_error() {
+    let world = World::new();
+    let ran = Ran::of(world.command(&["whoami"]).env("OUTLIVE_KEYRING", "no").output().unwrap());
+    assert!(ran.code == 2 && ran.err.contains("OUTLIVE_KEYRING=off"), "{ran:?}");
 }

@@ -179,10 +179,3 @@ fn a_login_opens_with_a_key_of_the_key_store() {
     assert!(!fs::read_to_string(&sealed).unwrap().contains(url));
     assert_eq!(desktop.run(&world, &["whoami", url]).code, 1);
 }
-
-#[test]
-fn whoever_says_something_else_about_the_key_store_is_told_what_to_say() {
-    let world = World::new();
-    let ran = Ran::of(world.command(&["whoami"]).env("OUTLIVE_KEYRING", "no").output().unwrap());
-    assert!(ran.code == 2 && ran.err.contains("OUTLIVE_KEYRING=off"), "{ran:?}");
-}

@@ -14,7 +14,7 @@ fn a_page_has_tools_with_their_arguments() {
         let page = outlive.run(&["inspect", server]).out;
         for part in [
             "stage 1.0.0\n",
-            "revision      2026-07-28\n",
+            "protocol version  2026-07-28\n",
             "io.modelcontextprotocol/tasks",
             "Everything that can happen to a call.",
             "Tools (10)\n",

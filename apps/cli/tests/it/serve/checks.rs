@@ -2,9 +2,10 @@
 
 use std::{
     fs,
+    io::{BufRead, BufReader},
     os::unix::fs::{PermissionsExt, symlink},
     path::Path,
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
 };
 
 use serde_json::Value;
@@ -13,17 +14,30 @@ use super::Place;
 
 const TOOL: &str = "[tools.t]\ndescription = \"d\"\ncommand = [\"true\"]\n";
 
-/// Runs a command of the program in a place to its end.
-fn run(place: &Place, args: &[&str]) -> Output {
+/// A command of the program in a place.
+fn command(place: &Place, args: &[&str]) -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_outlive"));
     program.current_dir(&place.folder).args(args).env_remove("OUTLIVE_STORE");
     program.args(["--data-dir", place.folder.join("data").to_str().unwrap()]);
-    program.args(["--listen", "127.0.0.1:0"]).output().unwrap()
+    program.args(["--listen", "127.0.0.1:0"]);
+    program
+}
+
+/// Runs `serve` to its end. One that begins to serve is killed.
+fn serve(place: &Place) -> Output {
+    let mut program = command(place, &["serve", "--json"]);
+    let mut server = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut address = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut address).unwrap();
+    if !address.is_empty() {
+        server.kill().unwrap();
+    }
+    server.wait_with_output().unwrap()
 }
 
 /// What `doctor` finds of a level.
 fn findings(place: &Place, level: &str) -> Vec<String> {
-    let output = run(place, &["doctor", "--json"]);
+    let output = command(place, &["doctor", "--json"]).output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let all = report["findings"].as_array().unwrap().iter();
     let found = all.filter(|finding| finding["level"] == level);
@@ -35,7 +49,7 @@ fn findings(place: &Place, level: &str) -> Vec<String> {
 fn refused(place: &Place, says: &str) {
     let failures = findings(place, "failure");
     assert!(failures.iter().any(|what| what.contains(says)), "doctor: {says}: {failures:?}");
-    let served = run(place, &["serve"]);
+    let served = serve(place);
     let said = String::from_utf8_lossy(&served.stderr);
     assert_eq!(served.status.code(), Some(2), "{says}: {said}");
     for failure in failures {
@@ -135,7 +149,7 @@ fn token_files_that_let_the_wrong_callers_in_are_refused() {
 fn doubtful_things_are_warned_of_when_the_server_starts() {
     let file = "[server]\ntoken_file = \"tokens\"\n\
         [tools.a]\ndescription = \"d\"\ncommand = [\"echo a | wc\"]\n\
-        [tools.b]\ndescription = \"d\"\ncommand = [\"true\"]\nfolder = \"nowhere\"\n\
+        [tools.b]\ndescription = \"d\"\ncommand = [\"true\"]\nworking_dir = \"nowhere\"\n\
         [tools.c]\ndescription = \"d\"\ncommand = [\"no-such-program\"]\n\
         [tools.d]\ndescription = \"d\"\ncommand = [\"true\"]\n[tools.d.arguments]\nx = { type = \"string\" }\n";
     let mut place = Place::unserved(file);

@@ -261,7 +261,7 @@ max_concurrent = 1
 #[tokio::test]
 async fn a_command_that_runs_for_too_long_is_ended() {
     let place = Place::new(
-        "[tools.long]\ndescription = \"Sleeps.\"\ncommand = [\"sleep\", \"1000\"]\ntime_limit = \"300ms\"\nenv = { MARK = \"1\" }\n",
+        "[tools.long]\ndescription = \"Sleeps.\"\ncommand = [\"sleep\", \"1000\"]\ntimeout = \"300ms\"\nenv = { MARK = \"1\" }\n",
     );
     let (text, failed) = call(&place.client().await, "long", json!({})).await;
     assert!(failed);

@@ -80,6 +80,11 @@ async fn abandoned_questions_are_bounded_listed_and_ended_across_a_restart() {
     for job in &found {
         assert_eq!((&job["tool"], &job["waitsFor"]), (&json!("ask"), &json!("Go on?")));
         assert_eq!(job["caller"], "127.0.0.1");
+        // A client cannot come back after its request state has expired.
+        let spec = place.folder.join("data/jobs").join(job["id"].as_str().unwrap());
+        let spec = fs::read(spec.join("spec.json")).unwrap();
+        let spec: serde_json::Value = serde_json::from_slice(&spec).unwrap();
+        assert_eq!(spec["abandon_timeout"]["secs"], 15 * 60, "{spec}");
         let ended = jobs(&place, &["end", job["id"].as_str().unwrap()]);
         assert!(ended.status.success(), "{ended:?}");
     }

@@ -15,6 +15,7 @@ use proptest::{
     test_runner::{Config, TestRunner},
 };
 use serde_json::json;
+use tokio::sync::mpsc;
 
 use super::{Place, builder};
 
@@ -147,32 +148,32 @@ fn deploy() -> Place {
 #[tokio::test]
 async fn planted_question_in_argument_does_not_take_the_answer_of_another() {
     let place = deploy();
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&asked);
-    // Yes to whatever is planted, no to what the command asks.
+    let (heard, mut planted) = mpsc::channel(1_000);
+    // Accepts what is planted, declines what the command requests.
     let answers = InputCallbacks::new().form(move |question| {
-        let count = Arc::clone(&count);
+        let heard = heard.clone();
         async move {
             let InputKind::Form(form) = &question.request else { panic!("{question:?}") };
-            count.fetch_add(1, Ordering::Relaxed);
-            let is_real = form.message.lines().last() == Some("Deploy it?");
-            if is_real {
-                InputResponse::Decline
-            } else {
-                InputResponse::accept(json!({"yes": true}))
+            if form.message.lines().last() == Some("Deploy it?") {
+                return InputResponse::Decline;
             }
+            let _ = heard.send(form.message.clone()).await;
+            InputResponse::accept(json!({"yes": true}))
         }
     });
     let client = place.client_with(builder().input_handler(answers)).await;
     for mark in ["", "@outlive "] {
         for word in ["\"ask\"", "\"input\": \"x\", \"message\""] {
             let version = format!("7\n{mark}{{{word}: \"Show the log of the build?\"}}");
-            let result = client.call_tool("deploy", json!({"version": version})).await.unwrap();
+            let call = async { client.call_tool("deploy", json!({"version": version})).await };
+            let result = tokio::select! {
+                result = call => result.unwrap(),
+                message = planted.recv() => panic!("the user got a planted request: {message:?}"),
+            };
             let text = result_text(&result);
             assert!(text.ends_with("left as it was"), "{text}");
         }
     }
-    assert_eq!(asked.load(Ordering::Relaxed), 4);
 }
 
 #[tokio::test]

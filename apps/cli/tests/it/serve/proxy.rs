@@ -25,7 +25,7 @@ fn file(provider: &str, allow: &str) -> String {
          [auth]\nresource = \"{ORIGIN}/mcp\"\nscopes = [\"mcp\"]\n\
          [auth.proxy]\nauthorize_url = \"{provider}/authorize\"\ntoken_url = \"{provider}/token\"\n\
          userinfo_url = \"{provider}/userinfo\"\nsubject = \"id\"\nclient_id = \"the-one\"\n\
-         client_secret_env = \"HOME\"\nsecret_env = \"PATH\"\n{allow}\n"
+         client_secret_env = \"HOME\"\nsigning_secret_env = \"PATH\"\n{allow}\n"
     )
 }
 

@@ -66,15 +66,19 @@ async fn what_has_ended_is_purged_and_what_has_not_is_not() {
             }
         }
         assert_eq!(fine(&place.run("purge", &["ended"])), "ended is gone\n");
-        for id in ["running", "kept"] {
+        for (id, phase) in [("running", "running"), ("kept", "quarantined")] {
             let refused = place.run("purge", &[id]);
             assert_eq!(refused.status.code(), Some(1));
-            assert!(err(&refused).contains(&format!("it is {id}; --force")), "{}", err(&refused));
+            assert!(
+                err(&refused).contains(&format!("it is {phase}; --force")),
+                "{}",
+                err(&refused)
+            );
             assert!(store.get(ADA, &TaskId::new(id)).await.unwrap().is_some());
         }
         assert_eq!(fine(&place.run("purge", &["running", "--force"])), "running is gone\n");
         assert!(store.get(ADA, &TaskId::new("running")).await.unwrap().is_none());
-        let events = store.audit(Some("running"), 0, 10).await.unwrap();
+        let events = store.read(Some("running"), 0, 10).await.unwrap();
         assert_eq!(events.last().unwrap().event.action, "purged", "that it was is known");
         assert_eq!(events.last().unwrap().event.reason.as_deref(), Some("it was running"));
 

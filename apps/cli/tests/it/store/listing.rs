@@ -88,7 +88,7 @@ async fn a_task_is_shown_with_its_journal_and_without_its_secrets() {
             action: "created".to_owned(),
             reason: None,
         };
-        store.record(vec![event], Duration::from_secs(60), u64::MAX).await.unwrap();
+        store.append(vec![event], Duration::from_secs(60), u64::MAX).await.unwrap();
 
         let page = fine(&place.run("show", &["t"]));
         for part in [

@@ -12,7 +12,10 @@ use std::{
 
 use outlive_transport::client::SecretString;
 
-use super::{CredentialStore, StoreError, TOKENS};
+use super::{
+    credential_store::{CredentialStore, TOKENS},
+    error::StoreError,
+};
 
 /// Keeps credentials in a file with the permissions 0600.
 #[derive(Clone, Debug)]

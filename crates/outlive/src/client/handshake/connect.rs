@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlive_protocol::era::client;
+use outlive_protocol::{Era, VersionRules, era::client};
 use outlive_transport::client::http::HttpLink;
 
 use super::{
@@ -31,7 +31,7 @@ async fn over_http(env: &Arc<ClientEnv>, url: &str) -> Result<Arc<Connection>> {
     let memory = &env.settings.eras;
     let way = || Link::Http { link: link.clone(), session: None };
     if let Some(pinned) = env.settings.pinned {
-        return match pinned.has_sessions() {
+        return match pinned.sessions {
             true => match shake_hands(env, way(), pinned).await {
                 Ok(made) => Ok(made),
                 Err(failed) if may_be_http_sse(&failed) && env.settings.with_http_sse => {
@@ -44,32 +44,34 @@ async fn over_http(env: &Arc<ClientEnv>, url: &str) -> Result<Arc<Connection>> {
     }
     let expected = env.tries_older_first().then_some(Found::Legacy);
     match memory.of(&place).or(expected) {
-        Some(Found::Legacy) => match shake_hands(env, way(), client::newest_legacy()).await {
-            Ok(made) => {
-                memory.note(&place, Found::Legacy);
-                return Ok(made);
+        Some(Found::Legacy) => {
+            match shake_hands(env, way(), VersionRules::newest(Era::Legacy)).await {
+                Ok(made) => {
+                    memory.note(&place, Found::Legacy);
+                    return Ok(made);
+                }
+                Err(failed) if says_nothing(&failed) => return Err(failed.into()),
+                Err(_) => env.note_not_older(),
             }
-            Err(failed) if says_nothing(&failed) => return Err(failed.into()),
-            Err(_) => env.note_not_older(),
-        },
+        }
         Some(Found::HttpSse) => {
-            if let Ok(made) = over_http_sse(env, &link, client::newest_legacy()).await {
+            if let Ok(made) = over_http_sse(env, &link, VersionRules::newest(Era::Legacy)).await {
                 return Ok(made);
             }
         }
         _ => {}
     }
-    if let Tried::Modern(made) = try_modern(env, way(), client::newest_modern()).await? {
+    if let Tried::Modern(made) = try_modern(env, way(), VersionRules::newest(Era::Modern)).await? {
         memory.note(&place, Found::Modern);
         return Ok(made);
     }
-    match shake_hands(env, way(), client::newest_legacy()).await {
+    match shake_hands(env, way(), VersionRules::newest(Era::Legacy)).await {
         Ok(made) => {
             memory.note(&place, Found::Legacy);
             Ok(made)
         }
         Err(failed) if may_be_http_sse(&failed) && env.settings.with_http_sse => {
-            match over_http_sse(env, &link, client::newest_legacy()).await {
+            match over_http_sse(env, &link, VersionRules::newest(Era::Legacy)).await {
                 Ok(made) => {
                     memory.note(&place, Found::HttpSse);
                     Ok(made)
@@ -85,7 +87,7 @@ async fn over_http(env: &Arc<ClientEnv>, url: &str) -> Result<Arc<Connection>> {
 fn may_be_http_sse(failed: &Failed) -> bool {
     match failed {
         Failed::Status { status: 400 | 404 | 405, error, .. } => {
-            !error.as_ref().is_some_and(|error| client::is_modern_refusal(error.code))
+            !error.as_ref().is_some_and(|error| client::is_modern_error(error.code))
         }
         _ => false,
     }

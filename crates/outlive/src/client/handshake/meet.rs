@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use outlive_protocol::{
-    Incoming, IncomingKind,
-    era::client::{self, ClientCodec, ResultContext},
+    Incoming, IncomingKind, VersionRules,
+    era::client::{self, ResultContext, client_codec},
 };
 use outlive_transport::client::TransportErrorKind;
 use outlive_wire::{
@@ -42,10 +42,10 @@ pub(super) fn says_nothing(failed: &Failed) -> bool {
 pub(super) async fn try_modern(
     env: &Arc<ClientEnv>,
     link: Link,
-    era: &'static dyn ClientCodec,
+    rules: &'static VersionRules,
 ) -> Result<Tried> {
     let is_pipe = matches!(link, Link::Pipe { .. });
-    let mut here = Arc::new(Connection::bare(env, era, link));
+    let mut here = Arc::new(Connection::bare(env, rules, link));
     let limits = env.limits();
     let patience = if is_pipe { limits.probe_timeout } else { limits.request_timeout };
     let mut wanted = Wanted::new(env, Method::Discover, "{}");
@@ -54,13 +54,13 @@ pub(super) async fn try_modern(
         let error = match once(&here, &wanted).await {
             Ok(answered) => match answered.message.kind() {
                 IncomingKind::Error { error, .. } => error.clone(),
-                _ => match discovered(era, &answered.message) {
+                _ => match discovered(rules, &answered.message) {
                     Some(found) => return agreed(env, &here, &found),
                     None => return Ok(Tried::Not),
                 },
             },
             Err(Failed::Status { error: Some(error), .. })
-                if client::is_modern_refusal(error.code) =>
+                if client::is_modern_error(error.code) =>
             {
                 error
             }
@@ -77,10 +77,10 @@ pub(super) async fn try_modern(
             code::UNSUPPORTED_VERSION => match next_version(env, &error)? {
                 // Its list has only revisions with a handshake: so that is what it wants.
                 None => return Ok(Tried::Not),
-                Some(era) => here = here.by_rules_of(era).ok_or(ClientError::Closed)?,
+                Some(rules) => here = here.by_rules_of(rules).ok_or(ClientError::Closed)?,
             },
             // It is of this generation, and has something against asking.
-            refused if client::is_modern_refusal(refused) => {
+            refused if client::is_modern_error(refused) => {
                 return Ok(Tried::Modern(here));
             }
             _ => return Ok(Tried::Not),
@@ -100,26 +100,26 @@ fn is_silence(error: &Error) -> bool {
     }
 }
 
-fn next_version(env: &ClientEnv, error: &ErrorObject) -> Result<Option<&'static dyn ClientCodec>> {
+fn next_version(env: &ClientEnv, error: &ErrorObject) -> Result<Option<&'static VersionRules>> {
     let theirs = supported(error);
     let named = theirs.iter().map(String::as_str);
-    match client::choose(named) {
-        Some(era) if !era.has_sessions() => Ok(Some(era)),
+    match VersionRules::newest_of(named) {
+        Some(rules) if !rules.sessions => Ok(Some(rules)),
         Some(_) if env.settings.pinned.is_none() => Ok(None),
         _ => Err(ClientError::NoCommonVersion(theirs).into()),
     }
 }
 
-fn discovered(era: &dyn ClientCodec, message: &Incoming) -> Option<DiscoverResult> {
+fn discovered(rules: &VersionRules, message: &Incoming) -> Option<DiscoverResult> {
     let asked = ResultContext { method: Some(Method::Discover), holds_tasks: false };
     let result = message.result()?;
-    era.read(&asked, result).ok()?;
+    client_codec(rules.era).read(&asked, result).ok()?;
     serde_json::from_str(result).ok()
 }
 
 /// Takes what a server has said of itself.
 fn agreed(env: &ClientEnv, here: &Connection, found: &DiscoverResult) -> Result<Tried> {
-    let era = client::choose(found.supported_versions.iter().map(String::as_str));
+    let rules = VersionRules::newest_of(found.supported_versions.iter().map(String::as_str));
     let info: Option<Implementation> = found
         .meta
         .as_ref()
@@ -131,14 +131,14 @@ fn agreed(env: &ClientEnv, here: &Connection, found: &DiscoverResult) -> Result<
         instructions: found.instructions.clone(),
         known: true,
     };
-    let spoken = match era {
+    let spoken = match rules {
         // It answered, so it speaks what it was asked in, whatever its list says.
-        Some(era) if era.has_sessions() => here.era,
-        Some(era) => era,
-        None if found.supported_versions.is_empty() => here.era,
+        Some(rules) if rules.sessions => here.rules,
+        Some(rules) => rules,
+        None if found.supported_versions.is_empty() => here.rules,
         None => return Err(ClientError::NoCommonVersion(found.supported_versions.clone()).into()),
     };
-    if env.settings.pinned.is_some_and(|pinned| pinned.version() != spoken.version()) {
+    if env.settings.pinned.is_some_and(|pinned| pinned.version != spoken.version) {
         return Err(ClientError::NoCommonVersion(found.supported_versions.clone()).into());
     }
     let made = here.agreed(spoken, server, None).ok_or(ClientError::Closed)?;
@@ -150,15 +150,15 @@ fn agreed(env: &ClientEnv, here: &Connection, found: &DiscoverResult) -> Result<
 pub(super) async fn pinned_modern(
     env: &Arc<ClientEnv>,
     link: Link,
-    era: &'static dyn ClientCodec,
+    rules: &'static VersionRules,
 ) -> Result<Arc<Connection>> {
     let again = match &link {
         Link::Http { link, .. } => Some(Link::Http { link: link.clone(), session: None }),
         Link::Pipe { .. } => None,
     };
-    match (try_modern(env, link, era).await?, again) {
+    match (try_modern(env, link, rules).await?, again) {
         (Tried::Modern(made), _) => Ok(made),
-        (Tried::Not, Some(link)) => Ok(Arc::new(Connection::bare(env, era, link))),
+        (Tried::Not, Some(link)) => Ok(Arc::new(Connection::bare(env, rules, link))),
         (Tried::Not, None) => {
             Err(ClientError::NoCommonVersion(vec!["something older".to_owned()]).into())
         }
@@ -169,14 +169,14 @@ pub(super) async fn pinned_modern(
 pub(super) async fn shake_hands(
     env: &Arc<ClientEnv>,
     link: Link,
-    offered: &'static dyn ClientCodec,
+    offered: &'static VersionRules,
 ) -> Result<Arc<Connection>, Failed> {
     let mut offered = offered;
     let mut here = Arc::new(Connection::bare(env, offered, link));
     for _ in 0..2 {
         let params = InitializeRequestParams {
-            protocol_version: offered.version().to_string(),
-            capabilities: offered.capabilities(&env.declared),
+            protocol_version: offered.version.to_string(),
+            capabilities: client_codec(offered.era).capabilities(offered, &env.declared),
             client_info: env.declared.info.clone(),
             meta: None,
         };
@@ -187,11 +187,11 @@ pub(super) async fn shake_hands(
         if let IncomingKind::Error { error, .. } = message.kind() {
             // Some refuse a revision they do not know, and say which they do.
             let named = supported(error);
-            let next = client::choose(named.iter().map(String::as_str));
-            match next.filter(|era| era.has_sessions() && env.settings.pinned.is_none()) {
-                Some(era) if era.version() != offered.version() => {
-                    offered = era;
-                    here = here.by_rules_of(era).ok_or(Error::from(ClientError::Closed))?;
+            let next = VersionRules::newest_of(named.iter().map(String::as_str));
+            match next.filter(|rules| rules.sessions && env.settings.pinned.is_none()) {
+                Some(rules) if rules.version != offered.version => {
+                    offered = rules;
+                    here = here.by_rules_of(rules).ok_or(Error::from(ClientError::Closed))?;
                     continue;
                 }
                 _ => {
@@ -201,11 +201,11 @@ pub(super) async fn shake_hands(
             }
         }
         let result: InitializeResult = read(message.result().unwrap_or_default())?;
-        let era = client::client_era(&result.protocol_version).filter(|era| era.has_sessions());
-        let era = era.filter(|era| {
-            env.settings.pinned.is_none_or(|pinned| pinned.version() == era.version())
+        let rules = VersionRules::find(&result.protocol_version).filter(|rules| rules.sessions);
+        let rules = rules.filter(|rules| {
+            env.settings.pinned.is_none_or(|pinned| pinned.version == rules.version)
         });
-        let Some(era) = era else {
+        let Some(rules) = rules else {
             return Err(
                 Error::from(ClientError::NoCommonVersion(vec![result.protocol_version])).into()
             );
@@ -216,7 +216,7 @@ pub(super) async fn shake_hands(
             instructions: result.instructions,
             known: true,
         };
-        let made = here.agreed(era, server, session).ok_or(Error::from(ClientError::Closed))?;
+        let made = here.agreed(rules, server, session).ok_or(Error::from(ClientError::Closed))?;
         made.notify(Method::Initialized, "").await?;
         open_stream(env, &made).await;
         return Ok(made);
@@ -272,7 +272,7 @@ async fn open_stream(env: &Arc<ClientEnv>, made: &Arc<Connection>) {
         return;
     }
     let mut headers = made.headers();
-    made.era.plain_headers(&mut headers);
+    client::version_header(made.rules, &mut headers);
     let opened = tokio::time::timeout(env.limits().connect_timeout, link.get(headers)).await;
     // Most servers have none, and say so with 405.
     if let Ok(Ok(stream)) = opened

@@ -3,10 +3,7 @@
 
 use std::sync::Arc;
 
-use outlive_protocol::{
-    Incoming,
-    era::client::{self, ClientCodec},
-};
+use outlive_protocol::{Era, Incoming, VersionRules};
 use outlive_transport::client::{
     child::Process,
     http::{HttpLink, HttpSse},
@@ -63,9 +60,9 @@ pub(super) async fn over_pipe(env: &Arc<ClientEnv>) -> Result<Arc<Connection>> {
     let (link, others) = open_pipe(env)?;
     let is_older = env.was_older();
     let made = match env.settings.pinned {
-        Some(pinned) if pinned.has_sessions() => shake_hands(env, link, pinned).await?,
+        Some(pinned) if pinned.sessions => shake_hands(env, link, pinned).await?,
         Some(pinned) => pinned_modern(env, link, pinned).await?,
-        None if is_older => shake_hands(env, link, client::newest_legacy()).await?,
+        None if is_older => shake_hands(env, link, VersionRules::newest(Era::Legacy)).await?,
         None if env.tries_older_first() => match older_first(env, link).await? {
             Some(made) => made,
             None => {
@@ -79,7 +76,7 @@ pub(super) async fn over_pipe(env: &Arc<ClientEnv>) -> Result<Arc<Connection>> {
                 Link::Http { .. } => return Err(ClientError::Closed.into()),
             };
             let kept = Kept::of(&link).await;
-            match try_modern(env, link, client::newest_modern()).await? {
+            match try_modern(env, link, VersionRules::newest(Era::Modern)).await? {
                 Tried::Modern(made) => {
                     kept.give(&made).await;
                     made
@@ -92,14 +89,14 @@ pub(super) async fn over_pipe(env: &Arc<ClientEnv>) -> Result<Arc<Connection>> {
                 }
                 Tried::Not => {
                     let link = Link::Pipe { pipe, process: tokio::sync::Mutex::new(None) };
-                    let made = shake_hands(env, link, client::newest_legacy()).await?;
+                    let made = shake_hands(env, link, VersionRules::newest(Era::Legacy)).await?;
                     kept.give(&made).await;
                     made
                 }
             }
         }
     };
-    if made.era.has_sessions() {
+    if made.rules.sessions {
         env.note_older();
     }
     let task = tokio::spawn(incoming::run_pipe(Arc::downgrade(&made), others));
@@ -112,7 +109,7 @@ pub(super) async fn over_pipe(env: &Arc<ClientEnv>) -> Result<Arc<Connection>> {
 async fn older_first(env: &Arc<ClientEnv>, link: Link) -> Result<Option<Arc<Connection>>> {
     let Link::Pipe { pipe, .. } = &link else { return Err(ClientError::Closed.into()) };
     let (pipe, kept) = (Arc::clone(pipe), Kept::of(&link).await);
-    let failed = match shake_hands(env, link, client::newest_legacy()).await {
+    let failed = match shake_hands(env, link, VersionRules::newest(Era::Legacy)).await {
         Ok(made) => {
             kept.give(&made).await;
             return Ok(Some(made));
@@ -124,7 +121,7 @@ async fn older_first(env: &Arc<ClientEnv>, link: Link) -> Result<Option<Arc<Conn
         return Ok(None);
     }
     let link = Link::Pipe { pipe, process: tokio::sync::Mutex::new(None) };
-    match try_modern(env, link, client::newest_modern()).await? {
+    match try_modern(env, link, VersionRules::newest(Era::Modern)).await? {
         Tried::Modern(made) => {
             kept.give(&made).await;
             Ok(Some(made))
@@ -154,7 +151,7 @@ impl Kept {
 pub(super) async fn over_http_sse(
     env: &Arc<ClientEnv>,
     link: &HttpLink,
-    era: &'static dyn ClientCodec,
+    rules: &'static VersionRules,
 ) -> Result<Arc<Connection>> {
     let headers = env.base_headers();
     let limits = env.limits();
@@ -168,7 +165,7 @@ pub(super) async fn over_http_sse(
     let (others, taken) = mpsc::channel(limits.max_queued_notifications.max(1));
     let pipe = Arc::new(PipeLink::messages(source, sink, bounds, others));
     let link = Link::Pipe { pipe, process: tokio::sync::Mutex::new(None) };
-    let made = shake_hands(env, link, era).await?;
+    let made = shake_hands(env, link, rules).await?;
     let task = tokio::spawn(incoming::run_pipe(Arc::downgrade(&made), taken));
     made.keep(task.abort_handle());
     Ok(made)

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use outlive_protocol::{
     Incoming, IncomingKind,
-    era::client::{Outgoing, TaskSnapshot},
+    era::client::{Outgoing, TaskSnapshot, read_task},
 };
 use outlive_wire::{CallToolResult, Meta, Method, RawJson};
 use serde::Deserialize;
@@ -171,7 +171,7 @@ impl Segments {
 
     fn take(&mut self, part: Part, tracker: &mut Tracker) -> Result<Brought> {
         if let Some(task) = &part.task {
-            self.task = Some(self.here.era.task(task.get()).map_err(Error::broke)?);
+            self.task = Some(read_task(task.get()).map_err(Error::broke)?);
             self.next_look = Instant::now() + self.interval() * STREAMING;
         }
         if let Some(content) = part.content {
@@ -210,7 +210,7 @@ impl Segments {
     /// Looks whether a task of which no segment has come is over.
     async fn look(&mut self, tracker: &mut Tracker) -> Result<Brought> {
         let Some(task) = &self.task else { return Ok(Brought::More) };
-        let snapshot = crate::client::tasks::look(&self.core, &task.id, self.here.era).await?;
+        let snapshot = crate::client::tasks::look(&self.core, &task.id).await?;
         match snapshot.status.is_over() {
             true => self.resume(tracker).await,
             false => Ok(Brought::More),

@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::era::client::{ClientCodec, TaskDialect, TaskSnapshot, TaskStatus};
+use outlive_protocol::{
+    TaskDialect, VersionRules,
+    era::client::{TaskSnapshot, TaskStatus},
+};
 use outlive_wire::{CallToolResult, ErrorObject, Method, RawJson};
 use serde_json::value::to_raw_value;
 use tokio::{task::JoinSet, time::Instant};
@@ -76,7 +79,7 @@ pub(crate) struct Drive {
     core: Arc<Core>,
     record: Record,
     id: String,
-    era: &'static dyn ClientCodec,
+    rules: &'static VersionRules,
     observer: Observer,
     /// Input requests that the client is responding to, or has responded to, by their keys.
     known: BTreeMap<String, Known>,
@@ -110,7 +113,7 @@ impl Drive {
     pub(crate) fn new(
         core: &Arc<Core>,
         record: Record,
-        era: &'static dyn ClientCodec,
+        rules: &'static VersionRules,
         task: &crate::client::call_store::SavedTask,
         at_once: bool,
     ) -> Self {
@@ -123,8 +126,8 @@ impl Drive {
             core: Arc::clone(core),
             record,
             id: task.id.clone(),
-            era,
-            observer: Observer::new(core, task.id.clone(), era, task.poll, at_once),
+            rules,
+            observer: Observer::new(core, task.id.clone(), rules, task.poll, at_once),
             known: BTreeMap::new(),
             lost_results: 0,
             asking: JoinSet::new(),
@@ -207,7 +210,7 @@ impl Drive {
                 () = until(last) => {
                     // One last look: it may have ended in its last moment.
                     self.deadline = None;
-                    let snapshot = super::watch::look(&self.core, &self.id, self.era).await?;
+                    let snapshot = super::watch::look(&self.core, &self.id).await?;
                     if !snapshot.status.is_over() {
                         let why = format!("the task `{}` has outlived its time", self.id);
                         return Err(Refused::plain(ServerErrorKind::TaskGone, outlive_wire::code::INVALID_PARAMS, why).into());
@@ -223,14 +226,14 @@ impl Drive {
         for (key, known) in &mut self.known {
             known.is_gone |= !open.is_some_and(|open| open.iter().any(|(it, _)| it == key));
         }
-        match (snapshot.status, self.era.tasks()) {
+        match (snapshot.status, self.rules.tasks) {
             (TaskStatus::Cancelled, _) => Err(self.over(cancelled_task(&self.id)).await),
             (TaskStatus::Completed | TaskStatus::Failed, TaskDialect::Offered) => {
                 self.outcome(snapshot).await.map(Some)
             }
             // Its questions come as requests while somebody waits for the result.
             (TaskStatus::InputRequired | TaskStatus::Completed | TaskStatus::Failed, _)
-                if self.era.tasks() == TaskDialect::Requested =>
+                if self.rules.tasks == TaskDialect::Requested =>
             {
                 self.fetch().await
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlive_protocol::era::client::{self, ClientCodec, TaskSnapshot};
+use outlive_protocol::{VersionRules, era::client::TaskSnapshot};
 use outlive_wire::{CallToolResult, ErrorObject, RawJson};
 
 use super::{
@@ -34,7 +34,7 @@ pub struct TaskHandle {
 #[derive(Debug)]
 enum State {
     /// A task, and the revision that it was made in.
-    Task(SavedTask, &'static dyn ClientCodec, Option<Box<Drive>>),
+    Task(SavedTask, &'static VersionRules, Option<Box<Drive>>),
     Done(Box<CallToolResult>),
     Failed(ErrorObject),
 }
@@ -56,40 +56,40 @@ impl TaskHandle {
             CallStage::Done(result) => State::Done(result),
             CallStage::Failed(error) => State::Failed(error),
             CallStage::Task(task) => {
-                let era = client::client_era(&task.version)
+                let rules = VersionRules::find(&task.version)
                     .ok_or_else(|| ClientError::NoCommonVersion(vec![task.version.clone()]))?;
-                State::Task(task, era, None)
+                State::Task(task, rules, None)
             }
         };
         Ok(Self::of(core, Record::new(core.settings.notebook.clone(), saved), state))
     }
 
     /// A handle on a task by its ID, which is not saved.
-    pub(crate) fn by_id(core: &Arc<Core>, era: &'static dyn ClientCodec, id: String) -> Self {
-        let task = SavedTask { id, version: era.version().to_string(), ttl: None, poll: None };
+    pub(crate) fn by_id(core: &Arc<Core>, rules: &'static VersionRules, id: String) -> Self {
+        let task = SavedTask { id, version: rules.version.to_string(), ttl: None, poll: None };
         let account = core.settings.account.clone();
         let saved = SavedCall::of_task(core.dispatch.label(), account, task.clone());
-        Self::of(core, Record::new(None, saved), State::Task(task, era, None))
+        Self::of(core, Record::new(None, saved), State::Task(task, rules, None))
     }
 
     /// A call has become a task: noted before anybody is told.
     pub(crate) async fn begun(
         core: &Arc<Core>,
         record: Record,
-        era: &'static dyn ClientCodec,
+        rules: &'static VersionRules,
         task: TaskSnapshot,
     ) -> Result<Self> {
         let saved = SavedTask {
             id: task.id.clone(),
-            version: era.version().to_string(),
+            version: rules.version.to_string(),
             ttl: task.ttl,
             poll: task.poll,
         };
         tracing::debug!(task = saved.id, "a call has become a task");
         record.change(|call| call.stage = CallStage::Task(saved.clone())).await?;
         // One that is over already is looked at right away.
-        let drive = Drive::new(core, record.clone(), era, &saved, task.status.is_over());
-        let mut handle = Self::of(core, record, State::Task(saved, era, Some(Box::new(drive))));
+        let drive = Drive::new(core, record.clone(), rules, &saved, task.status.is_over());
+        let mut handle = Self::of(core, record, State::Task(saved, rules, Some(Box::new(drive))));
         handle.immediate = task.immediate;
         Ok(handle)
     }
@@ -126,9 +126,9 @@ impl TaskHandle {
         match &mut self.state {
             State::Done(result) => Ok((**result).clone()),
             State::Failed(error) => Err(Refused::of(error.clone(), None).of_task().into()),
-            State::Task(task, era, drive) => {
+            State::Task(task, rules, drive) => {
                 let drive = drive.get_or_insert_with(|| {
-                    Box::new(Drive::new(&self.core, self.record.clone(), *era, task, true))
+                    Box::new(Drive::new(&self.core, self.record.clone(), rules, task, true))
                 });
                 let result = drive.finish().await;
                 self.note(result)
@@ -171,9 +171,9 @@ impl TaskHandle {
         let event = match &mut self.state {
             State::Done(result) => return Ok(TaskEvent::Done(result.clone())),
             State::Failed(error) => return Err(Refused::of(error.clone(), None).of_task().into()),
-            State::Task(task, era, drive) => {
+            State::Task(task, rules, drive) => {
                 let drive = drive.get_or_insert_with(|| {
-                    Box::new(Drive::new(&self.core, self.record.clone(), *era, task, true))
+                    Box::new(Drive::new(&self.core, self.record.clone(), rules, task, true))
                 });
                 drive.next().await
             }
@@ -210,12 +210,12 @@ impl TaskHandle {
     pub fn get(&self) -> impl Future<Output = Result<Option<TaskSnapshot>>> + Send + use<> {
         let core = Arc::clone(&self.core);
         let task = match &self.state {
-            State::Task(task, era, _) => Some((task.id.clone(), *era)),
+            State::Task(task, ..) => Some(task.id.clone()),
             _ => None,
         };
         async move {
             match task {
-                Some((id, era)) => look(&core, &id, era).await.map(Some),
+                Some(id) => look(&core, &id).await.map(Some),
                 None => Ok(None),
             }
         }
@@ -243,9 +243,9 @@ impl TaskHandle {
 
     /// Makes input requests events, before [`TaskHandle::events`] reads them.
     pub(super) fn stop_answering(&mut self) {
-        if let State::Task(task, era, drive) = &mut self.state {
+        if let State::Task(task, rules, drive) = &mut self.state {
             let drive = drive.get_or_insert_with(|| {
-                Box::new(Drive::new(&self.core, self.record.clone(), *era, task, true))
+                Box::new(Drive::new(&self.core, self.record.clone(), rules, task, true))
             });
             drive.set_answering(false);
         }

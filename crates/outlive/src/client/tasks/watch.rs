@@ -3,8 +3,8 @@
 use std::{future::poll_fn, pin::Pin, sync::Arc, time::Duration};
 
 use outlive_protocol::{
-    Incoming, IncomingKind,
-    era::client::{ClientCodec, Outgoing, TaskDialect, TaskSnapshot},
+    Incoming, IncomingKind, TaskDialect, VersionRules,
+    era::client::{Outgoing, TaskSnapshot, read_task},
 };
 use outlive_wire::{Method, code};
 use serde_json::Value;
@@ -46,7 +46,6 @@ pub(crate) enum Heard {
 pub(crate) struct Observer {
     core: Arc<Core>,
     id: String,
-    era: &'static dyn ClientCodec,
     poll: Option<u64>,
     next_look: Instant,
     failures: u32,
@@ -71,14 +70,13 @@ impl Observer {
     pub(crate) fn new(
         core: &Arc<Core>,
         id: String,
-        era: &'static dyn ClientCodec,
+        rules: &'static VersionRules,
         poll: Option<u64>,
         at_once: bool,
     ) -> Self {
         let mut observer = Self {
             core: Arc::clone(core),
             id,
-            era,
             poll,
             next_look: Instant::now(),
             failures: 0,
@@ -93,7 +91,7 @@ impl Observer {
         if !at_once {
             observer.next_look = Instant::now() + observer.interval();
         }
-        if era.tasks() == TaskDialect::Offered {
+        if rules.tasks == TaskDialect::Offered {
             let (core, id) = (Arc::clone(core), observer.id.clone());
             observer.opening = Some(Box::pin(async move { listen(&core, &id).await }));
         }
@@ -154,8 +152,8 @@ impl Observer {
                 _ => Ok(None),
             },
             () = tokio::time::sleep_until(next_look), if !is_looking => {
-                let (core, id, era) = (Arc::clone(&self.core), self.id.clone(), self.era);
-                self.looking = Some(Box::pin(async move { look(&core, &id, era).await }));
+                let (core, id) = (Arc::clone(&self.core), self.id.clone());
+                self.looking = Some(Box::pin(async move { look(&core, &id).await }));
                 Ok(None)
             }
         }
@@ -214,7 +212,7 @@ impl Observer {
         };
         match message.kind() {
             IncomingKind::Notification { method: Some(Method::Tasks), .. } => {
-                let snapshot = self.era.task(message.params_text()).ok()?;
+                let snapshot = read_task(message.params_text()).ok()?;
                 // Bare news of something that has more to it: look.
                 let is_bare = match snapshot.status.as_str() {
                     "completed" => snapshot.result.is_none(),
@@ -275,14 +273,10 @@ async fn next_message(listening: &mut Option<Exchange>) -> Option<Incoming> {
 }
 
 /// Looks at a task once.
-pub(crate) async fn look(
-    core: &Arc<Core>,
-    id: &str,
-    era: &'static dyn ClientCodec,
-) -> Result<TaskSnapshot> {
+pub(crate) async fn look(core: &Arc<Core>, id: &str) -> Result<TaskSnapshot> {
     let answered = send(core, &about(core, Method::TasksGet, id, "")).await?;
     let result = answered.result().map_err(gone)?;
-    let snapshot = era.task(result).map_err(Error::broke)?;
+    let snapshot = read_task(result).map_err(Error::broke)?;
     match snapshot.id == id {
         true => Ok(snapshot),
         false => Err(Error::broke("it was asked for one task and told of another")),
@@ -321,7 +315,7 @@ pub(crate) async fn subscribe(
     has_agreed: impl Fn(&Incoming) -> bool,
 ) -> Option<Exchange> {
     let here = core.established().await.ok()?;
-    if !here.era.has(Method::Listen) {
+    if !here.rules.has(Method::Listen) {
         return None;
     }
     let request = Outgoing {

@@ -1,16 +1,65 @@
 //! Reads key files, and makes them so that nobody else ever sees one, or half of one.
 
 use std::{
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     fmt::Write as _,
     fs::{self, File},
     io::{self, Read, Write as _},
     path::{Path, PathBuf},
 };
 
-use super::{Key, SealKeys, SealKeysError};
+use crate::server::seal_keys::keys::{Key, SealKeys, SealKeysError};
 
-pub(super) fn read_or_make(path: &Path) -> Result<SealKeys, SealKeysError> {
+impl SealKeys {
+    /// Reads a key file, or makes it on first use, for its owner only.
+    ///
+    /// It has one key per line, as 64 hex digits; the first one seals, the others are previous ones.
+    /// Empty lines are skipped, and so is what stands behind a `#`. Processes that start at the same
+    /// time end up with the same key.
+    ///
+    /// # Errors
+    ///
+    /// When the file can be neither read nor made, when others than its owner may read or write it,
+    /// and when a line is no key. The message says what to do.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, SealKeysError> {
+        read_or_make(path.as_ref())
+    }
+
+    /// [`SealKeys::from_file`] in the folder where the user's programs keep their state:
+    /// `$XDG_STATE_HOME/outlive/<name>.key`, or `~/.local/state/outlive/<name>.key` where that is
+    /// not set, or `%LOCALAPPDATA%\outlive\<name>.key` on Windows.
+    ///
+    /// This is for servers on stdio, which clients end and start as they like.
+    ///
+    /// # Errors
+    ///
+    /// As with [`SealKeys::from_file`], and when the name is not plain (letters, digits, `-`, `_`
+    /// and `.`, not beginning with a dot) or the user has no such folder.
+    pub fn for_user(name: &str) -> Result<Self, SealKeysError> {
+        Self::from_file(user_file(name, |variable| std::env::var_os(variable))?)
+    }
+}
+
+pub(crate) fn user_file(
+    name: &str,
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Result<PathBuf, SealKeysError> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if name.is_empty() || name.starts_with('.') || !name.bytes().all(is_plain) {
+        return Err(SealKeysError::BadName { name: name.to_owned() });
+    }
+    // The convention for these variables is that a relative path counts as none.
+    let folder = |of| variable(of).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let state = match cfg!(windows) {
+        true => folder("LOCALAPPDATA"),
+        false => folder("XDG_STATE_HOME")
+            .or_else(|| folder("HOME").map(|home| home.join(".local").join("state"))),
+    };
+    let state = state.ok_or(SealKeysError::NoStateFolder)?;
+    Ok(state.join("outlive").join(format!("{name}.key")))
+}
+
+fn read_or_make(path: &Path) -> Result<SealKeys, SealKeysError> {
     match File::open(path) {
         Ok(file) => read(path, file),
         Err(error) if error.kind() == io::ErrorKind::NotFound => make(path),
@@ -129,16 +178,16 @@ mod private {
         path::Path,
     };
 
-    pub(super) fn make_folder(path: &Path) -> io::Result<()> {
+    pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)
     }
 
-    pub(super) fn make_file(path: &Path) -> io::Result<File> {
+    pub(crate) fn make_file(path: &Path) -> io::Result<File> {
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
     }
 
     /// The permissions of a file that others may read or write.
-    pub(super) fn open_to_others(metadata: &Metadata) -> Option<u32> {
+    pub(crate) fn open_to_others(metadata: &Metadata) -> Option<u32> {
         let mode = metadata.permissions().mode() & 0o777;
         (mode & 0o077 != 0).then_some(mode)
     }
@@ -155,15 +204,15 @@ mod private {
         path::Path,
     };
 
-    pub(super) fn make_folder(path: &Path) -> io::Result<()> {
+    pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
         fs::create_dir_all(path)
     }
 
-    pub(super) fn make_file(path: &Path) -> io::Result<File> {
+    pub(crate) fn make_file(path: &Path) -> io::Result<File> {
         File::create_new(path)
     }
 
-    pub(super) fn open_to_others(_: &Metadata) -> Option<u32> {
+    pub(crate) fn open_to_others(_: &Metadata) -> Option<u32> {
         None
     }
 }

@@ -1,5 +1,6 @@
 //! Key files: how they are made, shared and refused.
 
+use std::path::{Path, PathBuf};
 use std::{
     fs,
     sync::{
@@ -8,7 +9,7 @@ use std::{
     },
 };
 
-use super::*;
+use super::{file::user_file, keys::*};
 
 /// A folder that is gone when the test is over.
 struct Folder(PathBuf);

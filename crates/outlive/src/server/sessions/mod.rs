@@ -1,9 +1,9 @@
-//! Legacy sessions that all replicas on one store know.
+//! Legacy sessions that all replicas on one store share.
 //!
-//! - `notes`: sessions as notes of the store: what is kept, under which key, and how it ends.
-//! - `replies`: answers of clients that come to another replica than the one that has asked.
+//! - `store`: sessions as key-value entries.
+//! - `charge`: whom the store charges for them.
+//! - `replies`: responses of clients that reach another replica than the one that sent the request.
 
-mod notes;
-mod replies;
-
-pub(super) use notes::{MaxBytes, SessionNotes, remembered};
+pub(crate) mod charge;
+pub(crate) mod replies;
+pub(crate) mod store;

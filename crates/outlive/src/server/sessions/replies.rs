@@ -9,19 +9,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use outlive_protocol::{
-    ClientReply, Clock, MisroutedReply, PendingRequest, Session, SessionStoreError,
-};
-use outlive_tasks::store::{Store, StoreError};
+use outlive_protocol::{ClientReply, Clock, MisroutedReply, Session, SessionStoreError};
+use outlive_tasks::store::{KeyValueStore, StoreError};
 use outlive_wire::{ErrorObject, RawJson};
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 
-use super::notes::{MaxBytes, digest};
 use crate::server::{
-    RateLimit,
-    core::Core,
-    throttle::{Busy, Throttle},
+    sessions::charge::{MaxBytes, digest},
+    throttle::{Busy, RateLimit, Throttle},
 };
 
 /// How often answers are looked for: a person does not notice it, and a store does not either.
@@ -42,8 +38,8 @@ const AT_ONCE: u32 = 100;
 const MAX_BYTES: usize = 64 << 10;
 
 /// Answers on their way from one replica to another.
-pub(super) struct Replies {
-    store: Arc<dyn Store>,
+pub(crate) struct Replies {
+    store: Arc<dyn KeyValueStore>,
     clock: Arc<dyn Clock>,
     posts: Arc<Throttle>,
     max_bytes: MaxBytes,
@@ -71,7 +67,11 @@ enum Kept {
 }
 
 impl Replies {
-    pub(super) fn new(store: &Arc<dyn Store>, clock: &Arc<dyn Clock>, max_bytes: MaxBytes) -> Self {
+    pub(crate) fn new(
+        store: &Arc<dyn KeyValueStore>,
+        clock: &Arc<dyn Clock>,
+        max_bytes: MaxBytes,
+    ) -> Self {
         let rate = RateLimit::per_second(MOST).burst(AT_ONCE);
         Self {
             store: Arc::clone(store),
@@ -83,7 +83,7 @@ impl Replies {
     }
 
     /// Keeps an answer for the replica that waits for it.
-    pub(super) async fn post(&self, stray: MisroutedReply) -> Result<(), SessionStoreError> {
+    pub(crate) async fn post(&self, stray: MisroutedReply) -> Result<(), SessionStoreError> {
         let MisroutedReply { session: asked, id, reply } = stray;
         let Some(name) = asked.portable() else { return Ok(()) };
         if !asked.may_have_asked(id) {
@@ -110,7 +110,8 @@ impl Replies {
         }
         let (charge, limit) = self.max_bytes.charge(principal);
         // The first answer counts, as it does where it was asked.
-        let before = self.store.keep(&place(&session, id), note, KEPT, Some(&charge)).await;
+        let before =
+            self.store.put_if_absent(&place(&session, id), note, KEPT, Some(&charge)).await;
         before.map(drop).map_err(|error| match error {
             StoreError::OverBytes => SessionStoreError::over_limit(limit, error),
             error => SessionStoreError::new(error),
@@ -118,7 +119,7 @@ impl Replies {
     }
 
     /// Looks for the answers to what is being asked in a session, for as long as something is.
-    fn watch(&self, session: &Arc<Session>) {
+    pub(crate) fn watch(&self, session: &Arc<Session>) {
         let Some(name) = session.portable() else { return };
         let mut watching = self.watched.lock();
         watching.sessions.insert(Arc::clone(&name.id), Arc::downgrade(session));
@@ -127,17 +128,6 @@ impl Replies {
             let looking = Looking(Some(Arc::clone(&self.watched)));
             tokio::spawn(look(looking, Arc::clone(&self.store)));
         }
-    }
-}
-
-impl Core {
-    /// Opens a request to the client of a session. Its answer may come to any replica.
-    pub(in crate::server) fn ask_in(&self, session: &Arc<Session>) -> PendingRequest {
-        let pending = session.asked().open();
-        if let Some(notes) = self.session_notes() {
-            notes.replies.watch(session);
-        }
-        pending
     }
 }
 
@@ -181,7 +171,7 @@ impl Drop for Looking {
     }
 }
 
-async fn look(mut looking: Looking, store: Arc<dyn Store>) {
+async fn look(mut looking: Looking, store: Arc<dyn KeyValueStore>) {
     let mut pause = LOOK;
     let mut failed = false;
     loop {
@@ -198,13 +188,13 @@ async fn look(mut looking: Looking, store: Arc<dyn Store>) {
 }
 
 /// Hands over the answers that are there.
-async fn find(sessions: &[Arc<Session>], store: &dyn Store) -> Result<(), StoreError> {
+async fn find(sessions: &[Arc<Session>], store: &dyn KeyValueStore) -> Result<(), StoreError> {
     for session in sessions {
         let Some(name) = session.portable() else { continue };
         let digest = digest(&name.id);
         for id in session.asked().waiting() {
             let place = place(&digest, id);
-            let Some(note) = store.kept(&place).await? else { continue };
+            let Some(note) = store.get_value(&place).await? else { continue };
             let reply: ClientReply = match serde_json::from_str(note.get()) {
                 Ok(Kept::Result(result)) => Ok(result),
                 Ok(Kept::Error(error)) => Err(error),
@@ -215,7 +205,7 @@ async fn find(sessions: &[Arc<Session>], store: &dyn Store) -> Result<(), StoreE
                 }),
             };
             session.asked().answer(id, reply);
-            store.forget(&place).await?;
+            store.delete(&place).await?;
         }
     }
     Ok(())

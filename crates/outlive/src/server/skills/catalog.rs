@@ -12,10 +12,10 @@ use serde::Serialize;
 use serde_json::{Value, value::to_raw_value};
 use sha2::{Digest, Sha256};
 
-use super::{
+use crate::server::skills::{
     error::SkillError,
     mime_type::{DIRECTORY, mime_type},
-    skill::{SKILL_MD, Skill},
+    skill::{MAX_FILE_BYTES, MAX_TOTAL_BYTES, SKILL_MD, Skill},
 };
 use crate::skill_format::parse_frontmatter;
 
@@ -28,18 +28,12 @@ const MAX_FILES: usize = 512;
 /// Bytes of all files of a skill; the limit of the extension.
 const MAX_SKILL_BYTES: usize = 16 << 20;
 
-/// Bytes of one file. A result carries it whole, in a third more bytes if it is not text.
-pub(super) const MAX_FILE_BYTES: usize = 4 << 20;
-
-/// Bytes of all files of all skills. They are kept in memory.
-pub(super) const MAX_TOTAL_BYTES: usize = 64 << 20;
-
 /// Length of a skill's name.
 const MAX_NAME: usize = 64;
 
 /// All skills of a server.
 #[derive(Debug, Default)]
-pub(in crate::server) struct Catalog {
+pub(crate) struct Catalog {
     /// The entries, by the URI of their `SKILL.md`.
     entries: BTreeMap<String, Entry>,
     /// The files, by URI.
@@ -95,7 +89,7 @@ struct WrittenFile<'a> {
 }
 
 impl Catalog {
-    pub(super) fn new(skills: Vec<Skill>) -> Result<Self, SkillError> {
+    pub(crate) fn new(skills: Vec<Skill>) -> Result<Self, SkillError> {
         if skills.len() > MAX_SKILLS {
             let what = format!("a server can have {MAX_SKILLS} skills, not {}", skills.len());
             return Err(SkillError::at("set", what));
@@ -160,18 +154,18 @@ impl Catalog {
     }
 
     /// Returns the entries after the first `skip`, at most `count` of them, and whether there are more.
-    pub(super) fn page(&self, skip: usize, count: usize) -> (Vec<&RawJson>, bool) {
+    pub(crate) fn page(&self, skip: usize, count: usize) -> (Vec<&RawJson>, bool) {
         let page = self.entries.values().skip(skip).take(count).map(|entry| &entry.json).collect();
         (page, self.entries.len() > skip.saturating_add(count))
     }
 
     /// Returns the entry of the skill whose `SKILL.md` is at `uri`.
-    pub(super) fn entry(&self, uri: &str) -> Option<&RawJson> {
+    pub(crate) fn entry(&self, uri: &str) -> Option<&RawJson> {
         self.entries.get(uri).map(|entry| &entry.json)
     }
 
     /// Returns the children of a directory, as a page.
-    pub(super) fn children(
+    pub(crate) fn children(
         &self,
         uri: &str,
         skip: usize,
@@ -198,7 +192,7 @@ impl Catalog {
     }
 
     /// Returns the `SKILL.md` of every skill, as `resources/list` shows it.
-    pub(in crate::server) fn manifests(&self) -> Vec<Resource> {
+    pub(crate) fn manifests(&self) -> Vec<Resource> {
         self.entries.iter().map(|(uri, entry)| self.manifest(uri, entry)).collect()
     }
 
@@ -211,12 +205,12 @@ impl Catalog {
     }
 
     /// Returns whether there is a file at `uri`.
-    pub(in crate::server) fn has(&self, uri: &str) -> bool {
+    pub(crate) fn has(&self, uri: &str) -> bool {
         self.files.contains_key(uri)
     }
 
     /// Returns the contents of the file at `uri`.
-    pub(in crate::server) fn read(&self, uri: &str) -> Option<ResourceContents> {
+    pub(crate) fn read(&self, uri: &str) -> Option<ResourceContents> {
         let file = self.files.get(uri)?;
         let mut contents = match &file.contents {
             Contents::Text(text) => ResourceContents::text(uri, text),

@@ -8,7 +8,7 @@ pub struct SkillError(String);
 
 impl SkillError {
     /// Something is wrong at a place: a path, or the URI of a file.
-    pub(super) fn at(place: impl fmt::Display, what: impl fmt::Display) -> Self {
+    pub(crate) fn at(place: impl fmt::Display, what: impl fmt::Display) -> Self {
         Self(format!("skill {place}: {what}"))
     }
 }

@@ -12,10 +12,9 @@ use std::{
 
 use bytes::Bytes;
 
-use super::{
-    catalog::{MAX_FILE_BYTES, MAX_TOTAL_BYTES},
+use crate::server::skills::{
     error::SkillError,
-    skill::{Origin, SKILL_MD, Skill},
+    skill::{MAX_FILE_BYTES, MAX_TOTAL_BYTES, Origin, SKILL_MD, Skill},
 };
 
 /// Depth of folders in each other.
@@ -35,7 +34,7 @@ struct Walk {
 }
 
 /// Reads the skills of a folder.
-pub(super) fn read(folder: &Path) -> Result<Vec<Skill>, SkillError> {
+pub(crate) fn read(folder: &Path) -> Result<Vec<Skill>, SkillError> {
     let failed = |error: io::Error| unreadable(folder, &error);
     let root = folder.canonicalize().map_err(failed)?;
     if !root.metadata().map_err(failed)?.is_dir() {

@@ -1,10 +1,10 @@
 //! The types of files, by the ends of their names.
 
 /// The type of a directory resource.
-pub(super) const DIRECTORY: &str = "inode/directory";
+pub(crate) const DIRECTORY: &str = "inode/directory";
 
 /// Returns the type of a file.
-pub(super) fn mime_type(path: &str, is_text: bool) -> &'static str {
+pub(crate) fn mime_type(path: &str, is_text: bool) -> &'static str {
     let name = path.rsplit('/').next().unwrap_or(path);
     let end = name.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase());
     match end.as_deref().unwrap_or_default() {

@@ -1,16 +1,20 @@
 //! Skills as an application gives them to a server.
 
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::{catalog::Catalog, error::SkillError, folder};
+/// Bytes of one file. A result carries it whole, in a third more bytes if it is not text.
+pub(crate) const MAX_FILE_BYTES: usize = 4 << 20;
+
+/// Bytes of all files of all skills. They are kept in memory.
+pub(crate) const MAX_TOTAL_BYTES: usize = 64 << 20;
 
 /// A skill: a `SKILL.md` and the files that it refers to.
 ///
 /// `SKILL.md` begins with YAML between two lines of `---`, which has at least `name` and `description`.
 /// The name is 1 to 64 lower-case letters, digits and single hyphens. The server checks everything in
-/// [`ServerBuilder::build`](super::super::ServerBuilder::build).
+/// [`ServerBuilder::build`](crate::server::ServerBuilder::build).
 ///
 /// ```
 /// use outlive::server::{Server, Skill, Skills};
@@ -24,18 +28,18 @@ use super::{catalog::Catalog, error::SkillError, folder};
 #[must_use]
 pub struct Skill {
     /// The path before the name, such as `acme/billing`; empty if there is none.
-    pub(super) prefix: String,
+    pub(crate) prefix: String,
     /// The contents of the files, by their paths in the skill.
-    pub(super) files: BTreeMap<String, Bytes>,
+    pub(crate) files: BTreeMap<String, Bytes>,
     /// The name that the skill must have, and where it was read.
-    pub(super) origin: Option<Origin>,
+    pub(crate) origin: Option<Origin>,
 }
 
 /// The folder that a skill was read from.
 #[derive(Clone, Debug)]
-pub(super) struct Origin {
-    pub(super) name: String,
-    pub(super) place: String,
+pub(crate) struct Origin {
+    pub(crate) name: String,
+    pub(crate) place: String,
 }
 
 impl Skill {
@@ -60,61 +64,4 @@ impl Skill {
 }
 
 /// The file that every skill has.
-pub(super) const SKILL_MD: &str = "SKILL.md";
-
-/// The skills of a server.
-#[derive(Clone, Debug, Default)]
-#[must_use]
-pub struct Skills {
-    skills: Vec<Skill>,
-}
-
-impl Skills {
-    /// Makes an empty set.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Reads every skill of a folder into memory: each folder in it that has a `SKILL.md`.
-    ///
-    /// Folders may nest; `skills/acme/refunds/SKILL.md` becomes `skill://acme/refunds/SKILL.md`. Files
-    /// whose names begin with a dot are left out. A symbolic link is followed if it stays in the
-    /// folder. Changes are seen when the folder is read again.
-    ///
-    /// # Errors
-    ///
-    /// When the folder cannot be read, a link leads out of it, something in it is neither a file nor a
-    /// folder, a skill is not valid, or a limit is exceeded.
-    pub fn from_folder(folder: impl AsRef<Path>) -> Result<Self, SkillError> {
-        let skills = folder::read(folder.as_ref())?;
-        let read = Self { skills };
-        // Checked here as well, so that the error comes from where the folder is named.
-        read.clone().into_catalog()?;
-        Ok(read)
-    }
-
-    /// Adds a skill.
-    pub fn skill(mut self, skill: Skill) -> Self {
-        self.skills.push(skill);
-        self
-    }
-
-    /// Returns the number of skills.
-    pub fn len(&self) -> usize {
-        self.skills.len()
-    }
-
-    /// Returns whether there is no skill.
-    pub fn is_empty(&self) -> bool {
-        self.skills.is_empty()
-    }
-
-    /// Adds all skills of another set.
-    pub(in crate::server) fn extend(&mut self, more: Self) {
-        self.skills.extend(more.skills);
-    }
-
-    pub(in crate::server) fn into_catalog(self) -> Result<Catalog, SkillError> {
-        Catalog::new(self.skills)
-    }
-}
+pub(crate) const SKILL_MD: &str = "SKILL.md";

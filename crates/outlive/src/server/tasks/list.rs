@@ -3,38 +3,40 @@
 
 use std::sync::Arc;
 
-use outlive_protocol::{Call, CallFuture, MethodResult, Outcome, ProtocolError, era};
+use outlive_protocol::{Call, CallFuture, MethodResult, Outcome, ProtocolError, TASK_ORIGINS, era};
 use outlive_tasks::store::{ListCursor, TaskRecord};
 use outlive_wire::PaginatedRequestParams;
 
-use super::unavailable;
-use crate::server::core::{Core, caller_key};
+use crate::server::{
+    caller_key::caller_key,
+    env::{environment::Env, task_error::unavailable},
+};
 
 /// Handles `tasks/list`: the tasks of the caller that its era sees, oldest first.
-pub(in crate::server) fn list(core: &Arc<Core>, call: Arc<Call>) -> CallFuture {
-    let core = Arc::clone(core);
+pub(crate) fn list(env: &Arc<Env>, call: Arc<Call>) -> CallFuture {
+    let env = Arc::clone(env);
     Box::pin(async move {
-        let (views, next) = page(&core, &call, |dialect| call.era().sees(dialect)).await?;
-        let tasks = core.tasks()?;
+        let (views, next) = page(&env, &call, |dialect| call.rules().sees_task(dialect)).await?;
+        let tasks = env.tasks()?;
         let views = views.into_iter().map(|view| tasks.show(view)).collect();
         Ok(Outcome::Complete(MethodResult::Tasks(views, next)))
     })
 }
 
 /// Handles `dev.outlive/tasks/list`: all tasks of the caller, oldest first, without their results.
-pub(in crate::server) fn list_all(core: &Arc<Core>, call: Arc<Call>) -> CallFuture {
-    let core = Arc::clone(core);
+pub(crate) fn list_all(env: &Arc<Env>, call: Arc<Call>) -> CallFuture {
+    let env = Arc::clone(env);
     Box::pin(async move {
-        let tasks = core.tasks()?;
-        if let Err(busy) = tasks.polls.enter(&caller_key(&call), core.profile.clock.now()) {
-            core.counters.polls_rate_limited.add(1);
+        let tasks = env.tasks()?;
+        if let Err(busy) = tasks.polls.enter(&caller_key(&call), env.profile.clock.now()) {
+            env.counters.polls_rate_limited.add(1);
             let retry_after = busy.retry_after;
             return Err(ProtocolError::OverLimit { limit: "poll_rate".into(), retry_after });
         }
-        let (views, next) = page(&core, &call, |_| true).await?;
+        let (views, next) = page(&env, &call, |_| true).await?;
         let listed = views.into_iter().map(|view| era::ListedTask {
             tool: view.tool.clone(),
-            dialect: view.origin.clone(),
+            origin: view.origin.clone(),
             view: tasks.show(view),
         });
         let listed: Vec<_> = listed.collect();
@@ -45,11 +47,11 @@ pub(in crate::server) fn list_all(core: &Arc<Core>, call: Arc<Call>) -> CallFutu
 
 /// A page of the caller's tasks in some dialects, and the cursor of the next page.
 async fn page(
-    core: &Core,
+    env: &Env,
     call: &Call,
     includes: impl Fn(&str) -> bool,
 ) -> Result<(Vec<TaskRecord>, Option<String>), ProtocolError> {
-    let tasks = core.tasks()?;
+    let tasks = env.tasks()?;
     if call.principal().is_anonymous() {
         // All anonymous callers are one principal: a list would show each the tasks of all.
         return Err(ProtocolError::MethodNotFound { name: call.method_name().to_owned() });
@@ -63,13 +65,13 @@ async fn page(
     let after: Option<ListCursor> = match params.cursor {
         None => None,
         Some(cursor) => {
-            let place = core.profile.seal.open(&cursor, &context).ok_or_else(invalid)?;
+            let place = env.profile.seal.open(&cursor, &context).ok_or_else(invalid)?;
             Some(serde_json::from_slice(&place).map_err(|_| invalid())?)
         }
     };
-    let (size, store) = (core.profile.limits.page_size.max(1), tasks.engine().store());
+    let (size, store) = (env.profile.limits.page_size.max(1), tasks.engine().store());
     let mut views = Vec::new();
-    for dialect in era::DIALECTS.into_iter().filter(|dialect| includes(dialect)) {
+    for dialect in TASK_ORIGINS.into_iter().filter(|dialect| includes(dialect)) {
         let more = store.list(principal, dialect, after.as_ref(), size + 1).await;
         views.extend(more.map_err(|error| unavailable(&error))?);
     }
@@ -81,7 +83,7 @@ async fn page(
     let last =
         views.last().map(|view| ListCursor { created: view.created_at, id: view.id.clone() });
     let place = serde_json::to_vec(&last).map_err(ProtocolError::internal)?;
-    let sealed = core.profile.seal.seal(&place, &context);
+    let sealed = env.profile.seal.seal(&place, &context);
     Ok((
         views,
         Some(sealed.ok_or_else(|| ProtocolError::internal("no random bytes for a cursor"))?),

@@ -2,30 +2,37 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use outlive_protocol::{
-    Call, CallFuture, ClientTaskSupport, MethodResult, Outcome, ProtocolError, TaskView, era,
-};
-use outlive_tasks::store::{CancelOutcome, InputSource, TaskId, TaskRecord};
-use outlive_wire::{CreateMessageResult, ElicitResult, InputRequest, ListRootsResult, RawJson};
-use serde::Deserialize;
+use outlive_protocol::{Call, CallFuture, MethodResult, Outcome, ProtocolError, era};
+use outlive_tasks::store::{CancelOutcome, InputSource};
+use outlive_wire::RawJson;
 
-use super::{Tasks, partials, stream::Streams, unavailable, unknown_task};
-use crate::server::core::{Core, caller_key};
+use crate::server::{
+    env::{
+        environment::Env,
+        task_error::{unavailable, unknown_task},
+    },
+    run::input::check_response,
+    tasks::{
+        lookup::{look, meant},
+        segments,
+        streaming::Streams,
+    },
+};
 
 /// `tasks/get`: how far a task is. Changes nothing.
-pub(in crate::server) fn get(core: &Arc<Core>, call: Arc<Call>) -> CallFuture {
-    let core = Arc::clone(core);
+pub(crate) fn get(env: &Arc<Env>, call: Arc<Call>) -> CallFuture {
+    let env = Arc::clone(env);
     Box::pin(async move {
-        let (tasks, id) = meant(&core, &call)?;
+        let (tasks, id) = meant(&env, &call)?;
         let view = look(tasks, &call, &id).await?;
         if view.outcome.is_some() {
             tasks.note(&call, &id, "retrieved", None);
         }
         if tasks.config.partials
-            && let Some(after) = call.era().emitted_after(&call)?
+            && let Some(after) = era::codec(call.rules().era).task_request(&call)?.after_seq?
         {
             // After the view: when that has ended, all blocks are there.
-            let emitted = Box::new(partials::beside(tasks, &call, &view, after).await?);
+            let emitted = Box::new(segments::beside(tasks, &call, &view, after).await?);
             let shown = Box::new(tasks.show(view));
             return Ok(Outcome::Complete(MethodResult::TaskEmitted(shown, emitted)));
         }
@@ -35,10 +42,10 @@ pub(in crate::server) fn get(core: &Arc<Core>, call: Arc<Call>) -> CallFuture {
 }
 
 /// `tasks/update`: answers to what a task has asked. Acknowledged when they are stored.
-pub(in crate::server) fn update(core: &Arc<Core>, call: Arc<Call>) -> CallFuture {
-    let core = Arc::clone(core);
+pub(crate) fn update(env: &Arc<Env>, call: Arc<Call>) -> CallFuture {
+    let env = Arc::clone(env);
     Box::pin(async move {
-        let (tasks, id) = meant(&core, &call)?;
+        let (tasks, id) = meant(&env, &call)?;
         let Some(text) = call.input_responses() else {
             return Err(ProtocolError::invalid_params("`params.inputResponses` is missing"));
         };
@@ -50,7 +57,7 @@ pub(in crate::server) fn update(core: &Arc<Core>, call: Arc<Call>) -> CallFuture
         let view = look(tasks, &call, &id).await?;
         for (name, request) in &view.input_requests {
             if let Some(answer) = answers.get(name) {
-                check(request, answer).map_err(|why| {
+                check_response(request, answer).map_err(|why| {
                     ProtocolError::invalid_params(format!(
                         "`params.inputResponses`: `{name}`: {why}"
                     ))
@@ -72,11 +79,11 @@ pub(in crate::server) fn update(core: &Arc<Core>, call: Arc<Call>) -> CallFuture
 }
 
 /// `tasks/cancel`: at once where the answer says so, else when the work has stopped.
-pub(in crate::server) fn cancel(core: &Arc<Core>, call: Arc<Call>) -> CallFuture {
-    let core = Arc::clone(core);
+pub(crate) fn cancel(env: &Arc<Env>, call: Arc<Call>) -> CallFuture {
+    let env = Arc::clone(env);
     Box::pin(async move {
-        let (tasks, id) = meant(&core, &call)?;
-        let at_once = call.era().cancels_at_once();
+        let (tasks, id) = meant(&env, &call)?;
+        let at_once = call.rules().cancels_immediately;
         look(tasks, &call, &id).await?;
         let cancelled = tasks.engine().cancel(call.principal().key(), &id, at_once).await;
         let cancelled = cancelled.map_err(|error| unavailable(&error))?;
@@ -86,7 +93,7 @@ pub(in crate::server) fn cancel(core: &Arc<Core>, call: Arc<Call>) -> CallFuture
             _ => None,
         };
         if cancelled == Some(CancelOutcome::Cancelled) {
-            tasks.peers.leave(&id);
+            tasks.quotas.leave(&id);
         }
         if let Some(how) = how {
             tasks.note(&call, &id, how, Some("its caller wants it".to_owned()));
@@ -103,92 +110,4 @@ pub(in crate::server) fn cancel(core: &Arc<Core>, call: Arc<Call>) -> CallFuture
             }
         }
     })
-}
-
-/// A task that a subscription may hear of, as it is now; `None` for one that is not this caller's.
-pub(in crate::server) async fn look_at(
-    core: &Core,
-    call: &Call,
-    id: &TaskId,
-) -> Result<Option<TaskView>, ProtocolError> {
-    let tasks = core.tasks()?;
-    if !is_ours(id.as_str()) {
-        return Ok(None);
-    }
-    let view = tasks.engine().view(call.principal().key(), id).await;
-    Ok(view.map_err(|error| unavailable(&error))?.map(|view| tasks.show(view)))
-}
-
-/// The task that a call is about, once its caller may ask for tasks at all.
-pub(super) fn meant<'c>(core: &'c Core, call: &Call) -> Result<(&'c Tasks, TaskId), ProtocolError> {
-    let tasks = core.tasks()?;
-    gate(call)?;
-    let id = call.task_id()?;
-    if !is_ours(&id) {
-        core.counters.lookups_denied.add(1);
-        return Err(unknown_task());
-    }
-    let id = TaskId::new(id);
-    slow_down(core, tasks, call, &id)?;
-    Ok((tasks, id))
-}
-
-/// Whether an id has the shape of those that we give out. No other is looked for, counted by the
-/// store or written down: it may be anything, and of any length.
-fn is_ours(id: &str) -> bool {
-    id.len() == 32 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-}
-
-/// Refuses a caller who asks too often.
-fn slow_down(core: &Core, tasks: &Tasks, call: &Call, id: &TaskId) -> Result<(), ProtocolError> {
-    match tasks.polls.enter(&caller_key(call), core.profile.clock.now()) {
-        Ok(_) => Ok(()),
-        Err(busy) => {
-            core.counters.polls_rate_limited.add(1);
-            tasks.count(call, id, "polled-too-often");
-            Err(ProtocolError::OverLimit {
-                limit: "poll_rate".into(),
-                retry_after: busy.retry_after,
-            })
-        }
-    }
-}
-
-/// A caller that did not say that it knows tasks is told to, before anything else.
-pub(in crate::server) fn gate(call: &Call) -> Result<(), ProtocolError> {
-    match call.era().holding(call)? {
-        ClientTaskSupport::NotDeclared => {
-            Err(ProtocolError::MissingCapability { required: era::tasks_capability() })
-        }
-        _ => Ok(()),
-    }
-}
-
-pub(super) async fn look(
-    tasks: &Tasks,
-    call: &Call,
-    id: &TaskId,
-) -> Result<TaskRecord, ProtocolError> {
-    let view = tasks.engine().view(call.principal().key(), id).await;
-    let view = view.map_err(|error| unavailable(&error))?;
-    let view = view.filter(|view| call.era().sees(&view.origin));
-    view.ok_or_else(|| {
-        if let Some(core) = tasks.core.upgrade() {
-            core.counters.lookups_denied.add(1);
-        }
-        tasks.count(call, id, "look-up-denied");
-        unknown_task()
-    })
-}
-
-/// Whether something can be the answer to a question at all.
-pub(super) fn check(request: &InputRequest, answer: &RawJson) -> Result<(), String> {
-    fn read<'a, T: Deserialize<'a>>(answer: &'a RawJson) -> Result<(), String> {
-        serde_json::from_str::<T>(answer.get()).map(drop).map_err(|error| error.to_string())
-    }
-    match request {
-        InputRequest::CreateMessage(_) => read::<CreateMessageResult>(answer),
-        InputRequest::ListRoots => read::<ListRootsResult>(answer),
-        _ => read::<ElicitResult>(answer),
-    }
 }

@@ -2,28 +2,27 @@
 //! the task wants to know. With a number it waits for nothing, and answers with what the task has
 //! emitted after that.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use outlive_protocol::{Call, CallFuture, MethodResult, Notify, Outcome, ProtocolError, TaskState};
 use outlive_tasks::store::TaskId;
 
-use super::{
-    dialogue::{Dialogue, take, tell_progress},
-    methods::{look, meant},
-    partials,
+use crate::server::{
+    env::environment::Env,
+    tasks::{
+        inputs::{Dialogue, take, tell_progress},
+        lookup::{LOOK, look, meant},
+        segments,
+    },
 };
-use crate::server::core::Core;
-
-/// How often it looks by itself, should nobody tell it.
-pub(in crate::server) const LOOK: Duration = Duration::from_secs(1);
 
 /// `tasks/result`.
-pub(in crate::server) fn result(core: &Arc<Core>, call: Arc<Call>) -> CallFuture {
-    let core = Arc::clone(core);
+pub(crate) fn result(env: &Arc<Env>, call: Arc<Call>) -> CallFuture {
+    let env = Arc::clone(env);
     Box::pin(async move {
-        let (tasks, id) = meant(&core, &call)?;
+        let (tasks, id) = meant(&env, &call)?;
         if tasks.config.modes.is_some()
-            && let Some(rest) = partials::after_number(tasks, &call, &id).await?
+            && let Some(rest) = segments::after_number(tasks, &call, &id).await?
         {
             return Ok(Outcome::Complete(MethodResult::Rest(Box::new(rest))));
         }
@@ -34,13 +33,13 @@ pub(in crate::server) fn result(core: &Arc<Core>, call: Arc<Call>) -> CallFuture
             let changed = watch.notified();
             let view = look(tasks, &call, &id).await?;
             let questions = view.input_requests.clone();
-            tell_progress(&core, &call, &view);
+            tell_progress(&env, &call, &view);
             let shown = tasks.show(view);
             let status = std::mem::discriminant(&shown.state);
             let changed_status = told.replace(status).is_some_and(|before| before != status);
             // How it has ended is the answer.
             if changed_status && !shown.state.is_over() {
-                let bound = core.profile.limits.max_queued_notifications;
+                let bound = env.profile.limits.max_queued_notifications;
                 call.port().send(Notify::Task(Box::new(shown.clone())), bound);
             }
             match shown.state {
@@ -56,7 +55,7 @@ pub(in crate::server) fn result(core: &Arc<Core>, call: Arc<Call>) -> CallFuture
                 }
                 TaskState::Cancelled => return Err(cancelled(&id)),
             }
-            dialogue.ask(&core, &call, &id, questions);
+            dialogue.ask(&env, &call, &id, questions);
             tokio::select! {
                 () = changed => {}
                 () = tokio::time::sleep(LOOK) => {}

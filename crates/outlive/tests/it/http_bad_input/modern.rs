@@ -2,7 +2,7 @@
 
 use outlive::{
     http::HttpConfig,
-    server::{Server, Tool},
+    server::{Server, Tool, VersionSet},
 };
 use serde_json::{Value, json};
 
@@ -312,7 +312,10 @@ async fn other_verbs_are_405_and_other_paths_are_404() {
 
 #[tokio::test]
 async fn a_server_without_legacy_has_only_post() {
-    let server = HttpFixture::build(HttpConfig::new(), |server| server.without_legacy()).await;
+    let server = HttpFixture::build(HttpConfig::new(), |server| {
+        server.protocol_versions(VersionSet::modern())
+    })
+    .await;
     for verb in ["GET", "DELETE"] {
         let response = server.send(Request::new(verb, MODERN).accept("text/event-stream")).await;
         refused(&response, 405, -32600, Value::Null);
@@ -326,7 +329,10 @@ async fn a_server_without_legacy_has_only_post() {
 #[tokio::test]
 async fn a_server_without_legacy_tells_old_clients_what_it_speaks() {
     // VER-27
-    let server = HttpFixture::build(HttpConfig::new(), |server| server.without_legacy()).await;
+    let server = HttpFixture::build(HttpConfig::new(), |server| {
+        server.protocol_versions(VersionSet::modern())
+    })
+    .await;
     let response = server.send(Request::initialize("2025-11-25").answered_in(MODERN).id(0)).await;
     refused_with(&response, 400, -32020, 0, MODERN);
     assert_eq!(response.header("mcp-session-id"), None);
@@ -334,7 +340,10 @@ async fn a_server_without_legacy_tells_old_clients_what_it_speaks() {
 
 #[tokio::test]
 async fn a_server_without_modern_refuses_modern_requests_and_serves_the_rest() {
-    let server = HttpFixture::build(HttpConfig::new(), |server| server.without_modern()).await;
+    let server = HttpFixture::build(HttpConfig::new(), |server| {
+        server.protocol_versions(VersionSet::legacy())
+    })
+    .await;
     refused(&server.send(Request::modern("server/discover").id(1)).await, 400, -32600, 1);
     let session = server.session("2025-11-25").await;
     assert_eq!(server.send(session.call("echo", json!({"text": "old"}))).await.text(), "old");

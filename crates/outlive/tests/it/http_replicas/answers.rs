@@ -3,7 +3,10 @@
 use serde_json::{Value, json};
 
 use super::world::{Common, VERSION, open};
-use crate::support::http::{HttpFixture, Session, Stream};
+use crate::{
+    questions::dialogue::logged,
+    support::http::{HttpFixture, Session, Stream},
+};
 
 fn accept(yes: bool) -> Value {
     json!({"action": "accept", "content": {"yes": yes}})
@@ -116,6 +119,25 @@ async fn a_client_that_makes_up_answers_is_slowed_down() {
     let made_up = session.reply(&json!({"id": range + 101}), json!({}));
     let refused = connection.send(&made_up).await;
     assert_eq!((refused.status(), refused.header("retry-after")), (429, Some("1")));
+}
+
+#[tokio::test]
+async fn refused_responses_are_logged_once_a_minute() {
+    let common = Common::default();
+    let first = common.replica().await;
+    let session = first.session(VERSION).await;
+    let mut connection = first.connect().await;
+    let range = session.first_request_id();
+    let (log, _guard) = logged();
+    let mut refused = 0;
+    for id in 1..=200 {
+        let made_up = session.reply(&json!({"id": range + id}), json!({}));
+        refused += u32::from(connection.send(&made_up).await.status() == 429);
+    }
+    assert!(refused > 50, "{refused}");
+    let log = log.take();
+    let warnings: Vec<_> = log.iter().filter(|line| line.contains("handed on")).collect();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use outlive::{
     http::{HttpConfig, StaticTokens},
     server::TaskConfig,
-    tasks::Store,
+    tasks::StoreMonitor,
 };
 use serde_json::json;
 

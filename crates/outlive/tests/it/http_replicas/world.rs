@@ -12,14 +12,10 @@ use outlive::{
     Form,
     http::{HttpConfig, StaticTokens},
     server::{Durable, Result, SealKeys, TaskConfig, TaskPolicy, Tool},
-    tasks::{
-        AuditEvent, AuditRecord, CancelOutcome, ChangeListener, Changes, Charge, Claim,
-        ClaimedTask, CleanupState, CreateOutcome, IdempotencyKey, Inbox, InputSource, Lease,
-        ListCursor, MemoryStore, NewTask, PageLimit, Store, StoreError, StoreFuture, StoreStats,
-        StoredSegments, SweepReport, TaskId, TaskRecord, Transition, WorkerId,
-    },
+    tasks::{Charge, KeyValueStore, MemoryStore, StoreError, StoreFuture, StoreMonitor},
     wire::RawJson,
 };
+use outlive_tasks::delegate_store;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -149,167 +145,44 @@ impl SwitchedStore {
     }
 }
 
-impl Store for SwitchedStore {
-    fn create(&self, task: NewTask) -> StoreFuture<'_, CreateOutcome> {
-        self.inner.create(task)
-    }
+delegate_store!(impl TaskStore, WorkQueue, AuditLog for SwitchedStore: |store| &store.inner);
 
-    fn find<'a>(
-        &'a self,
-        principal: &'a str,
-        once: &'a IdempotencyKey,
-    ) -> StoreFuture<'a, Option<CreateOutcome>> {
-        self.inner.find(principal, once)
-    }
-
-    fn get<'a>(
-        &'a self,
-        principal: &'a str,
-        task: &'a TaskId,
-    ) -> StoreFuture<'a, Option<TaskRecord>> {
-        self.inner.get(principal, task)
-    }
-
-    fn read_segments<'a>(
-        &'a self,
-        principal: &'a str,
-        task: &'a TaskId,
-        after: u64,
-        limit: PageLimit,
-    ) -> StoreFuture<'a, Option<StoredSegments>> {
-        self.inner.read_segments(principal, task, after, limit)
-    }
-
-    fn list<'a>(
-        &'a self,
-        principal: &'a str,
-        origin: &'a str,
-        after: Option<&'a ListCursor>,
-        limit: usize,
-    ) -> StoreFuture<'a, Vec<TaskRecord>> {
-        self.inner.list(principal, origin, after, limit)
-    }
-
-    fn claim<'a>(
-        &'a self,
-        worker: &'a WorkerId,
-        lease: Duration,
-        claim: &'a Claim,
-    ) -> StoreFuture<'a, Vec<ClaimedTask>> {
-        self.inner.claim(worker, lease, claim)
-    }
-
-    fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> StoreFuture<'a, Vec<Lease>> {
-        self.inner.renew(worker, lease)
-    }
-
-    fn release<'a>(&'a self, worker: &'a WorkerId) -> StoreFuture<'a, ()> {
-        self.inner.release(worker)
-    }
-
-    fn commit<'a>(
-        &'a self,
-        lease: &'a Lease,
-        changes: &'a Changes,
-        then: &'a Transition,
-    ) -> StoreFuture<'a, ()> {
-        self.inner.commit(lease, changes, then)
-    }
-
-    fn finish_cleanup<'a>(&'a self, lease: &'a Lease, now: CleanupState) -> StoreFuture<'a, ()> {
-        self.inner.finish_cleanup(lease, now)
-    }
-
-    fn inbox<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, Inbox> {
-        self.inner.inbox(lease)
-    }
-
-    fn respond<'a>(
-        &'a self,
-        principal: &'a str,
-        task: &'a TaskId,
-        from: InputSource,
-        answers: Vec<(String, RawJson)>,
-        max_bytes: u64,
-    ) -> StoreFuture<'a, Option<usize>> {
-        self.inner.respond(principal, task, from, answers, max_bytes)
-    }
-
-    fn cancel<'a>(
-        &'a self,
-        principal: &'a str,
-        task: &'a TaskId,
-        at_once: bool,
-        retention: Duration,
-    ) -> StoreFuture<'a, Option<CancelOutcome>> {
-        self.inner.cancel(principal, task, at_once, retention)
-    }
-
-    fn sweep(&self, limit: usize, retention: Duration) -> StoreFuture<'_, SweepReport> {
-        self.inner.sweep(limit, retention)
-    }
-
-    fn keep<'a>(
+impl KeyValueStore for SwitchedStore {
+    fn put_if_absent<'a>(
         &'a self,
         key: &'a str,
-        note: RawJson,
+        value: RawJson,
         ttl: Duration,
         charge: Option<&'a Charge>,
     ) -> StoreFuture<'a, Option<RawJson>> {
-        self.log(key, &note);
-        self.note(|| self.inner.keep(key, note, ttl, charge))
+        self.log(key, &value);
+        self.note(|| self.inner.put_if_absent(key, value, ttl, charge))
     }
 
-    fn replace<'a>(
+    fn put<'a>(
         &'a self,
         key: &'a str,
-        note: RawJson,
+        value: RawJson,
         ttl: Duration,
         charge: Option<&'a Charge>,
     ) -> StoreFuture<'a, ()> {
-        self.log(key, &note);
-        self.note(|| self.inner.replace(key, note, ttl, charge))
+        self.log(key, &value);
+        self.note(|| self.inner.put(key, value, ttl, charge))
     }
 
-    fn kept<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<RawJson>> {
-        self.note(|| self.inner.kept(key))
+    fn get_value<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<RawJson>> {
+        self.note(|| self.inner.get_value(key))
     }
 
-    fn forget<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
-        self.note(|| self.inner.forget(key))
+    fn delete<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
+        self.note(|| self.inner.delete(key))
     }
+}
 
-    fn record(
-        &self,
-        events: Vec<AuditEvent>,
-        retention: Duration,
-        max_events: u64,
-    ) -> StoreFuture<'_, ()> {
-        self.inner.record(events, retention, max_events)
-    }
-
-    fn audit<'a>(
-        &'a self,
-        task: Option<&'a str>,
-        after: u64,
-        limit: usize,
-    ) -> StoreFuture<'a, Vec<AuditRecord>> {
-        self.inner.audit(task, after, limit)
-    }
-
-    fn stats(&self) -> StoreFuture<'_, StoreStats> {
-        self.inner.stats()
-    }
+impl StoreMonitor for SwitchedStore {
+    delegate_store!(stats: |store| &store.inner);
 
     fn stored_bytes<'a>(&'a self, principal: &'a str) -> StoreFuture<'a, u64> {
         self.note(|| self.inner.stored_bytes(principal))
-    }
-
-    fn next_due<'a>(&'a self, except: &'a [String]) -> StoreFuture<'a, Option<Duration>> {
-        self.inner.next_due(except)
-    }
-
-    fn subscribe(&self, listener: ChangeListener) {
-        self.inner.subscribe(listener);
     }
 }

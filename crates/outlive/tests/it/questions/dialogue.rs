@@ -278,24 +278,24 @@ impl Clock for PausedClock {
 
 /// What happened, in order, noted where no run can forget it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Notes(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Notes(Arc<Mutex<Vec<String>>>);
 
 impl Notes {
-    pub(super) fn note(&self, what: impl Into<String>) {
+    pub(crate) fn note(&self, what: impl Into<String>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(what.into());
     }
 
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    pub(super) fn take(&self) -> Vec<String> {
+    pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// Gathers the lines that are logged on this thread for as long as the guard lives.
-pub(super) fn logged() -> (Notes, tracing::subscriber::DefaultGuard) {
+pub(crate) fn logged() -> (Notes, tracing::subscriber::DefaultGuard) {
     let notes = Notes::default();
     (notes.clone(), tracing::subscriber::set_default(Log(notes)))
 }

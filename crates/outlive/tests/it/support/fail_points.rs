@@ -13,13 +13,14 @@ use std::{
 
 use outlive::{
     tasks::{
-        AuditEvent, AuditRecord, CancelOutcome, ChangeListener, Changes, Charge, Claim,
-        ClaimedTask, CleanupState, CreateOutcome, IdempotencyKey, Inbox, InputSource, Lease,
-        ListCursor, NewTask, PageLimit, Store, StoreError, StoreFuture, StoreStats, StoredSegments,
-        SweepReport, TaskId, TaskRecord, Transition, WorkerId,
+        CancelOutcome, Changes, Charge, Claim, ClaimedTask, CleanupState, CreateOutcome,
+        IdempotencyKey, Inbox, InputSource, KeyValueStore, Lease, ListCursor, NewTask, PageLimit,
+        Store, StoreError, StoreFuture, StoredSegments, SweepReport, TaskId, TaskRecord, TaskStore,
+        Transition, WorkQueue, WorkerId,
     },
     wire::RawJson,
 };
+use outlive_tasks::delegate_store;
 
 use super::gate::Gate;
 
@@ -195,7 +196,9 @@ impl FailPoints {
     }
 }
 
-impl Store for FailPoints {
+delegate_store!(impl AuditLog, StoreMonitor for FailPoints: |store| &*store.inner);
+
+impl TaskStore for FailPoints {
     fn create(&self, task: NewTask) -> StoreFuture<'_, CreateOutcome> {
         // Tests look at all there are.
         let task = NewTask { listed: true, ..task };
@@ -218,6 +221,16 @@ impl Store for FailPoints {
         self.through(Op::View, move |store| store.get(principal, task))
     }
 
+    fn list<'a>(
+        &'a self,
+        principal: &'a str,
+        origin: &'a str,
+        after: Option<&'a ListCursor>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<TaskRecord>> {
+        self.through(Op::List, move |store| store.list(principal, origin, after, limit))
+    }
+
     fn read_segments<'a>(
         &'a self,
         principal: &'a str,
@@ -228,15 +241,32 @@ impl Store for FailPoints {
         self.through(Op::Segments, move |store| store.read_segments(principal, task, after, limit))
     }
 
-    fn list<'a>(
+    fn respond<'a>(
         &'a self,
         principal: &'a str,
-        origin: &'a str,
-        after: Option<&'a ListCursor>,
-        limit: usize,
-    ) -> StoreFuture<'a, Vec<TaskRecord>> {
-        self.through(Op::List, move |store| store.list(principal, origin, after, limit))
+        task: &'a TaskId,
+        from: InputSource,
+        answers: Vec<(String, RawJson)>,
+        max_bytes: u64,
+    ) -> StoreFuture<'a, Option<usize>> {
+        self.through(Op::Answer, move |store| {
+            store.respond(principal, task, from, answers, max_bytes)
+        })
     }
+
+    fn cancel<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        at_once: bool,
+        retention: Duration,
+    ) -> StoreFuture<'a, Option<CancelOutcome>> {
+        self.through(Op::Cancel, move |store| store.cancel(principal, task, at_once, retention))
+    }
+}
+
+impl WorkQueue for FailPoints {
+    delegate_store!(next_due, subscribe: |store| &*store.inner);
 
     fn claim<'a>(
         &'a self,
@@ -272,100 +302,45 @@ impl Store for FailPoints {
         self.through(op, move |store| store.commit(lease, changes, then))
     }
 
-    fn finish_cleanup<'a>(&'a self, lease: &'a Lease, now: CleanupState) -> StoreFuture<'a, ()> {
-        self.through(Op::CleanUp, move |store| store.finish_cleanup(lease, now))
-    }
-
     fn inbox<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, Inbox> {
         self.through(Op::Heard, move |store| store.inbox(lease))
     }
 
-    fn respond<'a>(
-        &'a self,
-        principal: &'a str,
-        task: &'a TaskId,
-        from: InputSource,
-        answers: Vec<(String, RawJson)>,
-        max_bytes: u64,
-    ) -> StoreFuture<'a, Option<usize>> {
-        self.through(Op::Answer, move |store| {
-            store.respond(principal, task, from, answers, max_bytes)
-        })
-    }
-
-    fn cancel<'a>(
-        &'a self,
-        principal: &'a str,
-        task: &'a TaskId,
-        at_once: bool,
-        retention: Duration,
-    ) -> StoreFuture<'a, Option<CancelOutcome>> {
-        self.through(Op::Cancel, move |store| store.cancel(principal, task, at_once, retention))
+    fn finish_cleanup<'a>(&'a self, lease: &'a Lease, now: CleanupState) -> StoreFuture<'a, ()> {
+        self.through(Op::CleanUp, move |store| store.finish_cleanup(lease, now))
     }
 
     fn sweep(&self, limit: usize, retention: Duration) -> StoreFuture<'_, SweepReport> {
         self.through(Op::Sweep, move |store| store.sweep(limit, retention))
     }
+}
 
-    fn keep<'a>(
+impl KeyValueStore for FailPoints {
+    fn put_if_absent<'a>(
         &'a self,
         key: &'a str,
-        note: RawJson,
+        value: RawJson,
         ttl: Duration,
         charge: Option<&'a Charge>,
     ) -> StoreFuture<'a, Option<RawJson>> {
-        self.through(Op::Keep, move |store| store.keep(key, note, ttl, charge))
+        self.through(Op::Keep, move |store| store.put_if_absent(key, value, ttl, charge))
     }
 
-    fn replace<'a>(
+    fn put<'a>(
         &'a self,
         key: &'a str,
-        note: RawJson,
+        value: RawJson,
         ttl: Duration,
         charge: Option<&'a Charge>,
     ) -> StoreFuture<'a, ()> {
-        self.through(Op::Replace, move |store| store.replace(key, note, ttl, charge))
+        self.through(Op::Replace, move |store| store.put(key, value, ttl, charge))
     }
 
-    fn kept<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<RawJson>> {
-        self.through(Op::Kept, move |store| store.kept(key))
+    fn get_value<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<RawJson>> {
+        self.through(Op::Kept, move |store| store.get_value(key))
     }
 
-    fn forget<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
-        self.through(Op::Forget, move |store| store.forget(key))
-    }
-
-    fn record(
-        &self,
-        events: Vec<AuditEvent>,
-        retention: Duration,
-        max_events: u64,
-    ) -> StoreFuture<'_, ()> {
-        self.inner.record(events, retention, max_events)
-    }
-
-    fn audit<'a>(
-        &'a self,
-        task: Option<&'a str>,
-        after: u64,
-        limit: usize,
-    ) -> StoreFuture<'a, Vec<AuditRecord>> {
-        self.inner.audit(task, after, limit)
-    }
-
-    fn stats(&self) -> StoreFuture<'_, StoreStats> {
-        self.inner.stats()
-    }
-
-    fn stored_bytes<'a>(&'a self, principal: &'a str) -> StoreFuture<'a, u64> {
-        self.inner.stored_bytes(principal)
-    }
-
-    fn next_due<'a>(&'a self, except: &'a [String]) -> StoreFuture<'a, Option<Duration>> {
-        self.inner.next_due(except)
-    }
-
-    fn subscribe(&self, listener: ChangeListener) {
-        self.inner.subscribe(listener);
+    fn delete<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
+        self.through(Op::Forget, move |store| store.delete(key))
     }
 }

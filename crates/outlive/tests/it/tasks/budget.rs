@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use outlive::{
-    server::{Principal, Server, TaskConfig},
-    tasks::{AuditRecord, MemoryStore, Store},
+    server::{Principal, RateLimit, Server, TaskConfig},
+    tasks::{AuditLog, AuditRecord, MemoryStore, StoreMonitor},
 };
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn over(store: &Arc<MemoryStore>, change: impl FnOnce(TaskConfig) -> TaskConfig)
 }
 
 async fn events(store: &MemoryStore) -> Vec<AuditRecord> {
-    store.audit(None, 0, 1_000).await.unwrap()
+    store.read(None, 0, 1_000).await.unwrap()
 }
 
 fn named(events: &[AuditRecord], what: &str) -> Vec<AuditRecord> {
@@ -58,11 +58,26 @@ async fn denied_lookups_are_one_event_per_caller_and_minute() {
     tokio::time::sleep(Duration::from_secs(70)).await;
     let mut denied = named(&events(&store).await, "look-up-denied");
     denied.sort_by(|one, other| one.event.principal.cmp(&other.event.principal));
+    assert_eq!(denied.len(), 2, "{denied:?}");
     let causes: Vec<_> =
         denied.iter().map(|audit| audit.event.reason.as_deref().unwrap()).collect();
-    assert_eq!(denied.len(), 2, "{denied:?}");
     assert!(causes[0].starts_with("1 times") && causes[1].starts_with("100 times"), "{causes:?}");
     assert_eq!(denied[1].event.task, format!("{:032x}", 0), "the first that was asked for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn polls_beyond_the_rate_are_one_event_per_caller_and_minute() {
+    let store = Arc::new(MemoryStore::new());
+    let server = over(&store, |config| config.poll_rate(RateLimit::per_second(0.001).burst(5)));
+    let mut eve = Pipe::open_as(&server, Principal::named("eve"));
+    for number in 0..105 {
+        error(&get(&mut eve, &format!("{number:032x}")).await);
+    }
+    tokio::time::sleep(Duration::from_secs(70)).await;
+    let events = events(&store).await;
+    let refused = named(&events, "polled-too-often");
+    assert_eq!((events.len(), refused.len()), (2, 1), "{events:?}");
+    assert!(refused[0].event.reason.as_deref().unwrap().starts_with("100 times"), "{refused:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,6 +125,20 @@ async fn caller_beyond_its_stored_bytes_gets_no_task_and_others_do() {
     assert_eq!(answer["resultType"], "complete", "{answer}");
     let mut ada = Pipe::open_as(&server, Principal::named("ada"));
     start(&mut ada, "fail", json!({})).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn foreign_meta_of_a_request_is_not_stored() {
+    let store = Arc::new(MemoryStore::new());
+    let server = over(&store, |config| config);
+    let mut eve = Pipe::open_as(&server, Principal::named("eve"));
+    let large = "x".repeat(100_000);
+    let meta = json!({"example.com/a": large, "dev.outlive/b": large, "traceparent": large});
+    let call = json!({"name": "fail", "arguments": {}, "_meta": meta});
+    let made = result(&modern(&mut eve, "tools/call", call).await);
+    until(&mut eve, made["taskId"].as_str().unwrap(), "completed").await;
+    let stored = store.stored_bytes("name:eve").await.unwrap();
+    assert!(stored < 10_000, "{stored}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,7 +213,7 @@ async fn caller_that_does_much_does_not_push_out_the_events_of_others() {
         let of = events.iter().filter(|audit| audit.event.principal == principal);
         of.map(|audit| audit.event.action.as_str()).collect::<Vec<_>>()
     };
-    assert_eq!(of("name:ada"), ["created", "begun", "failed", "retrieved"], "{events:?}");
+    assert_eq!(of("name:ada"), ["created", "started", "failed", "retrieved"], "{events:?}");
     let eve = of("name:eve");
     assert!(eve.len() <= 12, "{eve:?}");
     assert!(eve.contains(&"more-events"), "{eve:?}");

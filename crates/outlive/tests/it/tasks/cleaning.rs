@@ -10,7 +10,7 @@ use outlive::{
         Args, Cleanup, Cx, Durable, Error, Principal, Result, Server, State, TaskConfig,
         TaskPolicy, Tool,
     },
-    tasks::{MemoryStore, Store},
+    tasks::{AuditLog, MemoryStore},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -148,7 +148,7 @@ async fn grace() {
 pub(super) async fn events(store: &MemoryStore, id: &str) -> Vec<String> {
     // They are gathered before they are written.
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let events = store.audit(Some(id), 0, 100).await.unwrap();
+    let events = store.read(Some(id), 0, 100).await.unwrap();
     let what = events.into_iter().map(|audit| audit.event.action);
     what.filter(|what| what != "retrieved").collect()
 }
@@ -171,7 +171,7 @@ async fn a_task_that_waited_for_an_answer_is_cancelled_at_once_and_cleaned_up_af
     claiming.open(1);
     assert_eq!(tidied.until(1).await, ["Cancelled bread reserved true paid false"]);
     let events = events(&stage.store, &id).await;
-    assert_eq!(events[events.len() - 2..], ["cancelled", "cleaned-up"]);
+    assert_eq!(events[events.len() - 2..], ["cancelled", "cleanup-done"]);
     assert_eq!(get(&mut pipe, &id).await, cancelled, "nobody sees anything of it");
     parked().await;
     assert_eq!(tidied.said().len(), 1);
@@ -345,7 +345,7 @@ fn a_clean_up_that_ends_its_workers_is_given_up() {
         assert_eq!(get(&mut pipe, &id).await["status"], "cancelled");
         parked().await;
         assert_eq!(tidied.said(), ["began"], "it is not begun again");
-        assert_eq!(events(&stage.store, &id).await.last().unwrap(), "clean-up-failed");
+        assert_eq!(events(&stage.store, &id).await.last().unwrap(), "cleanup-failed");
     });
 }
 
@@ -365,7 +365,7 @@ async fn a_clean_up_that_fails_panics_or_takes_too_long_is_written_down_and_over
         stage.store.advance_clock(super::stage::LEASE * 2);
         parked().await;
         assert_eq!(get(&mut pipe, &id).await["status"], "cancelled");
-        assert_eq!(events(&stage.store, &id).await.last().unwrap(), "clean-up-failed", "{tool}");
+        assert_eq!(events(&stage.store, &id).await.last().unwrap(), "cleanup-failed", "{tool}");
         assert_eq!(tidied.said(), [said], "and it is not begun again");
         tidied.said.lock().unwrap().clear();
     }
@@ -391,7 +391,7 @@ async fn a_clean_up_is_kept_for_longer_than_its_lease_while_it_is_at_work() {
     assert_eq!(tidied.said(), ["began"]);
     tidied.gate.open(1);
     assert_eq!(tidied.until(2).await, ["began", "done"]);
-    assert!(events(&stage.store, &id).await.contains(&"cleaned-up".to_owned()));
+    assert!(events(&stage.store, &id).await.contains(&"cleanup-done".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]

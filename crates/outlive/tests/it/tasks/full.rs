@@ -9,7 +9,7 @@ use outlive::{
         Args, ContentBlock, Durable, DurableError, JournalError, Principal, Result, Server,
         TaskConfig, TaskPolicy, Tool,
     },
-    tasks::{MemoryStore, SqliteStore, Store},
+    tasks::{MemoryStore, SqliteStore, Store, StoreMonitor},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -269,7 +269,8 @@ async fn the_extension_is_declared_and_nothing_of_the_older_dialect() {
     let mut pipe = Pipe::open(&server(&Counts::default()));
     let discovered = result(&modern(&mut pipe, "server/discover", json!({})).await);
     let capabilities = &discovered["capabilities"];
-    assert_eq!(capabilities["extensions"], json!({"io.modelcontextprotocol/tasks": {}}));
+    let declared = json!({"io.modelcontextprotocol/tasks": {}, "dev.outlive/task-list": {}});
+    assert_eq!(capabilities["extensions"], declared);
     assert!(capabilities.get("tasks").is_none());
     assert!(capabilities.get("experimental").is_none());
     let tools = result(&modern(&mut pipe, "tools/list", json!({})).await);

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use outlive::{
     server::{Durable, Principal, Result, Secret, TaskConfig, TaskPolicy, Tool},
-    tasks::{JournalEntry, MemoryStore, Operator, Phase, PurgeOutcome, Store, TaskFilter, TaskId},
+    tasks::{
+        AuditLog, JournalEntry, MemoryStore, Operator, Phase, PurgeOutcome, TaskFilter, TaskId,
+    },
 };
 use serde_json::json;
 
@@ -60,7 +62,7 @@ async fn what_has_happened_is_found_also_where_the_id_is_not_written_down() {
         assert!(matches!(gone, Some(PurgeOutcome::Purged(..))), "{gone:?}");
         let unknown = modern(&mut pipe, "tasks/get", json!({"taskId": id.as_str()})).await;
         assert_eq!(error(&unknown)["code"], -32602);
-        let events = store.audit(Some(&shown.events[0].event.task), 0, 100).await.unwrap();
+        let events = store.read(Some(&shown.events[0].event.task), 0, 100).await.unwrap();
         let purged = events.iter().find(|audit| audit.event.action == "purged").unwrap();
         assert_eq!(purged.event.principal, "operator:ada");
     }

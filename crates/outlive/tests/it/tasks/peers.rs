@@ -5,7 +5,7 @@ use std::{net::Ipv4Addr, sync::Arc, time::Duration};
 use outlive::{
     http::{HttpConfig, HttpServer},
     server::{Principal, TaskConfig},
-    tasks::{CancelOutcome, Store, TaskId},
+    tasks::{CancelOutcome, StoreMonitor, TaskId, TaskStore},
 };
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outlive::{
     server::{Cleanup, Durable, Result, Server, State, TaskConfig, TaskPolicy, Tool},
-    tasks::{Store, StoreStats},
+    tasks::{StoreMonitor, StoreStats},
 };
 use serde_json::json;
 

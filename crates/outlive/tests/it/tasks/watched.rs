@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use outlive::{
     http::HttpConfig,
     server::{Principal, RateLimit, Server, TaskConfig},
-    tasks::{AuditRecord, MemoryStore, Store},
+    tasks::{AuditLog, AuditRecord, MemoryStore},
 };
 use serde_json::json;
 
@@ -24,7 +24,7 @@ fn server(store: &Arc<MemoryStore>) -> Server {
 async fn events(store: &MemoryStore, task: &str) -> Vec<AuditRecord> {
     // They are gathered before they are written.
     tokio::time::sleep(Duration::from_millis(300)).await;
-    store.audit(Some(task), 0, 100).await.unwrap()
+    store.read(Some(task), 0, 100).await.unwrap()
 }
 
 fn words(events: &[AuditRecord]) -> Vec<&str> {
@@ -47,7 +47,7 @@ async fn the_store_knows_who_did_what_to_a_task() {
     // Look-ups in vain are counted for a minute.
     tokio::time::sleep(Duration::from_secs(70)).await;
     let audit = events(&store, &id).await;
-    let expected = ["created", "begun", "updated", "completed", "retrieved", "look-up-denied"];
+    let expected = ["created", "started", "updated", "completed", "retrieved", "look-up-denied"];
     assert_eq!(words(&audit), expected);
     let who: Vec<_> = audit.iter().map(|audit| audit.event.principal.as_str()).collect();
     assert_eq!(who[..5], ["name:alice"; 5]);
@@ -64,8 +64,8 @@ async fn the_id_of_an_anonymous_task_is_hashed() {
     let id = start(&mut pipe, "stubborn", json!({})).await;
     modern(&mut pipe, "tasks/cancel", json!({"taskId": id})).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
-    let all = store.audit(None, 0, 100).await.unwrap();
-    assert_eq!(words(&all), ["created", "begun", "cancel-requested", "cancelled"]);
+    let all = store.read(None, 0, 100).await.unwrap();
+    assert_eq!(words(&all), ["created", "started", "cancel-requested", "cancelled"]);
     let named = |audit: &AuditRecord| audit.event.task.clone();
     assert!(all.iter().map(named).all(|task| task.starts_with("sha256:") && !task.contains(&id)));
     assert!(events(&store, &id).await.is_empty());

@@ -4,7 +4,7 @@ use std::fmt;
 
 use outlive_wire::{ClientCapabilities, Implementation};
 
-use super::modern;
+use crate::era::modern::client_meta;
 
 /// Who a client is and what it can do.
 #[derive(Clone)]
@@ -17,9 +17,10 @@ pub struct Declared {
     pub hosts_tasks: bool,
     /// Whether it takes results in parts, where a handshake says so.
     pub streams: bool,
-    /// The members that every modern request has in its `_meta`, for one that takes no task.
+    /// The members that every modern request has in its `_meta` after the version, for one that accepts
+    /// no task.
     plain: Box<str>,
-    /// The same for one that takes tasks.
+    /// The same for one that accepts tasks.
     holding: Box<str>,
 }
 
@@ -32,12 +33,12 @@ impl Declared {
         hosts_tasks: bool,
     ) -> Self {
         let shown = with_info.then_some(&info);
-        let plain = modern::client_meta(shown, &capabilities, false);
-        let holding = modern::client_meta(shown, &capabilities, true);
+        let plain = client_meta(shown, &capabilities, false);
+        let holding = client_meta(shown, &capabilities, true);
         Self { info, capabilities, hosts_tasks, streams: false, plain, holding }
     }
 
-    /// What stands at the head of `_meta` in a modern request.
+    /// What follows the version in the `_meta` of a modern request.
     pub(in crate::era) fn modern_meta(&self, holds_tasks: bool) -> &str {
         if holds_tasks { &self.holding } else { &self.plain }
     }

@@ -4,7 +4,7 @@ use http::HeaderValue;
 use outlive_wire::{Method, Str};
 use serde::Deserialize;
 
-use super::modern;
+use crate::era::headers;
 
 /// The value that a header has for a text: the text itself where it can stand in a header, and
 /// `=?base64?…?=` otherwise.
@@ -17,7 +17,7 @@ use super::modern;
 /// assert_eq!(mirrored_value("=?base64?x?="), "=?base64?PT9iYXNlNjQ/eD89?=");
 /// ```
 pub fn mirrored_value(text: &str) -> HeaderValue {
-    modern::headers::encode(text)
+    headers::encode(text)
 }
 
 /// What a request is about, where its method has a header for that: the name, URI or task in its
@@ -33,7 +33,7 @@ pub fn name_in(method: Method, params: &str) -> Option<String> {
         #[serde(borrow)]
         task_id: Option<Str<'a>>,
     }
-    let member = modern::headers::named_by(method)?;
+    let member = headers::named_by(method)?;
     let named: Named<'_> = serde_json::from_str(params).ok()?;
     let value = match member {
         "uri" => named.uri,

@@ -105,11 +105,11 @@ struct Loose {
     data: Option<RawJson>,
 }
 
-/// Reads a task that stands by itself.
+/// Reads the state of a task: the result of `tasks/get`, in both eras.
 ///
 /// # Errors
 ///
-/// When the text is no task.
+/// In a few words, why it is none.
 pub fn read_task(text: &str) -> Result<TaskSnapshot, String> {
     let written = serde_json::from_str(text).map_err(|error| format!("no task: {error}"))?;
     snapshot(written)

@@ -1,29 +1,23 @@
 //! Writes what a run says as the legacy revisions have it: no `resultType`, no cache hints, and
 //! nothing that the revision did not know yet.
 
-use outlive_wire::{Meta, Method, ServerCapabilities, Version, code};
+use outlive_wire::{Meta, Method, ServerCapabilities, code};
 use serde::Serialize;
 
-use super::{Legacy, input, partial, shape, task};
+use super::{input, partial, shape, task};
 use crate::{
-    Call, Change, Message, MethodResult, Notify, Outcome, Page, Profile, ProtocolError,
-    ServerDescription,
+    Call, Change, EventIdMode, Frame, Message, MethodResult, Notify, Outcome, Page, ProtocolError,
+    ServerDescription, TaskDialect, VersionRules,
     era::{
-        Era, EventIdMode, Frame,
         error::{self, put},
         notify, tool_result,
     },
 };
 
-pub(super) fn message(
-    era: &Legacy,
-    call: &Call,
-    message: Message,
-    _profile: &Profile,
-    out: &mut Vec<u8>,
-) -> Frame {
+pub(super) fn message(call: &Call, message: Message, out: &mut Vec<u8>) -> Frame {
+    let rules = call.rules();
     match message {
-        Message::Notify(notify) => tell(era, call, notify, out),
+        Message::Notify(notify) => tell(rules, call, notify, out),
         Message::Partial(piece) => {
             partial::partial(call, &piece, out);
             Frame::Message
@@ -32,7 +26,7 @@ pub(super) fn message(
             out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
             out.extend_from_slice(call.id().as_bytes());
             out.extend_from_slice(br#","result":"#);
-            result(era, answer, out);
+            result(rules, answer, out);
             out.push(b'}');
             Frame::End { status: 200 }
         }
@@ -47,13 +41,15 @@ pub(super) fn message(
         // Where a call waits for its answers, it is never sent away for them.
         Message::Last(Ok(Outcome::InputRequired(_))) => {
             let fault = ProtocolError::internal("a legacy call ended with questions");
-            Frame::End { status: refuse(Some(call.id()), &fault, out) }
+            Frame::End { status: error_response(Some(call.id()), &fault, out) }
         }
-        Message::Last(Err(fault)) => Frame::End { status: refuse(Some(call.id()), &fault, out) },
+        Message::Last(Err(fault)) => {
+            Frame::End { status: error_response(Some(call.id()), &fault, out) }
+        }
     }
 }
 
-pub(super) fn refuse(id: Option<&str>, fault: &ProtocolError, out: &mut Vec<u8>) -> u16 {
+pub(super) fn error_response(id: Option<&str>, fault: &ProtocolError, out: &mut Vec<u8>) -> u16 {
     let (code, data) = error::common(fault);
     let code = match fault {
         ProtocolError::UnknownResource { .. } => code::RESOURCE_NOT_FOUND,
@@ -80,10 +76,10 @@ pub(super) fn change(change: &Change, out: &mut Vec<u8>) {
     }
 }
 
-fn tell(era: &Legacy, call: &Call, notify: Notify, out: &mut Vec<u8>) -> Frame {
+fn tell(rules: &VersionRules, call: &Call, notify: Notify, out: &mut Vec<u8>) -> Frame {
     match notify {
         Notify::Progress(progress) => match call.progress_token() {
-            Some(token) => notify::progress(token, &shape::progress(era, progress), out),
+            Some(token) => notify::progress(token, &shape::progress(rules, progress), out),
             None => return Frame::Silent,
         },
         Notify::Log { level, logger, data } => match call.log_level() {
@@ -91,22 +87,22 @@ fn tell(era: &Legacy, call: &Call, notify: Notify, out: &mut Vec<u8>) -> Frame {
             _ => return Frame::Silent,
         },
         // Clients from before expect the answer before the end, and may read an empty event as JSON.
-        Notify::Detach { retry } if era.numbering() == EventIdMode::Primed => {
+        Notify::Detach { retry } if rules.event_ids == EventIdMode::Primed => {
             return Frame::Detach { retry };
         }
         Notify::Detach { .. } => return Frame::Silent,
         Notify::TaskProgress { token, progress } => {
-            notify::progress(token.get(), &shape::progress(era, progress), out);
+            notify::progress(token.get(), &shape::progress(rules, progress), out);
         }
-        Notify::Task(view) if era.has(Method::TasksGet) => {
+        Notify::Task(view) if rules.methods.contains(&Method::TasksGet) => {
             let method = Method::TasksStatus.as_str();
             notify::notification(method, &task::Task::of(&view), out);
         }
         Notify::AskTask { id, method, task } => input::task_request(id, method, &task, out),
-        Notify::Ask { id, request } => input::request(era, call, id, *request, out),
+        Notify::Ask { id, request } => input::request(rules, call, id, *request, out),
         Notify::Withdraw { id, reason } => input::withdraw(id, reason, out),
         Notify::UrlDone { elicitation_id } => {
-            if !input::url_done(era, elicitation_id, out) {
+            if !input::url_done(rules, elicitation_id, out) {
                 return Frame::Silent;
             }
         }
@@ -117,42 +113,42 @@ fn tell(era: &Legacy, call: &Call, notify: Notify, out: &mut Vec<u8>) -> Frame {
     Frame::Message
 }
 
-fn result(era: &Legacy, answer: MethodResult, out: &mut Vec<u8>) {
+fn result(rules: &VersionRules, answer: MethodResult, out: &mut Vec<u8>) {
     match answer {
         MethodResult::Tool(result) => {
             out.push(b'{');
-            tool_result::members(&shape::tool_result(era, result), out);
+            tool_result::members(&shape::tool_result(rules, result), out);
             out.push(b'}');
         }
         MethodResult::Empty | MethodResult::ListenEnded => out.extend_from_slice(b"{}"),
-        MethodResult::Identity(identity) => put(&initialized(era, *identity), out),
+        MethodResult::Identity(identity) => put(&initialized(rules, *identity), out),
         MethodResult::Tools(page) => {
-            list("tools", &shaped(page, |tool| shape::tool(era, tool)), out)
+            list("tools", &shaped(page, |tool| shape::tool(rules, tool)), out)
         }
         MethodResult::Resources(page) => {
-            list("resources", &shaped(page, |resource| shape::resource(era, resource)), out)
+            list("resources", &shaped(page, |resource| shape::resource(rules, resource)), out)
         }
         MethodResult::ResourceTemplates(page) => {
             list(
                 "resourceTemplates",
-                &shaped(page, |template| shape::template(era, template)),
+                &shaped(page, |template| shape::template(rules, template)),
                 out,
             );
         }
         MethodResult::Prompts(page) => {
-            list("prompts", &shaped(page, |prompt| shape::prompt(era, prompt)), out)
+            list("prompts", &shaped(page, |prompt| shape::prompt(rules, prompt)), out)
         }
         MethodResult::Resource(mut result, _) => {
-            result.contents.iter_mut().for_each(|contents| shape::contents(era, contents));
+            result.contents.iter_mut().for_each(|contents| shape::contents(rules, contents));
             put(&result, out);
         }
-        MethodResult::Prompt(result) => put(&shape::prompt_result(era, result), out),
+        MethodResult::Prompt(result) => put(&shape::prompt_result(rules, result), out),
         MethodResult::Completion(result) => put(&result, out),
         // What tasks emit is sent to those who made them, here.
         MethodResult::Task(view) | MethodResult::TaskEmitted(view, _) => {
             put(&task::Task::of(&view), out)
         }
-        MethodResult::Rest(rest) => partial::rest(era, *rest, out),
+        MethodResult::Rest(rest) => partial::rest(rules, *rest, out),
         MethodResult::Tasks(views, next) => {
             let tasks: Vec<task::Task<'_>> = views.iter().map(task::Task::of).collect();
             out.extend_from_slice(br#"{"tasks":"#);
@@ -164,7 +160,7 @@ fn result(era: &Legacy, answer: MethodResult, out: &mut Vec<u8>) {
             out.push(b'}');
         }
         MethodResult::TaskResult(result, id) => {
-            let mut result = shape::tool_result(era, *result);
+            let mut result = shape::tool_result(rules, *result);
             let meta = result.meta.get_or_insert_default();
             meta.insert(Meta::RELATED_TASK.to_owned(), task::related(&id));
             put(&result, out);
@@ -203,14 +199,14 @@ struct Initialized {
     instructions: Option<String>,
 }
 
-fn initialized(era: &Legacy, mut identity: ServerDescription) -> Initialized {
-    if let (Some(offers), true) = (identity.tasks, era.since(Version::V2025_11_25)) {
+fn initialized(rules: &VersionRules, mut identity: ServerDescription) -> Initialized {
+    if let (Some(offers), TaskDialect::Requested) = (identity.tasks, rules.tasks) {
         identity.capabilities.tasks = Some(task::capability(offers));
     }
     Initialized {
-        protocol_version: era.version.as_str(),
-        capabilities: shape::capabilities(era, identity.capabilities),
-        server_info: shape::info(era, identity.info),
+        protocol_version: rules.version.as_str(),
+        capabilities: shape::capabilities(rules, identity.capabilities),
+        server_info: shape::info(rules, identity.info),
         instructions: identity.instructions,
     }
 }

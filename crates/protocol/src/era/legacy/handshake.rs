@@ -1,4 +1,4 @@
-//! `initialize`: the client names a revision and itself; a session begins.
+//! `initialize`: the client names a version and itself; a session begins.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -6,9 +6,8 @@ use outlive_wire::Str;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Legacy, newest, revision};
 use crate::{
-    ChangeBus, ChangeFilter, Lists, Principal, Profile, ProtocolError, Session, era::Request,
+    ChangeFilter, Era, Lists, Principal, Profile, ProtocolError, Session, era::params::Request,
 };
 
 #[derive(Deserialize)]
@@ -22,19 +21,20 @@ struct Hello<'a> {
     client_info: Option<&'a RawValue>,
 }
 
-/// Agrees on a protocol version and opens the session. A version we do not know is answered with our
-/// newest legacy one: that is a normal result, and the client decides whether it can live with it.
+/// Agrees on a protocol version and opens the session. For a version that the server does not serve,
+/// it names its newest legacy one: that is a normal result, and the client decides what to do.
 pub(crate) fn open_session(
     request: &Request<'_>,
     principal: Principal,
     profile: &Profile,
-) -> Result<(&'static Legacy, Arc<Session>), ProtocolError> {
+) -> Result<Arc<Session>, ProtocolError> {
     let hello = read(request)?;
-    let era = revision(&hello.protocol_version).unwrap_or_else(newest);
+    let versions = &profile.versions;
+    let named = versions.find(Era::Legacy, &hello.protocol_version);
+    let rules = named.or(versions.newest(Era::Legacy)).ok_or(ProtocolError::Internal)?;
     let (info, capabilities) = kept(&hello, profile.limits.max_handshake_bytes)?;
     let feed = profile.bus.subscribe(wants(BTreeSet::new()));
-    let session = Session::new(era, principal, info, capabilities, feed);
-    Ok((era, Arc::new(session)))
+    Ok(Arc::new(Session::new(rules, principal, info, capabilities, feed)))
 }
 
 /// What a session remembers of a handshake: `clientInfo` and the capabilities, this many bytes of both
@@ -85,15 +85,16 @@ pub(crate) struct Reopened<'a> {
     pub(crate) resources: BTreeSet<Arc<str>>,
 }
 
-/// Opens a session again that was opened elsewhere; `None` if its revision is not known here.
+/// Opens a session again that another replica opened; `None` if this one does not serve its version.
 pub(crate) fn reopen_session(
     known: Reopened<'_>,
     principal: Principal,
-    bus: &ChangeBus,
+    profile: &Profile,
 ) -> Option<Session> {
-    let era = revision(known.version)?;
-    let feed = bus.subscribe(wants(known.resources));
-    let session = Session::new(era, principal, known.client_info, known.client_capabilities, feed);
+    let rules = profile.versions.find(Era::Legacy, known.version)?;
+    let feed = profile.bus.subscribe(wants(known.resources));
+    let session =
+        Session::new(rules, principal, known.client_info, known.client_capabilities, feed);
     // Nobody uses a session that is not.
     session.set_initialized();
     Some(session)
@@ -104,7 +105,7 @@ fn wants(resources: BTreeSet<Arc<str>>) -> ChangeFilter {
     ChangeFilter { lists: Lists { tools: true, prompts: true, resources: true }, resources }
 }
 
-/// The revision that a handshake asks for, for the message that refuses it.
+/// The version that a handshake asks for, for the message that refuses it.
 pub(in crate::era) fn requested_version(request: &Request<'_>) -> Option<String> {
     read(request).ok().map(|hello| hello.protocol_version.0.into_owned())
 }

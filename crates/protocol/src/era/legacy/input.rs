@@ -1,65 +1,18 @@
-//! Questions to the client as requests: which of them a revision knows, and how it writes them.
+//! Writes input requests as the requests of a legacy version.
 
 use outlive_wire::{
-    CancelledNotificationParams, ClientCapabilities, CreateMessageRequestParams,
-    ElicitRequestFormParams, ElicitRequestParams, ElicitationCompleteNotificationParams,
-    InputRequest, LegacyTitledEnumSchema, Method, PrimitiveSchemaDefinition as Field,
-    SamplingContent, SamplingMessage, SamplingMessageContentBlock as Block, Version,
+    CancelledNotificationParams, CreateMessageRequestParams, ElicitRequestFormParams,
+    ElicitRequestParams, ElicitationCompleteNotificationParams, InputRequest,
+    LegacyTitledEnumSchema, Method, PrimitiveSchemaDefinition as Field, SamplingContent,
+    SamplingMessage, Version,
 };
+use serde_json::json;
 
-use serde_json::{Value, json};
-
-use super::{Legacy, shape};
+use super::shape;
 use crate::{
-    Call,
+    Call, VersionRules,
     era::{error::put, input, notify},
 };
-
-/// Elicitation came with 2025-06-18; URLs, several choices, and tools for the model with 2025-11-25.
-pub(super) fn has_words_for(era: &Legacy, request: &InputRequest) -> bool {
-    match request {
-        InputRequest::Elicit(ElicitRequestParams::Form(form)) => {
-            era.since(Version::V2025_11_25)
-                || (era.since(Version::V2025_06_18) && !has_several_choices(form))
-        }
-        InputRequest::Elicit(_) => era.since(Version::V2025_11_25),
-        InputRequest::CreateMessage(params) => has_words_for_model(era, params),
-        InputRequest::ListRoots => true,
-        _ => false,
-    }
-}
-
-fn has_several_choices(form: &ElicitRequestFormParams) -> bool {
-    let fields = &form.requested_schema.properties.0;
-    fields.iter().any(|(_, field)| {
-        matches!(field, Field::UntitledMultiSelect(_) | Field::TitledMultiSelect(_))
-    })
-}
-
-fn has_words_for_model(era: &Legacy, params: &CreateMessageRequestParams) -> bool {
-    if era.since(Version::V2025_11_25) {
-        return true;
-    }
-    let says = |block: &Block| match block {
-        Block::Text(_) | Block::Image(_) => true,
-        Block::Audio(_) => era.since(Version::V2025_03_26),
-        _ => false,
-    };
-    let mut blocks = params.messages.iter().flat_map(|message| message.content.blocks());
-    params.tools.is_none() && params.tool_choice.is_none() && blocks.all(says)
-}
-
-/// Whether the client has declared that it runs questions of this kind as tasks.
-pub(super) fn hosts(call: &Call, request: &InputRequest) -> bool {
-    let declared: ClientCapabilities =
-        serde_json::from_str(call.client_capabilities()).unwrap_or_default();
-    let place = match request {
-        InputRequest::Elicit(_) => "/requests/elicitation/create",
-        InputRequest::CreateMessage(_) => "/requests/sampling/createMessage",
-        _ => return false,
-    };
-    declared.tasks.is_some_and(|tasks| tasks.pointer(place).is_some_and(Value::is_object))
-}
 
 /// Writes a request about a task that the client runs.
 pub(super) fn task_request(id: u64, method: Method, task: &str, out: &mut Vec<u8>) {
@@ -69,20 +22,20 @@ pub(super) fn task_request(id: u64, method: Method, task: &str, out: &mut Vec<u8
 
 /// Writes a question as a request.
 pub(super) fn request(
-    era: &Legacy,
+    rules: &VersionRules,
     call: &Call,
     id: u64,
     mut request: InputRequest,
     out: &mut Vec<u8>,
 ) {
     match &mut request {
-        InputRequest::Elicit(ElicitRequestParams::Form(form)) => shape_form(era, form),
+        InputRequest::Elicit(ElicitRequestParams::Form(form)) => shape_form(rules, form),
         InputRequest::CreateMessage(params) => {
             // The capability is as old as the advice to have it.
-            if era.since(Version::V2025_11_25) {
+            if rules.since(Version::V2025_11_25) {
                 input::spare_context(call, params);
             }
-            shape_conversation(era, params);
+            shape_conversation(rules, params);
         }
         _ => {}
     }
@@ -97,8 +50,8 @@ pub(super) fn request(
 }
 
 /// Takes out of a form what came with 2025-11-25, and names choices as it was done before.
-fn shape_form(era: &Legacy, form: &mut ElicitRequestFormParams) {
-    if era.since(Version::V2025_11_25) {
+fn shape_form(rules: &VersionRules, form: &mut ElicitRequestFormParams) {
+    if rules.since(Version::V2025_11_25) {
         return;
     }
     form.mode = None;
@@ -128,17 +81,17 @@ fn shape_form(era: &Legacy, form: &mut ElicitRequestFormParams) {
 }
 
 /// Takes out of a conversation what the revision does not know.
-fn shape_conversation(era: &Legacy, params: &mut CreateMessageRequestParams) {
-    if !era.since(Version::V2025_11_25) {
+fn shape_conversation(rules: &VersionRules, params: &mut CreateMessageRequestParams) {
+    if !rules.since(Version::V2025_11_25) {
         params.task = None;
         one_block_each(params);
     }
-    params.tools.iter_mut().flatten().for_each(|tool| shape::tool(era, tool));
+    params.tools.iter_mut().flatten().for_each(|tool| shape::tool(rules, tool));
     for message in &mut params.messages {
         match &mut message.content {
-            SamplingContent::One(block) => shape::model_block(era, block),
+            SamplingContent::One(block) => shape::model_block(rules, block),
             SamplingContent::Many(blocks) => {
-                blocks.iter_mut().for_each(|block| shape::model_block(era, block));
+                blocks.iter_mut().for_each(|block| shape::model_block(rules, block));
             }
         }
     }
@@ -170,8 +123,8 @@ pub(super) fn withdraw(id: u64, reason: &str, out: &mut Vec<u8>) {
 }
 
 /// `false` where the revision has no word for it.
-pub(super) fn url_done(era: &Legacy, elicitation_id: String, out: &mut Vec<u8>) -> bool {
-    let known = era.since(Version::V2025_11_25);
+pub(super) fn url_done(rules: &VersionRules, elicitation_id: String, out: &mut Vec<u8>) -> bool {
+    let known = rules.inputs.urls;
     if known {
         let params = ElicitationCompleteNotificationParams { elicitation_id, meta: None };
         notify::notification(Method::ElicitationComplete.as_str(), &params, out);
@@ -184,38 +137,11 @@ mod tests {
     use outlive_wire::{CreateMessageRequestParams, ElicitRequestFormParams, InputRequest};
     use serde_json::{Value, json};
 
-    use super::{has_words_for, shape_conversation, shape_form};
-    use crate::era::legacy::REVISIONS;
+    use super::{shape_conversation, shape_form};
+    use crate::VERSIONS;
 
     fn request(method: &str, params: &Value) -> InputRequest {
         serde_json::from_value(json!({"method": method, "params": params})).unwrap()
-    }
-
-    /// Which revisions know a question, newest first.
-    #[track_caller]
-    fn check_known(method: &str, params: &Value, expected: [bool; 4]) {
-        let request = request(method, params);
-        let known = REVISIONS.each_ref().map(|era| has_words_for(era, &request));
-        assert_eq!(known, expected, "{request:?}");
-    }
-
-    // ELIC-24, ELIC-12, SAMP-08
-    #[test]
-    fn a_revision_is_asked_what_it_has_words_for() {
-        let form = |field: Value| json!({"message": "?", "requestedSchema": {"type": "object", "properties": {"x": field}}});
-        let say = |block: Value| json!({"maxTokens": 1, "messages": [{"role": "user", "content": block}]});
-        let (elicit, sample) = ("elicitation/create", "sampling/createMessage");
-        check_known(elicit, &form(json!({"type": "string"})), [true, true, false, false]);
-        let several = json!({"type": "array", "items": {"type": "string", "enum": ["a"]}});
-        check_known(elicit, &form(several), [true, false, false, false]);
-        let url = json!({"mode": "url", "message": "?", "url": "https://a.b"});
-        check_known(elicit, &url, [true, false, false, false]);
-        check_known(sample, &say(json!({"type": "text", "text": "x"})), [true; 4]);
-        let audio = json!({"type": "audio", "data": "", "mimeType": "audio/wav"});
-        check_known(sample, &say(audio), [true, true, true, false]);
-        let tool_use = json!({"type": "tool_use", "id": "1", "name": "t", "input": {}});
-        check_known(sample, &say(tool_use), [true, false, false, false]);
-        check_known("roots/list", &json!({}), [true; 4]);
     }
 
     // ELIC-09, ELIC-10
@@ -234,9 +160,9 @@ mod tests {
         }))
         .unwrap();
         let newest = form.clone();
-        shape_form(&REVISIONS[0], &mut form);
+        shape_form(VERSIONS[1], &mut form);
         assert_eq!(json!(form), json!(newest));
-        shape_form(&REVISIONS[1], &mut form);
+        shape_form(VERSIONS[2], &mut form);
         assert_eq!(
             json!(form),
             json!({
@@ -265,7 +191,7 @@ mod tests {
         ) else {
             panic!("a question for the model");
         };
-        shape_conversation(&REVISIONS[1], &mut params);
+        shape_conversation(VERSIONS[2], &mut params);
         assert_eq!(
             json!(params.messages),
             json!([
@@ -285,11 +211,11 @@ mod tests {
         }))
         .unwrap();
         let mut params = conversation(&json!({"maxTokens": 1, "messages": [], "task": {"ttl": 1}}));
-        shape_form(&REVISIONS[0], &mut form);
-        shape_conversation(&REVISIONS[0], &mut params);
+        shape_form(VERSIONS[1], &mut form);
+        shape_conversation(VERSIONS[1], &mut params);
         assert!(form.task.is_some() && params.task.is_some());
-        shape_form(&REVISIONS[1], &mut form);
-        shape_conversation(&REVISIONS[1], &mut params);
+        shape_form(VERSIONS[2], &mut form);
+        shape_conversation(VERSIONS[2], &mut params);
         assert!(form.task.is_none() && params.task.is_none());
     }
 
@@ -300,7 +226,7 @@ mod tests {
         let mut params = conversation(&json!({"maxTokens": 1, "messages": [
             {"role": "user", "content": [result(json!([1])), result(json!({"a": 1}))]},
         ]}));
-        shape_conversation(&REVISIONS[0], &mut params);
+        shape_conversation(VERSIONS[1], &mut params);
         let plain = json!({"type": "tool_result", "toolUseId": "1", "content": []});
         assert_eq!(json!(params.messages[0].content), json!([plain, result(json!({"a": 1}))]));
     }
@@ -317,12 +243,12 @@ mod tests {
             "_meta": {"example.com/a": 1},
         });
         let undated = json!({"annotations": {"priority": 1}});
-        for (era, expected) in REVISIONS.iter().zip([&dated, &dated, &undated, &undated]) {
+        for (rules, expected) in VERSIONS[1..].iter().zip([&dated, &dated, &undated, &undated]) {
             let mut params = conversation(&json!({"maxTokens": 1, "messages": [
                 {"role": "user", "content": said(dated.clone())},
             ]}));
-            shape_conversation(era, &mut params);
-            assert_eq!(json!(params.messages[0].content), said(expected.clone()), "{era:?}");
+            shape_conversation(rules, &mut params);
+            assert_eq!(json!(params.messages[0].content), said(expected.clone()), "{rules:?}");
         }
     }
 

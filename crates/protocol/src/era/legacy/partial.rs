@@ -6,8 +6,8 @@ use std::io::Write;
 
 use outlive_wire::{Meta, RawJson};
 
-use super::{Legacy, shape, task};
-use crate::{Call, FinalSegments, PartialResponse, Segments, era::error::put};
+use super::{shape, task};
+use crate::{Call, FinalSegments, PartialResponse, Segments, VersionRules, era::error::put};
 
 /// Writes a piece that is not the last.
 pub(super) fn partial(call: &Call, partial: &PartialResponse, out: &mut Vec<u8>) {
@@ -31,9 +31,9 @@ pub(super) fn partial(call: &Call, partial: &PartialResponse, out: &mut Vec<u8>)
 }
 
 /// Writes the last piece, or what there is now.
-pub(super) fn rest(era: &Legacy, rest: FinalSegments, out: &mut Vec<u8>) {
+pub(super) fn rest(rules: &VersionRules, rest: FinalSegments, out: &mut Vec<u8>) {
     let is_complete = rest.end.is_some();
-    let end = rest.end.map(|end| shape::tool_result(era, *end)).unwrap_or_default();
+    let end = rest.end.map(|end| shape::tool_result(rules, *end)).unwrap_or_default();
     out.push(b'{');
     match &rest.blocks {
         Some(blocks) => numbered(blocks, out),

@@ -7,98 +7,97 @@ use outlive_wire::{
 };
 use serde_json::value::RawValue;
 
-use super::Legacy;
-use crate::Progress;
+use crate::{Progress, VersionRules};
 
 pub(super) fn capabilities(
-    era: &Legacy,
+    rules: &VersionRules,
     mut capabilities: ServerCapabilities,
 ) -> ServerCapabilities {
-    if !era.since(Version::V2025_03_26) {
+    if !rules.since(Version::V2025_03_26) {
         capabilities.completions = None;
     }
     capabilities
 }
 
-pub(super) fn info(era: &Legacy, mut info: Implementation) -> Implementation {
-    if !era.since(Version::V2025_11_25) {
+pub(super) fn info(rules: &VersionRules, mut info: Implementation) -> Implementation {
+    if !rules.since(Version::V2025_11_25) {
         info.description = None;
         info.website_url = None;
         info.icons = None;
     }
-    if !era.since(Version::V2025_06_18) {
+    if !rules.since(Version::V2025_06_18) {
         info.title = None;
     }
     info
 }
 
-pub(super) fn tool(era: &Legacy, tool: &mut Tool) {
+pub(super) fn tool(rules: &VersionRules, tool: &mut Tool) {
     if tool.output_schema.as_ref().is_some_and(|schema| !is_object_schema(schema)) {
         tool.output_schema = None;
     }
-    if !era.since(Version::V2025_11_25) {
+    if !rules.since(Version::V2025_11_25) {
         tool.icons = None;
         tool.execution = None;
     }
-    if !era.since(Version::V2025_06_18) {
+    if !rules.since(Version::V2025_06_18) {
         tool.title = None;
         tool.output_schema = None;
         tool.meta = None;
     }
-    if !era.since(Version::V2025_03_26) {
+    if !rules.since(Version::V2025_03_26) {
         tool.annotations = None;
     }
 }
 
-pub(super) fn resource(era: &Legacy, resource: &mut Resource) {
-    if !era.since(Version::V2025_11_25) {
+pub(super) fn resource(rules: &VersionRules, resource: &mut Resource) {
+    if !rules.since(Version::V2025_11_25) {
         resource.icons = None;
     }
-    if !era.since(Version::V2025_06_18) {
+    if !rules.since(Version::V2025_06_18) {
         resource.title = None;
         resource.meta = None;
         undated(&mut resource.annotations);
     }
 }
 
-pub(super) fn template(era: &Legacy, template: &mut ResourceTemplate) {
-    if !era.since(Version::V2025_11_25) {
+pub(super) fn template(rules: &VersionRules, template: &mut ResourceTemplate) {
+    if !rules.since(Version::V2025_11_25) {
         template.icons = None;
     }
-    if !era.since(Version::V2025_06_18) {
+    if !rules.since(Version::V2025_06_18) {
         template.title = None;
         template.meta = None;
         undated(&mut template.annotations);
     }
 }
 
-pub(super) fn prompt(era: &Legacy, prompt: &mut Prompt) {
-    if !era.since(Version::V2025_11_25) {
+pub(super) fn prompt(rules: &VersionRules, prompt: &mut Prompt) {
+    if !rules.since(Version::V2025_11_25) {
         prompt.icons = None;
     }
-    if !era.since(Version::V2025_06_18) {
+    if !rules.since(Version::V2025_06_18) {
         prompt.title = None;
         prompt.meta = None;
         prompt.arguments.iter_mut().flatten().for_each(|argument| argument.title = None);
     }
 }
 
-pub(super) fn tool_result(era: &Legacy, mut result: CallToolResult) -> CallToolResult {
-    let structured = era.since(Version::V2025_06_18);
+pub(super) fn tool_result(rules: &VersionRules, mut result: CallToolResult) -> CallToolResult {
+    let structured = rules.since(Version::V2025_06_18);
     // Legacy peers take objects only; what else there is stands in the text twin.
     result.structured_content =
         result.structured_content.filter(|json| structured && is_object(json));
-    result.content.iter_mut().for_each(|block| content(era, block));
+    result.content.iter_mut().for_each(|block| content(rules, block));
     result
 }
 
-pub(super) fn prompt_result(era: &Legacy, mut result: GetPromptResult) -> GetPromptResult {
-    result.messages.iter_mut().for_each(|message| content(era, &mut message.content));
+pub(super) fn prompt_result(rules: &VersionRules, mut result: GetPromptResult) -> GetPromptResult {
+    result.messages.iter_mut().for_each(|message| content(rules, &mut message.content));
     result
 }
 
-pub(super) fn contents(era: &Legacy, contents: &mut ResourceContents) {
-    if era.since(Version::V2025_06_18) {
+pub(super) fn contents(rules: &VersionRules, contents: &mut ResourceContents) {
+    if rules.since(Version::V2025_06_18) {
         return;
     }
     match contents {
@@ -108,46 +107,46 @@ pub(super) fn contents(era: &Legacy, contents: &mut ResourceContents) {
     }
 }
 
-pub(super) fn progress(era: &Legacy, mut progress: Progress) -> Progress {
-    if !era.since(Version::V2025_03_26) {
+pub(super) fn progress(rules: &VersionRules, mut progress: Progress) -> Progress {
+    if !rules.since(Version::V2025_03_26) {
         progress.message = None;
     }
     progress
 }
 
 /// A block of a conversation with the client's model. What it is, its revision has been asked before.
-pub(super) fn model_block(era: &Legacy, block: &mut SamplingMessageContentBlock) {
+pub(super) fn model_block(rules: &VersionRules, block: &mut SamplingMessageContentBlock) {
     use SamplingMessageContentBlock as Block;
     match block {
-        Block::Text(block) => beside(era, &mut block.annotations, &mut block.meta),
-        Block::Image(block) => beside(era, &mut block.annotations, &mut block.meta),
-        Block::Audio(block) => beside(era, &mut block.annotations, &mut block.meta),
+        Block::Text(block) => beside(rules, &mut block.annotations, &mut block.meta),
+        Block::Image(block) => beside(rules, &mut block.annotations, &mut block.meta),
+        Block::Audio(block) => beside(rules, &mut block.annotations, &mut block.meta),
         Block::ToolResult(result) => {
             result.structured_content = result.structured_content.take().filter(is_object);
-            result.content.iter_mut().for_each(|block| content(era, block));
+            result.content.iter_mut().for_each(|block| content(rules, block));
         }
         _ => {}
     }
 }
 
 /// Links and audio become text for clients that would refuse the whole result over them.
-fn content(era: &Legacy, block: &mut ContentBlock) {
+fn content(rules: &VersionRules, block: &mut ContentBlock) {
     match block {
-        ContentBlock::Text(block) => beside(era, &mut block.annotations, &mut block.meta),
-        ContentBlock::Image(block) => beside(era, &mut block.annotations, &mut block.meta),
-        ContentBlock::Audio(block) => beside(era, &mut block.annotations, &mut block.meta),
+        ContentBlock::Text(block) => beside(rules, &mut block.annotations, &mut block.meta),
+        ContentBlock::Image(block) => beside(rules, &mut block.annotations, &mut block.meta),
+        ContentBlock::Audio(block) => beside(rules, &mut block.annotations, &mut block.meta),
         ContentBlock::Resource(block) => {
-            contents(era, &mut block.resource);
-            beside(era, &mut block.annotations, &mut block.meta);
+            contents(rules, &mut block.resource);
+            beside(rules, &mut block.annotations, &mut block.meta);
         }
-        ContentBlock::ResourceLink(link) => resource(era, link),
+        ContentBlock::ResourceLink(link) => resource(rules, link),
         _ => {}
     }
     let text = match block {
-        ContentBlock::ResourceLink(link) if !era.since(Version::V2025_06_18) => {
+        ContentBlock::ResourceLink(link) if !rules.since(Version::V2025_06_18) => {
             format!("{}: {}", link.name, link.uri)
         }
-        ContentBlock::Audio(audio) if !era.since(Version::V2025_03_26) => {
+        ContentBlock::Audio(audio) if !rules.since(Version::V2025_03_26) => {
             format!("[audio, {}, which this protocol version cannot carry]", audio.mime_type)
         }
         _ => return,
@@ -156,8 +155,8 @@ fn content(era: &Legacy, block: &mut ContentBlock) {
 }
 
 /// What stands beside a block's subject.
-fn beside(era: &Legacy, annotations: &mut Option<Annotations>, meta: &mut Option<Meta>) {
-    if !era.since(Version::V2025_06_18) {
+fn beside(rules: &VersionRules, annotations: &mut Option<Annotations>, meta: &mut Option<Meta>) {
+    if !rules.since(Version::V2025_06_18) {
         undated(annotations);
         *meta = None;
     }

@@ -2,107 +2,48 @@
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic>
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use outlive_wire::{
-    ClientCapabilities, Implementation, JsonObject, Meta, Method, RequestId, Str, Version, code,
-};
+use outlive_wire::{ClientCapabilities, Method, RequestId, Str, code};
 use serde::Deserialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::value::RawValue;
 
-use super::{Modern, TASKS, headers};
-use crate::era::{
-    Era,
-    client::{ClientCodec, Declared, Outgoing, ResultContext, ResultKind, TaskDialect, read_task},
-    error::put,
+use crate::{
+    VersionRules,
+    era::{
+        client::{
+            ClientCodec, Declared, Outgoing, ResultContext, ResultKind, read_task, version_header,
+            write,
+        },
+        headers,
+    },
 };
 
-/// The members that every request has in its `_meta`, without braces.
-pub(in crate::era) fn client_meta(
-    info: Option<&Implementation>,
-    capabilities: &ClientCapabilities,
-    holds_tasks: bool,
-) -> Box<str> {
-    let mut capabilities = capabilities.clone();
-    // A word of the older generation: whoever says it here has said nothing.
-    capabilities.tasks = None;
-    if let Some(roots) = &mut capabilities.roots {
-        roots.list_changed = None;
-    }
-    if holds_tasks {
-        let extensions = capabilities.extensions.get_or_insert_default();
-        extensions.insert(TASKS.to_owned(), Value::Object(JsonObject::new()));
-    }
-    let mut out = Vec::new();
-    let mut member = |key: &str, value: &dyn erased::Json| {
-        if !out.is_empty() {
-            out.push(b',');
-        }
-        put(&key, &mut out);
-        out.push(b':');
-        value.put(&mut out);
-    };
-    member(Meta::PROTOCOL_VERSION, &Version::V2026_07_28.as_str());
-    if let Some(info) = info {
-        member(Meta::CLIENT_INFO, info);
-    }
-    member(Meta::CLIENT_CAPABILITIES, &capabilities);
-    String::from_utf8(out).expect("JSON is text").into()
+/// What `_meta` begins with; the version follows.
+const VERSION_MEMBER: &str = r#""io.modelcontextprotocol/protocolVersion":""#;
+
+/// Returns whether only a modern server sends an error code, so that a handshake would be wasted on
+/// the server.
+pub fn is_modern_error(code: i32) -> bool {
+    matches!(code, code::HEADER_MISMATCH | code::MISSING_CAPABILITY | code::UNSUPPORTED_VERSION)
 }
 
-/// Values of several types, each written as JSON.
-mod erased {
-    use serde::Serialize;
+/// Writes requests of, and reads results for, modern clients.
+#[derive(Debug)]
+pub(in crate::era) struct ModernClientCodec;
 
-    pub(super) trait Json {
-        fn put(&self, out: &mut Vec<u8>);
+impl ClientCodec for ModernClientCodec {
+    fn write(
+        &self,
+        rules: &VersionRules,
+        request: &Outgoing<'_>,
+        me: &Declared,
+        out: &mut Vec<u8>,
+    ) {
+        let rest = me.modern_meta(request.holds_tasks);
+        write(request, &[VERSION_MEMBER, rules.version.as_str(), "\",", rest], out);
     }
 
-    impl<T: Serialize> Json for T {
-        fn put(&self, out: &mut Vec<u8>) {
-            super::put(self, out);
-        }
-    }
-}
-
-/// The codes that this revision has brought. No server of the older generation sends them.
-pub(in crate::era) fn is_own_code(refused: i32) -> bool {
-    matches!(refused, code::HEADER_MISMATCH | code::MISSING_CAPABILITY | code::UNSUPPORTED_VERSION)
-}
-
-impl ClientCodec for Modern {
-    fn version(&self) -> Version {
-        Era::version(self)
-    }
-
-    fn has(&self, method: Method) -> bool {
-        Era::has(self, method)
-    }
-
-    fn has_sessions(&self) -> bool {
-        false
-    }
-
-    fn closing_cancels(&self) -> bool {
-        true
-    }
-
-    fn resumes(&self) -> bool {
-        false
-    }
-
-    fn is_asked(&self) -> bool {
-        false
-    }
-
-    fn tasks(&self) -> TaskDialect {
-        TaskDialect::Offered
-    }
-
-    fn write(&self, request: &Outgoing<'_>, me: &Declared, out: &mut Vec<u8>) {
-        super::super::client::write(request, me.modern_meta(request.holds_tasks), out);
-    }
-
-    fn headers(&self, request: &Outgoing<'_>, headers: &mut HeaderMap) {
-        self.plain_headers(headers);
+    fn headers(&self, rules: &VersionRules, request: &Outgoing<'_>, headers: &mut HeaderMap) {
+        version_header(rules, headers);
         if let Ok(method) = HeaderValue::from_str(request.method) {
             headers.insert(headers::METHOD, method);
         }
@@ -115,10 +56,6 @@ impl ClientCodec for Modern {
                 headers.insert(name, headers::encode(value));
             }
         }
-    }
-
-    fn plain_headers(&self, headers: &mut HeaderMap) {
-        headers.insert(headers::VERSION, HeaderValue::from_static(Version::V2026_07_28.as_str()));
     }
 
     fn read(&self, asked: &ResultContext, result: &str) -> Result<ResultKind, String> {
@@ -157,11 +94,18 @@ impl ClientCodec for Modern {
         }
     }
 
-    fn write_answer(&self, _: &RequestId, _: &RawValue, _: Option<&str>, _: &mut Vec<u8>) {
-        // Servers of this revision send no requests, and clients no answers.
+    fn write_response(
+        &self,
+        _rules: &VersionRules,
+        _id: &RequestId,
+        _result: &RawValue,
+        _task: Option<&str>,
+        _out: &mut Vec<u8>,
+    ) {
+        // Modern servers send no requests, and clients no responses.
     }
 
-    fn capabilities(&self, me: &Declared) -> ClientCapabilities {
+    fn capabilities(&self, _rules: &VersionRules, me: &Declared) -> ClientCapabilities {
         me.capabilities.clone()
     }
 }

@@ -7,80 +7,75 @@ use std::sync::{Arc, OnceLock};
 
 use bytestring::ByteString;
 use http::{HeaderValue, request::Parts};
-use outlive_wire::{ClientCapabilities, LoggingLevel, Method, Version};
+use outlive_wire::{LoggingLevel, Method, Version};
 
-use super::{Modern, TASKS, headers};
 use crate::{
-    Call, ClientTaskSupport, MessageContext, Outbox, ProtocolError,
+    Call, MessageContext, Outbox, ProtocolError, VersionRules,
     call::{ParamSpans, Span},
     era::{
-        Era, Request,
-        params::{MetaKeys, plain_string},
+        headers,
+        params::{MetaKeys, Request, plain_string},
     },
 };
 
 /// Messages up to this size share the buffer that they were read into with others.
 const SHARED_BUFFER: usize = 4 << 10;
 
-impl Modern {
-    /// Checks a request and makes a call of it. `custom` tells whether the application handles a
-    /// method that the specification does not name.
-    pub(crate) fn decode(
-        &'static self,
-        request: &Request<'_>,
-        arrival: MessageContext<'_>,
-        custom: impl FnOnce(&str) -> bool,
-    ) -> Result<Arc<Call>, ProtocolError> {
-        let http_headers = arrival.http.as_ref().map(|parts| &parts.headers);
-        let meta = check_meta(request, http_headers)?;
-        let method = Method::parse(&request.method);
-        if let Some(headers) = http_headers {
-            headers::check_method(headers, &request.method)?;
-        }
-        let custom_method = match method {
-            Some(method) if self.has(method) => None,
-            _ if custom(&request.method) => Some(Box::from(&*request.method)),
-            _ => return Err(ProtocolError::MethodNotFound { name: (*request.method).to_owned() }),
-        };
-        if let (Some(headers), Some(member)) = (http_headers, method.and_then(headers::named_by)) {
-            let json = match member {
-                "uri" => request.head.uri(),
-                "taskId" => request.head.task_id(),
-                _ => request.head.name(),
-            };
-            check_name(headers, member, json)?;
-        }
-        let message = request.message;
-        let (kept, http) = match method {
-            // It may last for days, and the buffer that it came in is needed for the next one. A
-            // large one has a buffer of its own, which its transport counts.
-            Some(Method::Listen) if message.len() <= SHARED_BUFFER => {
-                (ByteString::from(&**message), arrival.http.map(detached))
-            }
-            Some(Method::Listen) => (message.clone(), arrival.http.map(detached)),
-            _ => (message.clone(), arrival.http),
-        };
-        Ok(Arc::new(Call {
-            era: self,
-            id: Span::of(message, request.id),
-            method: method.filter(|_| custom_method.is_none()),
-            custom_method,
-            // Here it is the server that decides what becomes a task.
-            parts: ParamSpans { task: None, ..request.head.spans(message)? },
-            log_level: log_level(meta)?,
-            principal: arrival.principal,
-            session: None,
-            peer: arrival.peer,
-            http,
-            params: request.params_span(),
-            port: Outbox::default(),
-            attachment: OnceLock::new(),
-            watch: OnceLock::new(),
-            message: kept,
-        }))
+/// Checks a request and makes a call of it. `is_custom` tells whether the application handles a
+/// method that the specification does not name.
+pub(super) fn call(
+    rules: &'static VersionRules,
+    request: &Request<'_>,
+    arrival: MessageContext<'_>,
+    is_custom: &dyn Fn(&str) -> bool,
+) -> Result<Arc<Call>, ProtocolError> {
+    let http_headers = arrival.http.as_ref().map(|parts| &parts.headers);
+    let meta = check_meta(rules, request, http_headers)?;
+    let method = Method::parse(&request.method);
+    if let Some(headers) = http_headers {
+        headers::check_method(headers, &request.method)?;
     }
+    let custom_method = match method {
+        Some(method) if rules.methods.contains(&method) => None,
+        _ if is_custom(&request.method) => Some(Box::from(&*request.method)),
+        _ => return Err(ProtocolError::MethodNotFound { name: (*request.method).to_owned() }),
+    };
+    if let (Some(headers), Some(member)) = (http_headers, method.and_then(headers::named_by)) {
+        let json = match member {
+            "uri" => request.head.uri,
+            "taskId" => request.head.task_id,
+            _ => request.head.name,
+        };
+        check_name(headers, member, json)?;
+    }
+    let message = request.message;
+    let (kept, http) = match method {
+        // It may last for days, and the buffer that it came in is needed for the next one. A
+        // large one has a buffer of its own, which its transport counts.
+        Some(Method::Listen) if message.len() <= SHARED_BUFFER => {
+            (ByteString::from(&**message), arrival.http.map(detached))
+        }
+        Some(Method::Listen) => (message.clone(), arrival.http.map(detached)),
+        _ => (message.clone(), arrival.http),
+    };
+    Ok(Arc::new(Call {
+        rules,
+        id: Span::of(message, request.id),
+        method: method.filter(|_| custom_method.is_none()),
+        custom_method,
+        // Here it is the server that decides what becomes a task.
+        parts: ParamSpans { task: None, ..request.head.spans(message)? },
+        log_level: log_level(meta)?,
+        principal: arrival.principal,
+        session: None,
+        peer: arrival.peer,
+        http,
+        params: request.params_span(),
+        port: Outbox::default(),
+        watch: OnceLock::new(),
+        message: kept,
+    }))
 }
-
 /// The head of a request, without what it shares with the buffer that it was read from.
 fn detached(mut parts: Box<Parts>) -> Box<Parts> {
     for value in parts.headers.values_mut() {
@@ -97,6 +92,7 @@ fn detached(mut parts: Box<Parts>) -> Box<Parts> {
 
 /// Version and capabilities, in the order in which they are to be missed.
 fn check_meta<'r>(
+    rules: &VersionRules,
     request: &'r Request<'_>,
     headers: Option<&http::HeaderMap>,
 ) -> Result<&'r MetaKeys<'r>, ProtocolError> {
@@ -124,7 +120,7 @@ fn check_meta<'r>(
             format!("the MCP-Protocol-Version header differs from `_meta` `{key}`").into(),
         ));
     }
-    if version != Version::V2026_07_28.as_str() {
+    if version != rules.version.as_str() {
         let needs_handshake = Version::parse(version).is_some();
         return Err(ProtocolError::UnsupportedProtocolVersion {
             requested: version.to_owned(),
@@ -173,19 +169,4 @@ fn log_level(meta: &MetaKeys<'_>) -> Result<Option<LoggingLevel>, ProtocolError>
 
 fn level_named(name: &str) -> Option<LoggingLevel> {
     LoggingLevel::ALL.into_iter().find(|level| level.as_str() == name)
-}
-
-/// Whether this request declares that it takes tasks; no other one counts.
-pub(super) fn holding(call: &Call) -> ClientTaskSupport {
-    match declares(call, TASKS) {
-        true => ClientTaskSupport::Accepts,
-        false => ClientTaskSupport::NotDeclared,
-    }
-}
-
-/// Whether this request declares an extension.
-pub(super) fn declares(call: &Call, extension: &str) -> bool {
-    let declared: ClientCapabilities =
-        serde_json::from_str(call.client_capabilities()).unwrap_or_default();
-    declared.extensions.is_some_and(|extensions| extensions.contains_key(extension))
 }

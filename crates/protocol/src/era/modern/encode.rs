@@ -6,8 +6,7 @@
 use std::sync::Arc;
 
 use outlive_wire::{
-    CacheHints, Implementation, InputRequest, InputRequiredResult, Meta, Method, OrderedMap,
-    RawJson, Version, code,
+    CacheHints, InputRequest, InputRequiredResult, Meta, Method, OrderedMap, RawJson, code,
 };
 use serde::Serialize;
 use serde_json::{
@@ -16,14 +15,14 @@ use serde_json::{
 };
 
 use super::{
-    PARTIALS, TASKS, partial,
+    extensions::{PARTIALS, TASKS},
+    partial,
     task::{Task, Told},
 };
 use crate::{
-    Call, Change, InputRequired, Message, MethodResult, Notify, Outcome, Profile, ProtocolError,
-    ServerDescription, TaskView,
+    Call, Change, Era, Frame, InputRequired, Message, MethodResult, Notify, Outcome, Profile,
+    ProtocolError, ServerDescription, TaskView,
     era::{
-        Frame,
         error::{self, put},
         input, notify, tool_result,
     },
@@ -34,17 +33,6 @@ const COMPLETE: &str = r#""resultType":"complete""#;
 
 /// What comes next. Open at the end, so that a result can add its own keys.
 const META: &str = r#","_meta":{"#;
-
-/// `"resultType":"complete","_meta":{…`
-pub(in crate::era) fn stamp(info: &Implementation, with_identity: bool) -> Box<str> {
-    let mut stamp = format!("{COMPLETE}{META}");
-    if with_identity {
-        let info = serde_json::to_string(info).expect("an implementation serialises into memory");
-        stamp.push_str(r#""io.modelcontextprotocol/serverInfo":"#);
-        stamp.push_str(&info);
-    }
-    stamp.into()
-}
 
 pub(super) fn message(
     call: &Call,
@@ -73,18 +61,25 @@ pub(super) fn message(
             out.extend_from_slice(b"}}");
             Frame::End { status: 200 }
         }
-        Message::Last(Err(fault)) => Frame::End { status: refuse(Some(call.id()), &fault, out) },
+        Message::Last(Err(fault)) => {
+            Frame::End { status: error_response(Some(call.id()), &fault, profile, out) }
+        }
     }
 }
 
-pub(super) fn refuse(id: Option<&str>, fault: &ProtocolError, out: &mut Vec<u8>) -> u16 {
+pub(super) fn error_response(
+    id: Option<&str>,
+    fault: &ProtocolError,
+    profile: &Profile,
+    out: &mut Vec<u8>,
+) -> u16 {
     let (code, data, status) = match fault {
         ProtocolError::HeaderMismatch(_) => (code::HEADER_MISMATCH, None, 400),
         ProtocolError::MissingCapability { required } => {
             (code::MISSING_CAPABILITY, required_data(required), 400)
         }
         ProtocolError::UnsupportedProtocolVersion { requested, .. } => {
-            (code::UNSUPPORTED_VERSION, supported_data(requested), 400)
+            (code::UNSUPPORTED_VERSION, supported_data(profile, requested), 400)
         }
         _ => {
             let (code, data) = error::common(fault);
@@ -96,7 +91,7 @@ pub(super) fn refuse(id: Option<&str>, fault: &ProtocolError, out: &mut Vec<u8>)
 }
 
 /// On stdio the end of a subscription is also told as a cancellation: the specification has both.
-pub(super) fn epilogue(call: &Call, out: &mut Vec<u8>) -> bool {
+pub(super) fn trailer(call: &Call, out: &mut Vec<u8>) -> bool {
     if call.method() != Some(Method::Listen) {
         return false;
     }
@@ -132,18 +127,7 @@ fn complete(call: &Call, answer: MethodResult, profile: &Profile, out: &mut Vec<
             tool_result::members(&result, out);
         }
         MethodResult::Empty => head.write(None, &Nothing {}, out),
-        MethodResult::Identity(identity) => {
-            let mut identity = identity;
-            if identity.tasks.is_some() {
-                let extensions = identity.capabilities.extensions.get_or_insert_default();
-                extensions.insert(TASKS.to_owned(), Value::Object(serde_json::Map::new()));
-                if identity.tasks.is_some_and(|tasks| tasks.partials) {
-                    extensions.insert(PARTIALS.to_owned(), Value::Object(serde_json::Map::new()));
-                }
-            }
-            let cache = Some(identity.cache);
-            Head { cache, ..head }.write(None, &Discovered::new(&identity), out);
-        }
+        MethodResult::Identity(identity) => discovered(&head, *identity, out),
         MethodResult::Tools(mut page) => {
             for tool in page.items.iter_mut().filter(|tool| tool.execution.is_some()) {
                 // Here it is the server that decides.
@@ -230,20 +214,27 @@ struct Nothing {}
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Discovered<'a> {
-    supported_versions: [&'static str; 1],
+    supported_versions: Vec<&'static str>,
     capabilities: &'a outlive_wire::ServerCapabilities,
     #[serde(skip_serializing_if = "Option::is_none")]
     instructions: Option<&'a str>,
 }
 
-impl<'a> Discovered<'a> {
-    fn new(identity: &'a ServerDescription) -> Self {
-        Self {
-            supported_versions: [Version::V2026_07_28.as_str()],
-            capabilities: &identity.capabilities,
-            instructions: identity.instructions.as_deref(),
+/// Writes the result of `server/discover`.
+fn discovered(head: &Head<'_>, mut identity: ServerDescription, out: &mut Vec<u8>) {
+    if let Some(tasks) = identity.tasks {
+        let extensions = identity.capabilities.extensions.get_or_insert_default();
+        extensions.insert(TASKS.to_owned(), Value::Object(serde_json::Map::new()));
+        if tasks.partials {
+            extensions.insert(PARTIALS.to_owned(), Value::Object(serde_json::Map::new()));
         }
     }
+    let result = Discovered {
+        supported_versions: supported(head.profile),
+        capabilities: &identity.capabilities,
+        instructions: identity.instructions.as_deref(),
+    };
+    Head { cache: Some(identity.cache), ..*head }.write(None, &result, out);
 }
 
 /// What every result begins with.
@@ -332,8 +323,10 @@ impl Head<'_> {
                 out.extend_from_slice(kind.as_bytes());
             }
         }
-        let rest = if says_who { META } else { &self.profile.modern_stamp[COMPLETE.len()..] };
-        out.extend_from_slice(rest.as_bytes());
+        out.extend_from_slice(META.as_bytes());
+        if !says_who {
+            out.extend_from_slice(self.profile.server_info_member.as_bytes());
+        }
         if let Some(id) = self.subscription {
             separate(out);
             out.extend_from_slice(br#""io.modelcontextprotocol/subscriptionId":"#);
@@ -452,12 +445,6 @@ fn open_subscribed(call: &Call, method: Method, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// What a client has to declare to hold tasks.
-pub(in crate::era) fn tasks_capability() -> RawJson {
-    let capability = serde_json::json!({"extensions": {TASKS: {}}});
-    to_raw_value(&capability).expect("a value is JSON")
-}
-
 /// The key that says which subscription a notification belongs to.
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
@@ -470,11 +457,16 @@ fn required_data(required: &RawValue) -> Option<RawJson> {
     to_raw_value(&Data { required_capabilities: required }).ok()
 }
 
-fn supported_data(requested: &str) -> Option<RawJson> {
+fn supported_data(profile: &Profile, requested: &str) -> Option<RawJson> {
     #[derive(Serialize)]
     struct Data<'a> {
-        supported: [&'static str; 1],
+        supported: Vec<&'static str>,
         requested: &'a str,
     }
-    to_raw_value(&Data { supported: [Version::V2026_07_28.as_str()], requested }).ok()
+    to_raw_value(&Data { supported: supported(profile), requested }).ok()
+}
+
+/// The modern versions that the server serves, newest first.
+fn supported(profile: &Profile) -> Vec<&'static str> {
+    profile.versions.in_era(Era::Modern).map(|rules| rules.version.as_str()).collect()
 }

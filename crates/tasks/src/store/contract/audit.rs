@@ -29,11 +29,11 @@ fn event(task: &str, what: &str) -> AuditEvent {
 
 impl ContractBench {
     async fn record(&self, events: Vec<AuditEvent>) {
-        self.store.record(events, DAY, u64::MAX).await.expect("events are written down");
+        self.store.append(events, DAY, u64::MAX).await.expect("events are written down");
     }
 
     async fn audit(&self, task: Option<&str>, after: u64, limit: usize) -> Vec<AuditRecord> {
-        self.store.audit(task, after, limit).await.expect("a look")
+        self.store.read(task, after, limit).await.expect("a look")
     }
 }
 
@@ -116,10 +116,10 @@ async fn recording_nothing_does_nothing(bench: ContractBench) {
 
 async fn of_too_many_events_the_oldest_go_first(bench: ContractBench) {
     for what in ["1", "2", "3", "4", "5"] {
-        let recorded = bench.store.record(vec![event("a", what), event("b", what)], DAY, 4).await;
+        let recorded = bench.store.append(vec![event("a", what), event("b", what)], DAY, 4).await;
         recorded.expect("events are written down");
     }
-    let kept = bench.store.audit(None, 0, 100).await.expect("a look");
+    let kept = bench.store.read(None, 0, 100).await.expect("a look");
     let kept: Vec<_> = kept.iter().map(|audit| audit.event.action.as_str()).collect();
     assert_eq!(kept, ["4", "4", "5", "5"]);
 }

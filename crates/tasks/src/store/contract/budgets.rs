@@ -45,7 +45,7 @@ impl ContractBench {
 
     async fn charge(&self, key: &str, note: &Value, max_bytes: u64) -> Result<(), StoreError> {
         let charge = Charge { principal: OWNER.to_owned(), max_bytes };
-        self.store.replace(key, raw(note), HOUR, Some(&charge)).await
+        self.store.put(key, raw(note), HOUR, Some(&charge)).await
     }
 }
 
@@ -311,13 +311,17 @@ async fn key_value_entry_counts_until_it_is_gone(bench: ContractBench) {
     bench.charge("k", &long(KIB), u64::MAX).await.expect("an entry is replaced");
     let replaced = bench.bytes(OWNER).await;
     assert_eq!(replaced, stored - 9 * KIB as u64);
-    bench.store.keep("other", raw(&long(KIB)), HOUR, None).await.expect("an entry is stored");
+    bench
+        .store
+        .put_if_absent("other", raw(&long(KIB)), HOUR, None)
+        .await
+        .expect("an entry is stored");
     assert_eq!(bench.bytes(OWNER).await, replaced, "nobody is charged for it");
-    bench.store.forget("k").await.expect("an entry is forgotten");
+    bench.store.delete("k").await.expect("an entry is forgotten");
     assert_eq!(bench.bytes(OWNER).await, 0);
     let charge = Charge { principal: OWNER.to_owned(), max_bytes: u64::MAX };
     for _ in 0..2 {
-        let kept = bench.store.keep("k", raw(&long(KIB)), HOUR, Some(&charge)).await;
+        let kept = bench.store.put_if_absent("k", raw(&long(KIB)), HOUR, Some(&charge)).await;
         kept.expect("an entry is stored");
         assert_eq!(bench.bytes(OWNER).await, replaced);
     }
@@ -333,10 +337,10 @@ async fn key_value_entry_beyond_the_bytes_is_refused(bench: ContractBench) {
     bench.charge("k", &long(10 * KIB), max_bytes).await.expect("an entry is stored");
     let refused = bench.charge("l", &long(10 * KIB), max_bytes).await;
     assert_eq!(refused, Err(StoreError::OverBytes));
-    assert!(bench.store.kept("l").await.expect("a look").is_none());
+    assert!(bench.store.get_value("l").await.expect("a look").is_none());
     bench.charge("k", &long(12 * KIB), max_bytes).await.expect("it takes the place of the other");
     assert_eq!(bench.charge("k", &long(20 * KIB), max_bytes).await, Err(StoreError::OverBytes));
-    let kept = bench.store.kept("k").await.expect("a look").expect("what is there stays");
+    let kept = bench.store.get_value("k").await.expect("a look").expect("what is there stays");
     assert_eq!(kept.get().len(), 12 * KIB + 2);
     let new = NewTask { request: raw(&long(10 * KIB)), max_bytes, ..task("a") };
     assert_eq!(

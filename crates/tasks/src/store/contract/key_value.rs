@@ -22,12 +22,13 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 impl ContractBench {
     async fn keep(&self, key: &str, note: &Value) -> Option<String> {
-        let before = self.store.keep(key, raw(note), HOUR, None).await.expect("a note is kept");
+        let before =
+            self.store.put_if_absent(key, raw(note), HOUR, None).await.expect("a note is kept");
         before.map(|note| note.get().to_owned())
     }
 
     async fn kept(&self, key: &str) -> Option<String> {
-        let note = self.store.kept(key).await.expect("a look");
+        let note = self.store.get_value(key).await.expect("a look");
         note.map(|note| note.get().to_owned())
     }
 
@@ -51,7 +52,10 @@ async fn of_many_who_keep_at_once_one_is_the_first(bench: ContractBench) {
         keeping.spawn(async move {
             (
                 number,
-                store.keep("k", raw(&json!(number)), HOUR, None).await.expect("a note is kept"),
+                store
+                    .put_if_absent("k", raw(&json!(number)), HOUR, None)
+                    .await
+                    .expect("a note is kept"),
             )
         });
     }
@@ -76,7 +80,7 @@ async fn a_note_is_there_as_it_was_written(bench: ContractBench) {
 
 async fn a_note_is_replaced(bench: ContractBench) {
     for note in [json!(1), json!(2)] {
-        bench.store.replace("k", raw(&note), HOUR, None).await.expect("a note is replaced");
+        bench.store.put("k", raw(&note), HOUR, None).await.expect("a note is replaced");
         assert_eq!(bench.kept("k").await, Some(note.to_string()));
     }
     assert_eq!(bench.keep("k", &json!(3)).await.as_deref(), Some("2"));
@@ -86,7 +90,7 @@ async fn a_note_is_forgotten(bench: ContractBench) {
     bench.keep("k", &json!(1)).await;
     bench.keep("l", &json!(2)).await;
     for _ in 0..2 {
-        bench.store.forget("k").await.expect("a note is forgotten");
+        bench.store.delete("k").await.expect("a note is forgotten");
         assert_eq!(bench.kept("k").await, None);
     }
     assert_eq!(bench.kept("l").await.as_deref(), Some("2"));
@@ -108,7 +112,7 @@ async fn a_note_is_gone_when_its_time_is_over(bench: ContractBench) {
 async fn a_note_that_is_replaced_has_its_time_anew(bench: ContractBench) {
     bench.keep("k", &json!(1)).await;
     bench.advance(HOUR / 2);
-    bench.store.replace("k", raw(&json!(2)), HOUR, None).await.expect("a note is replaced");
+    bench.store.put("k", raw(&json!(2)), HOUR, None).await.expect("a note is replaced");
     bench.advance(HOUR / 2 + Duration::from_secs(1));
     bench.sweep_all().await;
     assert_eq!(bench.kept("k").await.as_deref(), Some("2"));

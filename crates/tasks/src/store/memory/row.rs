@@ -7,14 +7,14 @@ use std::{
 
 use outlive_wire::RawJson;
 
-use super::millis;
 use crate::{
-    JournalEntry, JournalSnapshot,
+    JournalEntry, JournalSnapshot, Segment,
     store::{
-        Changes, CleanupState, IdempotencyKey, Inbox, InputSource, Lease, NewInputRequest,
+        Changes, CleanupState, IdempotencyKey, Inbox, InputSource, Lease, NewInputRequest, NewTask,
         PageLimit, Phase, StoredSegments, TaskId, TaskOutcome, TaskRecord, Transition, UnixMillis,
         WorkerId, budget, lifetime::Lifetime,
     },
+    time::millis,
 };
 
 pub(super) struct Row {
@@ -76,6 +76,40 @@ impl Question {
 }
 
 impl Row {
+    /// Creates the row of a new task that counts `bytes`.
+    pub(super) fn new(task: NewTask, now: UnixMillis, bytes: usize) -> Self {
+        let lease = task.worker.as_ref().map(|(_, lease)| *lease);
+        Self {
+            principal: task.principal,
+            kind: task.tool,
+            origin: task.origin,
+            listed: task.listed,
+            request: task.request,
+            phase: if lease.is_some() { Phase::Running } else { Phase::Queued },
+            outcome: None,
+            kept: None,
+            created: now,
+            updated: now,
+            lifetime: Lifetime { ttl: task.ttl.map(millis), max: millis(task.max_ttl) },
+            ttl: task.ttl.map(millis),
+            purge: None,
+            message: None,
+            progress: None,
+            clean_up: task.clean_up,
+            cancel_requested: None,
+            owner: task.worker.map(|(worker, _)| worker),
+            epoch: u64::from(lease.is_some()),
+            due: Some(lease.map_or(now, |lease| now.saturating_add(millis(lease)))),
+            begun: lease.is_some(),
+            crashes: 0,
+            emitted: task.journal.segments.iter().map(Segment::place).collect(),
+            journal: task.journal,
+            questions: Vec::new(),
+            bytes,
+            once: task.idempotency,
+        }
+    }
+
     pub(super) fn is_held_by(&self, lease: &Lease) -> bool {
         self.phase == Phase::Running && self.is_of(lease)
     }

@@ -5,18 +5,20 @@ use std::time::Duration;
 use tokio_postgres::Row;
 
 use super::{
-    Shared,
     clock::{from_column, millis, to_column},
     column::{count, from_text, get, name, owned},
     error::Problem,
+    state::Shared,
     statement::{Call, values},
 };
 use crate::store::{AuditEvent, AuditRecord};
 
-pub(super) const RECORD: &str = "SELECT record_events($1, $2, $3, $4, $5, $6, $7)";
-pub(super) const ALL: &str = "SELECT number, at, task, principal, what, cause FROM event
+pub(super) const RECORD: &str = "SELECT append_audit_events($1, $2, $3, $4, $5, $6, $7)";
+pub(super) const ALL: &str =
+    "SELECT number, recorded_at, task, principal, action, reason FROM audit_event
      WHERE number > $1 ORDER BY number LIMIT $2";
-pub(super) const OF_TASK: &str = "SELECT number, at, task, principal, what, cause FROM event
+pub(super) const OF_TASK: &str =
+    "SELECT number, recorded_at, task, principal, action, reason FROM audit_event
      WHERE task = $3 AND number > $1 ORDER BY number LIMIT $2";
 
 pub(super) fn record(

@@ -8,13 +8,13 @@ use std::{
 use tokio_postgres::Row;
 
 use super::{
-    Shared,
     column::owned,
     commit::{self, Waiting},
     create::{self, Creation},
     error::Problem,
+    queue::{Queued, Work},
+    state::Shared,
     statement::{Call, Query},
-    writer::{Queued, Work},
 };
 use crate::store::{ChangeSource, CreateOutcome, StoreError, TaskId};
 

@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, time::Duration};
 use tokio_postgres::Row;
 
 use super::{
-    Shared,
     clock::{from_column, millis, to_column},
     column::{count, from_json, from_text, get, name, owned, progress, raw},
     error::Problem,
+    state::Shared,
     statement::{Call, Said, values},
 };
 use crate::{
@@ -20,7 +20,7 @@ pub(super) const CLAIM: &str = "SELECT * FROM claim_tasks($1, $2, $3, $4, $5, $6
 pub(super) const RENEW: &str = "SELECT * FROM renew_tasks($1, $2, $3, $4)";
 pub(super) const RELEASE: &str = "SELECT release_tasks($1, $2)";
 pub(super) const POSTPONE: &str = "UPDATE task SET phase = CASE phase WHEN 3 THEN 3 ELSE 0 END,
-     owner = NULL, owner_lock = NULL WHERE id = $1 AND epoch = $2 AND owner IS NOT NULL";
+     worker_id = NULL, worker_lock = NULL WHERE id = $1 AND epoch = $2 AND worker_id IS NOT NULL";
 pub(super) const NEXT_DUE: &str = "SELECT next_due($1, $2)";
 
 pub(super) fn claim(shared: &Shared, worker: &WorkerId, lease: Duration, claim: &Claim) -> Call {

@@ -10,10 +10,10 @@ use tokio::sync::oneshot;
 use tokio_postgres::Row;
 
 use super::{
-    Shared,
     clock::{millis, to_column},
     column::{array, count, get, owned, text, to_json},
     error::Problem,
+    state::Shared,
     statement::{Call, Query, values},
 };
 use crate::{
@@ -25,18 +25,18 @@ use crate::{
 };
 
 pub(super) const WRITE: &str =
-    "SELECT write_task($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
+    "SELECT commit_task($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
      $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)";
 /// As `WRITE` of one that goes on, and then it is kept.
 pub(super) const KEEP: &str =
-    "SELECT CASE WHEN write_task($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
+    "SELECT CASE WHEN commit_task($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
      $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)
-     THEN keep_task($1, $21, $22, $27) ELSE false END";
+     THEN quarantine_task($1, $21, $22, $27) ELSE false END";
 pub(super) const RECORD: &str = "SELECT record_steps($1, $2, $3, $4, $5, $6, $7, $8, $9,
      $10)";
 pub(super) const END: &str = "SELECT end_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 pub(super) const WRITE_ALL: &str =
-    "SELECT write_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
+    "SELECT commit_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
      $14, $15, $16)";
 pub(super) const LOCK: &str = "SELECT FROM task WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE";
 

@@ -9,8 +9,8 @@ use tokio::{
 use tokio_postgres::{AsyncMessage, Client, Notification, Statement, config::SslMode};
 
 use super::{
-    PostgresOptions,
     error::{Problem, Reach},
+    options::PostgresOptions,
     tls::Tls,
     url::{Address, Mode},
 };

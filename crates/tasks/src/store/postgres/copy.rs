@@ -12,12 +12,12 @@ use tokio::sync::oneshot;
 use tokio_postgres::CopyInSink;
 
 use super::{
-    Shared,
     clock::{millis, to_column},
     column::{count, get, row_bytes, text},
     connect::Session,
     create::Creation,
     error::Problem,
+    state::Shared,
     statement::{Query, values},
     writer::command,
 };
@@ -25,8 +25,8 @@ use crate::store::NewTask;
 
 pub(super) const COUNT: &str = "SELECT * FROM count_tasks($1, $2, $3, $4, $5, $6, $7)";
 pub(super) const COPY: &str =
-    "COPY task (id, principal, kind, origin, listed, request, phase, epoch, owner, owner_lock, due,
-     created, updated, ttl, max_ttl, lasts, begun, crashes, clean_up) FROM STDIN (FORMAT binary)";
+    "COPY task (id, principal, tool, origin, listed, request, phase, epoch, worker_id, worker_lock, due_at,
+     created_at, updated_at, ttl, max_ttl, effective_ttl, started, crash_count, has_cleanup) FROM STDIN (FORMAT binary)";
 
 /// How many columns these are.
 const COLUMNS: i16 = 19;

@@ -4,10 +4,10 @@ use tokio::sync::oneshot;
 use tokio_postgres::Row;
 
 use super::{
-    Shared,
     clock::{from_column, millis, to_column},
     column::{array, count, get, name, owned, row_bytes, text, to_json},
     error::Problem,
+    state::Shared,
     statement::{Call, Query, values},
 };
 use crate::{
@@ -20,7 +20,7 @@ pub(super) const CREATE: &str =
      $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28,
      $29)";
 pub(super) const MADE: &str =
-    "SELECT id, once_digest FROM task WHERE principal = $1 AND once_key = $2";
+    "SELECT id, idempotency_fingerprint FROM task WHERE principal = $1 AND idempotency_key = $2";
 
 /// A task that is to be made, and who waits for it.
 pub(super) struct Creation {

@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio_postgres::Row;
 
 use super::{
-    Shared,
     clock::{millis, to_column},
     column::{count, from_text, get, owned, to_json},
     error::Problem,
+    state::Shared,
     statement::{Call, Said, values},
 };
 use crate::store::{
@@ -17,10 +17,10 @@ use crate::store::{
 };
 
 pub(super) const CANCEL: &str = "SELECT cancel_task($1, $2, $3, $4, $5, $6)";
-pub(super) const CLEAN_UP: &str = "UPDATE task SET owner = NULL, owner_lock = NULL,
-     due = CASE WHEN $4 THEN now_ms($5) END
-     WHERE id = $1 AND epoch = $3 AND phase = 3 AND due IS NOT NULL
-     AND (owner = $2 OR (owner IS NULL AND $4)) RETURNING true";
+pub(super) const CLEAN_UP: &str = "UPDATE task SET worker_id = NULL, worker_lock = NULL,
+     due_at = CASE WHEN $4 THEN now_ms($5) END
+     WHERE id = $1 AND epoch = $3 AND phase = 3 AND due_at IS NOT NULL
+     AND (worker_id = $2 OR (worker_id IS NULL AND $4)) RETURNING true";
 pub(super) const SWEEP: &str = "SELECT * FROM sweep($1, $2, $3, $4)";
 
 pub(super) fn cancel(

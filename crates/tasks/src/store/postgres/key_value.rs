@@ -6,17 +6,18 @@ use outlive_wire::RawJson;
 use tokio_postgres::Row;
 
 use super::{
-    Shared,
     clock::{millis, to_column},
     column::{get, owned, raw},
     error::Problem,
+    state::Shared,
     statement::{Call, values},
 };
 use crate::store::{Charge, StoreError};
 
-pub(super) const PUT: &str = "SELECT * FROM put_note($1, $2, $3, $4, $5, $6, $7)";
-pub(super) const KEPT: &str = "SELECT body FROM note WHERE key = $1 AND expires > now_ms($2)";
-pub(super) const FORGET: &str = "SELECT forget_note($1)";
+pub(super) const PUT: &str = "SELECT * FROM kv_put($1, $2, $3, $4, $5, $6, $7)";
+pub(super) const KEPT: &str =
+    "SELECT body FROM key_value WHERE key = $1 AND expires_at > now_ms($2)";
+pub(super) const FORGET: &str = "SELECT kv_delete($1)";
 
 /// Stores a note, in the place of one that is there or not.
 pub(super) fn put(

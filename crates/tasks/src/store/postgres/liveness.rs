@@ -22,7 +22,7 @@ use tokio::{
 };
 use tokio_postgres::Notification;
 
-use super::{Shared, changes::Listeners, column, connect::Session, error::Problem};
+use super::{changes::Listeners, column, connect::Session, error::Problem, state::Shared};
 use crate::store::{ChangeSource, TaskId};
 
 /// How many commits may wait to be told. Beyond that they are not: it is a hint.
@@ -45,9 +45,9 @@ const MESSAGE: usize = 7_800;
 /// its time.
 const MISSED: i64 = 60_000;
 
-const LIVE: &str = "SELECT live($1, $2)";
+const LIVE: &str = "SELECT register_replica($1, $2)";
 const TELL: &str = "SELECT pg_notify($1, $2)";
-const SINCE: &str = "SELECT id FROM task WHERE updated >= now_ms(0) - $1";
+const SINCE: &str = "SELECT id FROM task WHERE updated_at >= now_ms(0) - $1";
 
 /// Opens the connection, for a process that held another lock before.
 pub(super) async fn open(shared: &Arc<Shared>, before: Option<i64>) -> Result<Session, Problem> {

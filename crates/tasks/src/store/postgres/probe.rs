@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use super::{PostgresOptions, connect::Database, error::Problem, schema};
+use super::{connect::Database, error::Problem, options::PostgresOptions, schema};
 use crate::store::{StoreError, StoreKind, StoreProbe};
 
 const TIME: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint,

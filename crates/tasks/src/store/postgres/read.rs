@@ -5,10 +5,10 @@ use std::time::Duration;
 use tokio_postgres::Row;
 
 use super::{
-    Shared,
     clock::{from_column, to_column},
     column::{count, from_json, from_text, get, name, owned, phase, progress, raw},
     error::Problem,
+    state::Shared,
     statement::{Call, values},
 };
 use crate::store::{ListCursor, PageLimit, StoreStats, StoredSegments, TaskId, TaskRecord};
@@ -16,13 +16,13 @@ use crate::store::{ListCursor, PageLimit, StoreStats, StoredSegments, TaskId, Ta
 macro_rules! seen {
     ($more:literal, $which:literal) => {
         concat!(
-            "SELECT id, kind, origin, phase, outcome, created, updated, lasts, message,
-             cancel_requested, q.names, q.bodies, progress",
+            "SELECT id, tool, origin, phase, outcome, created_at, updated_at, effective_ttl, status_message,
+             cancel_requested_at, q.names, q.bodies, progress",
             $more,
             " FROM task t CROSS JOIN LATERAL (
-                 SELECT array_agg(name ORDER BY place) AS names,
-                     array_agg(body ORDER BY place) AS bodies
-                 FROM question WHERE task = t.number AND state = 0 AND body IS NOT NULL) AS q ",
+                 SELECT array_agg(wire_key ORDER BY ordinal) AS names,
+                     array_agg(body ORDER BY ordinal) AS bodies
+                 FROM input_request WHERE task = t.number AND state = 0 AND body IS NOT NULL) AS q ",
             $which
         )
     };
@@ -33,13 +33,13 @@ pub(super) use seen;
 pub(super) const VIEW: &str = seen!("", "WHERE id = $1 AND principal = $2");
 pub(super) const LIST: &str = seen!(
     "",
-    "WHERE principal = $1 AND origin = $2 AND listed AND (created, id) > ($3, $4)
-     ORDER BY created, id LIMIT $5"
+    "WHERE principal = $1 AND origin = $2 AND listed AND (created_at, id) > ($3, $4)
+     ORDER BY created_at, id LIMIT $5"
 );
 // A page ends with the block that fills it.
 pub(super) const EMITTED: &str = "SELECT t.phase = 3,
          coalesce((SELECT max(number) FROM segment WHERE task = t.number), 0), p.bodies,
-         EXISTS (SELECT FROM question WHERE task = t.number AND state = 0)
+         EXISTS (SELECT FROM input_request WHERE task = t.number AND state = 0)
      FROM task t CROSS JOIN LATERAL (
          SELECT array_agg(body ORDER BY number) AS bodies FROM (
              SELECT number, body,
@@ -51,11 +51,11 @@ pub(super) const EMITTED: &str = "SELECT t.phase = 3,
 // No task is looked at but the one that is due first.
 pub(super) const CENSUS: &str = "SELECT c.queued + d.queued, c.running + d.running,
      c.parked + d.parked, c.ended + d.ended,
-     now_ms($1) - (SELECT min(due) FROM task WHERE due IS NOT NULL), c.kept + d.kept,
-     c.bytes + d.bytes + (SELECT coalesce(sum(bytes), 0)::bigint FROM ended_task)
+     now_ms($1) - (SELECT min(due_at) FROM task WHERE due_at IS NOT NULL), c.quarantined + d.quarantined,
+     c.bytes + d.bytes + (SELECT coalesce(sum(bytes), 0)::bigint FROM quota_release)
      FROM phase_count c, (SELECT coalesce(sum(queued), 0)::bigint AS queued,
          coalesce(sum(running), 0)::bigint AS running, coalesce(sum(parked), 0)::bigint AS parked,
-         coalesce(sum(ended), 0)::bigint AS ended, coalesce(sum(kept), 0)::bigint AS kept,
+         coalesce(sum(ended), 0)::bigint AS ended, coalesce(sum(quarantined), 0)::bigint AS quarantined,
          coalesce(sum(bytes), 0)::bigint AS bytes FROM phase_change) AS d";
 pub(super) const READY: &str = "SELECT 1";
 pub(super) const STORED: &str = "SELECT stored_bytes($1)";

@@ -10,9 +10,9 @@ use tokio::{sync::RwLock, time::timeout};
 use tokio_postgres::Row;
 
 use super::{
-    Shared,
     connect::{LONGEST, Session},
     error::{Problem, Reach},
+    state::Shared,
     statement::Call,
 };
 use crate::store::StoreError;

@@ -4,10 +4,10 @@ use outlive_wire::RawJson;
 use tokio_postgres::Row;
 
 use super::{
-    Shared,
     clock::to_column,
     column::{from_json, get, name, owned, to_json},
     error::Problem,
+    state::Shared,
     statement::{Call, Said, values},
 };
 use crate::{
@@ -15,11 +15,11 @@ use crate::{
     store::{ChangeSource, Inbox, InputSource, Lease, StoreError, TaskId},
 };
 
-pub(super) const ANSWER: &str = "SELECT answer_task($1, $2, $3, $4, $5, $6, $7)";
+pub(super) const ANSWER: &str = "SELECT respond_task($1, $2, $3, $4, $5, $6, $7)";
 // One row without an answer if there is none yet, and no row if the lease is lost.
-pub(super) const HEARD: &str = "SELECT t.cancel_requested IS NOT NULL, e.key, e.body FROM task t
-     LEFT JOIN entry e ON e.task = t.number AND e.answer
-     WHERE t.id = $1 AND t.epoch = $2 AND t.owner = $3 AND t.phase = 1 ORDER BY e.key";
+pub(super) const HEARD: &str = "SELECT t.cancel_requested_at IS NOT NULL, e.key, e.body FROM task t
+     LEFT JOIN journal_entry e ON e.task = t.number AND e.is_input
+     WHERE t.id = $1 AND t.epoch = $2 AND t.worker_id = $3 AND t.phase = 1 ORDER BY e.key";
 
 pub(super) fn answer(
     shared: &Shared,

@@ -4,12 +4,13 @@ use std::{
     fs,
     future::Future,
     io,
-    path::{Path, PathBuf},
+    path::Path,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
+use rustls_platform_verifier::Verifier;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect};
 use tokio_rustls::{
@@ -30,15 +31,6 @@ use tokio_rustls::{
 use super::url::{Mode, Security};
 use crate::store::StoreError;
 
-/// Where systems keep the roots that they trust.
-const SYSTEM_ROOTS: &[&str] = &[
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-    "/usr/local/share/certs/ca-root-nss.crt",
-];
-
 /// Makes connections secure.
 #[derive(Clone)]
 pub(super) struct Tls(TlsConnector);
@@ -52,9 +44,20 @@ impl Tls {
         let verifier: Arc<dyn ServerCertVerifier> = match security.mode {
             Mode::Disable | Mode::Prefer | Mode::Require => Arc::new(AnyServer(provider.clone())),
             Mode::VerifyCa | Mode::VerifyFull => {
-                let roots = Arc::new(roots(security.roots.as_deref())?);
-                let builder = WebPkiServerVerifier::builder_with_provider(roots, provider.clone());
-                let verifier = builder.build().map_err(|why| no_tls(&why))?;
+                // The variable names the certificates to trust, as for other programs.
+                let named = security.roots.clone();
+                let named = named.or_else(|| std::env::var_os("SSL_CERT_FILE").map(Into::into));
+                let verifier: Arc<dyn ServerCertVerifier> = match named {
+                    Some(file) => {
+                        let roots = Arc::new(read_roots(&file)?);
+                        WebPkiServerVerifier::builder_with_provider(roots, provider.clone())
+                            .build()
+                            .map_err(|error| no_tls(&error))?
+                    }
+                    None => {
+                        Arc::new(Verifier::new(provider.clone()).map_err(|error| no_tls(&error))?)
+                    }
+                };
                 match security.mode {
                     Mode::VerifyFull => verifier,
                     _ => Arc::new(AnyName(verifier)),
@@ -71,34 +74,23 @@ impl Tls {
     }
 }
 
-fn roots(file: Option<&Path>) -> Result<RootCertStore, StoreError> {
-    let unusable = |path: &Path, why: &dyn std::fmt::Display| {
-        let path = path.display();
+fn read_roots(file: &Path) -> Result<RootCertStore, StoreError> {
+    let unusable = |reason: &dyn std::fmt::Display| {
+        let file = file.display();
         StoreError::Unavailable(format!(
-            "the root certificates `{path}` cannot be used: {why}; name a file of PEM \
+            "the root certificates `{file}` cannot be used: {reason}; name a file of PEM \
              certificates as `sslrootcert`"
         ))
     };
-    let system = || {
-        let named = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
-        named.or_else(|| SYSTEM_ROOTS.iter().map(PathBuf::from).find(|path| path.exists()))
-    };
-    let path = file.map(Path::to_owned).or_else(system).ok_or_else(|| {
-        StoreError::Unavailable(
-            "this system's root certificates were not found; name a file of PEM certificates as \
-             `sslrootcert`"
-                .to_owned(),
-        )
-    })?;
-    let pem = fs::read(&path).map_err(|why| unusable(&path, &why))?;
+    let pem = fs::read(file).map_err(|error| unusable(&error))?;
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.map_err(|why| unusable(&path, &why))?;
-        // Old systems carry some that cannot be read; the others are good all the same.
+        let certificate = certificate.map_err(|error| unusable(&error))?;
+        // Old systems have certificates that cannot be read; the others are still good.
         roots.add_parsable_certificates([certificate]);
     }
     match roots.is_empty() {
-        true => Err(unusable(&path, &"there are none in it")),
+        true => Err(unusable(&"there are none in it")),
         false => Ok(roots),
     }
 }
@@ -219,7 +211,7 @@ impl ServerCertVerifier for AnyServer {
 
 /// Trusts whom the roots vouch for, under whatever name.
 #[derive(Debug)]
-struct AnyName(Arc<WebPkiServerVerifier>);
+struct AnyName(Arc<dyn ServerCertVerifier>);
 
 impl ServerCertVerifier for AnyName {
     fn verify_server_cert(

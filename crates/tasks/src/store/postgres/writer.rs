@@ -28,13 +28,14 @@ use tokio::{
 use tokio_postgres::Row;
 
 use super::{
-    Shared,
     batch::{Batch, Outcome, WORTH_A_COMMIT},
     commit::{Waiting, Way, Writing},
     connect::{LONGEST, Session},
     create::Creation,
     error::{Problem, Reach},
-    statement::{Call, Query, Reply, Said, Sent, pipelined, reply},
+    queue::{Order, Queued, Work},
+    state::Shared,
+    statement::{Call, Query, Said, Sent, pipelined, reply},
 };
 use crate::store::{CreateOutcome, StoreError, TaskId};
 
@@ -56,47 +57,6 @@ pub(super) struct Writers {
     /// For what concerns all tasks, so that it never stands between two that concern one.
     common: mpsc::Sender<Work>,
     commits: Arc<AtomicU64>,
-}
-
-/// What is to be done.
-pub(super) enum Work {
-    Create(Box<Creation>),
-    Write(Box<Waiting>),
-    Call(Queued),
-}
-
-impl Work {
-    pub(super) fn is_alone(&self) -> bool {
-        matches!(self, Self::Call(queued) if queued.order == Order::Alone)
-    }
-}
-
-/// A statement in a queue.
-pub(super) struct Queued {
-    pub(super) call: Call,
-    pub(super) order: Order,
-    pub(super) reply: Reply,
-}
-
-/// When something is done in a transaction. Everybody takes locks in this order, so nobody waits in
-/// a circle.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Order {
-    /// In a transaction of its own, because it locks many tasks.
-    Alone,
-    Note(String),
-    Task(TaskId),
-    Event,
-}
-
-impl Order {
-    /// The name of the task that is locked.
-    pub(super) fn task(&self) -> Option<&TaskId> {
-        match self {
-            Self::Task(task) => Some(task),
-            Self::Alone | Self::Note(_) | Self::Event => None,
-        }
-    }
 }
 
 impl Writers {

@@ -5,28 +5,31 @@ use std::{fmt::Write, sync::LazyLock, time::Duration};
 use rusqlite::{Connection, Row, ToSql, params_from_iter};
 
 use super::{
+    batch::Batch,
     clock::{from_column, millis, to_column},
     column::count,
     error::Problem,
     statement::{all, run},
-    writer::Batch,
 };
 use crate::store::{AuditEvent, AuditRecord};
 
-pub(super) const RECORD: &str = "INSERT INTO event (at, expires, task, principal, what, cause)
+pub(super) const RECORD: &str =
+    "INSERT INTO audit_event (recorded_at, expires_at, task, principal, action, reason)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-pub(super) const OF_ALL: &str = "SELECT number, at, task, principal, what, cause FROM event
+pub(super) const OF_ALL: &str =
+    "SELECT number, recorded_at, task, principal, action, reason FROM audit_event
      WHERE number > ?1 ORDER BY number LIMIT ?2";
-pub(super) const OF_ONE: &str = "SELECT number, at, task, principal, what, cause FROM event
+pub(super) const OF_ONE: &str =
+    "SELECT number, recorded_at, task, principal, action, reason FROM audit_event
      WHERE task = ?3 AND number > ?1 ORDER BY number LIMIT ?2";
 // Only the oldest are looked at: all are kept for as long, unless that was changed, and then some are
 // kept for longer. An index for it would cost each event as much as the event.
-pub(super) const SWEEP: &str = "DELETE FROM event WHERE expires <= ?1
-     AND number < (SELECT min(number) FROM event) + ?2";
+pub(super) const SWEEP: &str = "DELETE FROM audit_event WHERE expires_at <= ?1
+     AND number < (SELECT min(number) FROM audit_event) + ?2";
 
 // Numbers have no gaps but those that sweeps leave at the beginning.
 pub(super) const DROP: &str =
-    "DELETE FROM event WHERE number <= (SELECT max(number) FROM event) - ?1";
+    "DELETE FROM audit_event WHERE number <= (SELECT max(number) FROM audit_event) - ?1";
 
 /// How many events a statement writes, of many. Each statement looks up the last number, and notes it.
 const TOGETHER: usize = 32;

@@ -8,9 +8,9 @@
 use rusqlite::Connection;
 
 use super::{
+    batch::Changed,
     error::Problem,
     statement::{all, one, run},
-    writer::Changed,
 };
 use crate::store::TaskId;
 
@@ -20,13 +20,14 @@ const KEPT: i64 = 10_000;
 /// After how many commits old rows are dropped.
 const TIDIED: i64 = 256;
 
-pub(super) const APPEND: &str = "INSERT INTO change (origin, tasks) VALUES (?1, ?2)";
-pub(super) const DROP: &str = "DELETE FROM change WHERE number <= ?1";
+pub(super) const APPEND: &str = "INSERT INTO change_log (origin, tasks) VALUES (?1, ?2)";
+pub(super) const DROP: &str = "DELETE FROM change_log WHERE number <= ?1";
 pub(super) const ENDS: &str =
-    "SELECT (SELECT min(number) FROM change), (SELECT max(number) FROM change)";
-pub(super) const SINCE: &str = "SELECT task.id FROM change, json_each(change.tasks) AS changed
+    "SELECT (SELECT min(number) FROM change_log), (SELECT max(number) FROM change_log)";
+pub(super) const SINCE: &str =
+    "SELECT task.id FROM change_log, json_each(change_log.tasks) AS changed
      JOIN task ON task.number = changed.value
-     WHERE change.number > ?1 AND change.origin <> ?2 ORDER BY change.number";
+     WHERE change_log.number > ?1 AND change_log.origin <> ?2 ORDER BY change_log.number";
 pub(super) const EVERYTHING: &str = "SELECT id FROM task";
 
 /// Notes what a commit changes.

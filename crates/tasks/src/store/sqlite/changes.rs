@@ -6,9 +6,8 @@
 
 use std::{
     io,
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, OnceLock,
         mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel},
     },
     thread,
@@ -17,31 +16,17 @@ use std::{
 
 use rusqlite::Connection;
 
-use super::{File, change_log, error::Problem, readers::in_one_piece, statement::one};
+use super::{
+    change_log,
+    error::Problem,
+    state::File,
+    statement::{in_one_piece, one},
+};
 use crate::store::{ChangeListener, ChangeSource, TaskId};
 
 /// How many times longer the watcher waits when nothing has happened for a while. Nobody depends
 /// on it: a change that is seen late is one that somebody may also find by looking.
 const QUIET: u32 = 10;
-
-#[derive(Default)]
-pub(super) struct Listeners(Mutex<Vec<ChangeListener>>);
-
-impl Listeners {
-    fn add(&self, listener: ChangeListener) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
-    }
-
-    pub(super) fn tell(&self, task: &TaskId, by: ChangeSource) {
-        let listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        for listener in listeners {
-            // Nobody could write any more if the writer went down with a listener.
-            if catch_unwind(AssertUnwindSafe(|| listener(task, by))).is_err() {
-                tracing::error!(%task, "a listener has panicked");
-            }
-        }
-    }
-}
 
 /// The way to the thread that watches. When it is dropped, the thread ends.
 #[derive(Debug)]
@@ -104,7 +89,7 @@ impl Thread {
                     }
                     changed
                         .iter()
-                        .for_each(|task| self.file.listeners.tell(task, ChangeSource::Other));
+                        .for_each(|task| self.file.listeners.notify(task, ChangeSource::Other));
                 }
                 // What was not seen now is seen next time.
                 Err(problem) => {

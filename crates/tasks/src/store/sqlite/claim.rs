@@ -6,14 +6,14 @@ use rusqlite::{Connection, Row};
 use serde_json::json;
 
 use super::{
-    File,
+    batch::Batch,
     clock::{from_column, millis, to_column},
     column::{ENDED, QUEUED, RUNNING, count, from_json, raw},
     error::Problem,
     journal,
+    state::File,
     statement::{all, one, run},
     workers::Dead,
-    writer::Batch,
 };
 use crate::store::{
     ChangeSource, Claim, ClaimedTask, Inbox, Lease, StoreError, TaskId, WorkerId, claim::Taken,
@@ -21,26 +21,28 @@ use crate::store::{
 
 // The index has the principals, so that those that are at their limit cost no look at their rows.
 pub(super) const DUE: &str =
-    "SELECT number, id, principal, kind, body, phase, epoch, begun, crashes,
-     cancel_requested IS NOT NULL, reasked, progress, owner IS NOT NULL, outcome FROM task JOIN request ON request.task = task.number
-     WHERE due <= ?1 AND principal NOT IN (SELECT value FROM json_each(?3)) ORDER BY due LIMIT ?2";
+    "SELECT number, id, principal, tool, body, phase, epoch, started, crash_count,
+     cancel_requested_at IS NOT NULL, reissue_counts, progress, worker_id IS NOT NULL, outcome FROM task JOIN task_request ON task_request.task = task.number
+     WHERE due_at <= ?1 AND principal NOT IN (SELECT value FROM json_each(?3)) ORDER BY due_at LIMIT ?2";
 pub(super) const WANTED: &str =
-    "SELECT number, id, principal, kind, body, phase, epoch, begun, crashes,
-     cancel_requested IS NOT NULL, reasked, progress, owner IS NOT NULL, outcome FROM task JOIN request ON request.task = task.number
-     WHERE id = ?1 AND owner IS NULL AND phase IN (0, 2)";
-pub(super) const TAKE: &str = "UPDATE task SET phase = ?6, owner = ?2, epoch = ?3, due = ?4,
-     begun = 1, crashes = ?5 WHERE number = ?1";
-pub(super) const POSTPONE: &str = "UPDATE task SET due = ?2 WHERE number = ?1";
-pub(super) const RENEW: &str = "UPDATE task SET due = ?2 WHERE owner = ?1 RETURNING id, epoch";
+    "SELECT number, id, principal, tool, body, phase, epoch, started, crash_count,
+     cancel_requested_at IS NOT NULL, reissue_counts, progress, worker_id IS NOT NULL, outcome FROM task JOIN task_request ON task_request.task = task.number
+     WHERE id = ?1 AND worker_id IS NULL AND phase IN (0, 2)";
+pub(super) const TAKE: &str = "UPDATE task SET phase = ?6, worker_id = ?2, epoch = ?3, due_at = ?4,
+     started = 1, crash_count = ?5 WHERE number = ?1";
+pub(super) const POSTPONE: &str = "UPDATE task SET due_at = ?2 WHERE number = ?1";
+pub(super) const RENEW: &str =
+    "UPDATE task SET due_at = ?2 WHERE worker_id = ?1 RETURNING id, epoch";
 pub(super) const RELEASE: &str = "UPDATE task SET phase = CASE phase WHEN 3 THEN 3 ELSE 0 END,
-     owner = NULL, due = ?2 WHERE owner = ?1 RETURNING number, id, phase";
-pub(super) const NEXT_OWNER: &str = "SELECT min(owner) FROM task WHERE owner > ?1";
-pub(super) const END_LEASES: &str = "UPDATE task SET due = ?2 WHERE owner = ?1 AND due > ?2";
-pub(super) const NEXT_DUE: &str = "SELECT min(due) FROM task WHERE due IS NOT NULL";
-pub(super) const NEXT_DUE_EXCEPT: &str = "SELECT due FROM task
-     WHERE due IS NOT NULL AND principal NOT IN (SELECT value FROM json_each(?1)) ORDER BY due LIMIT 1";
-pub(super) const HELD: &str = "SELECT number, cancel_requested IS NOT NULL FROM task
-     WHERE id = ?1 AND epoch = ?2 AND owner = ?3 AND phase = 1";
+     worker_id = NULL, due_at = ?2 WHERE worker_id = ?1 RETURNING number, id, phase";
+pub(super) const NEXT_OWNER: &str = "SELECT min(worker_id) FROM task WHERE worker_id > ?1";
+pub(super) const END_LEASES: &str =
+    "UPDATE task SET due_at = ?2 WHERE worker_id = ?1 AND due_at > ?2";
+pub(super) const NEXT_DUE: &str = "SELECT min(due_at) FROM task WHERE due_at IS NOT NULL";
+pub(super) const NEXT_DUE_EXCEPT: &str = "SELECT due_at FROM task
+     WHERE due_at IS NOT NULL AND principal NOT IN (SELECT value FROM json_each(?1)) ORDER BY due_at LIMIT 1";
+pub(super) const HELD: &str = "SELECT number, cancel_requested_at IS NOT NULL FROM task
+     WHERE id = ?1 AND epoch = ?2 AND worker_id = ?3 AND phase = 1";
 
 /// The workers that are dead, if they or anything else may have left something to claim.
 pub(super) fn due(

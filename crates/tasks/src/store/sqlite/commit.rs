@@ -3,30 +3,30 @@
 use std::time::Duration;
 
 use super::{
+    batch::Batch,
     clock::{millis, to_column},
     column::{KEPT, PARKED, QUEUED, RUNNING, count, to_json},
     end::{self, Ending},
     error::Problem,
     journal, questions, room,
     statement::{one, run},
-    writer::Batch,
 };
 use crate::store::{ChangeSource, Changes, Lease, StoreError, TaskOutcome, Transition, UnixMillis};
 
 // Who has lost the task finds no row here, and writes nothing after it.
-pub(super) const HELD: &str = "SELECT number, principal, crashes, open, updated FROM task
-     WHERE id = ?1 AND epoch = ?2 AND owner = ?3 AND phase = 1";
-pub(super) const TOUCH: &str = "UPDATE task SET updated = max(?2, updated + 1),
-     message = coalesce(?3, message), progress = coalesce(?4, progress) WHERE number = ?1";
-pub(super) const FORGET_CRASHES: &str = "UPDATE task SET crashes = 0 WHERE number = ?1";
+pub(super) const HELD: &str = "SELECT number, principal, crash_count, open, updated_at FROM task
+     WHERE id = ?1 AND epoch = ?2 AND worker_id = ?3 AND phase = 1";
+pub(super) const TOUCH: &str = "UPDATE task SET updated_at = max(?2, updated_at + 1),
+     status_message = coalesce(?3, status_message), progress = coalesce(?4, progress) WHERE number = ?1";
+pub(super) const FORGET_CRASHES: &str = "UPDATE task SET crash_count = 0 WHERE number = ?1";
 pub(super) const IS_TO_STOP: &str =
-    "SELECT cancel_requested IS NOT NULL FROM task WHERE number = ?1";
+    "SELECT cancel_requested_at IS NOT NULL FROM task WHERE number = ?1";
 pub(super) const PARK: &str =
-    "UPDATE task SET phase = ?2, due = ?3, owner = NULL WHERE number = ?1";
+    "UPDATE task SET phase = ?2, due_at = ?3, worker_id = NULL WHERE number = ?1";
 
 // Without a ttl the sum is NULL: it is kept for ever.
-pub(super) const KEEP: &str = "UPDATE task SET phase = 4, kept = ?2, due = NULL, owner = NULL,
-     ttl = max(ttl, ?3 + ?4 - created), expires = max(created + ttl, ?3 + ?4) WHERE number = ?1";
+pub(super) const KEEP: &str = "UPDATE task SET phase = 4, quarantine_outcome = ?2, due_at = NULL, worker_id = NULL,
+     effective_ttl = max(effective_ttl, ?3 + ?4 - created_at), expires_at = max(created_at + effective_ttl, ?3 + ?4) WHERE number = ?1";
 
 /// How often a task that only records what it does has a new time of its last change. Nothing else
 /// of its row changes then, and a page that is not written costs nothing.

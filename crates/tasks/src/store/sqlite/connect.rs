@@ -7,9 +7,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig};
+use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
-use super::{SqliteOptions, Synchronous, clock::to_column, error::Problem, schema};
+use super::{
+    clock::to_column,
+    error::Problem,
+    options::{SqliteOptions, Synchronous},
+    schema,
+};
 use crate::store::StoreError;
 
 /// How long the writer lets SQLite wait for a lock before it asks again. SQLite waits longer each
@@ -25,13 +30,12 @@ const LOG_PAGES: u32 = 4_000;
 /// unless something extraordinary has made it larger than this.
 const LOG_BYTES: u64 = 64 << 20;
 
-/// What a connection keeps of the file in memory.
-const CACHE_KIB: u32 = 8 << 10;
+/// Page cache of the connection that writes: room for the pages that a group commit changes.
+const WRITER_CACHE_KIB: u32 = 8 << 10;
 
-/// How much of the file those who read see as memory. A look at one of a million tasks finds its
-/// pages in no cache of ours, and asking the system for each costs more than the rest of the look.
-/// It is the system's memory, and given back when others need it.
-const MAPPED_BYTES: u64 = 2 << 30;
+/// Page cache of a connection that reads: enough for the upper pages of the indexes. The lower ones
+/// of a large file come from the operating system's cache, whatever the size of this one.
+const READER_CACHE_KIB: u32 = 1 << 10;
 
 /// All statements there are, and some more.
 const STATEMENTS: usize = 80;
@@ -67,11 +71,11 @@ fn no_file(path: &Path, why: &io::Error) -> StoreError {
 
 /// A connection that writes, to a file whose tables are up to date.
 pub(super) fn writer(path: &Path, options: &SqliteOptions) -> Result<Connection, Problem> {
-    let mut connection = open(path, options)?;
+    let mut connection = open(path, options, WRITER_CACHE_KIB)?;
     // Before anything else is touched: the file may be somebody else's.
     schema::migrate(&mut connection)?;
     keep_log(&connection, options)?;
-    let synchronous = match options.durability {
+    let synchronous = match options.synchronous {
         Synchronous::Full => "FULL",
         Synchronous::Normal => "NORMAL",
     };
@@ -92,29 +96,20 @@ pub(super) fn writer(path: &Path, options: &SqliteOptions) -> Result<Connection,
     Ok(connection)
 }
 
-/// A connection that reads.
+/// A connection that reads, also a file whose tables are not up to date. It does not map the file:
+/// each connection's mapping would count as memory of the process.
 pub(super) fn reader(path: &Path, options: &SqliteOptions) -> Result<Connection, Problem> {
-    let connection = open(path, options)?;
-    connection.execute_batch("PRAGMA query_only = ON")?;
-    // Answers with its value where it is known.
-    let mapped = format!("PRAGMA mmap_size = {MAPPED_BYTES}");
-    connection.query_row(&mapped, [], |_| Ok(())).optional()?;
-    Ok(connection)
-}
-
-/// A connection that reads a file as it is, whatever its tables are.
-pub(super) fn stranger(path: &Path, options: &SqliteOptions) -> Result<Connection, Problem> {
-    let connection = open(path, options)?;
+    let connection = open(path, options, READER_CACHE_KIB)?;
     connection.execute_batch("PRAGMA query_only = ON")?;
     Ok(connection)
 }
 
-fn open(path: &Path, options: &SqliteOptions) -> Result<Connection, Problem> {
+fn open(path: &Path, options: &SqliteOptions, cache_kib: u32) -> Result<Connection, Problem> {
     // Each connection stays with its thread, and none makes a file: that would be another one.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(options.lock_timeout)?;
-    connection.execute_batch(&format!("PRAGMA cache_size = -{CACHE_KIB}"))?;
+    connection.busy_timeout(options.busy_timeout)?;
+    connection.execute_batch(&format!("PRAGMA cache_size = -{cache_kib}"))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     // One plan for each statement. Otherwise SQLite prepares it again for other parameters.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
@@ -123,7 +118,7 @@ fn open(path: &Path, options: &SqliteOptions) -> Result<Connection, Problem> {
 
 /// Has the file write ahead. It stays so.
 fn keep_log(connection: &Connection, options: &SqliteOptions) -> Result<(), Problem> {
-    let deadline = Instant::now() + options.lock_timeout;
+    let deadline = Instant::now() + options.busy_timeout;
     loop {
         let mode =
             connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0));

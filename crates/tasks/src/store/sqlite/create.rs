@@ -3,26 +3,26 @@
 use rusqlite::{Connection, params};
 
 use super::{
+    batch::Batch,
     clock::{from_column, millis},
     column::{QUEUED, RUNNING, count, to_json},
     error::Problem,
     journal,
     statement::{one, run},
-    writer::Batch,
 };
 use crate::store::{
     ChangeSource, CreateOutcome, IdempotencyKey, Lease, NewTask, StoreError, TaskId, budget,
 };
 
 pub(super) const MADE_UNDER: &str =
-    "SELECT id, once_digest FROM task WHERE principal = ?1 AND once_key = ?2";
+    "SELECT id, idempotency_fingerprint FROM task WHERE principal = ?1 AND idempotency_key = ?2";
 pub(super) const OWNER_OF: &str = "SELECT principal FROM task WHERE id = ?1";
-pub(super) const INSERT: &str = "INSERT INTO task (id, principal, kind, phase, epoch, owner, due,
-     created, updated, ttl, expires, begun, crashes, once_key, once_digest, reasked, origin,
-     base_ttl, max_ttl, listed, clean_up)
+pub(super) const INSERT: &str = "INSERT INTO task (id, principal, tool, phase, epoch, worker_id, due_at,
+     created_at, updated_at, effective_ttl, expires_at, started, crash_count, idempotency_key, idempotency_fingerprint, reissue_counts, origin,
+     ttl, max_ttl, listed, has_cleanup)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?5, 0, ?11, ?12, ?13, ?14, ?9, ?15, ?16,
      ?17) ON CONFLICT (id) DO NOTHING";
-pub(super) const INSERT_REQUEST: &str = "INSERT INTO request (task, body) VALUES (?1, ?2)";
+pub(super) const INSERT_REQUEST: &str = "INSERT INTO task_request (task, body) VALUES (?1, ?2)";
 
 pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<CreateOutcome, Problem> {
     if let Some(once) = &task.idempotency

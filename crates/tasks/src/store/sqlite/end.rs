@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use super::{
     audit,
+    batch::Batch,
     clock::{millis, to_column},
     column::{ENDED, RUNNING, count, from_json, to_json},
     error::Problem,
     key_value, questions,
     respond::owned,
     statement::{all, one, run},
-    writer::Batch,
 };
 use crate::store::{
     CancelOutcome, ChangeSource, CleanupState, Lease, StoreError, SweepReport, TaskId, TaskOutcome,
@@ -21,38 +21,38 @@ use crate::store::{
 // Without a ttl all of the sums are NULL: such a task stays. What ends late can still be read for a
 // while.
 pub(super) const END: &str =
-    "UPDATE task SET phase = 3, outcome = ?2, outcome_kind = ?5, owner = NULL, due = NULL,
-     expires = NULL, purge = max(?3 + ?4, created + ttl), ttl = max(ttl, ?3 + ?4 - created),
-     updated = max(?3, updated + 1) WHERE number = ?1 AND phase <> 3";
+    "UPDATE task SET phase = 3, outcome = ?2, outcome_kind = ?5, worker_id = NULL, due_at = NULL,
+     expires_at = NULL, purge_at = max(?3 + ?4, created_at + effective_ttl), effective_ttl = max(effective_ttl, ?3 + ?4 - created_at),
+     updated_at = max(?3, updated_at + 1) WHERE number = ?1 AND phase <> 3";
 // As END, for what ended before its work did: it may be owed a clean-up. That is due when its run is
 // gone, at the end of its lease at the latest; and now if nobody runs it, or its worker (?6) says so.
 pub(super) const END_UNFINISHED: &str = "UPDATE task SET phase = 3, outcome = ?2,
-     outcome_kind = ?5, owner = NULL, crashes = 0,
-     due = CASE WHEN NOT (clean_up AND begun) THEN NULL WHEN owner IS NULL OR ?6 THEN ?3 ELSE due END,
-     expires = NULL, purge = max(?3 + ?4, created + ttl), ttl = max(ttl, ?3 + ?4 - created),
-     updated = max(?3, updated + 1) WHERE number = ?1 AND phase <> 3";
-pub(super) const CLEAN_UP: &str = "UPDATE task SET owner = NULL, due = ?4
-     WHERE id = ?1 AND epoch = ?2 AND phase = 3 AND due IS NOT NULL
-     AND (owner = ?3 OR (owner IS NULL AND ?4 IS NOT NULL)) RETURNING number";
+     outcome_kind = ?5, worker_id = NULL, crash_count = 0,
+     due_at = CASE WHEN NOT (has_cleanup AND started) THEN NULL WHEN worker_id IS NULL OR ?6 THEN ?3 ELSE due_at END,
+     expires_at = NULL, purge_at = max(?3 + ?4, created_at + effective_ttl), effective_ttl = max(effective_ttl, ?3 + ?4 - created_at),
+     updated_at = max(?3, updated_at + 1) WHERE number = ?1 AND phase <> 3";
+pub(super) const CLEAN_UP: &str = "UPDATE task SET worker_id = NULL, due_at = ?4
+     WHERE id = ?1 AND epoch = ?2 AND phase = 3 AND due_at IS NOT NULL
+     AND (worker_id = ?3 OR (worker_id IS NULL AND ?4 IS NOT NULL)) RETURNING number";
 pub(super) const ASK_TO_STOP: &str = "UPDATE task SET
-     cancel_requested = coalesce(cancel_requested, ?2), updated = max(?2, updated + 1)
+     cancel_requested_at = coalesce(cancel_requested_at, ?2), updated_at = max(?2, updated_at + 1)
      WHERE number = ?1";
 pub(super) const OLD: &str =
-    "SELECT number FROM task WHERE purge <= ?1 AND due IS NULL ORDER BY purge LIMIT ?2";
+    "SELECT number FROM task WHERE purge_at <= ?1 AND due_at IS NULL ORDER BY purge_at LIMIT ?2";
 // Lengths stand in the rows' heads: what is long is not read for them.
-pub(super) const MEASURE: &str = "SELECT principal, octet_length(request.body)
+pub(super) const MEASURE: &str = "SELECT principal, octet_length(task_request.body)
      + coalesce(octet_length(outcome), 0)
-     + coalesce((SELECT sum(octet_length(key) + octet_length(body)) FROM entry
-         WHERE entry.task = task.number), 0)
+     + coalesce((SELECT sum(octet_length(key) + octet_length(body)) FROM journal_entry
+         WHERE journal_entry.task = task.number), 0)
      + coalesce((SELECT sum(octet_length(scope) + octet_length(body)) FROM segment
          WHERE segment.task = task.number), 0)
-     + coalesce((SELECT sum(octet_length(name) + octet_length(key) + octet_length(body))
-         FROM question WHERE question.task = task.number), 0)
-     FROM task JOIN request ON request.task = task.number WHERE task.number = ?1";
+     + coalesce((SELECT sum(octet_length(wire_key) + octet_length(journal_key) + octet_length(body))
+         FROM input_request WHERE input_request.task = task.number), 0)
+     FROM task JOIN task_request ON task_request.task = task.number WHERE task.number = ?1";
 pub(super) const PURGE: &str = "DELETE FROM task WHERE number = ?1";
 pub(super) const EXPIRED: &str =
-    "SELECT number, id, phase, principal, CASE phase WHEN 4 THEN kept END FROM task
-     WHERE expires <= ?1 ORDER BY expires LIMIT ?2";
+    "SELECT number, id, phase, principal, CASE phase WHEN 4 THEN quarantine_outcome END FROM task
+     WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2";
 
 /// A task that is to end.
 pub(super) struct Ending<'a> {

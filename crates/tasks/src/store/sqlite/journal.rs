@@ -13,23 +13,24 @@ use super::{
 };
 use crate::{JournalEntry, JournalSnapshot, Segment};
 
-pub(super) const RECORD: &str = "INSERT INTO entry (task, key, answer, body)
+pub(super) const RECORD: &str = "INSERT INTO journal_entry (task, key, is_input, body)
      VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
-pub(super) const FORGET: &str = "DELETE FROM entry WHERE task = ?1 AND key = ?2
+pub(super) const FORGET: &str = "DELETE FROM journal_entry WHERE task = ?1 AND key = ?2
      RETURNING octet_length(key) + octet_length(body)";
-pub(super) const BYTES: &str = "SELECT octet_length(key) + octet_length(body) FROM entry
+pub(super) const BYTES: &str = "SELECT octet_length(key) + octet_length(body) FROM journal_entry
      WHERE task = ?1 AND key = ?2";
 pub(super) const HAS_SEGMENT: &str =
     "SELECT true FROM segment WHERE task = ?1 AND scope = ?2 AND ordinal = ?3";
 pub(super) const LAST: &str = "SELECT coalesce(max(number), 0) FROM segment WHERE task = ?1";
 pub(super) const EMIT: &str = "INSERT INTO segment (task, number, scope, ordinal, body)
      VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
-pub(super) const ENTRIES: &str = "SELECT key, body FROM entry WHERE task = ?1";
+pub(super) const ENTRIES: &str = "SELECT key, body FROM journal_entry WHERE task = ?1";
 pub(super) const SEGMENTS: &str =
     "SELECT scope, ordinal, body FROM segment WHERE task = ?1 ORDER BY number";
 pub(super) const ANSWERS: &str =
-    "SELECT key, body FROM entry WHERE task = ?1 AND answer = 1 ORDER BY key";
-pub(super) const COUNT_ANSWERS: &str = "SELECT count(*) FROM entry WHERE task = ?1 AND answer = 1";
+    "SELECT key, body FROM journal_entry WHERE task = ?1 AND is_input = 1 ORDER BY key";
+pub(super) const COUNT_ANSWERS: &str =
+    "SELECT count(*) FROM journal_entry WHERE task = ?1 AND is_input = 1";
 
 /// Adds an entry, and returns its bytes; none if it is there already, and stays as it is.
 pub(super) fn record(

@@ -6,27 +6,27 @@ use outlive_wire::RawJson;
 use rusqlite::Connection;
 
 use super::{
+    batch::Batch,
     clock::{millis, to_column},
     column::{count, raw},
     error::Problem,
     statement::{all, one, run},
-    writer::Batch,
 };
 use crate::store::{
     Charge, StoreError,
     budget::{ENTRY_BYTES, key_value},
 };
 
-pub(super) const KEPT: &str = "SELECT body FROM note WHERE key = ?1 AND expires > ?2";
-pub(super) const THERE: &str = "SELECT principal, octet_length(key) + octet_length(body) FROM note
+pub(super) const KEPT: &str = "SELECT body FROM key_value WHERE key = ?1 AND expires_at > ?2";
+pub(super) const THERE: &str =
+    "SELECT principal, octet_length(key) + octet_length(body) FROM key_value
      WHERE key = ?1 AND principal IS NOT NULL";
-pub(super) const REPLACE: &str = "INSERT INTO note (key, body, expires, principal)
+pub(super) const REPLACE: &str = "INSERT INTO key_value (key, body, expires_at, principal)
      VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET body = excluded.body,
-     expires = excluded.expires, principal = excluded.principal";
-pub(super) const FORGET: &str =
-    "DELETE FROM note WHERE key = ?1 RETURNING principal, octet_length(key) + octet_length(body)";
-pub(super) const SWEEP: &str = "DELETE FROM note WHERE key IN
-     (SELECT key FROM note WHERE expires <= ?1 ORDER BY expires LIMIT ?2)
+     expires_at = excluded.expires_at, principal = excluded.principal";
+pub(super) const FORGET: &str = "DELETE FROM key_value WHERE key = ?1 RETURNING principal, octet_length(key) + octet_length(body)";
+pub(super) const SWEEP: &str = "DELETE FROM key_value WHERE key IN
+     (SELECT key FROM key_value WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)
      RETURNING principal, octet_length(key) + octet_length(body)";
 
 /// Keeps a note, unless one is there.

@@ -13,11 +13,11 @@ use super::{
 };
 use crate::store::CreateOutcome;
 
-pub(super) const COUNTED: &str = "SELECT count, bytes FROM open_tasks WHERE principal = ?1";
+pub(super) const COUNTED: &str = "SELECT count, bytes FROM principal_quota WHERE principal = ?1";
 pub(super) const COUNT: &str =
-    "INSERT INTO open_tasks (principal, count, bytes) VALUES (?1, ?2, ?3)
+    "INSERT INTO principal_quota (principal, count, bytes) VALUES (?1, ?2, ?3)
      ON CONFLICT DO UPDATE SET count = excluded.count, bytes = excluded.bytes";
-pub(super) const FORGET: &str = "DELETE FROM open_tasks WHERE principal = ?1";
+pub(super) const FORGET: &str = "DELETE FROM principal_quota WHERE principal = ?1";
 
 /// The counts of those whose tasks a commit makes, writes or ends.
 #[derive(Clone, Debug, Default)]

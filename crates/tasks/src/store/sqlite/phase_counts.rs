@@ -13,13 +13,13 @@ use super::{
 };
 use crate::store::StoreStats;
 
-pub(super) const COUNT: &str = "UPDATE tally SET queued = queued + ?1, running = running + ?2,
-     parked = parked + ?3, ended = ended + ?4, kept = kept + ?5, bytes = max(bytes + ?6, 0)
+pub(super) const COUNT: &str = "UPDATE phase_count SET queued = queued + ?1, running = running + ?2,
+     parked = parked + ?3, ended = ended + ?4, quarantined = quarantined + ?5, bytes = max(bytes + ?6, 0)
      WHERE number = 1";
 pub(super) const COUNTED: &str =
-    "SELECT queued, running, parked, ended, (SELECT min(due) FROM task WHERE due IS NOT NULL),
-     kept, bytes FROM tally WHERE number = 1";
-pub(super) const READY: &str = "SELECT number FROM tally WHERE number = 1";
+    "SELECT queued, running, parked, ended, (SELECT min(due_at) FROM task WHERE due_at IS NOT NULL),
+     quarantined, bytes FROM phase_count WHERE number = 1";
+pub(super) const READY: &str = "SELECT number FROM phase_count WHERE number = 1";
 
 /// How many more or fewer there are in each phase when a transaction is committed. Written once
 /// for all of its operations.

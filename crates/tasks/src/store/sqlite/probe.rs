@@ -2,8 +2,11 @@
 
 use std::{path::Path, time::Instant};
 
-use super::{SqliteOptions, connect, error::Problem, schema};
-use crate::store::{StoreError, StoreKind, StoreProbe, probe::wall_clock};
+use super::{connect, error::Problem, options::SqliteOptions, schema};
+use crate::{
+    store::{StoreError, StoreKind, StoreProbe},
+    time::wall_clock,
+};
 
 pub(in crate::store) fn probe(path: &Path) -> Result<StoreProbe, StoreError> {
     look(path).map_err(|problem| problem.with(path))
@@ -21,7 +24,7 @@ fn look(path: &Path) -> Result<StoreProbe, Problem> {
     if !path.exists() {
         return Ok(absent);
     }
-    let connection = connect::stranger(path, &SqliteOptions::default())?;
+    let connection = connect::reader(path, &SqliteOptions::default())?;
     let asked = Instant::now();
     let tables = match schema::look(&connection)? {
         // An empty file is made before its tables.

@@ -4,7 +4,7 @@
 use rusqlite::Connection;
 
 use super::{
-    audit, change_log, claim, commit, create, end, journal, key_value, open_tasks, operator,
+    audit, change_log, claim, commit, create, end, journal, key_value, open_tasks, operator_store,
     phase_counts, questions, read, respond, schema,
 };
 
@@ -57,11 +57,11 @@ const STATEMENTS: &[&str] = &[
     key_value::REPLACE,
     key_value::FORGET,
     key_value::SWEEP,
-    operator::ONE,
-    operator::REQUEST,
-    operator::QUESTIONS,
-    operator::RETRY,
-    operator::PHASE,
+    operator_store::ONE,
+    operator_store::REQUEST,
+    operator_store::QUESTIONS,
+    operator_store::RETRY,
+    operator_store::PHASE,
     open_tasks::COUNTED,
     open_tasks::COUNT,
     open_tasks::FORGET,

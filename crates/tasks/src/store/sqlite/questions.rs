@@ -4,37 +4,37 @@
 use rusqlite::Connection;
 
 use super::{
+    batch::Batch,
     clock::{from_column, to_column},
     column::{count, to_json},
     error::Problem,
     statement::{all, one, run},
-    writer::Batch,
 };
 use crate::store::{InputSource, NewInputRequest, lifetime::Lifetime};
 
 pub(super) const ASK: &str =
-    "INSERT INTO question (task, name, key, place, state, due, body, outside)
-     VALUES (?1, ?2, ?3, (SELECT coalesce(max(place), 0) + 1 FROM question WHERE task = ?1), 0, ?4,
-     ?5, ?6) ON CONFLICT DO UPDATE SET key = excluded.key, place = excluded.place, state = 0,
-     due = excluded.due, body = excluded.body, outside = excluded.outside WHERE state = 2";
+    "INSERT INTO input_request (task, wire_key, journal_key, ordinal, state, due_at, body, is_external)
+     VALUES (?1, ?2, ?3, (SELECT coalesce(max(ordinal), 0) + 1 FROM input_request WHERE task = ?1), 0, ?4,
+     ?5, ?6) ON CONFLICT DO UPDATE SET journal_key = excluded.journal_key, ordinal = excluded.ordinal, state = 0,
+     due_at = excluded.due_at, body = excluded.body, is_external = excluded.is_external WHERE state = 2";
 pub(super) const WITHDRAW: &str =
-    "UPDATE question SET state = 2 WHERE task = ?1 AND name = ?2 AND state = 0";
-pub(super) const WITHDRAW_ALL: &str = "UPDATE question SET state = 2 WHERE task = ?1 AND state = 0";
-pub(super) const ANSWER: &str = "UPDATE question SET state = 1
-     WHERE task = ?1 AND name = ?2 AND state = 0 AND outside = ?3 RETURNING key";
-pub(super) const OPEN_KEY: &str = "SELECT key FROM question
-     WHERE task = ?1 AND name = ?2 AND state = 0 AND outside = ?3";
+    "UPDATE input_request SET state = 2 WHERE task = ?1 AND wire_key = ?2 AND state = 0";
+pub(super) const WITHDRAW_ALL: &str =
+    "UPDATE input_request SET state = 2 WHERE task = ?1 AND state = 0";
+pub(super) const ANSWER: &str = "UPDATE input_request SET state = 1
+     WHERE task = ?1 AND wire_key = ?2 AND state = 0 AND is_external = ?3 RETURNING journal_key";
+pub(super) const OPEN_KEY: &str = "SELECT journal_key FROM input_request
+     WHERE task = ?1 AND wire_key = ?2 AND state = 0 AND is_external = ?3";
 pub(super) const BYTES: &str =
-    "SELECT octet_length(name) + octet_length(key) + octet_length(body) FROM question
-     WHERE task = ?1 AND name = ?2";
+    "SELECT octet_length(wire_key) + octet_length(journal_key) + octet_length(body) FROM input_request
+     WHERE task = ?1 AND wire_key = ?2";
 pub(super) const LIFETIME: &str =
-    "SELECT open, created, ttl, base_ttl, max_ttl, phase = 4 FROM task WHERE number = ?1";
+    "SELECT open, created_at, effective_ttl, ttl, max_ttl, phase = 4 FROM task WHERE number = ?1";
 pub(super) const SETTLE: &str =
-    "UPDATE task SET open = ?2, ttl = ?3, expires = created + ?3 WHERE number = ?1";
+    "UPDATE task SET open = ?2, effective_ttl = ?3, expires_at = created_at + ?3 WHERE number = ?1";
 pub(super) const OPEN_KEYS: &str =
-    "SELECT key FROM question WHERE task = ?1 AND state = 0 ORDER BY place";
-pub(super) const AGAIN: &str =
-    "SELECT key, count(*) - 1 FROM question WHERE task = ?1 GROUP BY key HAVING count(*) > 1";
+    "SELECT journal_key FROM input_request WHERE task = ?1 AND state = 0 ORDER BY ordinal";
+pub(super) const AGAIN: &str = "SELECT journal_key, count(*) - 1 FROM input_request WHERE task = ?1 GROUP BY journal_key HAVING count(*) > 1";
 
 /// Asks, unless it is asked or answered, and returns how many bytes more there are if it was not open
 /// before.

@@ -15,10 +15,10 @@ use crate::store::{ListCursor, PageLimit, StoredSegments, TaskId, TaskRecord};
 macro_rules! seen {
     ($($which:literal),*) => {
         concat!(
-            "SELECT id, kind, origin, phase, outcome, created, updated, ttl, message,
-             cancel_requested, progress, CASE WHEN open > 0 THEN (
-                 SELECT json_group_array(json_array(name, body) ORDER BY place) FROM question
-                 WHERE question.task = task.number AND state = 0 AND outside = 0
+            "SELECT id, tool, origin, phase, outcome, created_at, updated_at, effective_ttl, status_message,
+             cancel_requested_at, progress, CASE WHEN open > 0 THEN (
+                 SELECT json_group_array(json_array(wire_key, body) ORDER BY ordinal) FROM input_request
+                 WHERE input_request.task = task.number AND state = 0 AND is_external = 0
              ) END",
             $($which),*
         )
@@ -29,8 +29,8 @@ pub(super) use seen;
 
 pub(super) const VIEW: &str = seen!(" FROM task WHERE id = ?1 AND principal = ?2");
 pub(super) const LIST: &str = seen!(
-    " FROM task WHERE principal = ?1 AND origin = ?2 AND listed = 1 AND (created, id) > (?3, ?4)
-     ORDER BY created, id LIMIT ?5"
+    " FROM task WHERE principal = ?1 AND origin = ?2 AND listed = 1
+     AND (created_at, id) > (?3, ?4) ORDER BY created_at, id LIMIT ?5"
 );
 
 pub(super) const LAST_EMITTED: &str = "SELECT number, phase = 3, coalesce((

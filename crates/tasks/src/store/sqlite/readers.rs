@@ -10,7 +10,7 @@ use std::{
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{File, error::Problem, statement::run};
+use super::{error::Problem, state::File, statement::run};
 use crate::store::StoreError;
 
 /// How many looks may wait. A caller beyond that waits for its place in the queue.
@@ -83,18 +83,4 @@ fn take(queued: &Mutex<mpsc::Receiver<Look>>, looks: &mut Vec<Look>) -> bool {
         looks.push(look);
     }
     !looks.is_empty()
-}
-
-/// Looks at one state of the file, whatever is written meanwhile.
-pub(super) fn in_one_piece<T>(
-    connection: &Connection,
-    look: impl FnOnce(&Connection) -> Result<T, Problem>,
-) -> Result<T, Problem> {
-    if !connection.is_autocommit() {
-        return look(connection);
-    }
-    run(connection, "BEGIN", [])?;
-    let seen = look(connection);
-    run(connection, "ROLLBACK", [])?;
-    seen
 }

@@ -3,11 +3,11 @@
 use outlive_wire::RawJson;
 
 use super::{
+    batch::Batch,
     column::{ENDED, PARKED, QUEUED, count},
     error::Problem,
     journal, questions, room,
     statement::{one, run},
-    writer::Batch,
 };
 use crate::{
     JournalEntry,
@@ -16,8 +16,8 @@ use crate::{
 
 pub(super) const OWNED: &str = "SELECT number, phase FROM task WHERE id = ?1 AND principal = ?2";
 // Nobody has a parked task: it waits for a worker from now on.
-pub(super) const ANSWERED: &str = "UPDATE task SET updated = max(?2, updated + 1),
-     due = CASE phase WHEN 2 THEN ?2 ELSE due END, phase = CASE phase WHEN 2 THEN 0 ELSE phase END
+pub(super) const ANSWERED: &str = "UPDATE task SET updated_at = max(?2, updated_at + 1),
+     due_at = CASE phase WHEN 2 THEN ?2 ELSE due_at END, phase = CASE phase WHEN 2 THEN 0 ELSE phase END
      WHERE number = ?1";
 
 pub(super) fn answer(

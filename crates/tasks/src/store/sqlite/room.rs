@@ -3,7 +3,7 @@
 
 use outlive_wire::RawJson;
 
-use super::{clock::to_column, column::count, error::Problem, journal, questions, writer::Batch};
+use super::{batch::Batch, clock::to_column, column::count, error::Problem, journal, questions};
 use crate::{
     JournalEntry,
     store::{Changes, Charge, InputSource, Transition, budget},

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
 
+use super::error::Problem;
+
 /// The first row, if there is one. A statement that writes has written everything by then.
 pub(super) fn one<T>(
     connection: &Connection,
@@ -61,4 +63,18 @@ static MADE: AtomicU64 = AtomicU64::new(0);
 fn prepared<'c>(connection: &'c Connection, sql: &str) -> rusqlite::Result<CachedStatement<'c>> {
     MADE.fetch_add(1, Ordering::Relaxed);
     connection.prepare_cached(sql)
+}
+
+/// Reads one state of the file, whatever other connections write meanwhile.
+pub(super) fn in_one_piece<T>(
+    connection: &Connection,
+    look: impl FnOnce(&Connection) -> Result<T, Problem>,
+) -> Result<T, Problem> {
+    if !connection.is_autocommit() {
+        return look(connection);
+    }
+    run(connection, "BEGIN", [])?;
+    let seen = look(connection);
+    run(connection, "ROLLBACK", [])?;
+    seen
 }

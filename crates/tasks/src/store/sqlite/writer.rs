@@ -21,10 +21,13 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    File, change_log, column::count, error::Problem, open_tasks::OpenTasks, phase_counts::Moves,
+    batch::{Batch, Changed, Counts},
+    change_log,
+    error::Problem,
+    state::File,
     statement::run,
 };
-use crate::store::{ChangeSource, CreateOutcome, StoreError, TaskId};
+use crate::store::StoreError;
 
 /// How many operations may wait. A caller beyond that waits for its place in the queue.
 const QUEUE: usize = 1_024;
@@ -37,28 +40,6 @@ const BATCH: usize = 512;
 pub(super) struct Writer {
     queue: mpsc::Sender<Box<dyn Operation>>,
     commits: Arc<AtomicU64>,
-}
-
-/// What operations of one commit work on.
-pub(super) struct Batch<'a> {
-    pub(super) connection: &'a Connection,
-    pub(super) file: &'a File,
-    changed: Vec<Changed>,
-    counts: Counts,
-}
-
-/// What is counted for all operations of a commit, and written at its end.
-#[derive(Clone, Default)]
-struct Counts {
-    moves: Moves,
-    open: OpenTasks,
-}
-
-/// A task that was changed.
-pub(super) struct Changed {
-    pub(super) number: i64,
-    pub(super) task: TaskId,
-    pub(super) by: ChangeSource,
 }
 
 impl Writer {
@@ -94,58 +75,6 @@ impl Writer {
     /// How often something was committed.
     pub(super) fn commits(&self) -> u64 {
         self.commits.load(Ordering::Relaxed)
-    }
-}
-
-impl Batch<'_> {
-    pub(super) fn now(&self) -> i64 {
-        self.file.clock.now()
-    }
-
-    /// Notes that a task has changed; whoever listens hears of it once that is committed.
-    pub(super) fn changed(&mut self, number: i64, task: &TaskId, by: ChangeSource) {
-        self.changed.push(Changed { number, task: task.clone(), by });
-    }
-
-    /// Notes that tasks have come into a phase, or with a number below zero have left it.
-    pub(super) fn count(&mut self, phase: i64, tasks: i64) {
-        self.counts.moves.count(phase, tasks);
-    }
-
-    /// Notes that a task has gone from one phase to another.
-    pub(super) fn moved(&mut self, from: i64, to: i64) {
-        self.count(from, -1);
-        self.count(to, 1);
-    }
-
-    /// A principal has one task more that has not ended, and so many bytes more; or why it may not.
-    pub(super) fn count_in(
-        &mut self,
-        principal: &str,
-        bytes: usize,
-        limits: (usize, u64),
-    ) -> Result<Option<CreateOutcome>, Problem> {
-        let refused = self.counts.open.count_in(self.connection, principal, bytes, limits)?;
-        if refused.is_none() {
-            self.counts.moves.count_bytes(count(bytes));
-        }
-        Ok(refused)
-    }
-
-    /// A principal has stored so many bytes more, or less.
-    pub(super) fn count_bytes(&mut self, principal: &str, bytes: i64) -> Result<(), Problem> {
-        self.counts.moves.count_bytes(bytes);
-        self.counts.open.count_bytes(self.connection, principal, bytes)
-    }
-
-    /// How many bytes a principal has stored, those of this commit included.
-    pub(super) fn stored_bytes(&mut self, principal: &str) -> Result<i64, Problem> {
-        self.counts.open.stored_bytes(self.connection, principal)
-    }
-
-    /// A principal has one task less that has not ended.
-    pub(super) fn count_out(&mut self, principal: &str) -> Result<(), Problem> {
-        self.counts.open.count_out(self.connection, principal)
     }
 }
 
@@ -233,7 +162,7 @@ impl Thread {
                         operation.answer(&self.file, Ok(()));
                     }
                     for Changed { task, by, .. } in &changed {
-                        self.file.listeners.tell(task, *by);
+                        self.file.listeners.notify(task, *by);
                     }
                     // Whoever was answered has more to write, and may share the next commit.
                     thread::yield_now();

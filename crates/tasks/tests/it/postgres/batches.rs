@@ -5,8 +5,9 @@ use std::sync::Arc;
 use outlive_tasks::{
     JournalEntry,
     store::{
-        AuditEvent, Changes, CreateOutcome, IdempotencyKey, InputSource, Lease, NewTask,
-        PostgresStore, Store, StoreError, TaskId, TaskOutcome, Transition, WorkerId,
+        AuditEvent, AuditLog, Changes, CreateOutcome, IdempotencyKey, InputSource, KeyValueStore,
+        Lease, NewTask, PostgresStore, StoreError, StoreMonitor, TaskId, TaskOutcome, TaskStore,
+        Transition, WorkQueue, WorkerId,
     },
 };
 use serde_json::json;
@@ -29,7 +30,7 @@ async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
         .batch_execute(
             "CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
                  IF new.key = 'no' THEN RAISE 'as the test wants'; END IF; RETURN new; END $$;
-             CREATE TRIGGER no BEFORE INSERT ON entry FOR EACH ROW EXECUTE FUNCTION no()",
+             CREATE TRIGGER no BEFORE INSERT ON journal_entry FOR EACH ROW EXECUTE FUNCTION no()",
         )
         .await
         .unwrap();
@@ -82,7 +83,7 @@ async fn a_write_that_was_done_before_or_is_lost_does_not_keep_those_beside_it_f
         assert_eq!(store.commit(&again, &entry("k"), &Transition::Continue).await, Ok(()));
     }
     let by_hand = schema.by_hand().await;
-    by_hand.batch_execute("BEGIN; LOCK TABLE entry IN SHARE MODE").await.unwrap();
+    by_hand.batch_execute("BEGIN; LOCK TABLE journal_entry IN SHARE MODE").await.unwrap();
     let entries = ["first", "k", "second"].map(entry);
     let (first, again, other, lost, ()) = tokio::join!(
         biased;
@@ -91,12 +92,12 @@ async fn a_write_that_was_done_before_or_is_lost_does_not_keep_those_beside_it_f
         store.commit(&other, &entries[2], &Transition::Continue),
         store.commit(&lost, &entries[1], &Transition::Continue),
         async {
-            until("the first one waits", async || waits_for(&schema, "entry").await).await;
+            until("the first one waits", async || waits_for(&schema, "journal_entry").await).await;
             by_hand.batch_execute("COMMIT").await.unwrap();
         },
     );
     assert_eq!([first, again, other, lost], [Ok(()), Ok(()), Ok(()), Err(StoreError::LeaseLost)]);
-    let kept = by_hand.query("SELECT key FROM entry ORDER BY key", &[]).await.unwrap();
+    let kept = by_hand.query("SELECT key FROM journal_entry ORDER BY key", &[]).await.unwrap();
     let kept: Vec<String> = kept.iter().map(|row| row.get(0)).collect();
     assert_eq!(kept, ["first", "k", "second"]);
 }
@@ -252,19 +253,19 @@ async fn no_statement_looks_through_a_table() {
     store.renew(&worker, LEASE).await.unwrap();
     store.release(&worker).await.unwrap();
     store.cancel(OWNER, &TaskId::new("1"), true, LEASE).await.unwrap();
-    store.keep("k", raw(&json!(1)), LEASE, None).await.unwrap();
-    store.replace("k", raw(&json!(1)), LEASE, None).await.unwrap();
-    store.kept("k").await.unwrap();
-    store.forget("k").await.unwrap();
+    store.put_if_absent("k", raw(&json!(1)), LEASE, None).await.unwrap();
+    store.put("k", raw(&json!(1)), LEASE, None).await.unwrap();
+    store.get_value("k").await.unwrap();
+    store.delete("k").await.unwrap();
     let event = AuditEvent {
         task: "1".to_owned(),
         principal: OWNER.to_owned(),
         action: "made".to_owned(),
         reason: None,
     };
-    store.record(vec![event], LEASE, u64::MAX).await.unwrap();
-    store.audit(None, 0, 10).await.unwrap();
-    store.audit(Some("1"), 0, 10).await.unwrap();
+    store.append(vec![event], LEASE, u64::MAX).await.unwrap();
+    store.read(None, 0, 10).await.unwrap();
+    store.read(Some("1"), 0, 10).await.unwrap();
     store.next_due(&[]).await.unwrap();
     store.advance_clock(LEASE * 1000);
     store.sweep(10, LEASE).await.unwrap();
@@ -286,7 +287,7 @@ async fn scans(schema: &Schema, store: PostgresStore) -> Vec<(String, i64)> {
     // Of processes and counts there are few.
     let scans = "SELECT relname::text, seq_scan FROM pg_stat_user_tables
          WHERE schemaname = $1 AND relname NOT IN
-             ('replica', 'version', 'phase_count', 'phase_change') ORDER BY relname";
+             ('replica', 'schema_version', 'phase_count', 'phase_change') ORDER BY relname";
     let scans = by_hand.query(scans, &[&schema.0]).await.unwrap();
     scans.iter().map(|row| (row.get(0), row.get(1))).collect()
 }

@@ -2,12 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use outlive_tasks::store::{
-    Changes, OperatorStore, Phase, PostgresOptions, PostgresStore, RetryOutcome, Store, StoreError,
-    TaskId, TaskOutcome, Transition,
-};
+use outlive_tasks::store::{PostgresOptions, PostgresStore, StoreError, TaskId, TaskStore};
 
-use super::{LEASE, OWNER, Schema, start, task, url};
+use super::{OWNER, Schema, task, url};
 
 async fn refused(url: &str, options: PostgresOptions) -> StoreError {
     PostgresStore::connect_with(url, options).await.unwrap_err()
@@ -26,47 +23,43 @@ async fn a_newer_schema_is_refused_and_left_alone() {
     let schema = Schema::new();
     schema.connect().await;
     let by_hand = schema.by_hand().await;
-    by_hand.batch_execute("UPDATE version SET number = number + 99").await.unwrap();
+    by_hand.batch_execute("UPDATE schema_version SET number = number + 99").await.unwrap();
     let error = refused(&url(), schema.options()).await;
     assert!(matches!(error, StoreError::Incompatible(_)));
     says(&error, &["its tables have version 1", "upgrade this program"]);
-    by_hand.batch_execute("UPDATE version SET number = number - 99").await.unwrap();
+    by_hand.batch_execute("UPDATE schema_version SET number = number - 99").await.unwrap();
     schema.connect().await.create(task("a")).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_schema_of_the_first_version_is_brought_up_to_date_with_what_it_holds() {
+async fn current_schema_stays_unchanged() {
     let schema = Schema::new();
+    let created = schema.connect().await.create(task("before")).await.unwrap();
+    assert!(created.is_new());
+    let by_hand = schema.by_hand().await;
+    let made = "SELECT number, fingerprint, xmin::text FROM schema_version";
+    let read = async || {
+        let row = by_hand.query_one(made, &[]).await.unwrap();
+        (row.get::<_, i32>(0), row.get::<_, String>(1), row.get::<_, String>(2))
+    };
+    let before = read().await;
     let store = schema.connect().await;
-    store.create(task("before")).await.unwrap();
-    drop(store);
-    let back = "ALTER TABLE task DROP COLUMN kept;
-        DROP FUNCTION keep_task, find_tasks, retry_task, forget_tasks, purge_task, purge_ended,
-            count_tasks, record_steps, end_tasks, spared_until;
-        DROP FUNCTION claim_tasks(text, bigint, bigint, bigint, text[], text[], text[], bigint[],
-            bigint, bigint), next_due(text[], bigint);
-        DROP FUNCTION count_phases CASCADE;
-        DROP FUNCTION row_bytes, note_bytes, fold_phases, outcome_kind, stored_bytes,
-            exceeds_bytes, over_bytes, put_note, forget_note, question_bytes, without_room, growth;
-        DROP TABLE phase_count, phase_change;
-        ALTER TABLE task DROP COLUMN outcome_kind;
-        ALTER TABLE open_tasks DROP COLUMN bytes;
-        ALTER TABLE ended_task DROP COLUMN tasks, DROP COLUMN bytes;
-        ALTER TABLE note DROP COLUMN principal;
-        ALTER TABLE replica DROP COLUMN since, DROP COLUMN returned;
-        ALTER TABLE task ALTER COLUMN number DROP DEFAULT;
-        UPDATE version SET number = 1";
-    schema.by_hand().await.batch_execute(back).await.unwrap();
-    let store = schema.connect().await;
-    let before = TaskId::new("before");
-    assert_eq!(store.get(OWNER, &before).await.unwrap().unwrap().phase, Phase::Queued);
-    assert_eq!(store.stats().await.unwrap().queued, 1);
-    assert!(store.stored_bytes(OWNER).await.unwrap() > 2_048);
-    let lease = start(&store, task("after")).await;
-    let then = Transition::Quarantine { outcome: TaskOutcome::Expired, hold: LEASE };
-    store.commit(&lease, &Changes::default(), &then).await.unwrap();
-    let retried = store.retry(&lease.task).await.unwrap();
-    assert_eq!(retried, Some(RetryOutcome::Queued(OWNER.to_owned())));
+    assert_eq!((before.0, read().await), (1, before));
+    assert!(store.get(OWNER, &TaskId::new("before")).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn schema_of_a_pre_release_is_refused() {
+    let older = "ALTER TABLE schema_version RENAME TO version";
+    for change in ["UPDATE schema_version SET fingerprint = 'other'", older] {
+        let schema = Schema::new();
+        schema.connect().await;
+        schema.by_hand().await.batch_execute(change).await.unwrap();
+        let error = refused(&url(), schema.options()).await;
+        assert!(matches!(error, StoreError::Incompatible(_)));
+        says(&error, &["created by a pre-release; delete it or start with an empty one"]);
+        says(&error, &[&schema.0]);
+    }
 }
 
 #[tokio::test]

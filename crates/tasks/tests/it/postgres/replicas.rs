@@ -6,7 +6,8 @@ use std::{
 };
 
 use outlive_tasks::store::{
-    Changes, InputSource, NewTask, PostgresStore, Store, StoreError, TaskId, Transition, WorkerId,
+    Changes, InputSource, NewTask, PostgresStore, StoreError, StoreMonitor, TaskId, TaskStore,
+    Transition, WorkQueue, WorkerId,
 };
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -157,8 +158,8 @@ async fn who_comes_back_later_than_others_keeps_its_tasks() {
     break_lifelines(&schema, 2).await;
     // Locks that nobody holds, and for longer than the dead are waited for: one from before the others
     // were lost, and one from after that.
-    let locks = "INSERT INTO replica (lock, since, gone) VALUES (1, 0, 0), (2, now_ms(0) + 1, 0);
-        UPDATE task SET owner_lock = CASE id WHEN 'late' THEN 1 ELSE 2 END";
+    let locks = "INSERT INTO replica (lock, since, lock_free_since) VALUES (1, 0, 0), (2, now_ms(0) + 1, 0);
+        UPDATE task SET worker_lock = CASE id WHEN 'late' THEN 1 ELSE 2 END";
     by_hand.batch_execute(locks).await.unwrap();
     let is_claimed = async |name: &str| {
         let claimed = other.claim(&WorkerId::new("w"), LEASE, &10_usize.into()).await.unwrap();

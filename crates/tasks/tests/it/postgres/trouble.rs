@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use outlive_tasks::store::{CreateOutcome, Store, StoreError, TaskId, Transition};
+use outlive_tasks::store::{CreateOutcome, StoreError, TaskId, TaskStore, Transition, WorkQueue};
 use tokio::task::JoinSet;
 
 use super::{OWNER, Schema, entry, start, task, until};

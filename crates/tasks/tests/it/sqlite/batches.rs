@@ -5,8 +5,8 @@ use std::{sync::Arc, thread, time::Duration};
 use outlive_tasks::{
     JournalEntry,
     store::{
-        Changes, Lease, NewTask, SqliteOptions, SqliteStore, Store, StoreError, TaskId, Transition,
-        WorkerId,
+        Changes, Lease, NewTask, SqliteOptions, SqliteStore, StoreError, TaskId, TaskStore,
+        Transition, WorkQueue, WorkerId,
     },
 };
 use rusqlite::Connection;
@@ -44,7 +44,7 @@ async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
     let by_hand = Connection::open(folder.file()).unwrap();
     by_hand
         .execute_batch(
-            "CREATE TRIGGER no BEFORE INSERT ON entry WHEN new.key = 'no'
+            "CREATE TRIGGER no BEFORE INSERT ON journal_entry WHEN new.key = 'no'
              BEGIN SELECT RAISE(ABORT, 'as the test wants'); END",
         )
         .unwrap();
@@ -114,7 +114,7 @@ fn many_callers_share_commits_and_everything_is_there() {
     let by_hand = Connection::open(folder.file()).unwrap();
     let count = |sql: &str| by_hand.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
     assert_eq!(count("SELECT count(*) FROM task"), (THREADS * EACH) as i64);
-    assert_eq!(count("SELECT count FROM open_tasks"), (THREADS * EACH) as i64);
+    assert_eq!(count("SELECT count FROM principal_quota"), (THREADS * EACH) as i64);
 }
 
 #[tokio::test]

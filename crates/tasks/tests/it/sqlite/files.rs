@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use outlive_tasks::store::{SqliteOptions, SqliteStore, Store, StoreError, Synchronous, TaskId};
+use outlive_tasks::store::{
+    SqliteOptions, SqliteStore, StoreError, Synchronous, TaskId, TaskStore,
+};
 use rusqlite::Connection;
 
 use super::{Folder, OWNER, task};

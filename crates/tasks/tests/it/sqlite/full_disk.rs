@@ -4,7 +4,10 @@ use std::{path::Path, process::Command};
 
 use outlive_tasks::{
     JournalEntry,
-    store::{Changes, CreateOutcome, SqliteStore, Store, StoreError, TaskId, Transition, WorkerId},
+    store::{
+        Changes, CreateOutcome, SqliteStore, StoreError, TaskId, TaskStore, Transition, WorkQueue,
+        WorkerId,
+    },
 };
 use serde_json::json;
 

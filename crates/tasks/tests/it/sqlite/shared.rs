@@ -6,7 +6,8 @@ use std::{
 };
 
 use outlive_tasks::store::{
-    Changes, InputSource, SqliteOptions, SqliteStore, Store, TaskId, Transition, WorkerId,
+    Changes, InputSource, SqliteOptions, SqliteStore, TaskId, TaskStore, Transition, WorkQueue,
+    WorkerId,
     contract::{ContractBench, checks, operator_checks},
 };
 use serde_json::json;
@@ -75,7 +76,7 @@ async fn whoever_was_away_for_too_long_hears_of_everything() {
     let by_hand = rusqlite::Connection::open(folder.file()).unwrap();
     by_hand.busy_timeout(Duration::from_secs(5)).unwrap();
     by_hand
-        .execute_batch("DELETE FROM change; INSERT INTO change VALUES (50000, 0, '[]')")
+        .execute_batch("DELETE FROM change_log; INSERT INTO change_log VALUES (50000, 0, '[]')")
         .unwrap();
     for _ in 0..250 {
         if heard.lock().unwrap().contains(&TaskId::new("a")) {

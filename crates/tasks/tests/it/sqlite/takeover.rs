@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use outlive_tasks::store::{SqliteStore, Store, WorkerId};
+use outlive_tasks::store::{SqliteStore, TaskStore, WorkQueue, WorkerId};
 
 use super::{Folder, LEASE, start, task};
 

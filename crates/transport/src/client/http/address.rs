@@ -4,7 +4,7 @@ use std::fmt;
 
 use http::{HeaderValue, Uri, uri::Scheme};
 
-use crate::client::{TransportError, TransportErrorKind};
+use crate::client::error::{TransportError, TransportErrorKind};
 
 /// An `http:` or `https:` URL.
 #[derive(Clone, PartialEq, Eq)]
@@ -105,10 +105,8 @@ impl Address {
         self.uri.port_u16().unwrap_or(if self.is_tls { 443 } else { 80 })
     }
 
-    /// What stands in the first line of a request.
-    pub(super) fn path(&self) -> Uri {
-        let path = self.uri.path_and_query().map_or("/", |path| path.as_str());
-        path.parse().unwrap_or_else(|_| Uri::from_static("/"))
+    pub(super) fn uri(&self) -> &Uri {
+        &self.uri
     }
 
     pub(super) fn host_header(&self) -> HeaderValue {
@@ -125,9 +123,9 @@ mod tests {
     fn an_address_is_taken_apart() {
         let address = Address::parse("http://LocalHost:8080/mcp?a=1#x").unwrap();
         assert_eq!(address.origin(), "http://localhost:8080");
-        assert_eq!(address.path(), "/mcp?a=1");
+        assert_eq!(address.url(), "http://LocalHost:8080/mcp?a=1");
         assert_eq!(Address::parse("https://a.b").unwrap().origin(), "https://a.b:443");
-        assert_eq!(Address::parse("http://a.b").unwrap().path(), "/");
+        assert_eq!(Address::parse("http://a.b").unwrap().uri().path(), "/");
         assert_eq!(Address::parse("http://[::1]:9/").unwrap().host(), "[::1]");
     }
 

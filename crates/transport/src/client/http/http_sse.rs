@@ -8,9 +8,9 @@ use std::io;
 use bytes::Bytes;
 use http::HeaderMap;
 
-use super::{HttpLink, HttpReply};
+use super::{link::HttpLink, reply::HttpReply};
 use crate::{
-    client::{TransportError, TransportErrorKind},
+    client::error::{TransportError, TransportErrorKind},
     messages::{Sink, Source},
 };
 
@@ -48,7 +48,7 @@ impl HttpSse {
         }
         let first = stream.event().await?.filter(|event| event.name == "endpoint");
         let endpoint = link.address().resolve(&first.ok_or_else(missing)?.data)?;
-        Ok(Self { stream, sink: PostSink { link: link.at(endpoint), headers } })
+        Ok(Self { stream, sink: PostSink { link: link.with_address(endpoint), headers } })
     }
 
     /// The two directions.

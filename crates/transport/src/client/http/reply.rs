@@ -1,15 +1,14 @@
 //! What comes back for a request: a body, or a stream of events.
 
-use std::{collections::VecDeque, fmt, future::poll_fn, pin::Pin, sync::Arc, time::Duration};
+use std::{collections::VecDeque, fmt, future::poll_fn, pin::Pin, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Response, StatusCode, header};
 use http_body::Body;
 use hyper::body::Incoming;
 
-use super::pool::{Connection, Pool};
 use crate::{
-    client::{TransportError, TransportErrorKind},
+    client::error::{TransportError, TransportErrorKind},
     http::{SseEvent, SseReader},
 };
 
@@ -21,7 +20,6 @@ pub struct HttpReply {
     /// Its headers.
     pub headers: HeaderMap,
     body: Incoming,
-    connection: Option<(Connection, Arc<Pool>)>,
     reader: SseReader,
     events: VecDeque<SseEvent>,
     limit: usize,
@@ -34,26 +32,16 @@ impl fmt::Debug for HttpReply {
 }
 
 impl HttpReply {
-    pub(super) fn new(
-        response: Response<Incoming>,
-        connection: Connection,
-        pool: Arc<Pool>,
-        limit: usize,
-    ) -> Self {
+    pub(super) fn new(response: Response<Incoming>, limit: usize) -> Self {
         let (head, body) = response.into_parts();
-        let mut reply = Self {
+        Self {
             status: head.status,
             headers: head.headers,
             body,
-            connection: Some((connection, pool)),
             reader: SseReader::new(limit),
             events: VecDeque::new(),
             limit,
-        };
-        if reply.body.is_end_stream() {
-            reply.give_back();
         }
-        reply
     }
 
     /// Whether the body is a stream of events.
@@ -124,15 +112,9 @@ impl HttpReply {
         loop {
             let frame = poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx)).await;
             match frame {
-                None => {
-                    self.give_back();
-                    return Ok(None);
-                }
+                None => return Ok(None),
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
-                        if self.body.is_end_stream() {
-                            self.give_back();
-                        }
                         return Ok(Some(data));
                     }
                 }
@@ -142,13 +124,6 @@ impl HttpReply {
                     );
                 }
             }
-        }
-    }
-
-    /// The connection is free for the next request.
-    fn give_back(&mut self) {
-        if let Some((connection, pool)) = self.connection.take() {
-            pool.put(connection);
         }
     }
 

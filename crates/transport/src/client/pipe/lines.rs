@@ -5,7 +5,7 @@ use std::io;
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::Batches;
+use super::sink::BatchSink;
 use crate::{
     messages::Source,
     pipe::{Piece, Splitter},
@@ -63,7 +63,7 @@ impl<W> LineSink<W> {
     }
 }
 
-impl<W: AsyncWrite + Unpin + Send> Batches for LineSink<W> {
+impl<W: AsyncWrite + Unpin + Send> BatchSink for LineSink<W> {
     async fn send_all(&mut self, batch: &mut Vec<Bytes>) -> io::Result<()> {
         self.buffer.clear();
         for message in batch.drain(..) {

@@ -1,47 +1,22 @@
 //! Calls as a stream of events, numbered where their era can resume them.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     task::{Context, Poll},
 };
 
-use outlive_protocol::{
-    Message, Run,
-    era::{EventIdMode, Frame},
-};
+use outlive_protocol::{EventIdMode, Frame, Message};
 
-use super::answer::{Running, refuse_question};
+use super::running::{Numbered, Running};
 use crate::{
     caller::Caller,
     http::{
         body::{ENOUGH, Source},
-        resume::Stream,
-        service::Shared,
         sessions::HttpSession,
         sse,
+        state::HttpState,
     },
 };
-
-/// A numbered stream and which reader of it we are.
-#[derive(Clone)]
-pub(super) struct Numbered {
-    stream: Arc<Stream>,
-    reader: u64,
-    /// How many calls still have something to say on it, whoever owns them.
-    calls: Arc<AtomicUsize>,
-}
-
-impl Numbered {
-    /// One of the calls has ended; the stream ends with the last of them.
-    fn call_ended(&self) {
-        if self.calls.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.stream.end();
-        }
-    }
-}
 
 /// The calls that are answered on one response.
 pub(super) struct CallStream {
@@ -55,20 +30,17 @@ pub(super) struct CallStream {
 
 impl CallStream {
     pub(super) fn new(
-        shared: &Shared,
+        state: &HttpState,
         mut calls: Vec<Running>,
         entry: Option<Arc<HttpSession>>,
     ) -> Self {
         let numbering = calls
             .first_mut()
             .and_then(|running| running.run())
-            .map(|run| run.call().era().numbering());
+            .map(|run| run.call().rules().event_ids);
         let numbered = match (numbering, &entry) {
             (Some(EventIdMode::Ids | EventIdMode::Primed), Some(entry)) => {
-                let stream = entry.open_stream(&shared.events);
-                let reader = stream.attach();
-                let calls = Arc::new(AtomicUsize::new(calls.len()));
-                Some(Numbered { stream, reader, calls })
+                Some(Numbered::open(entry, &state.events, calls.len()))
             }
             _ => None,
         };
@@ -197,23 +169,5 @@ impl Drop for CallStream {
         if let Some(entry) = &self.entry {
             entry.open_streams.fetch_sub(1, Ordering::Relaxed);
         }
-    }
-}
-
-/// Owns a call whose reader has gone, until it has ended. What it says is kept.
-pub(super) async fn pump(mut run: Run, numbered: Option<Numbered>) {
-    let mut data = Vec::new();
-    while let Some(message) = run.next().await {
-        if let (Message::Notify(notify), None) = (&message, &numbered) {
-            refuse_question(&run, notify);
-        }
-        data.clear();
-        let frame = run.encode(message, &mut data);
-        if let (Frame::Message | Frame::End { .. }, Some(numbered)) = (frame, &numbered) {
-            numbered.stream.append(&data);
-        }
-    }
-    if let Some(numbered) = &numbered {
-        numbered.call_ended();
     }
 }

@@ -89,7 +89,7 @@ fn schema_accepts_every_example_and_refuses_mistakes() {
     }
     for mistake in [
         "[tools.t]\ndescription = \"d\"\ncomand = [\"c\"]\n",
-        "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\ntime_limit = \"soon\"\n",
+        "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\ntimeout = \"soon\"\n",
         "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\ntask = \"maybe\"\n",
         "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\n[tools.t.arguments.a]\ntype = \"text\"\n",
         "[server]\nport = 1\n",

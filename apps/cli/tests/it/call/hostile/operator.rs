@@ -232,7 +232,7 @@ async fn hostile_callers_and_files_do_not_steer_the_terminal_of_an_operator() {
     let [key, tool, value] = ["key", "tool", "value"].map(|word| toml(&harm(word)));
     let mistakes = format!(
         "[server]\n{key} = 1\nlisten = {value}\nstore = {value}\n[tools.{tool}]\ncommand = [{value}]\n\
-         [tools.good]\ndescription = \"\"\ncommand = [{value}]\ntask = {value}\nfolder = {value}\n\
+         [tools.good]\ndescription = \"\"\ncommand = [{value}]\ntask = {value}\nworking_dir = {value}\n\
          [tools.good.arguments]\n{key} = {{ type = {value}, pattern = {value}, default = {value} }}\n"
     );
     fs::write(&wrong, mistakes).unwrap();
@@ -315,7 +315,7 @@ async fn store(url: &str) {
             _ => Transition::Continue,
         };
         store.commit(&lease, &changes, &then).await.unwrap();
-        store.record(vec![event(id)], Duration::from_secs(60), 1_000).await.unwrap();
+        store.append(vec![event(id)], Duration::from_secs(60), 1_000).await.unwrap();
     }
     // No server gives such ids; a store that others wrote may have them.
     store.create(NewTask { id: TaskId::new(harm("id")), ..new("id") }).await.unwrap();

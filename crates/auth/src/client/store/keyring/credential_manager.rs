@@ -3,35 +3,35 @@
 use keyring_core::{Entry, Error, api::CredentialStoreApi};
 use windows_native_keyring_store::Store;
 
-use super::Unusable;
+use super::error::KeyringError;
 
-pub(super) const NAME: &str = "the Credential Manager";
+pub(in crate::client::store) const NAME: &str = "the Credential Manager";
 
 const USER: &str = "credentials";
 
-pub(super) fn get(name: &str) -> Result<Option<Vec<u8>>, Unusable> {
+pub(in crate::client::store) fn get(name: &str) -> Result<Option<Vec<u8>>, KeyringError> {
     match entry(name)?.get_secret() {
         Ok(secret) => Ok(Some(secret)),
         Err(Error::NoEntry) => Ok(None),
-        Err(error) => Err(unusable(&error)),
+        Err(error) => Err(keyring_error(&error)),
     }
 }
 
-pub(super) fn put(name: &str, secret: &[u8]) -> Result<(), Unusable> {
-    entry(name)?.set_secret(secret).map_err(|error| unusable(&error))
+pub(in crate::client::store) fn put(name: &str, secret: &[u8]) -> Result<(), KeyringError> {
+    entry(name)?.set_secret(secret).map_err(|error| keyring_error(&error))
 }
 
-fn entry(name: &str) -> Result<Entry, Unusable> {
-    let store = Store::new().map_err(|error| unusable(&error))?;
-    store.build(name, USER, None).map_err(|error| unusable(&error))
+fn entry(name: &str) -> Result<Entry, KeyringError> {
+    let store = Store::new().map_err(|error| keyring_error(&error))?;
+    store.build(name, USER, None).map_err(|error| keyring_error(&error))
 }
 
-fn unusable(error: &Error) -> Unusable {
+fn keyring_error(error: &Error) -> KeyringError {
     match error {
         // A session without a place for secrets, as services have.
-        Error::NoStorageAccess(_) => Unusable::Absent,
+        Error::NoStorageAccess(_) => KeyringError::Absent,
         // The texts of some have what was to be kept.
-        Error::PlatformFailure(error) => Unusable::Failed(error.to_string()),
-        _ => Unusable::Failed("it does not take it".to_owned()),
+        Error::PlatformFailure(error) => KeyringError::Failed(error.to_string()),
+        _ => KeyringError::Failed("it does not take it".to_owned()),
     }
 }

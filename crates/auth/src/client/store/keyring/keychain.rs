@@ -5,9 +5,9 @@ use security_framework::{
     passwords::{get_generic_password, set_generic_password},
 };
 
-use super::Unusable;
+use super::error::KeyringError;
 
-pub(super) const NAME: &str = "the keychain";
+pub(in crate::client::store) const NAME: &str = "the keychain";
 
 const ACCOUNT: &str = "credentials";
 
@@ -18,23 +18,23 @@ const NO_SUCH_KEYCHAIN: i32 = -25294;
 const NO_DEFAULT_KEYCHAIN: i32 = -25307;
 const NOT_AVAILABLE: i32 = -25291;
 
-pub(super) fn get(name: &str) -> Result<Option<Vec<u8>>, Unusable> {
+pub(in crate::client::store) fn get(name: &str) -> Result<Option<Vec<u8>>, KeyringError> {
     match get_generic_password(name, ACCOUNT) {
         Ok(secret) => Ok(Some(secret)),
         Err(error) if error.code() == NOT_FOUND => Ok(None),
-        Err(error) => Err(unusable(error)),
+        Err(error) => Err(keyring_error(error)),
     }
 }
 
-pub(super) fn put(name: &str, secret: &[u8]) -> Result<(), Unusable> {
+pub(in crate::client::store) fn put(name: &str, secret: &[u8]) -> Result<(), KeyringError> {
     set_generic_password(name, ACCOUNT, secret).map_err(unusable)
 }
 
-fn unusable(error: Error) -> Unusable {
+fn keyring_error(error: Error) -> KeyringError {
     match error.code() {
         // There is nobody to ask, as over ssh.
-        INTERACTION_NOT_ALLOWED => Unusable::Locked,
-        NO_SUCH_KEYCHAIN | NO_DEFAULT_KEYCHAIN | NOT_AVAILABLE => Unusable::Absent,
-        code => Unusable::Failed(format!("error {code}")),
+        INTERACTION_NOT_ALLOWED => KeyringError::Locked,
+        NO_SUCH_KEYCHAIN | NO_DEFAULT_KEYCHAIN | NOT_AVAILABLE => KeyringError::Absent,
+        code => KeyringError::Failed(format!("error {code}")),
     }
 }

@@ -1,162 +1,77 @@
 //! The Secret Service of Linux desktops: GNOME Keyring, KWallet, KeePassXC.
 //!
-//! Secrets cross the session's bus as they are: it is a socket of this user, and whoever can listen
-//! on it can ask the service as well.
+//! The user is never asked to unlock it: a locked collection cannot be used now.
 //! Spec: <https://specifications.freedesktop.org/secret-service/latest/>
 
-use super::{
-    Unusable,
-    dbus::{Bus, NoAnswer, Reader, Target},
-};
+use std::{collections::HashMap, sync::mpsc, thread, time::Duration};
 
-pub(super) const NAME: &str = "the Secret Service";
+use secret_service::{EncryptionType, Error, blocking::SecretService};
+
+use super::error::KeyringError;
+
+pub(in crate::client::store) const NAME: &str = "the Secret Service";
 
 const LABEL: &str = "Outlive: the key that credentials are sealed with";
 
-pub(super) fn get(name: &str) -> Result<Option<Vec<u8>>, Unusable> {
-    let mut service = Service::open()?;
-    match service.find(name)? {
-        Some(item) => Ok(Some(service.secret(&item)?)),
-        None => Ok(None),
-    }
-}
+/// Time that the bus and the service may take to respond.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(super) fn put(name: &str, secret: &[u8]) -> Result<(), Unusable> {
-    Service::open()?.create(name, secret)
-}
-
-/// The service, in a session.
-struct Service {
-    bus: Bus,
-    session: String,
-}
-
-impl Service {
-    fn open() -> Result<Self, Unusable> {
-        let mut bus = Bus::session().map_err(|error| unusable(&error))?;
-        let opened = bus.call(SERVICE, "OpenSession", "sv", |arguments| {
-            arguments.text("plain");
-            arguments.signature("s");
-            arguments.text("");
-        });
-        let session = opened.and_then(|mut opened| {
-            if opened.signature()? == "s" {
-                opened.text()?;
-            }
-            opened.text()
-        });
-        Ok(Self { bus, session: session.map_err(|error| unusable(&error))? })
-    }
-
-    /// The item that has the secret of this name.
-    fn find(&mut self, name: &str) -> Result<Option<String>, Unusable> {
-        let found = self.bus.call(SERVICE, "SearchItems", "a{ss}", |arguments| {
-            arguments.map(&attributes(name));
-        });
-        let both = found.and_then(|mut found| Ok((found.texts()?, found.texts()?)));
-        let (open, locked) = both.map_err(|error| unusable(&error))?;
-        match (open.into_iter().next(), locked.into_iter().next()) {
-            (Some(item), _) => Ok(Some(item)),
-            // It may be that nobody has to be asked for it.
-            (None, Some(item)) => self.unlock(&item).map(|()| Some(item)),
-            (None, None) => Ok(None),
+pub(in crate::client::store) fn get(name: &str) -> Result<Option<Vec<u8>>, KeyringError> {
+    let name = name.to_owned();
+    within_timeout(move || {
+        let service = SecretService::connect(EncryptionType::Dh)?;
+        let found = service.search_items(attributes(&name))?;
+        match (found.unlocked.first(), found.locked.is_empty()) {
+            (Some(item), _) => item.get_secret().map(Some),
+            (None, true) => Ok(None),
+            (None, false) => Err(Error::Locked),
         }
-    }
+    })
+}
 
-    fn secret(&mut self, at: &str) -> Result<Vec<u8>, Unusable> {
-        let session = self.session.clone();
-        let got = self.bus.call(item(at), "GetSecret", "o", |arguments| {
-            arguments.text(&session);
-        });
-        let secret = got.and_then(|mut got| {
-            got.align(8)?;
-            let (_session, _parameters) = (got.text()?, got.bytes()?);
-            got.bytes()
-        });
-        secret.map_err(|error| unusable(&error))
-    }
+pub(in crate::client::store) fn put(name: &str, secret: &[u8]) -> Result<(), KeyringError> {
+    let (name, secret) = (name.to_owned(), secret.to_owned());
+    within_timeout(move || {
+        let service = SecretService::connect(EncryptionType::Dh)?;
+        let collection = service.get_default_collection()?;
+        collection.ensure_unlocked()?;
+        let (replace, content_type) = (true, "application/octet-stream");
+        collection.create_item(LABEL, attributes(&name), &secret, replace, content_type)?;
+        Ok(())
+    })
+}
 
-    /// Keeps a secret in the user's default collection.
-    fn create(&mut self, name: &str, secret: &[u8]) -> Result<(), Unusable> {
-        let alias = self.bus.call(SERVICE, "ReadAlias", "s", |arguments| {
-            arguments.text("default");
-        });
-        let collection = text(alias)?;
-        if collection == "/" {
-            return Err(Unusable::Absent);
-        }
-        self.unlock(&collection)?;
-        let session = self.session.clone();
-        let to = at(&collection, "org.freedesktop.Secret.Collection");
-        let made = self.bus.call(to, "CreateItem", "a{sv}(oayays)b", |arguments| {
-            arguments.array(8, |properties| {
-                properties.align(8);
-                properties.text("org.freedesktop.Secret.Item.Label");
-                properties.signature("s");
-                properties.text(LABEL);
-                properties.align(8);
-                properties.text("org.freedesktop.Secret.Item.Attributes");
-                properties.signature("a{ss}");
-                properties.map(&attributes(name));
-            });
-            arguments.align(8);
-            arguments.text(&session);
-            arguments.bytes(&[]);
-            arguments.bytes(secret);
-            arguments.text("application/octet-stream");
-            // In place of the one with these attributes.
-            arguments.flag(true);
-        });
-        let both = made.and_then(|mut made| Ok((made.text()?, made.text()?)));
-        let (item, _prompt) = both.map_err(|error| unusable(&error))?;
-        if item == "/" { Err(Unusable::Locked) } else { Ok(()) }
-    }
+/// The attributes by which the item is found again.
+fn attributes(name: &str) -> HashMap<&str, &str> {
+    HashMap::from([("xdg:schema", "dev.outlive.Credentials"), ("service", name)])
+}
 
-    /// Opens what can be opened without asking anybody.
-    fn unlock(&mut self, object: &str) -> Result<(), Unusable> {
-        let tried = self.bus.call(SERVICE, "Unlock", "ao", |arguments| {
-            arguments.array(4, |objects| objects.text(object));
-        });
-        let both = tried.and_then(|mut tried| Ok((tried.texts()?, tried.text()?)));
-        let (_opened, prompt) = both.map_err(|error| unusable(&error))?;
-        if prompt == "/" { Ok(()) } else { Err(Unusable::Locked) }
+/// Runs `work` on a thread of its own: the client of the bus blocks, which is not allowed on a thread
+/// of an async runtime, and a service that does not respond must not stop the caller.
+fn within_timeout<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, KeyringError> {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    thread::spawn(move || sender.send(work()));
+    match receiver.recv_timeout(TIMEOUT) {
+        Ok(done) => done.map_err(|error| keyring_error(&error)),
+        Err(_) => Err(KeyringError::Failed("it does not respond".to_owned())),
     }
 }
 
-fn text(answer: Result<Reader, NoAnswer>) -> Result<String, Unusable> {
-    answer.and_then(|mut answer| answer.text()).map_err(|error| unusable(&error))
-}
-
-/// The service itself.
-const SERVICE: Target<'static> = at("/org/freedesktop/secrets", "org.freedesktop.Secret.Service");
-
-const fn item(path: &str) -> Target<'_> {
-    at(path, "org.freedesktop.Secret.Item")
-}
-
-const fn at<'a>(path: &'a str, interface: &'a str) -> Target<'a> {
-    Target { destination: "org.freedesktop.secrets", path, interface }
-}
-
-/// By what the item is found again.
-fn attributes(name: &str) -> [(&str, &str); 2] {
-    [("xdg:schema", "dev.outlive.Credentials"), ("service", name)]
-}
-
-fn unusable(error: &NoAnswer) -> Unusable {
+fn keyring_error(error: &Error) -> KeyringError {
+    /// Names of D-Bus errors that say that no program provides the service.
+    const ABSENT: [&str; 3] = ["Error.Spawn.", "Error.ServiceUnknown", "Error.NameHasNoOwner"];
     match error {
-        NoAnswer::NoBus => Unusable::Absent,
-        NoAnswer::Refused(name) if name == "org.freedesktop.Secret.Error.IsLocked" => {
-            Unusable::Locked
+        Error::Unavailable | Error::NoResult => KeyringError::Absent,
+        Error::Locked | Error::Prompt => KeyringError::Locked,
+        error => {
+            let text = error.to_string();
+            match ABSENT.iter().any(|name| text.contains(name)) {
+                true => KeyringError::Absent,
+                false if text.contains("Secret.Error.IsLocked") => KeyringError::Locked,
+                false => KeyringError::Failed(text),
+            }
         }
-        // Nobody on the bus is one, and nobody can be started to be one.
-        NoAnswer::Refused(name)
-            if name.starts_with("org.freedesktop.DBus.Error.Spawn.")
-                || name == "org.freedesktop.DBus.Error.ServiceUnknown"
-                || name == "org.freedesktop.DBus.Error.NameHasNoOwner" =>
-        {
-            Unusable::Absent
-        }
-        error => Unusable::Failed(error.to_string()),
     }
 }

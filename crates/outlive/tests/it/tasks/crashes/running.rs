@@ -7,7 +7,7 @@ use std::{
 
 use outlive::{
     server::{Durable, Result, State, TaskConfig, TaskPolicy, Tool},
-    tasks::{Operator, Phase, RetryOutcome, Store, TaskId, WorkerId},
+    tasks::{Operator, Phase, RetryOutcome, TaskId, WorkQueue, WorkerId},
 };
 use serde_json::json;
 
@@ -205,7 +205,7 @@ fn a_task_that_takes_its_workers_with_it_is_kept_for_an_operator_and_then_fails(
         let mut pipe = Pipe::open(&stage.replica().0);
         let why = until_kept(&mut pipe, &id).await;
         assert!(why.contains("lost 5 times"), "{why}");
-        assert_eq!(events(&stage.store, &id).await.last().unwrap(), "kept");
+        assert_eq!(events(&stage.store, &id).await.last().unwrap(), "quarantined");
         stage.store.advance_clock(Duration::from_secs(8 * 24 * 3600));
         let failed = until(&mut pipe, &id, "failed").await;
         assert_eq!(failed["error"]["code"], -32603);

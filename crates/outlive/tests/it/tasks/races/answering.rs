@@ -1,6 +1,6 @@
 //! Two answers at once; an answer, and the task that has gone on.
 
-use outlive::tasks::Store;
+use outlive::tasks::{AuditLog, TaskStore};
 use serde_json::{Value, json};
 
 use super::super::{
@@ -30,7 +30,7 @@ async fn of_two_answers_to_one_question_the_first_counts_and_both_are_acknowledg
     assert_eq!(text(&done["result"]), "shop:1: true");
     parked().await;
     // That somebody said something else is written down.
-    let audit = stage.store.audit(None, 0, 100).await.unwrap();
+    let audit = stage.store.read(None, 0, 100).await.unwrap();
     let updates: Vec<_> = audit
         .iter()
         .filter(|audit| audit.event.action == "updated")

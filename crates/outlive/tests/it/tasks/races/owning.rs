@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use outlive::{
     http::HttpConfig,
     server::{Principal, TaskPolicy, Tool},
-    tasks::{MemoryStore, Phase, Store, TaskRecord},
+    tasks::{MemoryStore, Phase, TaskRecord, TaskStore},
 };
 use serde_json::json;
 

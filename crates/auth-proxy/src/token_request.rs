@@ -1,0 +1,43 @@
+//! What requests for tokens have in common: their form, and the client that sends it.
+
+use bytes::Bytes;
+use http::{Request, header};
+
+use super::{
+    client::{self, Client},
+    keys::Keys,
+    params::Params,
+    reply::Fault,
+};
+
+/// The form of a request.
+pub(super) fn form(request: &Request<Bytes>) -> Result<Params, Fault> {
+    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok());
+    let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default();
+    if !kind.trim().eq_ignore_ascii_case("application/x-www-form-urlencoded") {
+        return Err(Fault::new("invalid_request", "send application/x-www-form-urlencoded"));
+    }
+    let params = Params::read(&String::from_utf8_lossy(request.body()));
+    const ONCE: &[&str] = &[
+        "client_id",
+        "code",
+        "code_verifier",
+        "grant_type",
+        "redirect_uri",
+        "refresh_token",
+        "scope",
+        "token",
+    ];
+    match params.doubled(ONCE) {
+        true => Err(Fault::new("invalid_request", "a parameter is there twice")),
+        false => Ok(params),
+    }
+}
+
+/// Who asks. What it brings opens for that client alone, so this is for those whose id has become
+/// worthless: they are told to register again.
+pub(super) fn client_id<'p>(keys: &Keys, params: &'p Params) -> Result<&'p str, Fault> {
+    let id = params.get("client_id");
+    let is_known = |id: &&str| client::is_document(id) || Client::open(keys, id).is_some();
+    id.filter(is_known).ok_or(Fault::new("invalid_client", "this client is not known; register"))
+}

@@ -1,0 +1,156 @@
+//! How a builder becomes a server.
+
+use std::sync::{Arc, Weak, atomic::AtomicUsize};
+
+use outlive_protocol::{InputMode, Profile, Seal, VersionRules};
+use outlive_wire::Meta;
+
+use crate::server::{
+    api::{builder::ServerBuilder, server::Server},
+    build_error::BuildError,
+    dispatch::{
+        core::{Description, Hooks, ServerCore},
+        resume::CallRunner,
+        service::innermost,
+        skills as skill_methods,
+    },
+    env::{environment::Env, task_backend::TaskBackend},
+    metrics::Counters,
+    register::{catalog::Catalog, registry::Notifier, tool::Tool},
+    skills::catalog::Catalog as SkillCatalog,
+    throttle::Throttle,
+};
+use crate::skill_format::EXTENSION;
+
+impl ServerBuilder {
+    /// Checks everything and makes the server.
+    ///
+    /// # Errors
+    ///
+    /// When two things have one name, a schema cannot be used, a handler needs state that was not
+    /// given, or no revision is left to serve. The message says what to change.
+    pub fn build(mut self) -> Result<Server, BuildError> {
+        let skills = self.register_skills()?;
+        self.check()?;
+        let tools = std::mem::take(&mut self.tools);
+        let resources = std::mem::take(&mut self.resources);
+        let templates = std::mem::take(&mut self.templates);
+        let prompts = std::mem::take(&mut self.prompts);
+        let seal = match self.seal_keys.take() {
+            Some(keys) => keys.into_seal(),
+            None => Seal::random()
+                .map_err(|error| BuildError(format!("no random bytes for a key: {error}")))?,
+        };
+        let server = Server::of(Arc::new_cyclic(|core| self.core(core, seal, skills)));
+        tools.into_iter().try_for_each(|tool| server.add_new_tool(tool))?;
+        resources.into_iter().try_for_each(|resource| server.add_new_resource(resource))?;
+        templates.into_iter().try_for_each(|template| server.add_new_template(template))?;
+        prompts.into_iter().try_for_each(|prompt| server.add_new_prompt(prompt))?;
+        Ok(server)
+    }
+
+    /// Checks what does not need the server.
+    fn check(&self) -> Result<(), BuildError> {
+        if self.versions.is_empty() {
+            return Err(BuildError("`protocol_versions` has no version; name at least one".into()));
+        }
+        if let Some(name) = &self.asking_method {
+            return Err(BuildError(format!(
+                "method `{name}`: its handler may ask; only tools, prompts and resources can"
+            )));
+        }
+        self.extensions.keys().try_for_each(|name| check_extension(name))?;
+        for (name, settings) in self.extensions.iter().chain(&self.experimental) {
+            if !settings.is_object() {
+                return Err(BuildError(format!(
+                    "the settings of `{name}` must be an object, `{{}}` for none, not {settings}"
+                )));
+            }
+        }
+        let suspends = |rules: &VersionRules| rules.input_mode == InputMode::RoundTrip;
+        if self.seal_keys.is_none()
+            && self.versions.any(suspends)
+            && self.tools.iter().any(Tool::may_ask)
+        {
+            tracing::warn!(
+                "calls that wait for answers end with this process; give the builder `seal_keys`"
+            );
+        }
+        Ok(())
+    }
+
+    /// Puts the server together, without what is registered.
+    fn core(
+        self,
+        core: &Weak<ServerCore>,
+        seal: Seal,
+        skills: Option<Arc<SkillCatalog>>,
+    ) -> ServerCore {
+        let (info, stamps) = (self.info, self.stamp_identity);
+        let profile = Profile::new(info, self.versions, self.limits, self.clock, seal, stamps);
+        let (profile, counters) = (Arc::new(profile), Arc::<Counters>::default());
+        let catalog = Catalog::new(skills, |change| {
+            Notifier::new(change, profile.bus.clone(), Arc::clone(&profile.clock), self.debounce)
+        });
+        let runner = Arc::new(CallRunner::new(core.clone()));
+        let tasks = self.tasks.map(|config| TaskBackend::new(config, &profile, &counters, runner));
+        let env = Arc::new(Env {
+            profile,
+            states: self.states,
+            logging: self.logging,
+            cache: self.cache,
+            invalid_rounds: Arc::new(Throttle::new(Some(self.invalid_rounds), None)),
+            used_states: self.used_states,
+            replay_on_input: self.replay_on_input,
+            test_hooks: self.test_hooks,
+            tasks,
+            counters,
+        });
+        ServerCore {
+            env,
+            catalog,
+            description: Description {
+                instructions: self.instructions,
+                offers: self.offers,
+                extensions: self.extensions,
+                experimental: self.experimental,
+            },
+            layers: self.layers.stack(|| innermost(core.clone())),
+            hooks: Hooks {
+                methods: self.methods,
+                notifications: self.notifications,
+                on_open: self.on_open,
+                on_close: self.on_close,
+            },
+            callers: self.caller_limits.throttle(),
+            transports: AtomicUsize::new(0),
+        }
+    }
+
+    /// Checks the skills, and adds what clients see of them.
+    fn register_skills(&mut self) -> Result<Option<Arc<SkillCatalog>>, BuildError> {
+        let Some(skills) = self.skills.take() else { return Ok(None) };
+        let catalog = skills.into_catalog().map_err(|error| BuildError(error.to_string()))?;
+        let catalog = Arc::new(catalog);
+        self.offers.resources = true;
+        let settings = serde_json::json!({"directoryRead": true});
+        self.extensions.insert(EXTENSION.to_owned(), settings);
+        for (name, method) in skill_methods::methods(&catalog) {
+            self.methods.insert(name.into(), method);
+        }
+        self.resources.extend(skill_methods::resources(&catalog));
+        Ok(Some(catalog))
+    }
+}
+
+/// Names of extensions have a prefix that is ours to use.
+fn check_extension(name: &str) -> Result<(), BuildError> {
+    let official = name.starts_with("io.modelcontextprotocol/");
+    match (name.contains('/'), Meta::check_key(name)) {
+        (false, _) => Err(BuildError(format!(
+            "extension `{name}` needs a prefix, as in `com.example/{name}`"
+        ))),
+        (true, Err(error)) if !official => Err(BuildError(format!("extension `{name}`: {error}"))),
+        _ => Ok(()),
+    }
+}

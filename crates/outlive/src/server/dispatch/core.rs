@@ -1,0 +1,128 @@
+//! A server at work: its environment, what it offers, its layers and hooks.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::AtomicUsize},
+    time::Duration,
+};
+
+use outlive_protocol::{Call, ProtocolError, Session};
+use outlive_wire::JsonObject;
+
+use crate::server::{
+    caller_key::caller_key,
+    dispatch::{
+        custom::{CustomMethod, NotificationHandler},
+        layer::CallStack,
+    },
+    env::environment::Env,
+    register::{catalog::Catalog, registered_tool::RegisteredTool},
+    throttle::{Permit, RateLimit, Throttle},
+};
+
+/// A server at work.
+pub(crate) struct ServerCore {
+    pub(crate) env: Arc<Env>,
+    pub(crate) catalog: Catalog,
+    pub(crate) description: Description,
+    pub(crate) layers: Option<CallStack>,
+    pub(crate) hooks: Hooks,
+    /// Limits the calls of each caller, of all tools together.
+    pub(crate) callers: Option<Arc<Throttle>>,
+    /// Number of transports that serve it and say when they stop.
+    pub(crate) transports: AtomicUsize,
+}
+
+/// What a server says about itself, beside what it has registered.
+pub(crate) struct Description {
+    pub(crate) instructions: Option<String>,
+    pub(crate) offers: Offers,
+    pub(crate) extensions: JsonObject,
+    pub(crate) experimental: JsonObject,
+}
+
+/// The application's own methods, and what it does on notifications and sessions.
+pub(crate) struct Hooks {
+    pub(crate) methods: HashMap<Box<str>, CustomMethod>,
+    pub(crate) notifications: HashMap<Box<str>, NotificationHandler>,
+    pub(crate) on_open: Vec<SessionHook>,
+    pub(crate) on_close: Vec<SessionHook>,
+}
+
+/// Runs when a legacy session opens or closes.
+pub(crate) type SessionHook = Box<dyn Fn(&Arc<Session>) + Send + Sync>;
+
+/// Features that a server offers though nothing is registered for them yet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Offers {
+    pub(crate) tools: bool,
+    pub(crate) resources: bool,
+    pub(crate) prompts: bool,
+    pub(crate) subscriptions: bool,
+}
+
+impl ServerCore {
+    /// Counts a call of a tool against its limits. Allocates nothing where there are none.
+    pub(crate) fn enter(
+        &self,
+        tool: &RegisteredTool,
+        call: &Call,
+    ) -> Result<Option<Vec<Permit>>, ProtocolError> {
+        let limits =
+            [(&self.callers, true), (&tool.limits.all, false), (&tool.limits.per_caller, true)];
+        if limits.iter().all(|(throttle, _)| throttle.is_none()) {
+            return Ok(None);
+        }
+        let now = self.env.profile.clock.now();
+        let mut permits = Vec::new();
+        for (throttle, per_caller) in limits {
+            let Some(throttle) = throttle else { continue };
+            let key = if per_caller { caller_key(call) } else { String::new() };
+            let permit = throttle.enter(&key, now).map_err(|busy| ProtocolError::OverLimit {
+                limit: busy.what.name(per_caller).into(),
+                retry_after: busy.retry_after,
+            })?;
+            permits.push(permit);
+        }
+        Ok(Some(permits))
+    }
+
+    pub(crate) fn has_tools(&self) -> bool {
+        self.description.offers.tools || !self.catalog.tools.is_empty()
+    }
+
+    pub(crate) fn has_resources(&self) -> bool {
+        let Catalog { resources, templates, .. } = &self.catalog;
+        self.description.offers.resources || !resources.is_empty() || !templates.is_empty()
+    }
+
+    pub(crate) fn has_subscriptions(&self) -> bool {
+        self.description.offers.subscriptions && self.has_resources()
+    }
+
+    pub(crate) fn has_prompts(&self) -> bool {
+        self.description.offers.prompts || !self.catalog.prompts.is_empty()
+    }
+
+    /// Prompts and templates may have completers; without either there is nothing to complete.
+    pub(crate) fn has_completions(&self) -> bool {
+        self.has_prompts() || !self.catalog.templates.is_empty()
+    }
+}
+
+/// How often each caller may call, and how many calls may run at once, of all tools together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CallerLimits {
+    pub(crate) rate: Option<RateLimit>,
+    pub(crate) concurrent: Option<u32>,
+}
+
+impl CallerLimits {
+    pub(crate) fn throttle(self) -> Option<Arc<Throttle>> {
+        (self.rate.is_some() || self.concurrent.is_some())
+            .then(|| Arc::new(Throttle::new(self.rate, self.concurrent)))
+    }
+}
+
+/// How long changes of a list are gathered before clients are notified.
+pub(crate) const DEBOUNCE: Duration = Duration::from_millis(50);

@@ -1,0 +1,71 @@
+//! Lists, page by page. A cursor is sealed: it opens for the caller and the list it was made for.
+
+use std::sync::Arc;
+
+use outlive_protocol::{Call, MethodResult, Page, ProtocolError};
+use outlive_wire::PaginatedRequestParams;
+
+use crate::server::{
+    dispatch::core::ServerCore,
+    env::environment::Env,
+    register::registry::{Entry, Registry},
+};
+
+pub(crate) fn tools(core: &ServerCore, call: &Call) -> Result<MethodResult, ProtocolError> {
+    page(&core.env, call, &core.catalog.tools, |entry| Arc::clone(&entry.info))
+        .map(MethodResult::Tools)
+}
+
+pub(crate) fn resources(core: &ServerCore, call: &Call) -> Result<MethodResult, ProtocolError> {
+    page(&core.env, call, &core.catalog.resources, |entry| Arc::clone(&entry.info))
+        .map(MethodResult::Resources)
+}
+
+pub(crate) fn templates(core: &ServerCore, call: &Call) -> Result<MethodResult, ProtocolError> {
+    page(&core.env, call, &core.catalog.templates, |entry| Arc::clone(&entry.info))
+        .map(MethodResult::ResourceTemplates)
+}
+
+pub(crate) fn prompts(core: &ServerCore, call: &Call) -> Result<MethodResult, ProtocolError> {
+    page(&core.env, call, &core.catalog.prompts, |entry| Arc::clone(&entry.info))
+        .map(MethodResult::Prompts)
+}
+
+fn page<E: Entry, T>(
+    env: &Env,
+    call: &Call,
+    registry: &Registry<E>,
+    show: impl Fn(&E) -> Arc<T>,
+) -> Result<Page<T>, ProtocolError> {
+    let params: PaginatedRequestParams = serde_json::from_str(call.params()).map_err(|error| {
+        ProtocolError::invalid_params(format!("`params.cursor` must be a string: {error}"))
+    })?;
+    let after = open_cursor(env, call, params.cursor.as_deref())?;
+    let (entries, next) =
+        registry.page(after, env.profile.limits.page_size.max(1), call.principal());
+    let next = next.map(|place| seal_cursor(env, call, place)).transpose()?;
+    Ok(Page { items: entries.iter().map(|entry| show(entry)).collect(), next, cache: env.cache })
+}
+
+/// Opens a cursor that [`seal_cursor`] made for this caller and this method.
+pub(crate) fn open_cursor(
+    env: &Env,
+    call: &Call,
+    cursor: Option<&str>,
+) -> Result<Option<u64>, ProtocolError> {
+    let Some(cursor) = cursor else { return Ok(None) };
+    let invalid = || ProtocolError::invalid_params("invalid cursor; start again without one");
+    let place = env.profile.seal.open(cursor, &context(call)).ok_or_else(invalid)?;
+    Ok(Some(u64::from_le_bytes(place.try_into().map_err(|_| invalid())?)))
+}
+
+/// Makes a cursor of the place at which a list continues.
+pub(crate) fn seal_cursor(env: &Env, call: &Call, place: u64) -> Result<String, ProtocolError> {
+    let sealed = env.profile.seal.seal(&place.to_le_bytes(), &context(call));
+    sealed.ok_or_else(|| ProtocolError::internal("no random bytes for a cursor"))
+}
+
+/// What a cursor is sealed with.
+fn context(call: &Call) -> [&str; 3] {
+    ["cursor", call.method_name(), call.principal().key()]
+}

@@ -1,0 +1,101 @@
+//! How a task resumes as the call it was.
+
+use std::{
+    fmt::Display,
+    future::ready,
+    sync::{Arc, Weak},
+};
+
+use outlive_protocol::{Call, Principal, StoredCall};
+use outlive_tasks::{
+    engine::{Allowance, CleanupFuture, StartError, TaskRun, TaskRunner},
+    store::{ClaimedTask, TaskOutcome},
+};
+
+use crate::server::{
+    dispatch::core::ServerCore,
+    env::task_error::internal,
+    exec::task_run::task_run,
+    extract::cx::{Arguments, Cx},
+    register::registered_tool::RegisteredTool,
+    run::{
+        placement::{CleanupReason, Placement},
+        progress::TaskProgress,
+        state::RunState,
+    },
+};
+
+/// Runs tasks as calls of the server's tools.
+pub(crate) struct CallRunner {
+    core: Weak<ServerCore>,
+}
+
+impl CallRunner {
+    pub(crate) fn new(core: Weak<ServerCore>) -> Self {
+        Self { core }
+    }
+
+    /// Returns the call that a task was, and its tool; or why there is none.
+    fn call(
+        core: &ServerCore,
+        claimed: &ClaimedTask,
+    ) -> Result<(Arc<Call>, Arc<RegisteredTool>), String> {
+        let unreadable = |why: &dyn Display| format!("the request cannot be read any more: {why}");
+        let stored: StoredCall =
+            serde_json::from_str(claimed.request.get()).map_err(|error| unreadable(&error))?;
+        let principal = Principal::from_key(&claimed.principal)
+            .ok_or_else(|| "its caller cannot be told any more".to_owned())?;
+        let call = stored.restore(principal, &core.env.profile);
+        let call = call.map_err(|error| unreadable(&error))?;
+        let tool = core.catalog.find(&claimed.tool, call.principal());
+        Ok((call, tool.ok_or_else(|| "there is no such tool any more".to_owned())?))
+    }
+}
+
+impl TaskRunner for CallRunner {
+    fn start(&self, claimed: ClaimedTask) -> Result<TaskRun, StartError> {
+        let ends =
+            |why: &str, keep| StartError { outcome: TaskOutcome::Error(internal(why)), keep };
+        let failed = |why: &str| ends(why, false);
+        let core = self.core.upgrade().ok_or_else(|| failed("the server is gone"))?;
+        let (call, tool) = Self::call(&core, &claimed).map_err(|missing| failed(&missing))?;
+        let (env, policy) = (&core.env, &tool.exec.policy);
+        let emitted = !claimed.journal.segments.is_empty();
+        if claimed.started && (!policy.resumes || emitted && !policy.resumes_after_segments) {
+            return Err(failed(
+                "the worker was lost, and this tool does not say that it can be run again",
+            ));
+        }
+        if claimed.started {
+            policy.replay.may_resume(&claimed.journal).map_err(|why| ends(&why, true))?;
+        }
+        let placement = Placement::Task { id: claimed.lease.task.clone() };
+        let run = RunState::of_task(env, placement, claimed.journal, &policy.replay);
+        if let Some(before) = claimed.progress.as_ref().and_then(TaskProgress::read) {
+            run.journal().set_progress(before.done());
+        }
+        let run = Arc::new(run);
+        tool.meter.watch(&call, env.profile.clock.now());
+        let cx = Cx::new(Arc::clone(&call), env, Arc::clone(&run), Arguments::Json);
+        let work = outlive_protocol::catch_panic(&call, || (tool.exec.start)(&cx));
+        Ok(task_run(env, &call, run, &tool.exec, work))
+    }
+
+    fn allowance(&self, principal: &str) -> Option<Allowance> {
+        Some(self.core.upgrade()?.env.tasks.as_ref()?.allowance(principal))
+    }
+
+    fn clean_up(&self, claimed: ClaimedTask) -> Option<CleanupFuture> {
+        let reason = CleanupReason::of(claimed.ended.as_ref()?)?;
+        let core = self.core.upgrade()?;
+        let (call, tool) = match Self::call(&core, &claimed) {
+            Ok(found) => found,
+            Err(missing) => return Some(Box::pin(ready(Err(missing)))),
+        };
+        let hook = tool.exec.policy.cleanup.as_ref()?;
+        let placement = Placement::Cleanup { id: claimed.lease.task.clone(), reason };
+        let replay = &tool.exec.policy.replay;
+        let run = RunState::of_task(&core.env, placement, claimed.journal, replay);
+        Some(hook.start(&Cx::new(call, &core.env, Arc::new(run), Arguments::Json)))
+    }
+}

@@ -1,0 +1,137 @@
+//! A server as transports see it.
+
+use std::{
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::{Arc, Weak, atomic::Ordering},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use outlive_protocol::{
+    Call, CallFuture, ClientNotification, CompletionOutcome, ExternalEvents, Outcome, Profile,
+    ProtocolError, Service, Session, SessionEvents, SessionStore, era::LIST_ALL_TASKS,
+};
+use outlive_wire::RawJson;
+use tracing::Instrument as _;
+
+use crate::server::{
+    dispatch::{core::ServerCore, layer::BoxCallService, router},
+    run::completion_token::CompletionToken,
+};
+
+impl Service for ServerCore {
+    fn profile(&self) -> &Arc<Profile> {
+        &self.env.profile
+    }
+
+    fn knows_method(&self, name: &str) -> bool {
+        self.hooks.methods.contains_key(name)
+            || (self.env.tasks.is_some() && name == LIST_ALL_TASKS)
+    }
+
+    fn start(self: Arc<Self>, call: Arc<Call>) -> CallFuture {
+        let span = tracing::debug_span!(
+            "mcp.call",
+            call_id = call.id(),
+            method = call.method_name(),
+            principal = call.principal().key(),
+        );
+        let work = match &self.layers {
+            None => router::route(&self, call),
+            Some(layers) => layers.start(call),
+        };
+        match span.is_disabled() {
+            true => work,
+            false => Box::pin(work.instrument(span)),
+        }
+    }
+
+    fn notified(&self, notice: ClientNotification<'_>) {
+        if let Some(handler) = self.hooks.notifications.get(notice.name) {
+            contain("a handler of notifications", || handler(&notice));
+        }
+    }
+
+    fn shut_down(self: Arc<Self>, patience: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let less = |serving: usize| serving.checked_sub(1);
+        let before = self.transports.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+        Box::pin(async move {
+            if before.unwrap_or(0) <= 1 {
+                self.env.drain(patience).await;
+            }
+        })
+    }
+}
+
+impl SessionEvents for ServerCore {
+    fn session_opened(&self, session: &Arc<Session>) {
+        self.env.counters.sessions_opened.add(1);
+        self.hooks.on_open.iter().for_each(|hook| contain("a session hook", || hook(session)));
+    }
+
+    fn session_closed(&self, session: &Arc<Session>) {
+        self.env.counters.sessions_closed.add(1);
+        self.hooks.on_close.iter().for_each(|hook| contain("a session hook", || hook(session)));
+    }
+
+    fn keeper(&self) -> Option<&dyn SessionStore> {
+        self.env.tasks.as_ref().map(|tasks| tasks.sessions() as &dyn SessionStore)
+    }
+}
+
+impl ExternalEvents for ServerCore {
+    fn knows_token(&self, token: &str) -> bool {
+        CompletionToken::open(&self.env, token).is_some()
+    }
+
+    fn complete(
+        self: Arc<Self>,
+        token: &str,
+        value: RawJson,
+    ) -> Pin<Box<dyn Future<Output = CompletionOutcome> + Send>> {
+        let token = CompletionToken::open(&self.env, token);
+        Box::pin(async move {
+            match token {
+                Some(token) => token.deliver(&self.env, value).await,
+                None => CompletionOutcome::Unknown,
+            }
+        })
+    }
+}
+
+/// Runs code of the application that nothing waits for: a panic in it must not end a connection.
+fn contain(what: &str, run: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(run)).is_err() {
+        tracing::error!("{what} panicked");
+    }
+}
+
+/// Returns the router as the innermost service of the layers.
+pub(crate) fn innermost(core: Weak<ServerCore>) -> BoxCallService {
+    BoxCallService::new(CallService { core })
+}
+
+/// The innermost service: the router.
+#[derive(Clone)]
+struct CallService {
+    core: Weak<ServerCore>,
+}
+
+impl tower_service::Service<Arc<Call>> for CallService {
+    type Response = Outcome;
+    type Error = ProtocolError;
+    type Future = CallFuture;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ProtocolError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, call: Arc<Call>) -> CallFuture {
+        match self.core.upgrade() {
+            Some(core) => router::route(&core, call),
+            None => Box::pin(std::future::ready(Err(ProtocolError::Internal))),
+        }
+    }
+}

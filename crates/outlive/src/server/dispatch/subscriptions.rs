@@ -1,0 +1,218 @@
+//! Who hears of changes: `subscriptions/listen`, and the legacy way of subscribing to resources.
+
+use std::{
+    collections::HashMap,
+    future::{poll_fn, ready},
+    sync::Arc,
+};
+
+use outlive_protocol::{
+    Call, CallFuture, ChangeFeed, ChangeFilter, Lists, MethodResult, Notify, Outcome, ProtocolError,
+};
+use outlive_tasks::store::TaskId;
+use outlive_wire::{SubscriptionFilter, SubscriptionsListenRequestParams};
+
+use crate::server::{
+    dispatch::{core::ServerCore, resources},
+    tasks::{
+        lookup::{LOOK, gate, look_at},
+        watch::Following,
+    },
+};
+
+/// Answers `subscriptions/listen`: tells what is honoured, then every change, until the client
+/// leaves or the server shuts down.
+pub(crate) fn listen(core: &Arc<ServerCore>, call: Arc<Call>) -> CallFuture {
+    let params: SubscriptionsListenRequestParams = match serde_json::from_str(call.params()) {
+        Ok(params) => params,
+        Err(error) => {
+            let fault = ProtocolError::invalid_params(format!(
+                "`params.notifications` must be an object: {error}"
+            ));
+            return Box::pin(ready(Err(fault)));
+        }
+    };
+    let ids = match wanted_tasks(core, &call, &params.notifications) {
+        Ok(ids) => ids,
+        Err(fault) => return Box::pin(ready(Err(fault))),
+    };
+    let following = match Following::of(&core.env, &call, &params.notifications) {
+        Ok(following) => following,
+        Err(fault) => return Box::pin(ready(Err(fault))),
+    };
+    let (wants, honoured) = match honour(core, &call, params.notifications) {
+        Ok(honoured) => honoured,
+        Err(fault) => return Box::pin(ready(Err(fault))),
+    };
+    let feed = core.env.profile.bus.subscribe(wants);
+    let bound = core.env.profile.limits.max_queued_notifications;
+    if ids.is_some() || following.is_some() {
+        let tasks = Listened { ids, following };
+        return Box::pin(listen_to_tasks(Arc::clone(core), call, feed, honoured, tasks));
+    }
+    call.port().send(Notify::Acknowledged(honoured), bound);
+    Box::pin(async move {
+        while let Some(change) = feed.next().await {
+            call.port().send(Notify::Changed(change), bound);
+        }
+        Ok(Outcome::Complete(MethodResult::ListenEnded))
+    })
+}
+
+/// The tasks that a client wants to hear of, if it may.
+fn wanted_tasks(
+    core: &ServerCore,
+    call: &Call,
+    wish: &SubscriptionFilter,
+) -> Result<Option<Vec<TaskId>>, ProtocolError> {
+    let Some(ids) = wish.extensions.get(TASK_IDS).filter(|_| core.env.tasks.is_some()) else {
+        return Ok(None);
+    };
+    gate(call)?;
+    let ids: Vec<String> = serde_json::from_value(ids.clone()).map_err(|error| {
+        ProtocolError::invalid_params(format!(
+            "`params.notifications.taskIds` must be texts: {error}"
+        ))
+    })?;
+    let limit = core.env.profile.limits.max_subscriptions;
+    match ids.len() > limit {
+        true => {
+            Err(ProtocolError::invalid_params(format!("at most {limit} tasks can be listened to")))
+        }
+        false => Ok(Some(ids.into_iter().map(TaskId::new).collect())),
+    }
+}
+
+/// The tasks that are listened to: how far they are, and what they emit.
+struct Listened {
+    ids: Option<Vec<TaskId>>,
+    following: Option<Following>,
+}
+
+/// Listens to tasks, and to everything else that was asked for.
+async fn listen_to_tasks(
+    core: Arc<ServerCore>,
+    call: Arc<Call>,
+    feed: ChangeFeed,
+    mut honoured: SubscriptionFilter,
+    listened: Listened,
+) -> Result<Outcome, ProtocolError> {
+    let bound = core.env.profile.limits.max_queued_notifications;
+    let wants_status = listened.ids.is_some();
+    let mut ids = listened.ids.unwrap_or_default();
+    let wants_emitted = listened.following.is_some();
+    let mut following = listened.following.unwrap_or_default();
+    let all: Vec<TaskId> = ids.iter().chain(following.ids()).cloned().collect();
+    let news = core.env.tasks()?.engine().news(&all);
+    let mut seen: HashMap<TaskId, u64> = HashMap::new();
+    let mut first = Vec::new();
+    for id in &ids {
+        if let Some(view) = look_at(&core.env, &call, id).await? {
+            seen.insert(id.clone(), view.updated);
+            first.push(view);
+        }
+    }
+    // What is not there is left out: nobody learns whether it is somebody else's.
+    ids.retain(|id| seen.contains_key(id));
+    let names: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
+    if wants_status {
+        honoured.extensions.insert(TASK_IDS.to_owned(), names.into());
+    }
+    if wants_emitted {
+        following.admit(&core.env, &call).await?;
+        following.acknowledge(&mut honoured);
+    }
+    call.port().send(Notify::Acknowledged(honoured), bound);
+    for view in first {
+        call.port().send(Notify::Task(Box::new(view)), bound);
+    }
+    following.send_all(&core.env, &call).await?;
+    loop {
+        tokio::select! {
+            change = feed.next() => match change {
+                Some(change) => call.port().send(Notify::Changed(change), bound),
+                None => return Ok(Outcome::Complete(MethodResult::ListenEnded)),
+            },
+            id = news.next() => {
+                following.send(&core.env, &call, &id).await?;
+                let Some(last) = seen.get_mut(&id) else { continue };
+                // A task may change far more often than its reader reads.
+                poll_fn(|cx| call.port().poll_room(cx)).await;
+                let Some(view) = look_at(&core.env, &call, &id).await? else { continue };
+                if view.updated > *last {
+                    *last = view.updated;
+                    call.port().send(Notify::Task(Box::new(view)), bound);
+                }
+            }
+            // News are hints; whoever must miss nothing looks by itself.
+            () = tokio::time::sleep(LOOK), if !following.is_empty() => {
+                following.send_all(&core.env, &call).await?;
+            }
+        }
+    }
+}
+
+/// The member of a filter that names tasks.
+const TASK_IDS: &str = "taskIds";
+
+/// What of a wish can be fulfilled: only what the server offers, only resources that this caller
+/// can read.
+fn honour(
+    core: &ServerCore,
+    call: &Call,
+    wish: SubscriptionFilter,
+) -> Result<(ChangeFilter, SubscriptionFilter), ProtocolError> {
+    let lists = Lists {
+        tools: wish.tools_list_changed == Some(true) && core.has_tools(),
+        prompts: wish.prompts_list_changed == Some(true) && core.has_prompts(),
+        resources: wish.resources_list_changed == Some(true) && core.has_resources(),
+    };
+    let limit = core.env.profile.limits.max_subscriptions;
+    let mut uris = wish.resource_subscriptions.filter(|_| core.has_subscriptions());
+    if uris.as_ref().is_some_and(|uris| uris.len() > limit) {
+        return Err(ProtocolError::invalid_params(format!(
+            "at most {limit} resources can be subscribed to at once"
+        )));
+    }
+    if let Some(uris) = &mut uris {
+        uris.retain(|uri| resources::readable(core, uri, call.principal()).unwrap_or(false));
+    }
+    let wants = ChangeFilter {
+        lists,
+        resources: uris.iter().flatten().map(|uri| Arc::from(uri.as_str())).collect(),
+    };
+    let honoured = SubscriptionFilter {
+        tools_list_changed: lists.tools.then_some(true),
+        prompts_list_changed: lists.prompts.then_some(true),
+        resources_list_changed: lists.resources.then_some(true),
+        resource_subscriptions: uris,
+        ..SubscriptionFilter::default()
+    };
+    Ok((wants, honoured))
+}
+
+/// Answers the legacy `resources/subscribe`.
+pub(crate) fn subscribe(core: &ServerCore, call: &Call) -> Result<MethodResult, ProtocolError> {
+    let uri = call.uri()?;
+    if !resources::readable(core, &uri, call.principal())? {
+        return Err(ProtocolError::UnknownResource { uri: uri.into_owned() });
+    }
+    let limit = core.env.profile.limits.max_subscriptions;
+    match call.session() {
+        Some(session) if !session.feed().add_resource(&uri, limit) => {
+            Err(ProtocolError::invalid_params(format!(
+                "at most {limit} resources (`subscriptions`), with 64 KiB of URIs, can be subscribed to at once"
+            )))
+        }
+        _ => Ok(MethodResult::Empty),
+    }
+}
+
+/// Answers the legacy `resources/unsubscribe`.
+pub(crate) fn unsubscribe(call: &Call) -> Result<MethodResult, ProtocolError> {
+    let uri = call.uri()?;
+    if let Some(session) = call.session() {
+        session.feed().remove_resource(&uri);
+    }
+    Ok(MethodResult::Empty)
+}

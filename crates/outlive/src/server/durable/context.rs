@@ -1,0 +1,423 @@
+//! [`Durable`]: the context of a handler that may run again from the top.
+
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    ops::Deref,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use outlive_protocol::InputMode;
+use outlive_tasks::{IntoKey, Journal, JournalEntry, RunId, Step, StepStart, in_step};
+use outlive_wire::{ContentBlock, Method, RawJson};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::value::to_raw_value;
+
+use crate::server::{
+    durable::step_once::first_time,
+    durable_error::DurableError,
+    error::{Error, Result},
+    extract::{
+        cx::Cx,
+        extractor::{Extract, HandlerRequirements, Rejection},
+    },
+    retry::Retry,
+    run::state::{RunState, run_id},
+    secret::record,
+    time::{millis, now},
+};
+
+/// The context of a handler that may run again from the top.
+///
+/// It is a [`Cx`], and more: what it does under a key is recorded in the call's journal, and read
+/// back instead of done again when the handler runs again. A handler runs again when a client of
+/// 2026-07-28 comes back with the answer to a question; on older revisions it waits for the answer.
+/// When its task is cancelled, steps, timers, questions and waits for something outside fail with
+/// [`DurableError::TaskCancelled`]: at once where the handler waits, else where it comes to the next
+/// one; [`Durable::shielded`] goes on. Between its steps anything may run twice, so whatever has an effect, and every decision that
+/// steers steps, belongs into a step.
+///
+/// ```
+/// use outlive::{Form, server::{Durable, Result}, tool};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema, Form)]
+/// struct Approval {
+///     /// Whether to deploy.
+///     yes: bool,
+/// }
+///
+/// /// Builds and deploys.
+/// #[tool]
+/// async fn deploy(cx: Durable, repo: String) -> Result<String> {
+///     let image: String = cx.step("build", async || Ok(format!("{repo}:1"))).await?;
+///     let approval: Approval = cx.elicit("approve", format!("Deploy {image}?")).await?;
+///     Ok(if approval.yes { format!("{image} is out") } else { "nothing happened".into() })
+/// }
+/// # deploy();
+/// ```
+pub struct Durable {
+    cx: Cx,
+    run: Arc<RunState>,
+    scope: String,
+    /// Whether it goes on though the task was cancelled.
+    shielded: bool,
+}
+
+impl Durable {
+    /// A context whose keys are all under `key`: for helpers and loops that use the same names
+    /// more than once.
+    pub fn scope(&self, key: impl IntoKey) -> Durable {
+        Durable { scope: self.full(key), ..self.clone_here() }
+    }
+
+    /// What a step has returned before, in this run or an earlier one; `None` if it did not come so
+    /// far. For a handler that has to know where it was before it decides what to do.
+    ///
+    /// # Errors
+    ///
+    /// What the step has failed with for good, or that its value is no `T`.
+    pub fn get<T: DeserializeOwned>(&self, key: impl IntoKey) -> Result<Option<T>> {
+        recorded(self.journal(), &self.full(key))
+    }
+
+    /// Does something and records what it returns. When the handler runs again the record is read
+    /// back and the body is not run. The first run, too, sees the value as it was recorded.
+    ///
+    /// A body that has run and whose record was lost, as in a crash, runs again; [`idempotency_key`]
+    /// gives foreign systems a key by which they can tell.
+    ///
+    /// # Errors
+    ///
+    /// What the body fails with, which is not recorded unless it is [`permanent`], or a
+    /// [`DurableError`].
+    ///
+    /// [`idempotency_key`]: Durable::idempotency_key
+    /// [`permanent`]: Error::permanent
+    pub async fn step<T, F>(&self, key: impl IntoKey, body: F) -> Result<T>
+    where
+        T: Serialize + DeserializeOwned,
+        F: AsyncFnOnce() -> Result<T>,
+    {
+        let key = self.full(key);
+        self.begin_step(&key).await?;
+        match self.journal().begin(self.run_id(), &key).map_err(DurableError::from)? {
+            StepStart::Recorded(entry) => self.read_back(&key, entry).await,
+            StepStart::Ambiguous => Err(DurableError::Ambiguous { key }.into()),
+            StepStart::New(step) => {
+                let returned = marked(&step, body()).await;
+                self.finish_step(step, returned).await
+            }
+        }
+    }
+
+    /// As [`Durable::step`], but tries again when the body fails, unless the error is
+    /// [`permanent`](Error::permanent). The body is cloned for each try.
+    ///
+    /// # Errors
+    ///
+    /// What the last try failed with, or a [`DurableError`].
+    pub async fn step_retry<T, F>(&self, key: impl IntoKey, retry: Retry, body: F) -> Result<T>
+    where
+        T: Serialize + DeserializeOwned,
+        F: AsyncFnOnce() -> Result<T> + Clone,
+    {
+        let key = self.full(key);
+        self.begin_step(&key).await?;
+        let step = match self.journal().begin(self.run_id(), &key).map_err(DurableError::from)? {
+            StepStart::Recorded(entry) => return self.read_back(&key, entry).await,
+            StepStart::Ambiguous => return Err(DurableError::Ambiguous { key }.into()),
+            StepStart::New(step) => step,
+        };
+        let mut tried = 1;
+        let returned = loop {
+            match marked(&step, body.clone()()).await {
+                Err(error) if tried < retry.attempts && !error.is_permanent() => {
+                    tracing::debug!(key, tried, %error, "a step failed and is tried again");
+                    self.pause(&key, retry.pause(tried)).await?;
+                    tried += 1;
+                    step.restart();
+                }
+                returned => break returned,
+            }
+        };
+        self.finish_step(step, returned).await
+    }
+
+    /// As [`Durable::step`], for what must not be done twice: that it begins is written to the store
+    /// before, and after a crash in the middle of it the step fails instead of being done again. An
+    /// error of the body is recorded like a value.
+    ///
+    /// # Errors
+    ///
+    /// [`DurableError::Ambiguous`] if it was begun before and nobody knows how far it came;
+    /// [`DurableError::StoreRequired`] where the server has none. Declare the step with
+    /// [`Tool::uses_step_once`], so that such a server refuses the tool when it is built.
+    ///
+    /// [`Tool::uses_step_once`]: crate::server::Tool::uses_step_once
+    pub async fn step_once<T, F>(&self, key: impl IntoKey, body: F) -> Result<T>
+    where
+        T: Serialize + DeserializeOwned,
+        F: AsyncFnOnce() -> Result<T>,
+    {
+        let key = self.full(key);
+        self.begin_step(&key).await?;
+        let (begun, ticket) =
+            self.journal().begin_once(self.run_id(), &key).map_err(DurableError::from)?;
+        let step = match begun {
+            StepStart::Recorded(entry) => return self.read_back(&key, entry).await,
+            StepStart::Ambiguous => return Err(DurableError::Ambiguous { key }.into()),
+            StepStart::New(step) => step,
+        };
+        if !self.run.is_task() {
+            let place = self.run.idempotency_key(&key);
+            match first_time(self.cx.env(), self.cx.principal(), &place).await {
+                Some(Ok(true)) => {}
+                Some(Ok(false)) => return Err(DurableError::Ambiguous { key }.into()),
+                Some(Err(error)) => return Err(error),
+                None => return Err(DurableError::StoreRequired { key }.into()),
+            }
+        }
+        poll_fn(|cx| self.journal().poll_written(ticket, cx)).await.map_err(DurableError::from)?;
+        self.survive().await;
+        let returned = marked(&step, body()).await;
+        self.finish_step(step, returned.map_err(Error::permanent)).await
+    }
+
+    /// A key for foreign systems: the same each time this call comes to this key, and different
+    /// for every other call and key.
+    pub fn idempotency_key(&self, key: impl IntoKey) -> String {
+        self.run.idempotency_key(&self.full(key))
+    }
+
+    /// Waits. When the handler runs again the time that has passed counts.
+    ///
+    /// # Errors
+    ///
+    /// A [`DurableError`].
+    pub async fn sleep(&self, key: impl IntoKey, span: Duration) -> Result<()> {
+        let key = self.full(key);
+        self.go_on(&key)?;
+        let (now, span) = (self.now(), millis(span));
+        let due =
+            self.journal().timer(self.run_id(), &key, now, span).map_err(DurableError::from)?;
+        self.survive().await;
+        if due > now {
+            let _waits = self.journal().wait_for(&key, due);
+            self.pause(&key, Duration::from_millis(due - now)).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds a block to the result while the work goes on. Blocks stand before those that the
+    /// handler returns, each once, however often the handler runs. Only tools have them.
+    ///
+    /// In a task a block has a number, and clients that can do it read it before the task ends. It is
+    /// stored before anybody sees it, together with others: a line costs no commit of its own. When
+    /// the handler runs again, what is stored is not emitted again; it is known by the step or
+    /// [`scope`](Durable::scope) it was emitted in and its place there, so branches that run side by
+    /// side each need a scope. A block that differs then is a warning in the log, and the stored one
+    /// stays.
+    ///
+    /// # Errors
+    ///
+    /// A [`DurableError`].
+    pub async fn emit(&self, block: impl Into<ContentBlock>) -> Result<()> {
+        if self.call().method() != Some(Method::ToolsCall) {
+            return Err(Error::new("only a tool emits; a prompt or resource returns all it has"));
+        }
+        let block = to_raw_value(&block.into())?;
+        self.journal().emit(self.run_id(), &self.scope, block).map_err(DurableError::from)?;
+        // Who emits faster than the store takes it waits here.
+        poll_fn(|cx| self.journal().poll_capacity(cx)).await;
+        self.survive().await;
+        Ok(())
+    }
+
+    /// Lets another replica go on. A task is given back to the store, and whichever replica is first
+    /// takes it, which may be this one. For other calls the client is sent away with what has been
+    /// recorded, and comes back at once; where that cannot be, on revisions before 2026-07-28 or too
+    /// often in one call, nothing happens.
+    pub fn yield_to_replica(&self) -> YieldToReplica<'_> {
+        YieldToReplica { cx: self, after: None }
+    }
+
+    /// What was recorded before. A task whose records cannot be read any more fails, and its handler
+    /// gets no chance to make something else of it: it would do again what was done.
+    async fn read_back<T: DeserializeOwned>(&self, key: &str, entry: JournalEntry) -> Result<T> {
+        match decode(key, entry) {
+            Err(error) if self.run.is_task() && is_undecodable(&error) => {
+                self.run.quarantine(error.to_string());
+                // Whoever polls the run looks, and drops it.
+                std::future::pending().await
+            }
+            read => read,
+        }
+    }
+
+    async fn finish_step<T>(&self, step: Step<'_>, returned: Result<T>) -> Result<T>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let key = Arc::clone(step.key());
+        let (entry, secret) = match returned {
+            Ok(value) => {
+                let (raw, secret) = record(|| to_raw_value(&value));
+                (JournalEntry::Value(raw?), secret)
+            }
+            Err(error) => match error.to_failure() {
+                Some(failure) => (JournalEntry::Failed(failure), false),
+                None => return Err(error),
+            },
+        };
+        let (stored, ticket) = step.record(entry, secret).map_err(DurableError::from)?;
+        // With a store it has happened when it is written.
+        poll_fn(|cx| self.journal().poll_written(ticket, cx)).await.map_err(DurableError::from)?;
+        self.survive().await;
+        decode(&key, stored)
+    }
+
+    /// Goes on, unless a test has the run lost here: then it is dropped while it waits.
+    async fn survive(&self) {
+        if self.journal().crashed() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    pub(crate) fn full(&self, key: impl IntoKey) -> String {
+        key.into_key().within(&self.scope).into_string()
+    }
+
+    pub(crate) fn journal(&self) -> &Journal {
+        self.run.journal()
+    }
+
+    pub(crate) fn run(&self) -> &RunState {
+        &self.run
+    }
+
+    pub(crate) fn run_id(&self) -> RunId {
+        run_id(self.cx.call())
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        now(&self.cx.env().profile)
+    }
+
+    /// Returns a context with the same keys.
+    fn clone_here(&self) -> Self {
+        let (cx, run) = (self.cx.clone(), Arc::clone(&self.run));
+        Self { cx, run, scope: self.scope.clone(), shielded: self.shielded }
+    }
+
+    /// Returns a context that continues when the task is cancelled.
+    pub(crate) fn to_shielded(&self) -> Self {
+        Self { shielded: true, ..self.clone_here() }
+    }
+
+    pub(crate) fn is_shielded(&self) -> bool {
+        self.shielded
+    }
+}
+
+/// Polls the body of a step marked as such, so that it cannot ask or take steps itself.
+async fn marked<F: Future>(step: &Step<'_>, body: F) -> F::Output {
+    let mut body = pin!(body);
+    poll_fn(|cx| in_step(step.key(), || body.as_mut().poll(cx))).await
+}
+
+fn is_undecodable(error: &Error) -> bool {
+    matches!(error.durable_error(), Some(DurableError::IncompatibleEntry { .. }))
+}
+
+/// What stands in a journal under a key, whoever asks.
+pub(crate) fn recorded<T: DeserializeOwned>(journal: &Journal, key: &str) -> Result<Option<T>> {
+    match journal.get(key) {
+        None => Ok(None),
+        Some(JournalEntry::Answer(raw)) => decode_raw(key, &raw).map(Some),
+        Some(entry) => decode(key, entry).map(Some),
+    }
+}
+
+/// The value that is recorded, or the failure.
+fn decode<T: DeserializeOwned>(key: &str, entry: JournalEntry) -> Result<T> {
+    match entry {
+        JournalEntry::Value(raw) | JournalEntry::Secret(raw) => decode_raw(key, &raw),
+        JournalEntry::Failed(failure) => Err(Error::from_failure(failure)),
+        _ => {
+            Err(DurableError::from(outlive_tasks::JournalError::KindMismatch(key.to_owned()))
+                .into())
+        }
+    }
+}
+
+pub(crate) fn decode_raw<T: DeserializeOwned>(key: &str, raw: &RawJson) -> Result<T> {
+    serde_json::from_str(raw.get()).map_err(|error| {
+        DurableError::IncompatibleEntry { key: key.to_owned(), reason: error.to_string() }.into()
+    })
+}
+
+/// Sends the client away, to come back to another replica; see [`Durable::yield_to_replica`].
+#[must_use = "nothing happens until it is awaited"]
+#[derive(Debug)]
+pub struct YieldToReplica<'a> {
+    cx: &'a Durable,
+    after: Option<Duration>,
+}
+
+impl YieldToReplica<'_> {
+    /// Asks the client to wait before it comes back.
+    pub fn retry_after(mut self, pause: Duration) -> Self {
+        self.after = Some(pause);
+        self
+    }
+}
+
+impl Future for YieldToReplica<'_> {
+    type Output = Result<()>;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<()>> {
+        let cx = self.cx;
+        // A task waits in the store, whatever its client speaks, for whoever comes first.
+        let stays = cx.call().rules().input_mode == InputMode::Stream
+            || cx.run.yields() >= cx.env().profile.limits.max_yields;
+        if stays && !cx.run.is_task() {
+            return Poll::Ready(Ok(()));
+        }
+        match cx.journal().shed(cx.run_id(), self.after) {
+            // The run ends here; the next one may find that it can go on.
+            Ok(()) => Poll::Pending,
+            Err(wrong) => Poll::Ready(Err(DurableError::from(wrong).into())),
+        }
+    }
+}
+
+impl Deref for Durable {
+    type Target = Cx;
+
+    fn deref(&self) -> &Cx {
+        &self.cx
+    }
+}
+
+impl Extract for Durable {
+    fn extract(cx: &Cx) -> Result<Self, Rejection> {
+        let (cx, run) = cx.with_run();
+        Ok(Self { cx, run, scope: String::new(), shielded: false })
+    }
+
+    fn requirements(needs: &mut HandlerRequirements) {
+        needs.durable = true;
+    }
+}
+
+impl fmt::Debug for Durable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Durable")
+            .field("call", self.cx.call())
+            .field("scope", &self.scope)
+            .finish_non_exhaustive()
+    }
+}

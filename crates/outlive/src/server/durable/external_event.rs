@@ -1,0 +1,160 @@
+//! Work that is done elsewhere: the handler waits until somebody outside says what came of it.
+
+use std::{
+    fmt,
+    future::{Future, IntoFuture, poll_fn},
+    marker::PhantomData,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use outlive_tasks::{InputPoll, IntoKey};
+use serde::de::DeserializeOwned;
+
+use crate::server::{
+    durable::{
+        context::{Durable, decode_raw},
+        input_future::unanswered,
+    },
+    durable_error::DurableError,
+    error::Result,
+    run::completion_token::CompletionToken,
+    time::millis,
+};
+
+impl Durable {
+    /// Prepares to wait for something that is done elsewhere: by a job system, a person, another
+    /// program. What it gives back has a token, for whoever is to say what came of it, with
+    /// [`Server::complete_external_event`] or by HTTP; and it is a future of what they say.
+    ///
+    /// It waits as a question does: over crashes, for days, without a thread and after a while
+    /// without memory. So it needs a task; a call that may become one does at once.
+    ///
+    /// ```
+    /// use outlive::{server::{Durable, Result}, tool};
+    /// # async fn submit(_: &str) {}
+    ///
+    /// /// Renders a film.
+    /// #[tool(task = "auto")]
+    /// async fn render(cx: Durable) -> Result<String> {
+    ///     let job = cx.external_event::<String>("render").await?;
+    ///     cx.step("submit", async || Ok(submit(job.token()).await)).await?;
+    ///     job.await
+    /// }
+    /// # render();
+    /// ```
+    ///
+    /// [`Server::complete_external_event`]: crate::server::Server::complete_external_event
+    pub fn external_event<T: DeserializeOwned>(
+        &self,
+        key: impl IntoKey,
+    ) -> CreateExternalEvent<'_, T> {
+        CreateExternalEvent { cx: self, key: self.full(key), within: None, value: PhantomData }
+    }
+}
+
+/// Work elsewhere that nobody can say anything about yet; see [`Durable::external_event`].
+#[must_use = "nothing is waited for until it is awaited"]
+pub struct CreateExternalEvent<'a, T> {
+    cx: &'a Durable,
+    key: String,
+    within: Option<Duration>,
+    value: PhantomData<fn() -> T>,
+}
+
+impl<'a, T: DeserializeOwned + 'a> CreateExternalEvent<'a, T> {
+    /// How long it may take, from when it is first waited for, whatever runs again.
+    pub fn timeout(mut self, span: Duration) -> Self {
+        self.within = Some(span);
+        self
+    }
+
+    async fn open(self) -> Result<ExternalEvent<'a, T>> {
+        let Self { cx, key, within, .. } = self;
+        cx.go_on(&key)?;
+        if !poll_fn(|_| cx.run().poll_task()).await {
+            return Err(DurableError::TaskRequired { key }.into());
+        }
+        let token = CompletionToken::seal(cx.env(), cx.call(), cx.run(), &key)?;
+        let within = within.map(|span| (cx.now(), millis(span)));
+        let asked = cx.journal().open_external_event(cx.run_id(), &key, within);
+        let (asking, ticket) = asked.map_err(DurableError::from)?;
+        let is_open = matches!(asking, InputPoll::Open);
+        let external = ExternalEvent { cx, key, token, is_open, value: PhantomData };
+        // Whoever has the token can use it when this is written, and not before.
+        poll_fn(|task| cx.journal().poll_written(ticket, task))
+            .await
+            .map_err(DurableError::from)?;
+        Ok(external)
+    }
+}
+
+impl<'a, T: DeserializeOwned + 'a> IntoFuture for CreateExternalEvent<'a, T> {
+    type Output = Result<ExternalEvent<'a, T>>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.open())
+    }
+}
+
+/// Work that is done elsewhere; see [`Durable::external_event`].
+#[must_use = "it is given up when it is dropped"]
+pub struct ExternalEvent<'a, T> {
+    cx: &'a Durable,
+    key: String,
+    token: String,
+    /// Whether nobody has said anything yet, as far as we know.
+    is_open: bool,
+    value: PhantomData<fn() -> T>,
+}
+
+impl<T> ExternalEvent<'_, T> {
+    /// What whoever says what came of it has to show. Good for this alone; each run of the handler
+    /// has another one, and all of them stay good.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+}
+
+impl<T: DeserializeOwned> Future for ExternalEvent<'_, T> {
+    type Output = Result<T>;
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Result<T>> {
+        if let Poll::Ready(stopped) = self.cx.poll_stopped(&self.key, task) {
+            return Poll::Ready(Err(stopped.into()));
+        }
+        let asking = match self.cx.journal().poll_answer(&self.key, task) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(asking) => asking.map_err(DurableError::from),
+        };
+        self.is_open = false;
+        Poll::Ready(match asking? {
+            InputPoll::Answered(raw) => decode_raw(&self.key, &raw),
+            InputPoll::Unanswered(why) => Err(unanswered(&self.key, why).into()),
+            InputPoll::Open => return Poll::Pending,
+        })
+    }
+}
+
+/// Losing a `select!` gives it up; being dropped with the run does not.
+impl<T> Drop for ExternalEvent<'_, T> {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.cx.journal().withdraw(&self.key);
+        }
+    }
+}
+
+impl<T> fmt::Debug for CreateExternalEvent<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opening").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Debug for ExternalEvent<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("External").field("key", &self.key).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,86 @@
+//! Whether a caller may have another task, and more bytes in the store.
+
+use std::time::Duration;
+
+use outlive_protocol::{Call, Principal, ProtocolError};
+use outlive_tasks::{
+    engine::Allowance,
+    store::{Charge, NewTask, StoreError},
+};
+
+use crate::server::{
+    caller_key::caller_key,
+    env::{address_quotas::Over, task_backend::TaskBackend, task_error::unavailable},
+};
+
+/// When a caller whose bytes are used up may try again: something may have expired by then.
+const RETRY: Duration = Duration::from_secs(60);
+
+impl TaskBackend {
+    /// Lets a caller make a task, unless it has no name and its address has as many as it may. Who
+    /// does not make it after all says so to `AddressQuotas::leave`.
+    pub(crate) async fn admit(&self, call: &Call, task: &NewTask) -> Result<(), ProtocolError> {
+        match self.admits(call, task) {
+            Ok(()) => return Ok(()),
+            Err(over @ Over::Bytes) => return Err(over.into()),
+            Err(Over::Tasks) => {}
+        }
+        let principal = call.principal().key();
+        for task in self.quotas.to_look_at(&caller_key(call)) {
+            let view = self.engine().view(principal, &task).await;
+            let view = view.map_err(|error| unavailable(&error))?;
+            if view.is_none_or(|view| view.outcome.is_some()) {
+                self.quotas.leave(&task);
+            }
+        }
+        self.admits(call, task).map_err(ProtocolError::from)
+    }
+
+    /// The same, for who cannot wait: nobody looks what has ended elsewhere.
+    pub(crate) fn admits(&self, call: &Call, task: &NewTask) -> Result<(), Over> {
+        if !call.principal().is_anonymous() {
+            return Ok(());
+        }
+        let quotas = (self.config.quota, self.config.anonymous);
+        self.quotas.enter(&caller_key(call), task, quotas, self.config.store_per_caller)
+    }
+
+    /// How many tasks whoever makes this call may have, and those that are counted with it.
+    pub(crate) fn quota(&self, call: &Call) -> usize {
+        match call.principal().is_anonymous() {
+            true => self.config.anonymous,
+            false => self.config.quota,
+        }
+    }
+
+    /// Returns how many bytes a principal may have stored now, with those that are counted with it.
+    pub(crate) fn allowance(&self, principal: &str) -> Allowance {
+        let is_anonymous = principal == Principal::ANONYMOUS.key();
+        let (max_bytes, limit) = match (self.is_full(), is_anonymous) {
+            (true, _) => (0, "max_store"),
+            (false, true) => (self.config.anonymous_store, "max_anonymous_store"),
+            (false, false) => (self.config.store_per_caller, "max_store_bytes_per_caller"),
+        };
+        Allowance { max_bytes, limit }
+    }
+
+    /// Whom a key-value entry is charged to.
+    pub(crate) fn charge(&self, principal: &Principal) -> Charge {
+        let max_bytes = self.allowance(principal.key()).max_bytes;
+        Charge { principal: principal.key().to_owned(), max_bytes }
+    }
+
+    /// Returns the error for a caller whose bytes, or the bytes of all callers, are used up.
+    pub(crate) fn over_bytes(&self, principal: &Principal) -> ProtocolError {
+        let limit = self.allowance(principal.key()).limit;
+        ProtocolError::OverLimit { limit: limit.into(), retry_after: RETRY }
+    }
+
+    /// What a caller hears of what its store has refused.
+    pub(crate) fn refused(&self, call: &Call, error: &StoreError) -> ProtocolError {
+        match error {
+            StoreError::OverBytes => self.over_bytes(call.principal()),
+            _ => unavailable(error),
+        }
+    }
+}

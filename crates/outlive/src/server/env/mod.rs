@@ -1,0 +1,20 @@
+//! Layer 1: what every call of a server shares.
+//!
+//! - `environment`: [`Env`](environment::Env): clock, limits, seal, shared state, counters, test hooks.
+//! - `task_backend`: the store, the engine, and what a server keeps about both.
+//! - `admission`, `address_quotas`, `store_budget`: how many tasks and bytes a caller may have.
+//! - `audit`, `task_metrics`: the audit log, and what the engine's events are counted as.
+//! - `task_error`: errors that callers get for tasks.
+//! - `used_states`: request states that were presented, where no store remembers them.
+//! - `test_hooks`: what `outlive::testing` does to journals.
+
+pub(crate) mod address_quotas;
+pub(crate) mod admission;
+pub(crate) mod audit;
+pub(crate) mod environment;
+pub(crate) mod store_budget;
+pub(crate) mod task_backend;
+pub(crate) mod task_error;
+pub(crate) mod task_metrics;
+pub(crate) mod test_hooks;
+pub(crate) mod used_states;

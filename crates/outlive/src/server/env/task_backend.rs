@@ -1,0 +1,143 @@
+//! The store and the engine of a server, and what a server keeps about both.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use outlive_protocol::{Call, Profile, TaskCapability};
+use outlive_tasks::{
+    engine::{Engine, TaskRunner},
+    store::{TaskId, WorkerId},
+};
+
+use crate::server::{
+    caller_key::caller_key,
+    config::TaskConfig,
+    env::{
+        address_quotas::AddressQuotas, audit::Auditor, store_budget::Fullness,
+        task_metrics::TaskMetrics,
+    },
+    metrics::Counters,
+    random::random_id,
+    sessions::{charge::MaxBytes, store::SharedSessions},
+    throttle::Throttle,
+};
+
+/// The tasks of a server: their store, and the engine that runs them.
+pub(crate) struct TaskBackend {
+    pub(crate) config: TaskConfig,
+    pub(crate) counters: Arc<Counters>,
+    /// Limits how often a caller polls its tasks.
+    pub(crate) polls: Arc<Throttle>,
+    pub(crate) quotas: Arc<AddressQuotas>,
+    sessions: SharedSessions,
+    runner: Arc<dyn TaskRunner>,
+    running: OnceLock<Running>,
+}
+
+/// What runs in the background, from its first use.
+struct Running {
+    engine: Engine,
+    auditor: Arc<Auditor>,
+    fullness: Fullness,
+}
+
+impl TaskBackend {
+    pub(crate) fn new(
+        config: TaskConfig,
+        profile: &Arc<Profile>,
+        counters: &Arc<Counters>,
+        runner: Arc<dyn TaskRunner>,
+    ) -> Self {
+        let polls = Arc::new(Throttle::new(config.poll_rate, None));
+        let (per_caller, anonymous) = (config.store_per_caller, config.anonymous_store);
+        let max_bytes = MaxBytes { per_caller, anonymous };
+        let sessions = SharedSessions::new(Arc::clone(&config.store) as _, profile, max_bytes);
+        let (counters, quotas) = (Arc::clone(counters), Arc::default());
+        Self { config, counters, polls, quotas, sessions, runner, running: OnceLock::new() }
+    }
+
+    /// Returns the sessions that all replicas on the store share.
+    pub(crate) fn sessions(&self) -> &SharedSessions {
+        &self.sessions
+    }
+
+    /// Returns the engine; its first use starts it. Must be called inside a runtime.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.running().engine
+    }
+
+    fn running(&self) -> &Running {
+        self.running.get_or_init(|| {
+            let config = &self.config;
+            let auditor = Arc::new(Auditor::start(
+                Arc::clone(&config.store) as _,
+                config.audit_retention,
+                config.audit_events,
+            ));
+            let observer = Arc::new(TaskMetrics {
+                counters: Arc::clone(&self.counters),
+                quotas: Arc::clone(&self.quotas),
+                auditor: Arc::clone(&auditor),
+            });
+            // Two workers with one name would share their leases, so there is no default.
+            let worker = random_id().expect("the operating system has random bytes");
+            let (runner, worker) = (Arc::clone(&self.runner), WorkerId::new(worker));
+            let engine =
+                Engine::start(&config.store, runner, Some(observer), worker, config.engine.clone());
+            let fullness = Fullness::watch(&config.store, config.max_store);
+            Running { engine, auditor, fullness }
+        })
+    }
+
+    /// Stops the engine, if it runs, and writes what the audit log has not yet.
+    pub(crate) async fn drain(&self, timeout: Duration) {
+        let Some(running) = self.running.get() else { return };
+        running.engine.drain(timeout).await;
+        if tokio::time::timeout(timeout, running.auditor.flush()).await.is_err() {
+            tracing::warn!("the last events could not be written to the store");
+        }
+    }
+
+    /// Whether the store takes no new tasks and entries.
+    pub(crate) fn is_full(&self) -> bool {
+        self.running().fullness.is_full()
+    }
+
+    /// Returns how many segments a task may emit, and how many bytes each may have.
+    pub(crate) fn segment_bounds(&self) -> (usize, usize) {
+        (self.config.segments, self.config.segment_bytes)
+    }
+
+    /// Returns how the server offers tasks.
+    pub(crate) fn offers(&self, list: bool) -> TaskCapability {
+        TaskCapability { list, modes: self.config.modes, partials: self.config.partials }
+    }
+
+    /// Returns how many bytes the journal of a task may have.
+    pub(crate) fn journal_bytes(&self) -> usize {
+        self.config.journal_bytes
+    }
+
+    /// Records what a principal did to a task.
+    pub(crate) fn audit(
+        &self,
+        principal: &str,
+        id: &TaskId,
+        what: &'static str,
+        cause: Option<String>,
+    ) {
+        self.running().auditor.note(principal, id, what, cause);
+    }
+
+    /// Records what a caller did to a task, or tried to.
+    pub(crate) fn note(&self, call: &Call, id: &TaskId, what: &'static str, cause: Option<String>) {
+        self.audit(call.principal().key(), id, what, cause);
+    }
+
+    /// Counts a lookup that found nothing, or came too often: callers can make any number of them.
+    pub(crate) fn count(&self, call: &Call, id: &TaskId, what: &'static str) {
+        self.running().auditor.count(caller_key(call), call.principal().key(), id, what);
+    }
+}

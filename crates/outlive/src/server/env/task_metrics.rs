@@ -1,0 +1,100 @@
+//! Counts what the engine does, and records it in the audit log.
+
+use std::sync::Arc;
+
+use outlive_tasks::{
+    engine::{EngineEvent, EngineObserver},
+    store::{OutcomeKind, SweepReport, TaskId, TaskOutcome},
+};
+
+use crate::server::{
+    env::{address_quotas::AddressQuotas, audit::Auditor},
+    metrics::Counters,
+};
+
+/// Counts what the engine does, and records it in the audit log.
+pub(crate) struct TaskMetrics {
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) quotas: Arc<AddressQuotas>,
+    pub(crate) auditor: Arc<Auditor>,
+}
+
+impl TaskMetrics {
+    /// A task has ended.
+    fn over(&self, task: &TaskId, outcome: Option<&TaskOutcome>) {
+        let bytes = outcome.map_or(0, |outcome| match outcome {
+            TaskOutcome::Result(result) => result.get().len(),
+            _ => 0,
+        });
+        self.quotas.end(task, bytes);
+    }
+}
+
+impl EngineObserver for TaskMetrics {
+    fn seen(&self, principal: &str, task: &TaskId, seen: EngineEvent<'_>) {
+        let note = |what, cause| self.auditor.note(principal, task, what, cause);
+        match seen {
+            EngineEvent::Written(took) => self.counters.commits.add(took),
+            EngineEvent::Claimed { again, crashes } => {
+                self.counters.claimed.add(1);
+                let lost = (crashes > 0).then(|| format!("{crashes} workers were lost"));
+                note(if again { "resumed" } else { "started" }, lost);
+            }
+            EngineEvent::Created => {
+                self.counters.created.add(1);
+                note("created", None);
+            }
+            EngineEvent::Adopted => {
+                self.counters.created.add(1);
+                note("created", Some("its call took too long".to_owned()));
+            }
+            EngineEvent::Parked => note("parked", None),
+            EngineEvent::Postponed(pause) => {
+                note("backoff", Some(format!("for {pause:?}: its workers were lost in a row")));
+            }
+            EngineEvent::HandedOver => note("released", Some("its worker stops".to_owned())),
+            EngineEvent::Lost => {
+                self.counters.leases_lost.add(1);
+                note("lease-lost", Some("its lease is over, or it has ended".to_owned()));
+            }
+            EngineEvent::CleanedUp(Ok(())) => note("cleanup-done", None),
+            // Why is in the log: it may say what the task was about.
+            EngineEvent::CleanedUp(Err(_)) => note("cleanup-failed", None),
+            EngineEvent::Undelivered => note("cancel-requested", Some("undelivered".to_owned())),
+            // Why is in the store: it may say what the task was about.
+            EngineEvent::Kept(outcome) => {
+                let code = match outcome {
+                    TaskOutcome::Error(error) => Some(format!("error {}", error.code)),
+                    _ => None,
+                };
+                note("quarantined", code);
+            }
+            EngineEvent::Ended(outcome) => {
+                self.over(task, Some(outcome));
+                self.counters.ended(outcome);
+                let kind = outcome.kind();
+                let cause = match outcome {
+                    TaskOutcome::Error(error) => Some(format!("error {}", error.code)),
+                    TaskOutcome::Result(_) if kind == OutcomeKind::Failed => {
+                        Some("its result is an error".to_owned())
+                    }
+                    _ => None,
+                };
+                note(kind.as_str(), cause);
+            }
+            _ => {}
+        }
+    }
+
+    fn swept(&self, swept: &SweepReport) {
+        self.counters.expired.add(swept.expired.len() as u64);
+        self.counters.failed.add(swept.failed.len() as u64);
+        self.counters.purged.add(swept.purged as u64);
+        let expired = swept.expired.iter().map(|task| (task, OutcomeKind::Expired));
+        let failed = swept.failed.iter().map(|task| (task, OutcomeKind::Failed));
+        for ((principal, task), kind) in expired.chain(failed) {
+            self.over(task, None);
+            self.auditor.note(principal, task, kind.as_str(), None);
+        }
+    }
+}

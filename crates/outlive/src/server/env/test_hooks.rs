@@ -1,0 +1,103 @@
+//! What the author's test kit wants to happen to journals, and to know about them.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use outlive_tasks::{CrashPoint, Journal};
+
+/// Watches the journals of a server under test, one call at a time.
+#[derive(Debug, Default)]
+pub(crate) struct TestHooks(Mutex<Plan>);
+
+#[derive(Debug, Default)]
+struct Plan {
+    crash: Option<CrashPoint>,
+    /// Records in the rounds that have ended.
+    recorded: usize,
+    unused: Vec<String>,
+    keys: Vec<String>,
+    happened: bool,
+    /// Whether the handler runs once more over its whole journal when it has returned.
+    replays: bool,
+    /// What it returned before it did.
+    returned: Option<String>,
+    /// What it returned then, if that is something else.
+    differs: Option<String>,
+}
+
+impl TestHooks {
+    /// Prepares the next call. With `replays` its handler runs once more over its journal when it has
+    /// returned, and must return the same.
+    pub(crate) fn plan(&self, crash: Option<CrashPoint>, replays: bool) {
+        *self.lock() = Plan { crash, replays, ..Plan::default() };
+    }
+
+    /// What the handler returned, and what it returned over its own journal, if they differ.
+    pub(crate) fn differs(&self) -> Option<(String, String)> {
+        let plan = self.lock();
+        plan.returned.clone().zip(plan.differs.clone())
+    }
+
+    /// The handler has returned this: whether it is to run once more.
+    pub(crate) fn returned(&self, result: String) -> bool {
+        let mut plan = self.lock();
+        match &plan.returned {
+            _ if !plan.replays => false,
+            None => {
+                plan.returned = Some(result);
+                true
+            }
+            Some(before) => {
+                let differs = *before != result;
+                plan.differs = differs.then_some(result);
+                false
+            }
+        }
+    }
+
+    /// How much was recorded, what was not used, and whether the crash has happened.
+    pub(crate) fn report(&self) -> (usize, Vec<String>, bool) {
+        let plan = self.lock();
+        (plan.recorded, plan.unused.clone(), plan.happened)
+    }
+
+    /// Everything that was recorded.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        self.lock().keys.clone()
+    }
+
+    /// A round begins over this journal.
+    pub(crate) fn begin(&self, journal: &Journal) {
+        let plan = self.lock();
+        let crash = match &plan.crash {
+            // Each round counts its own records; what earlier ones have recorded counts too.
+            Some(CrashPoint::AfterRecords(count)) if *count > plan.recorded => {
+                Some(CrashPoint::AfterRecords(count - plan.recorded))
+            }
+            Some(CrashPoint::After(key)) if !plan.happened => Some(CrashPoint::After(key.clone())),
+            _ => None,
+        };
+        if let Some(crash) = crash {
+            journal.crash(crash);
+        }
+    }
+
+    /// The run was lost as planned.
+    pub(crate) fn crashed(&self) {
+        self.lock().happened = true;
+    }
+
+    /// A round has ended over this journal.
+    pub(crate) fn ended(&self, journal: &Journal, unused: &[String]) {
+        let mut plan = self.lock();
+        // A replay counts nothing twice.
+        if plan.returned.is_none() {
+            plan.recorded += journal.recorded();
+        }
+        plan.unused = unused.to_vec();
+        plan.keys = journal.snapshot().entries.into_keys().collect();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Plan> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,91 @@
+//! The only entry to the execution of a call. Tools, prompts and resources use it.
+
+use std::sync::Arc;
+
+use outlive_protocol::{Call, CallFuture, ProtocolError, era};
+
+use crate::server::{
+    env::environment::Env,
+    exec::{
+        executable::Invocation,
+        idempotency::IdempotencyGuard,
+        plan::{ExecutionPlan, PlanError, Start, TaskOffer, TaskRequest},
+        promote, respond,
+    },
+    extract::cx::{Arguments, Cx},
+    run::{request_state, state::RunState},
+};
+
+/// Executes a call.
+///
+/// # Errors
+///
+/// If the call is rejected before its handler starts.
+pub(crate) fn execute(
+    env: &Arc<Env>,
+    call: Arc<Call>,
+    invocation: Invocation,
+    arguments: Arguments,
+) -> Result<CallFuture, ProtocolError> {
+    let target = Arc::clone(&invocation.target);
+    let policy = &target.policy;
+    let tasks = env.tasks.as_ref().filter(|_| policy.is_tool);
+    if policy.is_plain() && !has_durable_params(&call, tasks.is_some()) {
+        return Ok(invocation.start(&Cx::plain(call, env, arguments)));
+    }
+    let round = request_state::open(env, &call, &policy.replay)?;
+    let offer = tasks.map(|tasks| TaskOffer::from(&tasks.config));
+    let request = TaskRequest::read(&call, policy, offer)?;
+    let plan = ExecutionPlan::decide(policy, &request, offer);
+    let plan = plan.map_err(|error| rejected(&call, error))?;
+    let guard = match tasks {
+        Some(tasks) => IdempotencyGuard::new(env, tasks, &call, round.as_ref(), &target)?,
+        None => None,
+    };
+    let run = round.unwrap_or_else(|| RunState::new(env, &call));
+    let run = match plan.start {
+        Start::PromoteAfter(_) if policy.is_durable => run.promotable(policy.promotes_at_step),
+        _ => run,
+    };
+    let cx = Cx::new(call, env, Arc::new(run), arguments);
+    let work = match plan.start {
+        Start::Task => promote::create_task(&cx, &target, plan.task, guard),
+        Start::Inline => guarded(guard, &cx, invocation.start(&cx)),
+        Start::PromoteAfter(after) => {
+            let key = guard.as_ref().map(IdempotencyGuard::key);
+            let work = invocation.start(&cx);
+            guarded(
+                guard,
+                &cx,
+                promote::inline_then_task(&cx, &target, work, after, plan.task, key),
+            )
+        }
+    };
+    Ok(respond::with_mode(plan, cx, target, work))
+}
+
+/// Lets a call take effect once under its key. Polls `work` only when the key is reserved.
+fn guarded(guard: Option<IdempotencyGuard>, cx: &Cx, work: CallFuture) -> CallFuture {
+    match guard {
+        None => work,
+        Some(guard) => Box::pin(guard.run(cx.clone(), work)),
+    }
+}
+
+/// Whether a call brings a request state, input responses, a task request or an idempotency key.
+fn has_durable_params(call: &Call, has_tasks: bool) -> bool {
+    call.request_state().is_some()
+        || call.input_responses().is_some()
+        || has_tasks && (call.requests_task() || call.idempotency_key().is_some())
+}
+
+fn rejected(call: &Call, error: PlanError) -> ProtocolError {
+    match error {
+        PlanError::TasksNotSupported => ProtocolError::Custom(outlive_wire::ErrorObject {
+            code: outlive_wire::code::METHOD_NOT_FOUND,
+            message: "this tool runs no tasks; call it without `params.task`".to_owned(),
+            data: None,
+        }),
+        PlanError::TaskRequired => era::task_required(call.rules()),
+    }
+}

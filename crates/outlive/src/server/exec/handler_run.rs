@@ -1,0 +1,457 @@
+//! One run of a handler over the journal of its call, in every placement.
+//!
+//! The two eras differ here alone. A legacy client gets input requests while its call waits, and the
+//! run continues with the responses. A modern client gets them as the result, with the sealed
+//! journal, and the run is dropped. In a task the store has them. The handler sees no difference.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use outlive_protocol::{InputMode, InputRequired, MethodResult, Outcome, ProtocolError, era};
+use outlive_tasks::{IdleDetector, InputFailure, RunPoll, poll_as};
+use outlive_wire::{ElicitRequestParams, InputRequest, OrderedMap};
+use pin_project_lite::pin_project;
+
+use crate::server::{
+    durable_error::DurableError,
+    error::Error,
+    exec::sent_input::{SentInput, send, withdraw_all},
+    extract::{
+        cx::Cx,
+        extractor::{Rejection, RejectionKind},
+        handler::Handler,
+    },
+    run::{
+        input::url_request,
+        input_request_set::InputRequestSet,
+        journal_offload,
+        replay_policy::ReplayPolicy,
+        request_state,
+        state::{RunState, run_id},
+    },
+};
+
+/// Turns what a handler returns into an outcome.
+pub(crate) trait Finish<R>: Send + 'static {
+    fn finish(&self, cx: &Cx, returned: R) -> Result<Finished, ProtocolError>;
+
+    /// Returns the outcome of a call that cannot continue.
+    fn give_up(&self, cx: &Cx, error: Error) -> Result<Outcome, ProtocolError>;
+
+    /// Returns what the registration says about later rounds.
+    fn replay(&self) -> &ReplayPolicy;
+}
+
+/// How a run of a handler has ended.
+pub(crate) enum Finished {
+    Outcome(Outcome),
+    /// The handler returned input requests, and is called again with the responses.
+    Input(InputRequestSet),
+}
+
+pin_project! {
+    /// A handler at work on a call.
+    pub(crate) struct HandlerRun<M, H, E>
+    where
+        H: Handler<M>,
+    {
+        cx: Cx,
+        handler: Arc<H>,
+        finish: E,
+        // `None` while the responses to input requests that the handler returned are missing.
+        #[pin]
+        work: Option<H::Future>,
+        idle: IdleDetector,
+        sent: Vec<SentInput>,
+        // What has to be done with the store before anything else.
+        store_op: Option<StoreOp>,
+    }
+}
+
+/// An operation of the store. Its outcome, if it has one, ends the call.
+type StoreOp = Pin<Box<dyn Future<Output = Result<Option<Outcome>, ProtocolError>> + Send>>;
+
+/// How a run gets its input.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum InputPath {
+    /// The call suspends, and its client comes back with the responses.
+    RoundTrip,
+    /// The requests are sent to the client while the call waits.
+    Stream,
+    /// The engine commits requests to the store, and resumes the task with the responses.
+    Store,
+}
+
+/// What follows when a handler has returned.
+enum Next {
+    Outcome(Outcome),
+    /// A test wants one more run over the same journal.
+    Restart,
+    /// The handler wants input first.
+    Input,
+}
+
+impl<M, H, E> HandlerRun<M, H, E>
+where
+    H: Handler<M>,
+    E: Finish<H::Output>,
+{
+    /// Extracts the arguments of the handler. Nothing has run yet.
+    pub(crate) fn start(cx: &Cx, handler: &Arc<H>, finish: E) -> Result<Self, (Rejection, E)> {
+        match handler.start(cx) {
+            Ok(work) => Ok(Self {
+                cx: cx.clone(),
+                handler: Arc::clone(handler),
+                finish,
+                work: Some(work),
+                idle: IdleDetector::default(),
+                sent: Vec::new(),
+                store_op: fetch(cx),
+            }),
+            Err(rejection) => Err((rejection, finish)),
+        }
+    }
+
+    /// Drops the run and starts another over the same journal.
+    fn restart(self: Pin<&mut Self>) -> Result<(), ProtocolError> {
+        let mut this = self.project();
+        let (cx, run) = this.cx.with_run();
+        *this.cx = cx;
+        run.journal().close();
+        this.work.set(None);
+        run.journal().restart();
+        *this.idle = IdleDetector::default();
+        match this.handler.start(this.cx) {
+            Ok(work) => {
+                this.work.set(Some(work));
+                Ok(())
+            }
+            Err(Rejection(RejectionKind::Refused(error))) => Err(error),
+            Err(Rejection(RejectionKind::Arguments(error))) => Err(ProtocolError::internal(error)),
+        }
+    }
+
+    /// Returns what follows from what the handler returned.
+    fn finish(self: Pin<&mut Self>, returned: H::Output) -> Result<Next, ProtocolError> {
+        let mut this = self.project();
+        let finished = this.finish.finish(this.cx, returned);
+        if !matches!(finished, Ok(Finished::Input(_))) {
+            withdraw_all(this.sent);
+        }
+        match finished? {
+            Finished::Outcome(outcome) => {
+                let outcome = complete(this.cx, outcome);
+                match runs_once_more(this.cx, &outcome) {
+                    true => Ok(Next::Restart),
+                    false => Ok(Next::Outcome(outcome)),
+                }
+            }
+            Finished::Input(requests) => {
+                this.work.set(None);
+                let (cx, run) = this.cx.with_run();
+                *this.cx = cx;
+                match open_requests(this.cx, &run, requests) {
+                    Ok(()) => Ok(Next::Input),
+                    Err(error) => {
+                        let outcome = this.finish.give_up(this.cx, error)?;
+                        Ok(Next::Outcome(complete(this.cx, outcome)))
+                    }
+                }
+            }
+        }
+    }
+
+    /// Suspends the call with its open input requests; `None` if the store has to keep its journal
+    /// first.
+    fn suspend(self: Pin<&mut Self>) -> Result<Option<Outcome>, ProtocolError> {
+        let mut this = self.project();
+        let (cx, run) = this.cx.with_run();
+        *this.cx = cx;
+        let (env, journal) = (this.cx.env(), run.journal());
+        if let Some(reason) = journal.malformed() {
+            return Err(ProtocolError::InvalidParams(reason.into()));
+        }
+        if let Some(hooks) = &env.test_hooks {
+            hooks.ended(journal, &[]);
+        }
+        let yielded = journal.wants_to_shed();
+        let open = journal.open_questions();
+        journal.close();
+        this.work.set(None);
+        let limit = env.profile.limits.max_rounds;
+        if run.rounds() >= limit {
+            let outcome = this.finish.give_up(this.cx, too_many_rounds(limit))?;
+            return Ok(Some(complete(this.cx, outcome)));
+        }
+        let (state, offload) =
+            request_state::seal(env, this.cx.call(), &run, this.finish.replay(), &open)?;
+        let requests = open.into_iter().map(|open| (open.name, open.request));
+        let required = InputRequired {
+            requests: OrderedMap(requests.collect()),
+            state,
+            retry_after: yielded.and_then(|yielded| yielded.retry_after),
+        };
+        let Some(offload) = offload else {
+            return Ok(Some(Outcome::InputRequired(Box::new(required))));
+        };
+        let (env, call) = (Arc::clone(env), Arc::clone(this.cx.call()));
+        *this.store_op =
+            Some(Box::pin(async move { offload.suspend(&env, &call, required).await.map(Some) }));
+        Ok(None)
+    }
+
+    /// Sends open input requests and takes responses. Returns whether the run may continue.
+    fn exchange_input(
+        mut self: Pin<&mut Self>,
+        task: &mut Context<'_>,
+        is_idle: bool,
+    ) -> Result<bool, ProtocolError> {
+        let run = self.cx.run();
+        if run.is_some_and(|run| has_open_requests(run) && run.request_promotion()) {
+            // As a task, the call gets its input where its client waits for the task.
+            return Ok(false);
+        }
+        let answered = self.as_mut().gather(task, is_idle);
+        let returned_requests = self.work.is_none();
+        let waits = match returned_requests {
+            true => !self.sent.is_empty(),
+            false => !answered,
+        };
+        if waits {
+            return Ok(false);
+        }
+        if returned_requests || self.cx.env().replay_on_input {
+            self.restart()?;
+        }
+        Ok(true)
+    }
+
+    /// Sends what is not sent yet, and records responses. Returns whether there was one.
+    fn gather(self: Pin<&mut Self>, task: &mut Context<'_>, is_idle: bool) -> bool {
+        let this = self.project();
+        // A run that was restarted may not have reached all its requests yet.
+        let may_repeat = this.cx.env().replay_on_input && !is_idle;
+        let Some(journal) = this.cx.run().and_then(|run| run.used_journal()) else { return false };
+        for open in journal.unsent() {
+            let known = this.sent.iter_mut().find(|sent| sent.key == open.key);
+            if let Some(sent) = known.filter(|sent| sent.is(&open)) {
+                // The client has this request already, from before the restart.
+                sent.serial = open.serial;
+                continue;
+            }
+            match send(this.cx, open) {
+                Ok(sent) => this.sent.push(sent),
+                Err(key) => {
+                    let _ = journal.resolve(&key, Err(InputFailure::TimedOut));
+                }
+            }
+        }
+        let mut answered = false;
+        this.sent.retain_mut(|sent| {
+            let open = journal.serial_of(&sent.key);
+            if open != Some(sent.serial) {
+                if open.is_none() && may_repeat {
+                    return true;
+                }
+                sent.request.withdraw("the answer is not needed any more");
+                return false;
+            }
+            let Poll::Ready(response) = sent.poll(task) else { return true };
+            if journal.resolve(&sent.key, response).is_err() {
+                let too_large = InputFailure::Refused {
+                    code: outlive_wire::code::INVALID_PARAMS,
+                    message: "the answer is too large".to_owned(),
+                };
+                let _ = journal.resolve(&sent.key, Err(too_large));
+            }
+            answered = true;
+            false
+        });
+        answered
+    }
+}
+
+impl<M, H, E> Future for HandlerRun<M, H, E>
+where
+    H: Handler<M>,
+    E: Finish<H::Output>,
+{
+    type Output = Result<Outcome, ProtocolError>;
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
+        loop {
+            if let Some(outcome) = ready!(self.as_mut().poll_store_op(task))? {
+                return Poll::Ready(Ok(outcome));
+            }
+            let path = input_path(&self.cx);
+            let polled = self.as_mut().poll_handler(task);
+            let is_idle = matches!(polled, Poll::Ready(RunPoll::Parked));
+            let suspends = match polled {
+                Poll::Ready(RunPoll::Done(returned)) => match self.as_mut().finish(returned)? {
+                    Next::Outcome(outcome) => return Poll::Ready(Ok(outcome)),
+                    Next::Input => true,
+                    Next::Restart => {
+                        self.as_mut().restart()?;
+                        continue;
+                    }
+                },
+                _ if crashed(&self.cx) => {
+                    self.as_mut().restart()?;
+                    continue;
+                }
+                _ => is_idle,
+            };
+            match path {
+                InputPath::RoundTrip if suspends => {
+                    if let Some(outcome) = self.as_mut().suspend()? {
+                        return Poll::Ready(Ok(outcome));
+                    }
+                }
+                InputPath::RoundTrip => return Poll::Pending,
+                InputPath::Store if self.waits_for_store() => return Poll::Pending,
+                InputPath::Store => self.as_mut().restart()?,
+                InputPath::Stream => {
+                    if !self.as_mut().exchange_input(task, is_idle)? {
+                        return Poll::Pending;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<M, H, E> HandlerRun<M, H, E>
+where
+    H: Handler<M>,
+{
+    /// Finishes the operation of the store, if there is one.
+    fn poll_store_op(
+        self: Pin<&mut Self>,
+        task: &mut Context<'_>,
+    ) -> Poll<Result<Option<Outcome>, ProtocolError>> {
+        let this = self.project();
+        let Some(op) = this.store_op else { return Poll::Ready(Ok(None)) };
+        let done = ready!(op.as_mut().poll(task));
+        *this.store_op = None;
+        Poll::Ready(done)
+    }
+
+    fn poll_handler(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<RunPoll<H::Output>> {
+        let this = self.project();
+        let Some(work) = this.work.as_pin_mut() else { return Poll::Pending };
+        let (cx, idle) = (&*this.cx, this.idle);
+        poll_as(run_id(cx.call()), || {
+            idle.poll(work, task, || {
+                let journal = cx.run().and_then(|run| run.used_journal());
+                journal.is_some_and(|journal| journal.waits_for_answers())
+            })
+        })
+    }
+
+    /// Whether the run continues, or its input requests are open, in the store.
+    fn waits_for_store(&self) -> bool {
+        self.work.is_some() || self.cx.run().is_some_and(|run| has_open_requests(run))
+    }
+}
+
+/// Returns how the run of a call gets its input.
+fn input_path(cx: &Cx) -> InputPath {
+    match cx.run() {
+        Some(run) if run.is_task() => InputPath::Store,
+        _ if cx.call().rules().input_mode == InputMode::Stream => InputPath::Stream,
+        _ => InputPath::RoundTrip,
+    }
+}
+
+fn has_open_requests(run: &RunState) -> bool {
+    run.used_journal().is_some_and(|journal| journal.has_open_questions())
+}
+
+/// Opens the input requests that a handler returned.
+fn open_requests(cx: &Cx, run: &RunState, requests: InputRequestSet) -> Result<(), Error> {
+    let limits = &cx.env().profile.limits;
+    if cx.call().rules().input_mode == InputMode::Stream {
+        // Rounds that are not requests of their own are counted here.
+        run.count_round();
+    }
+    if run.rounds() > limits.max_rounds {
+        return Err(too_many_rounds(limits.max_rounds));
+    }
+    let journal = run.journal();
+    for (key, mut request) in requests.requests {
+        if let InputRequest::Elicit(ElicitRequestParams::Url(params)) = request {
+            request = url_request(cx.call(), run, &key, params)?;
+        }
+        if let Some(required) = era::missing_for(cx.call(), &request) {
+            return Err(ProtocolError::MissingCapability { required }.into());
+        }
+        journal.open(&key, request);
+    }
+    match requests.state {
+        Some(state) => Ok(journal.set_state(state).map_err(DurableError::from)?),
+        None => Ok(()),
+    }
+}
+
+/// Reads what the store has of the journal, before the handler runs.
+fn fetch(cx: &Cx) -> Option<StoreOp> {
+    cx.run()?.offloaded()?;
+    let (_, run) = cx.with_run();
+    let env = Arc::clone(cx.env());
+    Some(Box::pin(async move { journal_offload::fetch(&env, &run).await.map(|()| None) }))
+}
+
+/// Whether a test lets the run crash.
+fn crashed(cx: &Cx) -> bool {
+    let Some(hooks) = &cx.env().test_hooks else { return false };
+    let journal = cx.run().and_then(|run| run.used_journal());
+    let crashed = journal.is_some_and(|journal| journal.crashed());
+    if crashed {
+        hooks.crashed();
+    }
+    crashed
+}
+
+/// Whether a test lets the handler run once more over its whole journal.
+fn runs_once_more(cx: &Cx, outcome: &Outcome) -> bool {
+    let Some(hooks) = &cx.env().test_hooks else { return false };
+    let Outcome::Complete(MethodResult::Tool(result)) = outcome else { return false };
+    // A handler without a journal has nothing to replay.
+    cx.run().is_some_and(|run| run.used_journal().is_some())
+        && hooks.returned(serde_json::to_string(result).unwrap_or_default())
+}
+
+fn too_many_rounds(rounds: u32) -> Error {
+    DurableError::TooManyRounds { rounds }.into()
+}
+
+/// Adds emitted segments to the outcome, and warns if the handler does not match its journal.
+fn complete(cx: &Cx, mut outcome: Outcome) -> Outcome {
+    let Some(run) = cx.run() else { return outcome };
+    let Some(journal) = run.used_journal() else { return outcome };
+    let unused = journal.unused();
+    if let Some(hooks) = &cx.env().test_hooks {
+        hooks.ended(journal, &unused);
+    }
+    if !unused.is_empty() {
+        tracing::warn!(
+            target = %cx.call().name().unwrap_or_default(),
+            keys = unused.join(", "),
+            "a handler did not come to what is recorded; has it changed?"
+        );
+    }
+    let less = journal.missing_segments();
+    if !less.is_empty() {
+        tracing::warn!(
+            target = %cx.call().name().unwrap_or_default(),
+            scopes = less.join(", "),
+            "a handler has emitted less than before; has it changed?"
+        );
+    }
+    run.merge_segments(&mut outcome);
+    outcome
+}

@@ -1,0 +1,283 @@
+//! How a call is executed, decided once.
+//!
+//! [`ExecutionPlan::decide`] is pure: it sees what the registration says, what the client requests
+//! and what the server offers. A table test covers the combinations.
+
+use std::time::Duration;
+
+use outlive_protocol::{Call, ClientTaskSupport, ProtocolError, ResponseModes, era};
+use outlive_wire::ClientCapabilities;
+
+use crate::server::{config::TaskConfig, exec::executable::ExecPolicy, policy::TaskPolicy};
+
+/// How a call is executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ExecutionPlan {
+    pub(crate) start: Start,
+    pub(crate) task: TaskOptions,
+    pub(crate) reply: ReplyMode,
+}
+
+/// How the handler of a call starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// In the call, to its end.
+    Inline,
+    /// In the call, which becomes a task if it runs longer.
+    PromoteAfter(Duration),
+    /// In a task.
+    Task,
+}
+
+/// What the client requests of the task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TaskOptions {
+    /// How long the task may exist, in milliseconds.
+    pub(crate) ttl: Option<u64>,
+    /// Whether the call gets the segments of the task as they are emitted.
+    pub(crate) streaming: bool,
+}
+
+/// How the client gets its response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReplyMode {
+    /// As one response: the outcome of the call.
+    Single,
+    /// As client and server negotiated, in a dialect of 2025-11-25.
+    Negotiated {
+        /// Whether a task is followed by its segments, as several responses.
+        streaming: bool,
+        /// Whether a task is less than the client expects.
+        fell_back: bool,
+    },
+}
+
+/// What a client requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TaskRequest {
+    pub(crate) support: ClientTaskSupport,
+    /// The response modes that the call names.
+    pub(crate) modes: Option<ResponseModes>,
+}
+
+/// What a server with tasks offers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TaskOffer {
+    pub(crate) modes: Option<ResponseModes>,
+    /// How long a call that allows an immediate result runs before it becomes a task.
+    pub(crate) immediate_window: Duration,
+}
+
+/// Why a call cannot be executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PlanError {
+    /// The client requests a task of a tool that runs none.
+    TasksNotSupported,
+    /// The tool runs as a task only, and the client accepts none.
+    TaskRequired,
+}
+
+impl From<&TaskConfig> for TaskOffer {
+    fn from(config: &TaskConfig) -> Self {
+        Self { modes: config.modes, immediate_window: config.immediate_window }
+    }
+}
+
+impl TaskRequest {
+    /// Reads what a call requests. Reads nothing where it cannot matter.
+    pub(crate) fn read(
+        call: &Call,
+        policy: &ExecPolicy,
+        offer: Option<TaskOffer>,
+    ) -> Result<Self, ProtocolError> {
+        let never = policy.task == TaskPolicy::Never;
+        let Some(offer) = offer.filter(|_| !never || call.requests_task()) else {
+            return Ok(Self { support: ClientTaskSupport::Unsupported, modes: None });
+        };
+        let request = era::codec(call.rules().era).task_request(call)?;
+        let support = request.support;
+        let requests = !never && matches!(support, ClientTaskSupport::Requests { .. });
+        let modes = match requests && offer.modes.is_some() {
+            true => request.response_modes?,
+            false => None,
+        };
+        if modes.is_some() && !has_declared(call) {
+            tracing::debug!("a client names response modes that it did not declare");
+        }
+        Ok(Self { support, modes })
+    }
+}
+
+/// Whether the handshake said that the client knows several response modes.
+fn has_declared(call: &Call) -> bool {
+    let declared: ClientCapabilities =
+        serde_json::from_str(call.client_capabilities()).unwrap_or_default();
+    declared.tasks.is_some_and(|tasks| tasks["responses"]["modes"].is_array())
+}
+
+impl ExecutionPlan {
+    const INLINE: Self = Self::new(Start::Inline);
+
+    const fn new(start: Start) -> Self {
+        let task = TaskOptions { ttl: None, streaming: false };
+        Self { start, task, reply: ReplyMode::Single }
+    }
+
+    /// Decides how a call is executed. `offer` is `None` on a server without tasks.
+    pub(crate) fn decide(
+        policy: &ExecPolicy,
+        request: &TaskRequest,
+        offer: Option<TaskOffer>,
+    ) -> Result<Self, PlanError> {
+        let Some(offer) = offer else { return Ok(Self::INLINE) };
+        match (policy.task, &request.support) {
+            (TaskPolicy::Never, ClientTaskSupport::Requests { .. }) => {
+                Err(PlanError::TasksNotSupported)
+            }
+            (TaskPolicy::Never, _) | (_, ClientTaskSupport::Unsupported) => Ok(Self::INLINE),
+            (_, ClientTaskSupport::Requests { ttl }) => {
+                Ok(Self::requested(*ttl, policy.streams_content, request.modes, offer))
+            }
+            (TaskPolicy::Auto { after }, ClientTaskSupport::Accepts) => {
+                Ok(Self::new(Start::PromoteAfter(after)))
+            }
+            (TaskPolicy::Auto { .. }, _) => Ok(Self::INLINE),
+            (TaskPolicy::Always, ClientTaskSupport::Accepts) => Ok(Self::new(Start::Task)),
+            (TaskPolicy::Always, _) => Err(PlanError::TaskRequired),
+        }
+    }
+
+    /// Returns the plan of a call that requests a task.
+    fn requested(
+        ttl: Option<u64>,
+        streams_content: bool,
+        wanted: Option<ResponseModes>,
+        offer: TaskOffer,
+    ) -> Self {
+        let (Some(offered), Some(wanted)) = (offer.modes, wanted) else {
+            let task = TaskOptions { ttl, streaming: false };
+            return Self { task, ..Self::new(Start::Task) };
+        };
+        let immediate = offered.immediate && wanted.immediate;
+        let streaming = offered.streaming && wanted.streaming && streams_content;
+        // A client that expects more than a task learns that it gets no more.
+        let fell_back = !streaming && (wanted.streaming || !wanted.task);
+        let start = match immediate {
+            true => Start::PromoteAfter(offer.immediate_window),
+            false => Start::Task,
+        };
+        let reply = match immediate || streaming || fell_back {
+            true => ReplyMode::Negotiated { streaming, fell_back },
+            false => ReplyMode::Single,
+        };
+        Self { start, task: TaskOptions { ttl, streaming }, reply }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use outlive_protocol::{ClientTaskSupport, ResponseModes};
+
+    use super::{ExecutionPlan, PlanError, ReplyMode, Start, TaskOffer, TaskRequest};
+    use crate::server::{exec::executable::ExecPolicy, policy::TaskPolicy};
+
+    const AFTER: Duration = Duration::from_secs(2);
+    const WINDOW: Duration = Duration::from_millis(100);
+
+    fn modes(names: &[&str]) -> ResponseModes {
+        let has = |name| names.contains(&name);
+        ResponseModes {
+            immediate: has("immediate"),
+            streaming: has("streaming"),
+            task: has("task"),
+        }
+    }
+
+    fn decide(
+        task: TaskPolicy,
+        streams_content: bool,
+        request: &TaskRequest,
+        offered: Option<&[&str]>,
+    ) -> Result<ExecutionPlan, PlanError> {
+        let policy = ExecPolicy { task, streams_content, ..ExecPolicy::default() };
+        let offer = TaskOffer { modes: offered.map(modes), immediate_window: WINDOW };
+        ExecutionPlan::decide(&policy, request, Some(offer))
+    }
+
+    /// Every policy with every kind of client: legacy clients without tasks (`Unsupported`), of
+    /// 2025-11-25 without and with `params.task`, modern ones that do not declare or accept tasks.
+    #[test]
+    fn plan_of_every_policy_and_client_is_as_in_the_table() {
+        use ClientTaskSupport::{Accepts, NotDeclared, NotRequested, Requests, Unsupported};
+        const REQUESTS: ClientTaskSupport = Requests { ttl: Some(7) };
+        let clients = [Unsupported, NotDeclared, NotRequested, Accepts, REQUESTS];
+        let (inline, task) = (Ok(Start::Inline), Ok(Start::Task));
+        let promote = Ok(Start::PromoteAfter(AFTER));
+        let (none, required) = (Err(PlanError::TasksNotSupported), Err(PlanError::TaskRequired));
+        for (policy, expected) in [
+            (TaskPolicy::Never, [inline, inline, inline, inline, none]),
+            (TaskPolicy::Auto { after: AFTER }, [inline, inline, inline, promote, task]),
+            (TaskPolicy::Always, [inline, required, required, task, task]),
+        ] {
+            for (support, expected) in clients.iter().zip(expected) {
+                let request = TaskRequest { support: support.clone(), modes: None };
+                for streams_content in [false, true] {
+                    let plan = decide(policy, streams_content, &request, None);
+                    assert_eq!(plan.map(|plan| plan.start), expected, "{policy:?} {support:?}");
+                    if let Ok(plan) = plan {
+                        assert_eq!(plan.reply, ReplyMode::Single, "{policy:?} {support:?}");
+                        let ttl = (*support == REQUESTS).then_some(7);
+                        assert_eq!((plan.task.ttl, plan.task.streaming), (ttl, false));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn plan_without_a_task_store_is_inline() {
+        for task in [TaskPolicy::Never, TaskPolicy::Auto { after: AFTER }, TaskPolicy::Always] {
+            let policy = ExecPolicy { task, ..ExecPolicy::default() };
+            let support = ClientTaskSupport::Accepts;
+            let plan = ExecutionPlan::decide(&policy, &TaskRequest { support, modes: None }, None);
+            assert_eq!(plan, Ok(ExecutionPlan::INLINE));
+        }
+    }
+
+    /// The letters of what is negotiated: immediate, streaming, and a warning that it fell back.
+    #[track_caller]
+    fn check(offered: &[&str], wanted: &[&str], streams_content: bool, negotiated: &str) {
+        let support = ClientTaskSupport::Requests { ttl: None };
+        let request = TaskRequest { support, modes: Some(modes(wanted)) };
+        let auto = TaskPolicy::Auto { after: AFTER };
+        let plan = decide(auto, streams_content, &request, Some(offered)).unwrap();
+        let immediate = plan.start == Start::PromoteAfter(WINDOW);
+        let (streaming, fell_back) = match plan.reply {
+            ReplyMode::Single => (false, false),
+            ReplyMode::Negotiated { streaming, fell_back } => (streaming, fell_back),
+        };
+        assert_eq!(plan.task.streaming, streaming);
+        let letters = [(immediate, 'i'), (streaming, 's'), (fell_back, 'w')];
+        let letters: String = letters.iter().filter(|(is, _)| *is).map(|(_, c)| *c).collect();
+        assert_eq!(letters, negotiated, "{offered:?} {wanted:?} {streams_content}");
+    }
+
+    // S-04, S-05, S-07, S-13, S-16
+    #[test]
+    fn reply_mode_is_what_both_sides_want_and_the_tool_can_do() {
+        let all = ["immediate", "streaming", "task"];
+        check(&all, &["task"], true, "");
+        check(&all, &["immediate"], true, "iw");
+        check(&all, &["immediate", "task"], true, "i");
+        check(&all, &["streaming"], true, "s");
+        check(&all, &["task", "streaming", "immediate"], true, "is");
+        check(&all, &["streaming", "task"], false, "w");
+        check(&all, &["immediate", "streaming"], false, "iw");
+        check(&all, &[], true, "w");
+        check(&["immediate", "task"], &["streaming"], true, "w");
+        check(&["streaming", "task"], &["immediate", "streaming"], true, "s");
+        check(&["streaming", "task"], &["immediate", "task"], true, "");
+    }
+}

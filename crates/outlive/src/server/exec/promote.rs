@@ -1,0 +1,270 @@
+//! How a call becomes a task: at once, or when it runs too long.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use outlive_protocol::{Call, CallFuture, Outcome, ProtocolError, StoredCall};
+use outlive_tasks::{
+    JournalSnapshot,
+    engine::{self, CreateError, Promotion},
+    store::{IdempotencyKey, NewTask, TaskId},
+};
+use serde_json::value::to_raw_value;
+use tokio::sync::oneshot;
+
+use crate::server::{
+    env::{
+        task_backend::TaskBackend,
+        task_error::{unavailable, unknown_task},
+    },
+    exec::{
+        executable::Executable,
+        idempotency::{IdempotencyGuard, key_conflict},
+        plan::TaskOptions,
+        task_reply::{created, existing},
+        task_run::{as_outcome, task_run},
+    },
+    extract::cx::Cx,
+    random::random_id,
+    run::{journal_offload, state::RunState},
+};
+
+/// Creates a task for a call whose handler has not started.
+pub(crate) fn create_task(
+    cx: &Cx,
+    target: &Arc<Executable>,
+    options: TaskOptions,
+    guard: Option<IdempotencyGuard>,
+) -> CallFuture {
+    let (cx, run) = cx.with_run();
+    let target = Arc::clone(target);
+    Box::pin(async move { create(&cx, &run, &target, options, guard).await })
+}
+
+async fn create(
+    cx: &Cx,
+    run: &RunState,
+    target: &Executable,
+    options: TaskOptions,
+    guard: Option<IdempotencyGuard>,
+) -> Result<Outcome, ProtocolError> {
+    if let Some(guard) = &guard
+        && let Some(done) = guard.done(cx).await?
+    {
+        return Ok(done);
+    }
+    let key = guard.map(|guard| guard.key());
+    // The journal of earlier rounds is part of the task.
+    journal_offload::fetch(cx.env(), run).await?;
+    let tasks = cx.env().tasks()?;
+    let task = new_task(cx, target, options, key, run.snapshot())?;
+    let (id, ttl) = (task.id.clone(), task.ttl);
+    tasks.admit(cx.call(), &task).await?;
+    let result = tasks.engine().create(task).await;
+    if result.is_err() {
+        tasks.quotas.leave(&id);
+    }
+    match result {
+        Ok(task) => Ok(created(tasks, target, ttl, task)),
+        Err(CreateError::Before(id)) => existing(cx, target, &id).await?.ok_or_else(unknown_task),
+        Err(error) => Err(create_error(tasks, cx.call(), error)),
+    }
+}
+
+fn create_error(tasks: &TaskBackend, call: &Call, error: CreateError) -> ProtocolError {
+    match error {
+        CreateError::OverQuota => ProtocolError::OverLimit {
+            limit: if call.principal().is_anonymous() {
+                "max_anonymous_tasks"
+            } else {
+                "max_tasks_per_caller"
+            }
+            .into(),
+            retry_after: Duration::from_secs(1),
+        },
+        CreateError::OverBytes => tasks.over_bytes(call.principal()),
+        CreateError::OtherRequest => key_conflict(),
+        CreateError::Store(error) => unavailable(&error),
+        other => ProtocolError::internal(format_args!("a task was not made: {other:?}")),
+    }
+}
+
+/// Returns the task of a call as the store gets it.
+pub(crate) fn new_task(
+    cx: &Cx,
+    target: &Executable,
+    options: TaskOptions,
+    key: Option<IdempotencyKey>,
+    mut journal: JournalSnapshot,
+) -> Result<NewTask, ProtocolError> {
+    target.policy.replay.sign(&mut journal);
+    let tasks = cx.env().tasks()?;
+    let config = &tasks.config;
+    let stored = StoredCall::of(cx.call()).map_err(ProtocolError::internal)?;
+    let ttl = config.granted_ttl(options.ttl);
+    let rules = cx.call().rules();
+    Ok(NewTask {
+        id: TaskId::new(
+            random_id().ok_or_else(|| ProtocolError::internal("no random bytes for a task"))?,
+        ),
+        principal: cx.principal().key().to_owned(),
+        tool: target.name.clone(),
+        origin: match rules.streaming_task_origin {
+            Some(origin) if options.streaming => origin.to_owned(),
+            _ => rules.task_origin.to_owned(),
+        },
+        listed: !cx.principal().is_anonymous(),
+        request: to_raw_value(&stored).map_err(ProtocolError::internal)?,
+        ttl: Some(ttl),
+        max_ttl: config.max_ttl,
+        journal,
+        worker: None,
+        idempotency: key,
+        clean_up: target.policy.cleanup.is_some(),
+        quota: tasks.quota(cx.call()),
+        max_bytes: tasks.allowance(cx.principal().key()).max_bytes,
+    })
+}
+
+/// Runs a call inline, and promotes it if it runs longer than `after`. The engine gets the run as it
+/// is: the handler is never restarted.
+pub(crate) fn inline_then_task(
+    cx: &Cx,
+    target: &Arc<Executable>,
+    work: CallFuture,
+    after: Duration,
+    options: TaskOptions,
+    key: Option<IdempotencyKey>,
+) -> CallFuture {
+    let (cx, run) = cx.with_run();
+    let target = Arc::clone(target);
+    let stage = Stage::Inline(work);
+    Box::pin(InlineThenTask { cx, run, target, key, after, options, timer: None, stage, id: None })
+}
+
+/// A call that becomes a task if it runs too long.
+struct InlineThenTask {
+    cx: Cx,
+    run: Arc<RunState>,
+    target: Arc<Executable>,
+    key: Option<IdempotencyKey>,
+    after: Duration,
+    options: TaskOptions,
+    timer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    stage: Stage,
+    /// The task, once the caller's quota has room for it.
+    id: Option<TaskId>,
+}
+
+enum Stage {
+    Inline(CallFuture),
+    /// The engine commits the task.
+    Promoting(oneshot::Receiver<Promotion>),
+    /// The call could not become a task, and runs inline to its end.
+    StaysInline(CallFuture),
+    /// As before, but the engine had its future.
+    Returned(engine::Work),
+    Over,
+}
+
+impl InlineThenTask {
+    /// Waits until the call has run too long, or its handler waits for the promotion.
+    fn poll_due(&mut self, task: &mut Context<'_>) -> Poll<()> {
+        let clock = &self.cx.env().profile.clock;
+        let mut timer = self.timer.take().unwrap_or_else(|| clock.sleep(self.after));
+        if !self.run.is_promotion_requested() && timer.as_mut().poll(task).is_pending() {
+            self.timer = Some(timer);
+            return Poll::Pending;
+        }
+        Poll::Ready(())
+    }
+
+    /// Gives the run to the engine, or returns why that cannot be.
+    fn promote(
+        &mut self,
+        work: CallFuture,
+    ) -> Result<oneshot::Receiver<Promotion>, (ProtocolError, CallFuture)> {
+        let (cx, run) = (&self.cx, &self.run);
+        let task = match new_task(cx, &self.target, self.options, self.key.clone(), run.snapshot())
+        {
+            Ok(task) => task,
+            Err(error) => return Err((error, work)),
+        };
+        let Ok(tasks) = cx.env().tasks() else { return Err((ProtocolError::Internal, work)) };
+        if let Err(over) = tasks.admits(cx.call(), &task) {
+            return Err((over.into(), work));
+        }
+        self.id = Some(task.id.clone());
+        run.promote(cx.env(), task.id.clone());
+        let run = task_run(cx.env(), cx.call(), Arc::clone(run), &self.target, work);
+        Ok(tasks.engine().promote(task, run))
+    }
+
+    /// Returns the outcome if the call is a task now, or continues inline.
+    fn promoted(&mut self, promotion: Promotion) -> Option<Result<Outcome, ProtocolError>> {
+        let tasks = match self.cx.env().tasks() {
+            Ok(tasks) => tasks,
+            Err(error) => return Some(Err(error)),
+        };
+        match promotion {
+            Promotion::Task(task) => {
+                let ttl = tasks.config.granted_ttl(self.options.ttl);
+                Some(Ok(created(tasks, &self.target, Some(ttl), task)))
+            }
+            Promotion::Refused(work, error) => {
+                tracing::warn!(reason = %error, "a call could not become a task; it runs on inline");
+                if let Some(id) = &self.id {
+                    tasks.quotas.leave(id);
+                }
+                self.run.stay_inline(self.cx.env(), self.cx.call());
+                self.stage = Stage::Returned(work);
+                None
+            }
+        }
+    }
+}
+
+impl Future for InlineThenTask {
+    type Output = Result<Outcome, ProtocolError>;
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
+        loop {
+            match &mut self.stage {
+                Stage::Inline(work) => {
+                    if let Poll::Ready(outcome) = work.as_mut().poll(task) {
+                        self.stage = Stage::Over;
+                        return Poll::Ready(outcome);
+                    }
+                    ready!(self.poll_due(task));
+                    let stage = std::mem::replace(&mut self.stage, Stage::Over);
+                    let Stage::Inline(work) = stage else { continue };
+                    self.stage = match self.promote(work) {
+                        Ok(promoting) => Stage::Promoting(promoting),
+                        Err((error, work)) => {
+                            tracing::warn!(%error, "a call could not become a task");
+                            self.run.stay_inline(self.cx.env(), self.cx.call());
+                            Stage::StaysInline(work)
+                        }
+                    };
+                }
+                Stage::Promoting(promoting) => {
+                    let Ok(promotion) = ready!(Pin::new(promoting).poll(task)) else {
+                        return Poll::Ready(Err(ProtocolError::Internal));
+                    };
+                    self.stage = Stage::Over;
+                    if let Some(outcome) = self.promoted(promotion) {
+                        return Poll::Ready(outcome);
+                    }
+                }
+                Stage::StaysInline(work) => return work.as_mut().poll(task),
+                Stage::Returned(work) => return work.as_mut().poll(task).map(as_outcome),
+                Stage::Over => return Poll::Ready(Err(ProtocolError::Internal)),
+            }
+        }
+    }
+}

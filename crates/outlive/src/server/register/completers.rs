@@ -1,0 +1,140 @@
+//! Suggestions for the arguments of prompts and the variables of templates.
+
+use std::{collections::BTreeMap, fmt, future::ready, sync::Arc};
+
+use outlive_protocol::{Call, CallFuture, MethodResult, Outcome, ProtocolError};
+use outlive_wire::{CompleteRequestParams, CompleteResult, Completion};
+
+use crate::server::{
+    error::{Error, Result},
+    extract::{
+        cx::Cx,
+        extractor::{Extract, Rejection, RejectionKind},
+        handler::Handler,
+    },
+};
+
+/// The specification's bound on what one answer may hold.
+const MOST: usize = 100;
+
+pub(crate) type Completer = Arc<dyn Fn(Cx) -> CallFuture + Send + Sync>;
+
+/// The completers of one prompt or template, by argument.
+#[derive(Clone, Default)]
+pub(crate) struct Completers {
+    by_argument: BTreeMap<String, Completer>,
+    /// An argument whose completer wants to ask, which it cannot.
+    asks: Option<String>,
+}
+
+impl Completers {
+    pub(crate) fn add<M, H>(&mut self, argument: &str, handler: H)
+    where
+        H: Handler<M>,
+        H::Output: IntoCompletion,
+    {
+        let complete = move |cx: Cx| -> CallFuture {
+            match handler.start(&cx) {
+                Ok(future) => Box::pin(async move { finish(future.await) }),
+                Err(rejection) => Box::pin(ready(Err(match rejection.0 {
+                    RejectionKind::Refused(fault) => fault,
+                    RejectionKind::Arguments(error) => {
+                        ProtocolError::invalid_params(error.to_string())
+                    }
+                }))),
+            }
+        };
+        if H::needs().durable {
+            self.asks = Some(argument.to_owned());
+        }
+        self.by_argument.insert(argument.to_owned(), Arc::new(complete));
+    }
+
+    /// Checks that all complete something, and that none wants to ask.
+    pub(crate) fn check(&self, of: &str, known: impl Fn(&str) -> bool) -> Result<(), String> {
+        if let Some(asks) = &self.asks {
+            return Err(format!(
+                "it completes `{asks}` with a handler that may ask; only tools, prompts and resources can"
+            ));
+        }
+        match self.by_argument.keys().find(|name| !known(name)) {
+            None => Ok(()),
+            Some(unknown) => Err(format!("it completes `{unknown}`, which is none of its {of}")),
+        }
+    }
+
+    pub(crate) fn get(&self, argument: &str) -> Option<Completer> {
+        self.by_argument.get(argument).cloned()
+    }
+}
+
+/// What a user has typed so far: take it as an argument of a completer.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CompletionInput {
+    /// The beginning of the value.
+    pub value: String,
+    /// The arguments that have been filled in already.
+    pub others: BTreeMap<String, String>,
+}
+
+impl Extract for CompletionInput {
+    fn extract(cx: &Cx) -> Result<Self, Rejection> {
+        let params = read(cx.call())?;
+        let others = params.context.and_then(|context| context.arguments).unwrap_or_default();
+        Ok(Self { value: params.argument.value, others })
+    }
+}
+
+pub(crate) fn read(call: &Call) -> Result<CompleteRequestParams, ProtocolError> {
+    serde_json::from_str(call.params())
+        .map_err(|error| ProtocolError::invalid_params(format!("`params`: {error}")))
+}
+
+pub(crate) fn finish(suggested: impl IntoCompletion) -> Result<Outcome, ProtocolError> {
+    let mut values = suggested
+        .into_suggestions()
+        .map_err(|error| error.into_fault(|| ProtocolError::Internal))?;
+    let total = values.len();
+    values.truncate(MOST);
+    let completion = Completion { values, total: Some(total as u64), has_more: Some(total > MOST) };
+    Ok(Outcome::Complete(MethodResult::Completion(CompleteResult { completion, meta: None })))
+}
+
+/// Something a completer can return: suggestions, best first.
+#[diagnostic::on_unimplemented(
+    message = "a completer cannot return `{Self}`",
+    note = "return a `Vec<String>`, also in a `Result`"
+)]
+pub trait IntoCompletion: Send + 'static {
+    /// Makes the suggestions.
+    ///
+    /// # Errors
+    ///
+    /// When the work failed.
+    fn into_suggestions(self) -> Result<Vec<String>>;
+}
+
+impl IntoCompletion for Vec<String> {
+    fn into_suggestions(self) -> Result<Vec<String>> {
+        Ok(self)
+    }
+}
+
+impl IntoCompletion for Vec<&'static str> {
+    fn into_suggestions(self) -> Result<Vec<String>> {
+        Ok(self.into_iter().map(str::to_owned).collect())
+    }
+}
+
+impl<T: IntoCompletion, E: Into<Error> + Send + 'static> IntoCompletion for Result<T, E> {
+    fn into_suggestions(self) -> Result<Vec<String>> {
+        self.map_err(Into::into)?.into_suggestions()
+    }
+}
+
+impl fmt::Debug for Completers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.by_argument.keys()).finish()
+    }
+}

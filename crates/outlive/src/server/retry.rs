@@ -1,0 +1,57 @@
+//! How often a step is tried.
+
+use std::time::Duration;
+
+/// How often `step_retry` tries, and how long it waits in between: longer each time.
+#[derive(Clone, Copy, Debug)]
+pub struct Retry {
+    pub(crate) attempts: u32,
+    first: Duration,
+    longest: Duration,
+}
+
+impl Retry {
+    /// So many tries in all, at least one; the first pause is 100 ms, the longest 10 s.
+    pub fn attempts(attempts: u32) -> Self {
+        Self {
+            attempts: attempts.max(1),
+            first: Duration::from_millis(100),
+            longest: Duration::from_secs(10),
+        }
+    }
+
+    /// How long the first pause is. Each later one is twice as long.
+    #[must_use]
+    pub fn initial_backoff(mut self, pause: Duration) -> Self {
+        self.first = pause;
+        self
+    }
+
+    /// How long a pause may become.
+    #[must_use]
+    pub fn max_backoff(mut self, pause: Duration) -> Self {
+        self.longest = pause;
+        self
+    }
+
+    /// The pause after so many tries.
+    pub(crate) fn pause(&self, tried: u32) -> Duration {
+        let factor = 1_u32.checked_shl(tried.saturating_sub(1)).unwrap_or(u32::MAX);
+        self.first.saturating_mul(factor).min(self.longest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::Retry;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let retry = Retry::attempts(9).initial_backoff(Duration::from_secs(1));
+        let seconds = |tried| retry.pause(tried).as_secs();
+        assert_eq!([1, 2, 3, 4, 5, 99].map(seconds), [1, 2, 4, 8, 10, 10]);
+        assert_eq!(Retry::attempts(0).attempts, 1);
+    }
+}

@@ -1,0 +1,127 @@
+//! Input requests and input responses as the protocol has them.
+
+use outlive_protocol::{Call, InputMode};
+use outlive_schema::forms;
+use outlive_wire::{
+    CreateMessageResult, ElicitAction, ElicitRequestFormParams, ElicitRequestParams,
+    ElicitRequestURLParams, ElicitResult, FormMode, InputRequest, ListRootsResult, RequestedSchema,
+    Root,
+};
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use crate::server::{
+    durable_error::DurableError, error::Result as HandlerResult, run::state::RunState,
+};
+
+/// A form, as the user answered it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the three of the protocol")]
+pub enum ElicitOutcome<T> {
+    /// Filled in.
+    Accepted(T),
+    /// The user said no.
+    Declined,
+    /// The user closed it without a word.
+    Cancelled,
+}
+
+impl<T> ElicitOutcome<T> {
+    pub(crate) fn accepted(self, key: &str) -> HandlerResult<T> {
+        let key = key.to_owned();
+        match self {
+            Self::Accepted(value) => Ok(value),
+            Self::Declined => Err(DurableError::Declined { key }.into()),
+            Self::Cancelled => Err(DurableError::Cancelled { key }.into()),
+        }
+    }
+}
+
+/// Reads the response to a form or a URL.
+pub(crate) fn read_elicit<T>(
+    raw: &RawValue,
+    accept: impl FnOnce(Option<&RawValue>) -> std::result::Result<T, String>,
+) -> std::result::Result<std::result::Result<ElicitOutcome<T>, String>, String> {
+    let result: ElicitResult =
+        serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
+    Ok(match result.action {
+        ElicitAction::Accept => accept(result.content.as_deref()).map(ElicitOutcome::Accepted),
+        ElicitAction::Decline => Ok(ElicitOutcome::Declined),
+        _ => Ok(ElicitOutcome::Cancelled),
+    })
+}
+
+/// Reads the content of a form.
+pub(crate) fn read_form<T: DeserializeOwned>(
+    schema: &RequestedSchema,
+    content: Option<&RawValue>,
+) -> std::result::Result<T, String> {
+    let content = content.map_or("{}", RawValue::get);
+    let content = forms::check(schema, content)?;
+    serde_json::from_value(content.into()).map_err(|error| error.to_string())
+}
+
+/// Sends a user to a URL, if it is one.
+pub(crate) fn url_request(
+    call: &Call,
+    run: &RunState,
+    key: &str,
+    mut params: ElicitRequestURLParams,
+) -> std::result::Result<InputRequest, DurableError> {
+    let rest = params.url.split_once("://").filter(|(scheme, _)| {
+        scheme.starts_with(|char: char| char.is_ascii_alphabetic())
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+    });
+    let odd = |char: char| char.is_whitespace() || char.is_control();
+    if rest.is_none_or(|(_, rest)| rest.is_empty() || rest.starts_with('/') || rest.contains(odd)) {
+        let reason = format!("`{}` is no URL; write one such as https://example.com", params.url);
+        return Err(DurableError::InvalidInputRequest { key: key.to_owned(), reason });
+    }
+    // 2025-11-25 wants an id, and no other revision knows it.
+    params.elicitation_id =
+        (call.rules().input_mode == InputMode::Stream).then(|| run.idempotency_key(key));
+    Ok(InputRequest::Elicit(ElicitRequestParams::Url(params)))
+}
+
+pub(crate) fn form_request(
+    prompt: &str,
+    why: Option<&str>,
+    schema: &RequestedSchema,
+) -> InputRequest {
+    let message = match why {
+        None => prompt.to_owned(),
+        Some(why) => format!("{prompt}\n\nThe last answer did not fit: {why}."),
+    };
+    InputRequest::Elicit(ElicitRequestParams::Form(ElicitRequestFormParams {
+        mode: Some(FormMode::Form),
+        message,
+        requested_schema: schema.clone(),
+        task: None,
+        meta: None,
+    }))
+}
+
+pub(crate) fn read<T: DeserializeOwned>(raw: &RawValue) -> std::result::Result<T, String> {
+    serde_json::from_str(raw.get()).map_err(|error| error.to_string())
+}
+
+/// What a client answers when it is asked for its roots: places in its file system.
+pub(crate) fn read_roots(raw: &RawValue) -> std::result::Result<Vec<Root>, String> {
+    let list: ListRootsResult = read(raw)?;
+    match list.roots.iter().find(|root| !root.uri.starts_with("file://")) {
+        Some(root) => Err(format!("the root `{}` is no file:// URI", root.uri)),
+        None => Ok(list.roots),
+    }
+}
+
+/// Checks that a response is one to this kind of input request.
+pub(crate) fn check_response(
+    request: &InputRequest,
+    response: &RawValue,
+) -> std::result::Result<(), String> {
+    match request {
+        InputRequest::CreateMessage(_) => read::<CreateMessageResult>(response).map(drop),
+        InputRequest::ListRoots => read::<ListRootsResult>(response).map(drop),
+        _ => read::<ElicitResult>(response).map(drop),
+    }
+}

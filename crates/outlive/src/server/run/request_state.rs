@@ -1,0 +1,255 @@
+//! The request state: what a client carries between the rounds of a call.
+//!
+//! It is sealed, and valid for one principal, method, target and set of arguments.
+//! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr>
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use outlive_protocol::{Call, ProtocolError};
+use outlive_tasks::{JournalEntry, JournalSnapshot, OpenInputRequest};
+use outlive_wire::{CreateMessageResult, ElicitResult, InputRequest, RawJson};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::server::{
+    caller_key::caller_key,
+    env::environment::Env,
+    random::random_id,
+    run::{
+        bound_args, input,
+        journal_offload::JournalOffload,
+        limits,
+        replay_policy::{ReplayPolicy, migrated},
+        state::{Offloaded, Round, RunState},
+    },
+    time::{SKEW, millis, now},
+};
+
+/// Version of what is sealed. Another one is rejected like any other invalid request state.
+const VERSION: u8 = 1;
+
+/// What is sealed. Its member names are short because it travels.
+#[derive(Serialize, Deserialize)]
+struct Sealed {
+    #[serde(rename = "v")]
+    version: u8,
+    #[serde(rename = "c")]
+    call_id: String,
+    #[serde(rename = "n")]
+    round: u32,
+    #[serde(rename = "j")]
+    jti: String,
+    #[serde(rename = "i")]
+    issued: u64,
+    #[serde(rename = "x")]
+    expires: u64,
+    #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
+    revision: Option<Arc<str>>,
+    #[serde(rename = "s", default, skip_serializing_if = "is_zero")]
+    yields: u32,
+    /// The kinds of the open input requests, in their order.
+    #[serde(rename = "k", default, skip_serializing_if = "Vec::is_empty")]
+    kinds: Vec<Kind>,
+    #[serde(rename = "l")]
+    journal: JournalSnapshot,
+    /// Where the store has the rest of the journal.
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    offloaded: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// What an input response has to be.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+enum Kind {
+    #[serde(rename = "e")]
+    Elicit,
+    #[serde(rename = "s")]
+    Sample,
+    #[serde(rename = "r")]
+    Roots,
+}
+
+impl Kind {
+    fn of(request: &InputRequest) -> Self {
+        match request {
+            InputRequest::CreateMessage(_) => Self::Sample,
+            InputRequest::ListRoots => Self::Roots,
+            _ => Self::Elicit,
+        }
+    }
+
+    fn check(self, raw: &RawValue) -> Result<(), String> {
+        match self {
+            Self::Elicit => input::read::<ElicitResult>(raw).map(drop),
+            Self::Sample => input::read::<CreateMessageResult>(raw).map(drop),
+            Self::Roots => input::read_roots(raw).map(drop),
+        }
+    }
+}
+
+/// Opens the request state and the input responses that a call brings. Returns `None` for a first
+/// round without responses, which costs nothing here.
+pub(crate) fn open(
+    env: &Env,
+    call: &Call,
+    replay: &ReplayPolicy,
+) -> Result<Option<RunState>, ProtocolError> {
+    if call.request_state().is_none() && call.input_responses().is_none() {
+        return Ok(None);
+    }
+    let given: BTreeMap<String, RawJson> = match call.input_responses() {
+        None => BTreeMap::new(),
+        Some(text) => serde_json::from_str(text).map_err(|error| {
+            ProtocolError::invalid_params(format!(
+                "`params.inputResponses` must be an object: {error}"
+            ))
+        })?,
+    };
+    let now = now(&env.profile);
+    let Some(state) = call.request_state() else {
+        let run = RunState::new(env, call);
+        run.journal().apply_responses(None, given, now);
+        return Ok(Some(run));
+    };
+    let Some(sealed) = unseal(env, call, replay, &state?, now) else {
+        slow_down(env, call)?;
+        return Err(ProtocolError::InvalidRequestState);
+    };
+    let requested = sealed.journal.input_requests.clone();
+    let answered = check_responses(&sealed, &given)?;
+    if !requested.is_empty() && !answered {
+        // No input request got a response: the client would get all of them again, and again.
+        slow_down(env, call)?;
+    }
+    let run = sealed.into_run(env, call, replay);
+    run.journal().apply_responses(Some(&requested), given, now);
+    Ok(Some(run))
+}
+
+impl Sealed {
+    fn into_run(self, env: &Env, call: &Call, replay: &ReplayPolicy) -> RunState {
+        let Self { call_id, round, yields, journal, revision, jti, offloaded, .. } = self;
+        // A journal in the store is large, so it has steps.
+        let has_step = offloaded.is_some()
+            || journal
+                .entries
+                .values()
+                .any(|entry| matches!(entry, JournalEntry::Value(_) | JournalEntry::Secret(_)));
+        let offloaded = offloaded.map(|place| Offloaded {
+            place,
+            revision: revision.clone(),
+            replay: replay.clone(),
+        });
+        let journal = migrated(journal, revision.as_deref(), replay);
+        let round = Round {
+            id: Some(jti),
+            has_effects: has_step || replay.single_use,
+            yields,
+            number: round,
+            call_id: Some(call_id),
+            offloaded,
+        };
+        RunState::in_round(env, call, Some(journal), round)
+    }
+}
+
+/// Seals the journal for the client to carry, without what the store has to keep.
+pub(crate) fn seal(
+    env: &Env,
+    call: &Call,
+    run: &RunState,
+    replay: &ReplayPolicy,
+    requests: &[OpenInputRequest],
+) -> Result<(String, Option<JournalOffload>), ProtocolError> {
+    let issued = now(&env.profile);
+    let random =
+        || random_id().ok_or_else(|| ProtocolError::internal("no random bytes for a state"));
+    let call_id = match run.used_call_id() {
+        Some(id) => id.to_owned(),
+        None => random()?,
+    };
+    let mut journal = run.journal().snapshot();
+    let offloads = env.tasks.is_some()
+        && (run.was_offloaded()
+            || run.journal().holds_secrets()
+            || run.journal().size() > limits::carried(env));
+    let offload = match offloads {
+        true => Some(
+            JournalOffload::of(&mut journal)
+                .ok_or_else(|| ProtocolError::internal("no random bytes for a journal"))?,
+        ),
+        false => None,
+    };
+    let sealed = Sealed {
+        version: VERSION,
+        call_id,
+        round: run.rounds() + 1,
+        jti: random()?,
+        issued,
+        expires: issued.saturating_add(millis(env.profile.limits.request_state_ttl)),
+        revision: replay.revision.clone(),
+        yields: run.yields() + u32::from(requests.is_empty()),
+        kinds: requests.iter().map(|open| Kind::of(&open.request)).collect(),
+        journal,
+        offloaded: offload.as_ref().map(|offload| offload.place.clone()),
+    };
+    let content = serde_json::to_vec(&sealed).map_err(ProtocolError::internal)?;
+    let context = bound_args::context(env, call, &replay.bound_args)?;
+    let state = env
+        .profile
+        .seal
+        .seal(&content, &context.parts())
+        .ok_or_else(|| ProtocolError::internal("no random bytes for a state"))?;
+    Ok((state, offload))
+}
+
+/// Opens a request state. The client gets the same error for everything that is wrong with it.
+fn unseal(env: &Env, call: &Call, replay: &ReplayPolicy, state: &str, now: u64) -> Option<Sealed> {
+    let context = bound_args::context(env, call, &replay.bound_args).ok()?;
+    let content = env.profile.seal.open(state, &context.parts())?;
+    let sealed: Sealed = serde_json::from_slice(&content).ok()?;
+    let skew = millis(SKEW);
+    let known = sealed.version == VERSION;
+    let in_time =
+        sealed.issued <= now.saturating_add(skew) && now <= sealed.expires.saturating_add(skew);
+    // With a store, a state that is presented again gets the result of the first time.
+    let fresh = || match &env.used_states {
+        _ if env.tasks.is_some() || !replay.single_use => true,
+        Some(used) => used.first_use(&sealed.jti, sealed.expires, now),
+        None => false,
+    };
+    (known && in_time && fresh()).then_some(sealed)
+}
+
+/// Returns whether any input request got a response. A malformed one rejects the call.
+fn check_responses(
+    sealed: &Sealed,
+    given: &BTreeMap<String, RawJson>,
+) -> Result<bool, ProtocolError> {
+    let mut answered = false;
+    for (key, kind) in sealed.journal.input_requests.iter().zip(&sealed.kinds) {
+        let name = sealed.journal.name(key);
+        let Some(raw) = given.get(&name) else { continue };
+        kind.check(raw).map_err(|reason| {
+            ProtocolError::invalid_params(format!("`params.inputResponses`: `{name}`: {reason}"))
+        })?;
+        answered = true;
+    }
+    Ok(answered)
+}
+
+/// Counts a caller that makes the server repeat a round, and rejects one that does it too often.
+fn slow_down(env: &Env, call: &Call) -> Result<(), ProtocolError> {
+    let now = env.profile.clock.now();
+    match env.invalid_rounds.enter(&caller_key(call), now) {
+        Ok(_) => Ok(()),
+        Err(busy) => Err(ProtocolError::OverLimit {
+            limit: "rate_limit_rounds_in_vain".into(),
+            retry_after: busy.retry_after,
+        }),
+    }
+}

@@ -1,0 +1,30 @@
+//! Whom the store charges for session entries, and the keys of these.
+
+use outlive_protocol::Principal;
+use outlive_tasks::store::Charge;
+use sha2::{Digest, Sha256};
+
+use crate::hex::hex;
+
+/// What a caller may have stored, and those without a name together.
+#[derive(Clone, Copy)]
+pub(crate) struct MaxBytes {
+    pub(crate) per_caller: u64,
+    pub(crate) anonymous: u64,
+}
+
+impl MaxBytes {
+    /// Whom something is charged to, and the name of the limit.
+    pub(crate) fn charge(self, principal: &Principal) -> (Charge, &'static str) {
+        let (max_bytes, limit) = match principal.is_anonymous() {
+            true => (self.anonymous, "max_anonymous_store"),
+            false => (self.per_caller, "max_store_bytes_per_caller"),
+        };
+        (Charge { principal: principal.key().to_owned(), max_bytes }, limit)
+    }
+}
+
+/// What the store knows of a session's id.
+pub(crate) fn digest(id: &str) -> String {
+    hex(&Sha256::digest(id))
+}

@@ -1,0 +1,140 @@
+//! Sessions as notes of the task store.
+//!
+//! A session's id opens it, so the store has a digest of it only. The note says whose it is; for
+//! everybody else it is not there. Of two replicas that write one note the later wins, but a note
+//! that is behind what a replica knows is written again when that replica next looks at it.
+
+use std::{sync::Arc, time::Duration};
+
+use outlive_protocol::{
+    MisroutedReply, Principal, Profile, Session, SessionStore, SessionStoreError,
+    SessionStoreFuture, StoredSession,
+};
+use outlive_tasks::store::{KeyValueStore, StoreError};
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::server::sessions::{
+    charge::{MaxBytes, digest},
+    replies::Replies,
+};
+
+/// For how long it is known that a session has ended. Only who is about to write its note has to
+/// know: that takes as long as two requests to the store.
+const ENDED: Duration = Duration::from_secs(60);
+
+/// Keeps sessions in the task store.
+pub(crate) struct SharedSessions {
+    store: Arc<dyn KeyValueStore>,
+    profile: Arc<Profile>,
+    max_bytes: MaxBytes,
+    pub(crate) replies: Replies,
+}
+
+impl SharedSessions {
+    pub(crate) fn new(
+        store: Arc<dyn KeyValueStore>,
+        profile: &Arc<Profile>,
+        max_bytes: MaxBytes,
+    ) -> Self {
+        let replies = Replies::new(&store, &profile.clock, max_bytes);
+        Self { store, profile: Arc::clone(profile), max_bytes, replies }
+    }
+
+    /// Looks for responses of a session that reach another replica, while a request of it is open.
+    pub(crate) fn watch(&self, session: &Arc<Session>) {
+        self.replies.watch(session);
+    }
+
+    async fn read(&self, id: &str) -> Result<Option<StoredSession>, SessionStoreError> {
+        let note = self.store.get_value(&place(id)).await.map_err(SessionStoreError::new)?;
+        let read = note.map(|note| serde_json::from_str(note.get())).transpose();
+        Ok(read.unwrap_or_else(|error| {
+            // As good as none: its client will open another.
+            tracing::warn!(%error, "a session that was kept cannot be read any more");
+            None
+        }))
+    }
+
+    /// Writes a session's note; `false` if the session has been ended meanwhile. It counts in the
+    /// bytes of its caller. Only a new one can be too much: what a session remembers has a limit of
+    /// its own.
+    async fn write(&self, session: &Session, is_new: bool) -> Result<bool, SessionStoreError> {
+        let Some(name) = session.portable() else { return Ok(true) };
+        let stored = StoredSession::of(session).map_err(SessionStoreError::new)?;
+        let note = to_raw_value(&stored).map_err(SessionStoreError::new)?;
+        let place = place(&name.id);
+        let (mut charge, limit) = self.max_bytes.charge(session.principal());
+        if !is_new {
+            charge.max_bytes = u64::MAX;
+        }
+        let written = self.store.put(&place, note, name.ttl, Some(&charge)).await;
+        written.map_err(|error| match error {
+            StoreError::OverBytes => SessionStoreError::over_limit(limit, error),
+            error => SessionStoreError::new(error),
+        })?;
+        // Whoever ends a session says so first and forgets the note then. Either that is seen here,
+        // or the note is forgotten after it was written.
+        match self.store.get_value(&grave(&name.id)).await.map_err(SessionStoreError::new)? {
+            None => Ok(true),
+            Some(_) => {
+                self.store.delete(&place).await.map_err(SessionStoreError::new)?;
+                Ok(false)
+            }
+        }
+    }
+}
+
+impl SessionStore for SharedSessions {
+    fn insert<'a>(&'a self, session: &'a Session) -> SessionStoreFuture<'a, ()> {
+        Box::pin(async move { self.write(session, true).await.map(drop) })
+    }
+
+    fn load<'a>(
+        &'a self,
+        id: &'a str,
+        principal: &'a Principal,
+    ) -> SessionStoreFuture<'a, Option<Arc<Session>>> {
+        Box::pin(async move {
+            let stored = self.read(id).await?;
+            Ok(stored.and_then(|stored| stored.restore(principal, &self.profile)))
+        })
+    }
+
+    fn refresh<'a>(&'a self, session: &'a Session, refresh: bool) -> SessionStoreFuture<'a, bool> {
+        Box::pin(async move {
+            let Some(name) = session.portable() else { return Ok(true) };
+            let stored = self.read(&name.id).await?;
+            let stored = stored.filter(|stored| stored.belongs_to(session.principal()));
+            let Some(stored) = stored else { return Ok(false) };
+            match stored.update(session) && !refresh {
+                true => Ok(true),
+                false => self.write(session, false).await,
+            }
+        })
+    }
+
+    fn delete<'a>(&'a self, session: &'a Session) -> SessionStoreFuture<'a, ()> {
+        Box::pin(async move {
+            let Some(name) = session.portable() else { return Ok(()) };
+            let ended = RawValue::NULL.to_owned();
+            self.store
+                .put(&grave(&name.id), ended, ENDED, None)
+                .await
+                .map_err(SessionStoreError::new)?;
+            self.store.delete(&place(&name.id)).await.map_err(SessionStoreError::new)
+        })
+    }
+
+    fn forward_reply(&self, stray: MisroutedReply) -> SessionStoreFuture<'_, ()> {
+        Box::pin(self.replies.post(stray))
+    }
+}
+
+fn place(id: &str) -> String {
+    format!("session/{}", digest(id))
+}
+
+/// Where it is said that a session has ended.
+fn grave(id: &str) -> String {
+    format!("session-ended/{}", digest(id))
+}

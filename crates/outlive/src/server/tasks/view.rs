@@ -1,0 +1,42 @@
+//! A stored task as clients see it.
+
+use outlive_protocol::{TaskState, TaskView};
+use outlive_tasks::store::{TaskOutcome, TaskRecord};
+use outlive_wire::OrderedMap;
+
+use crate::server::{
+    env::{task_backend::TaskBackend, task_error::internal},
+    run::progress::TaskProgress,
+    time::millis,
+};
+
+impl TaskBackend {
+    /// Returns a task as codecs write it.
+    pub(crate) fn show(&self, view: TaskRecord) -> TaskView {
+        let state = match view.outcome {
+            None if view.input_requests.is_empty() => TaskState::Working,
+            None => TaskState::InputRequired(OrderedMap(view.input_requests)),
+            Some(TaskOutcome::Result(raw)) => match serde_json::from_str(raw.get()) {
+                Ok(result) => TaskState::Result(Box::new(result)),
+                Err(error) => TaskState::Error(internal(&error.to_string())),
+            },
+            Some(TaskOutcome::Error(error)) => TaskState::Error(error),
+            Some(TaskOutcome::Cancelled) => TaskState::Cancelled,
+            Some(TaskOutcome::Expired) => TaskState::Expired,
+        };
+        let is_over = state.is_over();
+        let kept = view.progress.filter(|_| self.config.partials && !is_over);
+        TaskView {
+            id: view.id.as_str().to_owned(),
+            created: view.created_at,
+            updated: view.updated_at,
+            ttl: view.ttl,
+            poll: millis(self.config.poll),
+            message: view.status_message,
+            progress: kept.and_then(|kept| Some(TaskProgress::read(&kept)?.into_progress())),
+            immediate: None,
+            fell_back: false,
+            state,
+        }
+    }
+}

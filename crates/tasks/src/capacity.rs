@@ -1,0 +1,411 @@
+//! A capacity: a named number of permits that runs share, and who waits for one.
+//!
+//! A task that finds no permit does not wait in the engine: its run ends, it goes back to the store,
+//! and its ID waits here. When a permit is released, the first task of the caller whose turn it is gets
+//! it, and the engine claims that task. A permit belongs to whoever holds it, which may be longer than a
+//! run: a job keeps it until its process has exited.
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use tokio::sync::oneshot;
+
+use crate::store::TaskId;
+
+/// How many tasks of one caller wait here by their turn. Those beyond look again by themselves.
+const MAX_WAITING_PER_CALLER: usize = 1_024;
+
+/// How many tasks of all callers do.
+const MAX_WAITING: usize = 65_536;
+
+/// When a task looks again that nobody has called: another replica may have a permit for it, or this
+/// process may have been restarted. Longer for each that waits before it, so that many of them do not
+/// keep the store busy.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+const LONGER_EACH: Duration = Duration::from_millis(100);
+const MAX_LOOK_AGAIN: Duration = Duration::from_secs(600);
+
+/// How many of something may run at once, such as the jobs of a tool. Clones are the same capacity.
+///
+/// Waiting callers take turns: each gets one permit after the other, in the order of its calls.
+#[derive(Clone)]
+pub struct Capacity(Arc<Inner>);
+
+struct Inner {
+    name: String,
+    // A std mutex: nothing awaits while it is held.
+    state: Mutex<State>,
+}
+
+struct State {
+    max: usize,
+    /// Number of permits that are held or granted.
+    used: usize,
+    /// Tasks whose permit waits for their next run.
+    granted: HashSet<TaskId>,
+    waiting: Waiting,
+}
+
+/// Who waits: a queue for each caller, and whose turn it is.
+#[derive(Default)]
+struct Waiting {
+    turns: VecDeque<Arc<str>>,
+    queues: HashMap<Arc<str>, VecDeque<Waiter>>,
+    /// The tasks among them. One that is not here any more is skipped.
+    tasks: HashSet<TaskId>,
+    count: usize,
+}
+
+enum Waiter {
+    /// A task that is in the store, and the engine that claims it.
+    Task(TaskId, Weak<dyn Claimant>),
+    /// A call that waits in memory.
+    Call(oneshot::Sender<Permit>),
+}
+
+/// The right to run one of what a [`Capacity`] counts. Released when it is dropped.
+#[must_use = "released when it is dropped"]
+pub struct Permit(Option<Capacity>);
+
+/// Claims tasks that have a permit.
+pub(crate) trait Claimant: Send + Sync {
+    /// Claims the task of a grant soon; `false` if it claims nothing any more.
+    fn take_grant(&self, grant: &dyn Fn() -> Grant) -> bool;
+}
+
+/// A permit that waits for the run of its task. Released if that does not take it.
+pub(crate) struct Grant {
+    capacity: Capacity,
+    task: TaskId,
+}
+
+impl Capacity {
+    /// A capacity of `max` permits. The name is what a caller is told when they are used up.
+    pub fn new(name: impl Into<String>, max: usize) -> Self {
+        let (granted, waiting) = (HashSet::new(), Waiting::default());
+        let state = Mutex::new(State { max, used: 0, granted, waiting });
+        Self(Arc::new(Inner { name: name.into(), state }))
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// How many permits there are.
+    pub fn max(&self) -> usize {
+        self.lock().max
+    }
+
+    /// Changes how many permits there are. Those that are held stay held.
+    pub fn set_max(&self, max: usize) {
+        self.lock().max = max;
+        self.grant_next();
+    }
+
+    /// How many permits are held.
+    pub fn used(&self) -> usize {
+        self.lock().used
+    }
+
+    /// How many tasks and calls wait for one.
+    pub fn waiting(&self) -> usize {
+        self.lock().waiting.count
+    }
+
+    /// Takes a permit if one is free.
+    pub fn try_acquire(&self) -> Option<Permit> {
+        // No permit is free while a task or call waits: a released permit goes to the next waiter.
+        self.lock().take().then(|| Permit(Some(self.clone())))
+    }
+
+    /// Takes a permit whether one is free or not, for what runs already, such as a job that has
+    /// outlived the process that started it.
+    pub fn force_acquire(&self) -> Permit {
+        self.lock().used += 1;
+        Permit(Some(self.clone()))
+    }
+
+    /// Waits for a permit in memory. Callers take turns.
+    pub async fn acquire(&self, caller: &str) -> Permit {
+        loop {
+            let (sender, permit) = oneshot::channel();
+            {
+                let mut state = self.lock();
+                if state.take() {
+                    return Permit(Some(self.clone()));
+                }
+                state.waiting.push(caller, Waiter::Call(sender));
+            }
+            // Its sender is dropped with a queue only.
+            if let Ok(permit) = permit.await {
+                return permit;
+            }
+        }
+    }
+
+    /// Takes the permit that is granted to a task, or one that is free.
+    pub fn acquire_for(&self, task: &TaskId) -> Option<Permit> {
+        let mut state = self.lock();
+        let has_permit = state.granted.remove(task) || state.take();
+        if has_permit {
+            state.waiting.tasks.remove(task);
+        }
+        drop(state);
+        has_permit.then(|| Permit(Some(self.clone())))
+    }
+
+    /// When a task that is about to wait looks again by itself.
+    pub(crate) fn look_again(&self) -> Duration {
+        let waiting = u32::try_from(self.lock().waiting.count).unwrap_or(u32::MAX);
+        LOOK_AGAIN.saturating_add(LONGER_EACH.saturating_mul(waiting)).min(MAX_LOOK_AGAIN)
+    }
+
+    /// Has an engine told when there is a permit for a task. The task is in the store.
+    pub(crate) fn wait(&self, principal: &str, task: TaskId, engine: Weak<dyn Claimant>) {
+        let mut state = self.lock();
+        let waiting = &mut state.waiting;
+        let has_room = waiting.count < MAX_WAITING
+            && waiting.queues.get(principal).is_none_or(|all| all.len() < MAX_WAITING_PER_CALLER);
+        // One that has looked again keeps its place.
+        if has_room && waiting.tasks.insert(task.clone()) {
+            waiting.push(principal, Waiter::Task(task, engine));
+        }
+        drop(state);
+        self.grant_next();
+    }
+
+    /// Gives the permits that are free to those who wait.
+    fn grant_next(&self) {
+        loop {
+            let mut state = self.lock();
+            if state.used >= state.max {
+                return;
+            }
+            let Some(waiter) = state.waiting.next() else { return };
+            state.used += 1;
+            if let Waiter::Task(task, _) = &waiter {
+                state.granted.insert(task.clone());
+            }
+            drop(state);
+            let refused = match waiter {
+                Waiter::Task(task, engine) => {
+                    let told = engine.upgrade().is_some_and(|engine| {
+                        let grant = || Grant { capacity: self.clone(), task: task.clone() };
+                        engine.take_grant(&grant)
+                    });
+                    !told && self.lock().granted.remove(&task)
+                }
+                Waiter::Call(sender) => match sender.send(Permit(Some(self.clone()))) {
+                    Ok(()) => false,
+                    // The call has gone. Not dropped here: the drop would call this function again.
+                    Err(mut permit) => permit.0.take().is_some(),
+                },
+            };
+            if refused {
+                self.lock().used -= 1;
+            }
+        }
+    }
+
+    fn release(&self) {
+        {
+            let mut state = self.lock();
+            state.used = state.used.saturating_sub(1);
+        }
+        self.grant_next();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Counts a permit in, if one is free.
+    fn take(&mut self) -> bool {
+        let is_free = self.used < self.max;
+        self.used += usize::from(is_free);
+        is_free
+    }
+}
+
+impl Waiting {
+    fn push(&mut self, caller: &str, waiter: Waiter) {
+        self.count += 1;
+        if let Some(queue) = self.queues.get_mut(caller) {
+            // Calls that have gone do not pile up.
+            let before = queue.len();
+            queue.retain(|waiter| !matches!(waiter, Waiter::Call(sender) if sender.is_closed()));
+            self.count -= before - queue.len();
+            return queue.push_back(waiter);
+        }
+        let caller: Arc<str> = caller.into();
+        self.turns.push_back(Arc::clone(&caller));
+        self.queues.insert(caller, VecDeque::from([waiter]));
+    }
+
+    /// Takes out whose turn it is.
+    fn next(&mut self) -> Option<Waiter> {
+        loop {
+            let caller = self.turns.pop_front()?;
+            let Some(queue) = self.queues.get_mut(&caller) else { continue };
+            let waiter = queue.pop_front();
+            match queue.is_empty() {
+                true => drop(self.queues.remove(&caller)),
+                false => self.turns.push_back(caller),
+            }
+            let Some(waiter) = waiter else { continue };
+            self.count -= 1;
+            match &waiter {
+                // It has got one meanwhile.
+                Waiter::Task(task, _) if !self.tasks.remove(task) => {}
+                _ => return Some(waiter),
+            }
+        }
+    }
+}
+
+impl Permit {
+    /// The capacity that it is of.
+    pub fn capacity(&self) -> Option<&Capacity> {
+        self.0.as_ref()
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if let Some(capacity) = self.0.take() {
+            capacity.release();
+        }
+    }
+}
+
+impl Grant {
+    pub(crate) fn task(&self) -> &TaskId {
+        &self.task
+    }
+}
+
+impl Drop for Grant {
+    fn drop(&mut self) {
+        let is_left = self.capacity.lock().granted.remove(&self.task);
+        if is_left {
+            self.capacity.release();
+        }
+    }
+}
+
+impl PartialEq for Capacity {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Capacity {}
+
+impl fmt::Debug for Capacity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.lock();
+        f.debug_struct("Capacity")
+            .field("name", &self.0.name)
+            .field("max", &state.max)
+            .field("used", &state.used)
+            .field("waiting", &state.waiting.count)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Permit").field(&self.0.as_ref().map(Capacity::name)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::Future,
+        pin::pin,
+        sync::Weak,
+        task::{Context, Poll, Waker},
+    };
+
+    use super::{Capacity, Claimant, Grant, MAX_WAITING_PER_CALLER};
+    use crate::store::TaskId;
+
+    fn poll<F: Future>(work: std::pin::Pin<&mut F>) -> Poll<F::Output> {
+        work.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    struct Nobody;
+
+    impl Claimant for Nobody {
+        fn take_grant(&self, _: &dyn Fn() -> Grant) -> bool {
+            false
+        }
+    }
+
+    fn no_engine() -> Weak<dyn Claimant> {
+        Weak::<Nobody>::new()
+    }
+
+    #[test]
+    fn released_permit_goes_to_each_caller_in_turn() {
+        let capacity = Capacity::new("jobs", 1);
+        let mut held = capacity.try_acquire();
+        assert!(held.is_some() && capacity.try_acquire().is_none());
+        let callers = ["ann", "ann", "ann", "bob"];
+        let mut waiting: Vec<_> = callers
+            .iter()
+            .enumerate()
+            .map(|(number, caller)| (number, Box::pin(capacity.acquire(caller))))
+            .collect();
+        assert!(waiting.iter_mut().all(|(_, work)| poll(work.as_mut()).is_pending()));
+        let mut order = Vec::new();
+        while !waiting.is_empty() {
+            held = None;
+            waiting.retain_mut(|(number, work)| match poll(work.as_mut()) {
+                Poll::Pending => true,
+                Poll::Ready(permit) => {
+                    order.push(*number);
+                    held = Some(permit);
+                    false
+                }
+            });
+            assert!(held.is_some(), "a permit is released, and nobody gets it");
+        }
+        assert_eq!(order, [0, 3, 1, 2], "bob does not wait for all of ann's");
+    }
+
+    #[test]
+    fn permit_of_a_call_that_has_gone_is_passed_on() {
+        let capacity = Capacity::new("jobs", 1);
+        let held = capacity.force_acquire();
+        let mut gone = Box::pin(capacity.acquire("ann"));
+        let mut stays = pin!(capacity.acquire("ann"));
+        assert!(poll(gone.as_mut()).is_pending() && poll(stays.as_mut()).is_pending());
+        drop(gone);
+        drop(held);
+        assert!(poll(stays.as_mut()).is_ready());
+        assert_eq!((capacity.used(), capacity.waiting()), (0, 0));
+    }
+
+    #[test]
+    fn waiting_tasks_are_bounded_per_caller_and_those_without_an_engine_are_dropped() {
+        let capacity = Capacity::new("jobs", 1);
+        let held = capacity.try_acquire().unwrap();
+        for number in 0..2 * MAX_WAITING_PER_CALLER {
+            capacity.wait("ann", TaskId::new(number.to_string()), no_engine());
+        }
+        assert_eq!(capacity.waiting(), MAX_WAITING_PER_CALLER);
+        drop(held);
+        assert_eq!((capacity.used(), capacity.waiting()), (0, 0));
+        capacity.set_max(0);
+        assert!(capacity.try_acquire().is_none() && capacity.force_acquire().capacity().is_some());
+    }
+}

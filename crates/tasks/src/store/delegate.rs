@@ -1,0 +1,261 @@
+//! A macro for stores that wrap another store, such as stores with faults in tests.
+
+/// Implements store traits, or some of their methods, by calling another store.
+///
+/// After `|store|` stands an expression that borrows the inner store from `store`, which is `&self`.
+///
+/// ```
+/// use std::time::Duration;
+/// use outlive_tasks::{delegate_store, store::{MemoryStore, StoreFuture, SweepReport, WorkQueue}};
+///
+/// /// A store that never deletes.
+/// struct KeepsAll(MemoryStore);
+///
+/// delegate_store!(impl TaskStore, KeyValueStore, AuditLog, StoreMonitor for KeepsAll: |store| &store.0);
+///
+/// impl WorkQueue for KeepsAll {
+///     delegate_store!(claim, renew, release, commit, inbox, finish_cleanup: |store| &store.0);
+///     delegate_store!(next_due, subscribe: |store| &store.0);
+///
+///     fn sweep(&self, _limit: usize, _retention: Duration) -> StoreFuture<'_, SweepReport> {
+///         Box::pin(async { Ok(SweepReport::default()) })
+///     }
+/// }
+/// ```
+#[macro_export]
+macro_rules! delegate_store {
+    (impl $(<$generic:ident: $bound:ident>)? $($trait:ident),+ for $type:ty: |$this:ident| $inner:expr) => {
+        $crate::delegate_store!(@each [$(<$generic: $bound>)?] [$($trait)+] $type, $this, $inner);
+    };
+    ($($method:ident),+ : |$this:ident| $inner:expr) => {
+        $($crate::delegate_store!(@method $method $this, $inner);)+
+    };
+
+    (@each $generics:tt [] $type:ty, $this:ident, $inner:expr) => {};
+    (@each $generics:tt [$first:ident $($rest:ident)*] $type:ty, $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@impl $first $generics $type, $this, $inner);
+        $crate::delegate_store!(@each $generics [$($rest)*] $type, $this, $inner);
+    };
+    (@impl TaskStore [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
+        impl $($generics)* $crate::store::TaskStore for $type {
+            $crate::delegate_store!(
+                create, find, get, list, read_segments, respond, cancel: |$this| $inner
+            );
+        }
+    };
+    (@impl WorkQueue [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
+        impl $($generics)* $crate::store::WorkQueue for $type {
+            $crate::delegate_store!(
+                claim, renew, release, commit, inbox, finish_cleanup, next_due, sweep, subscribe:
+                    |$this| $inner
+            );
+        }
+    };
+    (@impl KeyValueStore [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
+        impl $($generics)* $crate::store::KeyValueStore for $type {
+            $crate::delegate_store!(put_if_absent, put, get_value, delete: |$this| $inner);
+        }
+    };
+    (@impl AuditLog [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
+        impl $($generics)* $crate::store::AuditLog for $type {
+            $crate::delegate_store!(append, read: |$this| $inner);
+        }
+    };
+    (@impl StoreMonitor [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
+        impl $($generics)* $crate::store::StoreMonitor for $type {
+            $crate::delegate_store!(stats, ready, stored_bytes: |$this| $inner);
+        }
+    };
+    (@impl OperatorStore [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
+        impl $($generics)* $crate::store::OperatorStore for $type {
+            $crate::delegate_store!(tasks, inspect, retry, purge, purge_ended: |$this| $inner);
+        }
+    };
+
+    (@method create $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, TaskStore, create(
+            task: $crate::store::NewTask,
+        ) -> $crate::store::CreateOutcome);
+    };
+    (@method find $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, TaskStore, find(
+            principal: &'a str, key: &'a $crate::store::IdempotencyKey,
+        ) -> Option<$crate::store::CreateOutcome>);
+    };
+    (@method get $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, TaskStore, get(
+            principal: &'a str, task: &'a $crate::store::TaskId,
+        ) -> Option<$crate::store::TaskRecord>);
+    };
+    (@method list $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, TaskStore, list(
+            principal: &'a str,
+            origin: &'a str,
+            after: Option<&'a $crate::store::ListCursor>,
+            limit: usize,
+        ) -> Vec<$crate::store::TaskRecord>);
+    };
+    (@method read_segments $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, TaskStore, read_segments(
+            principal: &'a str,
+            task: &'a $crate::store::TaskId,
+            after: u64,
+            limit: $crate::store::PageLimit,
+        ) -> Option<$crate::store::StoredSegments>);
+    };
+    (@method respond $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, TaskStore, respond(
+            principal: &'a str,
+            task: &'a $crate::store::TaskId,
+            source: $crate::store::InputSource,
+            responses: Vec<(String, $crate::store::RawJson)>,
+            max_bytes: u64,
+        ) -> Option<usize>);
+    };
+    (@method cancel $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, TaskStore, cancel(
+            principal: &'a str,
+            task: &'a $crate::store::TaskId,
+            at_once: bool,
+            retention: ::std::time::Duration,
+        ) -> Option<$crate::store::CancelOutcome>);
+    };
+
+    (@method claim $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, WorkQueue, claim(
+            worker: &'a $crate::store::WorkerId,
+            lease: ::std::time::Duration,
+            claim: &'a $crate::store::Claim,
+        ) -> Vec<$crate::store::ClaimedTask>);
+    };
+    (@method renew $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, WorkQueue, renew(
+            worker: &'a $crate::store::WorkerId, lease: ::std::time::Duration,
+        ) -> Vec<$crate::store::Lease>);
+    };
+    (@method release $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, WorkQueue, release(
+            worker: &'a $crate::store::WorkerId,
+        ) -> ());
+    };
+    (@method commit $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, WorkQueue, commit(
+            lease: &'a $crate::store::Lease,
+            changes: &'a $crate::store::Changes,
+            then: &'a $crate::store::Transition,
+        ) -> ());
+    };
+    (@method inbox $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, WorkQueue, inbox(
+            lease: &'a $crate::store::Lease,
+        ) -> $crate::store::Inbox);
+    };
+    (@method finish_cleanup $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, WorkQueue, finish_cleanup(
+            lease: &'a $crate::store::Lease, state: $crate::store::CleanupState,
+        ) -> ());
+    };
+    (@method next_due $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, WorkQueue, next_due(
+            except: &'a [String],
+        ) -> Option<::std::time::Duration>);
+    };
+    (@method sweep $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, WorkQueue, sweep(
+            limit: usize, retention: ::std::time::Duration,
+        ) -> $crate::store::SweepReport);
+    };
+    (@method subscribe $this:ident, $inner:expr) => {
+        fn subscribe(&self, listener: $crate::store::ChangeListener) {
+            let $this = self;
+            $crate::store::WorkQueue::subscribe($inner, listener);
+        }
+    };
+
+    (@method put_if_absent $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, KeyValueStore, put_if_absent(
+            key: &'a str,
+            value: $crate::store::RawJson,
+            ttl: ::std::time::Duration,
+            charge: Option<&'a $crate::store::Charge>,
+        ) -> Option<$crate::store::RawJson>);
+    };
+    (@method put $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, KeyValueStore, put(
+            key: &'a str,
+            value: $crate::store::RawJson,
+            ttl: ::std::time::Duration,
+            charge: Option<&'a $crate::store::Charge>,
+        ) -> ());
+    };
+    (@method get_value $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, KeyValueStore, get_value(
+            key: &'a str,
+        ) -> Option<$crate::store::RawJson>);
+    };
+    (@method delete $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, KeyValueStore, delete(key: &'a str,) -> ());
+    };
+
+    (@method append $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, AuditLog, append(
+            events: Vec<$crate::store::AuditEvent>,
+            retention: ::std::time::Duration,
+            max_events: u64,
+        ) -> ());
+    };
+    (@method read $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, AuditLog, read(
+            task: Option<&'a str>, after: u64, limit: usize,
+        ) -> Vec<$crate::store::AuditRecord>);
+    };
+
+    (@method stats $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, StoreMonitor, stats() -> $crate::store::StoreStats);
+    };
+    (@method ready $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, StoreMonitor, ready() -> ());
+    };
+    (@method stored_bytes $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, StoreMonitor, stored_bytes(
+            principal: &'a str,
+        ) -> u64);
+    };
+
+    (@method tasks $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, OperatorStore, tasks(
+            filter: &'a $crate::store::TaskFilter,
+            after: Option<&'a $crate::store::ListCursor>,
+            limit: usize,
+        ) -> Vec<$crate::store::TaskSummary>);
+    };
+    (@method inspect $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, OperatorStore, inspect(
+            task: &'a $crate::store::TaskId,
+        ) -> Option<$crate::store::TaskDetail>);
+    };
+    (@method retry $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, OperatorStore, retry(
+            task: &'a $crate::store::TaskId,
+        ) -> Option<$crate::store::RetryOutcome>);
+    };
+    (@method purge $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, OperatorStore, purge(
+            task: &'a $crate::store::TaskId, force: bool,
+        ) -> Option<$crate::store::PurgeOutcome>);
+    };
+    (@method purge_ended $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, OperatorStore, purge_ended(
+            before: $crate::store::UnixMillis, limit: usize,
+        ) -> Vec<(String, $crate::store::TaskId)>);
+    };
+
+    (@fn $this:ident, $inner:expr, $trait:ident, $method:ident(
+        $($argument:ident: $type:ty,)*
+    ) -> $output:ty) => {
+        fn $method<'a>(&'a self, $($argument: $type),*) -> $crate::store::StoreFuture<'a, $output> {
+            let $this = self;
+            $crate::store::$trait::$method($inner, $($argument),*)
+        }
+    };
+}

@@ -1,0 +1,45 @@
+//! Audit events in memory.
+
+use std::collections::VecDeque;
+
+use crate::store::{AuditEvent, AuditRecord, UnixMillis};
+
+/// Audit events, oldest first, each with the time of its expiry.
+#[derive(Default)]
+pub(super) struct AuditEvents {
+    events: VecDeque<(AuditRecord, UnixMillis)>,
+    /// Number of the last event, which may have been swept.
+    last: u64,
+}
+
+impl AuditEvents {
+    pub(super) fn append(
+        &mut self,
+        events: Vec<AuditEvent>,
+        (now, retention): (UnixMillis, u64),
+        max_events: u64,
+    ) {
+        let until = now.saturating_add(retention);
+        for event in events {
+            self.last += 1;
+            self.events.push_back((AuditRecord { number: self.last, at: now, event }, until));
+        }
+        let surplus = (self.events.len() as u64).saturating_sub(max_events);
+        self.events.drain(..usize::try_from(surplus).unwrap_or(usize::MAX));
+    }
+
+    pub(super) fn read(&self, task: Option<&str>, after: u64, limit: usize) -> Vec<AuditRecord> {
+        let from = self.events.partition_point(|(audit, _)| audit.number <= after);
+        let all = self.events.range(from..).map(|(audit, _)| audit);
+        let wanted = all.filter(|audit| task.is_none_or(|task| audit.event.task == task));
+        wanted.take(limit).cloned().collect()
+    }
+
+    /// Removes expired events from the front. All have the same retention; where it was changed,
+    /// some stay longer.
+    pub(super) fn sweep(&mut self, now: UnixMillis) {
+        while self.events.front().is_some_and(|(_, until)| *until <= now) {
+            self.events.pop_front();
+        }
+    }
+}

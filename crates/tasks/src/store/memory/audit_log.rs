@@ -1,0 +1,30 @@
+//! [`AuditLog`] of the store in memory: the record of who did what.
+
+use std::time::Duration;
+
+use super::state::{MemoryStore, done, locked};
+use crate::{
+    store::{AuditEvent, AuditLog, AuditRecord, StoreFuture},
+    time::millis,
+};
+
+impl AuditLog for MemoryStore {
+    fn append(
+        &self,
+        events: Vec<AuditEvent>,
+        retention: Duration,
+        max_events: u64,
+    ) -> StoreFuture<'_, ()> {
+        locked(&self.events).append(events, (self.now(), millis(retention)), max_events);
+        done(Ok(()))
+    }
+
+    fn read<'a>(
+        &'a self,
+        task: Option<&'a str>,
+        after: u64,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<AuditRecord>> {
+        done(Ok(locked(&self.events).read(task, after, limit)))
+    }
+}

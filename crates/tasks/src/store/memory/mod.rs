@@ -1,0 +1,15 @@
+//! A store in memory. All tasks are lost when the process ends.
+
+mod audit_events;
+mod audit_log;
+mod key_value_store;
+mod key_values;
+mod operator_store;
+mod row;
+mod state;
+mod store_monitor;
+mod table;
+mod task_store;
+mod work_queue;
+
+pub use state::MemoryStore;

@@ -1,0 +1,46 @@
+//! A store in a PostgreSQL database, which several replicas share. Any replica may take the call, run
+//! the task, serve the poll and receive the input response.
+//!
+//! A few connections write, and commit the operations of many callers in one transaction each
+//! (`writer`, `batch`); two read (`readers`); one shows that this process lives, and receives change
+//! notifications of other replicas (`liveness`). `store` and the files named after traits call the
+//! operations, one file each. An operation calls one function of the schema (`schema/*.sql`).
+
+mod audit;
+mod audit_log;
+mod batch;
+mod changes;
+mod claim;
+mod clock;
+mod column;
+mod commit;
+mod connect;
+mod copy;
+mod create;
+mod end;
+mod error;
+mod key_value;
+mod key_value_store;
+mod liveness;
+mod operator_store;
+mod options;
+mod pipelined_copy;
+mod probe;
+mod queue;
+mod read;
+mod readers;
+mod respond;
+mod schema;
+mod state;
+mod statement;
+mod store;
+mod store_monitor;
+mod task_store;
+mod tls;
+mod url;
+mod work_queue;
+mod writer;
+
+pub use options::PostgresOptions;
+pub(super) use probe::probe;
+pub use store::PostgresStore;

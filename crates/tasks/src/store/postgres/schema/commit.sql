@@ -1,0 +1,241 @@
+-- What workers commit. A principal that has as many bytes stored as it may gets no more. Functions for
+-- many tasks ask once for all principals; tasks of a principal that may be full are left out, and then
+-- committed alone by `commit_task`, which measures exactly.
+
+-- The TTL of a task after its number of open input requests has changed. A response does not shorten a
+-- quarantine.
+CREATE FUNCTION effective_ttl(_task task, _before bigint, _after bigint, _now bigint)
+RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE
+        WHEN _task.ttl IS NULL THEN NULL
+        WHEN _task.phase = 4 THEN _task.effective_ttl
+        WHEN _before = 0 AND _after > 0 THEN greatest(_task.ttl, _task.max_ttl)
+        WHEN _before > 0 AND _after = 0 THEN
+            least(_now - _task.created_at + _task.ttl, greatest(_task.ttl, _task.max_ttl))
+        ELSE _task.effective_ttl END
+$$;
+
+-- The number of open input requests of a task.
+CREATE FUNCTION count_open(_number bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (SELECT count(*) FROM input_request WHERE task = _number AND state = 0);
+END $$;
+
+-- The kind of an outcome that the store itself writes.
+CREATE FUNCTION outcome_kind(_outcome text) RETURNS smallint LANGUAGE sql IMMUTABLE AS $$
+    SELECT (CASE WHEN _outcome = '"Cancelled"' THEN 2 WHEN _outcome = '"Expired"' THEN 3
+        WHEN _outcome LIKE '{"Result":%' AND _outcome NOT LIKE '%"isError":true%' THEN 0
+        ELSE 1 END)::smallint
+$$;
+
+-- Ends a task that has not ended, whose row is locked, and writes the changed columns of `_task` with it.
+-- If it was cancelled or has expired it may need a cleanup. That is due when its run is gone, at the end
+-- of its lease at the latest; at once if it has no worker.
+CREATE FUNCTION end_task(
+    _task task, _outcome text, _unfinished boolean, _retention bigint, _now bigint)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    _open bigint;
+    _ttl bigint;
+BEGIN
+    IF NOT (_unfinished AND _task.has_cleanup AND _task.started) THEN
+        _task.due_at := NULL;
+    ELSE
+        _task.crash_count := 0;
+        IF _task.worker_id IS NULL THEN
+            _task.due_at := _now;
+        END IF;
+    END IF;
+    UPDATE input_request SET state = 2 WHERE task = _task.number AND state = 0;
+    GET DIAGNOSTICS _open = ROW_COUNT;
+    -- A task that ends late stays readable for its retention; without a TTL it stays.
+    _ttl := effective_ttl(_task, _open, 0, _now);
+    IF _ttl IS NOT NULL THEN
+        _ttl := greatest(_ttl, _now + _retention - _task.created_at);
+    END IF;
+    UPDATE task SET phase = 3, outcome = _outcome,
+        outcome_kind = coalesce(_task.outcome_kind, outcome_kind(_outcome)), worker_id = NULL, worker_lock = NULL,
+        due_at = _task.due_at, crash_count = _task.crash_count, effective_ttl = _ttl, status_message = _task.status_message,
+        progress = _task.progress, cancel_requested_at = _task.cancel_requested_at,
+        updated_at = greatest(_now, _task.updated_at + 1)
+        WHERE id = _task.id;
+    INSERT INTO quota_release (principal, bytes) VALUES (_task.principal, octet_length(_outcome));
+END $$;
+
+-- How many bytes a commit adds to a task. Its outcome counts if `_ends` says how long that is.
+CREATE FUNCTION growth(
+    _task bigint, _forgotten text[], _keys text[], _bodies text[],
+    _scopes text[], _ordinals bigint[], _blocks text[],
+    _asked_names text[], _asked_keys text[], _asked_bodies text[], _ends bigint)
+RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN coalesce(_ends, 0)
+        - coalesce((SELECT sum(octet_length(key) + octet_length(body)) FROM journal_entry
+            WHERE task = _task AND key = ANY (_forgotten)), 0)
+        + coalesce((SELECT sum(octet_length(e.key) + octet_length(e.body))
+            FROM unnest(_keys, _bodies) AS e (key, body)
+            WHERE e.key = ANY (_forgotten)
+                OR NOT EXISTS (SELECT FROM journal_entry k WHERE k.task = _task AND k.key = e.key)), 0)
+        + coalesce((SELECT sum(octet_length(s.scope) + octet_length(s.body))
+            FROM unnest(_scopes, _ordinals, _blocks) AS s (scope, ordinal, body)
+            WHERE NOT EXISTS (SELECT FROM segment k
+                WHERE k.task = _task AND k.scope = s.scope AND k.ordinal = s.ordinal)), 0)
+        + coalesce((SELECT sum(greatest(input_request_bytes(a.wire_key, a.journal_key, a.body)
+                - coalesce(input_request_bytes(q.wire_key, q.journal_key, q.body), 0), 0))
+            FROM unnest(_asked_names, _asked_keys, _asked_bodies) AS a (wire_key, journal_key, body)
+            LEFT JOIN input_request q ON q.task = _task AND q.wire_key = a.wire_key), 0);
+END $$;
+
+-- Commits everything that a worker can change in one task: false if it has lost its lease, NULL if its
+-- principal would have too many bytes. An absent part is NULL.
+CREATE FUNCTION commit_task(
+    _id text, _worker text, _epoch bigint, _message text, _progress text, _forgotten text[],
+    _keys text[], _is_input boolean[], _bodies text[],
+    _scopes text[], _ordinals bigint[], _blocks text[],
+    _asked_names text[], _asked_keys text[], _asked_dues bigint[], _asked_bodies text[],
+    _withdrawn text[],
+    _then integer, -- 0 continue, 1 park, 2 end, 3 end and clean up
+    _due bigint, _seen bigint, _outcome text, _retention bigint, _outcome_kind smallint,
+    _ends bigint,     -- bytes of its outcome, if they count
+    _most bigint,     -- bytes that this stores at most
+    _max_bytes bigint,
+    _shift bigint)
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    _now bigint := now_ms(_shift);
+    _task task;
+    _before bigint;
+    _after bigint;
+    _last bigint;
+    _rows bigint;
+    _some bigint;
+    _bytes bigint := 0;
+BEGIN
+    SELECT * INTO _task FROM task
+        WHERE id = _id AND epoch = _epoch AND worker_id = _worker AND phase = 1 FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    -- Only a principal with hardly any bytes left is measured exactly.
+    IF _most > 0 AND _max_bytes - stored_bytes(_task.principal) < _most THEN
+        _some := growth(_task.number, _forgotten, _keys, _bodies, _scopes, _ordinals, _blocks,
+            _asked_names, _asked_keys, _asked_bodies, _ends);
+        IF _some > 0 AND stored_bytes(_task.principal) + _some > _max_bytes THEN
+            RETURN NULL;
+        END IF;
+    END IF;
+    _task.status_message := coalesce(_message, _task.status_message);
+    _task.progress := coalesce(_progress, _task.progress);
+    IF _forgotten IS NOT NULL THEN
+        WITH gone AS (
+            DELETE FROM journal_entry WHERE task = _task.number AND key = ANY (_forgotten)
+                RETURNING octet_length(key) + octet_length(body) AS bytes
+        )
+        SELECT -coalesce(sum(bytes), 0) INTO _bytes FROM gone;
+    END IF;
+    IF _keys IS NOT NULL THEN
+        WITH recorded AS (
+            INSERT INTO journal_entry (task, key, is_input, body)
+                SELECT _task.number, e.key, e.is_input, e.body
+                FROM unnest(_keys, _is_input, _bodies) AS e (key, is_input, body)
+                ON CONFLICT DO NOTHING
+                RETURNING octet_length(key) + octet_length(body) AS bytes
+        )
+        SELECT count(*), coalesce(sum(bytes), 0) INTO _rows, _some FROM recorded;
+        IF _rows > 0 THEN
+            _task.crash_count := 0;
+        END IF;
+        _bytes := _bytes + _some;
+    END IF;
+    IF _scopes IS NOT NULL THEN
+        SELECT coalesce(max(number), 0) INTO _last FROM segment WHERE task = _task.number;
+        WITH emitted AS (
+            INSERT INTO segment (task, number, scope, ordinal, body)
+                SELECT _task.number, _last + row_number() OVER (ORDER BY s.place),
+                    s.scope, s.ordinal, s.body
+                FROM unnest(_scopes, _ordinals, _blocks)
+                    WITH ORDINALITY AS s (scope, ordinal, body, place)
+                WHERE NOT EXISTS (SELECT FROM segment k WHERE k.task = _task.number
+                    AND k.scope = s.scope AND k.ordinal = s.ordinal)
+                ON CONFLICT DO NOTHING
+                RETURNING octet_length(scope) + octet_length(body) AS bytes
+        )
+        SELECT _bytes + coalesce(sum(bytes), 0) INTO _bytes FROM emitted;
+    END IF;
+    IF _asked_names IS NOT NULL THEN
+        _bytes := _bytes - coalesce((SELECT sum(input_request_bytes(wire_key, journal_key, body)) FROM input_request
+            WHERE task = _task.number AND wire_key = ANY (_asked_names)), 0);
+    END IF;
+    IF _asked_names IS NOT NULL OR _withdrawn IS NOT NULL THEN
+        _before := count_open(_task.number);
+        IF _asked_names IS NOT NULL THEN
+            SELECT coalesce(max(ordinal), 0) INTO _last FROM input_request WHERE task = _task.number;
+            INSERT INTO input_request AS q (task, wire_key, journal_key, ordinal, state, due_at, body)
+                SELECT _task.number, a.wire_key, a.journal_key, _last + a.place, 0, a.due_at, a.body
+                FROM unnest(_asked_names, _asked_keys, _asked_dues, _asked_bodies)
+                    WITH ORDINALITY AS a (wire_key, journal_key, due_at, body, place)
+                ON CONFLICT (task, wire_key) DO UPDATE SET journal_key = excluded.journal_key,
+                    ordinal = excluded.ordinal, state = 0, due_at = excluded.due_at, body = excluded.body
+                WHERE q.state = 2;
+        END IF;
+        IF _withdrawn IS NOT NULL THEN
+            UPDATE input_request SET state = 2
+                WHERE task = _task.number AND wire_key = ANY (_withdrawn) AND state = 0;
+        END IF;
+        IF _asked_names IS NOT NULL THEN
+            _bytes := _bytes + coalesce((SELECT sum(input_request_bytes(wire_key, journal_key, body)) FROM input_request
+                WHERE task = _task.number AND wire_key = ANY (_asked_names)), 0);
+        END IF;
+        _after := count_open(_task.number);
+        _task.effective_ttl := effective_ttl(_task, _before, _after, _now);
+    END IF;
+    IF _bytes <> 0 THEN
+        INSERT INTO quota_release (principal, tasks, bytes) VALUES (_task.principal, 0, _bytes);
+    END IF;
+    IF _then >= 2 THEN
+        _task.worker_id := NULL;
+        _task.outcome_kind := _outcome_kind;
+        PERFORM end_task(_task, _outcome, _then = 3, _retention, _now);
+        RETURN true;
+    END IF;
+    IF _then = 1 THEN
+        _task.worker_id := NULL;
+        _task.worker_lock := NULL;
+        -- No worker would see what arrived while this commit was on its way.
+        IF _task.cancel_requested_at IS NOT NULL
+            OR (SELECT count(*) FROM journal_entry WHERE task = _task.number AND is_input) > _seen THEN
+            _task.phase := 0;
+            _task.due_at := _now;
+        ELSE
+            _task.phase := 2;
+            _task.due_at := _due;
+        END IF;
+    END IF;
+    -- A task that only waits does not change when its worker parks it.
+    IF _then <> 1 OR num_nonnulls(_message, _progress, _forgotten, _keys, _scopes, _asked_names,
+        _withdrawn) > 0 THEN
+        _task.updated_at := greatest(_now, _task.updated_at + 1);
+    END IF;
+    UPDATE task SET updated_at = _task.updated_at, status_message = _task.status_message,
+        progress = _task.progress, crash_count = _task.crash_count, effective_ttl = _task.effective_ttl,
+        phase = _task.phase, due_at = _task.due_at, worker_id = _task.worker_id, worker_lock = _task.worker_lock
+        WHERE id = _id;
+    RETURN true;
+END $$;
+
+-- Quarantines a task that its worker has committed in the same statement. One that was asked to stop is
+-- queued instead.
+CREATE FUNCTION quarantine_task(_id text, _outcome text, _hold bigint, _shift bigint)
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    _now bigint := now_ms(_shift);
+BEGIN
+    UPDATE task SET worker_id = NULL, worker_lock = NULL,
+        phase = CASE WHEN cancel_requested_at IS NULL THEN 4 ELSE 0 END,
+        due_at = CASE WHEN cancel_requested_at IS NOT NULL THEN _now END,
+        quarantine_outcome = CASE WHEN cancel_requested_at IS NULL THEN _outcome END,
+        effective_ttl = CASE WHEN cancel_requested_at IS NULL AND effective_ttl IS NOT NULL
+            THEN greatest(effective_ttl, _now - created_at + _hold) ELSE effective_ttl END
+        WHERE id = _id;
+    RETURN FOUND;
+END $$;

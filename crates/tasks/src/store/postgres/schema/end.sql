@@ -1,0 +1,129 @@
+-- Cancellation, expiry and deletion of tasks.
+
+-- Cancels a task: 0 it had ended, 1 its worker is asked to stop, 2 it has ended now; NULL if there is no
+-- such task.
+CREATE FUNCTION cancel_task(
+    _principal text, _id text, _at_once boolean, _outcome text, _retention bigint, _shift bigint)
+RETURNS integer LANGUAGE plpgsql AS $$
+DECLARE
+    _now bigint := now_ms(_shift);
+    _task task;
+BEGIN
+    SELECT * INTO _task FROM task WHERE id = _id AND principal = _principal FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    ELSIF _task.phase = 3 THEN
+        RETURN 0;
+    END IF;
+    _task.cancel_requested_at := coalesce(_task.cancel_requested_at, _now);
+    IF _task.phase <> 1 OR _at_once THEN
+        PERFORM end_task(_task, _outcome, true, _retention, _now);
+        RETURN 2;
+    END IF;
+    UPDATE task SET cancel_requested_at = _task.cancel_requested_at,
+        updated_at = greatest(_now, updated_at + 1) WHERE id = _id;
+    RETURN 1;
+END $$;
+
+-- Deletes the child rows of deleted tasks, and returns their bytes to their principals.
+CREATE FUNCTION delete_tasks(_numbers bigint[], _principals text[], _bytes bigint[])
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    WITH gone AS (
+        SELECT * FROM unnest(_numbers, _principals, _bytes) AS g (number, principal, bytes)
+    ), entries AS (
+        DELETE FROM journal_entry WHERE task = ANY (_numbers)
+            RETURNING task, octet_length(key) + octet_length(body) AS bytes
+    ), segments AS (
+        DELETE FROM segment WHERE task = ANY (_numbers)
+            RETURNING task, octet_length(scope) + octet_length(body) AS bytes
+    ), questions AS (
+        DELETE FROM input_request WHERE task = ANY (_numbers)
+            RETURNING task, input_request_bytes(wire_key, journal_key, body) AS bytes
+    ), freed AS (
+        SELECT task, sum(bytes) AS bytes
+            FROM (SELECT * FROM entries UNION ALL SELECT * FROM segments
+                UNION ALL SELECT * FROM questions) AS each GROUP BY task
+    )
+    INSERT INTO quota_release (principal, tasks, bytes)
+        SELECT g.principal, 0, -sum(g.bytes + coalesce(f.bytes, 0))
+        FROM gone g LEFT JOIN freed f ON f.task = g.number GROUP BY g.principal;
+END $$;
+
+-- Ends expired tasks, and deletes what is past its retention. A quarantined task ends with its
+-- quarantine outcome.
+CREATE FUNCTION sweep(_limit bigint, _outcome text, _retention bigint, _shift bigint)
+RETURNS TABLE (expired text[], principals text[], were_quarantined boolean[], purged bigint, more boolean)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    _now bigint := now_ms(_shift);
+    _numbers bigint[];
+    _expired text[] := '{}';
+    _owners text[] := '{}';
+    _quarantined boolean[] := '{}';
+    _bytes bigint[];
+    _gone text[];
+    _task task;
+    _principals text[];
+    _ended bigint;
+    _entries bigint;
+    _events bigint;
+BEGIN
+    -- Quotas are locked before tasks, here as everywhere.
+    SELECT count(*), array_agg(DISTINCT e.principal ORDER BY e.principal) INTO _ended, _principals
+        FROM (SELECT principal FROM quota_release LIMIT 1000) AS e;
+    INSERT INTO principal_quota (principal, count) SELECT unnest(_principals), 0 ON CONFLICT DO NOTHING;
+    SELECT array_agg(principal) INTO _principals FROM (
+        SELECT o.principal FROM principal_quota o WHERE o.principal = ANY (_principals)
+            FOR UPDATE SKIP LOCKED) AS counted;
+    PERFORM release_quota(_principals);
+    DELETE FROM principal_quota WHERE principal = ANY (_principals) AND count = 0 AND bytes = 0;
+    PERFORM fold_phases();
+
+    WITH old AS MATERIALIZED (
+        SELECT id FROM task WHERE purge_at <= _now AND due_at IS NULL
+            ORDER BY purge_at LIMIT _limit FOR UPDATE SKIP LOCKED
+    ), gone AS (
+        DELETE FROM task t USING old WHERE t.id = old.id
+            RETURNING t.number, t.principal, row_bytes(t.request, t.outcome) AS bytes
+    )
+    SELECT array_agg(number), array_agg(principal), array_agg(bytes)
+        INTO _numbers, _gone, _bytes FROM gone;
+    IF _numbers IS NOT NULL THEN
+        PERFORM delete_tasks(_numbers, _gone, _bytes);
+    END IF;
+
+    FOR _task IN SELECT * FROM task WHERE expires_at <= _now ORDER BY expires_at LIMIT _limit
+        FOR UPDATE SKIP LOCKED
+    LOOP
+        IF _task.phase = 4 THEN
+            PERFORM end_task(_task, _task.quarantine_outcome, false, _retention, _now);
+        ELSE
+            PERFORM end_task(_task, _outcome, true, _retention, _now);
+        END IF;
+        _expired := _expired || _task.id;
+        _owners := _owners || _task.principal;
+        _quarantined := _quarantined || (_task.phase = 4);
+    END LOOP;
+
+    WITH gone AS (
+        DELETE FROM key_value WHERE key IN (SELECT key FROM key_value WHERE expires_at <= _now
+            ORDER BY expires_at LIMIT _limit FOR UPDATE SKIP LOCKED)
+            RETURNING principal, key_value_bytes(key, body) AS bytes
+    ), counted AS (
+        INSERT INTO quota_release (principal, tasks, bytes)
+            SELECT principal, 0, -sum(bytes) FROM gone WHERE principal IS NOT NULL
+            GROUP BY principal
+    )
+    SELECT count(*) INTO _entries FROM gone;
+    -- Only the oldest are read: all have the same retention; where it was changed, some stay longer.
+    DELETE FROM audit_event WHERE number IN (SELECT number FROM audit_event
+        WHERE number < (SELECT min(number) FROM audit_event) + _limit AND expires_at <= _now
+        FOR UPDATE SKIP LOCKED);
+    GET DIAGNOSTICS _events = ROW_COUNT;
+
+    RETURN QUERY SELECT _expired, _owners, _quarantined, coalesce(cardinality(_numbers), 0)::bigint,
+        _limit IN (cardinality(_expired), coalesce(cardinality(_numbers), 0), _entries, _events)
+            OR _ended = 1000;
+END $$;

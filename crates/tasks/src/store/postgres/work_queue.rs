@@ -1,0 +1,124 @@
+//! [`WorkQueue`] of the store in PostgreSQL: what workers do with tasks.
+
+use std::future::ready;
+use std::time::Duration;
+
+use super::{
+    claim,
+    commit::{self, Writing},
+    end,
+    queue::Order,
+    respond,
+    statement::Said,
+    store::PostgresStore,
+};
+use crate::store::{
+    ChangeListener, ChangeSource, Changes, Claim, ClaimedTask, CleanupState, Inbox, Lease,
+    StoreError, StoreFuture, SweepReport, Transition, WorkQueue, WorkerId,
+};
+
+impl WorkQueue for PostgresStore {
+    fn claim<'a>(
+        &'a self,
+        worker: &'a WorkerId,
+        lease: Duration,
+        claim: &'a Claim,
+    ) -> StoreFuture<'a, Vec<ClaimedTask>> {
+        let call = claim::claim(&self.shared, worker, lease, claim);
+        let by = worker.clone();
+        Box::pin(async move {
+            let read = move |rows: Vec<_>| claim::read_claimed(&rows, &by);
+            let brought = self.writers.write(Order::Alone, call, read).await?;
+            for (lease, problem) in &brought.unreadable {
+                let (task, why) = (&lease.task, problem.with(&self.shared.database.place));
+                tracing::error!(%task, %why, "a task cannot be read, and is not run");
+                let call = claim::postpone(lease);
+                self.writers.write(Order::on(task), call, |_| Ok(Said::new(()))).await?;
+            }
+            Ok(brought.claimed)
+        })
+    }
+
+    fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> StoreFuture<'a, Vec<Lease>> {
+        let call = claim::renew(&self.shared, worker, lease);
+        let by = worker.clone();
+        let read = move |rows: Vec<_>| claim::read_renewed(&rows, &by);
+        Box::pin(self.writers.write(Order::Alone, call, read))
+    }
+
+    fn release<'a>(&'a self, worker: &'a WorkerId) -> StoreFuture<'a, ()> {
+        let call = claim::release(&self.shared, worker);
+        Box::pin(self.writers.write(Order::Alone, call, |rows| claim::read_released(&rows)))
+    }
+
+    fn commit<'a>(
+        &'a self,
+        lease: &'a Lease,
+        changes: &'a Changes,
+        then: &'a Transition,
+    ) -> StoreFuture<'a, ()> {
+        match Writing::of(lease, changes, then) {
+            // Most are; a future that carried everything would be made for each.
+            Ok(Some(writing)) => {
+                let written = self.writers.write_plain(writing);
+                Box::pin(async move {
+                    match written.await {
+                        // That may be too much; alone it is looked at closely.
+                        Err(StoreError::OverBytes) => self.write_alone(lease, changes, then).await,
+                        written => written,
+                    }
+                })
+            }
+            Ok(None) => self.write_alone(lease, changes, then),
+            Err(error) => Box::pin(ready(Err(error))),
+        }
+    }
+
+    fn inbox<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, Inbox> {
+        let read = |rows: Vec<_>| respond::read_heard(&rows);
+        Box::pin(self.readers.read(&self.shared, respond::heard(lease), read))
+    }
+
+    fn finish_cleanup<'a>(&'a self, lease: &'a Lease, now: CleanupState) -> StoreFuture<'a, ()> {
+        let call = end::clean_up(&self.shared, lease, now);
+        let task = lease.task.clone();
+        let read = move |rows: Vec<_>| end::read_clean_up(&rows, &task, now);
+        Box::pin(self.writers.write(Order::on(&lease.task), call, read))
+    }
+
+    fn next_due<'a>(&'a self, except: &'a [String]) -> StoreFuture<'a, Option<Duration>> {
+        let call = claim::next_due(&self.shared, except);
+        Box::pin(self.readers.read(&self.shared, call, |rows| claim::read_due(&rows)))
+    }
+
+    fn sweep(&self, limit: usize, retention: Duration) -> StoreFuture<'_, SweepReport> {
+        Box::pin(async move {
+            let call = end::sweep(&self.shared, limit, retention)?;
+            self.writers.write(Order::Alone, call, |rows| end::read_swept(&rows)).await
+        })
+    }
+
+    fn subscribe(&self, listener: ChangeListener) {
+        self.shared.listeners.add(listener);
+    }
+}
+
+impl PostgresStore {
+    /// Writes what a worker has done in a statement of its own.
+    fn write_alone<'a>(
+        &'a self,
+        lease: &'a Lease,
+        changes: &'a Changes,
+        then: &'a Transition,
+    ) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            let (task, call) =
+                (lease.task.clone(), commit::alone(lease, changes, then, &self.shared)?);
+            let read = move |rows: Vec<_>| {
+                commit::read(&rows)?;
+                Ok(Said::changing((), &task, ChangeSource::Worker))
+            };
+            self.writers.write(Order::on(&lease.task), call, read).await
+        })
+    }
+}

@@ -1,0 +1,50 @@
+//! A store in one SQLite file. An acknowledged write is on the disk, and several processes may share
+//! the file.
+//!
+//! One thread writes, and commits the operations of many callers in one transaction (`writer`); two
+//! threads read (`readers`); one polls for changes of other processes (`changes`). None of it runs
+//! on the threads of the runtime. `store` and the files named after traits call the operations, one
+//! file each.
+
+mod audit;
+mod audit_log;
+mod batch;
+mod change_log;
+mod changes;
+mod claim;
+mod clock;
+mod column;
+mod commit;
+mod connect;
+mod create;
+mod end;
+mod error;
+mod journal;
+mod key_value;
+mod key_value_store;
+mod listeners;
+mod open_tasks;
+mod operator_store;
+mod options;
+mod phase_counts;
+mod probe;
+#[cfg(test)]
+mod query_plans;
+mod questions;
+mod read;
+mod readers;
+mod respond;
+mod room;
+mod schema;
+mod state;
+mod statement;
+mod store;
+mod store_monitor;
+mod task_store;
+mod work_queue;
+mod workers;
+mod writer;
+
+pub use options::{SqliteOptions, Synchronous};
+pub(super) use probe::probe;
+pub use store::SqliteStore;

@@ -1,0 +1,139 @@
+-- Tables of the store. Times are in milliseconds since 1970.
+--
+-- Rows are numbered: child rows and indexes repeat a short number instead of the task's long ID, and new
+-- rows are adjacent although IDs are random. All indexes but two are partial: they hold rows that a
+-- worker or a caller still waits for.
+
+PRAGMA application_id = 0x6f75746c; -- "outl"
+PRAGMA user_version = 1;
+
+-- The fingerprint of the schema that the file was created with.
+CREATE TABLE schema_version (
+    fingerprint TEXT PRIMARY KEY
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE task (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    principal TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    origin TEXT NOT NULL,
+    listed INTEGER NOT NULL,      -- 1 if its principal can list it
+    phase INTEGER NOT NULL,       -- 0 queued, 1 running, 2 parked, 3 ended, 4 quarantined
+    epoch INTEGER NOT NULL,
+    worker_id TEXT,               -- while it runs, or its cleanup does
+    due_at INTEGER,               -- when a worker must claim it; NULL if it ended and needs no cleanup,
+                                  -- or is parked without a time
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    ttl INTEGER,                  -- as requested
+    max_ttl INTEGER NOT NULL,     -- while an input request is open
+    effective_ttl INTEGER,        -- as things are
+    expires_at INTEGER,           -- until it has ended
+    purge_at INTEGER,             -- from when it has ended
+    started INTEGER NOT NULL,
+    crash_count INTEGER NOT NULL,
+    has_cleanup INTEGER NOT NULL, -- 1 if a cleanup runs after it is cancelled or expires
+    open INTEGER NOT NULL DEFAULT 0, -- number of open input requests
+    cancel_requested_at INTEGER,
+    idempotency_key TEXT,
+    idempotency_fingerprint TEXT,
+    status_message TEXT,
+    progress TEXT,
+    reissue_counts TEXT,          -- how often its input requests were reissued before promotion
+    quarantine_outcome TEXT,      -- its outcome if no operator retries it in time
+    outcome_kind INTEGER,         -- 0 completed, 1 failed, 2 cancelled, 3 expired
+    outcome TEXT                  -- last, because it may be long
+) STRICT;
+-- A claim passes over principals at their limit without reading their rows.
+CREATE INDEX task_due_at ON task (due_at, principal) WHERE due_at IS NOT NULL;
+CREATE INDEX task_worker_id ON task (worker_id) WHERE worker_id IS NOT NULL;
+CREATE INDEX task_expires_at ON task (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX task_purge_at ON task (purge_at) WHERE purge_at IS NOT NULL;
+CREATE UNIQUE INDEX task_idempotency_key ON task (principal, idempotency_key)
+    WHERE idempotency_key IS NOT NULL;
+CREATE INDEX task_list ON task (principal, origin, created_at) WHERE listed = 1;
+
+-- Beside the task, because the task's row is rewritten often, and the request never.
+CREATE TABLE task_request (
+    task INTEGER PRIMARY KEY REFERENCES task ON DELETE CASCADE,
+    body TEXT NOT NULL
+) STRICT;
+
+-- Number of open tasks and stored bytes of a principal. `budget.rs` says what counts. No bytes are kept
+-- for each task: a task is measured when it is deleted.
+CREATE TABLE principal_quota (
+    principal TEXT PRIMARY KEY,
+    count INTEGER NOT NULL,
+    bytes INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE journal_entry (
+    task INTEGER NOT NULL REFERENCES task ON DELETE CASCADE,
+    key TEXT NOT NULL,
+    is_input INTEGER NOT NULL, -- 1 for an input response
+    body TEXT NOT NULL,
+    PRIMARY KEY (task, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX journal_entry_is_input ON journal_entry (task, key) WHERE is_input = 1;
+
+CREATE TABLE segment (
+    task INTEGER NOT NULL REFERENCES task ON DELETE CASCADE,
+    number INTEGER NOT NULL, -- from 1, without gaps
+    scope TEXT NOT NULL,
+    ordinal INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (task, number),
+    UNIQUE (task, scope, ordinal)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE input_request (
+    task INTEGER NOT NULL REFERENCES task ON DELETE CASCADE,
+    wire_key TEXT NOT NULL,
+    journal_key TEXT NOT NULL,
+    ordinal INTEGER NOT NULL,
+    state INTEGER NOT NULL,       -- 0 open, 1 answered, 2 withdrawn
+    due_at INTEGER,
+    body TEXT NOT NULL,
+    is_external INTEGER NOT NULL, -- 1 for an external event
+    PRIMARY KEY (task, wire_key)
+) STRICT, WITHOUT ROWID;
+
+-- The changes of the last commits, for other processes.
+CREATE TABLE change_log (
+    number INTEGER PRIMARY KEY,
+    origin INTEGER NOT NULL,
+    tasks TEXT NOT NULL      -- their numbers, as JSON
+) STRICT;
+
+-- Number of tasks in each phase, and stored bytes of all principals.
+CREATE TABLE phase_count (
+    number INTEGER PRIMARY KEY,
+    queued INTEGER NOT NULL DEFAULT 0,
+    running INTEGER NOT NULL DEFAULT 0,
+    parked INTEGER NOT NULL DEFAULT 0,
+    ended INTEGER NOT NULL DEFAULT 0,
+    quarantined INTEGER NOT NULL DEFAULT 0,
+    bytes INTEGER NOT NULL DEFAULT 0
+) STRICT;
+INSERT INTO phase_count (number) VALUES (1);
+
+CREATE TABLE key_value (
+    key TEXT PRIMARY KEY,
+    body TEXT NOT NULL,
+    expires_at INTEGER NOT NULL,
+    principal TEXT           -- the principal that is charged for it
+) STRICT, WITHOUT ROWID;
+CREATE INDEX key_value_expires_at ON key_value (expires_at);
+
+-- A number is not reused after the last event is swept.
+CREATE TABLE audit_event (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    recorded_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    task TEXT NOT NULL,
+    principal TEXT NOT NULL,
+    action TEXT NOT NULL,
+    reason TEXT
+) STRICT;
+CREATE INDEX audit_event_task ON audit_event (task);

@@ -1,0 +1,99 @@
+//! The HTTP client: sends requests on pooled connections.
+//!
+//! It never follows a redirect, and its errors say whether the server may have seen the request.
+
+use std::{error::Error, fmt, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, header};
+use hyper_util::{
+    client::legacy::{self, Client},
+    rt::{TokioExecutor, TokioTimer},
+};
+
+use super::{
+    address::Address, connector::Connector, options::HttpOptions, reply::HttpReply,
+    request_body::RequestBody,
+};
+use crate::client::error::{TransportError, TransportErrorKind};
+
+/// Time after which an idle connection is closed.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// Sends requests over HTTP/1.1. Clones share their connections.
+///
+/// The environment variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` name proxies, as
+/// they do for curl. Requests to this machine never go to a proxy.
+#[derive(Clone)]
+pub struct HttpClient {
+    client: Client<Connector, RequestBody>,
+    connector: Connector,
+    message_bytes: usize,
+}
+
+impl fmt::Debug for HttpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpClient").field("connector", &self.connector).finish_non_exhaustive()
+    }
+}
+
+impl HttpClient {
+    /// Creates a client; it connects with its first request. `tls` says whether it is for `https:`.
+    ///
+    /// # Errors
+    ///
+    /// If the certificates to trust cannot be read, or the feature `tls` is missing.
+    pub fn new(options: &HttpOptions, tls: bool) -> Result<Self, TransportError> {
+        Ok(Self::with_connector(Connector::new(options, tls)?, options))
+    }
+
+    pub(super) fn with_connector(connector: Connector, options: &HttpOptions) -> Self {
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .pool_max_idle_per_host(options.idle_connections)
+            .build(connector.clone());
+        Self { client, connector, message_bytes: options.message_bytes }
+    }
+
+    /// Sends a request and waits for the head of the response.
+    ///
+    /// # Errors
+    ///
+    /// If no response arrives. A status is never an error.
+    pub async fn send(
+        &self,
+        address: &Address,
+        method: Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<HttpReply, TransportError> {
+        let mut request = Request::new(RequestBody::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = address.uri().clone();
+        *request.headers_mut() = headers;
+        request.headers_mut().insert(header::HOST, address.host_header());
+        if let Some(value) = self.connector.forward_authorization(address.uri()) {
+            request.headers_mut().insert(header::PROXY_AUTHORIZATION, value);
+        }
+        match self.client.request(request).await {
+            Ok(response) => Ok(HttpReply::new(response, self.message_bytes)),
+            Err(error) => Err(send_error(&error)),
+        }
+    }
+}
+
+fn send_error(error: &legacy::Error) -> TransportError {
+    let source = error.source();
+    if let Some(failed) = source.and_then(|source| source.downcast_ref::<TransportError>()) {
+        return failed.again();
+    }
+    // hyper hands a request back, canceled, if no byte of it was written.
+    let hyper = source.and_then(|source| source.downcast_ref::<hyper::Error>());
+    let text = source.map_or_else(|| error.to_string(), ToString::to_string);
+    let failed = match hyper.is_some_and(hyper::Error::is_canceled) || error.is_connect() {
+        true => TransportError::unsent(TransportErrorKind::Closed),
+        false => TransportError::after_sending(TransportErrorKind::Closed),
+    };
+    failed.because(text)
+}

@@ -1,0 +1,36 @@
+//! Settings of the HTTP client.
+
+use std::{path::PathBuf, time::Duration};
+
+use crate::client::{network_policy::NetworkPolicy, token::Tokens};
+
+/// Settings of the HTTP client.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct HttpOptions {
+    /// Time that connecting may take, TLS included.
+    pub connect_timeout: Duration,
+    /// Maximum bytes of one message, in a body or in an event.
+    pub message_bytes: usize,
+    /// Maximum number of idle connections that are kept for each origin.
+    pub idle_connections: usize,
+    /// PEM file of the certificates to trust for `https:`. Without it the platform decides.
+    pub ca_file: Option<PathBuf>,
+    /// Addresses that connections may go to.
+    pub network_policy: NetworkPolicy,
+    /// Source of the tokens of requests; without it requests have no token.
+    pub tokens: Option<Tokens>,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(10),
+            message_bytes: 16 << 20,
+            idle_connections: 32,
+            ca_file: None,
+            network_policy: NetworkPolicy::Anywhere,
+            tokens: None,
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Names of headers that MCP defines.
+
+use http::HeaderName;
+
+/// The session of a legacy request.
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");

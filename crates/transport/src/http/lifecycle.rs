@@ -1,0 +1,113 @@
+//! The life of the sessions and streams of a server: entered, confirmed, ended, swept.
+
+use std::{
+    sync::{Arc, Weak, atomic::Ordering},
+    time::Duration,
+};
+
+use outlive_protocol::{Session, SessionStore};
+
+use super::{
+    sessions::{Full, HttpSession, Inserted},
+    state::HttpState,
+};
+use crate::caller::Caller;
+
+/// Time for which a session that the session store has confirmed is used without asking again. A
+/// session that another replica has ended can be used here for this long.
+pub(super) const CONFIRMED: Duration = Duration::from_secs(1);
+
+impl HttpState {
+    /// Enters a session, if there is room for it, and ends the one that has to make room.
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        id: Arc<str>,
+        session: Arc<Session>,
+        caller: Option<Caller>,
+    ) -> Result<(Arc<HttpSession>, Option<Arc<HttpSession>>), Full> {
+        let (entry, ended) = match self.sessions.insert(id, session, caller, self.now())? {
+            Inserted::Now { entry, ended } => (entry, ended),
+            Inserted::Before(entry) => return Ok((entry, None)),
+        };
+        if let Some(ended) = &ended {
+            self.sessions.end(ended);
+            self.endpoint.service().session_closed(&ended.session);
+        }
+        self.endpoint.service().session_opened(&entry.session);
+        self.sweeping.call_once(|| self.sweeper.spawn(sweep(Arc::downgrade(self))));
+        Ok((entry, ended))
+    }
+
+    /// Ends a session here.
+    pub(super) fn end_session(&self, id: &str) {
+        if let Some(entry) = self.sessions.remove(id) {
+            self.endpoint.service().session_closed(&entry.session);
+        }
+    }
+
+    /// Confirms the sessions in which something is open though nothing is asked for: they must be
+    /// kept, and one that was ended elsewhere has to end here.
+    pub(super) async fn confirm_busy(&self) {
+        let Some(keeper) = self.keeper() else { return };
+        for entry in self.sessions.busy(self.now(), CONFIRMED) {
+            self.confirm(keeper, &entry).await;
+        }
+    }
+
+    /// Whether a session is still there; it ends here if not.
+    pub(super) async fn confirm(&self, keeper: &dyn SessionStore, entry: &HttpSession) -> bool {
+        let now = self.now();
+        let refresh = self.sessions.is_to_be_refreshed(entry, now);
+        match keeper.refresh(&entry.session, refresh).await {
+            Ok(true) => {
+                if refresh {
+                    self.sessions.note_refreshed(entry, now);
+                }
+                true
+            }
+            Ok(false) => {
+                self.end_session(&entry.id);
+                false
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a session could not be looked up; it goes on here");
+                true
+            }
+        }
+    }
+
+    /// Ends streams properly: subscriptions with their result, sessions with their feeds.
+    pub(super) fn close(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+        self.endpoint.profile().bus.close();
+        self.sse_streams.close_all();
+    }
+
+    /// Ends what is left when the time to end by itself is over.
+    pub(super) fn end_all(&self) {
+        for entry in self.sessions.drain() {
+            self.sessions.end(&entry);
+            self.endpoint.service().session_closed(&entry.session);
+        }
+        self.tasks.abort_all();
+        self.sweeper.abort_all();
+    }
+}
+
+/// Ends sessions that have been idle for too long, for as long as the server lives.
+async fn sweep(state: Weak<HttpState>) {
+    loop {
+        let Some((clock, pause)) = state.upgrade().map(|state| {
+            let pause = (state.config.session_idle_timeout / 10).max(Duration::from_millis(10));
+            (Arc::clone(&state.endpoint.profile().clock), pause)
+        }) else {
+            return;
+        };
+        clock.sleep(pause).await;
+        let Some(state) = state.upgrade() else { return };
+        for entry in state.sessions.sweep(state.now()) {
+            state.endpoint.service().session_closed(&entry.session);
+        }
+        state.confirm_busy().await;
+    }
+}

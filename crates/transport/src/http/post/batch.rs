@@ -1,0 +1,146 @@
+//! Several calls that come as one message, and get one response or one stream.
+
+use std::{
+    future::poll_fn,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use http::{Response, StatusCode};
+use outlive_protocol::{Accepted, Frame, Message, Outcome, ProtocolError, Run};
+
+use super::{
+    respond::{counted, place},
+    running::Running,
+    stream::CallStream,
+};
+use crate::{
+    budget::Exceeded,
+    http::{
+        body::Body,
+        negotiate::Takes,
+        reply::{self, event_response},
+        sessions::HttpSession,
+        state::HttpState,
+    },
+};
+
+/// Responds to several calls that came as one (2025-03-26 only).
+pub(super) async fn batch(
+    state: &Arc<HttpState>,
+    parts: Vec<Accepted>,
+    entry: Option<Arc<HttpSession>>,
+    takes: Takes,
+) -> Response<Body> {
+    let caller = entry.as_ref().and_then(|entry| entry.caller().cloned());
+    let mut batch = Batch::default();
+    for part in parts {
+        match part {
+            Accepted::Call(run) => batch.start(state, run).await,
+            Accepted::Stray(stray) => drop(state.hand_on(*stray).await),
+            Accepted::Refused(refusal) if refusal.wants_answer => {
+                batch.responses.push(refusal.body);
+            }
+            _ => {}
+        }
+    }
+    let Batch { mut responses, mut waiting, mut early } = batch;
+    if !takes.events {
+        for (index, message) in early.drain(..) {
+            if let (Message::Notify(notify), Some(running)) = (&message, waiting.get(index)) {
+                running.drop_question(notify);
+            }
+        }
+        collect(&mut waiting, &mut responses).await;
+    }
+    if waiting.is_empty() && responses.is_empty() {
+        return reply::accepted();
+    }
+    if waiting.is_empty() && takes.json {
+        let whole = [b"[", &responses.join(&b',')[..], b"]"].concat();
+        return match counted(state, || caller, whole) {
+            Ok(body) => reply::json_body(200, body),
+            Err(Exceeded(limit)) => {
+                let what = "responses of this caller are unread; read them first";
+                reply::over_limit(StatusCode::TOO_MANY_REQUESTS, limit, what)
+            }
+        };
+    }
+    let mut stream = CallStream::new(state, waiting, entry);
+    let mut out = stream.begin();
+    responses.iter().for_each(|response| stream.say(response, &mut out));
+    for (index, message) in early {
+        stream.write(index, message, &mut out);
+    }
+    event_response(Body::events(state.stream_settings(), caller, stream, out))
+}
+
+/// The calls of a batch that have been started.
+#[derive(Default)]
+struct Batch {
+    /// Encoded responses of calls that have ended.
+    responses: Vec<Vec<u8>>,
+    waiting: Vec<Running>,
+    /// First messages of waiting calls, with their index.
+    early: Vec<(usize, Message)>,
+}
+
+impl Batch {
+    /// Starts a call. Most have ended when they are first polled.
+    async fn start(&mut self, state: &Arc<HttpState>, mut run: Run) {
+        if is_running(&run) {
+            // Twice in one batch: neither was running when the other was read.
+            let reason = format!("id {} is there twice", run.call().id());
+            return self.respond(&run, Err(ProtocolError::invalid_request(reason)));
+        }
+        let message = match poll_fn(|cx| Poll::Ready(run.poll_message(cx))).await {
+            Poll::Ready(None) => return,
+            Poll::Ready(Some(Message::Last(last))) => return self.respond(&run, last),
+            Poll::Ready(message) => message,
+            Poll::Pending => None,
+        };
+        let share = match place(state, &run) {
+            Ok(share) => share,
+            Err(error) => return self.respond(&run, Err(error)),
+        };
+        self.early.extend(message.map(|message| (self.waiting.len(), message)));
+        let mut running = Running::new(run, share, state);
+        running.hold();
+        self.waiting.push(running);
+    }
+
+    fn respond(&mut self, run: &Run, last: Result<Outcome, ProtocolError>) {
+        let mut out = Vec::new();
+        run.encode(Message::Last(last), &mut out);
+        self.responses.push(out);
+    }
+}
+
+fn is_running(run: &Run) -> bool {
+    let call = run.call();
+    call.session().is_some_and(|session| session.in_flight().contains(call.id()))
+}
+
+/// Waits for calls whose client takes no stream, all at once, and drops what they say on the way.
+async fn collect(waiting: &mut Vec<Running>, responses: &mut Vec<Vec<u8>>) {
+    let mut is_waiting = |running: &mut Running, cx: &mut Context<'_>| loop {
+        let message = match running.poll(cx) {
+            Poll::Ready(Some(message)) => message,
+            Poll::Ready(None) => return false,
+            Poll::Pending => return true,
+        };
+        if let Message::Notify(notify) = &message {
+            running.drop_question(notify);
+        }
+        let mut out = Vec::new();
+        if let Some(Frame::End { .. }) = running.run().map(|run| run.encode(message, &mut out)) {
+            responses.push(out);
+            running.end();
+        }
+    };
+    poll_fn(|cx| {
+        waiting.retain_mut(|running| is_waiting(running, cx));
+        if waiting.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}

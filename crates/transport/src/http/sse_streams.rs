@@ -1,0 +1,37 @@
+//! The open streams of HTTP+SSE.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use crate::{caller::Caller, pipe::Pipe, shares::Shares};
+
+/// The streams that are open, by the id in the path that their clients post to.
+pub(super) struct SseStreams {
+    open: Mutex<HashMap<Arc<str>, Arc<Pipe>>>,
+    pub(super) per_caller: Arc<Shares<Caller>>,
+}
+
+impl SseStreams {
+    pub(super) fn new(max_per_caller: usize) -> Self {
+        Self { open: Mutex::default(), per_caller: Shares::new(max_per_caller) }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Pipe>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends every stream.
+    pub(super) fn close_all(&self) {
+        let pipes: Vec<_> = self.lock().drain().map(|(_, pipe)| pipe).collect();
+        pipes.iter().for_each(|pipe| pipe.close());
+    }
+}
+
+impl fmt::Debug for SseStreams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SseStreams").field("open", &self.lock().len()).finish()
+    }
+}
