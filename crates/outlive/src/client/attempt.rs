@@ -11,7 +11,7 @@ use tokio::{task::JoinSet, time::Instant};
 
 use super::{
     env::ClientEnv,
-    error::{ClientError, Error, Refused, Result},
+    error::{ClientError, Error, Result, ServerError},
     exchange::{Exchange, Failed},
     incoming,
     link::{Connection, unexpected},
@@ -136,7 +136,7 @@ impl Answered {
 
 fn refused(error: &ErrorObject, status: Option<u16>) -> Error {
     // A status of success says nothing about the refusal in its body.
-    Refused::of(error.clone(), status.filter(|status| *status >= 400)).into()
+    ServerError::of(error.clone(), status.filter(|status| *status >= 400)).into()
 }
 
 /// Reads a result.
@@ -192,7 +192,7 @@ pub(crate) async fn once(here: &Arc<Connection>, wanted: &Wanted) -> Result<Answ
             () = &mut alarm, if !is_asked => return Err(timed_out()),
         };
         let Some(message) = message else {
-            return Err(TransportError::after_sending(TransportErrorKind::Cut).into());
+            return Err(TransportError::after_sending(TransportErrorKind::ConnectionLost).into());
         };
         if exchange.is_answer(&message) {
             exchange.settle();

@@ -10,7 +10,7 @@ use super::{
     core::Core,
     error::{Error, Result},
     link::unexpected,
-    request::{Came, converse},
+    send::{Came, converse},
 };
 
 /// A result, kept or new.

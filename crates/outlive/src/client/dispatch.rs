@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, broadcast};
 use super::{
     cache::Cache,
     hosted_tasks::{Hosted, Outcome},
-    input::{DynAnswerer, InputOrigin, PendingInput, Settled, cancelled, settle},
+    input::{DynAnswerer, InputKind, InputOrigin, PendingInput, Settled, cancelled, settle},
     limits::ClientLimits,
     notice::ServerNotification,
     tool_cache::ToolBook,
@@ -112,8 +112,7 @@ impl Dispatch {
                 .map_err(|error| error.to_string())
         });
         let question = question.map_err(|why| (code::INVALID_PARAMS, why))?;
-        let is_form =
-            matches!(question.request, super::InputKind::Form(_) | super::InputKind::Url(_));
+        let is_form = matches!(question.request, InputKind::Form(_) | InputKind::Url(_));
         match settle(self.answerer.as_deref(), question).await {
             Settled::Send(json) => Ok(json),
             Settled::Undeclared(kind) => {

@@ -26,7 +26,7 @@ use outlive_transport::client::{
 use outlive_wire::{ErrorObject, Method};
 
 use super::{
-    error::{Error, Refused, ServerErrorKind},
+    error::{Error, ServerError, ServerErrorKind},
     link::{Connection, Link, SESSION},
 };
 
@@ -45,7 +45,7 @@ pub(crate) struct Exchange {
     status: Option<u16>,
     /// The session that the answer opened.
     pub(crate) session: Option<HeaderValue>,
-    is_over: bool,
+    is_terminal: bool,
     /// Whether dropping it says so to the server; a handshake is never cancelled.
     cancels: bool,
 }
@@ -101,9 +101,9 @@ impl From<Failed> for Error {
                 Error::Transport(TransportError::unsent(TransportErrorKind::Status(404)))
             }
             Failed::Status { status, error: Some(error), retry_after } => {
-                let mut refused = Refused::of(error, Some(status));
+                let mut refused = ServerError::of(error, Some(status));
                 if let (ServerErrorKind::RateLimited { retry_after: none @ None }, Some(_)) =
-                    (&mut refused.reason, retry_after)
+                    (&mut refused.kind, retry_after)
                 {
                     *none = retry_after;
                 }
@@ -124,7 +124,7 @@ impl From<Failed> for Error {
                             .into();
                     }
                 };
-                let mut refused = Refused::plain(reason, i32::from(status), message);
+                let mut refused = ServerError::plain(reason, i32::from(status), message);
                 refused.status = Some(status);
                 refused.into()
             }
@@ -145,7 +145,7 @@ impl Exchange {
             way,
             status,
             session,
-            is_over: false,
+            is_terminal: false,
             cancels: Method::parse(request.method) != Some(Method::Initialize),
         };
         match &here.link {
@@ -180,7 +180,7 @@ impl Exchange {
                 Way::Mail(mail) => match mail.next().await {
                     Some(message) => return Ok(Some(message)),
                     None => {
-                        self.is_over = true;
+                        self.is_terminal = true;
                         return Err(
                             TransportError::after_sending(TransportErrorKind::Closed).into()
                         );
@@ -211,7 +211,7 @@ impl Exchange {
                         match Box::pin(self.resume()).await? {
                             true => continue,
                             false => {
-                                self.is_over = true;
+                                self.is_terminal = true;
                                 return Ok(None);
                             }
                         }
@@ -244,7 +244,7 @@ impl Exchange {
 
     /// The answer has come: there is nothing left to cancel.
     pub(crate) fn settle(&mut self) {
-        self.is_over = true;
+        self.is_terminal = true;
     }
 
     pub(crate) fn status(&self) -> Option<u16> {
@@ -278,7 +278,7 @@ impl Exchange {
                 }
                 Ok(taken) if taken.status == StatusCode::NOT_FOUND => {
                     return Err(Failed::Error(
-                        TransportError::after_sending(TransportErrorKind::Cut).into(),
+                        TransportError::after_sending(TransportErrorKind::ConnectionLost).into(),
                     ));
                 }
                 // It has no such streams: what was lost is lost.
@@ -291,7 +291,7 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        if !self.is_over && self.cancels {
+        if !self.is_terminal && self.cancels {
             self.here.withdraw(self.id, "nobody waits for it any more");
         }
     }

@@ -10,9 +10,9 @@ use outlive_wire::Tool;
 use serde::Serialize;
 
 use super::{
-    call::RequestBuilder,
     core::Client,
     error::{Error, Result},
+    request_builder::RequestBuilder,
     tools::ToolCall,
 };
 
@@ -25,7 +25,7 @@ const LONGEST: usize = 64;
 /// Joins the tools of several servers.
 ///
 /// ```no_run
-/// use outlive::client::{Client, ClientGroup};
+/// use outlive::client::{Client, group::ClientGroup};
 ///
 /// # async fn run() -> outlive::client::Result<()> {
 /// let group = ClientGroup::new()

@@ -1,7 +1,10 @@
 //! Calls that a client has saved, and tasks by their IDs.
 
+pub use super::call_store::{
+    CallStage, CallStore, FileCallStore, SavedCall, SavedInputResponse, SavedRound, SavedTask,
+};
 use super::{
-    call_store::{self, CallStage, Record, SavedCall},
+    call_store::{self, Record},
     core::Client,
     error::{ClientError, Result},
     tasks::TaskHandle,

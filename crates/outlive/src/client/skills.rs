@@ -181,7 +181,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Error::PeerBroke`] when the file differs from its entry, and as any call.
+    /// [`Error::ProtocolViolation`] when the file differs from its entry, and as any call.
     pub async fn load_skill(&self, skill: &SkillEntry) -> Result<String> {
         let bytes = self.read_skill_file(skill, &skill.uri).await?;
         let text = String::from_utf8(bytes)
@@ -201,7 +201,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Error::PeerBroke`] when the file differs from its entry, [`ClientError::NotOffered`] when the skill has no such
+    /// [`Error::ProtocolViolation`] when the file differs from its entry, [`ClientError::NotOffered`] when the skill has no such
     /// file, and as any call.
     pub async fn read_skill_file(&self, skill: &SkillEntry, uri: &str) -> Result<Vec<u8>> {
         if !skill.has(uri) {

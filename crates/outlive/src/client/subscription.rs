@@ -18,7 +18,7 @@ use super::{
     error::{ClientError, Error, Result},
     exchange::{Exchange, Failed},
     notice::ServerNotification,
-    request::{jitter, send},
+    send::{jitter, send},
 };
 
 /// How long to wait before a subscription that broke is opened again; longer each time.
@@ -231,7 +231,7 @@ async fn listen(core: &Arc<Core>, filter: &ListenFilter) -> Result<(Exchange, Su
                 }
                 IncomingKind::Error { error, .. } => {
                     exchange.settle();
-                    let refused = super::Refused::of(error.clone(), exchange.status());
+                    let refused = super::ServerError::of(error.clone(), exchange.status());
                     return Err(Failed::Error(refused.into()));
                 }
                 _ => {}

@@ -10,14 +10,15 @@ use serde_json::Value;
 
 use super::{
     attempt::{Waiting, Wanted},
-    call::{RequestKind, given, sealed},
     call_store::{CallStage, Record, SavedCall, SavedRound},
     core::Core,
     error::{ClientError, Error, Result},
     link::{Connection, Link},
     lists::Paginated,
+    notice::ServerNotification,
     random::random_id,
-    request::{Boxed, Came, converse_noting, jitter},
+    request_builder::{given, sealed},
+    send::{Boxed, Came, converse_noting, jitter},
     tasks::TaskHandle,
     tool_cache::KnownTool,
     tools::{IDEMPOTENCY_KEY, StartTool, Tasks, ToolCall},
@@ -205,7 +206,7 @@ impl Calling {
                 Ok(Came::Task(here, task)) => return Ok(Made::Task(here.rules, task)),
                 Err(error) => error,
             };
-            match error.refused().map(|refused| refused.code) {
+            match error.server_error().map(|refused| refused.code) {
                 // What the headers repeat is taken from a list that may be old.
                 Some(code::HEADER_MISMATCH) if !fixed => {
                     fixed = true;
@@ -315,7 +316,7 @@ async fn known_tool(
 
 /// Reads the whole list again.
 async fn relist(core: &Arc<Core>) -> Result<()> {
-    core.dispatch.tell(super::ServerNotification::ToolsChanged);
+    core.dispatch.tell(ServerNotification::ToolsChanged);
     let mut tools: Paginated<outlive_wire::Tool> = Paginated::new(core, Method::ToolsList);
     while let Some(tool) = tools.next().await {
         tool?;
@@ -367,7 +368,7 @@ fn knows_keys(core: &Core, here: &Connection) -> bool {
     core.settings.knows_keys.unwrap_or(says(&offered.extensions) || says(&offered.experimental))
 }
 
-impl RequestKind for ToolCall {
+impl sealed::Run for ToolCall {
     type Output = CallToolResult;
 
     fn run(self, call: sealed::Parts) -> Boxed<'static, CallToolResult> {
@@ -375,7 +376,7 @@ impl RequestKind for ToolCall {
     }
 }
 
-impl RequestKind for StartTool {
+impl sealed::Run for StartTool {
     type Output = TaskHandle;
 
     fn run(self, call: sealed::Parts) -> Boxed<'static, TaskHandle> {

@@ -8,10 +8,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{
-    call::{Params, RequestBuilder, given, object, sealed},
     core::Core,
     error::{ClientError, Result},
     link::Connection,
+    request_builder::{Params, RequestBuilder, given, object},
     result_text::result_text,
 };
 
@@ -177,6 +177,3 @@ fn structured<T: DeserializeOwned>(name: &str, result: &CallToolResult) -> Resul
     serde_json::from_str(content.get())
         .map_err(|error| ClientError::SchemaViolated(format!("`{name}`: {error}")).into())
 }
-
-impl sealed::Sealed for ToolCall {}
-impl sealed::Sealed for StartTool {}

@@ -34,7 +34,7 @@ pub(super) fn says_nothing(failed: &Failed) -> bool {
     match failed {
         Failed::Status { status, .. } => !matches!(status, 400 | 404 | 405 | 406 | 415),
         Failed::SessionGone => false,
-        Failed::Error(error) => matches!(error, Error::Transport(_) | Error::GaveUp(_)),
+        Failed::Error(error) => matches!(error, Error::Transport(_) | Error::Client(_)),
     }
 }
 
@@ -92,9 +92,9 @@ pub(super) async fn try_modern(
 /// No answer, or an end: what an older server on a pipe does with a question it does not know.
 fn is_silence(error: &Error) -> bool {
     match error {
-        Error::GaveUp(ClientError::TimedOut(_)) | Error::PeerBroke(_) => true,
+        Error::Client(ClientError::TimedOut(_)) | Error::ProtocolViolation(_) => true,
         Error::Transport(error) => {
-            matches!(error.kind(), TransportErrorKind::Closed | TransportErrorKind::Cut)
+            matches!(error.kind(), TransportErrorKind::Closed | TransportErrorKind::ConnectionLost)
         }
         _ => false,
     }

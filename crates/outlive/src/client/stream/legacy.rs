@@ -18,11 +18,11 @@ use super::brought::Brought;
 use crate::client::{
     attempt::{Waiting, read},
     core::Core,
-    error::{ClientError, Error, Refused, Result},
+    error::{ClientError, Error, Result, ServerError},
     exchange::Exchange,
     incoming,
     link::Connection,
-    request::{jitter, send},
+    send::{jitter, send},
     tasks::{about, gone},
     tools::ToolCall,
     tracker::Tracker,
@@ -126,7 +126,7 @@ impl Segments {
                     match self.task {
                         Some(_) => Ok(Brought::More),
                         None => Err(outlive_transport::client::TransportError::after_sending(
-                            outlive_transport::client::TransportErrorKind::Cut,
+                            outlive_transport::client::TransportErrorKind::ConnectionLost,
                         )
                         .into()),
                     }
@@ -154,7 +154,7 @@ impl Segments {
                 if let Some(exchange) = &mut self.exchange {
                     exchange.settle();
                 }
-                Err(Refused::of(error.clone(), None).into())
+                Err(ServerError::of(error.clone(), None).into())
             }
             IncomingKind::Request { .. } => {
                 let here = Arc::clone(&self.here);
@@ -211,7 +211,7 @@ impl Segments {
     async fn look(&mut self, tracker: &mut Tracker) -> Result<Brought> {
         let Some(task) = &self.task else { return Ok(Brought::More) };
         let snapshot = crate::client::tasks::look(&self.core, &task.id).await?;
-        match snapshot.status.is_over() {
+        match snapshot.status.is_terminal() {
             true => self.resume(tracker).await,
             false => Ok(Brought::More),
         }

@@ -10,10 +10,10 @@ use outlive_wire::CallToolResult;
 
 use super::{brought::Brought, legacy, modern};
 use crate::client::{
-    call::{RequestBuilder, RequestKind, sealed},
     error::{ClientError, Error, Result, ServerErrorKind},
-    request::Boxed,
+    request_builder::{RequestBuilder, sealed},
     segment::{Segment, segment},
+    send::Boxed,
     tool_call::begin,
     tools::{ToolCall, offers_streaming},
     tracker::Tracker,
@@ -23,9 +23,7 @@ use crate::client::{
 #[derive(Clone, Debug)]
 pub struct StreamTool(pub(crate) ToolCall);
 
-impl sealed::Sealed for StreamTool {}
-
-impl RequestKind for StreamTool {
+impl sealed::Run for StreamTool {
     type Output = ToolStream;
 
     fn run(self, call: sealed::Parts) -> Boxed<'static, ToolStream> {
@@ -48,7 +46,7 @@ impl RequestKind for StreamTool {
                 bringing: None,
                 given: 0,
                 result: None,
-                is_over: false,
+                is_terminal: false,
             })
         })
     }
@@ -64,7 +62,7 @@ pub struct ToolStream {
     bringing: Option<Bringing>,
     given: u64,
     result: Option<Box<CallToolResult>>,
-    is_over: bool,
+    is_terminal: bool,
 }
 
 type Bringing = Pin<Box<dyn Future<Output = (Box<State>, Result<Brought>)> + Send>>;
@@ -79,7 +77,7 @@ impl std::fmt::Debug for ToolStream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ToolStream")
             .field("given", &self.given)
-            .field("is_over", &self.is_over)
+            .field("is_terminal", &self.is_terminal)
             .finish_non_exhaustive()
     }
 }
@@ -99,14 +97,14 @@ impl ToolStream {
                 self.given = number;
                 return Some(segment(number, block));
             }
-            if self.is_over {
+            if self.is_terminal {
                 return None;
             }
             let (mut state, brought) = self.bringing().await;
             let taken = brought.and_then(|brought| self.take(&mut state.tracker, brought));
             self.state = Some(state);
             if let Err(error) = taken {
-                self.is_over = true;
+                self.is_terminal = true;
                 return Some(Err(self.incomplete(error)));
             }
         }
@@ -162,7 +160,7 @@ impl ToolStream {
                         .map_err(|error| Error::broke(error.to_string()))?;
                     tracker.take(at as u64 + 1, block)?;
                 }
-                (self.result, self.is_over) = (Some(result), true);
+                (self.result, self.is_terminal) = (Some(result), true);
             }
             Brought::End(mut result) => {
                 let blocks = tracker.blocks().iter();
@@ -170,7 +168,7 @@ impl ToolStream {
                     .map(|block| serde_json::from_value(block.clone()))
                     .collect::<serde_json::Result<_>>()
                     .map_err(|error| Error::broke(error.to_string()))?;
-                (self.result, self.is_over) = (Some(result), true);
+                (self.result, self.is_terminal) = (Some(result), true);
             }
         }
         Ok(())
@@ -178,7 +176,7 @@ impl ToolStream {
 
     /// An end that left something missing.
     fn incomplete(&self, error: Error) -> Error {
-        match error.reason() {
+        match error.kind() {
             Some(ServerErrorKind::TaskGone | ServerErrorKind::TaskCancelled) => {
                 let why = format!("after {} segments, {error}", self.given);
                 ClientError::Incomplete(why).into()

@@ -14,7 +14,7 @@ use super::{
 use crate::client::{
     call_store::{CallStage, Record, SavedCall, SavedTask},
     core::Core,
-    error::{ClientError, Error, Refused, Result},
+    error::{ClientError, Error, Result, ServerError},
     input::{InputKind, InputResponse, PendingInput, Settled, settle_with},
     segment::Segment,
 };
@@ -88,7 +88,7 @@ impl TaskHandle {
         tracing::debug!(task = saved.id, "a call has become a task");
         record.change(|call| call.stage = CallStage::Task(saved.clone())).await?;
         // One that is over already is looked at right away.
-        let drive = Drive::new(core, record.clone(), rules, &saved, task.status.is_over());
+        let drive = Drive::new(core, record.clone(), rules, &saved, task.status.is_terminal());
         let mut handle = Self::of(core, record, State::Task(saved, rules, Some(Box::new(drive))));
         handle.immediate = task.immediate;
         Ok(handle)
@@ -125,7 +125,7 @@ impl TaskHandle {
     pub async fn wait(&mut self) -> Result<CallToolResult> {
         match &mut self.state {
             State::Done(result) => Ok((**result).clone()),
-            State::Failed(error) => Err(Refused::of(error.clone(), None).of_task().into()),
+            State::Failed(error) => Err(ServerError::of(error.clone(), None).of_task().into()),
             State::Task(task, rules, drive) => {
                 let drive = drive.get_or_insert_with(|| {
                     Box::new(Drive::new(&self.core, self.record.clone(), rules, task, true))
@@ -170,7 +170,9 @@ impl TaskHandle {
     pub(crate) async fn drive_on(&mut self) -> Result<TaskEvent> {
         let event = match &mut self.state {
             State::Done(result) => return Ok(TaskEvent::Done(result.clone())),
-            State::Failed(error) => return Err(Refused::of(error.clone(), None).of_task().into()),
+            State::Failed(error) => {
+                return Err(ServerError::of(error.clone(), None).of_task().into());
+            }
             State::Task(task, rules, drive) => {
                 let drive = drive.get_or_insert_with(|| {
                     Box::new(Drive::new(&self.core, self.record.clone(), rules, task, true))
@@ -298,7 +300,7 @@ impl TaskHandle {
         self.delete_saved().await
     }
 
-    /// The call as plain data: another process can [`resume`](Client::resume) it.
+    /// The call as plain data: another process can [`resume`](crate::client::Client::resume) it.
     pub fn to_saved(&self) -> impl Future<Output = SavedCall> + Send + use<> {
         let record = self.record.clone();
         async move { record.saved().await }

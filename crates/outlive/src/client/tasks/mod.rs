@@ -12,5 +12,9 @@ pub use complete::TaskEvent;
 pub use events::TaskEvents;
 pub use handle::TaskHandle;
 pub use list::TaskList;
+pub use outlive_protocol::{
+    Progress as TaskProgress,
+    era::client::{TaskSnapshot, TaskStatus},
+};
 pub(crate) use segments::{Feed, fed};
 pub(crate) use watch::{about, gone, look};

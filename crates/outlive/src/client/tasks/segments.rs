@@ -13,8 +13,8 @@ use crate::client::{
     core::Core,
     error::{Result, ServerErrorKind},
     exchange::Exchange,
-    request::{Boxed, send},
     segment::{PARTIALS, Segment, segment},
+    send::{Boxed, send},
     tracker::Tracker,
 };
 
@@ -176,7 +176,7 @@ impl CatchUp {
                     return pulled;
                 }
                 tries += 1;
-                let asked_for = match error.reason() {
+                let asked_for = match error.kind() {
                     Some(ServerErrorKind::RateLimited { retry_after }) => retry_after,
                     _ => None,
                 };
