@@ -28,7 +28,7 @@ use crate::skill_format::EXTENSION;
 /// leases, and two calls with one ID their effects, so nothing stands in for random bytes.
 struct RandomIds {
     worker_id: WorkerId,
-    call_ids: Arc<CallIds>,
+    call_ids: CallIds,
 }
 
 impl RandomIds {
@@ -38,7 +38,7 @@ impl RandomIds {
         };
         let call_ids = CallIds::new().ok_or_else(none)?;
         let worker_id = random_id().ok_or_else(none)?;
-        Ok(Self { worker_id: WorkerId::new(worker_id), call_ids: Arc::new(call_ids) })
+        Ok(Self { worker_id: WorkerId::new(worker_id), call_ids })
     }
 }
 

@@ -23,7 +23,10 @@ use crate::server::{
 /// arguments are those of any handler: [`Args`](crate::server::Args) are the task's own.
 ///
 /// ```
-/// use outlive::{server::{Cleanup, Durable, Result}, tool};
+/// use outlive::{
+///     server::{Durable, Result, durable::Cleanup},
+///     tool,
+/// };
 /// # async fn build(_: &str) -> std::io::Result<String> { Ok(String::new()) }
 /// # async fn delete(_: &str) -> std::io::Result<()> { Ok(()) }
 ///
@@ -73,7 +76,7 @@ impl Cleanup {
     /// The key that [`Durable::idempotency_key`](crate::server::Durable::idempotency_key) gave the task for
     /// foreign systems.
     pub fn idempotency_key(&self, key: impl IntoKey) -> String {
-        self.run.idempotency_key(&self.full(key))
+        self.run.idempotency_key(self.cx.env(), &self.full(key))
     }
 
     /// A context whose keys are all under `key`, as those of

@@ -172,7 +172,7 @@ impl Durable {
             StepStart::New(step) => step,
         };
         if !self.run.is_task() {
-            let place = self.run.idempotency_key(&key);
+            let place = self.run.idempotency_key(self.cx.env(), &key);
             match first_time(self.cx.env(), self.cx.principal(), &place).await {
                 Some(Ok(true)) => {}
                 Some(Ok(false)) => return Err(DurableError::Ambiguous { key }.into()),
@@ -189,7 +189,7 @@ impl Durable {
     /// A key for foreign systems: the same each time this call comes to this key, and different
     /// for every other call and key.
     pub fn idempotency_key(&self, key: impl IntoKey) -> String {
-        self.run.idempotency_key(&self.full(key))
+        self.run.idempotency_key(self.cx.env(), &self.full(key))
     }
 
     /// Waits. When the handler runs again the time that has passed counts.

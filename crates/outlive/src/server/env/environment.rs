@@ -38,7 +38,7 @@ pub(crate) struct Env {
     pub(crate) test_hooks: Option<Arc<TestHooks>>,
     pub(crate) tasks: Option<TaskBackend>,
     /// The IDs of calls that use one.
-    pub(crate) call_ids: Arc<CallIds>,
+    pub(crate) call_ids: CallIds,
     pub(crate) counters: Arc<Counters>,
 }
 

@@ -384,7 +384,7 @@ fn open_requests(cx: &Cx, run: &RunState, requests: InputRequestSet) -> Result<(
     let journal = run.journal();
     for (key, mut request) in requests.requests {
         if let InputRequest::Elicit(ElicitRequestParams::Url(params)) = request {
-            request = url_request(cx.call(), run, &key, params)?;
+            request = url_request(cx.env(), cx.call(), run, &key, params)?;
         }
         if let Some(required) = era::missing_for(cx.call(), &request) {
             return Err(ProtocolError::MissingCapability { required }.into());

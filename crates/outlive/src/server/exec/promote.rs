@@ -62,7 +62,7 @@ async fn create(
     // The journal of earlier rounds is part of the task.
     journal_offload::fetch(cx.env(), run).await?;
     let tasks = cx.env().tasks()?;
-    let task = new_task(cx, target, options, key, run.snapshot())?;
+    let task = new_task(cx, target, options, key, run.snapshot(cx.env()))?;
     let (id, ttl) = (task.id.clone(), task.ttl);
     tasks.admit(cx.call(), &task).await?;
     let result = tasks.engine().create(task).await;
@@ -185,8 +185,13 @@ impl InlineThenTask {
         work: CallFuture,
     ) -> Result<oneshot::Receiver<Promotion>, (ProtocolError, CallFuture)> {
         let (cx, run) = (&self.cx, &self.run);
-        let task = match new_task(cx, &self.target, self.options, self.key.clone(), run.snapshot())
-        {
+        let task = match new_task(
+            cx,
+            &self.target,
+            self.options,
+            self.key.clone(),
+            run.snapshot(cx.env()),
+        ) {
             Ok(task) => task,
             Err(error) => return Err((error, work)),
         };
