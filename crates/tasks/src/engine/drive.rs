@@ -25,9 +25,10 @@ use super::{
     state::Signals,
 };
 use crate::{
-    Journal, YieldToReplica,
+    Journal,
     capacity::Capacity,
     idle::Watch,
+    journal::YieldToReplica,
     store::{Changes, CleanupState, TaskOutcome, Transition, UnixMillis},
     time::{millis, wall_clock},
 };
@@ -211,7 +212,7 @@ impl Driver<'_, '_> {
         if let Some(changes) = journal.take_changes() {
             return Poll::Ready(DriveEvent::Write(changes));
         }
-        if let Some(asked) = journal.wants_to_shed()
+        if let Some(asked) = journal.yields()
             && journal.is_between_steps()
         {
             return Poll::Ready(DriveEvent::Yield(asked));
@@ -334,7 +335,7 @@ impl Driver<'_, '_> {
                 end(task, &journal, commit, outcome, cleans_up).await;
             }
             Stop::Park { due, event, capacity } => {
-                let then = Transition::Park { due, seen: journal.count_answers() };
+                let then = Transition::Park { due, seen: journal.count_responses() };
                 let is_parked = task.commit(Changes::default(), then).await.is_leased();
                 drop_run(&journal, work);
                 match is_parked {
@@ -418,7 +419,7 @@ async fn end(
     }
     journal.written();
     if let (Some(limit), TaskOutcome::Result(_)) = (journal.refusal(), &outcome)
-        && journal.lost_blocks()
+        && journal.lost_segments()
     {
         // A result without some of its segments is none.
         outcome = TaskOutcome::Error(over_bytes(limit));

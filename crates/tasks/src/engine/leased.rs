@@ -141,7 +141,7 @@ impl<'a> LeasedTask<'a> {
         let Self { engine, lease, .. } = self;
         match engine.store.inbox(lease).await {
             Ok(inbox) => {
-                journal.take_answers(inbox.answers);
+                journal.take_responses(inbox.answers);
                 if inbox.cancel_requested { InboxRead::Cancelled } else { InboxRead::Responses }
             }
             Err(StoreError::LeaseLost) => InboxRead::LeaseLost,

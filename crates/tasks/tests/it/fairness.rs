@@ -71,7 +71,7 @@ impl TaskRunner for Kinds {
     fn start(&self, claimed: ClaimedTask) -> Result<TaskRun, StartError> {
         let bounds = JournalLimits {
             bytes: 1_000,
-            questions: 1,
+            open_inputs: 1,
             leaves: false,
             segments: 1,
             segment_bytes: 100,
@@ -84,7 +84,7 @@ impl TaskRunner for Kinds {
             if kind == "job" || kind == "leaves" {
                 permit = kinds.capacity.acquire_for(&task);
                 if permit.is_none() {
-                    let waits = || its.wait_for_permit(1, &kinds.capacity);
+                    let waits = || its.yield_run(1, None, Some(&kinds.capacity));
                     poll_fn(|_| Poll::Ready(poll_as(1, waits))).await.unwrap();
                     pending::<()>().await;
                 }

@@ -100,7 +100,7 @@ impl TaskRunner for Quick {
     fn start(&self, claimed: ClaimedTask) -> Result<TaskRun, StartError> {
         let limits = JournalLimits {
             bytes: 1_000,
-            questions: 1,
+            open_inputs: 1,
             leaves: false,
             segments: 1,
             segment_bytes: 100,

@@ -204,14 +204,14 @@ impl RunState {
 
     /// Moves the run into a task.
     pub(crate) fn promote(&self, env: &Env, id: TaskId) {
-        self.journal().set_bounds(limits::task(env));
+        self.journal().set_limits(limits::task(env));
         self.placement.set(Placement::Task { id });
     }
 
     /// Keeps the run inline from now on: it did not become a task.
     pub(crate) fn stay_inline(&self, env: &Env, call: &Call) {
         if let (true, Some(journal)) = (self.is_task(), self.used_journal()) {
-            journal.set_bounds(limits::inline(env, call));
+            journal.set_limits(limits::inline(env, call));
             journal.stop_writing();
         }
         self.placement.set(Placement::Inline(Promotable::No));
