@@ -26,18 +26,26 @@
 //!
 //! Every MCP client from 2024-11-05 to 2026-07-28 can use it, from the one address.
 
+#[cfg(feature = "client")]
 pub mod client;
+#[cfg(any(feature = "client", feature = "server"))]
 mod hex;
+#[cfg(all(feature = "client", feature = "server"))]
 mod in_memory;
+#[cfg(feature = "server")]
 mod operator;
 pub mod schema;
+#[cfg(feature = "server")]
 pub mod server;
+#[cfg(all(feature = "skills", any(feature = "client", feature = "server")))]
 mod skill_format;
 #[cfg(feature = "auth-proxy")]
 mod task_login_store;
+#[cfg(feature = "testing")]
 pub mod testing;
 
 /// Streamable HTTP, and HTTP+SSE beside it.
+#[cfg(all(feature = "http", feature = "server"))]
 pub use outlive_transport::http;
 
 /// OAuth, for both ends.
@@ -58,6 +66,7 @@ pub mod auth_proxy {
 pub use outlive_transport::messages;
 
 /// Where tasks are kept, and how they are run.
+#[cfg(feature = "server")]
 pub mod tasks {
     pub use crate::operator::{Operator, TaskReport};
     pub use outlive_tasks::{
@@ -68,16 +77,19 @@ pub mod tasks {
             Changes, Charge, Claim, ClaimedTask, CleanupState, CreateOutcome, IdempotencyKey,
             Inbox, InputRequestRecord, InputRequestState, InputSource, KeyValueStore, Lease,
             ListCursor, MemoryStore, NewInputRequest, NewTask, OperatorStore, OutcomeKind,
-            PageLimit, Phase, PurgeOutcome, RetryOutcome, SqliteOptions, SqliteStore, Store,
-            StoreError, StoreFuture, StoreKind, StoreMonitor, StoreProbe, StoreStats,
-            StoredSegments, SweepReport, Synchronous, TaskDetail, TaskFilter, TaskId, TaskOutcome,
-            TaskRecord, TaskStore, TaskSummary, Transition, UnixMillis, WorkQueue, WorkerId,
-            contract, open, open_operator, probe,
+            PageLimit, Phase, PurgeOutcome, RetryOutcome, Store, StoreError, StoreFuture,
+            StoreKind, StoreMonitor, StoreProbe, StoreStats, StoredSegments, SweepReport,
+            TaskDetail, TaskFilter, TaskId, TaskOutcome, TaskRecord, TaskStore, TaskSummary,
+            Transition, UnixMillis, WorkQueue, WorkerId, open, open_operator, probe,
         },
     };
 
+    #[cfg(feature = "testing")]
+    pub use outlive_tasks::store::contract;
     #[cfg(feature = "postgres")]
     pub use outlive_tasks::store::{PostgresOptions, PostgresStore};
+    #[cfg(feature = "sqlite")]
+    pub use outlive_tasks::store::{SqliteOptions, SqliteStore, Synchronous};
 }
 
 /// The protocol's own types.
@@ -86,6 +98,7 @@ pub use outlive_wire as wire;
 /// Text of a peer, made safe to show to people.
 pub use outlive_protocol::text;
 
+#[cfg(feature = "macros")]
 pub use outlive_macros::{Form, prompt, resource, tool};
 
 /// What the macros write paths to. Not for use by hand: it may change in any release.

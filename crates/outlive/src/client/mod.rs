@@ -45,9 +45,11 @@ mod lists;
 mod notice;
 mod notices;
 mod request;
+#[cfg(feature = "skills")]
 mod skills;
 mod stream;
 mod subscription;
+#[cfg_attr(not(feature = "server"), allow(dead_code, reason = "`in_memory` uses the rest"))]
 mod target;
 mod tasks;
 mod tool_arguments;
@@ -86,6 +88,7 @@ pub use outlive_transport::client::{
     child::{ChildProcess, Stderr},
 };
 pub use request::Progress;
+#[cfg(feature = "skills")]
 pub use skills::{SkillEntry, SkillFile};
 pub use stream::{Segment, StreamTool, ToolStream};
 pub use subscription::{ListenFilter, Subscription};

@@ -4,7 +4,7 @@
 //! arguments are made from the call by type ([`Args`], [`State`], [`Cx`]), their results turn into
 //! what the protocol wants ([`IntoToolResult`], [`IntoResourceContents`], [`IntoPromptResult`]).
 //!
-//! - [`Tool`], [`Resource`], [`ResourceTemplate`], [`Prompt`], [`Skills`]: what can be registered.
+//! - [`Tool`], [`Resource`], [`ResourceTemplate`], [`Prompt`]: what can be registered.
 //! - [`Server`]: serves stdio, HTTP and streams, and can be changed while it runs.
 //! - [`Error`]: what handlers fail with; [`ProtocolError`] for refusals.
 
@@ -35,6 +35,7 @@ mod run;
 mod seal_keys;
 mod secret;
 mod sessions;
+#[cfg(feature = "skills")]
 mod skills;
 mod tasks;
 mod text_args;
@@ -56,6 +57,7 @@ pub use durable::{
     rounds::Round,
 };
 pub use durable_error::DurableError;
+#[cfg(feature = "testing")]
 pub(crate) use env::test_hooks::TestHooks;
 pub use error::{Error, Result};
 pub use extract::{
@@ -96,5 +98,6 @@ pub use run::{
 };
 pub use seal_keys::{SealKeys, SealKeysError};
 pub use secret::Secret;
+#[cfg(feature = "skills")]
 pub use skills::{Skill, SkillError, Skills};
 pub use throttle::RateLimit;
