@@ -3,7 +3,7 @@
 //! A server in a dozen lines:
 //!
 //! ```no_run
-//! use outlive::{http::HttpConfig, server::{Args, Server, Tool}};
+//! use outlive::server::{Args, Server, Tool, http::HttpConfig};
 //!
 //! #[derive(serde::Deserialize, schemars::JsonSchema)]
 //! struct Greet {
@@ -33,20 +33,18 @@ mod hex;
 #[cfg(all(feature = "client", feature = "server"))]
 mod in_memory;
 #[cfg(feature = "server")]
-mod operator;
+pub mod operator;
 pub mod schema;
 #[cfg(feature = "server")]
 pub mod server;
 #[cfg(all(feature = "skills", any(feature = "client", feature = "server")))]
 mod skill_format;
+#[cfg(feature = "server")]
+pub mod store;
 #[cfg(feature = "auth-proxy")]
 mod task_login_store;
 #[cfg(feature = "testing")]
 pub mod testing;
-
-/// Streamable HTTP, and HTTP+SSE beside it.
-#[cfg(all(feature = "http", feature = "server"))]
-pub use outlive_transport::http;
 
 /// OAuth, for both ends.
 #[cfg(feature = "auth")]
@@ -63,34 +61,7 @@ pub mod auth_proxy {
 }
 
 /// A transport of your own, message by message.
-pub use outlive_transport::messages;
-
-/// Where tasks are kept, and how they are run.
-#[cfg(feature = "server")]
-pub mod tasks {
-    pub use crate::operator::{Operator, TaskReport};
-    pub use outlive_tasks::{
-        InputFailure, JournalEntry, JournalSnapshot, Segment, StepFailure,
-        engine::EngineConfig,
-        store::{
-            AuditEvent, AuditLog, AuditRecord, CancelOutcome, ChangeListener, ChangeSource,
-            Changes, Charge, Claim, ClaimedTask, CleanupState, CreateOutcome, IdempotencyKey,
-            Inbox, InputRequestRecord, InputRequestState, InputSource, KeyValueStore, Lease,
-            ListCursor, MemoryStore, NewInputRequest, NewTask, OperatorStore, OutcomeKind,
-            PageLimit, Phase, PurgeOutcome, RetryOutcome, Store, StoreError, StoreFuture,
-            StoreKind, StoreMonitor, StoreProbe, StoreStats, StoredSegments, SweepReport,
-            TaskDetail, TaskFilter, TaskId, TaskOutcome, TaskRecord, TaskStore, TaskSummary,
-            Transition, UnixMillis, WorkQueue, WorkerId, open, open_operator, probe,
-        },
-    };
-
-    #[cfg(feature = "testing")]
-    pub use outlive_tasks::store::contract;
-    #[cfg(feature = "postgres")]
-    pub use outlive_tasks::store::{PostgresOptions, PostgresStore};
-    #[cfg(feature = "sqlite")]
-    pub use outlive_tasks::store::{SqliteOptions, SqliteStore, Synchronous};
-}
+pub use outlive_transport::messages as transport;
 
 /// The protocol's own types.
 pub use outlive_wire as wire;

@@ -1,4 +1,4 @@
-//! Layer 3: what handlers take and return.
+//! Extractors: the arguments of handlers, made from the call by type.
 //!
 //! - `cx`: [`Cx`](cx::Cx), the context of a call; `extract`: arguments by type; `handler`: async
 //!   functions as handlers; `response`: return values.
@@ -7,3 +7,6 @@ pub(crate) mod cx;
 pub(crate) mod extractor;
 pub(crate) mod handler;
 pub(crate) mod response;
+
+pub use extractor::{Extract, HandlerRequirements, RawParams, Rejection};
+pub use handler::Handler;
