@@ -53,9 +53,10 @@ impl TestServer {
     /// # Errors
     ///
     /// As [`ServerBuilder::build`].
-    pub fn new(builder: ServerBuilder) -> Result<Self, BuildError> {
+    pub fn new(mut builder: ServerBuilder) -> Result<Self, BuildError> {
         let rehearsed = Arc::<TestHooks>::default();
-        let server = builder.test_hooks(&rehearsed).build()?;
+        builder.test_hooks = Some(Arc::clone(&rehearsed));
+        let server = builder.build()?;
         Ok(Self { server, rehearsed })
     }
 

@@ -7,22 +7,23 @@ use outlive_tasks::store::WorkerId;
 use outlive_wire::Meta;
 
 use crate::server::{
-    api::{builder::ServerBuilder, server::Server},
+    api::{builder::ServerBuilder, server::Server, skills},
     build_error::BuildError,
     dispatch::{
         core::{Description, Hooks, ServerCore},
         resume::CallRunner,
         service::innermost,
-        skills as skill_methods,
     },
     env::{environment::Env, task_backend::TaskBackend},
     metrics::Counters,
     random::{CallIds, random_id},
-    register::{catalog::Catalog, registry::Notifier, tool::Tool},
-    skills::catalog::Catalog as SkillCatalog,
+    register::{
+        catalog::{Catalog, UnlistedResources},
+        registry::Notifier,
+        tool::Tool,
+    },
     throttle::Throttle,
 };
-use crate::skill_format::EXTENSION;
 
 /// What a server needs random bytes for, beside its keys. Two workers with one ID would share their
 /// leases, and two calls with one ID their effects, so nothing stands in for random bytes.
@@ -51,7 +52,7 @@ impl ServerBuilder {
     /// given, no revision is left to serve, or the operating system has no random bytes. The message
     /// says what to change.
     pub fn build(mut self) -> Result<Server, BuildError> {
-        let skills = self.register_skills()?;
+        let unlisted = skills::register(&mut self)?;
         self.check()?;
         let tools = std::mem::take(&mut self.tools);
         let resources = std::mem::take(&mut self.resources);
@@ -63,7 +64,7 @@ impl ServerBuilder {
                 .map_err(|error| BuildError(format!("no random bytes for a key: {error}")))?,
         };
         let ids = RandomIds::new()?;
-        let server = Server::of(Arc::new_cyclic(|core| self.core(core, seal, skills, ids)));
+        let server = Server::of(Arc::new_cyclic(|core| self.core(core, seal, unlisted, ids)));
         tools.into_iter().try_for_each(|tool| server.add_new_tool(tool))?;
         resources.into_iter().try_for_each(|resource| server.add_new_resource(resource))?;
         templates.into_iter().try_for_each(|template| server.add_new_template(template))?;
@@ -106,13 +107,13 @@ impl ServerBuilder {
         self,
         core: &Weak<ServerCore>,
         seal: Seal,
-        skills: Option<Arc<SkillCatalog>>,
+        unlisted: Option<Arc<dyn UnlistedResources>>,
         ids: RandomIds,
     ) -> ServerCore {
         let (info, stamps) = (self.info, self.stamp_identity);
         let profile = Profile::new(info, self.versions, self.limits, self.clock, seal, stamps);
         let (profile, counters) = (Arc::new(profile), Arc::<Counters>::default());
-        let catalog = Catalog::new(skills, |change| {
+        let catalog = Catalog::new(unlisted, |change| {
             Notifier::new(change, profile.bus.clone(), Arc::clone(&profile.clock), self.debounce)
         });
         let runner = Arc::new(CallRunner::new(core.clone()));
@@ -152,21 +153,6 @@ impl ServerBuilder {
             callers: self.caller_limits.throttle(),
             transports: AtomicUsize::new(0),
         }
-    }
-
-    /// Checks the skills, and adds what clients see of them.
-    fn register_skills(&mut self) -> Result<Option<Arc<SkillCatalog>>, BuildError> {
-        let Some(skills) = self.skills.take() else { return Ok(None) };
-        let catalog = skills.into_catalog().map_err(|error| BuildError(error.to_string()))?;
-        let catalog = Arc::new(catalog);
-        self.offers.resources = true;
-        let settings = serde_json::json!({"directoryRead": true});
-        self.extensions.insert(EXTENSION.to_owned(), settings);
-        for (name, method) in skill_methods::methods(&catalog) {
-            self.methods.insert(name.into(), method);
-        }
-        self.resources.extend(skill_methods::resources(&catalog));
-        Ok(Some(catalog))
     }
 }
 

@@ -10,7 +10,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::server::{
-    api::server::Server,
+    api::{server::Server, skills::Skills},
     config::TaskConfig,
     dispatch::{
         core::{CallerLimits, DEBOUNCE, Offers, SessionHook},
@@ -25,7 +25,6 @@ use crate::server::{
         tool::Tool,
     },
     seal_keys::SealKeys,
-    skills::Skills,
     throttle::RateLimit,
 };
 
@@ -161,13 +160,6 @@ impl ServerBuilder {
     /// Adds a prompt.
     pub fn prompt(mut self, prompt: Prompt) -> Self {
         self.prompts.push(prompt);
-        self
-    }
-
-    /// Adds skills, and declares the extension `io.modelcontextprotocol/skills`. Every caller of the
-    /// server can read them.
-    pub fn skills(mut self, skills: Skills) -> Self {
-        self.skills.get_or_insert_default().extend(skills);
         self
     }
 
@@ -357,12 +349,6 @@ impl ServerBuilder {
         hook: impl Fn(&Arc<Session>) + Send + Sync + 'static,
     ) -> Self {
         self.on_close.push(Box::new(hook));
-        self
-    }
-
-    /// Lets a test watch every journal.
-    pub(crate) fn test_hooks(mut self, test_hooks: &Arc<TestHooks>) -> Self {
-        self.test_hooks = Some(Arc::clone(test_hooks));
         self
     }
 }

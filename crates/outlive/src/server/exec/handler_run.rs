@@ -139,7 +139,7 @@ where
     fn finish(self: Pin<&mut Self>, returned: H::Output) -> Result<Next, ProtocolError> {
         let mut this = self.project();
         let finished = this.finish.finish(this.cx, returned);
-        if !matches!(finished, Ok(Finished::Input(_))) {
+        if !this.sent.is_empty() && !matches!(finished, Ok(Finished::Input(_))) {
             withdraw_all(this.sent);
         }
         match finished? {
