@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::{
+    error::StoreError,
     open::Place,
     open_postgres, open_sqlite,
     store_probe::{StoreKind, StoreProbe},
-    types::StoreError,
 };
 use crate::time::wall_clock;
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak, atomic::AtomicUsize};
 
 use outlive_protocol::{InputMode, Profile, Seal, VersionRules};
+use outlive_tasks::store::WorkerId;
 use outlive_wire::Meta;
 
 use crate::server::{
@@ -15,6 +16,7 @@ use crate::server::{
     },
     env::{environment::Env, task_backend::TaskBackend},
     metrics::Counters,
+    random::{CallIds, random_id},
     register::{
         catalog::{Catalog, UnlistedResources},
         registry::Notifier,
@@ -23,13 +25,32 @@ use crate::server::{
     throttle::Throttle,
 };
 
+/// What a server needs random bytes for, beside its keys. Two workers with one ID would share their
+/// leases, and two calls with one ID their effects, so nothing stands in for random bytes.
+struct RandomIds {
+    worker_id: WorkerId,
+    call_ids: CallIds,
+}
+
+impl RandomIds {
+    fn new() -> Result<Self, BuildError> {
+        let none = || {
+            BuildError("the operating system has no random bytes for worker and call IDs".into())
+        };
+        let call_ids = CallIds::new().ok_or_else(none)?;
+        let worker_id = random_id().ok_or_else(none)?;
+        Ok(Self { worker_id: WorkerId::new(worker_id), call_ids })
+    }
+}
+
 impl ServerBuilder {
     /// Checks everything and makes the server.
     ///
     /// # Errors
     ///
     /// When two things have one name, a schema cannot be used, a handler needs state that was not
-    /// given, or no revision is left to serve. The message says what to change.
+    /// given, no revision is left to serve, or the operating system has no random bytes. The message
+    /// says what to change.
     pub fn build(mut self) -> Result<Server, BuildError> {
         let unlisted = skills::register(&mut self)?;
         self.check()?;
@@ -42,7 +63,8 @@ impl ServerBuilder {
             None => Seal::random()
                 .map_err(|error| BuildError(format!("no random bytes for a key: {error}")))?,
         };
-        let server = Server::of(Arc::new_cyclic(|core| self.core(core, seal, unlisted)));
+        let ids = RandomIds::new()?;
+        let server = Server::of(Arc::new_cyclic(|core| self.core(core, seal, unlisted, ids)));
         tools.into_iter().try_for_each(|tool| server.add_new_tool(tool))?;
         resources.into_iter().try_for_each(|resource| server.add_new_resource(resource))?;
         templates.into_iter().try_for_each(|template| server.add_new_template(template))?;
@@ -86,6 +108,7 @@ impl ServerBuilder {
         core: &Weak<ServerCore>,
         seal: Seal,
         unlisted: Option<Arc<dyn UnlistedResources>>,
+        ids: RandomIds,
     ) -> ServerCore {
         let (info, stamps) = (self.info, self.stamp_identity);
         let profile = Profile::new(info, self.versions, self.limits, self.clock, seal, stamps);
@@ -94,7 +117,10 @@ impl ServerBuilder {
             Notifier::new(change, profile.bus.clone(), Arc::clone(&profile.clock), self.debounce)
         });
         let runner = Arc::new(CallRunner::new(core.clone()));
-        let tasks = self.tasks.map(|config| TaskBackend::new(config, &profile, &counters, runner));
+        let worker_id = ids.worker_id;
+        let tasks = self
+            .tasks
+            .map(|config| TaskBackend::new(config, &profile, &counters, runner, worker_id));
         let env = Arc::new(Env {
             profile,
             states: self.states,
@@ -105,6 +131,7 @@ impl ServerBuilder {
             replay_on_input: self.replay_on_input,
             test_hooks: self.test_hooks,
             tasks,
+            call_ids: ids.call_ids,
             counters,
         });
         ServerCore {

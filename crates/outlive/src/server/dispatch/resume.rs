@@ -54,8 +54,10 @@ impl CallRunner {
 
 impl TaskRunner for CallRunner {
     fn start(&self, claimed: ClaimedTask) -> Result<TaskRun, StartError> {
-        let ends =
-            |why: &str, keep| StartError { outcome: TaskOutcome::Error(internal(why)), keep };
+        let ends = |why: &str, quarantine| StartError {
+            outcome: TaskOutcome::Error(internal(why)),
+            quarantine,
+        };
         let failed = |why: &str| ends(why, false);
         let core = self.core.upgrade().ok_or_else(|| failed("the server is gone"))?;
         let (call, tool) = Self::call(&core, &claimed).map_err(|missing| failed(&missing))?;
