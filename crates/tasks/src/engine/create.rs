@@ -73,7 +73,7 @@ impl Engine {
             let why = match created {
                 Ok(CreateOutcome::Created { lease: Some(lease), at }) => {
                     run.journal.begin_writing();
-                    engine.observe(&principal, &id, EngineEvent::Adopted);
+                    engine.observe(&principal, &id, EngineEvent::Promoted);
                     unacknowledged.set_created(at);
                     let _share = engine.share(&principal);
                     // If the receiver is gone, the task comes back, and dropping it cancels it.

@@ -204,9 +204,9 @@ pub enum Transition {
     /// responses that its worker has not seen, or if its cancellation was requested.
     Park {
         /// When a worker must claim it.
-        due: Option<UnixMillis>,
+        due_at: Option<UnixMillis>,
         /// How many input responses its worker has seen.
-        seen: usize,
+        responses_seen: usize,
     },
     /// The task is stopped until [`OperatorStore::retry`](super::OperatorStore::retry); input responses do
     /// not resume it. It is queued at once instead if its cancellation was requested.
@@ -214,7 +214,7 @@ pub enum Transition {
         /// Its outcome if no operator retries it.
         outcome: TaskOutcome,
         /// How long it is quarantined at least; a task without a TTL is quarantined for ever.
-        hold: Duration,
+        ttl: Duration,
     },
     /// The task ends. Its open input requests are withdrawn.
     End {

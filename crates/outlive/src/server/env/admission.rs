@@ -27,7 +27,7 @@ impl TaskBackend {
         }
         let principal = call.principal().key();
         for task in self.quotas.to_look_at(&caller_key(call)) {
-            let view = self.engine().view(principal, &task).await;
+            let view = self.engine().get(principal, &task).await;
             let view = view.map_err(|error| unavailable(&error))?;
             if view.is_none_or(|view| view.outcome.is_some()) {
                 self.quotas.leave(&task);

@@ -110,8 +110,10 @@ impl WorkQueue for MemoryStore {
             }
             match then {
                 Transition::Continue => {}
-                Transition::Park { due, seen } => row.park(*due, *seen, now),
-                Transition::Quarantine { outcome, hold } => row.keep(outcome.clone(), *hold, now),
+                Transition::Park { due_at: due, responses_seen: seen } => {
+                    row.park(*due, *seen, now)
+                }
+                Transition::Quarantine { outcome, ttl } => row.keep(outcome.clone(), *ttl, now),
                 Transition::End { outcome, retention } => {
                     // Its run is gone: nobody waits for that.
                     row.due = Some(now);

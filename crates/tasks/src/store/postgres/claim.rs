@@ -80,7 +80,7 @@ fn claimed(row: &Row, lease: Lease) -> Result<ClaimedTask, Problem> {
 /// What a run begins over.
 fn restored(row: &Row) -> Result<JournalSnapshot, Problem> {
     let mut reasked: BTreeMap<String, u32> = match get::<Option<&str>>(row, 8)? {
-        Some(json) => from_json("questions", json)?,
+        Some(json) => from_json("input_request", json)?,
         None => BTreeMap::new(),
     };
     for (key, again) in names(row, 15)?.into_iter().zip(list::<i64>(row, 16)?) {

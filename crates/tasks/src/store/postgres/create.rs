@@ -153,7 +153,7 @@ pub(super) fn read(
             Ok(refused) => refused,
             Err(problem) => {
                 // Nothing that the function returns looks like this.
-                tracing::error!(?problem, "a creation cannot be read");
+                tracing::error!(error = ?problem, "a creation cannot be read");
                 continue;
             }
         };

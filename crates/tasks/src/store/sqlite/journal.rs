@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::{
     column::{from_json, raw, to_json},
     error::Problem,
-    questions,
+    input_request,
     statement::{all, one, run},
 };
 use crate::{JournalEntry, JournalSnapshot, Segment};
@@ -96,16 +96,16 @@ pub(super) fn restore(
     reasked_before: Option<&str>,
 ) -> Result<JournalSnapshot, Problem> {
     let mut reasked: BTreeMap<String, u32> = match reasked_before {
-        Some(json) => from_json("questions", json)?,
+        Some(json) => from_json("input_request", json)?,
         None => BTreeMap::new(),
     };
-    for (key, again) in questions::times_again(connection, task)? {
+    for (key, again) in input_request::reissue_counts(connection, task)? {
         *reasked.entry(key).or_default() += again;
     }
     Ok(JournalSnapshot {
         entries: entries(connection, task)?,
         segments: segments(connection, task)?,
-        input_requests: questions::open_keys(connection, task)?,
+        input_requests: input_request::open_keys(connection, task)?,
         reasked,
     })
 }

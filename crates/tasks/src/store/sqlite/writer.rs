@@ -170,7 +170,7 @@ impl Thread {
                 Err(problem) => {
                     self.roll_back();
                     let why = unavailable(problem.with(&self.file.path));
-                    tracing::error!(%why, operations = done.len(), "nothing could be written");
+                    tracing::error!(error = %why, operations = done.len(), "nothing could be written");
                     for operation in done {
                         operation.answer(&self.file, Err(why.clone()));
                     }
