@@ -438,7 +438,7 @@ impl State {
 
     /// Fails if a write was refused, so that nothing more can be recorded.
     pub(super) fn takes_more(&self) -> Result<(), JournalError> {
-        self.refused.map_or(Ok(()), |limit| Err(JournalError::OverBytes { limit }))
+        self.refused.map_or(Ok(()), |limit| Err(JournalError::BytesExceeded { limit }))
     }
 
     /// Counts the bytes of a new entry or segment. Fails if they exceed the limit.
