@@ -51,7 +51,7 @@ const INACTIVE: usize = 1_000;
 ///     .issuer(Issuer::new("https://id.example.com"))
 ///     .scopes(["mcp"])
 ///     .build()?;
-/// # Ok::<(), outlive_auth::server::ConfigError>(())
+/// # Ok::<(), outlive_auth::server::ResourceServerBuildError>(())
 /// ```
 #[derive(Clone)]
 pub struct ResourceServer(pub(super) Arc<TokenVerifier>);

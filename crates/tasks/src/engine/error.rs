@@ -24,7 +24,9 @@ impl fmt::Display for CreateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::QuotaExceeded => f.write_str("the caller has as many open tasks as it may have"),
-            Self::BytesExceeded => f.write_str("the caller has as many bytes stored as it may have"),
+            Self::BytesExceeded => {
+                f.write_str("the caller has as many bytes stored as it may have")
+            }
             Self::KeyConflict => f.write_str("the idempotency key was used for another request"),
             Self::Existing(id) => write!(f, "the idempotency key belongs to the task {id}"),
             Self::Store(error) => error.fmt(f),

@@ -9,7 +9,7 @@ use super::bench::{
     worker,
 };
 use crate::{
-    Segment,
+    SegmentRecord,
     store::{
         Changes, Charge, CreateOutcome, InputSource, NewTask, OUTCOME_RESERVE, PageLimit,
         StoreError, TaskId, TaskOutcome, Transition,
@@ -65,7 +65,7 @@ async fn bytes_of_a_principal_grow_with_its_tasks(bench: ContractBench) {
     let recorded = bench.bytes(OWNER).await;
     assert!(recorded >= made + 20 * KIB as u64, "{recorded}");
     let block = raw(&long(30 * KIB));
-    let segments = vec![Segment { scope: String::new(), ordinal: 0, block }];
+    let segments = vec![SegmentRecord { scope: String::new(), ordinal: 0, block }];
     bench.write(&lease, Changes { segments, ..Changes::default() }).await;
     let emitted = bench.bytes(OWNER).await;
     assert!(emitted >= recorded + 30 * KIB as u64, "{emitted}");
@@ -150,7 +150,7 @@ fn charged(changes: Changes, max_bytes: u64) -> Changes {
 }
 
 fn block(ordinal: u32, bytes: usize) -> Changes {
-    let segments = vec![Segment { scope: String::new(), ordinal, block: raw(&long(bytes)) }];
+    let segments = vec![SegmentRecord { scope: String::new(), ordinal, block: raw(&long(bytes)) }];
     Changes { segments, ..Changes::default() }
 }
 
