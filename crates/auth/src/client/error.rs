@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::store::StoreError;
+use super::store::CredentialStoreError;
 use crate::{fetch::FetchError, jose::KeyError};
 
 /// What can go wrong on the way to a token. Each text says what to do; none holds a secret.
@@ -121,7 +121,7 @@ pub enum OAuthError {
     },
     /// Credentials could not be kept or read.
     #[error(transparent)]
-    Store(Arc<StoreError>),
+    Store(Arc<CredentialStoreError>),
     /// Something could not be signed.
     #[error("a proof could not be signed: {0}")]
     Key(#[from] KeyError),
@@ -149,8 +149,8 @@ impl From<FetchError> for OAuthError {
     }
 }
 
-impl From<StoreError> for OAuthError {
-    fn from(error: StoreError) -> Self {
+impl From<CredentialStoreError> for OAuthError {
+    fn from(error: CredentialStoreError) -> Self {
         Self::Store(Arc::new(error))
     }
 }
