@@ -105,6 +105,11 @@ mod readme {}
 #[doc = include_str!("../../../docs/input.md")]
 mod questions {}
 
+/// And that of the page about errors.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/errors.md")]
+mod errors_page {}
+
 /// And that of the page about tasks.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/tasks.md")]

@@ -1,0 +1,3 @@
+//! The API as its first user wrote against it: each test is code that user expected to compile and work.
+
+mod errors;
