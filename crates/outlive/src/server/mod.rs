@@ -53,6 +53,7 @@ pub use durable::{
     elicit::{Elicit, ElicitUrl, Roots, Sample},
     emit::Task,
     external_event::{CreateExternalEvent, ExternalEvent},
+    recordable::Recordable,
     rounds::Round,
 };
 pub use durable_error::DurableError;
@@ -87,7 +88,7 @@ pub use register::{
     resource::{IntoResourceContents, Resource, ResourceTemplate},
     tool::Tool,
 };
-pub use retry::Retry;
+pub use retry::{Attempt, Retry};
 pub use run::{
     input::ElicitOutcome,
     input_request_set::{InputRequestSet, RoundOutcome},

@@ -172,7 +172,7 @@ async fn inside(cx: Durable) -> Result<String> {
             let mut found = Vec::new();
             found.push(misuse(&step(&cx, "step").await.unwrap_err()));
             found.push(misuse(
-                &cx.step_retry("retry", outlive::server::Retry::attempts(3), async || Ok(1))
+                &cx.step_retry("retry", outlive::server::Retry::attempts(3), async |_| Ok(1))
                     .await
                     .unwrap_err(),
             ));
