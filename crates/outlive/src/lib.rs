@@ -91,6 +91,9 @@ pub use outlive_macros::{Form, prompt, resource, tool};
 /// What the macros write paths to. Not for use by hand: it may change in any release.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::server::by_type::{
+        Choice, Choose, NoArgument, NotExtractor, Nothing, Probe, without_extractors,
+    };
     pub use schemars;
     pub use serde;
 }

@@ -15,7 +15,7 @@
 //! }
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
-//! let server = TestServer::new(Server::builder("test", "1").tool(deploy()))?;
+//! let server = TestServer::new(Server::builder("test", "1").tool(deploy::tool()))?;
 //! let played = server
 //!     .call_tool("deploy", json!({"repo": "shop"}))
 //!     .accept("approve", json!({"yes": true}))

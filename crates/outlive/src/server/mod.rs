@@ -59,6 +59,7 @@ pub use durable::{
 pub use durable_error::DurableError;
 pub(crate) use env::test_hooks::TestHooks;
 pub use error::{Error, HandlerError, Result};
+pub(crate) use extract::by_type;
 pub use extract::{
     cx::Cx,
     extractor::{Args, Extract, HandlerRequirements, RawParams, Rejection, State},

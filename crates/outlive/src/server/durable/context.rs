@@ -56,7 +56,7 @@ use crate::server::{
 ///     let approval: Approval = cx.elicit("approve", format!("Deploy {image}?")).await?;
 ///     Ok(if approval.yes { format!("{image} is out") } else { "nothing happened".into() })
 /// }
-/// # deploy();
+/// # deploy::tool();
 /// ```
 #[derive(Clone)]
 pub struct Durable {

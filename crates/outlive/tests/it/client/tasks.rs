@@ -48,8 +48,8 @@ async fn forever(cx: Durable) -> Result<String> {
 
 fn server() -> Server {
     builder_of_server()
-        .tool(order().task(TaskPolicy::Always))
-        .tool(forever().task(TaskPolicy::Always))
+        .tool(order::tool().task(TaskPolicy::Always))
+        .tool(forever::tool().task(TaskPolicy::Always))
         .experimental("dev.outlive/idempotency", json!({}))
         .tasks(
             TaskConfig::in_memory()
