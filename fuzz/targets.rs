@@ -7,10 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request};
-use outlive::{
-    http::SseReader,
-    server::{Args, Server, Tool},
-};
+use outlive::server::{Args, Server, Tool, http::SseReader};
 use outlive_protocol::{Accepted, Endpoint, InFlight, MessageContext, Principal, Run, era};
 
 /// Any bytes as a message on a pipe: it is answered, refused or ignored; what is said is JSON on

@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use outlive::{
-    client::{ChildProcess, Client, Target, result_text},
+    client::{ChildProcess, Client, Target, request::result_text},
     wire::Version,
 };
 use serde::Serialize;

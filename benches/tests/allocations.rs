@@ -77,7 +77,7 @@ fn a_caller_with_a_known_token() {
             jose::{Algorithm, JwkSet, SigningKey},
             server::{Issuer, ResourceServer},
         },
-        http::{AuthDecision, Authenticator as _},
+        server::http::{AuthDecision, Authenticator as _},
     };
 
     let key = SigningKey::generate(Algorithm::Es256).expect("a key");

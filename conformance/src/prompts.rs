@@ -1,6 +1,9 @@
 //! The prompts of the suite.
 
-use outlive::server::{Args, CompletionInput, ContentBlock, Prompt, PromptMessage, ServerBuilder};
+use outlive::{
+    server::{Args, ContentBlock, Prompt, ServerBuilder, response::CompletionInput},
+    wire::PromptMessage,
+};
 
 use crate::tools::{PNG, resource};
 

@@ -2,13 +2,11 @@
 
 use outlive::{
     Form,
-    server::{
-        Args, Durable, DurableError, Prompt, PromptMessage, Result, Role, ServerBuilder, Tool,
-    },
+    server::{Args, Durable, Prompt, Result, ServerBuilder, Tool, durable::DurableError},
     wire::{
         CreateMessageRequestParams, CreateMessageResult, EnumOption, LegacyTitledEnumSchema,
-        RequestedSchema, SamplingMessage, SamplingMessageContentBlock, TitledItems,
-        TitledMultiSelectEnumSchema, TitledSingleSelectEnumSchema, UntitledItems,
+        PromptMessage, RequestedSchema, Role, SamplingMessage, SamplingMessageContentBlock,
+        TitledItems, TitledMultiSelectEnumSchema, TitledSingleSelectEnumSchema, UntitledItems,
         UntitledMultiSelectEnumSchema, UntitledSingleSelectEnumSchema,
     },
 };

@@ -1,7 +1,7 @@
 //! The server that the suite is run against.
 
 use super::{interop, prompts, questions, resources, skills, tasks, tools};
-use outlive::server::{BuildError, Server, TaskConfig};
+use outlive::server::{BuildError, Server, tasks::TaskConfig};
 
 /// Puts the server together, with tasks as `config` says.
 ///

@@ -1,6 +1,9 @@
 //! The skills of the suite, which it finds by itself.
 
-use outlive::server::{ServerBuilder, Skill, Skills};
+use outlive::server::{
+    ServerBuilder,
+    skills::{Skill, Skills},
+};
 
 const PDF: &str = "---
 name: pdf-processing

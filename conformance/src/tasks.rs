@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use outlive::{
     Form,
-    server::{Args, CallToolResult, Durable, Error, Result, ServerBuilder, TaskPolicy, Tool},
+    server::{
+        Args, CallToolResult, Durable, Error, Result, ServerBuilder, Tool, tasks::TaskPolicy,
+    },
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

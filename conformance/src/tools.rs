@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use outlive::server::{
-    Args, BuildError, CallToolResult, ContentBlock, Cx, LoggingLevel, Prompt, ResourceContents,
-    Result, Server, ServerBuilder, Tool,
+use outlive::{
+    server::{
+        Args, BuildError, CallToolResult, ContentBlock, Cx, LoggingLevel, Prompt, Result, Server,
+        ServerBuilder, Tool,
+    },
+    wire::ResourceContents,
 };
 use serde_json::{json, value::to_raw_value};
 

@@ -1,7 +1,7 @@
 //! The calculator calculates, explains its errors, and greets.
 
 use anyhow::{Result, ensure};
-use outlive::client::result_text;
+use outlive::client::request::result_text;
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, expect, shown};

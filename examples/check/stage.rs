@@ -11,8 +11,9 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use outlive::{
     client::{
-        ChildProcess, Client, ClientBuilder, Error, InputCallbacks, InputKind, InputResponse,
-        PendingInput, Stderr, Target,
+        ChildProcess, Client, ClientBuilder, Error, Target,
+        input::{InputCallbacks, InputKind, InputResponse, PendingInput},
+        transport::Stderr,
     },
     wire::Version,
 };
@@ -162,7 +163,7 @@ pub(crate) async fn round(client: &Client, params: &Value) -> Result<Value> {
 /// What is wrong with a call that must be refused: its code, and what else the refusal says.
 pub(crate) fn refusal<T>(outcome: Result<T, Error>) -> Result<(i32, Value)> {
     let error = outcome.err().context("it was not refused")?;
-    let refused = error.refused().with_context(|| format!("no refusal: {error}"))?;
+    let refused = error.server_error().with_context(|| format!("no refusal: {error}"))?;
     let data = refused.data.as_ref().map(|data| serde_json::from_str(data.get()));
     Ok((refused.code, data.transpose()?.unwrap_or_default()))
 }

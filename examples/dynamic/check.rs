@@ -1,7 +1,10 @@
 //! A tool that was taught can be called, and whoever listens hears of it.
 
 use anyhow::{Result, ensure};
-use outlive::client::{ListenFilter, ServerNotification, result_text};
+use outlive::client::{
+    notifications::{ListenFilter, ServerNotification},
+    request::result_text,
+};
 use serde_json::json;
 
 use crate::stage::{Stage, expect};

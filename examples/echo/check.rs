@@ -1,7 +1,7 @@
 //! What goes in comes out, three ways.
 
 use anyhow::Result;
-use outlive::client::result_text;
+use outlive::client::request::result_text;
 use serde_json::json;
 
 use crate::stage::{Stage, expect, shown};

@@ -1,7 +1,7 @@
 //! What is handled by hand still speaks the protocol.
 
 use anyhow::Result;
-use outlive::client::result_text;
+use outlive::client::request::result_text;
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, expect, refusal};

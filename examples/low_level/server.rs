@@ -3,7 +3,7 @@
 //! Run with `cargo run -p outlive-examples --bin low-level`.
 
 use outlive::{
-    server::{Cx, Error, Json, ProtocolError, RawParams, Result, Server},
+    server::{Cx, Error, Json, ProtocolError, Result, Server, extract::RawParams},
     wire::RawJson,
 };
 use serde_json::{Value, json, value::to_raw_value};

@@ -6,7 +6,11 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use outlive::client::{Client, InputOrigin, InputResponse, PendingInput, result_text};
+use outlive::client::{
+    Client,
+    input::{InputOrigin, InputResponse, PendingInput},
+    request::result_text,
+};
 use serde_json::{Value, json};
 
 use crate::stage::{Era, Stage, answering, expect, nobody_expected, refusal};

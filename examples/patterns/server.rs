@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use outlive::{
     Form,
-    server::{Cx, Durable, Result, Server, TaskConfig, TaskPolicy},
+    server::{
+        Cx, Durable, Result, Server,
+        tasks::{TaskConfig, TaskPolicy},
+    },
     tool,
 };
 use schemars::JsonSchema;

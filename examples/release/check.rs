@@ -10,7 +10,10 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use outlive::client::{
-    ClientBuilder, InputCallbacks, InputKind, InputResponse, SavedCall, result_text,
+    ClientBuilder,
+    input::{InputCallbacks, InputKind, InputResponse},
+    request::result_text,
+    saved::SavedCall,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;

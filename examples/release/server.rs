@@ -8,8 +8,11 @@ use std::{sync::Arc, time::Duration};
 
 use outlive::{
     Form,
-    server::{Durable, Result, Server, TaskConfig, TaskPolicy},
-    tasks::SqliteStore,
+    server::{
+        Durable, Result, Server,
+        tasks::{TaskConfig, TaskPolicy},
+    },
+    store::SqliteStore,
     tool,
 };
 use outlive_examples::Arguments;

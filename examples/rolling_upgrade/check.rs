@@ -3,7 +3,7 @@
 use std::{env, fs, path::PathBuf, process};
 
 use anyhow::{Context, Result};
-use outlive::client::{ClientBuilder, InputResponse, result_text};
+use outlive::client::{ClientBuilder, input::InputResponse, request::result_text};
 use serde_json::{Value, json};
 
 use crate::stage::{

@@ -1,7 +1,7 @@
 //! How an example is served: standard output or HTTP.
 
 use anyhow::{Context, Result, bail};
-use outlive::{http::HttpConfig, server::Server};
+use outlive::server::{Server, http::HttpConfig};
 
 /// Serves a server as the command line says: `--stdio`, or HTTP on `--port` (8000 by default, 0
 /// for any free one).

@@ -3,7 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Result;
-use outlive::client::{Client, InputKind, InputResponse, result_text};
+use outlive::client::{
+    Client,
+    input::{InputKind, InputResponse},
+    request::result_text,
+};
 use serde_json::{Value, json};
 
 use crate::stage::{

@@ -11,7 +11,7 @@ use std::{
 
 use outlive::{
     Form,
-    server::{Durable, ElicitOutcome, Error, Json, Result, Server, State},
+    server::{Durable, Error, Json, Result, Server, State, durable::ElicitOutcome},
     tool,
 };
 use schemars::JsonSchema;

@@ -5,12 +5,12 @@ use std::{env, path::Path, sync::Arc, time::Duration};
 
 use outlive::{
     Form,
-    http::{HttpConfig, StaticTokens},
     server::{
-        CallToolResult, ContentBlock, Durable, Error, Json, Result, Server, TaskConfig, TaskPolicy,
-        Tool,
+        CallToolResult, ContentBlock, Durable, Error, Json, Result, Server, Tool,
+        http::{HttpConfig, StaticTokens},
+        tasks::{TaskConfig, TaskPolicy},
     },
-    tasks::SqliteStore,
+    store::SqliteStore,
     tool,
 };
 use schemars::JsonSchema;

@@ -4,7 +4,7 @@ use std::{fmt::Write as _, process::ExitCode, sync::Arc};
 
 use console::measure_text_width;
 use outlive::{
-    client::{Client, Error, Result as Asked, ServerErrorKind, ServerInfo, SkillEntry},
+    client::{Client, Error, Result as Asked, ServerErrorKind, ServerInfo, skills::SkillEntry},
     schema::{self, Field, plain_text},
     text,
     wire::{Prompt, Resource, ResourceTemplate, Tool, Version},
@@ -235,8 +235,8 @@ fn listed<T>(
 }
 
 fn is_not_offered(error: &Error) -> bool {
-    error.reason() == Some(ServerErrorKind::MethodNotFound)
-        || matches!(error, Error::GaveUp(outlive::client::ClientError::NotOffered(_)))
+    error.kind() == Some(ServerErrorKind::MethodNotFound)
+        || matches!(error, Error::Client(outlive::client::ClientError::NotOffered(_)))
 }
 
 /// The members of an object, but for one.

@@ -177,8 +177,8 @@ impl CallRate {
     /// Counts a line. Returns false if its caller has had all lines of this second.
     fn admits(&self, principal: String, now: Instant) -> bool {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_over = |start: Instant| now.duration_since(start) >= Duration::from_secs(1);
-        if counts.start.is_none_or(is_over) {
+        let is_terminal = |start: Instant| now.duration_since(start) >= Duration::from_secs(1);
+        if counts.start.is_none_or(is_terminal) {
             *counts = Counts { start: Some(now), lines: HashMap::new() };
         }
         let lines = counts.lines.entry(principal).or_default();

@@ -9,7 +9,9 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
 use http::request::Parts;
-use outlive::server::{Args, BuildError, Durable, Principal, Server, ServerBuilder, Session, Tool};
+use outlive::server::{
+    Args, BuildError, Durable, Principal, Server, ServerBuilder, Tool, layer::Session,
+};
 use outlive_protocol::{Accepted, Endpoint, InFlight, MessageContext};
 
 use crate::messages;

@@ -4,8 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use outlive::{
-    server::{Server, TaskConfig, TaskPolicy},
-    tasks::MemoryStore,
+    server::{
+        Server,
+        tasks::{TaskConfig, TaskPolicy},
+    },
+    store::MemoryStore,
 };
 
 use crate::{

@@ -14,9 +14,9 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use outlive::{
+use outlive::server::{
+    Args, Cx, Server, Tool,
     http::{HttpConfig, HttpServer},
-    server::{Args, Cx, Server, Tool},
 };
 use serde_json::{Value, json};
 use tokio::{

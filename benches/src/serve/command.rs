@@ -9,7 +9,7 @@ use crate::{echo, messages::TOKEN};
 use std::io;
 
 use anyhow::{Result, bail};
-use outlive::{http::StaticTokens, server::Server};
+use outlive::server::{Server, http::StaticTokens};
 
 /// Runs a server until its standard input ends. Those that keep tasks are told where.
 pub(crate) fn run(name: &str, place: Option<&str>) -> Result<()> {

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail};
-use outlive::server::TaskConfig;
+use outlive::server::tasks::TaskConfig;
 use outlive_protocol::Principal;
 use outlive_tasks::store::{
     Changes, CreateOutcome, MemoryStore, Store, TaskOutcome, Transition, WorkerId,

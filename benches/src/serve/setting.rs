@@ -1,7 +1,7 @@
 //! What the servers that are measured share: listeners, limits, a runtime.
 
 use anyhow::Result;
-use outlive::http::HttpConfig;
+use outlive::server::http::HttpConfig;
 use std::{fmt::Display, io};
 use tokio::runtime::Runtime;
 

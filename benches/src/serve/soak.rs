@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use outlive::server::{Args, Cx, Server, TaskConfig, TaskPolicy, Tool};
+use outlive::server::{
+    Args, Cx, Server, Tool,
+    tasks::{TaskConfig, TaskPolicy},
+};
 
 use crate::place::Place;
 

@@ -8,8 +8,11 @@ use std::{
 
 use anyhow::{Context, Result};
 use outlive::{
-    server::{Args, CallToolResult, Durable, ResponseMode, Server, TaskConfig, TaskPolicy, Tool},
-    tasks::SqliteStore,
+    server::{
+        Args, CallToolResult, Durable, Server, Tool,
+        tasks::{ResponseMode, TaskConfig, TaskPolicy},
+    },
+    store::SqliteStore,
 };
 
 use crate::place::Place;

@@ -4,8 +4,11 @@ use std::{io, time::Duration};
 
 use anyhow::Result;
 use outlive::{
-    server::{BuildError, Server, TaskConfig, TaskPolicy},
-    tasks::SqliteStore,
+    server::{
+        BuildError, Server,
+        tasks::{TaskConfig, TaskPolicy},
+    },
+    store::SqliteStore,
 };
 
 use crate::{echo, place::Place};

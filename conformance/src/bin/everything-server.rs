@@ -4,7 +4,7 @@
 
 use std::error::Error;
 
-use outlive::{http::HttpConfig, server::TaskConfig};
+use outlive::server::{http::HttpConfig, tasks::TaskConfig};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {

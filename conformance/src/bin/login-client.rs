@@ -16,7 +16,7 @@ use std::{
 
 use outlive::{
     auth::client::{LoopbackLogin, OAuth},
-    client::{Client, result_text},
+    client::{Client, request::result_text},
     wire::Version,
 };
 use serde_json::json;

@@ -9,8 +9,7 @@ use std::{env, error::Error, time::Duration};
 use outlive::{
     auth::server::{Issuer, ResourceServer},
     auth_proxy::{AuthProxy, Provider},
-    http::HttpConfig,
-    server::{Cx, Server, Tool},
+    server::{Cx, Server, Tool, http::HttpConfig},
 };
 use tokio::io::AsyncReadExt;
 

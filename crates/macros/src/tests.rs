@@ -104,12 +104,12 @@ fn a_tool_is_a_call_of_the_builder() {
 #[test]
 fn a_word_stands_for_a_policy() {
     for (settings, policy) in [
-        (quote!(task = "auto"), quote!(.task(::outlive::server::TaskPolicy::auto()))),
-        (quote!(task = "always"), quote!(.task(::outlive::server::TaskPolicy::Always))),
-        (quote!(task = "never"), quote!(.task(::outlive::server::TaskPolicy::Never))),
+        (quote!(task = "auto"), quote!(.task(::outlive::server::tasks::TaskPolicy::auto()))),
+        (quote!(task = "always"), quote!(.task(::outlive::server::tasks::TaskPolicy::Always))),
+        (quote!(task = "never"), quote!(.task(::outlive::server::tasks::TaskPolicy::Never))),
         (
             quote!(resume_policy = "same-revision"),
-            quote!(.resume_policy(::outlive::server::ResumePolicy::SameRevision)),
+            quote!(.resume_policy(::outlive::server::durable::ResumePolicy::SameRevision)),
         ),
     ] {
         let made = tool::expand(

@@ -29,15 +29,15 @@ const KEYS: &[Key] = &[
 
 /// Whether calls become tasks.
 const POLICIES: &[Word] = &[
-    ("never", "TaskPolicy::Never"),
-    ("auto", "TaskPolicy::auto()"),
-    ("always", "TaskPolicy::Always"),
+    ("never", "tasks::TaskPolicy::Never"),
+    ("auto", "tasks::TaskPolicy::auto()"),
+    ("always", "tasks::TaskPolicy::Always"),
 ];
 
 /// Which revisions may go on with a task.
 const RESUMES: &[Word] = &[
-    ("any-revision", "ResumePolicy::AnyRevision"),
-    ("same-revision", "ResumePolicy::SameRevision"),
+    ("any-revision", "durable::ResumePolicy::AnyRevision"),
+    ("same-revision", "durable::ResumePolicy::SameRevision"),
 ];
 
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {

@@ -2,7 +2,10 @@
 //!
 //! Run with `cargo run -p outlive --example hello`.
 
-use outlive::{http::HttpConfig, server::Server, tool};
+use outlive::{
+    server::{Server, http::HttpConfig},
+    tool,
+};
 
 /// Greets someone.
 #[tool(read_only)]

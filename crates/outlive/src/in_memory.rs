@@ -1,7 +1,7 @@
 //! Clients of a server in the same process.
 
 use crate::{
-    client::{InMemoryServer, Target},
+    client::{Target, transport::InMemoryServer},
     server::Server,
 };
 

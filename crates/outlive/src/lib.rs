@@ -3,7 +3,7 @@
 //! A server in a dozen lines:
 //!
 //! ```no_run
-//! use outlive::{http::HttpConfig, server::{Args, Server, Tool}};
+//! use outlive::server::{Args, Server, Tool, http::HttpConfig};
 //!
 //! #[derive(serde::Deserialize, schemars::JsonSchema)]
 //! struct Greet {
@@ -29,16 +29,14 @@
 pub mod client;
 mod hex;
 mod in_memory;
-mod operator;
+pub mod operator;
 pub mod schema;
 pub mod server;
 mod skill_format;
+pub mod store;
 #[cfg(feature = "auth-proxy")]
 mod task_login_store;
 pub mod testing;
-
-/// Streamable HTTP, and HTTP+SSE beside it.
-pub use outlive_transport::http;
 
 /// OAuth, for both ends.
 #[cfg(feature = "auth")]
@@ -55,30 +53,7 @@ pub mod auth_proxy {
 }
 
 /// A transport of your own, message by message.
-pub use outlive_transport::messages;
-
-/// Where tasks are kept, and how they are run.
-pub mod tasks {
-    pub use crate::operator::{Operator, TaskReport};
-    pub use outlive_tasks::{
-        InputFailure, JournalEntry, JournalSnapshot, Segment, StepFailure,
-        engine::EngineConfig,
-        store::{
-            AuditEvent, AuditLog, AuditRecord, CancelOutcome, ChangeListener, ChangeSource,
-            Changes, Charge, Claim, ClaimedTask, CleanupState, CreateOutcome, IdempotencyKey,
-            Inbox, InputRequestRecord, InputRequestState, InputSource, KeyValueStore, Lease,
-            ListCursor, MemoryStore, NewInputRequest, NewTask, OperatorStore, OutcomeKind,
-            PageLimit, Phase, PurgeOutcome, RetryOutcome, SqliteOptions, SqliteStore, Store,
-            StoreError, StoreFuture, StoreKind, StoreMonitor, StoreProbe, StoreStats,
-            StoredSegments, SweepReport, Synchronous, TaskDetail, TaskFilter, TaskId, TaskOutcome,
-            TaskRecord, TaskStore, TaskSummary, Transition, UnixMillis, WorkQueue, WorkerId,
-            contract, open, open_operator, probe,
-        },
-    };
-
-    #[cfg(feature = "postgres")]
-    pub use outlive_tasks::store::{PostgresOptions, PostgresStore};
-}
+pub use outlive_transport::messages as transport;
 
 /// The protocol's own types.
 pub use outlive_wire as wire;

@@ -1,4 +1,4 @@
-//! Looking after a store: what its operator sees and does, and that it is written down.
+//! Operations on a store for its operator: list, inspect, retry, cancel and purge tasks.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -26,7 +26,10 @@ const PAGE: usize = 500;
 /// Looks after a store, for all principals and without a server. Servers may use it meanwhile.
 ///
 /// ```
-/// use outlive::tasks::{Operator, Phase, RetryOutcome, TaskFilter};
+/// use outlive::{
+///     operator::Operator,
+///     store::{Phase, RetryOutcome, TaskFilter},
+/// };
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 /// let operator = Operator::open("memory:").await?.named("ada");
@@ -35,7 +38,7 @@ const PAGE: usize = 500;
 ///     let retried = operator.retry(&task.view.id).await?;
 ///     assert!(matches!(retried, Some(RetryOutcome::Queued(_))));
 /// }
-/// # Ok::<(), outlive::tasks::StoreError>(())
+/// # Ok::<(), outlive::store::StoreError>(())
 /// # }).unwrap();
 /// ```
 #[derive(Clone)]
@@ -56,11 +59,11 @@ pub struct TaskReport {
 
 impl Operator {
     /// Opens the store that a URL names, and brings its tables up to date:
-    /// [`probe`](crate::tasks::probe) says before whether that changes anything.
+    /// [`probe`](crate::store::probe) says before whether that changes anything.
     ///
     /// # Errors
     ///
-    /// Like [`open`](crate::tasks::open).
+    /// Like [`open`](crate::store::open).
     pub async fn open(url: &str) -> Result<Self, StoreError> {
         Ok(Self::new(open_operator(url).await?))
     }

@@ -10,7 +10,10 @@ use serde_json::value::to_raw_value;
 /// Login store in a task store. The logins are sealed: the store learns nothing from them.
 ///
 /// ```no_run
-/// use outlive::{auth_proxy::{AuthProxy, TaskLoginStore, Provider}, tasks::open};
+/// use outlive::{
+///     auth_proxy::{AuthProxy, Provider, TaskLoginStore},
+///     store::open,
+/// };
 ///
 /// # async fn run(secret: [u8; 32]) -> Result<(), Box<dyn std::error::Error>> {
 /// let store = open("sqlite:/var/lib/files/tasks.db").await?;

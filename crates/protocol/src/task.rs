@@ -51,7 +51,7 @@ pub enum TaskState {
 
 impl TaskState {
     /// Whether it will never change again.
-    pub fn is_over(&self) -> bool {
+    pub fn is_terminal(&self) -> bool {
         !matches!(self, Self::Working | Self::InputRequired(_))
     }
 }

@@ -7,8 +7,9 @@ use std::{env, error::Error, fs::OpenOptions, io::Write, path::PathBuf};
 
 use outlive::{
     Form,
-    http::HttpConfig,
-    server::{Args, ContentBlock, Durable, Result, SealKeys, Server, State, Tool},
+    server::{
+        Args, ContentBlock, Durable, Result, SealKeys, Server, State, Tool, http::HttpConfig,
+    },
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

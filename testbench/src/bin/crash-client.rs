@@ -16,8 +16,10 @@ use std::{
 };
 
 use outlive::client::{
-    Client, ClientError, Error as Failed, FileCallStore, InputCallbacks, InputOrigin,
-    InputResponse, result_text,
+    Client, ClientError, Error as Failed,
+    input::{InputCallbacks, InputOrigin, InputResponse},
+    request::result_text,
+    saved::FileCallStore,
 };
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -101,7 +103,7 @@ async fn go_on(
     let mut saved = client.saved_calls().await?;
     let handle = match saved.pop() {
         Some(saved) => match client.resume(saved.clone()).await {
-            Err(Failed::GaveUp(ClientError::MaybeExecuted(tool))) => {
+            Err(Failed::Client(ClientError::MaybeExecuted(tool))) => {
                 write(&outcome, &json!({"maybe": tool}))?;
                 return Ok(client.delete_saved(&saved).await?);
             }

@@ -24,12 +24,12 @@ use std::{
 
 use outlive::{
     Form,
-    http::HttpConfig,
     server::{
-        Args, CallToolResult, Durable, Json, ResponseMode, Result, Server, State, TaskConfig,
-        TaskPolicy, Tool,
+        Args, CallToolResult, Durable, Json, Result, Server, State, Tool,
+        http::HttpConfig,
+        tasks::{ResponseMode, TaskConfig, TaskPolicy},
     },
-    tasks::{PostgresStore, SqliteStore, Store},
+    store::{PostgresStore, SqliteStore, Store},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

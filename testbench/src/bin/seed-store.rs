@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use outlive::tasks::{
+use outlive::store::{
     self, Changes, CreateOutcome, JournalSnapshot, NewTask, Store, TaskId, TaskOutcome, Transition,
     WorkerId,
 };
@@ -36,7 +36,7 @@ async fn main() -> Result<()> {
         return Err("usage: seed-store URL COUNT".into());
     };
     let count: u64 = count.parse()?;
-    let store = tasks::open(&url).await?;
+    let store = store::open(&url).await?;
     let next = Arc::new(AtomicU64::new(0));
     let mut writers = JoinSet::new();
     for _ in 0..CONCURRENCY {

@@ -5,9 +5,10 @@
 
 use std::{env, error::Error, io::Read, time::Duration};
 
-use outlive::{
+use outlive::server::{
+    CallToolResult, Durable, Result, Server, Tool,
     http::HttpConfig,
-    server::{CallToolResult, Durable, ResponseMode, Result, Server, TaskConfig, TaskPolicy, Tool},
+    tasks::{ResponseMode, TaskConfig, TaskPolicy},
 };
 
 /// Emits three lines, and takes its time.

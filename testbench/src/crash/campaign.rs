@@ -69,11 +69,11 @@ fn run_in(folder: &Path, options: &Options) -> Result<()> {
     let begun = Instant::now();
     let known = Mutex::new(Vec::new());
     let (stop, end) = (begun + options.length, begun + options.length + HEALING);
-    let is_over = AtomicBool::new(false);
+    let is_terminal = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| tell_minutes(begun, options.length));
         let watching =
-            scope.spawn(|| stall::watch(folder, fleet.oracle(), fleet.lease(), &is_over));
+            scope.spawn(|| stall::watch(folder, fleet.oracle(), fleet.lease(), &is_terminal));
         let random = Random::new(options.seed);
         let clients: Vec<_> = (1..=CLIENTS)
             .map(|number| {
@@ -86,7 +86,7 @@ fn run_in(folder: &Path, options: &Options) -> Result<()> {
         let time = Time { begun, last: stop - fleet.lease() };
         let hurt = hurt(&fleet, &mut database, &plan, time);
         let ended: Vec<_> = clients.into_iter().map(ScopedJoinHandle::join).collect();
-        is_over.store(true, Ordering::Relaxed);
+        is_terminal.store(true, Ordering::Relaxed);
         for client in ended {
             client.map_err(|_| anyhow::anyhow!("a client panicked"))??;
         }

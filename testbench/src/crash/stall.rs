@@ -31,7 +31,7 @@ pub(super) fn watch(
     folder: &Path,
     oracle: &Oracle,
     lease: Duration,
-    is_over: &AtomicBool,
+    is_terminal: &AtomicBool,
 ) -> Result<()> {
     let path = folder.join("stall");
     let mut file = File::create(&path).context("could not make a file to watch the disk by")?;
@@ -39,7 +39,7 @@ pub(super) fn watch(
     let (tell, told) = mpsc::channel();
     thread::scope(|scope| {
         let writer = scope.spawn(move || -> Result<()> {
-            while !is_over.load(Ordering::Relaxed) {
+            while !is_terminal.load(Ordering::Relaxed) {
                 thread::sleep(PAUSE);
                 file.write_all(&[0; 512]).and_then(|()| file.sync_data())?;
                 // Nobody listens any more if a note could not be written, which says so itself.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlive::{
-    client::{Client, result_text},
+    client::{Client, request::result_text},
     wire::{ContentBlock, Version},
 };
 use serde_json::{Value, json};

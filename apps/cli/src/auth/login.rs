@@ -129,7 +129,7 @@ async fn log_in(args: &Args, server: &Server, oauth: &OAuth, person: &Person) ->
 
 /// Says that a server wants a token and names nowhere to get one, if that is why there is none.
 fn nowhere(url: &str, error: &Error) -> Option<CliError> {
-    let Error::GaveUp(ClientError::NoToken(why)) = error else { return None };
+    let Error::Client(ClientError::NoToken(why)) = error else { return None };
     let why = why.downcast_ref::<OAuthError>()?;
     leads_nowhere(url, why).then(|| {
         let what = format!("{url} wants a token, and names no place to log in");

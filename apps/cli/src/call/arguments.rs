@@ -9,7 +9,7 @@ use std::{
 };
 
 use outlive::{
-    client::check_arguments,
+    client::request::check_arguments,
     schema::{Field, FieldChoice, FieldKind, fields, is_open, plain_text},
     wire::Tool,
 };

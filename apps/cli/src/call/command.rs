@@ -12,7 +12,7 @@ use crate::call::{
 };
 use crate::error::{CliError, Result};
 use outlive::{
-    client::{Client, TaskHandle},
+    client::{Client, tasks::TaskHandle},
     wire::Tool,
 };
 use std::{

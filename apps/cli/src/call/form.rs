@@ -8,7 +8,7 @@ use dialoguer::{
     theme::{ColorfulTheme, SimpleTheme, Theme},
 };
 use outlive::{
-    client::{InputKind, InputResponse, PendingInput},
+    client::input::{InputKind, InputResponse, PendingInput},
     schema::{Field, FieldChoice, FieldKind, plain_text},
 };
 use serde_json::{Map, Value};

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use outlive::{
-    client::{InputCapabilities, InputHandler, InputKind, InputResponse, PendingInput},
+    client::input::{InputCapabilities, InputHandler, InputKind, InputResponse, PendingInput},
     schema::{self, Field},
 };
 use serde_json::{Map, Value};

@@ -6,7 +6,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use outlive::{client::SavedCall, wire::Version};
+use outlive::{client::saved::SavedCall, wire::Version};
 use serde::{Deserialize, Serialize};
 
 use super::{

@@ -3,7 +3,10 @@
 use std::process::ExitCode;
 
 use outlive::{
-    client::{CallStage, SavedCall, TaskHandle},
+    client::{
+        saved::{CallStage, SavedCall},
+        tasks::TaskHandle,
+    },
     wire::CallToolResult,
 };
 use serde_json::json;

@@ -5,7 +5,9 @@ use std::{collections::BTreeSet, future::Future, pin::pin, sync::Arc, time::Dura
 
 use outlive::{
     client::{
-        self, Error, InputKind, PendingInput, ServerErrorKind, TaskEvent, TaskHandle, TaskSnapshot,
+        self, Error, ServerErrorKind,
+        input::{InputKind, PendingInput},
+        tasks::{TaskEvent, TaskHandle, TaskSnapshot},
     },
     wire::CallToolResult,
 };
@@ -229,7 +231,7 @@ impl Attendant {
                     task.questions.as_ref().is_some_and(|questions| !questions.is_empty());
                 Ok((self.only_answers && self.has_answered && !is_asking).then_some(Left::Answered))
             }
-            Ok(TaskEvent::Partial(segment)) => {
+            Ok(TaskEvent::Segment(segment)) => {
                 if self.shows_parts {
                     self.screen.data(&show::text(&segment.block));
                     self.came = usize::try_from(segment.number).unwrap_or(usize::MAX);
@@ -272,7 +274,7 @@ impl Attendant {
     }
 
     fn failed(&self, error: &Error) -> Result<Option<Left>> {
-        match error.reason() {
+        match error.kind() {
             Some(ServerErrorKind::TaskCancelled) if self.cancels => Ok(Some(Left::Cancelled)),
             // Another client has cancelled the task, or it had ended before.
             Some(ServerErrorKind::TaskCancelled) => {
@@ -324,8 +326,8 @@ impl Attendant {
                 Some(answer) => break answer,
                 None => match self.wish(is_task, true).await? {
                     Some(Wish::GoOn) => {}
-                    Some(Wish::Decline) => break client::InputResponse::Decline,
-                    Some(Wish::Dismiss) => break client::InputResponse::Cancel,
+                    Some(Wish::Decline) => break client::input::InputResponse::Decline,
+                    Some(Wish::Dismiss) => break client::input::InputResponse::Cancel,
                     Some(Wish::Detach) => return Ok(Some(Left::Detached)),
                     Some(Wish::Cancel) => return Ok(Some(Left::Cancelled)),
                     None => return Ok(Some(Left::Interrupted)),

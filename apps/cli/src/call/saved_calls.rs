@@ -15,7 +15,7 @@ use std::{
     },
 };
 
-use outlive::client::{CallStore, SavedCall};
+use outlive::client::saved::{CallStore, SavedCall};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -267,7 +267,7 @@ fn read(path: &Path) -> io::Result<Option<SavedHandle>> {
 mod tests {
     use std::{env, fs, process};
 
-    use outlive::client::{CallStore, SavedCall};
+    use outlive::client::saved::{CallStore, SavedCall};
     use serde_json::{Value, json};
 
     use super::{Handles, Screen, Server};

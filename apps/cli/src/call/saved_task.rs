@@ -1,6 +1,6 @@
 //! The task of a saved call.
 
-use outlive::client::{CallStage, SavedCall};
+use outlive::client::saved::{CallStage, SavedCall};
 
 /// The task that a call has become.
 pub(crate) fn task_id(call: &SavedCall) -> Option<&str> {

@@ -10,8 +10,8 @@ use http::{HeaderName, HeaderValue};
 use outlive::{
     auth::client::{OAuth, OAuthError},
     client::{
-        ChildProcess, Client, ClientBuilder, ClientError, Error, Refused, ServerErrorKind, Target,
-        TransportErrorKind,
+        ChildProcess, Client, ClientBuilder, ClientError, Error, ServerError, ServerErrorKind,
+        Target, transport::TransportErrorKind,
     },
     wire::Version,
 };
@@ -261,29 +261,29 @@ fn read_header(text: &str) -> Result<(HeaderName, HeaderValue)> {
 
 /// What went wrong between here and a server, for people.
 pub(crate) fn trouble(error: &Error, server: Option<&Server>) -> CliError {
-    if let Error::GaveUp(ClientError::NoToken(why)) = error
+    if let Error::Client(ClientError::NoToken(why)) = error
         && let Some(why) = why.downcast_ref::<OAuthError>()
     {
         return auth::trouble(why);
     }
     let kind = match error {
         Error::Server(refused) if is_elsewhere(refused) => Kind::Unreachable,
-        Error::Server(refused) => match refused.reason {
+        Error::Server(refused) => match refused.kind {
             ServerErrorKind::TaskCancelled => Kind::Cancelled,
             ServerErrorKind::Unauthorized
             | ServerErrorKind::Forbidden
             | ServerErrorKind::RateLimited { .. } => Kind::Unreachable,
             _ => Kind::Failed,
         },
-        Error::GaveUp(ClientError::Unanswered(_)) => Kind::Unanswered,
-        Error::GaveUp(ClientError::InvalidInputResponse(_) | ClientError::BadArguments(_)) => {
+        Error::Client(ClientError::Unanswered(_)) => Kind::Unanswered,
+        Error::Client(ClientError::InvalidInputResponse(_) | ClientError::BadArguments(_)) => {
             Kind::Usage
         }
         _ => Kind::Unreachable,
     };
     let trouble = CliError::new(kind, error);
     match error {
-        Error::Server(refused) if refused.reason == ServerErrorKind::Unauthorized => {
+        Error::Server(refused) if refused.kind == ServerErrorKind::Unauthorized => {
             trouble.remedy("--token-env VARIABLE or --token-file FILE")
         }
         Error::Server(refused) if is_elsewhere(refused) && server.is_some() => {
@@ -302,8 +302,8 @@ pub(crate) fn trouble(error: &Error, server: Option<&Server>) -> CliError {
 }
 
 /// Whether a refusal says that there is no MCP at this path.
-fn is_elsewhere(refused: &Refused) -> bool {
-    matches!(refused.status, Some(404 | 405)) && refused.reason == ServerErrorKind::Request
+fn is_elsewhere(refused: &ServerError) -> bool {
+    matches!(refused.status, Some(404 | 405)) && refused.kind == ServerErrorKind::Request
 }
 
 /// What to try when TLS failed: a certificate, or no TLS at all.

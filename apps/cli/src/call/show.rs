@@ -1,7 +1,7 @@
 //! Results, for people.
 
 use outlive::{
-    client::TaskSnapshot,
+    client::tasks::TaskSnapshot,
     wire::{CallToolResult, ContentBlock, ResourceContents},
 };
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use outlive::{http::StaticTokens, server::SealKeys};
+use outlive::server::{SealKeys, http::StaticTokens};
 
 use super::{Check, Level};
 

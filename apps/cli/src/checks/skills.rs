@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use outlive::server::Skills;
+use outlive::server::skills::Skills;
 
 use super::{Check, Level};
 

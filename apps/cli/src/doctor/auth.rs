@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlive::tasks::MemoryStore;
+use outlive::store::MemoryStore;
 
 use super::Finding;
 use crate::serve::config::{AuthConfig, Check};

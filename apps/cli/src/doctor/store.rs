@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use outlive::tasks::{StoreError, StoreKind, StoreProbe, open, probe};
+use outlive::store::{StoreError, StoreKind, StoreProbe, open, probe};
 use serde_json::value::to_raw_value;
 
 use super::Finding;

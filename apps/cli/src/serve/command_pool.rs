@@ -14,7 +14,7 @@ use std::{
 
 use outlive::{
     server::{Cx, Error},
-    tasks::{Store, TaskId},
+    store::{Store, TaskId},
 };
 use outlive_jobs::{Job, Jobs, State};
 use serde::{Deserialize, Serialize};

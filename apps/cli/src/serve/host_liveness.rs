@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use outlive::tasks::Store;
+use outlive::store::Store;
 use serde_json::value::RawValue;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 

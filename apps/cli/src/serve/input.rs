@@ -1,7 +1,7 @@
 //! Input requests of a command: what its user sees, and the line that the command gets in response.
 
 use outlive::{
-    server::{Durable, ElicitOutcome, Error},
+    server::{Durable, Error, durable::ElicitOutcome},
     wire::RequestedSchema,
 };
 use outlive_jobs::InputLine;
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn response_names_its_key() {
         let asked = input(json!({"input": "a\"b", "message": "Go?"}));
-        let line = response(&asked, Ok(outlive::server::ElicitOutcome::Declined));
+        let line = response(&asked, Ok(outlive::server::durable::ElicitOutcome::Declined));
         assert_eq!(line, r#"{"response":"a\"b","action":"decline"}"#);
     }
 

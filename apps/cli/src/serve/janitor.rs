@@ -5,7 +5,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use outlive::{server::Limits, tasks::Store};
+use outlive::{server::Limits, store::Store};
 use outlive_jobs::JobInfo;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 

@@ -6,7 +6,7 @@ use crate::{
     error::{CliError, Kind, Result},
     paths,
 };
-use outlive::tasks::Store;
+use outlive::store::Store;
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -40,7 +40,7 @@ pub(super) fn store_url(tasks: &TasksConfig, data: &Path) -> String {
 }
 
 pub(super) async fn open_store(url: &str) -> Result<Arc<dyn Store>> {
-    outlive::tasks::open(url)
+    outlive::store::open(url)
         .await
         .map_err(|error| CliError::unreachable(error).remedy("`outlive doctor` looks closer"))
 }

@@ -13,9 +13,9 @@ use std::{
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
-use outlive::{
+use outlive::server::{
+    Server,
     http::{HttpConfig, ResponseFuture, Routes},
-    server::Server,
 };
 use tokio::{sync::Mutex, time::timeout};
 

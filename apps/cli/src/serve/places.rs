@@ -7,7 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use outlive::server::{Capacity, Durable, Permit};
+use outlive::server::{
+    Durable,
+    durable::{Capacity, Permit},
+};
 use outlive_jobs::{JobInfo, Jobs, State};
 use serde::{Deserialize, Serialize};
 
@@ -128,8 +131,8 @@ impl Places {
         for (job, since) in places {
             // One that is not there is about to be started, unless its call was dropped before that.
             let may_start = since.elapsed() < STARTS_WITHIN;
-            let is_over = jobs.has_ended(&job).unwrap_or(false);
-            if is_over || !may_start && !jobs.may_run(&job).unwrap_or(true) {
+            let is_terminal = jobs.has_ended(&job).unwrap_or(false);
+            if is_terminal || !may_start && !jobs.may_run(&job).unwrap_or(true) {
                 self.release(&job);
             }
         }

@@ -18,9 +18,13 @@ use crate::{
     print,
 };
 use outlive::{
-    http::{HttpConfig, StaticTokens},
-    server::{ResponseMode, SealKeys, Server, ServerBuilder, Skills, TaskConfig},
-    tasks::Store,
+    server::{
+        SealKeys, Server, ServerBuilder,
+        http::{HttpConfig, StaticTokens},
+        skills::Skills,
+        tasks::{ResponseMode, TaskConfig},
+    },
+    store::Store,
 };
 use std::{
     io,

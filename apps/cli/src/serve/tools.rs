@@ -2,8 +2,11 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use outlive::server::{
-    BuildError, Cleanup, Durable, RawParams, Server, ServerBuilder, Tool, ToolAnnotations,
+use outlive::{
+    server::{
+        BuildError, Durable, Server, ServerBuilder, Tool, durable::Cleanup, extract::RawParams,
+    },
+    wire::ToolAnnotations,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, value::to_raw_value};
@@ -102,9 +105,9 @@ impl Tools {
         match config.task {
             TaskMode::Never => return tool,
             TaskMode::Auto { after } => {
-                tool = tool.task(outlive::server::TaskPolicy::Auto { after })
+                tool = tool.task(outlive::server::tasks::TaskPolicy::Auto { after })
             }
-            TaskMode::Always => tool = tool.task(outlive::server::TaskPolicy::Always),
+            TaskMode::Always => tool = tool.task(outlive::server::tasks::TaskPolicy::Always),
         }
         // A command of a call that is no task ends with the call, also after a crash: the janitor sees to
         // it. So a quick command need not become a task.

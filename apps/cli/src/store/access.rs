@@ -3,7 +3,10 @@
 
 use std::{env, fs, path::Path};
 
-use outlive::tasks::{Operator, StoreError, StoreKind, StoreProbe, TaskId, probe};
+use outlive::{
+    operator::Operator,
+    store::{StoreError, StoreKind, StoreProbe, TaskId, probe},
+};
 
 use super::format::plain;
 use crate::{

@@ -5,7 +5,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use outlive::tasks::{Phase, TaskOutcome, TaskSummary, UnixMillis};
+use outlive::store::{Phase, TaskOutcome, TaskSummary, UnixMillis};
 use serde::Deserialize;
 
 /// Milliseconds since 1970, by the clock of this machine.

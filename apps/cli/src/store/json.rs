@@ -1,9 +1,10 @@
 //! Tasks for programs. Times are those of the store, as RFC 3339 writes them.
 
 use outlive::{
-    tasks::{
+    operator::TaskReport,
+    store::{
         AuditRecord, InputFailure, InputRequestRecord, InputRequestState, JournalEntry,
-        StepFailure, TaskOutcome, TaskReport, TaskSummary,
+        StepFailure, TaskOutcome, TaskSummary,
     },
     wire::{InputRequest, RawJson},
 };

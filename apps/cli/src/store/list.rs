@@ -2,7 +2,10 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use outlive::tasks::{ListCursor, Operator, OutcomeKind, Phase, TaskFilter, TaskSummary};
+use outlive::{
+    operator::Operator,
+    store::{ListCursor, OutcomeKind, Phase, TaskFilter, TaskSummary},
+};
 
 use super::output::say;
 use super::{

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use outlive::tasks::{Operator, StoreKind};
+use outlive::{operator::Operator, store::StoreKind};
 use serde::Serialize;
 
 use super::{access, json, output::say};

@@ -2,7 +2,7 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use outlive::tasks::{Operator, PurgeOutcome};
+use outlive::{operator::Operator, store::PurgeOutcome};
 use serde::Serialize;
 
 use super::{

@@ -2,7 +2,10 @@
 
 use std::process::ExitCode;
 
-use outlive::tasks::{Operator, Phase, RetryOutcome, TaskFilter, TaskId};
+use outlive::{
+    operator::Operator,
+    store::{Phase, RetryOutcome, TaskFilter, TaskId},
+};
 use serde::Serialize;
 
 use super::{

@@ -2,7 +2,10 @@
 
 use std::{fmt::Write, process::ExitCode};
 
-use outlive::tasks::{JournalEntry, Phase, TaskDetail, TaskOutcome, TaskReport, TaskSummary};
+use outlive::{
+    operator::TaskReport,
+    store::{JournalEntry, Phase, TaskDetail, TaskOutcome, TaskSummary},
+};
 
 use super::{
     access::{self, Store, no_task},

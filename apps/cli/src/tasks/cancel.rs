@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use outlive::client::CallStage;
+use outlive::client::saved::CallStage;
 use serde_json::json;
 
 use super::end::{End, exit_code};

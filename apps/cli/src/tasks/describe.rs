@@ -4,7 +4,7 @@ use crate::{
     call::{saved_calls::SavedHandle, saved_task::task_id, saved_task::task_version},
     store::stamp,
 };
-use outlive::client::CallStage;
+use outlive::client::saved::CallStage;
 use serde_json::{Value, json};
 
 /// How many characters of the arguments a table has room for.

@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, process::ExitCode, sync::Arc};
 
 use outlive::{
-    client::{Error, ServerErrorKind, TaskList, TaskSnapshot},
+    client::{
+        Error, ServerErrorKind,
+        tasks::{TaskList, TaskSnapshot},
+    },
     wire::Version,
 };
 use serde_json::{Value, json};
@@ -166,7 +169,7 @@ pub(crate) async fn tasks_of(
     screen: &Arc<Screen>,
 ) -> Result<Vec<Value>> {
     let (version, listed) = ask(server, connection, screen).await?;
-    let is_missing = |error: &Error| error.reason() == Some(ServerErrorKind::MethodNotFound);
+    let is_missing = |error: &Error| error.kind() == Some(ServerErrorKind::MethodNotFound);
     let (version, listed) = match (listed, older_than(version)) {
         (Err(error), Some(older))
             if is_missing(&error) && connection.protocol_version.is_none() =>
@@ -228,7 +231,7 @@ fn listed(tasks: Vec<Value>) -> Listed {
 }
 
 fn does_not_list(error: &Error, server: &Server) -> CliError {
-    match error.reason() {
+    match error.kind() {
         Some(ServerErrorKind::MethodNotFound) => {
             CliError::usage(format!("{} does not list tasks for this caller", server.text)).remedy(
                 "log in (outlive login SERVER) or pass --token-env VARIABLE: servers list the tasks of callers they know; with the ID of a task: outlive tasks get ID --server SERVER; as operator of the server: outlive tasks list --all-callers",

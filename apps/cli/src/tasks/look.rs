@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
-use outlive::client::{Client, ServerErrorKind, TaskSnapshot};
+use outlive::client::{Client, ServerErrorKind, tasks::TaskSnapshot};
 use tokio::task::JoinSet;
 
 use super::target::Taken;
@@ -92,7 +92,7 @@ async fn at_server(
         let seen = match looked {
             Ok(Some(task)) => Seen::Task(Box::new(task)),
             Ok(None) => continue,
-            Err(error) if error.reason() == Some(ServerErrorKind::TaskGone) => Seen::Gone,
+            Err(error) if error.kind() == Some(ServerErrorKind::TaskGone) => Seen::Gone,
             Err(error) => Seen::Unreachable(error.to_string()),
         };
         all.push((*at, seen));

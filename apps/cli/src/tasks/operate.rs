@@ -4,8 +4,9 @@
 use std::{collections::BTreeSet, process::ExitCode, sync::Arc, time::Duration};
 
 use outlive::{
-    client::{InputResponse, PendingInput},
-    tasks::{CancelOutcome, Operator, Phase, TaskId, TaskSummary},
+    client::input::{InputResponse, PendingInput},
+    operator::Operator,
+    store::{CancelOutcome, Phase, TaskId, TaskSummary},
     wire::{InputRequest, RawJson},
 };
 use tokio::time::Instant;

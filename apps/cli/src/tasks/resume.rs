@@ -4,8 +4,9 @@ use std::{collections::BTreeSet, process::ExitCode, sync::Arc};
 
 use outlive::{
     client::{
-        CallStage, Client, ClientError, Error, ServerErrorKind, TaskHandle, TaskSnapshot,
-        TaskStatus,
+        Client, ClientError, Error, ServerErrorKind,
+        saved::CallStage,
+        tasks::{TaskHandle, TaskSnapshot, TaskStatus},
     },
     schema,
 };
@@ -138,7 +139,7 @@ fn tell(screen: &Screen, seen: &Value, is_json: bool) {
 /// A task cannot be looked at. If its server does not know it, its handle is of no use any more.
 fn unknown(error: &Error, taken: &Taken) -> CliError {
     let trouble = trouble(error, None);
-    match (error.reason(), taken) {
+    match (error.kind(), taken) {
         (Some(ServerErrorKind::TaskGone), Taken::Saved(_)) => trouble.remedy(format!(
             "it may belong to another caller, or have expired; {} deletes the handle",
             taken.command("remove")
@@ -233,7 +234,7 @@ pub(super) async fn result(args: WithResult) -> Result<ExitCode> {
         Err(trouble) => {
             let trouble = outcome.failed(trouble);
             // It was over when it was saved, and its end has been told now.
-            if !args.keep_handle && resumed.taken.is_over() {
+            if !args.keep_handle && resumed.taken.is_terminal() {
                 resumed.forget();
             }
             Err(trouble)

@@ -1,7 +1,7 @@
 //! What a server says of a task, joined to what is known of its call.
 
 use crate::call::show;
-use outlive::client::TaskSnapshot;
+use outlive::client::tasks::TaskSnapshot;
 use serde_json::{Value, json};
 
 /// What is known of a call and what its task looks like, as plain JSON.

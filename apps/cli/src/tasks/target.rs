@@ -1,6 +1,6 @@
 //! What is taken up: a saved call, or a task of a server by its id.
 
-use outlive::client::{CallStage, Client, Error, TaskHandle};
+use outlive::client::{Client, Error, saved::CallStage, tasks::TaskHandle};
 use serde_json::{Value, json};
 
 use super::describe::described;
@@ -63,7 +63,7 @@ impl Taken {
     }
 
     /// Whether it is over, as far as is known here.
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn is_terminal(&self) -> bool {
         matches!(self, Self::Saved(saved) if saved.call.is_terminal())
     }
 

@@ -7,7 +7,7 @@ use std::{
     process::Output,
 };
 
-use outlive::{http::HttpConfig, server::Server};
+use outlive::server::{Server, http::HttpConfig};
 use serde_json::Value;
 
 use crate::{

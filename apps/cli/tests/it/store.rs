@@ -17,7 +17,7 @@ use std::{
 };
 
 use outlive::{
-    tasks::{
+    store::{
         Changes, CreateOutcome, JournalEntry, JournalSnapshot, Lease, NewTask, Store, TaskId,
         TaskOutcome, Transition, WorkerId, open,
     },

@@ -8,7 +8,11 @@ mod authorization;
 use std::{env, error::Error};
 
 use outlive::{
-    client::{Client, ClientBuilder, InputCallbacks, InputResponse, VersionCache},
+    client::{
+        Client, ClientBuilder,
+        input::{InputCallbacks, InputResponse},
+        transport::VersionCache,
+    },
     wire::Version,
 };
 use serde_json::{Value, json};

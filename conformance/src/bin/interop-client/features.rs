@@ -11,7 +11,11 @@ use std::{
 };
 
 use outlive::{
-    client::{Client, ListenFilter, ServerNotification, result_text},
+    client::{
+        Client,
+        notifications::{ListenFilter, ServerNotification},
+        request::result_text,
+    },
     server::LoggingLevel,
 };
 use serde_json::json;

@@ -10,8 +10,9 @@ use std::{env, error::Error, time::Duration};
 
 use outlive::{
     client::{
-        ChildProcess, Client, InputCallbacks, InputKind, InputResponse, PendingInput, Target,
-        VersionCache,
+        ChildProcess, Client, Target,
+        input::{InputCallbacks, InputKind, InputResponse, PendingInput},
+        transport::VersionCache,
     },
     wire::{CreateMessageResult, PrimitiveSchemaDefinition as Field, SamplingMessage, Version},
 };

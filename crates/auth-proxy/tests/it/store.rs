@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use outlive::{auth_proxy::TaskLoginStore, tasks::open};
+use outlive::{auth_proxy::TaskLoginStore, store::open};
 use outlive_auth_proxy::LoginStore;
 
 use crate::support::{LOOPBACK, World};

@@ -6,9 +6,9 @@ use std::{
     time::Duration,
 };
 
-use outlive::{
+use outlive::server::{
+    Cx, Server, Tool,
     http::{HttpConfig, HttpServer},
-    server::{Cx, Server, Tool},
 };
 use outlive_auth::{
     fetch::form,

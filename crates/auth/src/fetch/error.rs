@@ -68,7 +68,9 @@ impl FetchError {
             FetchErrorKind::Status(status) => *status >= 500 || *status == 429,
             FetchErrorKind::Transport(error) => matches!(
                 error.kind(),
-                TransportErrorKind::Connect | TransportErrorKind::Closed | TransportErrorKind::Cut
+                TransportErrorKind::Connect
+                    | TransportErrorKind::Closed
+                    | TransportErrorKind::ConnectionLost
             ),
             _ => false,
         }

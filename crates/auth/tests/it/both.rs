@@ -8,8 +8,10 @@ use std::{
 
 use outlive::{
     client::Client,
-    http::{HttpConfig, HttpServer},
-    server::{Cx, Server, Tool},
+    server::{
+        Cx, Server, Tool,
+        http::{HttpConfig, HttpServer},
+    },
 };
 use outlive_auth::{
     client::OAuth,

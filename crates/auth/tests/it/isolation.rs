@@ -9,9 +9,12 @@ use std::{
 };
 
 use outlive::{
-    http::{HttpConfig, HttpServer},
-    server::{Cx, Durable, RateLimit, Result, SealKeys, Server, TaskConfig, TaskPolicy, Tool},
-    tasks::{Store, open},
+    server::{
+        Cx, Durable, RateLimit, Result, SealKeys, Server, Tool,
+        http::{HttpConfig, HttpServer},
+        tasks::{TaskConfig, TaskPolicy},
+    },
+    store::{Store, open},
     wire::{BooleanSchema, RequestedSchema},
 };
 use outlive_auth::server::ResourceServer;

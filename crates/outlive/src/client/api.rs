@@ -1,7 +1,5 @@
 //! The client: what a program asks a server.
 
-use std::{fmt, sync::Arc};
-
 use outlive_wire::{
     CompletionReference, LoggingLevel, Method, Prompt, PromptReference, Resource, ResourceTemplate,
     ResourceTemplateReference, SetLevelRequestParams, Tool, Version,
@@ -9,39 +7,19 @@ use outlive_wire::{
 use serde::Serialize;
 
 use super::{
+    attempt::Wanted,
     builder::ClientBuilder,
-    call::{Complete, GetPrompt, RawRequest, ReadResource, RequestBuilder, StartTool, ToolCall},
-    core::{Core, ServerInfo},
+    core::Client,
     error::{Error, Result},
+    link::ServerInfo,
     lists::Paginated,
     notices::Notifications,
-    request::{Wanted, send},
+    request_builder::{Complete, GetPrompt, RawRequest, ReadResource, RequestBuilder},
+    send::send,
     stream::StreamTool,
     subscription::{ListenFilter, Subscription},
+    tools::{StartTool, ToolCall},
 };
-
-/// A client of one server. Clones are the same client; it can be used from everywhere at once.
-///
-/// ```no_run
-/// use outlive::client::Client;
-///
-/// # async fn run() -> outlive::client::Result<()> {
-/// let client = Client::connect("http://127.0.0.1:8000/mcp").await?;
-/// let result = client.call_tool("greet", serde_json::json!({"name": "Ada"})).await?;
-/// # let _ = result;
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone)]
-pub struct Client {
-    pub(crate) core: Arc<Core>,
-}
-
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Client").field(&self.core.target).finish()
-    }
-}
 
 impl Client {
     /// Begins a client with this program's name and version.
@@ -56,10 +34,6 @@ impl Client {
     /// As [`ClientBuilder::connect`].
     pub async fn connect(target: impl Into<super::Target>) -> Result<Self> {
         Self::builder("outlive", env!("CARGO_PKG_VERSION")).connect(target).await
-    }
-
-    pub(crate) fn of(core: Arc<Core>) -> Self {
-        Self { core }
     }
 
     /// What the server said of itself.
@@ -174,7 +148,7 @@ impl Client {
         let here = self.core.established().await?;
         let method = serde_json::Value::from(method.as_ref());
         let message = format!(r#"{{"jsonrpc":"2.0","method":{method},"params":{params}}}"#);
-        here.tell(&self.core, message.into()).await
+        here.tell(message.into()).await
     }
 
     /// All tools, page by page.
@@ -249,7 +223,7 @@ impl Client {
     pub async fn notify_roots_changed(&self) -> Result<()> {
         let here = self.core.established().await?;
         match here.rules.has(Method::RootsListChanged) {
-            true => here.notify(&self.core, Method::RootsListChanged, "").await,
+            true => here.notify(Method::RootsListChanged, "").await,
             // Where every request says what the client can do, servers ask when they need to.
             false => Ok(()),
         }

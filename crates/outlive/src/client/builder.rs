@@ -14,16 +14,16 @@ use outlive_wire::{
 use serde_json::Value;
 
 use super::{
-    Client,
     call_store::CallStore,
-    core::{Core, Settings},
+    core::{Client, Core},
     dispatch::Dispatch,
+    env::{ClientEnv, Settings},
     error::{ClientError, Result},
-    handshake::VersionCache,
     input::{DynAnswerer, InputCapabilities, InputHandler},
     limits::ClientLimits,
-    stream::PARTIALS,
+    segment::PARTIALS,
     target::Target,
+    version_cache::VersionCache,
 };
 
 /// Makes clients.
@@ -244,7 +244,7 @@ impl ClientBuilder {
             account: self.account,
             notebook: self.notebook,
         };
-        let core = Arc::new(Core::new(target, settings, declared, dispatch));
+        let core = Arc::new(Core::new(ClientEnv::new(target, settings, declared, dispatch)));
         core.established().await?;
         Ok(Client::of(core))
     }

@@ -4,22 +4,16 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
 use bytes::Bytes;
-use outlive_protocol::IncomingKind;
 use outlive_wire::{CacheScope, Method};
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::{
-    core::Core,
-    error::{Error, Result},
-    notice::ServerNotification,
-    request::{Came, Wanted, converse},
-};
+use super::notice::ServerNotification;
 
 /// How long anything is kept at most, whatever a server says: a day.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
@@ -53,53 +47,15 @@ struct Entry {
     until: Instant,
 }
 
-/// A result, kept or new.
-#[derive(Debug)]
-pub(crate) struct Cached(Bytes);
-
-impl Cached {
-    pub(crate) fn text(&self) -> &str {
-        str::from_utf8(&self.0).unwrap_or("null")
-    }
-
-    /// The result of a request: kept if it is fresh, asked for otherwise.
-    pub(crate) async fn fetch(core: &Arc<Core>, wanted: Wanted) -> Result<Self> {
-        let cache = core.dispatch.cache();
-        let caller = core.caller().await?;
-        if let Some(kept) = cache.get(&wanted, caller.as_deref()) {
-            return Ok(Self(kept));
-        }
-        let key = (wanted.method.to_string(), wanted.params.clone());
-        let before = cache.changes();
-        let answered = match converse(core, wanted).await? {
-            Came::Complete(answered) => answered,
-            Came::Task(..) => {
-                return Err(Error::broke("it answered with a task that nobody takes"));
-            }
-        };
-        answered.result()?;
-        let IncomingKind::Result { result, .. } = answered.message.kind() else {
-            return Err(super::core::unexpected(&answered.message));
-        };
-        let result = answered.message.part(result);
-        // What took answers is for whoever gave them, now; and what changed meanwhile is old.
-        if answered.rounds == 0 && !answered.here.rules.sessions && before == cache.changes() {
-            cache.put(key, caller, &result);
-        }
-        Ok(Self(result))
-    }
-}
-
 impl Cache {
     pub(crate) fn new(limit: usize) -> Self {
         Self { kept: Mutex::default(), limit }
     }
 
-    fn get(&self, wanted: &Wanted, caller: Option<&str>) -> Option<Bytes> {
+    pub(super) fn get(&self, method: &str, params: &str, caller: Option<&str>) -> Option<Bytes> {
         let kept = self.lock();
         let now = Instant::now();
-        let mut key =
-            Key { method: wanted.method.to_string(), params: wanted.params.clone(), caller: None };
+        let mut key = Key { method: method.to_owned(), params: params.to_owned(), caller: None };
         let fresh = |key: &Key| {
             kept.entries.get(key).filter(|entry| entry.until > now).map(|it| it.result.clone())
         };
@@ -109,7 +65,12 @@ impl Cache {
         })
     }
 
-    fn put(&self, (method, params): (String, String), caller: Option<String>, result: &Bytes) {
+    pub(super) fn put(
+        &self,
+        (method, params): (String, String),
+        caller: Option<String>,
+        result: &Bytes,
+    ) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Hints {
@@ -164,7 +125,7 @@ impl Cache {
     }
 
     /// Counts what was forgotten, so that an answer that was on its way is not kept.
-    fn changes(&self) -> u64 {
+    pub(super) fn changes(&self) -> u64 {
         self.lock().changes
     }
 

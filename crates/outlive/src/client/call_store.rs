@@ -15,10 +15,7 @@ use std::{
 use outlive_wire::{CallToolResult, ErrorObject, RawJson};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    core::Core,
-    error::{ClientError, Result},
-};
+use super::error::{ClientError, Result};
 
 /// Where calls are written down.
 pub trait CallStore: Send + Sync + 'static {
@@ -120,11 +117,11 @@ pub struct SavedInputResponse {
 
 impl SavedCall {
     /// A task of which nothing else is known: no tool has an empty name.
-    pub(crate) fn of_task(core: &Core, task: SavedTask) -> Self {
+    pub(crate) fn of_task(server: &str, account: Option<String>, task: SavedTask) -> Self {
         Self {
             id: task.id.clone(),
-            server: core.dispatch.label().to_string(),
-            account: core.settings.account.clone(),
+            server: server.to_owned(),
+            account,
             tool: String::new(),
             arguments: RawJson::default(),
             key: None,

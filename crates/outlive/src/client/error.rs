@@ -1,5 +1,4 @@
-//! What can become of a request that brought no result. Four kinds, because there are four things to
-//! do about it: change what is asked, report the peer, try again later, or decide.
+//! Errors of the client: one variant for each thing that its caller can do about a failed request.
 
 use std::{error, fmt, time::Duration};
 
@@ -9,38 +8,38 @@ use outlive_wire::{ErrorObject, RawJson, code};
 /// A result of the client.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why there is no result.
+/// Error of a client: why a request has no result.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server understood and said no. Change the request, or ask for access.
-    Server(Refused),
-    /// The server said something that the protocol does not allow. Report it to whoever runs it.
-    PeerBroke(ProtocolViolation),
-    /// The message or its answer got lost on the way. Try again if it is safe to:
-    /// [`Error::may_have_executed`] says whether the server may have done it already.
+    /// The server returned an error. Change the request, or ask for access.
+    Server(ServerError),
+    /// The server sent something that the protocol does not allow. Report it to its operator.
+    ProtocolViolation(ProtocolViolation),
+    /// The request or its response was lost on the way. Retry if that is safe:
+    /// [`Error::may_have_executed`] says whether the server may have executed the request.
     Transport(TransportError),
-    /// This side stopped: a limit, a deadline, or something that only the caller can decide.
-    GaveUp(ClientError),
+    /// The client stopped: a limit, a deadline, or something that only its caller can decide.
+    Client(ClientError),
 }
 
-/// A refusal.
+/// Error that a server returned.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Refused {
-    /// What kind; see [`outlive_wire::code`].
+pub struct ServerError {
+    /// JSON-RPC error code; see [`outlive_wire::code`].
     pub code: i32,
-    /// For people.
+    /// Message for people.
     pub message: String,
-    /// For programs.
+    /// Details for programs.
     pub data: Option<RawJson>,
-    /// What it means for whoever asked.
-    pub reason: ServerErrorKind,
-    /// The HTTP status that it came with.
+    /// What the error means for the caller.
+    pub kind: ServerErrorKind,
+    /// HTTP status of the response.
     pub status: Option<u16>,
 }
 
-/// What a refusal means.
+/// What a server's error means for the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerErrorKind {
@@ -71,7 +70,7 @@ pub enum ServerErrorKind {
     Internal,
 }
 
-/// A breach of the protocol.
+/// Breach of the protocol by a server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ProtocolViolation {
@@ -79,7 +78,7 @@ pub struct ProtocolViolation {
     pub what: String,
 }
 
-/// Why this side stopped.
+/// Why the client stopped.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -121,33 +120,33 @@ pub enum ClientError {
 
 impl Error {
     pub(crate) fn broke(what: impl Into<String>) -> Self {
-        Self::PeerBroke(ProtocolViolation { what: what.into() })
+        Self::ProtocolViolation(ProtocolViolation { what: what.into() })
     }
 
     pub(crate) fn not_offered(what: impl Into<String>) -> Self {
-        Self::GaveUp(ClientError::NotOffered(what.into()))
+        Self::Client(ClientError::NotOffered(what.into()))
     }
 
-    /// The refusal, if it is one.
-    pub fn refused(&self) -> Option<&Refused> {
+    /// Returns the error that the server sent, if the error is the server's.
+    pub fn server_error(&self) -> Option<&ServerError> {
         match self {
             Self::Server(refused) => Some(refused),
             _ => None,
         }
     }
 
-    /// What the refusal means, if it is one.
-    pub fn reason(&self) -> Option<ServerErrorKind> {
-        self.refused().map(|refused| refused.reason)
+    /// Returns what the server's error means, if the error is the server's.
+    pub fn kind(&self) -> Option<ServerErrorKind> {
+        self.server_error().map(|refused| refused.kind)
     }
 
     /// Whether the server may have done what was asked, although nobody heard of it.
     pub fn may_have_executed(&self) -> bool {
         match self {
             Self::Server(_) => false,
-            Self::PeerBroke(_) => true,
+            Self::ProtocolViolation(_) => true,
             Self::Transport(error) => error.may_have_been_sent(),
-            Self::GaveUp(why) => {
+            Self::Client(why) => {
                 matches!(
                     why,
                     ClientError::TimedOut(_)
@@ -169,7 +168,7 @@ impl Error {
                     | TransportErrorKind::TooLarge(_)
                     | TransportErrorKind::Start
             ),
-            Self::Server(refused) => match refused.reason {
+            Self::Server(refused) => match refused.kind {
                 ServerErrorKind::RateLimited { .. } => true,
                 // A server that is well again soon says so; a handler that failed fails again.
                 ServerErrorKind::Internal => {
@@ -177,17 +176,17 @@ impl Error {
                 }
                 _ => false,
             },
-            Self::GaveUp(ClientError::TimedOut(_)) => true,
+            Self::Client(ClientError::TimedOut(_)) => true,
             _ => false,
         }
     }
 }
 
-impl Refused {
+impl ServerError {
     pub(crate) fn of(error: ErrorObject, status: Option<u16>) -> Self {
         let retry_after = retry_after(error.data.as_ref());
         let is_cancelled = is_of_cancelled_task(error.data.as_ref());
-        let reason = match (error.code, status) {
+        let kind = match (error.code, status) {
             (_, Some(401)) => ServerErrorKind::Unauthorized,
             (_, Some(403)) => ServerErrorKind::Forbidden,
             (429, _) | (_, Some(429)) => ServerErrorKind::RateLimited { retry_after },
@@ -198,28 +197,28 @@ impl Refused {
             (code::INTERNAL, _) => ServerErrorKind::Internal,
             _ => ServerErrorKind::Request,
         };
-        Self { code: error.code, message: error.message, data: error.data, reason, status }
+        Self { code: error.code, message: error.message, data: error.data, kind, status }
     }
 
     /// The same as the outcome of a task: whatever it says, it does not change any more.
     pub(crate) fn of_task(mut self) -> Self {
-        if matches!(self.reason, ServerErrorKind::Internal | ServerErrorKind::RateLimited { .. }) {
-            self.reason = ServerErrorKind::TaskFailed;
+        if matches!(self.kind, ServerErrorKind::Internal | ServerErrorKind::RateLimited { .. }) {
+            self.kind = ServerErrorKind::TaskFailed;
         }
         self
     }
 
     /// When to ask again, if the server says so.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
-        match self.reason {
+        match self.kind {
             ServerErrorKind::RateLimited { retry_after } => retry_after,
             ServerErrorKind::Internal => retry_after(self.data.as_ref()),
             _ => None,
         }
     }
 
-    pub(crate) fn plain(reason: ServerErrorKind, code: i32, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), data: None, reason, status: None }
+    pub(crate) fn plain(kind: ServerErrorKind, code: i32, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None, kind, status: None }
     }
 }
 
@@ -235,8 +234,8 @@ fn retry_after(data: Option<&RawJson>) -> Option<Duration> {
     data.get("retryAfterMs").and_then(serde_json::Value::as_u64).map(Duration::from_millis)
 }
 
-impl From<Refused> for Error {
-    fn from(refused: Refused) -> Self {
+impl From<ServerError> for Error {
+    fn from(refused: ServerError) -> Self {
         Self::Server(refused)
     }
 }
@@ -252,7 +251,7 @@ impl From<TransportError> for Error {
 
 impl From<ClientError> for Error {
     fn from(why: ClientError) -> Self {
-        Self::GaveUp(why)
+        Self::Client(why)
     }
 }
 
@@ -260,29 +259,29 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Server(refused) => refused.fmt(f),
-            Self::PeerBroke(broke) => {
+            Self::ProtocolViolation(broke) => {
                 write!(
                     f,
-                    "the server broke the protocol: {}; report it to whoever runs it",
+                    "the server broke the protocol: {}; report it to its operator",
                     broke.what
                 )
             }
             Self::Transport(error) => error.fmt(f),
-            Self::GaveUp(why) => why.fmt(f),
+            Self::Client(why) => why.fmt(f),
         }
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the server refused ({}): {}", self.code, self.message)?;
-        match self.reason {
+        match self.kind {
             ServerErrorKind::Unauthorized => f.write_str("; give the client a token"),
             ServerErrorKind::RateLimited { retry_after: Some(after) } => {
                 write!(f, "; try again in {} ms", after.as_millis())
             }
             ServerErrorKind::MissingCapability => {
-                f.write_str("; give the client an answerer that can do it")
+                f.write_str("; give the client an input handler that declares it")
             }
             _ => Ok(()),
         }

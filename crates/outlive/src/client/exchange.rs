@@ -26,8 +26,8 @@ use outlive_transport::client::{
 use outlive_wire::{ErrorObject, Method};
 
 use super::{
-    core::{Core, Established, Link, SESSION},
-    error::{Error, Refused, ServerErrorKind},
+    error::{Error, ServerError, ServerErrorKind},
+    link::{Connection, Link, SESSION},
 };
 
 pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -38,15 +38,14 @@ const RETRY: Duration = Duration::from_millis(500);
 /// An open request.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    core: Arc<Core>,
-    here: Arc<Established>,
+    here: Arc<Connection>,
     id: u64,
     way: Way,
     /// The status that the answer came with.
     status: Option<u16>,
     /// The session that the answer opened.
     pub(crate) session: Option<HeaderValue>,
-    is_over: bool,
+    is_terminal: bool,
     /// Whether dropping it says so to the server; a handshake is never cancelled.
     cancels: bool,
 }
@@ -102,9 +101,9 @@ impl From<Failed> for Error {
                 Error::Transport(TransportError::unsent(TransportErrorKind::Status(404)))
             }
             Failed::Status { status, error: Some(error), retry_after } => {
-                let mut refused = Refused::of(error, Some(status));
+                let mut refused = ServerError::of(error, Some(status));
                 if let (ServerErrorKind::RateLimited { retry_after: none @ None }, Some(_)) =
-                    (&mut refused.reason, retry_after)
+                    (&mut refused.kind, retry_after)
                 {
                     *none = retry_after;
                 }
@@ -125,7 +124,7 @@ impl From<Failed> for Error {
                             .into();
                     }
                 };
-                let mut refused = Refused::plain(reason, i32::from(status), message);
+                let mut refused = ServerError::plain(reason, i32::from(status), message);
                 refused.status = Some(status);
                 refused.into()
             }
@@ -136,37 +135,34 @@ impl From<Failed> for Error {
 impl Exchange {
     /// Sends a request.
     pub(crate) async fn open(
-        core: &Arc<Core>,
-        here: &Arc<Established>,
+        here: &Arc<Connection>,
         request: &Outgoing<'_>,
     ) -> Result<Self, Failed> {
         let id = request.id.unwrap_or_default();
         let exchange = |id, way, status, session| Self {
-            core: Arc::clone(core),
             here: Arc::clone(here),
             id,
             way,
             status,
             session,
-            is_over: false,
+            is_terminal: false,
             cancels: Method::parse(request.method) != Some(Method::Initialize),
         };
         match &here.link {
             Link::Pipe { pipe, .. } => {
                 // From here on the request may be withdrawn.
                 let exchange = exchange(id, Way::Mail(pipe.expect(id)), None, None);
-                pipe.send(here.write(core, request)).await?;
+                pipe.send(here.write(request)).await?;
                 Ok(exchange)
             }
             Link::Http { link, .. } => {
                 let id = AtomicU64::new(id);
                 let guard = Unanswered {
-                    core,
                     here,
                     id: &id,
                     armed: here.rules.on_disconnect != OnDisconnect::Cancel,
                 };
-                let reply = post(core, here, link, request, &id).await;
+                let reply = post(here, link, request, &id).await;
                 guard.disarm();
                 let reply = reply?;
                 let session = reply.headers.get(SESSION).cloned();
@@ -184,7 +180,7 @@ impl Exchange {
                 Way::Mail(mail) => match mail.next().await {
                     Some(message) => return Ok(Some(message)),
                     None => {
-                        self.is_over = true;
+                        self.is_terminal = true;
                         return Err(
                             TransportError::after_sending(TransportErrorKind::Closed).into()
                         );
@@ -215,7 +211,7 @@ impl Exchange {
                         match Box::pin(self.resume()).await? {
                             true => continue,
                             false => {
-                                self.is_over = true;
+                                self.is_terminal = true;
                                 return Ok(None);
                             }
                         }
@@ -248,7 +244,7 @@ impl Exchange {
 
     /// The answer has come: there is nothing left to cancel.
     pub(crate) fn settle(&mut self) {
-        self.is_over = true;
+        self.is_terminal = true;
     }
 
     pub(crate) fn status(&self) -> Option<u16> {
@@ -266,13 +262,13 @@ impl Exchange {
         };
         loop {
             position.breaks += 1;
-            if position.breaks > self.core.limits().max_stream_resumptions {
+            if position.breaks > self.here.env.limits().max_stream_resumptions {
                 return Ok(false);
             }
             let backing_off = 1 << (position.breaks - 1).min(5);
             let wait = position.retry.unwrap_or(RETRY * backing_off);
             tokio::time::sleep(wait).await;
-            let mut headers = self.here.headers(&self.core);
+            let mut headers = self.here.headers();
             client::version_header(self.here.rules, &mut headers);
             headers.insert(LAST_EVENT, last.clone());
             match link.get(headers).await {
@@ -282,7 +278,7 @@ impl Exchange {
                 }
                 Ok(taken) if taken.status == StatusCode::NOT_FOUND => {
                     return Err(Failed::Error(
-                        TransportError::after_sending(TransportErrorKind::Cut).into(),
+                        TransportError::after_sending(TransportErrorKind::ConnectionLost).into(),
                     ));
                 }
                 // It has no such streams: what was lost is lost.
@@ -295,8 +291,8 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        if !self.is_over && self.cancels {
-            self.here.withdraw(&self.core, self.id, "nobody waits for it any more");
+        if !self.is_terminal && self.cancels {
+            self.here.withdraw(self.id, "nobody waits for it any more");
         }
     }
 }
@@ -304,8 +300,7 @@ impl Drop for Exchange {
 /// A request whose response has not begun. Where closing the connection says nothing, leaving it has
 /// to be said.
 struct Unanswered<'a> {
-    core: &'a Arc<Core>,
-    here: &'a Arc<Established>,
+    here: &'a Arc<Connection>,
     /// The one that it was sent with last.
     id: &'a AtomicU64,
     armed: bool,
@@ -321,30 +316,29 @@ impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         if self.armed {
             let id = self.id.load(Ordering::Relaxed);
-            self.here.withdraw(self.core, id, "nobody waits for it any more");
+            self.here.withdraw(id, "nobody waits for it any more");
         }
     }
 }
 
 /// Sends a request over HTTP; `id` is the one that it was sent with last.
 async fn post(
-    core: &Core,
-    here: &Established,
+    here: &Connection,
     link: &HttpLink,
     request: &Outgoing<'_>,
     id: &AtomicU64,
 ) -> Result<HttpReply, Failed> {
-    let mut headers = here.headers(core);
+    let mut headers = here.headers();
     client_codec(here.rules.era).headers(here.rules, request, &mut headers);
     let had_session = headers.contains_key(SESSION);
     let mut is_first = true;
     let write = || {
         // One that was refused has used its id: in a session no other may have it.
         if !std::mem::take(&mut is_first) && request.id.is_some() {
-            id.store(core.next_id(), Ordering::Relaxed);
+            id.store(here.env.next_id(), Ordering::Relaxed);
         }
         let id = request.id.map(|_| id.load(Ordering::Relaxed));
-        here.write(core, &Outgoing { id, ..*request })
+        here.write(&Outgoing { id, ..*request })
     };
     let mut reply = link.post_anew(headers, write).await?;
     let status = reply.status;

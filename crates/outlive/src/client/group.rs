@@ -10,9 +10,10 @@ use outlive_wire::Tool;
 use serde::Serialize;
 
 use super::{
-    Client,
-    call::{RequestBuilder, ToolCall},
+    core::Client,
     error::{Error, Result},
+    request_builder::RequestBuilder,
+    tools::ToolCall,
 };
 
 /// Between a prefix and the name of a tool. Names may have single underscores.
@@ -24,7 +25,7 @@ const LONGEST: usize = 64;
 /// Joins the tools of several servers.
 ///
 /// ```no_run
-/// use outlive::client::{Client, ClientGroup};
+/// use outlive::client::{Client, group::ClientGroup};
 ///
 /// # async fn run() -> outlive::client::Result<()> {
 /// let group = ClientGroup::new()

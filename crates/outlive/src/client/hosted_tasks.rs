@@ -59,7 +59,7 @@ impl Hosted {
         answering: impl Future<Output = Outcome> + Send + 'static,
     ) -> Outcome {
         let ttl = ttl_in(params)?;
-        let id = super::tool_call::random_id();
+        let id = super::random::random_id();
         let (outcome, _) = watch::channel(None);
         let now = SystemTime::now();
         let task = Task {

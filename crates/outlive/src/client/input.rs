@@ -351,7 +351,7 @@ type Answering =
 /// An answerer made of closures: what has none is not declared.
 ///
 /// ```
-/// use outlive::client::{InputResponse, InputCallbacks};
+/// use outlive::client::input::{InputCallbacks, InputResponse};
 ///
 /// let answers = InputCallbacks::new()
 ///     .form(|question| async move { question.defaults().unwrap_or(InputResponse::Decline) })

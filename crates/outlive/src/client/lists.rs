@@ -14,10 +14,12 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{
-    cache::Cached,
-    core::{Core, Link},
+    attempt::{Wanted, read},
+    cached::Cached,
+    core::Core,
     error::{ClientError, Error, Result},
-    request::{Boxed, Wanted, read},
+    link::Link,
+    send::Boxed,
 };
 
 /// The entries of a list, one after the other; the next page is asked for when it is needed.
@@ -156,43 +158,43 @@ impl<T: ListItem> Stream for Paginated<T> {
     }
 }
 
-/// An entry of a list.
-pub trait ListItem: sealed::Sealed + DeserializeOwned + Send + Unpin + 'static {
-    #[doc(hidden)]
-    const MEMBER: &'static str;
+/// Entry of a list: a tool, a prompt, a resource or a resource template.
+pub trait ListItem: sealed::Member + DeserializeOwned + Send + Unpin + 'static {}
 
-    #[doc(hidden)]
-    fn as_tool(&self) -> Option<&Tool> {
-        None
-    }
-}
+impl<T: sealed::Member + DeserializeOwned + Send + Unpin + 'static> ListItem for T {}
 
 mod sealed {
-    pub trait Sealed {}
-    impl Sealed for super::Tool {}
-    impl Sealed for super::Prompt {}
-    impl Sealed for super::Resource {}
-    impl Sealed for super::ResourceTemplate {}
-}
+    use super::{Prompt, Resource, ResourceTemplate, Tool};
 
-impl ListItem for Tool {
-    const MEMBER: &'static str = "tools";
+    /// Where a list has its entries.
+    pub trait Member {
+        /// Member of the result that has the entries.
+        const MEMBER: &'static str;
 
-    fn as_tool(&self) -> Option<&Tool> {
-        Some(self)
+        fn as_tool(&self) -> Option<&Tool> {
+            None
+        }
     }
-}
 
-impl ListItem for Prompt {
-    const MEMBER: &'static str = "prompts";
-}
+    impl Member for Tool {
+        const MEMBER: &'static str = "tools";
 
-impl ListItem for Resource {
-    const MEMBER: &'static str = "resources";
-}
+        fn as_tool(&self) -> Option<&Tool> {
+            Some(self)
+        }
+    }
 
-impl ListItem for ResourceTemplate {
-    const MEMBER: &'static str = "resourceTemplates";
+    impl Member for Prompt {
+        const MEMBER: &'static str = "prompts";
+    }
+
+    impl Member for Resource {
+        const MEMBER: &'static str = "resources";
+    }
+
+    impl Member for ResourceTemplate {
+        const MEMBER: &'static str = "resourceTemplates";
+    }
 }
 
 /// Notes what calls need to know of a tool. One that cannot be called over HTTP is hidden there.

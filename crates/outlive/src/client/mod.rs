@@ -1,7 +1,10 @@
 //! The client: call any MCP server of any revision, and come back with the result.
 //!
 //! ```no_run
-//! use outlive::client::{ChildProcess, Client, InputCallbacks, InputResponse};
+//! use outlive::client::{
+//!     ChildProcess, Client,
+//!     input::{InputCallbacks, InputResponse},
+//! };
 //! use serde_json::json;
 //!
 //! # async fn run() -> outlive::client::Result<()> {
@@ -18,97 +21,64 @@
 //! ```
 //!
 //! ```text
-//! RequestBuilder ─▶ request::converse ─▶ request::send ─▶ Exchange ─▶ ClientCodec::write ─▶ transport
-//!            rounds               sessions        one id        one revision
+//! RequestBuilder ─▶ send::converse ─▶ send::send ─▶ attempt::once ─▶ Exchange ─▶ ClientCodec::write ─▶ transport
+//!                   rounds            retries       one attempt      one id      one version
 //! ```
 //!
 //! - [`Client`]: tools, resources, prompts, lists, subscriptions, and any method.
-//! - [`InputHandler`]: answers what servers ask, on every wire.
-//! - [`TaskHandle`]: a call that goes on by itself; saved, and taken up again.
-//! - [`Error`]: who refused, who broke the protocol, what failed on the way, why we gave up.
+//! - [`request`]: requests with their options, lists page by page, streams of partial results.
+//! - [`input`]: the handler that responds to the input requests of servers.
+//! - [`tasks`]: handles on tasks; [`saved`]: calls on disk, which another process can resume.
+//! - [`notifications`]: what servers send outside of calls; [`transport`]: child processes, tokens, failures.
+//! - [`skills`]: skills that a server offers; [`group`]: the tools of several servers.
+//! - [`Error`]: one variant for each thing that a caller can do about a failure.
 
 mod api;
+mod attempt;
 mod builder;
 mod cache;
-mod call;
+mod cached;
 mod call_store;
 mod core;
 mod dispatch;
+mod env;
 mod error;
 mod exchange;
-mod group;
+pub mod group;
 mod handshake;
 mod hosted_tasks;
-mod input;
+mod incoming;
+pub mod input;
 mod limits;
+mod link;
 mod lists;
 mod notice;
 mod notices;
-mod request;
-mod skills;
+pub mod notifications;
+mod random;
+pub mod request;
+mod request_builder;
+mod result_text;
+pub mod saved;
+mod segment;
+mod send;
+pub mod skills;
 mod stream;
 mod subscription;
 mod target;
-mod tasks;
+pub mod tasks;
 mod tool_arguments;
 mod tool_cache;
 mod tool_call;
 mod tools;
 mod tracker;
+pub mod transport;
+mod version_cache;
 
-pub use api::Client;
 pub use builder::ClientBuilder;
-pub use call::{
-    Complete, GetPrompt, RawRequest, ReadResource, RequestBuilder, RequestKind, StartTool, ToolCall,
-};
-pub use call_store::{
-    CallStage, CallStore, FileCallStore, SavedCall, SavedInputResponse, SavedRound, SavedTask,
-};
-pub use core::ServerInfo;
-pub use error::{ClientError, Error, ProtocolViolation, Refused, Result, ServerErrorKind};
-pub use group::{ClientGroup, GroupTools};
-pub use handshake::VersionCache;
-pub use input::{
-    InputCallbacks, InputCapabilities, InputHandler, InputKind, InputOrigin, InputResponse,
-    PendingInput,
-};
+pub use core::Client;
+pub use error::{ClientError, Error, ProtocolViolation, Result, ServerError, ServerErrorKind};
 pub use limits::ClientLimits;
-pub use lists::{ListItem, Paginated};
-pub use notice::ServerNotification;
-pub use notices::Notifications;
-pub use outlive_protocol::{
-    Progress as TaskProgress,
-    era::client::{TaskSnapshot, TaskStatus},
-};
-pub use outlive_transport::client::{
-    Challenge, SecretString, StaticToken, Token, TokenError, TokenRequest, TokenResponse,
-    TokenSource, TransportError, TransportErrorKind,
-    child::{ChildProcess, Stderr},
-};
-pub use request::Progress;
-pub use skills::{SkillEntry, SkillFile};
-pub use stream::{Segment, StreamTool, ToolStream};
-pub use subscription::{ListenFilter, Subscription};
-pub use target::{InMemoryServer, OpenedTransport, Target};
-pub use tasks::{TaskEvent, TaskEvents, TaskHandle, TaskList};
-pub use tool_arguments::check_arguments;
-pub use tools_text::result_text;
-
-mod tools_text {
-    //! What a result says, for people.
-
-    use outlive_wire::{CallToolResult, ContentBlock};
-
-    /// All texts of a result, joined by line ends.
-    pub fn result_text(result: &CallToolResult) -> String {
-        let texts: Vec<&str> = result
-            .content
-            .iter()
-            .filter_map(|block| match block {
-                ContentBlock::Text(text) => Some(text.text.as_str()),
-                _ => None,
-            })
-            .collect();
-        texts.join("\n")
-    }
-}
+pub use link::ServerInfo;
+pub use outlive_transport::client::child::ChildProcess;
+pub use target::Target;

@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{
-    Client,
+    attempt::read,
+    core::Client,
     error::{ClientError, Error, Result},
-    request::read,
 };
 use crate::skill_format::{EXTENSION, LIST, parse_frontmatter};
 
@@ -181,7 +181,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Error::PeerBroke`] when the file differs from its entry, and as any call.
+    /// [`Error::ProtocolViolation`] when the file differs from its entry, and as any call.
     pub async fn load_skill(&self, skill: &SkillEntry) -> Result<String> {
         let bytes = self.read_skill_file(skill, &skill.uri).await?;
         let text = String::from_utf8(bytes)
@@ -201,7 +201,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Error::PeerBroke`] when the file differs from its entry, [`ClientError::NotOffered`] when the skill has no such
+    /// [`Error::ProtocolViolation`] when the file differs from its entry, [`ClientError::NotOffered`] when the skill has no such
     /// file, and as any call.
     pub async fn read_skill_file(&self, skill: &SkillEntry, uri: &str) -> Result<Vec<u8>> {
         if !skill.has(uri) {

@@ -13,11 +13,12 @@ use outlive_wire::{
 use tokio::sync::broadcast;
 
 use super::{
+    attempt::Wanted,
     core::Core,
     error::{ClientError, Error, Result},
     exchange::{Exchange, Failed},
     notice::ServerNotification,
-    request::{Wanted, jitter, send},
+    send::{jitter, send},
 };
 
 /// How long to wait before a subscription that broke is opened again; longer each time.
@@ -219,7 +220,7 @@ async fn listen(core: &Arc<Core>, filter: &ListenFilter) -> Result<(Exchange, Su
         holds_tasks: false,
     };
     let opening = async {
-        let mut exchange = Exchange::open(core, &here, &request).await?;
+        let mut exchange = Exchange::open(&here, &request).await?;
         while let Some(message) = exchange.next().await? {
             match message.kind() {
                 IncomingKind::Notification { method: Some(Method::Acknowledged), .. } => {
@@ -230,7 +231,7 @@ async fn listen(core: &Arc<Core>, filter: &ListenFilter) -> Result<(Exchange, Su
                 }
                 IncomingKind::Error { error, .. } => {
                     exchange.settle();
-                    let refused = super::Refused::of(error.clone(), exchange.status());
+                    let refused = super::ServerError::of(error.clone(), exchange.status());
                     return Err(Failed::Error(refused.into()));
                 }
                 _ => {}

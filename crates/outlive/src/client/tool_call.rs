@@ -9,20 +9,20 @@ use outlive_wire::{CallToolResult, Method, TaskSupport, code};
 use serde_json::Value;
 
 use super::{
-    call::given,
+    attempt::{Waiting, Wanted},
     call_store::{CallStage, Record, SavedCall, SavedRound},
-    core::{Core, Established, Link},
+    core::Core,
     error::{ClientError, Error, Result},
+    link::{Connection, Link},
     lists::Paginated,
-    request::{Came, Waiting, Wanted, converse_noting, jitter},
+    notice::ServerNotification,
+    random::random_id,
+    request_builder::{given, sealed},
+    send::{Boxed, Came, converse_noting, jitter},
     tasks::TaskHandle,
     tool_cache::KnownTool,
-    tools::{Tasks, ToolCall},
+    tools::{IDEMPOTENCY_KEY, StartTool, Tasks, ToolCall},
 };
-use crate::hex::hex;
-
-/// Where `_meta` has the key of a call that is to be done once.
-pub(crate) const IDEMPOTENCY_KEY: &str = "dev.outlive/idempotencyKey";
 
 /// What a server that knows such keys says of itself.
 const KNOWS_KEYS: &str = "dev.outlive/idempotency";
@@ -206,7 +206,7 @@ impl Calling {
                 Ok(Came::Task(here, task)) => return Ok(Made::Task(here.rules, task)),
                 Err(error) => error,
             };
-            match error.refused().map(|refused| refused.code) {
+            match error.server_error().map(|refused| refused.code) {
                 // What the headers repeat is taken from a list that may be old.
                 Some(code::HEADER_MISMATCH) if !fixed => {
                     fixed = true;
@@ -245,7 +245,7 @@ fn is_lost(error: &Error) -> bool {
 /// The request, as the connection's revision wants it.
 fn written(
     core: &Core,
-    here: &Established,
+    here: &Connection,
     tool: &ToolCall,
     known: Option<&KnownTool>,
     waiting: &Waiting,
@@ -290,7 +290,7 @@ fn written(
 }
 
 /// Whether a client may ask this server to make tasks of tool calls.
-fn asks_for_tasks(here: &Established, tool: &ToolCall) -> bool {
+fn asks_for_tasks(here: &Connection, tool: &ToolCall) -> bool {
     let declared = here.server.capabilities.tasks.as_ref();
     tool.tasks != Tasks::Never
         && here.rules.tasks == TaskDialect::Requested
@@ -300,7 +300,7 @@ fn asks_for_tasks(here: &Established, tool: &ToolCall) -> bool {
 /// What the list says of a tool. Where nothing depends on it, the list is not asked for.
 async fn known_tool(
     core: &Arc<Core>,
-    here: &Established,
+    here: &Connection,
     tool: &ToolCall,
 ) -> Result<Option<Arc<KnownTool>>> {
     let book = core.dispatch.book();
@@ -316,7 +316,7 @@ async fn known_tool(
 
 /// Reads the whole list again.
 async fn relist(core: &Arc<Core>) -> Result<()> {
-    core.dispatch.tell(super::ServerNotification::ToolsChanged);
+    core.dispatch.tell(ServerNotification::ToolsChanged);
     let mut tools: Paginated<outlive_wire::Tool> = Paginated::new(core, Method::ToolsList);
     while let Some(tool) = tools.next().await {
         tool?;
@@ -360,7 +360,7 @@ async fn check(
 }
 
 /// Whether the server gives the same answer to the same key.
-fn knows_keys(core: &Core, here: &Established) -> bool {
+fn knows_keys(core: &Core, here: &Connection) -> bool {
     let offered = &here.server.capabilities;
     let says = |said: &Option<outlive_wire::JsonObject>| {
         said.as_ref().is_some_and(|said| said.contains_key(KNOWS_KEYS))
@@ -368,9 +368,24 @@ fn knows_keys(core: &Core, here: &Established) -> bool {
     core.settings.knows_keys.unwrap_or(says(&offered.extensions) || says(&offered.experimental))
 }
 
-pub(crate) fn random_id() -> String {
-    let mut bytes = [0; 16];
-    // Without randomness there is nothing safe to do; a name of zeros would be shared.
-    getrandom::fill(&mut bytes).expect("the system has randomness");
-    hex(&bytes)
+impl sealed::Run for ToolCall {
+    type Output = CallToolResult;
+
+    fn run(self, call: sealed::Parts) -> Boxed<'static, CallToolResult> {
+        Box::pin(async move { result(&call.core, self, call.waiting).await })
+    }
+}
+
+impl sealed::Run for StartTool {
+    type Output = TaskHandle;
+
+    fn run(self, call: sealed::Parts) -> Boxed<'static, TaskHandle> {
+        Box::pin(async move {
+            let tool = self.0.wanting_a_task();
+            let cancels = tool.cancels_on_drop;
+            let mut handle = begin(&call.core, tool, call.waiting).await?;
+            handle.set_cancel_on_drop(cancels);
+            Ok(handle)
+        })
+    }
 }

@@ -8,13 +8,15 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{
-    call::{Params, RequestBuilder, RequestKind, given, object, sealed},
-    core::{Core, Established},
+    core::Core,
     error::{ClientError, Result},
-    request::Boxed,
-    tasks::TaskHandle,
-    tool_call::{self, IDEMPOTENCY_KEY},
+    link::Connection,
+    request_builder::{Params, RequestBuilder, given, object},
+    result_text::result_text,
 };
+
+/// Where `_meta` has the key of a call that is to be done once.
+pub(crate) const IDEMPOTENCY_KEY: &str = "dev.outlive/idempotencyKey";
 
 /// Calls a tool and waits for the result.
 #[derive(Clone, Debug)]
@@ -91,7 +93,7 @@ impl ToolCall {
 }
 
 /// Whether both sides have agreed that results may come in parts; 2025-11-25.
-pub(crate) fn offers_streaming(core: &Core, here: &Established) -> bool {
+pub(crate) fn offers_streaming(core: &Core, here: &Connection) -> bool {
     let declared = here.server.capabilities.tasks.as_ref();
     let modes = declared.and_then(|tasks| tasks.pointer("/responses/modes"));
     core.declared.streams
@@ -166,7 +168,7 @@ impl RequestBuilder<ToolCall> {
 
 fn structured<T: DeserializeOwned>(name: &str, result: &CallToolResult) -> Result<T> {
     if result.is_error == Some(true) {
-        let said = super::result_text(result);
+        let said = result_text(result);
         return Err(ClientError::SchemaViolated(format!("`{name}` failed: {said}")).into());
     }
     let content = result.structured_content.as_ref().ok_or_else(|| {
@@ -174,29 +176,4 @@ fn structured<T: DeserializeOwned>(name: &str, result: &CallToolResult) -> Resul
     })?;
     serde_json::from_str(content.get())
         .map_err(|error| ClientError::SchemaViolated(format!("`{name}`: {error}")).into())
-}
-
-impl sealed::Sealed for ToolCall {}
-impl sealed::Sealed for StartTool {}
-
-impl RequestKind for ToolCall {
-    type Output = CallToolResult;
-
-    fn run(self, call: sealed::Parts) -> Boxed<'static, CallToolResult> {
-        Box::pin(async move { tool_call::result(&call.core, self, call.waiting).await })
-    }
-}
-
-impl RequestKind for StartTool {
-    type Output = TaskHandle;
-
-    fn run(self, call: sealed::Parts) -> Boxed<'static, TaskHandle> {
-        Box::pin(async move {
-            let tool = self.0.wanting_a_task();
-            let cancels = tool.cancels_on_drop;
-            let mut handle = tool_call::begin(&call.core, tool, call.waiting).await?;
-            handle.set_cancel_on_drop(cancels);
-            Ok(handle)
-        })
-    }
 }

@@ -60,7 +60,7 @@ impl TaskConfig {
             audit_events: 1_000_000,
             quota: 1_000,
             anonymous: 10_000,
-            store_per_caller: 64 << 20,
+            store_per_caller: 48 << 20,
             anonymous_store: 256 << 20,
             max_store: 4 << 30,
             journal_bytes: 16 << 20,

@@ -4,9 +4,10 @@ use std::fmt;
 
 use outlive_tasks::store::{OutcomeKind, StoreStats, TaskOutcome};
 
-use crate::server::{
-    histogram::{Count, Histogram, HistogramCell, head, histogram},
-    meter::{self, ToolMetrics},
+pub use super::{histogram::Histogram, meter::ToolMetrics};
+use super::{
+    histogram::{Count, HistogramCell, head, histogram},
+    meter,
 };
 
 /// Counts while the server runs. Reading it stops nobody.

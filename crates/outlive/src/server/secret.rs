@@ -23,7 +23,7 @@ enum Recording {
 /// refused, sealed or not. It is not printed, and cannot be serialised by anything but a journal.
 ///
 /// ```
-/// use outlive::server::Secret;
+/// use outlive::server::durable::Secret;
 ///
 /// let token = Secret::new("hunter2".to_owned());
 /// assert_eq!(format!("{token:?}"), "Secret(…)");

@@ -1,7 +1,8 @@
 //! How long and for whom answers may be kept: modern results say it, others do not.
 
-use outlive::server::{
-    CacheHints, CacheScope, Prompt, Resource, ResourceTemplate, Server, ServerBuilder, Tool,
+use outlive::{
+    server::{Prompt, Resource, ResourceTemplate, Server, ServerBuilder, Tool},
+    wire::{CacheHints, CacheScope},
 };
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Suggestions for the arguments of prompts and the variables of templates.
 
 use outlive::server::{
-    Args, CompletionInput, Error, Prompt, ResourceTemplate, Server, State, Tool,
+    Args, Error, Prompt, ResourceTemplate, Server, State, Tool, response::CompletionInput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

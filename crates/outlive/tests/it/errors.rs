@@ -4,8 +4,9 @@ use std::{fmt, panic::panic_any};
 
 use outlive::{
     server::{
-        Args, CompletionInput, Cx, Error, Extract, Json, Prompt, ProtocolError, Rejection,
-        Resource, Result, Server, State, Tool,
+        Args, Cx, Error, Json, Prompt, ProtocolError, Resource, Result, Server, State, Tool,
+        extract::{Extract, Rejection},
+        response::CompletionInput,
     },
     wire::ErrorObject,
 };

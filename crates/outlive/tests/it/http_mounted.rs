@@ -7,10 +7,7 @@ use axum::{
     extract::{ConnectInfo, Request as HttpRequest},
     middleware::map_request,
 };
-use outlive::{
-    http::HttpConfig,
-    server::{Server, TaskConfig},
-};
+use outlive::server::{Server, http::HttpConfig, tasks::TaskConfig};
 use serde_json::json;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use outlive::http::{HttpConfig, HttpServer};
+use outlive::server::http::{HttpConfig, HttpServer};
 use serde_json::json;
 use tokio::net::TcpStream;
 

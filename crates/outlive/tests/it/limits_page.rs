@@ -4,9 +4,12 @@ use std::{collections::BTreeMap, fmt::Debug, fs, path::Path};
 
 use outlive::{
     client::ClientLimits,
-    http::HttpConfig,
-    server::{Limits, TaskConfig},
-    tasks::{EngineConfig, SqliteOptions},
+    server::{
+        Limits,
+        http::HttpConfig,
+        tasks::{EngineConfig, TaskConfig},
+    },
+    store::SqliteOptions,
 };
 
 /// A field of a struct as its `Debug` shows it, or a row of the page: a name and a default.
@@ -26,7 +29,7 @@ fn the_page_of_limits_is_true() {
 #[cfg(feature = "postgres")]
 #[test]
 fn the_page_of_limits_knows_postgres() {
-    let defaults = outlive::tasks::PostgresOptions::default();
+    let defaults = outlive::store::PostgresOptions::default();
     check(&read("docs/limits.md"), "`PostgresOptions`", &defaults);
 }
 

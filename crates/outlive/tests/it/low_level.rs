@@ -14,8 +14,9 @@ use std::{
 
 use outlive::{
     server::{
-        Args, BoxCallService, BoxError, Call, CallToolResult, Cx, Json, Meta, Outcome,
-        ProtocolError, RawParams, Server, Session, Tool,
+        Args, CallToolResult, Cx, Json, Meta, ProtocolError, Server, Tool,
+        extract::RawParams,
+        layer::{BoxCallService, BoxError, Call, Outcome, Session},
     },
     wire::RawJson,
 };

@@ -1,11 +1,8 @@
 //! Arguments and messages of prompts.
 
 use outlive::{
-    server::{
-        Args, ContentBlock, Cx, Error, GetPromptResult, Prompt, PromptArgument, PromptMessage,
-        Server,
-    },
-    wire,
+    server::{Args, ContentBlock, Cx, Error, Prompt, Server},
+    wire::{self, GetPromptResult, PromptArgument, PromptMessage},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

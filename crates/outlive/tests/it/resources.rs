@@ -3,10 +3,8 @@
 mod subscriptions; // who is told that contents have changed
 
 use outlive::{
-    server::{
-        Args, Error, Json, Resource, ResourceContents, ResourceTemplate, Server, ServerBuilder,
-    },
-    wire,
+    server::{Args, Error, Json, Resource, ResourceTemplate, Server, ServerBuilder},
+    wire::{self, ResourceContents},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

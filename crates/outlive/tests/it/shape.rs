@@ -2,11 +2,13 @@
 
 use outlive::{
     server::{
-        Annotations, CallToolResult, ContentBlock, Cx, Icon, Json, Meta, Prompt, PromptArgument,
-        PromptMessage, Resource, ResourceContents, ResourceTemplate, Role, Server, ServerBuilder,
-        Tool, ToolAnnotations,
+        CallToolResult, ContentBlock, Cx, Json, Meta, Prompt, Resource, ResourceTemplate, Server,
+        ServerBuilder, Tool,
     },
-    wire,
+    wire::{
+        self, Annotations, Icon, PromptArgument, PromptMessage, ResourceContents, Role,
+        ToolAnnotations,
+    },
 };
 use schemars::JsonSchema;
 use serde::Serialize;

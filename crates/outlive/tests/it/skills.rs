@@ -7,8 +7,11 @@ use std::{
 };
 
 use outlive::{
-    client::{Client, ClientError, Error, SkillEntry},
-    server::{Server, Skill, Skills},
+    client::{Client, ClientError, Error, skills::SkillEntry},
+    server::{
+        Server,
+        skills::{Skill, Skills},
+    },
 };
 use serde_json::{Value, json};
 
@@ -364,14 +367,14 @@ async fn client_loads_a_skill_and_its_files() {
     let uri = "skill://git-workflow/references/names.md";
     assert_eq!(client.read_skill_file(&skill, uri).await.unwrap(), b"Two letters.\n");
     let other = client.read_skill_file(&skill, "skill://other/SKILL.md").await.unwrap_err();
-    assert!(matches!(other, Error::GaveUp(ClientError::NotOffered(_))), "{other}");
+    assert!(matches!(other, Error::Client(ClientError::NotOffered(_))), "{other}");
     // The same entry in JSON is the same entry.
     let written = serde_json::to_value(&skill).unwrap();
     let read: SkillEntry = serde_json::from_value(written).unwrap();
     assert_eq!(read.resources, skill.resources);
     let none = Client::connect(&Server::builder("test", "1").build().unwrap()).await.unwrap();
     let refused = none.skills().await.unwrap_err();
-    assert!(matches!(refused, Error::GaveUp(ClientError::NotOffered(_))), "{refused}");
+    assert!(matches!(refused, Error::Client(ClientError::NotOffered(_))), "{refused}");
 }
 
 #[tokio::test]
@@ -392,7 +395,7 @@ async fn skill_that_differs_from_its_entry_is_not_handed_out() {
     for (changed, says) in [(fields, "frontmatter"), (digest, "digest"), (size, "bytes")] {
         let refused = client.load_skill(&change(changed)).await.unwrap_err();
         assert!(
-            matches!(&refused, Error::PeerBroke(broke) if broke.what.contains(says)),
+            matches!(&refused, Error::ProtocolViolation(broke) if broke.what.contains(says)),
             "{refused}"
         );
     }

@@ -5,8 +5,8 @@ mod schemas; // written by hand, refused at registration, broken by results
 use base64::{Engine, engine::general_purpose::STANDARD};
 use outlive::{
     server::{
-        Args, CallToolResult, ContentBlock, Cx, Error, Extract, Json, Principal, RawParams,
-        Rejection, Server, State, Tool,
+        Args, CallToolResult, ContentBlock, Cx, Error, Json, Principal, Server, State, Tool,
+        extract::{Extract, RawParams, Rejection},
     },
     wire,
 };

@@ -1,8 +1,11 @@
 //! What a caller sees. What is hidden from one answers exactly like what does not exist.
 
-use outlive::server::{
-    CompletionInput, Principal, Prompt, PromptArgument, Resource, ResourceTemplate, Scopes, Server,
-    Tool,
+use outlive::{
+    server::{
+        Principal, Prompt, Resource, ResourceTemplate, Scopes, Server, Tool,
+        response::CompletionInput,
+    },
+    wire::PromptArgument,
 };
 use serde_json::{Value, json};
 

@@ -197,8 +197,8 @@ impl Inner {
             return None;
         }
         let share = (running / (claim.running.len() + 1)).max(1);
-        let is_over = claim.running.values().any(|count| *count >= share);
-        (share < claim.max_per_principal && is_over).then_some(share)
+        let is_terminal = claim.running.values().any(|count| *count >= share);
+        (share < claim.max_per_principal && is_terminal).then_some(share)
     }
 }
 

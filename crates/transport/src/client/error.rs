@@ -28,7 +28,7 @@ pub enum TransportErrorKind {
     /// The connection was closed, or the process ended.
     Closed,
     /// A stream ended before the answer.
-    Cut,
+    ConnectionLost,
     /// A message is larger than the limit of this many bytes.
     TooLarge(usize),
     /// What came is no HTTP, or no events.
@@ -90,7 +90,9 @@ impl fmt::Display for TransportError {
                 "TLS failed; check the server's certificate, or name the roots to trust",
             ),
             TransportErrorKind::Closed => f.write_str("the connection to the server is closed"),
-            TransportErrorKind::Cut => f.write_str("the stream ended before the answer came"),
+            TransportErrorKind::ConnectionLost => {
+                f.write_str("the stream ended before the answer came")
+            }
             TransportErrorKind::TooLarge(limit) => write!(
                 f,
                 "the server sent a message of more than {limit} bytes; raise `message_bytes` if it may"

@@ -130,9 +130,11 @@ impl Sessions {
             next_stream: AtomicU64::new(first_stream),
             streams: Mutex::default(),
         });
-        let is_over = |caller| open.count(caller) >= self.limits.max_per_caller;
+        let is_terminal = |caller| open.count(caller) >= self.limits.max_per_caller;
         let idlest = match &entry.caller {
-            Some(caller) if is_over(caller) => Some(open.idlest_of(caller).ok_or(Full::Caller)?),
+            Some(caller) if is_terminal(caller) => {
+                Some(open.idlest_of(caller).ok_or(Full::Caller)?)
+            }
             _ if open.by_id.len() >= self.limits.max => {
                 Some(open.idlest_of_largest().ok_or(Full::Total)?)
             }

@@ -9,7 +9,10 @@ use crate::serve::{
     janitor::abandon_timeout,
     places::Label,
 };
-use outlive::server::{CallToolResult, Capacity, Cleanup, Durable, Error, Result};
+use outlive::server::{
+    CallToolResult, Durable, Error, Result,
+    durable::{Capacity, Cleanup},
+};
 use outlive_jobs::JobSpec;
 use serde_json::{Map, Value as Json};
 use std::{

@@ -5,7 +5,7 @@ use std::{env, sync::Arc};
 use outlive::{
     auth::server::{Issuer, ResourceServer},
     auth_proxy::AuthProxy,
-    tasks::Store,
+    store::Store,
 };
 
 use super::{

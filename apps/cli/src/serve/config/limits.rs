@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlive::{http::HttpConfig, server::Limits};
+use outlive::server::{Limits, http::HttpConfig};
 
 use super::{
     reader::{Result as Read, Section},
@@ -109,7 +109,7 @@ fn time(Span(time): Span) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use outlive::{http::HttpConfig, server::Limits};
+    use outlive::server::{Limits, http::HttpConfig};
 
     use super::super::file::parse;
 

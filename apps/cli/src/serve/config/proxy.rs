@@ -4,7 +4,7 @@ use std::{env, sync::Arc};
 
 use outlive::{
     auth_proxy::{AuthProxy, Provider, TaskLoginStore},
-    tasks::Store,
+    store::Store,
 };
 
 use super::{

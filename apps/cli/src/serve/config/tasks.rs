@@ -34,7 +34,7 @@ pub(crate) const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) const MAX_PER_CALLER: u32 = 1_000;
 
-pub(crate) const MAX_STORE_BYTES_PER_CALLER: u64 = 64 << 20;
+pub(crate) const MAX_STORE_BYTES_PER_CALLER: u64 = 48 << 20;
 
 pub(crate) const MAX_AUDIT_EVENTS: u32 = 1_000_000;
 

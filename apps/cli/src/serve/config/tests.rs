@@ -474,8 +474,11 @@ fn the_page_says_the_defaults() {
 
 #[test]
 fn the_page_says_the_limits_of_the_library() {
-    let library =
-        format!("{:?} {:?}", outlive::http::HttpConfig::new(), outlive::server::Limits::default());
+    let library = format!(
+        "{:?} {:?}",
+        outlive::server::http::HttpConfig::new(),
+        outlive::server::Limits::default()
+    );
     // The program's own, of which the library knows nothing.
     let is_own = |key: &str| key == "max_waiting_jobs_per_caller";
     let is_limit =

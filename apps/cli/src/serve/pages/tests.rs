@@ -12,9 +12,8 @@ use std::{
 
 use http::StatusCode;
 use outlive::{
-    http::HttpConfig,
-    server::{Server, TaskConfig},
-    tasks::{MemoryStore, StoreError, StoreFuture, StoreMonitor, StoreStats},
+    server::{Server, http::HttpConfig, tasks::TaskConfig},
+    store::{MemoryStore, StoreError, StoreFuture, StoreMonitor, StoreStats},
 };
 use outlive_tasks::delegate_store;
 use tokio::{

@@ -15,7 +15,10 @@ use crate::{
     error::{CliError, Kind, Result},
     print,
 };
-use outlive::client::{Client, Result as Asked, TaskHandle, TaskSnapshot};
+use outlive::client::{
+    Client, Result as Asked,
+    tasks::{TaskHandle, TaskSnapshot},
+};
 use serde_json::Value;
 use std::{collections::BTreeSet, pin::pin, process::ExitCode, sync::Arc, time::Duration};
 use tokio::{sync::mpsc, task::JoinSet, time::Instant};
@@ -158,10 +161,10 @@ pub(super) async fn look(
                 if outage.ends() {
                     let _ = tell(What::Reachable).await;
                 }
-                let (is_over, pause) = (task.status.is_over(), pause(&task));
+                let (is_terminal, pause) = (task.status.is_terminal(), pause(&task));
                 let call = seen(call.described(), &task);
                 let _ = tell(What::Seen { call, asks }).await;
-                if is_over {
+                if is_terminal {
                     break;
                 }
                 pause

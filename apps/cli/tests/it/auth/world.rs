@@ -19,8 +19,10 @@ use outlive::{
         jose::{Algorithm, JwkSet, SigningKey},
         server::{Issuer, ResourceServer},
     },
-    http::{HttpConfig, HttpServer},
-    server::{Cx, Server, Tool},
+    server::{
+        Cx, Server, Tool,
+        http::{HttpConfig, HttpServer},
+    },
 };
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use outlive::client::{Client, InputResponse, TaskEvent};
+use outlive::client::{Client, input::InputResponse, tasks::TaskEvent};
 use serde_json::json;
 
 use super::{Place, until};
@@ -89,7 +89,7 @@ async fn answer_all(
             Some(before)
         });
         found.push(shown.await);
-        events.answer(&question, InputResponse::accept(json!({"yes": true}))).await.unwrap();
+        events.respond(&question, InputResponse::accept(json!({"yes": true}))).await.unwrap();
     }
     found
 }
@@ -149,8 +149,8 @@ fn question_in_a_pipe_comes_after_what_was_printed_before_it() {
 fn with_old_task(place: &Place, other: &Outlive) -> Ran {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let task = runtime.block_on(async {
-        let answers =
-            outlive::client::InputCallbacks::new().form(|_| async { InputResponse::Decline });
+        let answers = outlive::client::input::InputCallbacks::new()
+            .form(|_| async { InputResponse::Decline });
         let host = Client::builder("host", "1.0.0").input_handler(answers);
         let client = place.client_with(host).await;
         let task = client.start_tool("plan", json!({})).await.unwrap();

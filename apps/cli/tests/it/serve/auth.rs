@@ -25,7 +25,7 @@ async fn lets_in(place: &Place, token: &str) -> bool {
             true
         }
         Err(error) => {
-            let reason = error.reason();
+            let reason = error.kind();
             assert!(
                 matches!(reason, Some(ServerErrorKind::Unauthorized | ServerErrorKind::Forbidden)),
                 "{error}: {}",
@@ -130,7 +130,7 @@ async fn a_tool_is_for_those_who_have_its_scopes() {
     let (client, listed) = names("mcp write").await;
     assert_eq!(listed, ["show", "t"]);
     let error = client.call_tool("wipe", serde_json::json!({})).await.unwrap_err();
-    assert_eq!(error.reason(), Some(ServerErrorKind::Forbidden), "{error}");
+    assert_eq!(error.kind(), Some(ServerErrorKind::Forbidden), "{error}");
     let shown = client.call_tool("show", serde_json::json!({})).await.unwrap();
     assert!(serde_json::to_string(&shown).unwrap().contains("shown"));
     assert_eq!(names("mcp").await.1, ["show", "t"]);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use outlive::client::{Client, TaskEvent, result_text};
+use outlive::client::{Client, request::result_text, tasks::TaskEvent};
 use serde_json::{Value, json};
 
 use super::{Place, until};

@@ -3,7 +3,7 @@
 
 use std::{fs, time::Duration};
 
-use outlive::client::TaskEvent;
+use outlive::client::tasks::TaskEvent;
 use serde_json::json;
 
 use super::{Place, until};
@@ -73,7 +73,7 @@ async fn a_task_that_is_cancelled_while_no_server_is_there_is_ended_by_the_next(
 async fn a_command_that_is_over_leaves_nobody_behind() {
     let place = Place::new(COMMANDS);
     let result = place.client().await.call_tool("leaver", json!({})).await.unwrap();
-    assert_eq!(outlive::client::result_text(&result), "left");
+    assert_eq!(outlive::client::request::result_text(&result), "left");
     assert_eq!(place.left_over(), Vec::<String>::new());
 }
 

@@ -1,6 +1,6 @@
 //! Whatever a caller writes reaches the command as plain text, or is refused.
 
-use outlive::client::{Client, result_text};
+use outlive::client::{Client, request::result_text};
 use proptest::{
     collection::vec,
     prelude::{Just, Strategy, any, prop_oneof},

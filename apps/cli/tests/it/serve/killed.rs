@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use outlive::client::result_text;
+use outlive::client::request::result_text;
 use serde_json::json;
 
 use super::Place;

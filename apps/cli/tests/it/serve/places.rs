@@ -2,7 +2,12 @@
 
 use std::{fs, process::Command, time::Duration};
 
-use outlive::client::{Client, InputCallbacks, InputResponse, TaskHandle, result_text};
+use outlive::client::{
+    Client,
+    input::{InputCallbacks, InputResponse},
+    request::result_text,
+    tasks::TaskHandle,
+};
 use serde_json::json;
 
 use super::{Place, builder, until};

@@ -8,7 +8,10 @@ use std::{
     },
 };
 
-use outlive::client::{InputCallbacks, InputKind, InputResponse, result_text};
+use outlive::client::{
+    input::{InputCallbacks, InputKind, InputResponse},
+    request::result_text,
+};
 use proptest::{
     prelude::{Just, Strategy, prop_oneof},
     strategy::ValueTree,

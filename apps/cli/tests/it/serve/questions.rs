@@ -4,7 +4,10 @@ use std::fs;
 
 use outlive::{
     client::{
-        Client, InputCallbacks, InputKind, InputResponse, PendingInput, TaskEvent, result_text,
+        Client,
+        input::{InputCallbacks, InputKind, InputResponse, PendingInput},
+        request::result_text,
+        tasks::TaskEvent,
     },
     wire::Version,
 };
@@ -88,11 +91,11 @@ async fn a_question_outlives_the_server() {
     };
     place.kill();
     place.start();
-    events.answer(&question, InputResponse::accept(json!({"size": 1}))).await.unwrap();
+    events.respond(&question, InputResponse::accept(json!({"size": 1}))).await.unwrap();
     loop {
         match events.next().await.unwrap().unwrap() {
             TaskEvent::Input(question) if message(&question) == "Sure?" => {
-                events.answer(&question, InputResponse::Cancel).await.unwrap();
+                events.respond(&question, InputResponse::Cancel).await.unwrap();
             }
             TaskEvent::Done(result) => {
                 let said = result_text(&result);
@@ -222,12 +225,12 @@ async fn output_before_a_request_is_read_before_it_in_a_task_200_of_200() {
     let (mut lines, mut asked) = (0, 0);
     loop {
         match events.next().await.unwrap().unwrap() {
-            TaskEvent::Partial(_) => lines += 1,
+            TaskEvent::Segment(_) => lines += 1,
             TaskEvent::Input(question) => {
                 asked += 1;
                 assert_eq!((lines, message(&question)), (asked, &*format!("Apply {}?", asked - 1)));
                 events
-                    .answer(&question, InputResponse::accept(json!({"yes": true})))
+                    .respond(&question, InputResponse::accept(json!({"yes": true})))
                     .await
                     .unwrap();
             }
@@ -255,7 +258,7 @@ async fn output_before_a_request_is_read_before_the_answerer_is_asked_200_of_200
     let mut events = task.events().with_input_handler();
     while let Some(event) = events.next().await {
         match event.unwrap() {
-            TaskEvent::Partial(_) => {
+            TaskEvent::Segment(_) => {
                 lines.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             }
             TaskEvent::Done(result) => assert_ne!(result.is_error, Some(true)),

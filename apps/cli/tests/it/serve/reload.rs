@@ -2,7 +2,10 @@
 
 use std::fs;
 
-use outlive::client::{ListenFilter, ServerNotification, result_text};
+use outlive::client::{
+    notifications::{ListenFilter, ServerNotification},
+    request::result_text,
+};
 use serde_json::json;
 
 use super::{Place, until};

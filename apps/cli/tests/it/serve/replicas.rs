@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use outlive::client::{Client, result_text};
+use outlive::client::{Client, request::result_text};
 use serde_json::json;
 
 use super::{Place, builder, until};
@@ -53,7 +53,7 @@ async fn begin(
     place: &Place,
     first: &Place,
     second: &Client,
-) -> outlive::client::TaskHandle {
+) -> outlive::client::tasks::TaskHandle {
     let client = builder().label("both").connect(first.url()).await.unwrap();
     let task = client.start_tool(tool, json!({})).await.unwrap();
     until("it runs", || (place.read("runs") == "run\n").then_some(())).await;

@@ -1,6 +1,6 @@
 //! What operators change: no more than the state machine allows, and it is written down.
 
-use outlive::tasks::{Phase, TaskId};
+use outlive::store::{Phase, TaskId};
 use serde_json::json;
 
 use super::{Place, end, err, fine, keep, lines, out, start, task};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlive::{
-    tasks::{AuditEvent, Changes, InputSource, JournalEntry, NewInputRequest, Transition},
+    store::{AuditEvent, Changes, InputSource, JournalEntry, NewInputRequest, Transition},
     wire::InputRequest,
 };
 use serde_json::json;

@@ -4,7 +4,10 @@ use std::{future::pending, time::Duration};
 
 use outlive::{
     client::Client,
-    server::{Durable, Result, Server, TaskConfig, TaskPolicy, Tool},
+    server::{
+        Durable, Result, Server, Tool,
+        tasks::{TaskConfig, TaskPolicy},
+    },
 };
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! The table of bad tokens: every one with its exact status, header and error, and none of them
 //! reaches a handler. Those of proofs and of introspection stand in `dpop` and `introspection`.
 
-use outlive::http::{AuthDecision, Authenticator as _};
+use outlive::server::http::{AuthDecision, Authenticator as _};
 use outlive_auth::jose::{Algorithm, SigningKey, encode_base64url};
 use ring::hmac;
 use serde_json::{Value, json};

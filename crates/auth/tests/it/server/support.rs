@@ -10,9 +10,9 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use outlive::{
+use outlive::server::{
+    Cx, Prompt, Resource, ResourceTemplate, Server, Tool,
     http::{HttpConfig, HttpServer},
-    server::{Cx, Prompt, Resource, ResourceTemplate, Server, Tool},
 };
 use outlive_auth::{
     jose::{Algorithm, JwkSet, SigningKey},

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outlive::{
     prompt, resource,
-    server::{Args, Cx, Json, Server, ServerBuilder, Session, State},
+    server::{Args, Cx, Json, Server, ServerBuilder, State, layer::Session},
     tool,
 };
 use serde_json::{Value, json};
@@ -116,7 +116,8 @@ async fn nap(seconds: u64) -> &'static str {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_takes_long_becomes_a_task_if_the_tool_says_auto() {
-    let tasks = || server().tasks(outlive::server::TaskConfig::in_memory()).tool(nap::tool());
+    let tasks =
+        || server().tasks(outlive::server::tasks::TaskConfig::in_memory()).tool(nap::tool());
     for (seconds, kind) in [(1, "complete"), (3, "task")] {
         let params = json!({"name": "nap", "arguments": {"seconds": seconds}});
         let capabilities = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
@@ -326,8 +327,8 @@ struct Task {
 /// An extractor of the author's.
 struct Tenant(String);
 
-impl outlive::server::Extract for Tenant {
-    fn extract(cx: &Cx) -> Result<Self, outlive::server::Rejection> {
+impl outlive::server::extract::Extract for Tenant {
+    fn extract(cx: &Cx) -> Result<Self, outlive::server::extract::Rejection> {
         Ok(Self(format!("{:?}", cx.principal())))
     }
 }

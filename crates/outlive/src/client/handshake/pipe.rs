@@ -11,20 +11,19 @@ use outlive_transport::client::{
 };
 use tokio::sync::mpsc;
 
-use super::{
-    super::{
-        core::{Core, Established, Link},
-        dispatch,
-        error::{ClientError, Result},
-        target::{Boxed, Ends, Target},
-    },
-    Tried, pinned_modern, shake_hands, try_modern,
+use super::meet::{Tried, pinned_modern, shake_hands, try_modern};
+use crate::client::{
+    env::ClientEnv,
+    error::{ClientError, Result},
+    incoming,
+    link::{Connection, Link},
+    target::{Boxed, Ends, Target},
 };
 
 type Piped = (Link, mpsc::Receiver<Incoming>);
 
-fn open_pipe(core: &Core) -> Result<Piped> {
-    let limits = core.limits();
+fn open_pipe(env: &ClientEnv) -> Result<Piped> {
+    let limits = env.limits();
     let bounds = PipeLimits {
         message_bytes: limits.max_message_bytes,
         queued: limits.max_queued_notifications,
@@ -34,7 +33,7 @@ fn open_pipe(core: &Core) -> Result<Piped> {
         pipe: Arc::new(pipe),
         process: tokio::sync::Mutex::new(process),
     };
-    let link = match &core.target {
+    let link = match &env.target {
         Target::Program(program) => {
             let (pipe, process) = program.start(bounds, others)?;
             piped(pipe, Some(process))
@@ -57,18 +56,18 @@ fn open_pipe(core: &Core) -> Result<Piped> {
     Ok((link, taken))
 }
 
-pub(super) async fn over_pipe(core: &Arc<Core>) -> Result<Arc<Established>> {
-    let (link, others) = open_pipe(core)?;
-    let is_older = core.was_older();
-    let made = match core.settings.pinned {
-        Some(pinned) if pinned.sessions => shake_hands(core, link, pinned).await?,
-        Some(pinned) => pinned_modern(core, link, pinned).await?,
-        None if is_older => shake_hands(core, link, VersionRules::newest(Era::Legacy)).await?,
-        None if core.tries_older_first() => match older_first(core, link).await? {
+pub(super) async fn over_pipe(env: &Arc<ClientEnv>) -> Result<Arc<Connection>> {
+    let (link, others) = open_pipe(env)?;
+    let is_older = env.was_older();
+    let made = match env.settings.pinned {
+        Some(pinned) if pinned.sessions => shake_hands(env, link, pinned).await?,
+        Some(pinned) => pinned_modern(env, link, pinned).await?,
+        None if is_older => shake_hands(env, link, VersionRules::newest(Era::Legacy)).await?,
+        None if env.tries_older_first() => match older_first(env, link).await? {
             Some(made) => made,
             None => {
                 drop(others);
-                return Box::pin(over_pipe(core)).await;
+                return Box::pin(over_pipe(env)).await;
             }
         },
         None => {
@@ -77,7 +76,7 @@ pub(super) async fn over_pipe(core: &Arc<Core>) -> Result<Arc<Established>> {
                 Link::Http { .. } => return Err(ClientError::Closed.into()),
             };
             let kept = Kept::of(&link).await;
-            match try_modern(core, link, VersionRules::newest(Era::Modern)).await? {
+            match try_modern(env, link, VersionRules::newest(Era::Modern)).await? {
                 Tried::Modern(made) => {
                     kept.give(&made).await;
                     made
@@ -85,12 +84,12 @@ pub(super) async fn over_pipe(core: &Arc<Core>) -> Result<Arc<Established>> {
                 Tried::Not if pipe.is_closed() => {
                     // An older server that ended itself over a question it does not know.
                     drop((pipe, kept, others));
-                    core.note_older();
-                    return Box::pin(over_pipe(core)).await;
+                    env.note_older();
+                    return Box::pin(over_pipe(env)).await;
                 }
                 Tried::Not => {
                     let link = Link::Pipe { pipe, process: tokio::sync::Mutex::new(None) };
-                    let made = shake_hands(core, link, VersionRules::newest(Era::Legacy)).await?;
+                    let made = shake_hands(env, link, VersionRules::newest(Era::Legacy)).await?;
                     kept.give(&made).await;
                     made
                 }
@@ -98,32 +97,31 @@ pub(super) async fn over_pipe(core: &Arc<Core>) -> Result<Arc<Established>> {
         }
     };
     if made.rules.sessions {
-        core.note_older();
+        env.note_older();
     }
-    let task =
-        tokio::spawn(dispatch::run_pipe(Arc::downgrade(core), Arc::downgrade(&made), others));
+    let task = tokio::spawn(incoming::run_pipe(Arc::downgrade(&made), others));
     made.keep(task.abort_handle());
     Ok(made)
 }
 
 /// Meets a server that was of the older generation when it was last met. `None` if it has ended itself over the
 /// handshake, so that it has to be started again.
-async fn older_first(core: &Arc<Core>, link: Link) -> Result<Option<Arc<Established>>> {
+async fn older_first(env: &Arc<ClientEnv>, link: Link) -> Result<Option<Arc<Connection>>> {
     let Link::Pipe { pipe, .. } = &link else { return Err(ClientError::Closed.into()) };
     let (pipe, kept) = (Arc::clone(pipe), Kept::of(&link).await);
-    let failed = match shake_hands(core, link, VersionRules::newest(Era::Legacy)).await {
+    let failed = match shake_hands(env, link, VersionRules::newest(Era::Legacy)).await {
         Ok(made) => {
             kept.give(&made).await;
             return Ok(Some(made));
         }
         Err(failed) => failed,
     };
-    core.note_not_older();
+    env.note_not_older();
     if pipe.is_closed() {
         return Ok(None);
     }
     let link = Link::Pipe { pipe, process: tokio::sync::Mutex::new(None) };
-    match try_modern(core, link, VersionRules::newest(Era::Modern)).await? {
+    match try_modern(env, link, VersionRules::newest(Era::Modern)).await? {
         Tried::Modern(made) => {
             kept.give(&made).await;
             Ok(Some(made))
@@ -143,7 +141,7 @@ impl Kept {
         }
     }
 
-    async fn give(self, made: &Established) {
+    async fn give(self, made: &Connection) {
         if let Link::Pipe { process, .. } = &made.link {
             *process.lock().await = self.0;
         }
@@ -151,12 +149,12 @@ impl Kept {
 }
 
 pub(super) async fn over_http_sse(
-    core: &Arc<Core>,
+    env: &Arc<ClientEnv>,
     link: &HttpLink,
     rules: &'static VersionRules,
-) -> Result<Arc<Established>> {
-    let headers = core.base_headers();
-    let limits = core.limits();
+) -> Result<Arc<Connection>> {
+    let headers = env.base_headers();
+    let limits = env.limits();
     let opening = tokio::time::timeout(limits.connect_timeout, HttpSse::open(link, headers));
     let opened = opening.await.map_err(|_| ClientError::TimedOut(limits.connect_timeout))??;
     let (source, sink) = opened.split();
@@ -167,8 +165,8 @@ pub(super) async fn over_http_sse(
     let (others, taken) = mpsc::channel(limits.max_queued_notifications.max(1));
     let pipe = Arc::new(PipeLink::messages(source, sink, bounds, others));
     let link = Link::Pipe { pipe, process: tokio::sync::Mutex::new(None) };
-    let made = shake_hands(core, link, rules).await?;
-    let task = tokio::spawn(dispatch::run_pipe(Arc::downgrade(core), Arc::downgrade(&made), taken));
+    let made = shake_hands(env, link, rules).await?;
+    let task = tokio::spawn(incoming::run_pipe(Arc::downgrade(&made), taken));
     made.keep(task.abort_handle());
     Ok(made)
 }

@@ -14,12 +14,15 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::{task::JoinSet, time::Instant};
 
-use super::Brought;
+use super::brought::Brought;
 use crate::client::{
-    core::{Core, Established},
-    error::{ClientError, Error, Refused, Result},
+    attempt::{Waiting, read},
+    core::Core,
+    error::{ClientError, Error, Result, ServerError},
     exchange::Exchange,
-    request::{Waiting, jitter, read, send},
+    incoming,
+    link::Connection,
+    send::{jitter, send},
     tasks::{about, gone},
     tools::ToolCall,
     tracker::Tracker,
@@ -30,7 +33,7 @@ const STREAMING: u32 = 5;
 
 pub(crate) struct Segments {
     core: Arc<Core>,
-    here: Arc<Established>,
+    here: Arc<Connection>,
     exchange: Option<Exchange>,
     asked: JoinSet<()>,
     task: Option<TaskSnapshot>,
@@ -62,7 +65,7 @@ struct Part {
 impl Segments {
     pub(crate) async fn open(
         core: &Arc<Core>,
-        here: &Arc<Established>,
+        here: &Arc<Connection>,
         tool: &ToolCall,
     ) -> Result<Self> {
         let (params, meta) = (tool.streaming_params()?, tool.meta());
@@ -75,7 +78,7 @@ impl Segments {
             repeated: &[],
             holds_tasks: true,
         };
-        let exchange = Exchange::open(core, here, &request).await?;
+        let exchange = Exchange::open(here, &request).await?;
         Ok(Self {
             core: Arc::clone(core),
             here: Arc::clone(here),
@@ -123,7 +126,7 @@ impl Segments {
                     match self.task {
                         Some(_) => Ok(Brought::More),
                         None => Err(outlive_transport::client::TransportError::after_sending(
-                            outlive_transport::client::TransportErrorKind::Cut,
+                            outlive_transport::client::TransportErrorKind::ConnectionLost,
                         )
                         .into()),
                     }
@@ -151,11 +154,11 @@ impl Segments {
                 if let Some(exchange) = &mut self.exchange {
                     exchange.settle();
                 }
-                Err(Refused::of(error.clone(), None).into())
+                Err(ServerError::of(error.clone(), None).into())
             }
             IncomingKind::Request { .. } => {
-                let (core, here) = (Arc::clone(&self.core), Arc::clone(&self.here));
-                self.asked.spawn(async move { core.dispatch.answer(&core, &here, message).await });
+                let here = Arc::clone(&self.here);
+                self.asked.spawn(async move { incoming::answer(&here, message).await });
                 Ok(Brought::More)
             }
             IncomingKind::Notification { .. } => {
@@ -208,7 +211,7 @@ impl Segments {
     async fn look(&mut self, tracker: &mut Tracker) -> Result<Brought> {
         let Some(task) = &self.task else { return Ok(Brought::More) };
         let snapshot = crate::client::tasks::look(&self.core, &task.id).await?;
-        match snapshot.status.is_over() {
+        match snapshot.status.is_terminal() {
             true => self.resume(tracker).await,
             false => Ok(Brought::More),
         }

@@ -19,12 +19,13 @@ use super::{
     watch::{Heard, Observer, about, gone},
 };
 use crate::client::{
+    attempt::{Waiting, read},
     call_store::{CallStage, Record},
     core::Core,
-    error::{ClientError, Error, Refused, Result, ServerErrorKind, is_of_cancelled_task},
+    error::{ClientError, Error, Result, ServerError, ServerErrorKind, is_of_cancelled_task},
     input::{InputKind, InputOrigin, PendingInput, Settled, cancelled, settle},
-    request::{Waiting, read, send},
-    stream::Segment,
+    segment::Segment,
+    send::send,
 };
 
 /// Answers that are ready within this time go together.
@@ -63,7 +64,7 @@ pub enum TaskEvent {
     /// It has emitted something: part of its result, in order, each part once. Comes where the
     /// client said [`partial_results`](crate::client::ClientBuilder::partial_results) and the server
     /// has the extension; what had not come when the task ended is in the result alone.
-    Partial(Box<Segment>),
+    Segment(Box<Segment>),
     /// The server does not answer, for this reason. The client keeps trying for
     /// [`max_total_timeout`](crate::client::ClientLimits::max_total_timeout) and no longer than the task exists.
     Unreachable(String),
@@ -210,9 +211,9 @@ impl Drive {
                     // One last look: it may have ended in its last moment.
                     self.deadline = None;
                     let snapshot = super::watch::look(&self.core, &self.id).await?;
-                    if !snapshot.status.is_over() {
+                    if !snapshot.status.is_terminal() {
                         let why = format!("the task `{}` has outlived its time", self.id);
-                        return Err(Refused::plain(ServerErrorKind::TaskGone, outlive_wire::code::INVALID_PARAMS, why).into());
+                        return Err(ServerError::plain(ServerErrorKind::TaskGone, outlive_wire::code::INVALID_PARAMS, why).into());
                     }
                     self.seen = Some(snapshot);
                 }
@@ -246,12 +247,12 @@ impl Drive {
         match (snapshot.status, snapshot.result, snapshot.error) {
             (TaskStatus::Completed, Some(result), _) => self.done(read(result.get())?).await,
             (TaskStatus::Failed, _, Some(error)) => {
-                Err(self.over(Refused::of(error, None).of_task()).await)
+                Err(self.over(ServerError::of(error, None).of_task()).await)
             }
             (TaskStatus::Failed, ..) => {
                 let message = snapshot.message.unwrap_or_else(|| "the task failed".to_owned());
                 let error = ErrorObject { code: outlive_wire::code::INTERNAL, message, data: None };
-                Err(self.over(Refused::of(error, None).of_task()).await)
+                Err(self.over(ServerError::of(error, None).of_task()).await)
             }
             _ => Err(Error::broke("its task is completed and has no result")),
         }
@@ -272,11 +273,12 @@ impl Drive {
                 tracing::debug!(task = self.id, %error, "the result of a task did not come");
                 Ok(None)
             }
-            Err(Error::GaveUp(ClientError::TimedOut(_))) => Ok(None),
+            Err(Error::Client(ClientError::TimedOut(_))) => Ok(None),
             // The server is busy or without its store; a stored error that says so is met again.
             Err(error) if error.is_transient() && self.lost_results < RESENDS => {
                 self.lost_results += 1;
-                let wait = error.refused().and_then(Refused::retry_after).unwrap_or_default();
+                let wait =
+                    error.server_error().and_then(ServerError::retry_after).unwrap_or_default();
                 tokio::time::sleep(wait.min(self.core.limits().max_poll_interval)).await;
                 Ok(None)
             }
@@ -286,7 +288,7 @@ impl Drive {
     }
 
     /// A refusal of a result is what came of the call, unless it says that there is no such task.
-    async fn settle_refusal(&mut self, refused: Refused) -> Error {
+    async fn settle_refusal(&mut self, refused: ServerError) -> Error {
         if is_of_cancelled_task(refused.data.as_ref()) {
             return self.over(cancelled_task(&self.id)).await;
         }
@@ -294,7 +296,7 @@ impl Drive {
             // These say something of the request and nothing of the task: it is not over for them.
             Error::Server(refused)
                 if matches!(
-                    refused.reason,
+                    refused.kind,
                     ServerErrorKind::TaskGone
                         | ServerErrorKind::MethodNotFound
                         | ServerErrorKind::Unauthorized
@@ -435,7 +437,7 @@ impl Drive {
     }
 
     /// It is over, and came to nothing.
-    async fn over(&mut self, refused: Refused) -> Error {
+    async fn over(&mut self, refused: ServerError) -> Error {
         let error = ErrorObject {
             code: refused.code,
             message: refused.message.clone(),
@@ -455,13 +457,13 @@ impl Drive {
     }
 }
 
-fn cancelled_task(id: &str) -> Refused {
+fn cancelled_task(id: &str) -> ServerError {
     let message = format!("the task `{id}` was cancelled");
     let refused =
-        Refused::plain(ServerErrorKind::TaskCancelled, outlive_wire::code::INTERNAL, message);
+        ServerError::plain(ServerErrorKind::TaskCancelled, outlive_wire::code::INTERNAL, message);
     // A process that reads the saved call later has only this to tell that the task was cancelled.
     let data = serde_json::json!({"taskId": id, "status": TaskStatus::Cancelled.as_str()});
-    Refused { data: to_raw_value(&data).ok(), ..refused }
+    ServerError { data: to_raw_value(&data).ok(), ..refused }
 }
 
 async fn until(deadline: Option<Instant>) {

@@ -1,10 +1,14 @@
 //! What happens to a task, one thing after the other: how far it is, what it asks, what it emits.
 
-use super::{TaskEvent, TaskHandle};
+use super::{
+    complete::TaskEvent,
+    handle::TaskHandle,
+    segments::{CatchUp, Feed, fed},
+};
 use crate::client::{
     error::Result,
     input::{InputResponse, PendingInput},
-    stream::{CatchUp, Feed, fed, segment},
+    segment::segment,
     tracker::Tracker,
 };
 
@@ -16,16 +20,26 @@ pub struct TaskEvents<'a> {
     tracker: Tracker,
     /// Reads what was emitted before the questions that are held.
     catching_up: Option<CatchUp>,
-    is_over: bool,
+    is_terminal: bool,
+}
+
+impl TaskHandle {
+    /// Everything that happens to the task, one thing after the other. Questions are not put to the
+    /// answerer unless [`TaskEvents::with_input_handler`] says so: they are events, to be answered with
+    /// [`TaskHandle::respond`].
+    pub fn events(&mut self) -> TaskEvents<'_> {
+        self.stop_answering();
+        TaskEvents::new(self)
+    }
 }
 
 impl<'a> TaskEvents<'a> {
-    pub(super) fn new(handle: &'a mut TaskHandle) -> Self {
+    fn new(handle: &'a mut TaskHandle) -> Self {
         let feed = Feed::of(handle.core(), handle.task_id());
         let tracker = Tracker::new(handle.core().limits().max_segment_bytes);
         // Its output and its questions come on different ways, and output goes first.
         handle.hold_questions(feed.is_some());
-        Self { handle, feed, tracker, catching_up: None, is_over: false }
+        Self { handle, feed, tracker, catching_up: None, is_terminal: false }
     }
 
     /// Puts questions to the answerer, as [`TaskHandle::wait`] does, in place of making events of them.
@@ -37,13 +51,13 @@ impl<'a> TaskEvents<'a> {
 
     /// The next event, or `None` after the last. Can be dropped while it waits.
     pub async fn next(&mut self) -> Option<Result<TaskEvent>> {
-        if self.is_over {
+        if self.is_terminal {
             return None;
         }
         loop {
             if let Some((number, block)) = self.tracker.give() {
                 let segment = segment(number, block).map(Box::new);
-                return Some(segment.map(TaskEvent::Partial));
+                return Some(segment.map(TaskEvent::Segment));
             }
             if self.handle.is_holding() {
                 self.catch_up().await;
@@ -63,7 +77,7 @@ impl<'a> TaskEvents<'a> {
                 },
                 event = self.handle.drive_on() => event,
             };
-            self.is_over = match &event {
+            self.is_terminal = match &event {
                 Ok(TaskEvent::Done(_)) => true,
                 Ok(_) => false,
                 Err(error) => !error.is_transient(),
@@ -85,13 +99,13 @@ impl<'a> TaskEvents<'a> {
         }
     }
 
-    /// Answers a question, as [`TaskHandle::respond`].
+    /// Responds to an input request, as [`TaskHandle::respond`].
     ///
     /// # Errors
     ///
     /// As [`TaskHandle::respond`].
-    pub async fn answer(&mut self, question: &PendingInput, answer: InputResponse) -> Result<()> {
-        self.handle.respond(question, answer).await
+    pub async fn respond(&mut self, input: &PendingInput, response: InputResponse) -> Result<()> {
+        self.handle.respond(input, response).await
     }
 
     /// Asks the task to stop, as [`TaskHandle::cancel`]. What comes of that is among the events.

@@ -6,19 +6,17 @@ use outlive_protocol::{VersionRules, era::client::TaskSnapshot};
 use outlive_wire::{CallToolResult, ErrorObject, RawJson};
 
 use super::{
-    TaskEvents,
     complete::{Drive, TaskEvent},
+    segments::emitted,
     send::{cancel, give},
     watch::look,
 };
 use crate::client::{
-    Client,
     call_store::{CallStage, Record, SavedCall, SavedTask},
     core::Core,
-    error::{ClientError, Error, Refused, Result},
+    error::{ClientError, Error, Result, ServerError},
     input::{InputKind, InputResponse, PendingInput, Settled, settle_with},
-    stream::{Segment, emitted},
-    tool_call,
+    segment::Segment,
 };
 
 /// A call of a tool that may have become a task.
@@ -51,6 +49,29 @@ impl TaskHandle {
         Ok(Self::of(core, record, State::Done(Box::new(result))))
     }
 
+    /// A handle on a call that was saved; not on one whose answer is unknown.
+    pub(crate) fn reopen(core: &Arc<Core>, saved: SavedCall) -> Result<Self> {
+        let state = match saved.stage.clone() {
+            CallStage::Calling(_) => return Err(ClientError::MaybeExecuted(saved.tool).into()),
+            CallStage::Done(result) => State::Done(result),
+            CallStage::Failed(error) => State::Failed(error),
+            CallStage::Task(task) => {
+                let rules = VersionRules::find(&task.version)
+                    .ok_or_else(|| ClientError::NoCommonVersion(vec![task.version.clone()]))?;
+                State::Task(task, rules, None)
+            }
+        };
+        Ok(Self::of(core, Record::new(core.settings.notebook.clone(), saved), state))
+    }
+
+    /// A handle on a task by its ID, which is not saved.
+    pub(crate) fn by_id(core: &Arc<Core>, rules: &'static VersionRules, id: String) -> Self {
+        let task = SavedTask { id, version: rules.version.to_string(), ttl: None, poll: None };
+        let account = core.settings.account.clone();
+        let saved = SavedCall::of_task(core.dispatch.label(), account, task.clone());
+        Self::of(core, Record::new(None, saved), State::Task(task, rules, None))
+    }
+
     /// A call has become a task: noted before anybody is told.
     pub(crate) async fn begun(
         core: &Arc<Core>,
@@ -67,7 +88,7 @@ impl TaskHandle {
         tracing::debug!(task = saved.id, "a call has become a task");
         record.change(|call| call.stage = CallStage::Task(saved.clone())).await?;
         // One that is over already is looked at right away.
-        let drive = Drive::new(core, record.clone(), rules, &saved, task.status.is_over());
+        let drive = Drive::new(core, record.clone(), rules, &saved, task.status.is_terminal());
         let mut handle = Self::of(core, record, State::Task(saved, rules, Some(Box::new(drive))));
         handle.immediate = task.immediate;
         Ok(handle)
@@ -104,7 +125,7 @@ impl TaskHandle {
     pub async fn wait(&mut self) -> Result<CallToolResult> {
         match &mut self.state {
             State::Done(result) => Ok((**result).clone()),
-            State::Failed(error) => Err(Refused::of(error.clone(), None).of_task().into()),
+            State::Failed(error) => Err(ServerError::of(error.clone(), None).of_task().into()),
             State::Task(task, rules, drive) => {
                 let drive = drive.get_or_insert_with(|| {
                     Box::new(Drive::new(&self.core, self.record.clone(), rules, task, true))
@@ -149,7 +170,9 @@ impl TaskHandle {
     pub(crate) async fn drive_on(&mut self) -> Result<TaskEvent> {
         let event = match &mut self.state {
             State::Done(result) => return Ok(TaskEvent::Done(result.clone())),
-            State::Failed(error) => return Err(Refused::of(error.clone(), None).of_task().into()),
+            State::Failed(error) => {
+                return Err(ServerError::of(error.clone(), None).of_task().into());
+            }
             State::Task(task, rules, drive) => {
                 let drive = drive.get_or_insert_with(|| {
                     Box::new(Drive::new(&self.core, self.record.clone(), rules, task, true))
@@ -220,17 +243,14 @@ impl TaskHandle {
         }
     }
 
-    /// Everything that happens to the task, one thing after the other. Questions are not put to the
-    /// answerer unless [`TaskEvents::with_input_handler`] says so: they are events, to be answered with
-    /// [`TaskHandle::respond`].
-    pub fn events(&mut self) -> TaskEvents<'_> {
+    /// Makes input requests events, before [`TaskHandle::events`] reads them.
+    pub(super) fn stop_answering(&mut self) {
         if let State::Task(task, rules, drive) = &mut self.state {
             let drive = drive.get_or_insert_with(|| {
                 Box::new(Drive::new(&self.core, self.record.clone(), rules, task, true))
             });
             drive.set_answering(false);
         }
-        TaskEvents::new(self)
     }
 
     /// Answers a question of the task. It is noted before it is sent, and sent until it is taken.
@@ -280,7 +300,7 @@ impl TaskHandle {
         self.delete_saved().await
     }
 
-    /// The call as plain data: another process can [`resume`](Client::resume) it.
+    /// The call as plain data: another process can [`resume`](crate::client::Client::resume) it.
     pub fn to_saved(&self) -> impl Future<Output = SavedCall> + Send + use<> {
         let record = self.record.clone();
         async move { record.saved().await }
@@ -313,79 +333,5 @@ impl Drop for TaskHandle {
                 }
             });
         }
-    }
-}
-
-impl Client {
-    /// Goes on with a call that was saved, by this process or another.
-    ///
-    /// # Errors
-    ///
-    /// [`ClientError::MaybeExecuted`] when the call had been sent, its answer was not seen, and the server
-    /// cannot tell two calls apart; [`ClientError::WrongAccount`] when it belongs to another server or account.
-    pub async fn resume(&self, saved: SavedCall) -> Result<TaskHandle> {
-        let core = &self.core;
-        let server = core.dispatch.label();
-        if *saved.server != **server || saved.account != core.settings.account {
-            let why = format!("the call of `{}` was made at {}", saved.tool, saved.server);
-            return Err(ClientError::WrongAccount(why).into());
-        }
-        match saved.stage.clone() {
-            CallStage::Calling(_) if saved.key.is_some() || saved.idempotent => {
-                tool_call::again(core, saved).await
-            }
-            CallStage::Calling(_) => Err(ClientError::MaybeExecuted(saved.tool).into()),
-            CallStage::Done(result) => {
-                let record = Record::new(core.settings.notebook.clone(), saved);
-                Ok(TaskHandle::of(core, record, State::Done(result)))
-            }
-            CallStage::Failed(error) => {
-                let record = Record::new(core.settings.notebook.clone(), saved);
-                Ok(TaskHandle::of(core, record, State::Failed(error)))
-            }
-            CallStage::Task(task) => {
-                let rules = VersionRules::find(&task.version)
-                    .ok_or_else(|| ClientError::NoCommonVersion(vec![task.version.clone()]))?;
-                let record = Record::new(core.settings.notebook.clone(), saved);
-                Ok(TaskHandle::of(core, record, State::Task(task, rules, None)))
-            }
-        }
-    }
-
-    /// A handle on a task by its name, whoever has made it: one that a server lists, for instance. It is
-    /// not written down. Whether there is such a task is found out by whoever looks.
-    ///
-    /// # Errors
-    ///
-    /// When the server cannot be reached.
-    pub async fn task(&self, id: impl Into<String>) -> Result<TaskHandle> {
-        let rules = self.core.established().await?.rules;
-        let task =
-            SavedTask { id: id.into(), version: rules.version.to_string(), ttl: None, poll: None };
-        let record = Record::new(None, SavedCall::of_task(&self.core, task.clone()));
-        Ok(TaskHandle::of(&self.core, record, State::Task(task, rules, None)))
-    }
-
-    /// Everything that the notebook has of this server and account.
-    ///
-    /// # Errors
-    ///
-    /// When the notebook cannot be read.
-    pub async fn saved_calls(&self) -> Result<Vec<SavedCall>> {
-        let Some(notebook) = self.core.settings.notebook.clone() else { return Ok(Vec::new()) };
-        let all = crate::client::call_store::run(move || notebook.load()).await?;
-        let (server, account) = (self.core.dispatch.label(), &self.core.settings.account);
-        let is_ours = |call: &SavedCall| *call.server == **server && call.account == *account;
-        Ok(all.into_iter().filter(is_ours).collect())
-    }
-
-    /// Strikes a call from the notebook that there is no handle on: one that may have been executed,
-    /// and that somebody has looked after.
-    ///
-    /// # Errors
-    ///
-    /// When it is still there.
-    pub async fn delete_saved(&self, saved: &SavedCall) -> Result<()> {
-        Record::new(self.core.settings.notebook.clone(), saved.clone()).erase().await
     }
 }

@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::client::{
-    Client,
+    attempt::read,
+    core::Client,
     error::{ClientError, Result},
-    request::read,
 };
 
 /// The tasks that a server lists for its caller.

@@ -4,6 +4,7 @@ mod complete;
 mod events;
 mod handle;
 mod list;
+mod segments;
 mod send;
 mod watch;
 
@@ -11,4 +12,9 @@ pub use complete::TaskEvent;
 pub use events::TaskEvents;
 pub use handle::TaskHandle;
 pub use list::TaskList;
-pub(crate) use watch::{about, gone, look, subscribe};
+pub use outlive_protocol::{
+    Progress as TaskProgress,
+    era::client::{TaskSnapshot, TaskStatus},
+};
+pub(crate) use segments::{Feed, fed};
+pub(crate) use watch::{about, gone, look};

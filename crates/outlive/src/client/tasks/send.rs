@@ -9,8 +9,8 @@ use super::watch::{about, gone};
 use crate::client::{
     call_store::{Record, SavedInputResponse},
     core::Core,
-    error::{Refused, Result, ServerErrorKind},
-    request::{jitter, send},
+    error::{Result, ServerError, ServerErrorKind},
+    send::{jitter, send},
 };
 
 /// How often a request is sent again after it got lost.
@@ -28,7 +28,7 @@ pub(crate) async fn give(
     }
     let note = |taken: bool| {
         let answers = answers.clone();
-        move |saved: &mut crate::client::SavedCall| {
+        move |saved: &mut crate::client::saved::SavedCall| {
             for (key, answer) in answers {
                 saved.answers.insert(key, SavedInputResponse { answer, acknowledged: taken });
             }
@@ -48,7 +48,7 @@ pub(crate) async fn give(
 pub(crate) async fn cancel(core: &Arc<Core>, id: &str) -> Result<()> {
     match repeated(core, Method::TasksCancel, id, "").await {
         // Over already, or gone: there is nothing left to stop.
-        Err(error) if error.reason() == Some(ServerErrorKind::TaskGone) => Ok(()),
+        Err(error) if error.kind() == Some(ServerErrorKind::TaskGone) => Ok(()),
         other => other,
     }
 }
@@ -62,7 +62,7 @@ async fn repeated(core: &Arc<Core>, method: Method, id: &str, more: &str) -> Res
             Ok(()) => return Ok(()),
             Err(error) if error.is_transient() && lost < RESENDS => {
                 lost += 1;
-                let asked_for = error.refused().and_then(Refused::retry_after);
+                let asked_for = error.server_error().and_then(ServerError::retry_after);
                 let wait = asked_for.unwrap_or(Duration::from_millis(100) * (1 << lost));
                 tokio::time::sleep(wait + jitter(wait / 4)).await;
             }

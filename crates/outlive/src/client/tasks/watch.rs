@@ -11,11 +11,12 @@ use serde_json::Value;
 use tokio::{sync::broadcast, time::Instant};
 
 use crate::client::{
+    attempt::Wanted,
     core::Core,
-    error::{ClientError, Error, Refused, Result, ServerErrorKind},
+    error::{ClientError, Error, Result, ServerError, ServerErrorKind},
     exchange::Exchange,
     notice::ServerNotification,
-    request::{Boxed, Wanted, jitter, send},
+    send::{Boxed, jitter, send},
 };
 
 /// How much more seldom is looked while the server tells by itself.
@@ -179,7 +180,7 @@ impl Observer {
                     return Err(error);
                 }
                 self.failures += 1;
-                let asked_for = error.refused().and_then(Refused::retry_after);
+                let asked_for = error.server_error().and_then(ServerError::retry_after);
                 let backing_off = self.interval() * (1 << self.failures.min(6));
                 let ceiling = match &error {
                     Error::Transport(_) => {
@@ -198,7 +199,7 @@ impl Observer {
     /// Whether a failure to look may say nothing about the task: the task's own error is part of a
     /// look that succeeds.
     fn may_be_passing(&self, error: &Error) -> bool {
-        error.reason() == Some(ServerErrorKind::Internal) && self.failures < FAILED_LOOKS
+        error.kind() == Some(ServerErrorKind::Internal) && self.failures < FAILED_LOOKS
     }
 
     /// A subscription has brought something, or ended.
@@ -295,7 +296,7 @@ pub(crate) fn about(core: &Core, method: Method, id: &str, more: &str) -> Wanted
 pub(crate) fn gone(error: Error) -> Error {
     match error {
         Error::Server(refused) if refused.code == code::INVALID_PARAMS => {
-            Error::Server(Refused { reason: ServerErrorKind::TaskGone, ..refused })
+            Error::Server(ServerError { kind: ServerErrorKind::TaskGone, ..refused })
         }
         error => error,
     }
@@ -327,7 +328,7 @@ pub(crate) async fn subscribe(
         holds_tasks: true,
     };
     let opening = async {
-        let mut exchange = Exchange::open(core, &here, &request).await.ok()?;
+        let mut exchange = Exchange::open(&here, &request).await.ok()?;
         loop {
             let message = exchange.next().await.ok()??;
             match message.kind() {

@@ -124,7 +124,7 @@ impl Server {
     }
 
     /// Says what came of something that a task waits for outside; the token is that of
-    /// [`ExternalEvent::token`](crate::server::ExternalEvent::token). What is said first counts.
+    /// [`ExternalEvent::token`](crate::server::durable::ExternalEvent::token). What is said first counts.
     ///
     /// # Errors
     ///

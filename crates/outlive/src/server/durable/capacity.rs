@@ -16,7 +16,7 @@ impl Durable {
     /// replay comes to again. A call that may become a task becomes one first.
     ///
     /// ```
-    /// use outlive::server::{Capacity, Durable, Result, Server, State, Tool};
+    /// use outlive::server::{Durable, Result, Server, State, Tool, durable::Capacity};
     ///
     /// async fn render(cx: Durable, renders: State<Capacity>) -> Result<String> {
     ///     let permit = cx.acquire(&renders).await?;

@@ -23,7 +23,10 @@ use crate::server::{
 /// arguments are those of any handler: [`Args`](crate::server::Args) are the task's own.
 ///
 /// ```
-/// use outlive::{server::{Cleanup, Durable, Result}, tool};
+/// use outlive::{
+///     server::{Durable, Result, durable::Cleanup},
+///     tool,
+/// };
 /// # async fn build(_: &str) -> std::io::Result<String> { Ok(String::new()) }
 /// # async fn delete(_: &str) -> std::io::Result<()> { Ok(()) }
 ///

@@ -132,7 +132,7 @@ impl Durable {
     /// [`permanent`](Error::permanent). The body gets the [`Attempt`].
     ///
     /// ```
-    /// use outlive::server::{Durable, Result, Retry};
+    /// use outlive::server::{Durable, Result, durable::Retry};
     /// # async fn fetch(_: &str) -> std::io::Result<String> { Ok(String::new()) }
     ///
     /// async fn page(cx: &Durable) -> Result<String> {

@@ -22,7 +22,10 @@ use crate::server::{
 /// its tool says otherwise with [`Tool::on_crash`](crate::server::Tool::on_crash).
 ///
 /// ```
-/// use outlive::{server::{Result, Task}, tool};
+/// use outlive::{
+///     server::{Result, Task},
+///     tool,
+/// };
 ///
 /// /// Counts.
 /// #[tool(task = "auto")]
@@ -46,7 +49,7 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// A [`DurableError`](crate::server::DurableError): there are too many of them, or they are too large.
+    /// A [`DurableError`](crate::server::durable::DurableError): there are too many of them, or they are too large.
     pub async fn emit(&self, block: impl Into<ContentBlock>) -> Result<()> {
         if self.call().method() != Some(Method::ToolsCall) {
             return Err(Error::new("only a tool emits; a prompt or resource returns all it has"));

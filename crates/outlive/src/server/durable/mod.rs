@@ -1,11 +1,13 @@
-//! Layer 5: the contexts that handlers take.
+//! Durable execution: steps, input requests, external events, cleanup.
+//!
+//! [`Durable`](super::Durable) and [`Task`](super::Task) are the contexts; the types here belong to their methods.
 //!
 //! - `context`: [`Durable`](context::Durable): steps, timers and partial results; `boundary`: what
 //!   every step and wait checks first; `recordable`: what a step records; `step_once`: steps that
 //!   must not be repeated; `capacity`: permits.
 //! - `elicit`, `input_future`: input requests and their responses; `external_event`: values that
 //!   another system delivers; `rounds`: the explicit style.
-//! - `emit`: [`Task`](emit::Task); `cleanup`: [`Cleanup`](cleanup::Cleanup).
+//! - `emit`: [`Task`](emit::Task); `cleanup`: [`Cleanup`].
 
 pub(crate) mod boundary;
 pub(crate) mod capacity;
@@ -18,3 +20,25 @@ pub(crate) mod input_future;
 pub(crate) mod recordable;
 pub(crate) mod rounds;
 pub(crate) mod step_once;
+
+pub use super::{
+    durable_error::DurableError,
+    retry::{Attempt, Retry},
+    run::{
+        input::ElicitOutcome,
+        input_request_set::{InputRequestSet, RoundOutcome},
+        placement::CleanupReason,
+        replay_policy::ResumePolicy,
+    },
+    secret::Secret,
+};
+pub use cleanup::{Cleanup, IntoCleanupResult};
+pub use context::YieldToReplica;
+pub use elicit::{Elicit, ElicitUrl, Roots, Sample};
+pub use external_event::{CreateExternalEvent, ExternalEvent};
+pub use outlive_tasks::{
+    IntoKey, JournalError, Key,
+    engine::{Capacity, Permit},
+};
+pub use recordable::Recordable;
+pub use rounds::Round;

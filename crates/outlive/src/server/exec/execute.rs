@@ -39,15 +39,14 @@ pub(crate) fn execute(
     let plan = ExecutionPlan::decide(policy, &request, offer);
     let plan = plan.map_err(|error| rejected(&call, error))?;
     let guard = match tasks {
-        Some(tasks) => IdempotencyGuard::new(env, tasks, &call, round.as_ref(), &target)?,
+        Some(tasks) => IdempotencyGuard::new(env, tasks, &call, round.as_deref(), &target)?,
         None => None,
     };
-    let run = round.unwrap_or_else(|| RunState::new(env, &call));
-    let run = match plan.start {
-        Start::PromoteAfter(_) if policy.is_durable => run.promotable(policy.promotes_at_step),
-        _ => run,
-    };
-    let cx = Cx::new(call, env, Arc::new(run), arguments);
+    let run = round.unwrap_or_else(|| Arc::new(RunState::new(env, &call)));
+    if policy.is_durable && matches!(plan.start, Start::PromoteAfter(_)) {
+        run.allow_promotion(policy.promotes_at_step);
+    }
+    let cx = Cx::new(call, env, run, arguments);
     let work = match plan.start {
         Start::Task => promote::create_task(&cx, &target, plan.task, guard),
         Start::Inline => guarded(guard, &cx, invocation.start(&cx)),

@@ -1,4 +1,4 @@
-//! Layer 3: what handlers take and return.
+//! Extractors: the arguments of handlers, made from the call by type.
 //!
 //! - `cx`: [`Cx`](cx::Cx), the context of a call; `extractor`: arguments by type; `by_type`: what a
 //!   macro leaves to the compiler; `handler`: async functions as handlers; `response`: return values.
@@ -8,3 +8,6 @@ pub(crate) mod cx;
 pub(crate) mod extractor;
 pub(crate) mod handler;
 pub(crate) mod response;
+
+pub use extractor::{Extract, HandlerRequirements, RawParams, Rejection};
+pub use handler::Handler;

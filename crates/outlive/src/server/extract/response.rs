@@ -24,12 +24,14 @@ pub trait IntoToolResult: Send + 'static {
     /// When the work failed or its value cannot be written as JSON.
     fn into_tool_result(self) -> Result<CallToolResult>;
 
-    /// Whether it may hold questions instead of a result.
-    #[doc(hidden)]
+    /// Whether a value may hold input requests instead of a result.
     const ASKS: bool = false;
 
-    /// Makes the result, or hands over the questions.
-    #[doc(hidden)]
+    /// Makes the result, or hands over the input requests. A type that wraps another forwards to it.
+    ///
+    /// # Errors
+    ///
+    /// When the work failed or its value cannot be written as JSON.
     fn into_returned(self) -> Result<Returned<CallToolResult>>
     where
         Self: Sized,
@@ -37,20 +39,19 @@ pub trait IntoToolResult: Send + 'static {
         self.into_tool_result().map(Returned::Result)
     }
 
-    /// The schema of the structured part, if there is one.
-    #[doc(hidden)]
+    /// Schema of the structured content, if there is one. A type that wraps another forwards to it.
     fn output_schema() -> Option<OutputSchema> {
         None
     }
 }
 
-/// What a handler has returned.
-#[doc(hidden)]
+/// What a handler has returned: a result, or input requests for the client.
 #[derive(Debug)]
+#[expect(clippy::exhaustive_enums, reason = "a handler returns one of the two")]
 pub enum Returned<T> {
-    /// The result.
+    /// Result of the call.
     Result(T),
-    /// Questions, before there can be one.
+    /// Input requests, before there can be a result.
     Ask(InputRequestSet),
 }
 
@@ -76,8 +77,7 @@ impl<T: IntoToolResult> IntoToolResult for RoundOutcome<T> {
     }
 }
 
-/// The schema of a tool's structured result.
-#[doc(hidden)]
+/// Schema of a tool's structured content, made by [`Json`].
 #[derive(Debug)]
 pub struct OutputSchema(pub(crate) std::result::Result<Schema, SchemaError>);
 

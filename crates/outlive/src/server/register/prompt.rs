@@ -226,8 +226,11 @@ pub trait IntoPromptResult: Send + 'static {
     /// When the work failed.
     fn into_prompt(self) -> Result<GetPromptResult>;
 
-    /// Makes the prompt, or hands over the questions.
-    #[doc(hidden)]
+    /// Makes the prompt, or hands over the input requests.
+    ///
+    /// # Errors
+    ///
+    /// When the work failed.
     fn into_filled(self) -> Result<Returned<GetPromptResult>>
     where
         Self: Sized,

@@ -323,8 +323,11 @@ pub trait IntoResourceContents: Send + 'static {
     /// When the work failed.
     fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>>;
 
-    /// Makes the contents, or hands over the questions.
-    #[doc(hidden)]
+    /// Makes the contents, or hands over the input requests.
+    ///
+    /// # Errors
+    ///
+    /// When the work failed.
     fn into_read(self, uri: &str) -> Result<Returned<Vec<ResourceContents>>>
     where
         Self: Sized,

@@ -268,7 +268,7 @@ impl Tool {
     }
 
     /// What is done after a task of it that was cancelled or has expired once it had begun: an async
-    /// function that takes what handlers take, and [`Cleanup`](crate::server::Cleanup) in place of
+    /// function that takes what handlers take, and [`Cleanup`](crate::server::durable::Cleanup) in place of
     /// [`Durable`](crate::server::Durable).
     ///
     /// It is not done after a task that has come to its end, also if that was a failure, nor after
@@ -293,7 +293,7 @@ impl Tool {
     }
 
     /// Says that its content is emitted bit by bit while it works, so that clients that can take it
-    /// as it grows get it so: [`ResponseMode::Streaming`](crate::server::ResponseMode::Streaming).
+    /// as it grows get it so: [`ResponseMode::Streaming`](crate::server::tasks::ResponseMode::Streaming).
     pub fn streams_content(mut self) -> Self {
         self.incremental = true;
         self

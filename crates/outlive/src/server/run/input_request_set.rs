@@ -13,7 +13,14 @@ use crate::server::{error::Result, run::input::form_request};
 /// What a handler of the explicit style returns: its result, or questions first.
 ///
 /// ```
-/// use outlive::{Form, server::{RoundOutcome, InputRequestSet, ElicitOutcome, Result, Round}, tool};
+/// use outlive::{
+///     Form,
+///     server::{
+///         Result,
+///         durable::{ElicitOutcome, InputRequestSet, Round, RoundOutcome},
+///     },
+///     tool,
+/// };
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema, Form)]
 /// struct Seat { window: bool }

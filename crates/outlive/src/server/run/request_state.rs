@@ -97,7 +97,7 @@ pub(crate) fn open(
     env: &Env,
     call: &Call,
     replay: &ReplayPolicy,
-) -> Result<Option<RunState>, ProtocolError> {
+) -> Result<Option<Arc<RunState>>, ProtocolError> {
     if call.request_state().is_none() && call.input_responses().is_none() {
         return Ok(None);
     }
@@ -113,7 +113,7 @@ pub(crate) fn open(
     let Some(state) = call.request_state() else {
         let run = RunState::new(env, call);
         run.journal().apply_responses(None, given, now);
-        return Ok(Some(run));
+        return Ok(Some(Arc::new(run)));
     };
     let Some(sealed) = unseal(env, call, replay, &state?, now) else {
         slow_down(env, call)?;
@@ -127,7 +127,7 @@ pub(crate) fn open(
     }
     let run = sealed.into_run(env, call, replay);
     run.journal().apply_responses(Some(&requested), given, now);
-    Ok(Some(run))
+    Ok(Some(Arc::new(run)))
 }
 
 impl Sealed {
@@ -153,7 +153,7 @@ impl Sealed {
             call_id: Some(call_id),
             offloaded,
         };
-        RunState::in_round(env, call, Some(journal), round)
+        RunState::in_round(env, call, journal, round)
     }
 }
 

@@ -42,24 +42,32 @@ pub(crate) struct RunState {
     test_hooks: Option<Arc<TestHooks>>,
     placement: PlacementCell,
     /// Whether the call becomes a task before its first step, if it may.
-    promotes_at_step: bool,
+    promotes_at_step: AtomicBool,
     /// Whether the engine asked the task to stop. A client that leaves does not stop a task.
     task_cancelled: AtomicBool,
     /// Why the run of a task cannot continue: an entry of its journal does not decode.
     incompatible: OnceLock<String>,
     /// Created at its first use, and the same over all rounds.
     call_id: OnceLock<String>,
-    round: Round,
     /// Number of rounds before this one.
     rounds: AtomicU32,
-    /// Where the store has the journal of earlier rounds, until it is read.
+    /// What is known of earlier rounds; `None` in the first. Boxed, because most runs have none.
+    earlier: Option<Box<EarlierRounds>>,
+}
+
+/// What a run knows of the rounds before its own.
+struct EarlierRounds {
+    /// Name of the request state that the client presented.
+    id: Option<String>,
+    has_effects: bool,
+    yields: u32,
+    /// Where the store has the journal, until it is read.
     offloaded: Mutex<Option<Offloaded>>,
     /// Whether the store had the journal before, and gets it again.
     was_offloaded: AtomicBool,
 }
 
 /// What a client presents of the rounds before.
-#[derive(Default)]
 pub(crate) struct Round {
     /// Name of the request state; `None` in the first round.
     pub(crate) id: Option<String>,
@@ -83,43 +91,40 @@ pub(crate) struct Offloaded {
 impl RunState {
     /// Returns the state of a call in its first round.
     pub(crate) fn new(env: &Env, call: &Call) -> Self {
-        Self::in_round(env, call, None, Round::default())
+        Self::first(limits::inline(env, call), env.test_hooks.clone())
     }
 
-    /// Returns the state of a call in a later round, or with responses to requests of its own.
-    pub(crate) fn in_round(
-        env: &Env,
-        call: &Call,
-        journal: Option<JournalSnapshot>,
-        round: Round,
-    ) -> Self {
-        let limits = limits::inline(env, call);
-        let run = Self::with_round(limits, env.test_hooks.clone(), round);
-        if let Some(snapshot) = journal {
-            run.put_journal(Journal::from_snapshot(limits, snapshot));
-            run.hook();
-        }
+    /// Returns the state of a call in a later round.
+    pub(crate) fn in_round(env: &Env, call: &Call, journal: JournalSnapshot, round: Round) -> Self {
+        let run = Self {
+            call_id: round.call_id.map_or_else(OnceLock::new, OnceLock::from),
+            rounds: AtomicU32::new(round.number),
+            earlier: Some(Box::new(EarlierRounds {
+                id: round.id,
+                has_effects: round.has_effects,
+                yields: round.yields,
+                offloaded: Mutex::new(round.offloaded),
+                was_offloaded: AtomicBool::new(false),
+            })),
+            ..Self::new(env, call)
+        };
+        run.put_journal(Journal::from_snapshot(run.limits, journal));
+        run.hook();
         run
     }
 
-    fn with_round(
-        limits: JournalLimits,
-        test_hooks: Option<Arc<TestHooks>>,
-        mut round: Round,
-    ) -> Self {
+    fn first(limits: JournalLimits, test_hooks: Option<Arc<TestHooks>>) -> Self {
         Self {
             journal: OnceLock::new(),
             limits,
             test_hooks,
             placement: PlacementCell::new(Placement::Inline(Promotable::No)),
-            promotes_at_step: false,
+            promotes_at_step: AtomicBool::new(false),
             task_cancelled: AtomicBool::new(false),
             incompatible: OnceLock::new(),
-            call_id: round.call_id.take().map_or_else(OnceLock::new, OnceLock::from),
-            rounds: AtomicU32::new(round.number),
-            offloaded: Mutex::new(round.offloaded.take()),
-            was_offloaded: AtomicBool::new(false),
-            round,
+            call_id: OnceLock::new(),
+            rounds: AtomicU32::new(0),
+            earlier: None,
         }
     }
 
@@ -130,27 +135,29 @@ impl RunState {
         mut journal: JournalSnapshot,
         replay: &ReplayPolicy,
     ) -> Self {
-        let call_id = match journal.entries.remove(CALL) {
+        let call_id: Option<String> = match journal.entries.remove(CALL) {
             Some(JournalEntry::State(raw)) => serde_json::from_str(raw.get()).ok(),
             _ => None,
         };
         let mark = replay.resume(&mut journal);
         let limits = limits::task(env);
-        let mut run = Self::with_round(limits, None, Round { call_id, ..Round::default() });
+        let run = Self {
+            placement: PlacementCell::new(placement),
+            call_id: call_id.map_or_else(OnceLock::new, OnceLock::from),
+            ..Self::first(limits, None)
+        };
         let journal = Journal::from_snapshot(limits, journal);
         if let Some((key, note)) = mark {
             journal.put_marker(key, note);
         }
         run.put_journal(journal);
-        run.placement = PlacementCell::new(placement);
         run
     }
 
     /// Allows that the call becomes a task, before its first step if `at_step`.
-    pub(crate) fn promotable(mut self, at_step: bool) -> Self {
-        self.placement = PlacementCell::new(Placement::Inline(Promotable::Yes));
-        self.promotes_at_step = at_step;
-        self
+    pub(crate) fn allow_promotion(&self, at_step: bool) {
+        self.placement.set(Placement::Inline(Promotable::Yes));
+        self.promotes_at_step.store(at_step, Ordering::Relaxed);
     }
 
     fn put_journal(&self, journal: Journal) {
@@ -238,7 +245,7 @@ impl RunState {
 
     /// Whether the call has to become a task before a step.
     pub(crate) fn promotes_at_step(&self) -> bool {
-        self.promotes_at_step && !self.is_task()
+        self.promotes_at_step.load(Ordering::Relaxed) && !self.is_task()
     }
 
     /// Records that the engine asked the task to stop.
@@ -291,17 +298,17 @@ impl RunState {
 
     /// Returns the name of the request state that was presented.
     pub(crate) fn round_id(&self) -> Option<&str> {
-        self.round.id.as_deref()
+        self.earlier.as_ref()?.id.as_deref()
     }
 
     /// Returns the name of the request state, if presenting it again would repeat effects.
     pub(crate) fn round_with_effects(&self) -> Option<&str> {
-        self.round_id().filter(|_| self.round.has_effects)
+        self.earlier.as_ref().filter(|earlier| earlier.has_effects)?.id.as_deref()
     }
 
     /// Returns how often the call yielded to another replica.
     pub(crate) fn yields(&self) -> u32 {
-        self.round.yields
+        self.earlier.as_ref().map_or(0, |earlier| earlier.yields)
     }
 
     /// Returns the number of rounds before this one.
@@ -316,23 +323,22 @@ impl RunState {
 
     /// Returns where the store has the rest of the journal.
     pub(crate) fn offloaded(&self) -> Option<String> {
-        self.lock_offloaded().as_ref().map(|offloaded| offloaded.place.clone())
+        let offloaded = self.earlier.as_ref()?.lock_offloaded();
+        offloaded.as_ref().map(|offloaded| offloaded.place.clone())
     }
 
     /// Whether the store had the journal in an earlier round.
     pub(crate) fn was_offloaded(&self) -> bool {
-        self.was_offloaded.load(Ordering::Acquire)
+        self.earlier.as_ref().is_some_and(|earlier| earlier.was_offloaded.load(Ordering::Acquire))
     }
 
     /// Merges what the store had of the journal.
     pub(crate) fn refill(&self, journal: JournalSnapshot) {
-        let Some(Offloaded { revision, replay, .. }) = self.lock_offloaded().take() else { return };
-        self.was_offloaded.store(true, Ordering::Release);
+        let Some(earlier) = &self.earlier else { return };
+        let offloaded = earlier.lock_offloaded().take();
+        let Some(Offloaded { revision, replay, .. }) = offloaded else { return };
+        earlier.was_offloaded.store(true, Ordering::Release);
         self.journal().merge(migrated(journal, revision.as_deref(), &replay));
-    }
-
-    fn lock_offloaded(&self) -> MutexGuard<'_, Option<Offloaded>> {
-        self.offloaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts the segments that were emitted before the content that was returned.
@@ -347,6 +353,12 @@ impl RunState {
         if !emitted.is_empty() {
             result.content.splice(0..0, emitted);
         }
+    }
+}
+
+impl EarlierRounds {
+    fn lock_offloaded(&self) -> MutexGuard<'_, Option<Offloaded>> {
+        self.offloaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -17,7 +17,10 @@ pub(crate) const MAX_TOTAL_BYTES: usize = 64 << 20;
 /// [`ServerBuilder::build`](crate::server::ServerBuilder::build).
 ///
 /// ```
-/// use outlive::server::{Server, Skill, Skills};
+/// use outlive::server::{
+///     Server,
+///     skills::{Skill, Skills},
+/// };
 ///
 /// let text = "---\nname: git-workflow\ndescription: How this team uses Git\n---\n\nSee `references/names.md`.\n";
 /// let skill = Skill::new(text).file("references/names.md", "Branches are named after tickets.");

@@ -1,4 +1,6 @@
-//! Layer 4: methods on tasks. No tool is known here.
+//! Tasks of a server: which calls become tasks, where they are stored, how they are run.
+//!
+//! The private modules are the methods of the protocol on tasks. No tool is known here.
 //!
 //! - `methods`: `tasks/get`, `tasks/update`, `tasks/cancel`; `list`: `tasks/list` and our own list;
 //!   `result`: `tasks/result`.
@@ -16,3 +18,10 @@ pub(crate) mod segments;
 pub(crate) mod streaming;
 pub(crate) mod view;
 pub(crate) mod watch;
+
+pub use super::{
+    config::{ResponseMode, TaskConfig},
+    policy::{OnCrash, TaskPolicy},
+};
+pub use outlive_protocol::CompletionOutcome;
+pub use outlive_tasks::engine::EngineConfig;

@@ -38,7 +38,7 @@ pub(crate) fn result(env: &Arc<Env>, call: Arc<Call>) -> CallFuture {
             let status = std::mem::discriminant(&shown.state);
             let changed_status = told.replace(status).is_some_and(|before| before != status);
             // How it has ended is the answer.
-            if changed_status && !shown.state.is_over() {
+            if changed_status && !shown.state.is_terminal() {
                 let bound = env.profile.limits.max_queued_notifications;
                 call.port().send(Notify::Task(Box::new(shown.clone())), bound);
             }

@@ -195,7 +195,9 @@ impl Streams {
 
     /// A task as it is for the session that a call came on.
     pub(crate) fn seen_from(call: &Call, mut shown: TaskView) -> TaskView {
-        let Some(session) = call.session().filter(|_| shown.state.is_over()) else { return shown };
+        let Some(session) = call.session().filter(|_| shown.state.is_terminal()) else {
+            return shown;
+        };
         let streams = session.state(Self::default);
         let streams = streams.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Its run lets go of a call when it has written the last response.

@@ -24,8 +24,8 @@ impl TaskBackend {
             Some(TaskOutcome::Cancelled) => TaskState::Cancelled,
             Some(TaskOutcome::Expired) => TaskState::Expired,
         };
-        let is_over = state.is_over();
-        let kept = view.progress.filter(|_| self.config.partials && !is_over);
+        let is_terminal = state.is_terminal();
+        let kept = view.progress.filter(|_| self.config.partials && !is_terminal);
         TaskView {
             id: view.id.as_str().to_owned(),
             created: view.created_at,

@@ -114,8 +114,9 @@ async fn thiserror_type_wraps_step_errors_and_keeps_what_they_are() {
 
 #[test]
 fn error_through_into_std_and_back_stays_what_it_is() {
-    let declined =
-        || Error::from(outlive::server::DurableError::Declined { key: "approve".to_owned() });
+    let declined = || {
+        Error::from(outlive::server::durable::DurableError::Declined { key: "approve".to_owned() })
+    };
     assert!(Error::from(declined().into_std()).is_declined());
     let boxed: Box<dyn std::error::Error + Send + Sync> = Box::new(declined().into_std());
     assert!(Error::from(boxed).is_declined());
@@ -150,7 +151,7 @@ async fn error_data_of_a_code_is_that_of_the_protocol_error() {
         let server = Server::builder("errors", "1").tool(tool).build().unwrap();
         let client = outlive::client::Client::builder("test", "1").connect(&server).await.unwrap();
         let error = client.call_tool("tool", json!({})).await.unwrap_err();
-        let refused = error.refused().unwrap();
+        let refused = error.server_error().unwrap();
         let error =
             ErrorObject { code: refused.code, message: String::new(), data: refused.data.clone() };
         let json = serde_json::to_value(&error).unwrap();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlive::{
-    server::{Durable, Error, Result, Retry, Server, Tool},
+    server::{Durable, Error, Result, Server, Tool, durable::Retry},
     testing::TestServer,
 };
 use serde_json::json;

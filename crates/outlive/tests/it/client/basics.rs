@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use outlive::client::{
-    ClientError, Error, InputCallbacks, InputResponse, ServerErrorKind, result_text,
+    ClientError, Error, ServerErrorKind,
+    input::{InputCallbacks, InputResponse},
+    request::result_text,
 };
 use serde_json::json;
 
@@ -39,10 +41,10 @@ async fn tools_resources_and_prompts_are_there_on_every_wire() {
         let missing = client.call_tool("nothing", json!({})).await.unwrap_err();
         assert!(matches!(missing, Error::Server(_)), "{missing}");
         let missing = client.read_resource("file:///b").await.unwrap_err();
-        assert_eq!(missing.reason(), Some(ServerErrorKind::NotFound), "{missing:?}");
+        assert_eq!(missing.kind(), Some(ServerErrorKind::NotFound), "{missing:?}");
         client.close().await;
         let closed = client.ping().await.unwrap_err();
-        assert!(matches!(closed, Error::GaveUp(ClientError::Closed)), "{closed}");
+        assert!(matches!(closed, Error::Client(ClientError::Closed)), "{closed}");
     }
 }
 

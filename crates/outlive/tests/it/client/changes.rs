@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlive::{
-    client::{ListenFilter, ServerNotification, Subscription},
+    client::notifications::{ListenFilter, ServerNotification, Subscription},
     server::Tool,
 };
 use serde_json::json;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use outlive::client::{ChildProcess, Error, result_text};
+use outlive::client::{ChildProcess, Error, request::result_text};
 use serde_json::json;
 
 use super::kit::builder;

@@ -11,10 +11,15 @@ use std::{
 };
 
 use outlive::{
-    client::{Client, ClientBuilder, ClientError, Error, ToolStream, result_text},
-    http::{HttpConfig, HttpServer},
-    server::TaskConfig,
-    tasks::SqliteStore,
+    client::{
+        Client, ClientBuilder, ClientError, Error,
+        request::{ToolStream, result_text},
+    },
+    server::{
+        http::{HttpConfig, HttpServer},
+        tasks::TaskConfig,
+    },
+    store::SqliteStore,
     wire::{ContentBlock, Version},
 };
 use serde_json::{Value, json};
@@ -219,7 +224,7 @@ async fn s_t09_a_task_whose_time_is_over_leaves_its_stream_incomplete() {
         let call = client.stream_tool("ticks", json!({})).task_ttl(Duration::from_millis(300));
         let mut stream = guarded(call.into_future()).await.unwrap();
         let why = guarded(stream.finish()).await.unwrap_err();
-        assert!(matches!(why, Error::GaveUp(ClientError::Incomplete(_))), "{why}");
+        assert!(matches!(why, Error::Client(ClientError::Incomplete(_))), "{why}");
         assert!(stream.segment_count() >= 2, "{why}");
         assert!(guarded(stream.next()).await.is_none());
         assert!(stage.proxy.has_done_it_all());
@@ -251,7 +256,7 @@ async fn s_t12_a_segment_that_comes_twice_and_differs_is_a_breach() {
     if last.is_ok() {
         last = next(&mut stream).await.unwrap();
     }
-    assert!(matches!(last, Err(Error::PeerBroke(_))), "{last:?}");
+    assert!(matches!(last, Err(Error::ProtocolViolation(_))), "{last:?}");
     assert!(stage.proxy.has_done_it_all());
 }
 

@@ -1,6 +1,6 @@
 //! Several servers under one roof.
 
-use outlive::client::{ClientGroup, result_text};
+use outlive::client::{group::ClientGroup, request::result_text};
 use serde_json::json;
 
 use super::{

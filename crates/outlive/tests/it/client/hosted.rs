@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use outlive::{
-    client::{InputCallbacks, InputResponse},
+    client::input::{InputCallbacks, InputResponse},
     wire::Version,
 };
 use serde_json::{Value, json};

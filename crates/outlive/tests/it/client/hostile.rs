@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use outlive::client::{
-    ClientError, Error, InputCallbacks, InputResponse, TransportErrorKind, result_text,
+    ClientError, Error,
+    input::{InputCallbacks, InputResponse},
+    request::result_text,
+    transport::TransportErrorKind,
 };
 use serde_json::json;
 
@@ -32,8 +35,8 @@ async fn a_list_without_an_end_is_given_up() {
             builder().limits(|limits| limits.max_pages = 20).connect(target).await.unwrap();
         let error = client.list_tools().collect().await.unwrap_err();
         match (&error, expect_circle) {
-            (Error::GaveUp(ClientError::CursorLoop), true)
-            | (Error::GaveUp(ClientError::TooManyPages(20)), false) => {}
+            (Error::Client(ClientError::CursorLoop), true)
+            | (Error::Client(ClientError::TooManyPages(20)), false) => {}
             _ => panic!("{error}"),
         }
     }
@@ -76,7 +79,7 @@ async fn rounds_without_an_end_are_given_up() {
         let error = client.call_tool("t", json!({})).await.unwrap_err();
         let most = if with_questions { 16 } else { 8 };
         assert!(
-            matches!(error, Error::GaveUp(ClientError::TooManyRounds(it)) if it == most),
+            matches!(error, Error::Client(ClientError::TooManyRounds(it)) if it == most),
             "{error}"
         );
         assert_eq!(seen.lock().unwrap().len(), most as usize + 2);
@@ -108,7 +111,7 @@ async fn answers_that_a_request_cannot_have_are_breaches() {
             "prompts/get" => client.get_prompt("p").await.unwrap_err(),
             _ => client.list_tools().collect().await.unwrap_err(),
         };
-        assert!(matches!(error, Error::PeerBroke(_)), "{method} {result}: {error}");
+        assert!(matches!(error, Error::ProtocolViolation(_)), "{method} {result}: {error}");
         assert_eq!(seen.lock().unwrap().len(), 2, "nothing is tried again");
     }
 }
@@ -184,7 +187,7 @@ async fn a_schema_that_is_a_bomb_is_not_followed() {
     let client =
         builder().limits(|limits| limits.max_schema_bytes = 50_000).connect(target).await.unwrap();
     let error = client.call_tool("t", json!({})).validate_output().await.unwrap_err();
-    assert!(matches!(error, Error::PeerBroke(_)), "{error}");
+    assert!(matches!(error, Error::ProtocolViolation(_)), "{error}");
 }
 
 // CANC-06, CANC-09, STDIO-09
@@ -197,7 +200,7 @@ async fn a_call_that_nobody_waits_for_is_cancelled() {
     let client = builder().connect(target).await.unwrap();
     let late = client.call_tool("t", json!({})).timeout(Duration::from_millis(20)).await;
     let late = late.unwrap_err();
-    assert!(matches!(late, Error::GaveUp(ClientError::TimedOut(_))), "{late}");
+    assert!(matches!(late, Error::Client(ClientError::TimedOut(_))), "{late}");
     assert!(late.may_have_executed());
     // Messages are written in order: it is there by the time that the next request is answered.
     client.ping().await.unwrap();
@@ -225,6 +228,6 @@ async fn an_answer_that_does_not_fit_its_form_is_not_sent() {
         InputCallbacks::new().form(|_| async { InputResponse::accept(json!({"n": "one"})) });
     let client = builder().input_handler(answers).connect(target).await.unwrap();
     let error = client.call_tool("t", json!({})).await.unwrap_err();
-    assert!(matches!(error, Error::GaveUp(ClientError::InvalidInputResponse(_))), "{error}");
+    assert!(matches!(error, Error::Client(ClientError::InvalidInputResponse(_))), "{error}");
     assert_eq!(seen.lock().unwrap().len(), 2);
 }

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use outlive::{
     Form,
-    client::{Client, ClientBuilder, Target, VersionCache},
-    http::HttpConfig,
-    server::{Args, Cx, Durable, Prompt, Resource, Result, Server, Tool},
+    client::{Client, ClientBuilder, Target, transport::VersionCache},
+    server::{Args, Cx, Durable, Prompt, Resource, Result, Server, Tool, http::HttpConfig},
     tool,
     wire::Version,
 };
@@ -41,7 +40,7 @@ pub(super) fn builder() -> ClientBuilder {
 /// A server, reachable in one way, for as long as this is held.
 pub(super) struct Place {
     pub(super) target: Target,
-    _serving: Option<outlive::http::HttpServer>,
+    _serving: Option<outlive::server::http::HttpServer>,
 }
 
 impl Place {

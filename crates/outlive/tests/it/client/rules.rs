@@ -10,8 +10,11 @@ use std::{
 
 use outlive::{
     client::{
-        ClientError, Error, InputCallbacks, InputResponse, ListenFilter, ServerErrorKind, Token,
-        TokenError, TokenRequest, TokenSource, result_text,
+        ClientError, Error, ServerErrorKind,
+        input::{InputCallbacks, InputResponse},
+        notifications::ListenFilter,
+        request::result_text,
+        transport::{Token, TokenError, TokenRequest, TokenSource},
     },
     wire::Version,
 };
@@ -178,7 +181,7 @@ async fn over_http_a_call_is_cancelled_by_leaving() {
     .await;
     let client = builder().connect(peer.url.as_str()).await.unwrap();
     let late = client.call_tool("t", json!({})).timeout(Duration::from_millis(50)).await;
-    assert!(matches!(late, Err(Error::GaveUp(ClientError::TimedOut(_)))), "{late:?}");
+    assert!(matches!(late, Err(Error::Client(ClientError::TimedOut(_)))), "{late:?}");
     client.call_tool("t", json!({})).await.unwrap();
     assert!(peer.all("notifications/cancelled").is_empty());
 }
@@ -262,7 +265,10 @@ echo '{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","para
     let client = builder().connect(program).await.unwrap();
     let mut changes = client.listen(ListenFilter::new().tools()).await.unwrap();
     let next = tokio::time::timeout(Duration::from_secs(20), changes.next()).await.unwrap();
-    assert!(matches!(next, Some(outlive::client::ServerNotification::Reconnected)), "{next:?}");
+    assert!(
+        matches!(next, Some(outlive::client::notifications::ServerNotification::Reconnected)),
+        "{next:?}"
+    );
     let said = said.lock().unwrap();
     let listens = said.iter().filter(|line| line.contains("subscriptions/listen")).count();
     assert!(listens >= 2, "{said:?}");
@@ -393,7 +399,7 @@ async fn a_url_is_shown_with_who_asks_and_never_fetched() {
     let shown = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&shown);
     let answers = InputCallbacks::new().url(move |question| {
-        let outlive::client::InputKind::Url(url) = &question.request else {
+        let outlive::client::input::InputKind::Url(url) = &question.request else {
             panic!("{question:?}")
         };
         noted.lock().unwrap().push((question.server.to_string(), url.url.clone()));
@@ -420,7 +426,7 @@ async fn a_root_that_is_no_file_is_not_given() {
     let answers = InputCallbacks::new().roots([("https://example.com", "a")]);
     let client = builder().input_handler(answers).connect(target).await.unwrap();
     let error = client.call_tool("t", json!({})).await.unwrap_err();
-    assert!(matches!(error, Error::GaveUp(ClientError::InvalidInputResponse(_))), "{error}");
+    assert!(matches!(error, Error::Client(ClientError::InvalidInputResponse(_))), "{error}");
     assert_eq!(seen.lock().unwrap().len(), 2);
 }
 
@@ -434,12 +440,12 @@ async fn a_token_is_in_no_text_about_the_client() {
         }
     })
     .await;
-    let source = outlive::client::StaticToken::new("hush-hush");
+    let source = outlive::client::transport::StaticToken::new("hush-hush");
     let builder = builder().token("hush-hush");
     let mut texts = vec![format!("{source:?} {builder:?}")];
     let client = builder.connect(peer.url.as_str()).await.unwrap();
     let refused = client.call_tool("t", json!({})).await.unwrap_err();
-    assert_eq!(refused.reason(), Some(ServerErrorKind::Unauthorized), "{refused}");
+    assert_eq!(refused.kind(), Some(ServerErrorKind::Unauthorized), "{refused}");
     texts.push(format!("{client:?} {refused} {refused:?}"));
     assert_eq!(peer.all("tools/call")[0].header("authorization"), Some("Bearer hush-hush"));
     for text in texts {

@@ -6,10 +6,15 @@ use std::time::Duration;
 use outlive::{
     Form,
     client::{
-        Client, ClientBuilder, ClientError, Error, InputCallbacks, InputResponse, TaskEvent,
-        ToolStream, result_text,
+        Client, ClientBuilder, ClientError, Error,
+        input::{InputCallbacks, InputResponse},
+        request::{ToolStream, result_text},
+        tasks::TaskEvent,
     },
-    server::{Durable, Server, State, TaskConfig, TaskPolicy, Tool},
+    server::{
+        Durable, Server, State, Tool,
+        tasks::{TaskConfig, TaskPolicy},
+    },
     wire::Version,
 };
 use schemars::JsonSchema;
@@ -124,7 +129,7 @@ async fn a_segment_that_changes_is_a_breach() {
     let mut other = part(&[1], false);
     other["partial-content"][0]["text"] = json!("another");
     let (came, _) = play(vec![first(&[1]), other], 1).await;
-    assert!(matches!(came, Err(Error::PeerBroke(_))), "{came:?}");
+    assert!(matches!(came, Err(Error::ProtocolViolation(_))), "{came:?}");
 }
 
 // S-09, S-52, S-66, S-T13
@@ -170,7 +175,7 @@ async fn a_task_that_ends_before_its_stream_leaves_it_incomplete() {
         .unwrap();
     let mut stream = client.stream_tool("story", json!({})).await.unwrap();
     let error = stream.finish().await.unwrap_err();
-    assert!(matches!(error, Error::GaveUp(ClientError::Incomplete(_))), "{error}");
+    assert!(matches!(error, Error::Client(ClientError::Incomplete(_))), "{error}");
     assert_eq!(stream.segment_count(), 2);
 }
 
@@ -311,7 +316,7 @@ async fn events_of_a_task_have_its_progress_and_what_it_emits() {
                     gate.open(1);
                 }
             }
-            TaskEvent::Partial(segment) => {
+            TaskEvent::Segment(segment) => {
                 emitted.push(segment.number);
                 gate.open(1);
             }

@@ -7,8 +7,11 @@ use std::{
 
 use outlive::{
     client::{
-        ClientError, Error, InputCallbacks, InputResponse, ServerErrorKind, TaskEvent, TaskStatus,
-        VersionCache, result_text,
+        ClientError, Error, ServerErrorKind,
+        input::{InputCallbacks, InputResponse},
+        request::result_text,
+        tasks::{TaskEvent, TaskStatus},
+        transport::VersionCache,
     },
     wire::Version,
 };
@@ -174,7 +177,7 @@ async fn a_task_whose_time_is_over_is_not_waited_for() {
     let client = builder().connect(target).await.unwrap();
     let begun = Instant::now();
     let gone = client.call_tool("t", json!({})).await.unwrap_err();
-    assert_eq!(gone.reason(), Some(ServerErrorKind::TaskGone), "{gone}");
+    assert_eq!(gone.kind(), Some(ServerErrorKind::TaskGone), "{gone}");
     // By the time that has passed here: whatever the clock of the server says.
     assert!((60..90).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
 }
@@ -383,7 +386,7 @@ async fn a_task_that_asks_for_what_was_not_declared_is_not_waited_for() {
             }
             false => {
                 let why = call.unwrap_err();
-                assert!(matches!(why, Error::GaveUp(ClientError::Unanswered(_))), "{why}");
+                assert!(matches!(why, Error::Client(ClientError::Unanswered(_))), "{why}");
                 assert_eq!(messages(&seen, "tasks/cancel").len(), 1);
             }
         }
@@ -413,7 +416,7 @@ async fn task_that_failed_with_an_internal_error_ends_with_it() {
         .await;
         let client = builder().connect(peer.url.as_str()).await.unwrap();
         let error = client.call_tool("work", json!({})).await.unwrap_err();
-        assert_eq!(error.reason(), Some(ServerErrorKind::TaskFailed), "{error}");
+        assert_eq!(error.kind(), Some(ServerErrorKind::TaskFailed), "{error}");
         assert!(!error.is_transient() && error.to_string().contains("broken"), "{error}");
         // Who watches hears it once.
         let mut handle = client.start_tool("work", json!({})).await.unwrap();
@@ -423,7 +426,7 @@ async fn task_that_failed_with_an_internal_error_ends_with_it() {
             errors += usize::from(event.is_err());
         }
         assert_eq!(errors, 1);
-        assert_eq!(handle.wait().await.unwrap_err().reason(), Some(ServerErrorKind::TaskFailed));
+        assert_eq!(handle.wait().await.unwrap_err().kind(), Some(ServerErrorKind::TaskFailed));
     }
 }
 
@@ -463,7 +466,7 @@ async fn legacy_task_that_failed_with_an_internal_error_ends_with_it() {
     let client = builder().protocol_version(Version::V2025_11_25).connect(target).await.unwrap();
     let mut handle = client.start_tool("work", json!({})).await.unwrap();
     let error = handle.wait().await.unwrap_err();
-    assert_eq!(error.reason(), Some(ServerErrorKind::TaskFailed), "{error}");
+    assert_eq!(error.kind(), Some(ServerErrorKind::TaskFailed), "{error}");
     assert_eq!(*looks.lock().unwrap(), 3);
 }
 
@@ -492,7 +495,7 @@ async fn key_of_an_input_request_that_is_used_twice_is_an_error_at_once() {
     let client = builder().input_handler(answers).connect(peer.url.as_str()).await.unwrap();
     let begun = Instant::now();
     let error = client.call_tool("work", json!({})).await.unwrap_err();
-    assert!(matches!(error, Error::PeerBroke(_)), "{error}");
+    assert!(matches!(error, Error::ProtocolViolation(_)), "{error}");
     assert!(error.to_string().contains("the key `k` of an input request twice"), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
 }

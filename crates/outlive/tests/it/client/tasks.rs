@@ -10,11 +10,16 @@ use std::{
 
 use outlive::{
     client::{
-        CallStage, CallStore, Client, ClientBuilder, ClientError, Error, FileCallStore,
-        InputCallbacks, InputOrigin, InputResponse, SavedCall, ServerErrorKind, TaskEvent,
-        result_text,
+        Client, ClientBuilder, ClientError, Error, ServerErrorKind,
+        input::{InputCallbacks, InputOrigin, InputResponse},
+        request::result_text,
+        saved::{CallStage, CallStore, FileCallStore, SavedCall},
+        tasks::TaskEvent,
     },
-    server::{Durable, Result, Server, TaskConfig, TaskPolicy},
+    server::{
+        Durable, Result, Server,
+        tasks::{TaskConfig, TaskPolicy},
+    },
     tool,
     wire::Version,
 };
@@ -109,7 +114,7 @@ async fn example_of_the_page_answers_the_task_and_is_resumed() {
                 TaskEvent::Input(question) => {
                     asked += 1;
                     let answer = InputResponse::accept(json!({"name": "Ada"}));
-                    events.answer(&question, answer).await.unwrap();
+                    events.respond(&question, answer).await.unwrap();
                 }
                 TaskEvent::Done(result) => done = Some(result_text(&result)),
                 _ => {}
@@ -132,11 +137,7 @@ async fn a_task_that_is_cancelled_says_so() {
         assert!(handle.task_id().is_some());
         handle.cancel().await.unwrap();
         let over = handle.wait().await.unwrap_err();
-        assert_eq!(
-            over.reason(),
-            Some(ServerErrorKind::TaskCancelled),
-            "{wire:?} {version} {over}"
-        );
+        assert_eq!(over.kind(), Some(ServerErrorKind::TaskCancelled), "{wire:?} {version} {over}");
         // It stays so.
         let over = handle.wait().await.unwrap_err();
         assert!(matches!(over, Error::Server(_)), "{over}");
@@ -159,11 +160,11 @@ async fn dropping_a_call_leaves_its_task_alone_unless_it_says_otherwise() {
         drop(handle);
         let mut handle = client.resume(saved).await.unwrap();
         let over = handle.wait().await.unwrap_err();
-        assert_eq!(over.reason(), Some(ServerErrorKind::TaskCancelled), "{wire:?} {version}");
+        assert_eq!(over.kind(), Some(ServerErrorKind::TaskCancelled), "{wire:?} {version}");
     }
 }
 
-async fn next(handle: &mut outlive::client::TaskHandle) -> TaskEvent {
+async fn next(handle: &mut outlive::client::tasks::TaskHandle) -> TaskEvent {
     handle.events().next().await.unwrap().unwrap()
 }
 
@@ -185,7 +186,7 @@ async fn a_task_goes_on_in_another_client_and_nothing_is_asked_twice() {
         }
     };
     assert_eq!(question.key.as_deref(), Some("who"));
-    events.answer(&question, InputResponse::accept(json!({"name": "Grace"}))).await.unwrap();
+    events.respond(&question, InputResponse::accept(json!({"name": "Grace"}))).await.unwrap();
     let text = serde_json::to_string(&handle.to_saved().await).unwrap();
     drop((handle, first));
     let saved: SavedCall = serde_json::from_str(&text).unwrap();
@@ -197,7 +198,7 @@ async fn a_task_goes_on_in_another_client_and_nothing_is_asked_twice() {
     // It belongs to that server, and to nobody else.
     let elsewhere = place.connect(answering(&asked).account("bob"), None).await;
     let refused = elsewhere.resume(saved).await.unwrap_err();
-    assert!(matches!(refused, Error::GaveUp(ClientError::WrongAccount(_))), "{refused}");
+    assert!(matches!(refused, Error::Client(ClientError::WrongAccount(_))), "{refused}");
 }
 
 // T2-04, T2C-01
@@ -258,7 +259,7 @@ async fn a_call_that_stops_after_any_note_is_finished_by_the_next_process() {
                 assert!(first.saved_calls().await.unwrap().is_empty());
                 break;
             }
-            Err(Error::GaveUp(ClientError::CallStore(_))) => stops += 1,
+            Err(Error::Client(ClientError::CallStore(_))) => stops += 1,
             Err(error) => panic!("{error}"),
         }
         drop(first);
@@ -289,7 +290,7 @@ async fn a_call_with_a_key_of_its_own_keeps_it_in_the_next_process() {
     };
     let first = place.connect(client(1), Some(Version::V2026_07_28)).await;
     let stopped = first.call_tool("order", json!({})).idempotency_key("mine").await;
-    assert!(matches!(stopped, Err(Error::GaveUp(ClientError::CallStore(_)))));
+    assert!(matches!(stopped, Err(Error::Client(ClientError::CallStore(_)))));
     let second = place.connect(client(usize::MAX), Some(Version::V2026_07_28)).await;
     let saved = second.saved_calls().await.unwrap().remove(0);
     let mut handle = second.resume(saved).await.unwrap();
@@ -322,7 +323,7 @@ async fn without_keys_a_call_that_was_sent_may_have_been_done() {
     assert!(matches!(saved[0].stage, CallStage::Calling(_)));
     let why = client.resume(saved[0].clone()).await.unwrap_err();
     assert!(
-        matches!(&why, Error::GaveUp(ClientError::MaybeExecuted(tool)) if tool == "never"),
+        matches!(&why, Error::Client(ClientError::MaybeExecuted(tool)) if tool == "never"),
         "{why}"
     );
     assert!(why.may_have_executed());
@@ -346,7 +347,7 @@ async fn a_call_goes_on_under_the_key_that_its_program_gave_it() {
     // Before it is sent this program stops; what it has noted is enough to get the same task.
     let first = place.connect(client(1), None).await;
     let stopped = first.start_tool("order", json!({})).idempotency_key("order 1").await;
-    assert!(matches!(stopped, Err(Error::GaveUp(ClientError::CallStore(_)))));
+    assert!(matches!(stopped, Err(Error::Client(ClientError::CallStore(_)))));
     let mut saved = first.saved_calls().await.unwrap().into_iter();
     let saved = saved.find(|call| matches!(call.stage, CallStage::Calling(_))).unwrap();
     let again = other.resume(saved).await.unwrap();

@@ -6,8 +6,8 @@ use std::{
 };
 
 use outlive::client::{
-    ClientError, Error, ServerErrorKind, Token, TokenError, TokenRequest, TokenResponse,
-    TokenSource,
+    ClientError, Error, ServerErrorKind,
+    transport::{Token, TokenError, TokenRequest, TokenResponse, TokenSource},
 };
 use serde_json::{Value, json};
 
@@ -133,7 +133,7 @@ async fn who_takes_time_to_log_in_is_waited_for() {
 async fn a_source_that_fails_says_what_to_do() {
     let (peer, source) = (guarded().await, Late { fails: true, ..Late::default() });
     let error = builder().token_source(source).connect(peer.url.as_str()).await.unwrap_err();
-    assert!(matches!(error, Error::GaveUp(ClientError::NoToken(_))), "{error:?}");
+    assert!(matches!(error, Error::Client(ClientError::NoToken(_))), "{error:?}");
     assert_eq!(error.to_string(), "nobody is there; log in first");
     assert!(!error.may_have_executed() && !error.is_transient());
 }
@@ -142,6 +142,6 @@ async fn a_source_that_fails_says_what_to_do() {
 async fn a_fixed_token_that_is_refused_is_sent_once() {
     let peer = guarded().await;
     let error = builder().token("other").connect(peer.url.as_str()).await.unwrap_err();
-    assert_eq!(error.reason(), Some(ServerErrorKind::Unauthorized), "{error}");
+    assert_eq!(error.kind(), Some(ServerErrorKind::Unauthorized), "{error}");
     assert_eq!(peer.seen.lock().unwrap().len(), 1);
 }

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use outlive::{
     client::{
-        ClientError, Error, InputCallbacks, InputResponse, ServerErrorKind, VersionCache,
-        result_text,
+        ClientError, Error, ServerErrorKind,
+        input::{InputCallbacks, InputResponse},
+        request::result_text,
+        transport::VersionCache,
     },
     wire::Version,
 };
@@ -104,7 +106,7 @@ async fn a_server_that_says_nothing_is_slow_and_not_older_for_who_wants_one_revi
         .limits(|limits| limits.probe_timeout = Duration::from_millis(50))
         .connect(target)
         .await;
-    assert!(matches!(refused, Err(Error::GaveUp(ClientError::TimedOut(_)))), "{refused:?}");
+    assert!(matches!(refused, Err(Error::Client(ClientError::TimedOut(_)))), "{refused:?}");
 }
 
 // HTTP26-04, HTTP26-05, HTTP26-33, HTTP26-34, HTTP26-35, HTTP26-56, HTTP26-57, HTTP26-58, HTTP26-65
@@ -240,7 +242,7 @@ async fn what_says_nothing_about_the_generation_is_no_reason_to_try_another() {
     ] {
         let peer = HttpScript::new(move |_, _| async move { empty(status) }).await;
         let refused = builder().connect(peer.url.as_str()).await.unwrap_err();
-        assert_eq!(refused.reason(), Some(reason));
+        assert_eq!(refused.kind(), Some(reason));
         assert!(peer.all("initialize").is_empty());
     }
     let peer = HttpScript::new(|_, _| async { empty(503) }).await;
@@ -270,7 +272,7 @@ async fn a_modern_refusal_is_never_answered_with_a_handshake() {
     .await;
     let refused = builder().connect(stranger.url.as_str()).await.unwrap_err();
     assert!(
-        matches!(&refused, Error::GaveUp(ClientError::NoCommonVersion(theirs)) if theirs == &["2031-01-01"])
+        matches!(&refused, Error::Client(ClientError::NoCommonVersion(theirs)) if theirs == &["2031-01-01"])
     );
     assert!(stranger.all("initialize").is_empty());
 }

@@ -1,9 +1,6 @@
 //! What a server refuses under the rules of the revisions with a handshake: one test per row.
 
-use outlive::{
-    http::HttpConfig,
-    server::{Server, Tool},
-};
+use outlive::server::{Server, Tool, http::HttpConfig};
 use serde_json::{Value, json};
 
 use super::{refused, refused_with};

@@ -1,9 +1,6 @@
 //! What a server refuses under the rules of 2026-07-28: one test per row.
 
-use outlive::{
-    http::HttpConfig,
-    server::{Server, Tool, VersionSet},
-};
+use outlive::server::{Server, Tool, VersionSet, http::HttpConfig};
 use serde_json::{Value, json};
 
 use super::{refused, refused_with};

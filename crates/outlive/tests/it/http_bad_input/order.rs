@@ -1,6 +1,6 @@
 //! Two things wrong at once: the earlier check tells. What depends on the version comes after it.
 
-use outlive::http::{HttpConfig, StaticTokens};
+use outlive::server::http::{HttpConfig, StaticTokens};
 use serde_json::{Value, json};
 
 use crate::support::http::{HttpFixture, Request};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlive::http::HttpConfig;
+use outlive::server::http::HttpConfig;
 use serde_json::{Value, json};
 
 use super::{refused, refused_with};

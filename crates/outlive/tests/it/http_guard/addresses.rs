@@ -2,9 +2,9 @@
 
 use std::{io::ErrorKind, time::Duration};
 
-use outlive::{
+use outlive::server::{
+    Server,
     http::{HttpConfig, StaticTokens},
-    server::Server,
 };
 use serde_json::json;
 

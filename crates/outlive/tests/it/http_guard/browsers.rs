@@ -1,6 +1,6 @@
 //! Web pages that reach for a server through the user's browser: which may, and what they may read.
 
-use outlive::http::{HttpConfig, StaticTokens};
+use outlive::server::http::{HttpConfig, StaticTokens};
 use serde_json::{Value, json};
 
 use crate::support::http::{HttpFixture, MODERN, Request, Response};

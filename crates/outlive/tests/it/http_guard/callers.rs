@@ -1,8 +1,8 @@
 //! Authenticators: who is calling, judged for every request by itself.
 
-use outlive::{
+use outlive::server::{
+    Principal,
     http::{AuthDecision, AuthRejection, Authenticator, HttpConfig, StaticTokens},
-    server::Principal,
 };
 use serde_json::{Value, json};
 

@@ -2,9 +2,9 @@
 
 use std::{net::IpAddr, time::Duration};
 
-use outlive::{
+use outlive::server::{
+    Tool,
     http::{HttpConfig, StaticTokens},
-    server::Tool,
 };
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Pages beside the endpoint.
 
 use http::StatusCode;
-use outlive::http::{HttpConfig, StaticTokens};
+use outlive::server::http::{HttpConfig, StaticTokens};
 
 use crate::support::http::{HttpFixture, MODERN, Request};
 

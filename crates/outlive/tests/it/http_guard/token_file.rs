@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use outlive::http::{HttpConfig, StaticTokens};
+use outlive::server::http::{HttpConfig, StaticTokens};
 use serde_json::json;
 
 use crate::support::http::{HttpFixture, Request};

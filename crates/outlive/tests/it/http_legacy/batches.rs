@@ -1,6 +1,6 @@
 //! Several messages in one: legal on 2025-03-26, and there only.
 
-use outlive::http::HttpConfig;
+use outlive::server::http::HttpConfig;
 use serde_json::{Value, json};
 
 use crate::support::http::{HttpFixture, Request, Session};

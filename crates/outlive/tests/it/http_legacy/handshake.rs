@@ -1,6 +1,6 @@
 //! `initialize`, revision by revision.
 
-use outlive::http::HttpConfig;
+use outlive::server::http::HttpConfig;
 use serde_json::json;
 
 use crate::support::http::{HttpFixture, Request};

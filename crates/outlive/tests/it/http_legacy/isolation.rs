@@ -1,6 +1,6 @@
 //! Two callers: what belongs to one is to the other as if it did not exist.
 
-use outlive::http::{HttpConfig, StaticTokens};
+use outlive::server::http::{HttpConfig, StaticTokens};
 use serde_json::json;
 
 use crate::support::http::{HttpFixture, Request, Session};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlive::http::{HttpConfig, StaticTokens};
+use outlive::server::http::{HttpConfig, StaticTokens};
 use serde_json::json;
 
 use crate::support::http::{HttpFixture, ManualClock, Request, Session};

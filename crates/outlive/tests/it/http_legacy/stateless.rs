@@ -1,6 +1,6 @@
 //! Legacy clients without sessions: nothing is remembered between their requests.
 
-use outlive::http::HttpConfig;
+use outlive::server::http::HttpConfig;
 use serde_json::json;
 
 use crate::support::http::{HttpFixture, Request};

@@ -1,6 +1,6 @@
 //! Headers that repeat the body, so that proxies can route without reading it.
 
-use outlive::{http::HttpConfig, server::Tool};
+use outlive::server::{Tool, http::HttpConfig};
 use serde_json::{Value, json};
 
 use crate::support::http::{HttpFixture, MODERN, Request};

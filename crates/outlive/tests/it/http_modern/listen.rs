@@ -1,9 +1,6 @@
 //! `subscriptions/listen`: who hears of changes, and of which.
 
-use outlive::{
-    http::HttpConfig,
-    server::{Prompt, Resource, Server, Tool},
-};
+use outlive::server::{Prompt, Resource, Server, Tool, http::HttpConfig};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

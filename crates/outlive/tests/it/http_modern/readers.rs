@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use outlive::{http::HttpConfig, server::Tool};
+use outlive::server::{Tool, http::HttpConfig};
 use serde_json::json;
 
 use crate::support::http::{HttpFixture, Request};

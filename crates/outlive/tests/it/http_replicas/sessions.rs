@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use outlive::{
-    http::{HttpConfig, StaticTokens},
-    server::TaskConfig,
-    tasks::StoreMonitor,
+    server::{
+        http::{HttpConfig, StaticTokens},
+        tasks::TaskConfig,
+    },
+    store::StoreMonitor,
 };
 use serde_json::json;
 

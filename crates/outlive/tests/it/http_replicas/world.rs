@@ -10,9 +10,12 @@ use std::{
 
 use outlive::{
     Form,
-    http::{HttpConfig, StaticTokens},
-    server::{Durable, Result, SealKeys, TaskConfig, TaskPolicy, Tool},
-    tasks::{Charge, KeyValueStore, MemoryStore, StoreError, StoreFuture, StoreMonitor},
+    server::{
+        Durable, Result, SealKeys, Tool,
+        http::{HttpConfig, StaticTokens},
+        tasks::{TaskConfig, TaskPolicy},
+    },
+    store::{Charge, KeyValueStore, MemoryStore, StoreError, StoreFuture, StoreMonitor},
     wire::RawJson,
 };
 use outlive_tasks::delegate_store;

@@ -1,9 +1,6 @@
 //! The GET stream, resumed.
 
-use outlive::{
-    http::HttpConfig,
-    server::{SealKeys, Tool},
-};
+use outlive::server::{SealKeys, Tool, http::HttpConfig};
 use outlive_protocol::{Principal, Seal};
 use serde_json::json;
 

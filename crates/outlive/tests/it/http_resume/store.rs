@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use outlive::http::{Event, EventStore, HttpConfig, MemoryEventStore, StreamKey};
+use outlive::server::http::{Event, EventStore, HttpConfig, MemoryEventStore, StreamKey};
 use serde_json::json;
 
 use crate::support::http::{HttpFixture, Request, Session};

@@ -1,6 +1,6 @@
 //! What is wrong with a POST is told by its status; what is wrong with a message, on the stream.
 
-use outlive::http::{HttpConfig, StaticTokens};
+use outlive::server::http::{HttpConfig, StaticTokens};
 use serde_json::{Value, json};
 
 use crate::support::http::{HttpFixture, Request};

@@ -6,9 +6,9 @@ use std::{
     time::Duration,
 };
 
-use outlive::{
+use outlive::server::{
+    Tool,
     http::{HttpConfig, StaticTokens},
-    server::Tool,
 };
 use serde_json::{Value, json};
 

@@ -4,8 +4,8 @@ use std::{io, time::Duration};
 
 use bytes::Bytes;
 use outlive::{
-    messages::{Sink, Source, serve},
     server::{Cx, Principal, Server, State, Tool},
+    transport::{Sink, Source, serve},
 };
 use serde_json::{Value, json};
 use tokio::{

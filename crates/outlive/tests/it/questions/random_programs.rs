@@ -17,8 +17,8 @@ use std::{
 use bytes::Bytes;
 use outlive::{
     server::{
-        Durable, Error, Outcome, Principal, RateLimit, RawParams, Result, Retry, Server, State,
-        Tool,
+        Durable, Error, Principal, RateLimit, Result, Server, State, Tool, durable::Retry,
+        extract::RawParams, layer::Outcome,
     },
     wire::{BooleanSchema, ContentBlock, InputRequest, OrderedMap, RequestedSchema},
 };

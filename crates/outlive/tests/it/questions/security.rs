@@ -11,7 +11,10 @@ use std::{
 };
 
 use outlive::{
-    server::{Clock, Durable, Principal, RawParams, Result, SealKeys, Server, ServerBuilder, Tool},
+    server::{
+        Clock, Durable, Principal, Result, SealKeys, Server, ServerBuilder, Tool,
+        extract::RawParams,
+    },
     wire::{BooleanSchema, RequestedSchema},
 };
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use outlive::tasks::MemoryStore;
+use outlive::store::MemoryStore;
 use serde_json::json;
 
 use super::stage::{ALL, Change, Wire, World, blocks, numbers, script_of, task_of};

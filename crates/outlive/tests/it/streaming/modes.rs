@@ -18,7 +18,7 @@ async fn modes_are_declared_where_they_are_switched_on() {
         let tasks = &client.hello["capabilities"]["tasks"];
         assert_eq!(tasks["responses"]["modes"], json!(["immediate", "streaming", "task"]));
         let streaming: Change =
-            |tasks| tasks.response_modes([outlive::server::ResponseMode::Streaming]);
+            |tasks| tasks.response_modes([outlive::server::tasks::ResponseMode::Streaming]);
         let client = World::new(streaming).client(wire).await;
         let tasks = &client.hello["capabilities"]["tasks"];
         assert_eq!(tasks["responses"]["modes"], json!(["streaming", "task"]));

@@ -3,9 +3,8 @@
 use std::{collections::HashMap, fs, path::Path, sync::Arc};
 
 use outlive::{
-    http::HttpConfig,
-    server::{Principal, RateLimit},
-    tasks::MemoryStore,
+    server::{Principal, RateLimit, http::HttpConfig},
+    store::MemoryStore,
 };
 use serde_json::{Value, json};
 

@@ -3,8 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use outlive::{
-    server::{Cx, Server, State, TaskConfig, TaskPolicy, Tool},
-    tasks::MemoryStore,
+    server::{
+        Cx, Server, State, Tool,
+        tasks::{TaskConfig, TaskPolicy},
+    },
+    store::MemoryStore,
 };
 use serde_json::{Value, json};
 

@@ -4,12 +4,13 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use outlive::{
     Form,
-    http::{HttpConfig, StaticTokens},
     server::{
-        Args, CallToolResult, ContentBlock, Durable, Error, Json, Principal, ResponseMode, Result,
-        Server, ServerBuilder, State, Task, TaskConfig, TaskPolicy, Tool,
+        Args, CallToolResult, ContentBlock, Durable, Error, Json, Principal, Result, Server,
+        ServerBuilder, State, Task, Tool,
+        http::{HttpConfig, StaticTokens},
+        tasks::{ResponseMode, TaskConfig, TaskPolicy},
     },
-    tasks::{MemoryStore, Store},
+    store::{MemoryStore, Store},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -11,9 +11,10 @@ use std::{
 
 use outlive::{
     server::{
-        CallToolResult, Durable, OnCrash, Result, Server, State, Task, TaskConfig, TaskPolicy, Tool,
+        CallToolResult, Durable, Result, Server, State, Task, Tool,
+        tasks::{OnCrash, TaskConfig, TaskPolicy},
     },
-    tasks::{MemoryStore, SqliteStore},
+    store::{MemoryStore, SqliteStore},
 };
 use serde_json::{Value, json};
 

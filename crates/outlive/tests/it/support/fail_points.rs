@@ -12,7 +12,7 @@ use std::{
 };
 
 use outlive::{
-    tasks::{
+    store::{
         CancelOutcome, Changes, Charge, Claim, ClaimedTask, CleanupState, CreateOutcome,
         IdempotencyKey, Inbox, InputSource, KeyValueStore, Lease, ListCursor, NewTask, PageLimit,
         Store, StoreError, StoreFuture, StoredSegments, SweepReport, TaskId, TaskRecord, TaskStore,

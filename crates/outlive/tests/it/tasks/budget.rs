@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use outlive::{
-    server::{Principal, RateLimit, Server, TaskConfig},
-    tasks::{AuditLog, AuditRecord, MemoryStore, StoreMonitor},
+    server::{Principal, RateLimit, Server, tasks::TaskConfig},
+    store::{AuditLog, AuditRecord, MemoryStore, StoreMonitor},
 };
 use serde_json::{Value, json};
 

@@ -7,10 +7,11 @@ use std::{
 
 use outlive::{
     server::{
-        Args, Cleanup, Cx, Durable, Error, Principal, Result, Server, State, TaskConfig,
-        TaskPolicy, Tool,
+        Args, Cx, Durable, Error, Principal, Result, Server, State, Tool,
+        durable::Cleanup,
+        tasks::{TaskConfig, TaskPolicy},
     },
-    tasks::{AuditLog, MemoryStore},
+    store::{AuditLog, MemoryStore},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

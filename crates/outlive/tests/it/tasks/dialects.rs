@@ -155,7 +155,7 @@ async fn a_task_of_the_older_dialect_is_there_for_the_newer_one_and_not_the_othe
 #[tokio::test(start_paused = true)]
 async fn callers_share_nothing_in_any_method_of_either_dialect() {
     let counts = Counts::default();
-    let server = builder(outlive::server::TaskConfig::in_memory(), &counts).build().unwrap();
+    let server = builder(outlive::server::tasks::TaskConfig::in_memory(), &counts).build().unwrap();
     let named = Principal::named;
     let mut ada = Pipe::speaking_as(&server, "2025-11-25", named("ada")).await;
     let mut call = json!({"name": "stubborn", "task": {}});

@@ -9,9 +9,12 @@ use std::{
 };
 
 use outlive::{
-    http::HttpConfig,
-    server::{Durable, Principal, Result, Scopes, Server, State, TaskConfig, TaskPolicy, Tool},
-    tasks::MemoryStore,
+    server::{
+        Durable, Principal, Result, Scopes, Server, State, Tool,
+        http::HttpConfig,
+        tasks::{TaskConfig, TaskPolicy},
+    },
+    store::MemoryStore,
 };
 use serde_json::json;
 use tokio::time::Instant;

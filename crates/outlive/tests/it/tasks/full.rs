@@ -6,10 +6,11 @@ use std::{env, fs, process, sync::Arc, time::Duration};
 use outlive::{
     Form,
     server::{
-        Args, ContentBlock, Durable, DurableError, JournalError, Principal, Result, Server,
-        TaskConfig, TaskPolicy, Tool,
+        Args, ContentBlock, Durable, Principal, Result, Server, Tool,
+        durable::{DurableError, JournalError},
+        tasks::{TaskConfig, TaskPolicy},
     },
-    tasks::{MemoryStore, SqliteStore, Store, StoreMonitor},
+    store::{MemoryStore, SqliteStore, Store, StoreMonitor},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -190,9 +190,9 @@ async fn counting(cx: outlive::server::Cx) -> &'static str {
 #[tokio::test(start_paused = true)]
 async fn who_waits_for_a_task_hears_how_far_it_is_under_the_token_of_its_call() {
     let counts = Counts::default();
-    let tool =
-        outlive::server::Tool::new("counting", counting).task(outlive::server::TaskPolicy::Always);
-    let config = outlive::server::TaskConfig::in_memory();
+    let tool = outlive::server::Tool::new("counting", counting)
+        .task(outlive::server::tasks::TaskPolicy::Always);
+    let config = outlive::server::tasks::TaskConfig::in_memory();
     let server = super::world::builder(config, &counts).tool(tool).build().unwrap();
     let mut pipe = Pipe::open(&server);
     pipe.legacy(VERSION).await;
@@ -216,9 +216,9 @@ async fn who_waits_for_a_task_hears_how_far_it_is_under_the_token_of_its_call() 
 async fn the_model_may_be_told_something_while_the_task_runs() {
     let counts = Counts::default();
     let nap = outlive::server::Tool::new("film", async || "done")
-        .task(outlive::server::TaskPolicy::Always)
+        .task(outlive::server::tasks::TaskPolicy::Always)
         .immediate_response("The film is being made.");
-    let config = outlive::server::TaskConfig::in_memory();
+    let config = outlive::server::tasks::TaskConfig::in_memory();
     let server = super::world::builder(config, &counts).tool(nap).build().unwrap();
     let mut pipe = Pipe::open(&server);
     pipe.legacy(VERSION).await;
@@ -247,7 +247,7 @@ async fn a_cancelled_task_is_over_at_once_and_stays_so() {
 #[tokio::test(start_paused = true)]
 async fn a_caller_lists_its_own_tasks_page_by_page() {
     let counts = Counts::default();
-    let server = super::world::builder(outlive::server::TaskConfig::in_memory(), &counts)
+    let server = super::world::builder(outlive::server::tasks::TaskConfig::in_memory(), &counts)
         .limits(|limits| limits.page_size = 2)
         .build()
         .unwrap();

@@ -4,7 +4,10 @@ use std::{collections::HashSet, time::Duration};
 
 use outlive::{
     Form,
-    server::{Durable, Principal, Result, Server, TaskConfig, TaskPolicy, Tool},
+    server::{
+        Durable, Principal, Result, Server, Tool,
+        tasks::{TaskConfig, TaskPolicy},
+    },
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use outlive::server::{Principal, Server, TaskConfig};
+use outlive::server::{Principal, Server, tasks::TaskConfig};
 use serde_json::{Value, json};
 
 use super::world::{Counts, builder, modern, start};

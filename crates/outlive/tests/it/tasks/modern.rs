@@ -2,7 +2,7 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use outlive::server::{Principal, TaskConfig};
+use outlive::server::{Principal, tasks::TaskConfig};
 use serde_json::{Value, json};
 
 use super::world::{Counts, builder, get, modern, server, start, until};

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use outlive::{
+use outlive::server::{
+    Cx, LoggingLevel, Tool,
     http::HttpConfig,
-    server::{Cx, LoggingLevel, TaskConfig, TaskPolicy, Tool},
+    tasks::{TaskConfig, TaskPolicy},
 };
 use serde_json::{Value, json};
 

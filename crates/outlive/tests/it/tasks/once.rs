@@ -8,9 +8,11 @@ use std::{
 use outlive::{
     Form,
     server::{
-        Args, Durable, DurableError, Principal, Result, Server, State, TaskConfig, TaskPolicy, Tool,
+        Args, Durable, Principal, Result, Server, State, Tool,
+        durable::DurableError,
+        tasks::{TaskConfig, TaskPolicy},
     },
-    tasks::MemoryStore,
+    store::MemoryStore,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use outlive::{
-    server::{Durable, Principal, Result, Secret, TaskConfig, TaskPolicy, Tool},
-    tasks::{
-        AuditLog, JournalEntry, MemoryStore, Operator, Phase, PurgeOutcome, TaskFilter, TaskId,
+    operator::Operator,
+    server::{
+        Durable, Principal, Result, Tool,
+        durable::Secret,
+        tasks::{TaskConfig, TaskPolicy},
     },
+    store::{AuditLog, JournalEntry, MemoryStore, Phase, PurgeOutcome, TaskFilter, TaskId},
 };
 use serde_json::json;
 

@@ -6,9 +6,12 @@ use std::{
 };
 
 use outlive::{
-    http::HttpConfig,
-    server::{CompletionOutcome, Durable, Result, Server, State, TaskConfig, TaskPolicy, Tool},
-    tasks::MemoryStore,
+    server::{
+        Durable, Result, Server, State, Tool,
+        http::HttpConfig,
+        tasks::{CompletionOutcome, TaskConfig, TaskPolicy},
+    },
+    store::MemoryStore,
 };
 use serde_json::{Value, json};
 

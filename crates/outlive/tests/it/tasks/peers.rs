@@ -3,9 +3,12 @@
 use std::{net::Ipv4Addr, sync::Arc, time::Duration};
 
 use outlive::{
-    http::{HttpConfig, HttpServer},
-    server::{Principal, TaskConfig},
-    tasks::{CancelOutcome, StoreMonitor, TaskId, TaskStore},
+    server::{
+        Principal,
+        http::{HttpConfig, HttpServer},
+        tasks::TaskConfig,
+    },
+    store::{CancelOutcome, StoreMonitor, TaskId, TaskStore},
 };
 use serde_json::json;
 

@@ -6,7 +6,9 @@ use std::{
 };
 
 use outlive::server::{
-    Capacity, Durable, Permit, Result, Server, State, TaskConfig, TaskPolicy, Tool,
+    Durable, Result, Server, State, Tool,
+    durable::{Capacity, Permit},
+    tasks::{TaskConfig, TaskPolicy},
 };
 use serde_json::json;
 

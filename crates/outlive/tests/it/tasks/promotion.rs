@@ -3,8 +3,12 @@
 use std::time::Duration;
 
 use outlive::{
-    server::{Cleanup, Durable, Result, Server, State, TaskConfig, TaskPolicy, Tool},
-    tasks::{StoreMonitor, StoreStats},
+    server::{
+        Durable, Result, Server, State, Tool,
+        durable::Cleanup,
+        tasks::{TaskConfig, TaskPolicy},
+    },
+    store::{StoreMonitor, StoreStats},
 };
 use serde_json::json;
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use outlive::{
     Form,
-    server::{Durable, Result, SealKeys, Secret, Server, TaskConfig, Tool},
-    tasks::MemoryStore,
+    server::{Durable, Result, SealKeys, Server, Tool, durable::Secret, tasks::TaskConfig},
+    store::MemoryStore,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

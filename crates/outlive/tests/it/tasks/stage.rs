@@ -11,10 +11,10 @@ use std::{
 use outlive::{
     Form,
     server::{
-        ContentBlock, Durable, Principal, Result, SealKeys, Server, ServerBuilder, State,
-        TaskConfig, TaskPolicy, Tool,
+        ContentBlock, Durable, Principal, Result, SealKeys, Server, ServerBuilder, State, Tool,
+        tasks::{TaskConfig, TaskPolicy},
     },
-    tasks::{MemoryStore, Store, TaskRecord},
+    store::{MemoryStore, Store, TaskRecord},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

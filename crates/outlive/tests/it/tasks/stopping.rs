@@ -11,7 +11,11 @@ use std::{
 
 use outlive::{
     Form,
-    server::{Cleanup, Cx, Durable, Error, Result, Server, State, TaskConfig, TaskPolicy, Tool},
+    server::{
+        Cx, Durable, Error, Result, Server, State, Tool,
+        durable::Cleanup,
+        tasks::{TaskConfig, TaskPolicy},
+    },
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -61,7 +65,7 @@ async fn steps(cx: Durable, done: State<Done>) -> Result<String> {
 }
 
 async fn tries_again(cx: Durable, done: State<Done>) -> Result<String> {
-    let retry = outlive::server::Retry::attempts(1_000);
+    let retry = outlive::server::durable::Retry::attempts(1_000);
     let fails = async |_| {
         done.steps.fetch_add(1, Ordering::SeqCst);
         Err(Error::new("not yet"))

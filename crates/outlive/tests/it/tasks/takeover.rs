@@ -7,8 +7,11 @@ use std::{
 };
 
 use outlive::{
-    server::{TaskConfig, TaskPolicy, Tool},
-    tasks::MemoryStore,
+    server::{
+        Tool,
+        tasks::{TaskConfig, TaskPolicy},
+    },
+    store::MemoryStore,
 };
 use serde_json::json;
 

@@ -3,9 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use outlive::{
-    http::HttpConfig,
-    server::{Principal, RateLimit, Server, TaskConfig},
-    tasks::{AuditLog, AuditRecord, MemoryStore},
+    server::{Principal, RateLimit, Server, http::HttpConfig, tasks::TaskConfig},
+    store::{AuditLog, AuditRecord, MemoryStore},
 };
 use serde_json::json;
 

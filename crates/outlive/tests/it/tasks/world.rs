@@ -11,8 +11,9 @@ use std::{
 use outlive::{
     Form,
     server::{
-        Args, CallToolResult, Cx, Durable, ElicitOutcome, Error, InputRequestSet, Result, Round,
-        RoundOutcome, Server, ServerBuilder, State, TaskConfig, TaskPolicy, Tool,
+        Args, CallToolResult, Cx, Durable, Error, Result, Server, ServerBuilder, State, Tool,
+        durable::{ElicitOutcome, InputRequestSet, Round, RoundOutcome},
+        tasks::{TaskConfig, TaskPolicy},
     },
 };
 use schemars::JsonSchema;

@@ -61,7 +61,7 @@ pub enum TaskStatus {
 
 impl TaskStatus {
     /// Whether it will never change again.
-    pub fn is_over(self) -> bool {
+    pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 

@@ -82,9 +82,9 @@ pub(super) async fn begin(
     begun?;
     let counted = counted?;
     let counted = counted.first().ok_or(Problem::Silent)?;
-    let (at, is_over): (i64, bool) = (get(counted, 0)?, get(counted, 1)?);
+    let (at, is_terminal): (i64, bool) = (get(counted, 0)?, get(counted, 1)?);
     let sink = sink?;
-    Ok((!is_over).then_some(Begun { at, sink }))
+    Ok((!is_terminal).then_some(Begun { at, sink }))
 }
 
 /// Sends the tasks, and commits them. Says when they are sent, and all that is left is to commit.

@@ -234,8 +234,8 @@ impl Model {
     /// What has expired, and how many were forgotten.
     pub(super) fn sweep(&mut self) -> (Vec<TaskId>, usize) {
         let (now, before) = (self.now, self.tasks.len());
-        let is_over = |task: &Task| task.purge.is_some_and(|purge| purge <= now);
-        self.tasks.retain(|_, task| !is_over(task) || task.look.is_some());
+        let is_terminal = |task: &Task| task.purge.is_some_and(|purge| purge <= now);
+        self.tasks.retain(|_, task| !is_terminal(task) || task.look.is_some());
         let tasks = &mut self.tasks;
         self.keys.retain(|_, id| tasks.contains_key(id));
         let purged = before - tasks.len();

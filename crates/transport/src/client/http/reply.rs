@@ -119,9 +119,8 @@ impl HttpReply {
                     }
                 }
                 Some(Err(error)) => {
-                    return Err(
-                        TransportError::after_sending(TransportErrorKind::Cut).because(error)
-                    );
+                    return Err(TransportError::after_sending(TransportErrorKind::ConnectionLost)
+                        .because(error));
                 }
             }
         }

@@ -9,8 +9,11 @@ use std::{
 };
 
 use outlive::{
-    client::{Client, InputCallbacks, InputResponse},
-    tasks::{
+    client::{
+        Client,
+        input::{InputCallbacks, InputResponse},
+    },
+    store::{
         AuditEvent, Changes, JournalEntry, NewInputRequest, NewTask, TaskId, TaskOutcome,
         Transition, open,
     },

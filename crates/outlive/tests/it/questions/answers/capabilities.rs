@@ -1,8 +1,11 @@
 //! A client is asked nothing that it has not declared, nor anything that its revision has no words for.
 
 use outlive::{
-    http::HttpConfig,
-    server::{Durable, DurableError, InputRequestSet, Result, Round, RoundOutcome, Server, Tool},
+    server::{
+        Durable, Result, Server, Tool,
+        durable::{DurableError, InputRequestSet, Round, RoundOutcome},
+        http::HttpConfig,
+    },
     wire::{
         CreateMessageRequestParams, RequestedSchema, Role, SamplingMessage, StringSchema,
         UntitledItems, UntitledMultiSelectEnumSchema,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use outlive::{
     Form,
-    server::{Durable, DurableError, Result, Server, Tool},
+    server::{Durable, Result, Server, Tool, durable::DurableError},
     wire::{LegacyTitledEnumSchema, RequestedSchema, StringFormat, StringSchema},
 };
 use schemars::JsonSchema;

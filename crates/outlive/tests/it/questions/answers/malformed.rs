@@ -5,7 +5,9 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use outlive::server::{Durable, DurableError, Prompt, Resource, Result, Server, State, Tool};
+use outlive::server::{
+    Durable, Prompt, Resource, Result, Server, State, Tool, durable::DurableError,
+};
 use outlive::wire::{CreateMessageRequestParams, Role, SamplingMessage};
 use serde_json::{Value, json};
 
@@ -233,7 +235,7 @@ async fn where_the_call_waits_what_is_no_answer_is_told_to_the_handler() {
 #[tokio::test]
 async fn over_http_what_is_no_answer_is_refused_alike() {
     let server = asking(&Runs::default());
-    let server = HttpFixture::of(server, outlive::http::HttpConfig::new()).await;
+    let server = HttpFixture::of(server, outlive::server::http::HttpConfig::new()).await;
     let call = Request::call("approve", json!({})).reserved("clientCapabilities", everything());
     for wrong in [json!(null), json!([]), json!({"approve": 1})] {
         let response = server.send(call.clone().param("inputResponses", wrong)).await;

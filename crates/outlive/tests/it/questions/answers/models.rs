@@ -1,7 +1,7 @@
 //! Questions for the client's model, with tools and without, and for its roots.
 
 use outlive::{
-    server::{Durable, DurableError, Result, Server, Tool},
+    server::{Durable, Result, Server, Tool, durable::DurableError},
     wire::{
         ContentBlock, CreateMessageRequestParams, IncludeContext, ModelHint, ModelPreferences,
         Role, SamplingContent, SamplingMessage, SamplingMessageContentBlock as Block, ToolChoice,

@@ -1,6 +1,9 @@
 //! A user who accepts, one who says no, and one who closes the question are three different users.
 
-use outlive::server::{Durable, DurableError, ElicitOutcome, Result, Server, Tool};
+use outlive::server::{
+    Durable, Result, Server, Tool,
+    durable::{DurableError, ElicitOutcome},
+};
 use serde_json::{Value, json};
 
 use crate::questions::dialogue::{

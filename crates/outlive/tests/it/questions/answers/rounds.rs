@@ -1,6 +1,9 @@
 //! Answers that are missing, too many, or do not fit; questions that are asked side by side.
 
-use outlive::server::{Durable, DurableError, JournalError, Result, Server, Tool};
+use outlive::server::{
+    Durable, Result, Server, Tool,
+    durable::{DurableError, JournalError},
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};

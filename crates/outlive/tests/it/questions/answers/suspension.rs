@@ -2,10 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use outlive::{
-    http::HttpConfig,
-    server::{Durable, Json, Result, Server, State, Tool},
-};
+use outlive::server::{Durable, Json, Result, Server, State, Tool, http::HttpConfig};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! Sending the user to a URL, as each revision has it.
 
 use outlive::server::{
-    Durable, DurableError, ElicitOutcome, InputRequestSet, Result, Round, RoundOutcome, Server,
-    Tool,
+    Durable, Result, Server, Tool,
+    durable::{DurableError, ElicitOutcome, InputRequestSet, Round, RoundOutcome},
 };
 use serde_json::json;
 

@@ -1,8 +1,8 @@
 //! Handlers that return their questions, and a state of their own.
 
 use outlive::server::{
-    Args, Durable, DurableError, ElicitOutcome, Error, InputRequestSet, Prompt, Resource, Result,
-    Round, RoundOutcome, SealKeys, Server, State, Tool,
+    Args, Durable, Error, Prompt, Resource, Result, SealKeys, Server, State, Tool,
+    durable::{DurableError, ElicitOutcome, InputRequestSet, Round, RoundOutcome},
 };
 use outlive::wire::{CreateMessageRequestParams, Role, SamplingMessage};
 use schemars::JsonSchema;

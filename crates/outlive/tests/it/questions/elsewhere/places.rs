@@ -216,7 +216,8 @@ async fn a_prompt_or_resource_that_never_has_enough_is_refused_in_words() {
 // M-06
 #[tokio::test]
 async fn over_http_a_prompt_or_resource_tells_which_capability_is_missing() {
-    let server = HttpFixture::of(server(&Notes::default()), outlive::http::HttpConfig::new()).await;
+    let server =
+        HttpFixture::of(server(&Notes::default()), outlive::server::http::HttpConfig::new()).await;
     let requests = [
         Request::modern("prompts/get").name("about").param("arguments", json!({"name": "anna"})),
         Request::modern("resources/read").uri("ask://everything"),

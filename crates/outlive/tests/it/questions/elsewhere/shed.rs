@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use outlive::{
-    http::HttpConfig,
-    server::{Durable, Result, SealKeys, Server, State, Tool},
-};
+use outlive::server::{Durable, Result, SealKeys, Server, State, Tool, http::HttpConfig};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

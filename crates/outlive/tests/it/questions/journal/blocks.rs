@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use outlive::server::{Durable, Error, Prompt, Resource, Result, Retry, Server, State, Tool};
+use outlive::server::{
+    Durable, Error, Prompt, Resource, Result, Server, State, Tool, durable::Retry,
+};
 use outlive::wire::ContentBlock;
 use serde_json::{Value, json};
 

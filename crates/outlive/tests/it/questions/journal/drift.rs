@@ -1,8 +1,8 @@
 //! Handlers that have changed since the call began, or are not the same each time.
 
 use outlive::server::{
-    Durable, DurableError, JournalError, Prompt, ResourceTemplate, Result, SealKeys, Server, State,
-    Tool,
+    Durable, Prompt, ResourceTemplate, Result, SealKeys, Server, State, Tool,
+    durable::{DurableError, JournalError},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

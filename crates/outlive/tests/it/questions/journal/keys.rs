@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use outlive::server::{Durable, DurableError, Error, JournalError, Result, Server, State, Tool};
+use outlive::server::{
+    Durable, Error, Result, Server, State, Tool,
+    durable::{DurableError, JournalError},
+};
 use outlive::wire::CreateMessageRequestParams;
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -172,9 +175,11 @@ async fn inside(cx: Durable) -> Result<String> {
             let mut found = Vec::new();
             found.push(misuse(&step(&cx, "step").await.unwrap_err()));
             found.push(misuse(
-                &cx.step_retry("retry", outlive::server::Retry::attempts(3), async |_| Ok(1))
-                    .await
-                    .unwrap_err(),
+                &cx.step_retry("retry", outlive::server::durable::Retry::attempts(3), async |_| {
+                    Ok(1)
+                })
+                .await
+                .unwrap_err(),
             ));
             found.push(misuse(&cx.elicit::<Approval>("elicit", "?").await.unwrap_err()));
             found

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlive::{
-    server::{Args, Durable, Error, Result, Retry, Server, State, Tool},
+    server::{Args, Durable, Error, Result, Server, State, Tool, durable::Retry},
     testing::{TestOutcome, TestServer},
     wire::{CreateMessageRequestParams, Role, SamplingMessage},
 };

@@ -1,7 +1,8 @@
 //! A journal that travels is small, and holds no secrets.
 
 use outlive::server::{
-    Args, Durable, DurableError, Error, JournalError, Result, Secret, Server, Tool,
+    Args, Durable, Error, Result, Server, Tool,
+    durable::{DurableError, JournalError, Secret},
 };
 use outlive::wire::{BooleanSchema, RequestedSchema, StringSchema};
 use schemars::JsonSchema;

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use outlive::server::{Durable, DurableError, Error, Result, Retry, Server, State, Tool};
+use outlive::server::{
+    Durable, Error, Result, Server, State, Tool,
+    durable::{DurableError, Retry},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlive::server::{Durable, DurableError, Result, Server, Tool};
+use outlive::server::{Durable, Result, Server, Tool, durable::DurableError};
 use serde_json::{Value, json};
 use tokio::time::{Instant, advance};
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use outlive::server::{Durable, DurableError, Prompt, Resource, Result, Server, State, Tool};
+use outlive::server::{
+    Durable, Prompt, Resource, Result, Server, State, Tool, durable::DurableError,
+};
 use serde_json::{Value, json};
 use tokio::time::{advance, sleep};
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use outlive::server::{Args, Durable, DurableError, Result, Server, Tool};
+use outlive::server::{Args, Durable, Result, Server, Tool, durable::DurableError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};

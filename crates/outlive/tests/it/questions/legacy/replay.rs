@@ -43,7 +43,7 @@ async fn forgetful(cx: Durable, notes: State<Notes>) -> Result<String> {
 }
 
 async fn token(cx: Durable) -> Result<String> {
-    let secret = async || Ok(outlive::server::Secret::new("hunter2".to_owned()));
+    let secret = async || Ok(outlive::server::durable::Secret::new("hunter2".to_owned()));
     let token = cx.step("token", secret).await?;
     Ok(token.expose().len().to_string())
 }

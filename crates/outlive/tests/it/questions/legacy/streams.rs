@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use outlive::{
-    http::{HttpConfig, StaticTokens},
-    server::{Durable, Result, Server, State, Tool},
+    server::{
+        Durable, Result, Server, State, Tool,
+        http::{HttpConfig, StaticTokens},
+    },
     wire::{CreateMessageRequestParams, Role, SamplingMessage},
 };
 use serde_json::{Value, json};

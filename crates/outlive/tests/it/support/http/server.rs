@@ -2,9 +2,9 @@
 
 use std::{borrow::Borrow, net::SocketAddr, sync::Arc};
 
-use outlive::{
+use outlive::server::{
+    Server, ServerBuilder,
     http::{HttpConfig, HttpServer},
-    server::{Server, ServerBuilder},
 };
 use serde_json::{Value, json};
 

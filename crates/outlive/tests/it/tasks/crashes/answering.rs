@@ -2,7 +2,7 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use outlive::tasks::{Phase, WorkQueue};
+use outlive::store::{Phase, WorkQueue};
 use serde_json::{Value, json};
 
 use super::super::{

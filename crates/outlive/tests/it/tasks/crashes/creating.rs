@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use outlive::{
     server::{Principal, Server},
-    tasks::Phase,
+    store::Phase,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};

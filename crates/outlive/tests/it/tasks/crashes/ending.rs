@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outlive::{
     server::{SealKeys, Server, Tool},
-    tasks::Phase,
+    store::Phase,
 };
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::{env, fs, path::PathBuf, process, thread, time::Duration};
 
-use outlive::tasks::{SqliteOptions, SqliteStore, Synchronous};
+use outlive::store::{SqliteOptions, SqliteStore, Synchronous};
 use serde_json::json;
 
 use super::super::{

@@ -3,8 +3,8 @@
 use std::{sync::atomic::Ordering, time::Duration};
 
 use outlive::{
-    http::HttpConfig,
-    tasks::{Phase, TaskOutcome},
+    server::http::HttpConfig,
+    store::{Phase, TaskOutcome},
 };
 use serde_json::json;
 

@@ -7,8 +7,9 @@ use std::{
 
 use outlive::{
     Form,
-    server::{Durable, Result, ResumePolicy, TaskPolicy, Tool},
-    tasks::{Operator, TaskId},
+    operator::Operator,
+    server::{Durable, Result, Tool, durable::ResumePolicy, tasks::TaskPolicy},
+    store::TaskId,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -6,8 +6,12 @@ use std::{
 };
 
 use outlive::{
-    server::{Durable, Result, State, TaskConfig, TaskPolicy, Tool},
-    tasks::{Operator, Phase, RetryOutcome, TaskId, WorkQueue, WorkerId},
+    operator::Operator,
+    server::{
+        Durable, Result, State, Tool,
+        tasks::{TaskConfig, TaskPolicy},
+    },
+    store::{Phase, RetryOutcome, TaskId, WorkQueue, WorkerId},
 };
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! Two answers at once; an answer, and the task that has gone on.
 
-use outlive::tasks::{AuditLog, TaskStore};
+use outlive::store::{AuditLog, TaskStore};
 use serde_json::{Value, json};
 
 use super::super::{
@@ -249,8 +249,8 @@ async fn what_is_told_late_says_that_it_is_older() {
     let telling = points.hold(after(Op::View));
     let answer_a = vec![("a".to_owned(), crate::support::pipe::raw(&agreed()))];
     let owner = outlive::server::Principal::LOCAL;
-    let task = outlive::tasks::TaskId::new(id.as_str());
-    let from = outlive::tasks::InputSource::Client;
+    let task = outlive::store::TaskId::new(id.as_str());
+    let from = outlive::store::InputSource::Client;
     stage.store.respond(owner.key(), &task, from, answer_a, u64::MAX).await.unwrap();
     telling.arrived().await;
     answer(&mut pipe, &id, &[("b", false)]).await;

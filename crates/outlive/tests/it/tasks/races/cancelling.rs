@@ -2,7 +2,7 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use outlive::tasks::Phase;
+use outlive::store::Phase;
 use serde_json::json;
 
 use super::super::{

@@ -4,7 +4,7 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use outlive::tasks::{MemoryStore, SweepReport, WorkQueue};
+use outlive::store::{MemoryStore, SweepReport, WorkQueue};
 use serde_json::json;
 
 use super::super::{

@@ -3,9 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use outlive::{
-    http::HttpConfig,
-    server::{Principal, TaskPolicy, Tool},
-    tasks::{MemoryStore, Phase, TaskRecord, TaskStore},
+    server::{Principal, Tool, http::HttpConfig, tasks::TaskPolicy},
+    store::{MemoryStore, Phase, TaskRecord, TaskStore},
 };
 use serde_json::json;
 

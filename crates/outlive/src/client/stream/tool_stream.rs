@@ -1,13 +1,4 @@
-//! Partial results, as they come: a stream of segments, and the whole at its end.
-//!
-//! On 2025-11-25 segments come in responses that share one id, where both sides have agreed on it;
-//! since 2026-07-28 beside `tasks/get` and through a subscription, with the extension
-//! `dev.outlive/task-partials`. Without either the stream has what the result has, at its end.
-
-mod legacy;
-mod modern;
-
-pub(crate) use modern::{CatchUp, Feed, emitted, fed};
+//! [`ToolStream`]: the partial results of a call, in order.
 
 use std::{
     pin::Pin,
@@ -15,28 +6,24 @@ use std::{
     time::Duration,
 };
 
-use outlive_wire::{CallToolResult, ContentBlock};
-use serde_json::Value;
+use outlive_wire::CallToolResult;
 
-use super::{
-    call::{RequestBuilder, RequestKind, sealed},
+use super::{brought::Brought, legacy, modern};
+use crate::client::{
     error::{ClientError, Error, Result, ServerErrorKind},
-    request::Boxed,
+    request_builder::{RequestBuilder, sealed},
+    segment::{Segment, segment},
+    send::Boxed,
     tool_call::begin,
     tools::{ToolCall, offers_streaming},
     tracker::Tracker,
 };
 
-/// The extension that partial results of tasks are.
-pub(crate) const PARTIALS: &str = "dev.outlive/task-partials";
-
 /// Calls a tool and gives what it has so far, while it works.
 #[derive(Clone, Debug)]
 pub struct StreamTool(pub(crate) ToolCall);
 
-impl sealed::Sealed for StreamTool {}
-
-impl RequestKind for StreamTool {
+impl sealed::Run for StreamTool {
     type Output = ToolStream;
 
     fn run(self, call: sealed::Parts) -> Boxed<'static, ToolStream> {
@@ -59,20 +46,10 @@ impl RequestKind for StreamTool {
                 bringing: None,
                 given: 0,
                 result: None,
-                is_over: false,
+                is_terminal: false,
             })
         })
     }
-}
-
-/// One partial result.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Segment {
-    /// Its number, from 1 on.
-    pub number: u64,
-    /// Its content.
-    pub block: ContentBlock,
 }
 
 /// The partial results of a call, in order, each once.
@@ -85,7 +62,7 @@ pub struct ToolStream {
     bringing: Option<Bringing>,
     given: u64,
     result: Option<Box<CallToolResult>>,
-    is_over: bool,
+    is_terminal: bool,
 }
 
 type Bringing = Pin<Box<dyn Future<Output = (Box<State>, Result<Brought>)> + Send>>;
@@ -100,7 +77,7 @@ impl std::fmt::Debug for ToolStream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ToolStream")
             .field("given", &self.given)
-            .field("is_over", &self.is_over)
+            .field("is_terminal", &self.is_terminal)
             .finish_non_exhaustive()
     }
 }
@@ -109,16 +86,6 @@ impl std::fmt::Debug for ToolStream {
 enum Source {
     Legacy(Box<legacy::Segments>),
     Modern(Box<modern::Segments>),
-}
-
-/// What a source has brought.
-pub(crate) enum Brought {
-    /// Something was given to the tracker, or nothing happened.
-    More,
-    /// The whole result.
-    Whole(Box<CallToolResult>),
-    /// The end: nothing is missing, and this is what else the result has.
-    End(Box<CallToolResult>),
 }
 
 impl ToolStream {
@@ -130,14 +97,14 @@ impl ToolStream {
                 self.given = number;
                 return Some(segment(number, block));
             }
-            if self.is_over {
+            if self.is_terminal {
                 return None;
             }
             let (mut state, brought) = self.bringing().await;
             let taken = brought.and_then(|brought| self.take(&mut state.tracker, brought));
             self.state = Some(state);
             if let Err(error) = taken {
-                self.is_over = true;
+                self.is_terminal = true;
                 return Some(Err(self.incomplete(error)));
             }
         }
@@ -193,7 +160,7 @@ impl ToolStream {
                         .map_err(|error| Error::broke(error.to_string()))?;
                     tracker.take(at as u64 + 1, block)?;
                 }
-                (self.result, self.is_over) = (Some(result), true);
+                (self.result, self.is_terminal) = (Some(result), true);
             }
             Brought::End(mut result) => {
                 let blocks = tracker.blocks().iter();
@@ -201,7 +168,7 @@ impl ToolStream {
                     .map(|block| serde_json::from_value(block.clone()))
                     .collect::<serde_json::Result<_>>()
                     .map_err(|error| Error::broke(error.to_string()))?;
-                (self.result, self.is_over) = (Some(result), true);
+                (self.result, self.is_terminal) = (Some(result), true);
             }
         }
         Ok(())
@@ -209,7 +176,7 @@ impl ToolStream {
 
     /// An end that left something missing.
     fn incomplete(&self, error: Error) -> Error {
-        match error.reason() {
+        match error.kind() {
             Some(ServerErrorKind::TaskGone | ServerErrorKind::TaskCancelled) => {
                 let why = format!("after {} segments, {error}", self.given);
                 ClientError::Incomplete(why).into()
@@ -217,12 +184,6 @@ impl ToolStream {
             _ => error,
         }
     }
-}
-
-pub(crate) fn segment(number: u64, block: Value) -> Result<Segment> {
-    let block = serde_json::from_value(block)
-        .map_err(|error| Error::broke(format!("partial result {number} is none: {error}")))?;
-    Ok(Segment { number, block })
 }
 
 impl futures_core::Stream for ToolStream {

@@ -12,14 +12,12 @@ use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{
-    Client,
-    cache::Cached,
-    core::Core,
+    attempt::{Progress, Waiting, Wanted, read},
+    cached::Cached,
+    core::{Client, Core},
     error::{ClientError, Error, Result},
-    request::{Boxed, Came, Progress, Waiting, Wanted, converse, read, send},
+    send::{Boxed, Came, converse, send},
 };
-
-pub use super::tools::{StartTool, ToolCall};
 
 /// A request that is sent when it is awaited. Dropping it before its answer cancels it.
 #[derive(Clone, Debug)]
@@ -30,21 +28,23 @@ pub struct RequestBuilder<K> {
     pub(crate) waiting: Waiting,
 }
 
-/// What can be called. Only this crate has kinds.
-pub trait RequestKind: sealed::Sealed + Send + Sized + 'static {
-    /// What comes of it.
-    type Output: Send;
+/// Kind of a request: a tool call, a resource, a prompt, a completion, any method. Only this crate has kinds.
+pub trait RequestKind: sealed::Run + Send + Sized + 'static {}
 
-    #[doc(hidden)]
-    fn run(self, call: sealed::Parts) -> Boxed<'static, Self::Output>;
-}
+impl<K: sealed::Run + Send + Sized + 'static> RequestKind for K {}
 
 pub(crate) mod sealed {
     use std::sync::Arc;
 
-    use super::{Core, Waiting};
+    use super::{Boxed, Core, Waiting};
 
-    pub trait Sealed {}
+    /// Sends a request of one kind and returns its result.
+    pub trait Run {
+        /// Result of the request.
+        type Output: Send;
+
+        fn run(self, call: Parts) -> Boxed<'static, Self::Output>;
+    }
 
     /// What a call is made of beside its kind.
     #[derive(Debug)]
@@ -54,7 +54,7 @@ pub(crate) mod sealed {
     }
 }
 
-use sealed::{Parts, Sealed};
+use sealed::{Parts, Run};
 
 impl<K: RequestKind> RequestBuilder<K> {
     pub(crate) fn new(client: &Client, kind: K) -> Self {
@@ -143,9 +143,7 @@ pub(crate) fn given(params: Params) -> Result<String> {
 #[derive(Clone, Debug)]
 pub struct ReadResource(pub(crate) String);
 
-impl Sealed for ReadResource {}
-
-impl RequestKind for ReadResource {
+impl Run for ReadResource {
     type Output = ReadResourceResult;
 
     fn run(self, call: Parts) -> Boxed<'static, ReadResourceResult> {
@@ -170,11 +168,11 @@ impl RequestKind for ReadResource {
 fn not_found(mut error: Error) -> Error {
     use super::error::ServerErrorKind;
     if let Error::Server(refused) = &mut error {
-        let missing = refused.reason == ServerErrorKind::Request
+        let missing = refused.kind == ServerErrorKind::Request
             && refused.code == outlive_wire::code::INVALID_PARAMS
             && refused.data.as_ref().is_some_and(|data| data.get().contains("\"uri\""));
         if missing {
-            refused.reason = ServerErrorKind::NotFound;
+            refused.kind = ServerErrorKind::NotFound;
         }
     }
     error
@@ -201,9 +199,7 @@ impl RequestBuilder<GetPrompt> {
     }
 }
 
-impl Sealed for GetPrompt {}
-
-impl RequestKind for GetPrompt {
+impl Run for GetPrompt {
     type Output = GetPromptResult;
 
     fn run(self, call: Parts) -> Boxed<'static, GetPromptResult> {
@@ -245,9 +241,7 @@ impl RequestBuilder<Complete> {
     }
 }
 
-impl Sealed for Complete {}
-
-impl RequestKind for Complete {
+impl Run for Complete {
     type Output = outlive_wire::Completion;
 
     fn run(self, call: Parts) -> Boxed<'static, outlive_wire::Completion> {
@@ -284,9 +278,7 @@ impl RequestBuilder<RawRequest> {
     }
 }
 
-impl Sealed for RawRequest {}
-
-impl RequestKind for RawRequest {
+impl Run for RawRequest {
     type Output = RawJson;
 
     fn run(self, call: Parts) -> Boxed<'static, RawJson> {

@@ -1,193 +1,61 @@
-//! Finds out which generation a server is of, and meets it.
-//!
-//! The newer is tried first, by asking who is there; then the handshake of the older; then, over
-//! HTTP, the transport of 2024-11-05. What was found is remembered, and tried first the next time.
-//! A refusal that says nothing about the generation (no access, too busy, nobody there) is no reason
-//! to try another.
-//! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning>
+//! Meets a server in one generation: asks who is there, or shakes hands.
 
-mod pipe;
-
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, LazyLock, Mutex, PoisonError},
-};
+use std::sync::Arc;
 
 use outlive_protocol::{
-    Era, Incoming, IncomingKind, VersionRules,
+    Incoming, IncomingKind, VersionRules,
     era::client::{self, ResultContext, client_codec},
 };
-use outlive_transport::client::{TransportErrorKind, http::HttpLink};
+use outlive_transport::client::TransportErrorKind;
 use outlive_wire::{
     DiscoverResult, ErrorObject, Implementation, InitializeRequestParams, InitializeResult, Meta,
     Method, code,
 };
 
-use super::{
-    core::{Core, Established, Link, ServerInfo},
-    dispatch,
+use crate::client::{
+    attempt::{Waiting, Wanted, once, read, supported},
+    env::ClientEnv,
     error::{ClientError, Error, Result},
     exchange::{Exchange, Failed},
-    request::{Waiting, Wanted, once, read, supported},
-    target::Target,
+    incoming,
+    link::{Connection, Link, ServerInfo},
 };
 
-use pipe::{over_http_sse, over_pipe};
-
-/// Which generation each server was of, by its origin. Clients of one process share one unless they
-/// are given another.
-#[derive(Clone, Default)]
-pub struct VersionCache(Arc<Mutex<HashMap<String, Found>>>);
-
-/// What a server turned out to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
-    Modern,
-    Legacy,
-    HttpSse,
-}
-
-static SHARED: LazyLock<VersionCache> = LazyLock::new(VersionCache::new);
-
-impl VersionCache {
-    /// Remembers nothing yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The one that clients share.
-    pub(crate) fn shared() -> Self {
-        SHARED.clone()
-    }
-
-    fn of(&self, place: &str) -> Option<Found> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(place).copied()
-    }
-
-    fn note(&self, place: &str, found: Found) {
-        /// More origins than a program talks to; beyond it everything is found out again.
-        const MOST: usize = 10_000;
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MOST {
-            known.clear();
-        }
-        known.insert(place.to_owned(), found);
-    }
-}
-
-impl fmt::Debug for VersionCache {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("EraMemory")
-    }
-}
-
 /// What trying the newer generation came to.
-enum Tried {
+pub(super) enum Tried {
     /// It is of that generation.
-    Modern(Arc<Established>),
+    Modern(Arc<Connection>),
     /// It is not, or does not say so.
     Not,
 }
 
-pub(crate) async fn connect(core: &Arc<Core>) -> Result<Arc<Established>> {
-    match &core.target {
-        Target::Url(url) => over_http(core, url).await,
-        _ => over_pipe(core).await,
-    }
-}
-
-async fn over_http(core: &Arc<Core>, url: &str) -> Result<Arc<Established>> {
-    let link = HttpLink::new(url, core.settings.http.clone())?;
-    let place = link.address().origin();
-    let memory = &core.settings.eras;
-    let way = || Link::Http { link: link.clone(), session: None };
-    if let Some(pinned) = core.settings.pinned {
-        return match pinned.sessions {
-            true => match shake_hands(core, way(), pinned).await {
-                Ok(made) => Ok(made),
-                Err(failed) if may_be_http_sse(&failed) && core.settings.with_http_sse => {
-                    over_http_sse(core, &link, pinned).await.map_err(|_| failed.into())
-                }
-                Err(failed) => Err(failed.into()),
-            },
-            false => pinned_modern(core, way(), pinned).await,
-        };
-    }
-    let expected = core.tries_older_first().then_some(Found::Legacy);
-    match memory.of(&place).or(expected) {
-        Some(Found::Legacy) => {
-            match shake_hands(core, way(), VersionRules::newest(Era::Legacy)).await {
-                Ok(made) => {
-                    memory.note(&place, Found::Legacy);
-                    return Ok(made);
-                }
-                Err(failed) if says_nothing(&failed) => return Err(failed.into()),
-                Err(_) => core.note_not_older(),
-            }
-        }
-        Some(Found::HttpSse) => {
-            if let Ok(made) = over_http_sse(core, &link, VersionRules::newest(Era::Legacy)).await {
-                return Ok(made);
-            }
-        }
-        _ => {}
-    }
-    if let Tried::Modern(made) = try_modern(core, way(), VersionRules::newest(Era::Modern)).await? {
-        memory.note(&place, Found::Modern);
-        return Ok(made);
-    }
-    match shake_hands(core, way(), VersionRules::newest(Era::Legacy)).await {
-        Ok(made) => {
-            memory.note(&place, Found::Legacy);
-            Ok(made)
-        }
-        Err(failed) if may_be_http_sse(&failed) && core.settings.with_http_sse => {
-            match over_http_sse(core, &link, VersionRules::newest(Era::Legacy)).await {
-                Ok(made) => {
-                    memory.note(&place, Found::HttpSse);
-                    Ok(made)
-                }
-                // What the handshake met says more than the last resort.
-                Err(_) => Err(failed.into()),
-            }
-        }
-        Err(failed) => Err(failed.into()),
-    }
-}
-
 /// Whether a failure leaves the generation open, so that trying another is no use.
-fn says_nothing(failed: &Failed) -> bool {
+pub(super) fn says_nothing(failed: &Failed) -> bool {
     match failed {
         Failed::Status { status, .. } => !matches!(status, 400 | 404 | 405 | 406 | 415),
         Failed::SessionGone => false,
-        Failed::Error(error) => matches!(error, Error::Transport(_) | Error::GaveUp(_)),
-    }
-}
-
-fn may_be_http_sse(failed: &Failed) -> bool {
-    match failed {
-        Failed::Status { status: 400 | 404 | 405, error, .. } => {
-            !error.as_ref().is_some_and(|error| client::is_modern_error(error.code))
-        }
-        _ => false,
+        Failed::Error(error) => matches!(error, Error::Transport(_) | Error::Client(_)),
     }
 }
 
 /// Asks who is there, as 2026-07-28 does.
-async fn try_modern(core: &Arc<Core>, link: Link, rules: &'static VersionRules) -> Result<Tried> {
+pub(super) async fn try_modern(
+    env: &Arc<ClientEnv>,
+    link: Link,
+    rules: &'static VersionRules,
+) -> Result<Tried> {
     let is_pipe = matches!(link, Link::Pipe { .. });
-    let mut here = Arc::new(Established::bare(rules, link));
-    let limits = core.limits();
+    let mut here = Arc::new(Connection::bare(env, rules, link));
+    let limits = env.limits();
     let patience = if is_pipe { limits.probe_timeout } else { limits.request_timeout };
-    let mut wanted = Wanted::new(core, Method::Discover, "{}");
-    wanted.waiting = Waiting::within(core, patience);
+    let mut wanted = Wanted::new(env, Method::Discover, "{}");
+    wanted.waiting = Waiting::within(env, patience);
     for _ in 0..3 {
-        let error = match once(core, &here, &wanted).await {
+        let error = match once(&here, &wanted).await {
             Ok(answered) => match answered.message.kind() {
                 IncomingKind::Error { error, .. } => error.clone(),
                 _ => match discovered(rules, &answered.message) {
-                    Some(found) => return agreed(core, &here, &found),
+                    Some(found) => return agreed(env, &here, &found),
                     None => return Ok(Tried::Not),
                 },
             },
@@ -199,14 +67,14 @@ async fn try_modern(core: &Arc<Core>, link: Link, rules: &'static VersionRules) 
             Err(failed) if says_nothing(&failed) && !is_pipe => return Err(failed.into()),
             // Who wants this revision and no other has nothing to learn from silence.
             Err(Failed::Error(error))
-                if is_pipe && (core.settings.pinned.is_some() || !is_silence(&error)) =>
+                if is_pipe && (env.settings.pinned.is_some() || !is_silence(&error)) =>
             {
                 return Err(error);
             }
             Err(_) => return Ok(Tried::Not),
         };
         match error.code {
-            code::UNSUPPORTED_VERSION => match next_version(core, &error)? {
+            code::UNSUPPORTED_VERSION => match next_version(env, &error)? {
                 // Its list has only revisions with a handshake: so that is what it wants.
                 None => return Ok(Tried::Not),
                 Some(rules) => here = here.by_rules_of(rules).ok_or(ClientError::Closed)?,
@@ -224,20 +92,20 @@ async fn try_modern(core: &Arc<Core>, link: Link, rules: &'static VersionRules) 
 /// No answer, or an end: what an older server on a pipe does with a question it does not know.
 fn is_silence(error: &Error) -> bool {
     match error {
-        Error::GaveUp(ClientError::TimedOut(_)) | Error::PeerBroke(_) => true,
+        Error::Client(ClientError::TimedOut(_)) | Error::ProtocolViolation(_) => true,
         Error::Transport(error) => {
-            matches!(error.kind(), TransportErrorKind::Closed | TransportErrorKind::Cut)
+            matches!(error.kind(), TransportErrorKind::Closed | TransportErrorKind::ConnectionLost)
         }
         _ => false,
     }
 }
 
-fn next_version(core: &Core, error: &ErrorObject) -> Result<Option<&'static VersionRules>> {
+fn next_version(env: &ClientEnv, error: &ErrorObject) -> Result<Option<&'static VersionRules>> {
     let theirs = supported(error);
     let named = theirs.iter().map(String::as_str);
     match VersionRules::newest_of(named) {
         Some(rules) if !rules.sessions => Ok(Some(rules)),
-        Some(_) if core.settings.pinned.is_none() => Ok(None),
+        Some(_) if env.settings.pinned.is_none() => Ok(None),
         _ => Err(ClientError::NoCommonVersion(theirs).into()),
     }
 }
@@ -250,7 +118,7 @@ fn discovered(rules: &VersionRules, message: &Incoming) -> Option<DiscoverResult
 }
 
 /// Takes what a server has said of itself.
-fn agreed(core: &Core, here: &Established, found: &DiscoverResult) -> Result<Tried> {
+fn agreed(env: &ClientEnv, here: &Connection, found: &DiscoverResult) -> Result<Tried> {
     let rules = VersionRules::newest_of(found.supported_versions.iter().map(String::as_str));
     let info: Option<Implementation> = found
         .meta
@@ -270,7 +138,7 @@ fn agreed(core: &Core, here: &Established, found: &DiscoverResult) -> Result<Tri
         None if found.supported_versions.is_empty() => here.rules,
         None => return Err(ClientError::NoCommonVersion(found.supported_versions.clone()).into()),
     };
-    if core.settings.pinned.is_some_and(|pinned| pinned.version != spoken.version) {
+    if env.settings.pinned.is_some_and(|pinned| pinned.version != spoken.version) {
         return Err(ClientError::NoCommonVersion(found.supported_versions.clone()).into());
     }
     let made = here.agreed(spoken, server, None).ok_or(ClientError::Closed)?;
@@ -279,18 +147,18 @@ fn agreed(core: &Core, here: &Established, found: &DiscoverResult) -> Result<Tri
 
 /// Speaks 2026-07-28 and nothing else. A server that does not know the question is spoken to anyway:
 /// asking first is not required.
-async fn pinned_modern(
-    core: &Arc<Core>,
+pub(super) async fn pinned_modern(
+    env: &Arc<ClientEnv>,
     link: Link,
     rules: &'static VersionRules,
-) -> Result<Arc<Established>> {
+) -> Result<Arc<Connection>> {
     let again = match &link {
         Link::Http { link, .. } => Some(Link::Http { link: link.clone(), session: None }),
         Link::Pipe { .. } => None,
     };
-    match (try_modern(core, link, rules).await?, again) {
+    match (try_modern(env, link, rules).await?, again) {
         (Tried::Modern(made), _) => Ok(made),
-        (Tried::Not, Some(link)) => Ok(Arc::new(Established::bare(rules, link))),
+        (Tried::Not, Some(link)) => Ok(Arc::new(Connection::bare(env, rules, link))),
         (Tried::Not, None) => {
             Err(ClientError::NoCommonVersion(vec!["something older".to_owned()]).into())
         }
@@ -298,29 +166,29 @@ async fn pinned_modern(
 }
 
 /// Meets a server of the older generation.
-async fn shake_hands(
-    core: &Arc<Core>,
+pub(super) async fn shake_hands(
+    env: &Arc<ClientEnv>,
     link: Link,
     offered: &'static VersionRules,
-) -> Result<Arc<Established>, Failed> {
+) -> Result<Arc<Connection>, Failed> {
     let mut offered = offered;
-    let mut here = Arc::new(Established::bare(offered, link));
+    let mut here = Arc::new(Connection::bare(env, offered, link));
     for _ in 0..2 {
         let params = InitializeRequestParams {
             protocol_version: offered.version.to_string(),
-            capabilities: client_codec(offered.era).capabilities(offered, &core.declared),
-            client_info: core.declared.info.clone(),
+            capabilities: client_codec(offered.era).capabilities(offered, &env.declared),
+            client_info: env.declared.info.clone(),
             meta: None,
         };
         let params =
             serde_json::to_string(&params).map_err(|error| Error::broke(error.to_string()))?;
-        let wanted = Wanted::new(core, Method::Initialize, params);
-        let (message, session) = initialize(core, &here, &wanted).await?;
+        let wanted = Wanted::new(env, Method::Initialize, params);
+        let (message, session) = initialize(env, &here, &wanted).await?;
         if let IncomingKind::Error { error, .. } = message.kind() {
             // Some refuse a revision they do not know, and say which they do.
             let named = supported(error);
             let next = VersionRules::newest_of(named.iter().map(String::as_str));
-            match next.filter(|rules| rules.sessions && core.settings.pinned.is_none()) {
+            match next.filter(|rules| rules.sessions && env.settings.pinned.is_none()) {
                 Some(rules) if rules.version != offered.version => {
                     offered = rules;
                     here = here.by_rules_of(rules).ok_or(Error::from(ClientError::Closed))?;
@@ -335,7 +203,7 @@ async fn shake_hands(
         let result: InitializeResult = read(message.result().unwrap_or_default())?;
         let rules = VersionRules::find(&result.protocol_version).filter(|rules| rules.sessions);
         let rules = rules.filter(|rules| {
-            core.settings.pinned.is_none_or(|pinned| pinned.version == rules.version)
+            env.settings.pinned.is_none_or(|pinned| pinned.version == rules.version)
         });
         let Some(rules) = rules else {
             return Err(
@@ -349,8 +217,8 @@ async fn shake_hands(
             known: true,
         };
         let made = here.agreed(rules, server, session).ok_or(Error::from(ClientError::Closed))?;
-        made.notify(core, Method::Initialized, "").await?;
-        open_stream(core, &made).await;
+        made.notify(Method::Initialized, "").await?;
+        open_stream(env, &made).await;
         return Ok(made);
     }
     Err(Error::broke("it refuses the revisions that it says it speaks").into())
@@ -358,12 +226,12 @@ async fn shake_hands(
 
 /// One `initialize`: the answer, and the session that it opened.
 async fn initialize(
-    core: &Arc<Core>,
-    here: &Arc<Established>,
+    env: &Arc<ClientEnv>,
+    here: &Arc<Connection>,
     wanted: &Wanted,
 ) -> Result<(Incoming, Option<http::HeaderValue>), Failed> {
     let request = outlive_protocol::era::client::Outgoing {
-        id: Some(core.next_id()),
+        id: Some(env.next_id()),
         method: &wanted.method,
         params: &wanted.params,
         meta: "",
@@ -371,9 +239,9 @@ async fn initialize(
         repeated: &[],
         holds_tasks: false,
     };
-    let patience = core.limits().request_timeout;
+    let patience = env.limits().request_timeout;
     let talking = async {
-        let mut exchange = Exchange::open(core, here, &request).await?;
+        let mut exchange = Exchange::open(here, &request).await?;
         while let Some(message) = exchange.next().await? {
             if exchange.is_answer(&message) {
                 exchange.settle();
@@ -390,7 +258,7 @@ async fn initialize(
 
 /// Opens the stream on which a legacy server says what belongs to no request, where it may have
 /// something to say. Waits until it is open: a server must not find a call before it.
-async fn open_stream(core: &Arc<Core>, made: &Arc<Established>) {
+async fn open_stream(env: &Arc<ClientEnv>, made: &Arc<Connection>) {
     let Link::Http { link, .. } = &made.link else { return };
     let offered = &made.server.capabilities;
     let may_tell = offered.tools.as_ref().is_some_and(|it| it.list_changed == Some(true))
@@ -400,19 +268,19 @@ async fn open_stream(core: &Arc<Core>, made: &Arc<Established>) {
             .as_ref()
             .is_some_and(|it| it.list_changed == Some(true) || it.subscribe == Some(true))
         || offered.tasks.is_some();
-    if !may_tell && core.dispatch.answerer().is_none() {
+    if !may_tell && env.dispatch.answerer().is_none() {
         return;
     }
-    let mut headers = made.headers(core);
+    let mut headers = made.headers();
     client::version_header(made.rules, &mut headers);
-    let opened = tokio::time::timeout(core.limits().connect_timeout, link.get(headers)).await;
+    let opened = tokio::time::timeout(env.limits().connect_timeout, link.get(headers)).await;
     // Most servers have none, and say so with 405.
     if let Ok(Ok(stream)) = opened
         && stream.status.is_success()
         && stream.is_events()
     {
-        let weak = (Arc::downgrade(core), Arc::downgrade(made));
-        let task = tokio::spawn(dispatch::run_stream(weak, link.clone(), stream));
+        let weak = Arc::downgrade(made);
+        let task = tokio::spawn(incoming::run_stream(weak, link.clone(), stream));
         made.keep(task.abort_handle());
     }
 }

@@ -1,0 +1,51 @@
+//! Results of requests, kept or new.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use outlive_protocol::IncomingKind;
+
+use super::{
+    attempt::Wanted,
+    core::Core,
+    error::{Error, Result},
+    link::unexpected,
+    send::{Came, converse},
+};
+
+/// A result, kept or new.
+#[derive(Debug)]
+pub(crate) struct Cached(Bytes);
+
+impl Cached {
+    pub(crate) fn text(&self) -> &str {
+        str::from_utf8(&self.0).unwrap_or("null")
+    }
+
+    /// The result of a request: kept if it is fresh, asked for otherwise.
+    pub(crate) async fn fetch(core: &Arc<Core>, wanted: Wanted) -> Result<Self> {
+        let cache = core.dispatch.cache();
+        let caller = core.caller().await?;
+        if let Some(kept) = cache.get(&wanted.method, &wanted.params, caller.as_deref()) {
+            return Ok(Self(kept));
+        }
+        let key = (wanted.method.to_string(), wanted.params.clone());
+        let before = cache.changes();
+        let answered = match converse(core, wanted).await? {
+            Came::Complete(answered) => answered,
+            Came::Task(..) => {
+                return Err(Error::broke("it answered with a task that nobody takes"));
+            }
+        };
+        answered.result()?;
+        let IncomingKind::Result { result, .. } = answered.message.kind() else {
+            return Err(unexpected(&answered.message));
+        };
+        let result = answered.message.part(result);
+        // What took answers is for whoever gave them, now; and what changed meanwhile is old.
+        if answered.rounds == 0 && !answered.here.rules.sessions && before == cache.changes() {
+            cache.put(key, caller, &result);
+        }
+        Ok(Self(result))
+    }
+}

@@ -1,0 +1,127 @@
+//! Everything that a client decides before it connects, and what outlives a connection.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use http::HeaderMap;
+use outlive_protocol::{VersionRules, era::client::Declared};
+use outlive_transport::client::{TokenRequest, http::HttpOptions};
+use sha2::{Digest, Sha256};
+use tokio::time::Instant;
+
+use super::{
+    call_store::CallStore,
+    dispatch::Dispatch,
+    error::{ClientError, Result},
+    limits::ClientLimits,
+    target::Target,
+    version_cache::VersionCache,
+};
+use crate::hex::hex;
+
+/// How many headers a call has beside those of the settings.
+const USUAL_HEADERS: usize = 10;
+
+/// Everything that was decided before connecting.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    pub(crate) limits: ClientLimits,
+    pub(crate) pinned: Option<&'static VersionRules>,
+    pub(crate) eras: VersionCache,
+    pub(crate) older_first: bool,
+    pub(crate) headers: HeaderMap,
+    pub(crate) http: HttpOptions,
+    pub(crate) with_http_sse: bool,
+    pub(crate) knows_keys: Option<bool>,
+    pub(crate) account: Option<String>,
+    pub(crate) notebook: Option<Arc<dyn CallStore>>,
+}
+
+/// What all connections of a client share.
+pub(crate) struct ClientEnv {
+    pub(crate) target: Target,
+    pub(crate) settings: Settings,
+    pub(crate) declared: Declared,
+    pub(crate) dispatch: Arc<Dispatch>,
+    ids: AtomicU64,
+    /// Whether the program at the other end of the pipe turned out to want a handshake.
+    older: AtomicBool,
+    /// Whether the server is taken for one that wants a handshake before that is known.
+    older_first: AtomicBool,
+}
+
+impl fmt::Debug for ClientEnv {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientEnv").field("target", &self.target).finish_non_exhaustive()
+    }
+}
+
+impl ClientEnv {
+    pub(crate) fn new(
+        target: Target,
+        settings: Settings,
+        declared: Declared,
+        dispatch: Arc<Dispatch>,
+    ) -> Self {
+        let older_first = settings.older_first.into();
+        let (ids, older) = (AtomicU64::new(1), false.into());
+        Self { target, settings, declared, dispatch, ids, older, older_first }
+    }
+
+    /// An id that no request of this client has had.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn limits(&self) -> &ClientLimits {
+        &self.settings.limits
+    }
+
+    pub(crate) fn was_older(&self) -> bool {
+        self.older.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn note_older(&self) {
+        self.older.store(true, Ordering::Release);
+    }
+
+    /// Whether the server is to be taken for an older one until it turns out otherwise.
+    pub(crate) fn tries_older_first(&self) -> bool {
+        self.older_first.load(Ordering::Acquire)
+    }
+
+    /// It has turned out otherwise.
+    pub(crate) fn note_not_older(&self) {
+        self.older_first.store(false, Ordering::Release);
+    }
+
+    /// As whom requests are made now: a digest of their token.
+    pub(crate) async fn caller(&self) -> Result<Option<String>> {
+        let (Some(tokens), Target::Url(url)) = (&self.settings.http.tokens, &self.target) else {
+            return Ok(None);
+        };
+        let token = tokens.token(&TokenRequest::new(&http::Method::POST, url)).await;
+        let token = token.map_err(ClientError::NoToken)?;
+        Ok(token.map(|token| hex(&Sha256::digest(token.value().expose()))))
+    }
+
+    /// Until when a request that may take so long has time after all: somebody may be logging in, and
+    /// that is not the server's time.
+    pub(crate) fn more_time(&self, span: Duration) -> Option<Instant> {
+        self.settings.http.tokens.as_ref()?.more_time(span)
+    }
+
+    /// The headers that every HTTP request has, whatever it says.
+    pub(crate) fn base_headers(&self) -> HeaderMap {
+        let mut headers = self.settings.headers.clone();
+        // For those that a call has, so that they are put into one piece of memory.
+        headers.reserve(USUAL_HEADERS);
+        headers
+    }
+}

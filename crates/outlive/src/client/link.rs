@@ -1,0 +1,238 @@
+//! A connection: the way to the server, and the rules that are spoken on it.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use outlive_protocol::{
+    Incoming, OnDisconnect, VersionRules,
+    era::client::{self, Outgoing, client_codec},
+};
+use outlive_transport::client::{child::Process, http::HttpLink, pipe::PipeLink};
+use outlive_wire::{Implementation, Method, RequestId, ServerCapabilities};
+use serde_json::value::RawValue;
+use tokio::task::AbortHandle;
+
+use super::{
+    env::ClientEnv,
+    error::{Error, Result},
+};
+
+/// The header that names a legacy session.
+pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// A connection: who is there, by which rules, and the way.
+pub(crate) struct Connection {
+    pub(crate) env: Arc<ClientEnv>,
+    pub(crate) rules: &'static VersionRules,
+    pub(crate) server: ServerInfo,
+    pub(crate) link: Link,
+    /// What runs for as long as the connection does.
+    pub(crate) background: Mutex<Vec<AbortHandle>>,
+}
+
+/// What a server said of itself. Nothing is decided by who it says it is.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ServerInfo {
+    /// Who it is, if it says so.
+    pub info: Option<Implementation>,
+    /// What it can do.
+    pub capabilities: ServerCapabilities,
+    /// How to use it, for the model.
+    pub instructions: Option<String>,
+    /// Whether it has said so at all: a server may be spoken to without asking it first.
+    pub known: bool,
+}
+
+pub(crate) enum Link {
+    Http { link: HttpLink, session: Option<HeaderValue> },
+    Pipe { pipe: Arc<PipeLink>, process: tokio::sync::Mutex<Option<Process>> },
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").field("rules", &self.rules).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let mut background = self.background.lock().unwrap_or_else(PoisonError::into_inner);
+        background.drain(..).for_each(|task| task.abort());
+    }
+}
+
+impl Connection {
+    /// A connection of which nothing is known yet.
+    pub(crate) fn bare(env: &Arc<ClientEnv>, rules: &'static VersionRules, link: Link) -> Self {
+        Self {
+            env: Arc::clone(env),
+            rules,
+            server: ServerInfo::default(),
+            link,
+            background: Mutex::default(),
+        }
+    }
+
+    /// The same way, by the rules of another revision.
+    pub(crate) fn by_rules_of(&self, rules: &'static VersionRules) -> Option<Arc<Self>> {
+        self.agreed(rules, self.server.clone(), None)
+    }
+
+    /// The same way, to a server of which more is known; in a session if one was opened. `None` if
+    /// somebody else is ending it.
+    pub(crate) fn agreed(
+        &self,
+        rules: &'static VersionRules,
+        server: ServerInfo,
+        opened: Option<HeaderValue>,
+    ) -> Option<Arc<Self>> {
+        let link = match &self.link {
+            Link::Http { link, session } => {
+                Link::Http { link: link.clone(), session: opened.or_else(|| session.clone()) }
+            }
+            Link::Pipe { pipe, process } => Link::Pipe {
+                pipe: Arc::clone(pipe),
+                process: tokio::sync::Mutex::new(process.try_lock().ok()?.take()),
+            },
+        };
+        let background =
+            std::mem::take(&mut *self.background.lock().unwrap_or_else(PoisonError::into_inner));
+        let env = Arc::clone(&self.env);
+        Some(Arc::new(Self { env, rules, server, link, background: Mutex::new(background) }))
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        match &self.link {
+            Link::Http { .. } => true,
+            Link::Pipe { pipe, .. } => !pipe.is_closed(),
+        }
+    }
+
+    /// Keeps a task for as long as the connection.
+    pub(crate) fn keep(&self, task: AbortHandle) {
+        self.background.lock().unwrap_or_else(PoisonError::into_inner).push(task);
+    }
+
+    /// The headers of an HTTP request in this connection.
+    pub(crate) fn headers(&self) -> HeaderMap {
+        let mut headers = self.env.base_headers();
+        if let Link::Http { session: Some(session), .. } = &self.link {
+            headers.insert(SESSION, session.clone());
+        }
+        headers
+    }
+
+    /// Sends a message that wants no answer.
+    pub(crate) async fn tell(&self, message: Bytes) -> Result<()> {
+        match &self.link {
+            Link::Pipe { pipe, .. } => Ok(pipe.send(message).await?),
+            Link::Http { link, .. } => {
+                let mut headers = self.headers();
+                client::version_header(self.rules, &mut headers);
+                let mut reply = link.post(headers, message).await?;
+                let _ = reply.bytes().await;
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes and sends a notification.
+    pub(crate) async fn notify(&self, method: Method, params: &str) -> Result<()> {
+        self.tell(notification(method, params)).await
+    }
+
+    /// Answers a request of the server.
+    pub(crate) async fn reply(
+        &self,
+        id: &RequestId,
+        answer: std::result::Result<&RawValue, (i32, &str)>,
+        task: Option<&str>,
+    ) -> Result<()> {
+        let mut out = Vec::new();
+        match answer {
+            Ok(result) => {
+                client_codec(self.rules.era).write_response(self.rules, id, result, task, &mut out)
+            }
+            Err((code, message)) => {
+                let error = serde_json::json!({"code": code, "message": message});
+                out = format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, id.as_raw().get())
+                    .into_bytes();
+            }
+        }
+        // A revision in which servers do not ask has no words for an answer.
+        if out.is_empty() {
+            return Ok(());
+        }
+        self.tell(Bytes::from(out)).await
+    }
+
+    /// Says that nobody waits for a request any more. From a place that cannot wait.
+    pub(crate) fn withdraw(self: &Arc<Self>, id: u64, reason: &str) {
+        let reason = serde_json::Value::from(reason);
+        let message =
+            notification(Method::Cancelled, &format!(r#"{{"requestId":{id},"reason":{reason}}}"#));
+        match &self.link {
+            Link::Pipe { pipe, .. } => {
+                pipe.send_now(message);
+            }
+            // Closing the stream has said it already.
+            Link::Http { .. } if self.rules.on_disconnect == OnDisconnect::Cancel => {}
+            Link::Http { .. } => {
+                let here = Arc::clone(self);
+                if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+                    runtime.spawn(async move {
+                        let _ = here.tell(message).await;
+                    });
+                }
+            }
+        }
+    }
+
+    /// Ends it properly: a legacy session is deleted, a process is given time.
+    pub(super) async fn end(&self) {
+        self.background
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .drain(..)
+            .for_each(|task| task.abort());
+        match &self.link {
+            Link::Http { link, session: Some(_) } => {
+                let mut headers = self.headers();
+                client::version_header(self.rules, &mut headers);
+                let deleting =
+                    tokio::time::timeout(self.env.limits().connect_timeout, link.delete(headers));
+                let _ = deleting.await;
+            }
+            Link::Http { .. } => {}
+            Link::Pipe { pipe, process } => {
+                pipe.close();
+                if let Some(process) = process.lock().await.take() {
+                    process.end().await;
+                }
+            }
+        }
+    }
+
+    /// Writes a request: its bytes, and its headers where it has some.
+    pub(crate) fn write(&self, request: &Outgoing<'_>) -> Bytes {
+        let mut out = Vec::with_capacity(256 + request.params.len());
+        client_codec(self.rules.era).write(self.rules, request, &self.env.declared, &mut out);
+        Bytes::from(out)
+    }
+}
+
+fn notification(method: Method, params: &str) -> Bytes {
+    let method = method.as_str();
+    let params = if params.is_empty() { String::new() } else { format!(r#","params":{params}"#) };
+    Bytes::from(format!(r#"{{"jsonrpc":"2.0","method":"{method}"{params}}}"#))
+}
+
+/// A message that was no answer where one was due.
+pub(crate) fn unexpected(message: &Incoming) -> Error {
+    Error::broke(format!("it sent something else than an answer: {:?}", message.kind()))
+}

@@ -1,0 +1,18 @@
+//! Stores: where tasks are kept, the traits of a store of your own, and the records.
+
+pub use outlive_tasks::{
+    InputFailure, JournalEntry, JournalSnapshot, Segment, StepFailure,
+    store::{
+        AuditEvent, AuditLog, AuditRecord, CancelOutcome, ChangeListener, ChangeSource, Changes,
+        Charge, Claim, ClaimedTask, CleanupState, CreateOutcome, IdempotencyKey, Inbox,
+        InputRequestRecord, InputRequestState, InputSource, KeyValueStore, Lease, ListCursor,
+        MemoryStore, NewInputRequest, NewTask, OperatorStore, OutcomeKind, PageLimit, Phase,
+        PurgeOutcome, RetryOutcome, SqliteOptions, SqliteStore, Store, StoreError, StoreFuture,
+        StoreKind, StoreMonitor, StoreProbe, StoreStats, StoredSegments, SweepReport, Synchronous,
+        TaskDetail, TaskFilter, TaskId, TaskOutcome, TaskRecord, TaskStore, TaskSummary,
+        Transition, UnixMillis, WorkQueue, WorkerId, contract, open, open_operator, probe,
+    },
+};
+
+#[cfg(feature = "postgres")]
+pub use outlive_tasks::store::{PostgresOptions, PostgresStore};
