@@ -3,3 +3,4 @@
 mod clones;
 mod errors;
 mod retries;
+mod test_kit;

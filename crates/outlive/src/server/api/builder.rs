@@ -17,7 +17,10 @@ use crate::server::{
         custom::{self, CustomMethod, NotificationHandler},
         layer::{BoxCallService, BoxError, Layers},
     },
-    env::{environment::States, test_hooks::TestHooks, used_states::UsedRequestStates},
+    env::{
+        environment::States, test_clock::TestClock, test_hooks::TestHooks,
+        used_states::UsedRequestStates,
+    },
     extract::{handler::Handler, response::IntoRawResult},
     register::{
         prompt::Prompt,
@@ -360,10 +363,13 @@ impl ServerBuilder {
         self
     }
 
-    /// Lets a test watch every journal.
-    pub(crate) fn test_hooks(mut self, test_hooks: &Arc<TestHooks>) -> Self {
-        self.test_hooks = Some(Arc::clone(test_hooks));
-        self
+    /// Lets a test watch every journal, and skip time.
+    pub(crate) fn test_hooks(mut self) -> (Self, Arc<TestHooks>) {
+        let clock = Arc::new(TestClock::new(self.clock));
+        self.clock = clock.clone();
+        let hooks = Arc::new(TestHooks::new(clock));
+        self.test_hooks = Some(Arc::clone(&hooks));
+        (self, hooks)
     }
 }
 

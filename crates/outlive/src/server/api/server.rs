@@ -9,6 +9,7 @@ use std::{
 };
 
 use outlive_protocol::{Change, CompletionOutcome, Endpoint, ExternalEvents, Principal, Service};
+use outlive_tasks::engine::CleanupFuture;
 use outlive_transport::{
     http::{self, HttpConfig, HttpServer, HttpService},
     lines, memory, stdio,
@@ -20,7 +21,7 @@ use tokio::{
 
 use crate::server::{
     build_error::BuildError,
-    dispatch::core::ServerCore,
+    dispatch::{core::ServerCore, resume::clean_up_test},
     metrics::Metrics,
     register::{
         prompt::Prompt,
@@ -39,6 +40,11 @@ pub struct Server {
 impl Server {
     pub(crate) fn of(core: Arc<ServerCore>) -> Self {
         Self { core }
+    }
+
+    /// Starts the cleanup of the call that a test cancelled, if its tool has one.
+    pub(crate) fn clean_up_test(&self) -> Option<CleanupFuture> {
+        clean_up_test(&self.core)
     }
 
     /// Serves the client that started this process, on standard input and output.

@@ -9,7 +9,7 @@ use std::{
 use outlive_protocol::{Call, Principal, StoredCall};
 use outlive_tasks::{
     engine::{Allowance, CleanupFuture, StartError, TaskRun, TaskRunner},
-    store::{ClaimedTask, TaskOutcome},
+    store::{ClaimedTask, TaskId, TaskOutcome},
 };
 
 use crate::server::{
@@ -50,6 +50,18 @@ impl CallRunner {
         let tool = core.catalog.find(&claimed.tool, call.principal());
         Ok((call, tool.ok_or_else(|| "there is no such tool any more".to_owned())?))
     }
+}
+
+/// Starts the cleanup of a call that a test cancelled.
+pub(crate) fn clean_up_test(core: &ServerCore) -> Option<CleanupFuture> {
+    let (call, journal) = core.env.test_hooks.as_ref()?.ended_call()?;
+    let tool = core.catalog.find(&call.name().ok()?, call.principal())?;
+    let policy = &tool.exec.policy;
+    let placement =
+        Placement::Cleanup { id: TaskId::new("test"), reason: CleanupReason::Cancelled };
+    let run = RunState::of_task(&core.env, placement, journal, &policy.replay);
+    let cx = Cx::new(call, &core.env, Arc::new(run), Arguments::Json);
+    Some(policy.cleanup.as_ref()?.start(&cx))
 }
 
 impl TaskRunner for CallRunner {

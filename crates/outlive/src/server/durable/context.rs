@@ -176,7 +176,7 @@ impl Durable {
                 Err(error) if !attempt.last && !error.is_permanent() => {
                     let tried = attempt.number;
                     tracing::debug!(key, tried, %error, "a step failed and is tried again");
-                    self.pause(&key, retry.pause(tried)).await?;
+                    self.back_off(&key, retry.pause(tried)).await?;
                     attempt = retry.after(attempt);
                     step.restart();
                 }
@@ -316,11 +316,13 @@ impl Durable {
         decode(&key, stored)
     }
 
-    /// Goes on, unless a test has the run lost here: then it is dropped while it waits.
+    /// Continues, unless a test has the run lost here: then it is dropped while it waits.
     async fn survive(&self) {
-        if self.journal().crashed() {
-            std::future::pending::<()>().await;
-        }
+        poll_fn(|_| match self.journal().crashed() {
+            true => Poll::Pending,
+            false => Poll::Ready(()),
+        })
+        .await;
     }
 
     pub(crate) fn full(&self, key: impl IntoKey) -> String {
