@@ -81,4 +81,6 @@ pub use error::{ClientError, Error, ProtocolViolation, Result, ServerError, Serv
 pub use limits::ClientLimits;
 pub use link::ServerInfo;
 pub use outlive_transport::client::child::ChildProcess;
+/// The protocol versions, for [`ClientBuilder::protocol_version`].
+pub use outlive_wire::Version;
 pub use target::Target;

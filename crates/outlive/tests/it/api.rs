@@ -3,4 +3,5 @@
 mod clones;
 mod errors;
 mod retries;
+mod small;
 mod test_kit;

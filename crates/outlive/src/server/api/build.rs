@@ -22,6 +22,9 @@ use crate::server::{
 };
 use crate::skill_format::EXTENSION;
 
+/// The capability of servers that know `dev.outlive/idempotencyKey`.
+const IDEMPOTENCY: &str = "dev.outlive/idempotency";
+
 impl ServerBuilder {
     /// Checks everything and makes the server.
     ///
@@ -31,6 +34,7 @@ impl ServerBuilder {
     /// given, or no revision is left to serve. The message says what to change.
     pub fn build(mut self) -> Result<Server, BuildError> {
         let skills = self.register_skills()?;
+        self.declare_idempotency()?;
         self.check()?;
         let tools = std::mem::take(&mut self.tools);
         let resources = std::mem::take(&mut self.resources);
@@ -125,6 +129,20 @@ impl ServerBuilder {
             callers: self.caller_limits.throttle(),
             transports: AtomicUsize::new(0),
         }
+    }
+
+    /// Declares that the server knows idempotency keys, if it does.
+    fn declare_idempotency(&mut self) -> Result<(), BuildError> {
+        let has_store = self.tasks.is_some();
+        if self.idempotency_keys == Some(true) && !has_store {
+            return Err(BuildError(
+                "idempotency keys need a store; call `.tasks(…)` with one".to_owned(),
+            ));
+        }
+        if self.idempotency_keys.unwrap_or(has_store) {
+            self.experimental.insert(IDEMPOTENCY.to_owned(), serde_json::json!({}));
+        }
+        Ok(())
     }
 
     /// Checks the skills, and adds what clients see of them.

@@ -55,7 +55,6 @@ fn server() -> Server {
     builder_of_server()
         .tool(order::tool().task(TaskPolicy::Always))
         .tool(forever::tool().task(TaskPolicy::Always))
-        .experimental("dev.outlive/idempotency", json!({}))
         .tasks(
             TaskConfig::in_memory()
                 .poll_interval(Duration::from_millis(20))
