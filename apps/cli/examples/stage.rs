@@ -70,7 +70,7 @@ async fn wrapped() -> Result<CallToolResult> {
 async fn picture() -> CallToolResult {
     CallToolResult::new([
         ContentBlock::text("a picture:"),
-        ContentBlock::image("AAAA", "image/png"),
+        ContentBlock::image_base64("AAAA", "image/png"),
         ContentBlock::text("\u{1b}[31mred\u{1b}[0m"),
     ])
 }
