@@ -49,6 +49,7 @@ mod handshake;
 mod hosted_tasks;
 mod incoming;
 pub mod input;
+mod input_events;
 mod limits;
 mod link;
 mod lists;
