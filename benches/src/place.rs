@@ -13,10 +13,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use outlive_tasks::{
-    JournalSnapshot,
-    store::{NewTask, PostgresOptions, PostgresStore, SqliteStore, Store, TaskId},
-};
+use outlive_tasks::store::{NewTask, PostgresOptions, PostgresStore, SqliteStore, Store, TaskId};
 use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 
@@ -209,23 +206,11 @@ fn raw(json: &str) -> Box<RawValue> {
 
 /// A task to be made.
 pub(crate) fn new_task(id: String, principal: String) -> NewTask {
-    NewTask {
-        id: TaskId::new(id),
-        principal,
-        tool: KIND.to_owned(),
-        origin: ORIGIN.to_owned(),
-        // As every caller of that dialect has them.
-        listed: false,
-        request: REQUEST.clone(),
-        ttl: Some(Duration::from_secs(24 * 3600)),
-        max_ttl: Duration::from_secs(30 * 24 * 3600),
-        journal: JournalSnapshot::default(),
-        worker: None,
-        idempotency: None,
-        clean_up: false,
-        quota: 100_000_000,
-        max_bytes: u64::MAX,
-    }
+    NewTask::new(TaskId::new(id), principal, KIND, ORIGIN, REQUEST.clone())
+        .listed(false)
+        .ttl(Some(Duration::from_secs(24 * 3600)))
+        .max_ttl(Duration::from_secs(30 * 24 * 3600))
+        .quota(100_000_000)
 }
 
 /// A value of a step, or a result.

@@ -167,7 +167,7 @@ impl Subject {
 }
 
 /// Counts the lines of `cargo tree` that are no folders of this machine, each crate and version once.
-fn external(tree: &str) -> usize {
+pub(crate) fn external(tree: &str) -> usize {
     let lines = tree.lines().filter(|line| !line.contains("(/") && !line.trim().is_empty());
     let crates = lines.map(|line| line.split_whitespace().take(2).collect::<Vec<_>>());
     crates.collect::<BTreeSet<_>>().len()

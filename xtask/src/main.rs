@@ -8,6 +8,7 @@ mod advisories;
 mod bench;
 mod build_time;
 mod examples;
+mod features;
 mod fuzz;
 mod instructions;
 mod public_api;
@@ -33,6 +34,7 @@ usage: cargo xtask COMMAND
                  --update                   writes ceilings down that have shrunk or moved to other crates
   public-api   every public name of `outlive` and `outlive-wire`, beside the snapshots in api/
                  --update                   writes the snapshots
+  features     each feature of `outlive` alone, none and all: whether it compiles, and how many crates it brings
   conformance  the official MCP suite against our server and client
                  --scenario NAME            just one scenario, on every wire it has
                  --url URL                  a server that already runs
@@ -95,6 +97,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("advisories") => advisories::run(args),
         Some("tidy") => tidy::run(args),
         Some("public-api") => public_api::run(args),
+        Some("features") => features::run(args),
         Some("examples") => examples::run(args),
         Some("bench") => bench::run(args),
         Some("build-time") => build_time::run(args),

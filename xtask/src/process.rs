@@ -121,7 +121,7 @@ fn executable(messages: &str, bin: &str) -> Option<PathBuf> {
 }
 
 /// A command as one would type it.
-fn shown(command: &Command) -> String {
+pub fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let words = std::iter::once(program).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")

@@ -13,10 +13,7 @@ use xtask::{
     tools::{self, Tool},
 };
 
-use crate::{
-    advisories::{self, Checked},
-    examples, instructions, public_api, testbench, tidy,
-};
+use crate::{advisories, examples, features, instructions, public_api, testbench, tidy};
 
 struct Step {
     name: &'static str,
@@ -34,8 +31,8 @@ enum Run {
     TestsPackaged(&'static [&'static str]),
     /// `cargo doc`, for which a warning is an error.
     Doc(&'static [&'static str]),
-    /// The advisories. A machine that cannot have them does not fail, but says so in the end.
-    Advisories,
+    /// A command of this program that this machine may not be able to run whole: the last lines say what was left out.
+    Noted(&'static str, fn() -> Result<Option<String>>),
     /// A command of `testbench`, as it is typed.
     Testbench(&'static [&'static str]),
     /// A command of this program, as it is typed, and the function that does it.
@@ -54,7 +51,8 @@ const STEPS: &[Step] = &[
         name: "deny",
         run: Run::Tool(&tools::DENY, &["deny", "check", "bans", "licenses", "sources"]),
     },
-    Step { name: "advisories", run: Run::Advisories },
+    Step { name: "advisories", run: Run::Noted("advisories", advisories::note) },
+    Step { name: "features", run: Run::Noted("features", features::check) },
     Step { name: "nextest", run: Run::Tests(&["nextest", "run", "--workspace"]) },
     Step {
         name: "postgres-18",
@@ -150,16 +148,14 @@ fn seconds(time: Duration) -> String {
 impl Run {
     /// Runs the step. Returns what the last lines have to say about it.
     fn start(&self) -> Result<Option<String>> {
-        if let Self::Advisories = self {
-            return Ok(match advisories::check()? {
-                Checked::Clean => None,
-                Checked::Partly(what) => {
-                    eprintln!("{what}");
-                    Some(what)
-                }
-            });
+        match self {
+            Self::Noted(_, command) => {
+                let note = command()?;
+                note.iter().for_each(|note| eprintln!("{note}"));
+                Ok(note)
+            }
+            other => other.pass().map(|()| None),
         }
-        self.pass().map(|()| None)
     }
 
     fn pass(&self) -> Result<()> {
@@ -177,7 +173,7 @@ impl Run {
             Self::Doc(args) => {
                 process::run(process::cargo(args).env("RUSTDOCFLAGS", "-D warnings"))
             }
-            Self::Advisories => advisories::check().map(drop),
+            Self::Noted(_, command) => command().map(drop),
             Self::Testbench(words) => testbench::run(words),
             Self::Xtask(words, command) => command(Args::from_words(&words[1..])),
         }
@@ -199,7 +195,7 @@ impl std::fmt::Display for Run {
                 write!(f, "{}=… cargo {}", testbench::ADDRESS, args.join(" "))
             }
             Self::Doc(args) => write!(f, "RUSTDOCFLAGS='-D warnings' cargo {}", args.join(" ")),
-            Self::Advisories => f.write_str("cargo xtask advisories"),
+            Self::Noted(word, _) => write!(f, "cargo xtask {word}"),
             Self::Testbench(words) | Self::Xtask(words, _) => {
                 write!(f, "cargo xtask {}", words.join(" "))
             }

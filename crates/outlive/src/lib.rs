@@ -26,16 +26,24 @@
 //!
 //! Every MCP client from 2024-11-05 to 2026-07-28 can use it, from the one address.
 
+#[cfg(feature = "client")]
 pub mod client;
+#[cfg(any(feature = "client", feature = "server"))]
 mod hex;
+#[cfg(all(feature = "client", feature = "server"))]
 mod in_memory;
+#[cfg(feature = "server")]
 pub mod operator;
 pub mod schema;
+#[cfg(feature = "server")]
 pub mod server;
+#[cfg(all(feature = "skills", any(feature = "client", feature = "server")))]
 mod skill_format;
+#[cfg(feature = "server")]
 pub mod store;
 #[cfg(feature = "auth-proxy")]
 mod task_login_store;
+#[cfg(feature = "testing")]
 pub mod testing;
 
 /// OAuth, for both ends.
@@ -61,11 +69,13 @@ pub use outlive_wire as wire;
 /// Text of a peer, made safe to show to people.
 pub use outlive_protocol::text;
 
+#[cfg(feature = "macros")]
 pub use outlive_macros::{Form, prompt, resource, tool};
 
 /// What the macros write paths to. Not for use by hand: it may change in any release.
 #[doc(hidden)]
 pub mod __private {
+    #[cfg(feature = "server")]
     pub use crate::server::by_type::{
         Choice, Choose, NoArgument, NotExtractor, Nothing, Probe, without_extractors,
     };

@@ -33,7 +33,7 @@ const PAGE: usize = 500;
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 /// let operator = Operator::open("memory:").await?.named("ada");
-/// let quarantined = TaskFilter { phase: Some(Phase::Quarantined), ..TaskFilter::default() };
+/// let quarantined = TaskFilter::default().phase(Some(Phase::Quarantined));
 /// for task in operator.list(&quarantined, None, 100).await? {
 ///     let retried = operator.retry(&task.view.id).await?;
 ///     assert!(matches!(retried, Some(RetryOutcome::Queued(_))));
@@ -139,7 +139,7 @@ impl Operator {
             match page.last().filter(|_| page.len() == PAGE) {
                 Some(last) => {
                     let created = last.view.created_at;
-                    after = Some(ListCursor { created, id: last.view.id.clone() });
+                    after = Some(ListCursor::new(created, last.view.id.clone()));
                 }
                 None => break,
             }
@@ -245,11 +245,11 @@ impl Operator {
         cause: Option<String>,
     ) -> AuditEvent {
         let task = name_in_audit(principal, task.as_str());
-        AuditEvent { task, principal: self.name.clone(), action: what.to_owned(), reason: cause }
+        AuditEvent::new(task, self.name.clone(), what).reason(cause)
     }
 
     async fn record(&self, events: Vec<AuditEvent>) -> Result<(), StoreError> {
-        for AuditEvent { task, principal, action: what, reason: cause } in &events {
+        for AuditEvent { task, principal, action: what, reason: cause, .. } in &events {
             tracing::info!(target: "outlive::audit", what, task, principal, cause);
         }
         self.store.append(events, AUDIT_RETENTION, u64::MAX).await

@@ -7,12 +7,16 @@ pub use outlive_tasks::{
         Charge, Claim, ClaimedTask, CleanupState, CreateOutcome, IdempotencyKey, Inbox,
         InputRequestRecord, InputRequestState, InputSource, KeyValueStore, Lease, ListCursor,
         MemoryStore, NewInputRequest, NewTask, OperatorStore, OutcomeKind, PageLimit, Phase,
-        PurgeOutcome, RetryOutcome, SqliteOptions, SqliteStore, Store, StoreError, StoreFuture,
-        StoreKind, StoreMonitor, StoreProbe, StoreStats, StoredSegments, SweepReport, Synchronous,
-        TaskDetail, TaskFilter, TaskId, TaskOutcome, TaskRecord, TaskStore, TaskSummary,
-        Transition, UnixMillis, WorkQueue, WorkerId, contract, open, open_operator, probe,
+        PurgeOutcome, RetryOutcome, Store, StoreError, StoreFuture, StoreKind, StoreMonitor,
+        StoreProbe, StoreStats, StoredSegments, SweepReport, TaskDetail, TaskFilter, TaskId,
+        TaskOutcome, TaskRecord, TaskStore, TaskSummary, Transition, UnixMillis, WorkQueue,
+        WorkerId, open, open_operator, probe,
     },
 };
 
+#[cfg(feature = "testing")]
+pub use outlive_tasks::store::contract;
 #[cfg(feature = "postgres")]
 pub use outlive_tasks::store::{PostgresOptions, PostgresStore};
+#[cfg(feature = "sqlite")]
+pub use outlive_tasks::store::{SqliteOptions, SqliteStore, Synchronous};

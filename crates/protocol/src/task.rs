@@ -62,30 +62,33 @@ pub fn rfc3339(millis: u64) -> String {
     let (year, month, day) = civil(days);
     let (hours, minutes) = (rest / 3_600_000, rest / 60_000 % 60);
     let (seconds, fraction) = (rest / 1000 % 60, rest % 1000);
-    let mut text = String::with_capacity(24);
-    // By hand: each answer about a task has two of these, and formatting is most of it otherwise.
-    for (sign, number, digits) in [
-        ("", year, 4),
-        ("-", month, 2),
-        ("-", day, 2),
-        ("T", hours, 2),
-        (":", minutes, 2),
-        (":", seconds, 2),
-        (".", fraction, 3),
-    ] {
-        text.push_str(sign);
-        push_number(&mut text, number, digits);
+    if year > 9_999 {
+        return format!(
+            "{year}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}.{fraction:03}Z"
+        );
     }
-    text.push('Z');
-    text
+    // By hand: each response about a task has two of these, and formatting is most of it otherwise.
+    let mut text = *b"0000-00-00T00:00:00.000Z";
+    for (end, digits, number) in [
+        (4, 4, year),
+        (7, 2, month),
+        (10, 2, day),
+        (13, 2, hours),
+        (16, 2, minutes),
+        (19, 2, seconds),
+        (23, 3, fraction),
+    ] {
+        put_digits(&mut text[end - digits..end], number);
+    }
+    String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Appends a number with at least so many digits.
-fn push_number(text: &mut String, number: u64, digits: usize) {
-    if digits > 1 || number > 9 {
-        push_number(text, number / 10, digits.saturating_sub(1));
+/// Writes the last digits of a number.
+fn put_digits(places: &mut [u8], mut number: u64) {
+    for place in places.iter_mut().rev() {
+        *place = b'0' + (number % 10) as u8;
+        number /= 10;
     }
-    text.push(char::from(b'0' + (number % 10) as u8));
 }
 
 /// The date so many days after 1970-01-01. Counted in years that begin in March, so that the leap

@@ -19,6 +19,7 @@ mod idle;
 mod journal;
 mod key;
 mod record;
+mod setters;
 pub mod store;
 mod time;
 
@@ -26,8 +27,8 @@ pub use current_run::{RunId, in_step, poll_as, polling, step_of};
 pub use error::JournalError;
 pub use idle::{IdleDetector, RunPoll};
 pub use journal::{
-    CrashPoint, InputPoll, Journal, JournalLimits, OpenInputRequest, Step, StepStart, TimerGuard,
-    WriteTicket, YieldToReplica,
+    CrashPoint, InputPoll, Journal, JournalInputs, JournalLimits, JournalRounds, OpenInputRequest,
+    ReplayMismatch, Step, StepStart, Suspended, TimerGuard, WriteTicket,
 };
 pub use key::{IntoKey, Key};
 pub use record::{InputFailure, JournalEntry, JournalSnapshot, Segment, StepFailure};

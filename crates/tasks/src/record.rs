@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use outlive_wire::RawJson;
 use serde::{Deserialize, Serialize};
 
+use crate::setters::setters;
+
 /// One entry. Once it is there it never changes.
 ///
 /// The names on the outside are short because journals travel.
@@ -39,14 +41,23 @@ pub enum JournalEntry {
 
 /// Why a step failed for good.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(clippy::exhaustive_structs, reason = "made and read by the floor above")]
+#[non_exhaustive]
 pub struct StepFailure {
-    /// In words.
+    /// The error message.
     pub message: String,
-    /// The code of a refusal, if it was one.
+    /// The code, if it was a protocol error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
 }
+
+impl StepFailure {
+    /// Creates a failure without a code.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: None }
+    }
+}
+
+setters!(StepFailure { code: Option<i32> });
 
 /// Why a question has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,14 +104,14 @@ pub(crate) fn written(text: &str) -> usize {
     2 + text.len() + text.bytes().map(escaped).sum::<usize>()
 }
 
-/// One block that a run has emitted.
+/// One content block that a run has emitted.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(clippy::exhaustive_structs, reason = "made here, written by the floor above")]
+#[non_exhaustive]
 pub struct Segment {
     /// The step or scope that emitted it; empty for the run itself.
     #[serde(rename = "s", default, skip_serializing_if = "String::is_empty")]
     pub scope: String,
-    /// The how manieth it is there.
+    /// Its number there, from zero.
     #[serde(rename = "n", default, skip_serializing_if = "is_zero")]
     pub ordinal: u32,
     /// The content block.
@@ -114,6 +125,11 @@ fn is_zero(ordinal: &u32) -> bool {
 }
 
 impl Segment {
+    /// Creates a segment.
+    pub fn new(scope: impl Into<String>, ordinal: u32, block: RawJson) -> Self {
+        Self { scope: scope.into(), ordinal, block }
+    }
+
     /// Where it comes from. No other segment of its task has the same.
     pub(crate) fn place(&self) -> (String, u32) {
         (self.scope.clone(), self.ordinal)
@@ -125,23 +141,30 @@ impl Segment {
     }
 }
 
-/// A journal as it is kept between runs.
+/// A journal as data, between runs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[expect(clippy::exhaustive_structs, reason = "sealed and opened by the floor above")]
+#[non_exhaustive]
 pub struct JournalSnapshot {
-    /// What has been recorded.
+    /// The entries, by journal key.
     #[serde(rename = "e", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub entries: BTreeMap<String, JournalEntry>,
-    /// What has been emitted.
+    /// The segments, in order.
     #[serde(rename = "g", default, skip_serializing_if = "Vec::is_empty")]
     pub segments: Vec<Segment>,
-    /// The questions that are open.
+    /// Journal keys of the open input requests.
     #[serde(rename = "q", default, skip_serializing_if = "Vec::is_empty")]
     pub input_requests: Vec<String>,
-    /// How often a question had to be asked again because its answer did not fit.
+    /// How often an input request was issued again, because its response did not fit.
     #[serde(rename = "r", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reasked: BTreeMap<String, u32>,
 }
+
+setters!(JournalSnapshot {
+    entries: BTreeMap<String, JournalEntry>,
+    segments: Vec<Segment>,
+    input_requests: Vec<String>,
+    reasked: BTreeMap<String, u32>,
+});
 
 impl JournalSnapshot {
     /// Returns the wire key of an open input request.

@@ -14,8 +14,7 @@ use std::{
 };
 
 use outlive::store::{
-    self, Changes, CreateOutcome, JournalSnapshot, NewTask, Store, TaskId, TaskOutcome, Transition,
-    WorkerId,
+    self, Changes, CreateOutcome, NewTask, Store, TaskId, TaskOutcome, Transition, WorkerId,
 };
 use serde_json::value::RawValue;
 use tokio::task::JoinSet;
@@ -59,22 +58,19 @@ async fn main() -> Result<()> {
 
 /// Creates one task under a lease and ends it.
 async fn write_ended_task(store: &dyn Store, number: u64) -> Result<()> {
-    let task = NewTask {
-        id: TaskId::new(format!("{:016x}{:016x}", mixed(number), mixed(!number))),
-        principal: format!("seeded-{}", number % PRINCIPALS),
-        tool: "seeded".to_owned(),
-        origin: "2026-07-28".to_owned(),
-        listed: false,
-        request: raw(r#"{"name":"seeded","arguments":{"region":"north"}}"#)?,
-        ttl: Some(7 * DAY),
-        max_ttl: 30 * DAY,
-        journal: JournalSnapshot::default(),
-        worker: Some((WorkerId::new("seed-store"), LEASE)),
-        idempotency: None,
-        clean_up: false,
-        quota: usize::MAX >> 1,
-        max_bytes: u64::MAX >> 1,
-    };
+    let task = NewTask::new(
+        TaskId::new(format!("{:016x}{:016x}", mixed(number), mixed(!number))),
+        format!("seeded-{}", number % PRINCIPALS),
+        "seeded",
+        "2026-07-28",
+        raw(r#"{"name":"seeded","arguments":{"region":"north"}}"#)?,
+    )
+    .listed(false)
+    .ttl(Some(7 * DAY))
+    .max_ttl(30 * DAY)
+    .worker(Some((WorkerId::new("seed-store"), LEASE)))
+    .quota(usize::MAX >> 1)
+    .max_bytes(u64::MAX >> 1);
     let CreateOutcome::Created { lease: Some(lease), .. } = store.create(task).await? else {
         return Err("the store did not create a task under a lease".into());
     };

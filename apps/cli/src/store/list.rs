@@ -110,7 +110,12 @@ impl Which {
             OutcomeName::Expired => OutcomeKind::Expired,
         });
         let (kind, principal) = (self.tool.clone(), self.principal.clone());
-        TaskFilter { phase, outcome, tool: kind, principal, before }
+        TaskFilter::default()
+            .phase(phase)
+            .outcome(outcome)
+            .tool(kind)
+            .principal(principal)
+            .before(before)
     }
 }
 
@@ -160,8 +165,7 @@ pub(super) async fn page(
 ) -> Result<(Vec<TaskSummary>, Option<ListCursor>)> {
     let page = operator.list(filter, after, limit).await.map_err(access::trouble)?;
     let last = page.last().filter(|_| page.len() == limit);
-    let next =
-        last.map(|last| ListCursor { created: last.view.created_at, id: last.view.id.clone() });
+    let next = last.map(|last| ListCursor::new(last.view.created_at, last.view.id.clone()));
     Ok((page, next))
 }
 

@@ -92,7 +92,7 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
 }
 
 async fn quarantined(operator: &Operator, tool: Option<String>) -> Result<Vec<TaskId>> {
-    let filter = TaskFilter { phase: Some(Phase::Quarantined), tool, ..TaskFilter::default() };
+    let filter = TaskFilter::default().phase(Some(Phase::Quarantined)).tool(tool);
     let (mut all, mut after) = (Vec::new(), None);
     loop {
         let (tasks, next) = page(operator, &filter, after.as_ref(), 500).await?;

@@ -18,8 +18,8 @@ use std::{
 
 use outlive::{
     store::{
-        Changes, CreateOutcome, JournalEntry, JournalSnapshot, Lease, NewTask, Store, TaskId,
-        TaskOutcome, Transition, WorkerId, open,
+        Changes, CreateOutcome, JournalEntry, Lease, NewTask, Store, TaskId, TaskOutcome,
+        Transition, WorkerId, open,
     },
     wire::{ErrorObject, RawJson},
 };
@@ -127,28 +127,22 @@ pub(crate) fn raw(value: &Value) -> RawJson {
 }
 
 pub(crate) fn task(id: &str, principal: &str, kind: &str) -> NewTask {
-    NewTask {
-        id: TaskId::new(id),
-        principal: principal.to_owned(),
-        tool: kind.to_owned(),
-        origin: "modern".to_owned(),
-        listed: true,
-        request: raw(&json!({"name": kind, "arguments": {"long": "x".repeat(500)}})),
-        ttl: Some(Duration::from_secs(600)),
-        max_ttl: Duration::from_secs(7200),
-        journal: JournalSnapshot::default(),
-        worker: None,
-        idempotency: None,
-        clean_up: false,
-        quota: 1_000,
-        max_bytes: u64::MAX,
-    }
+    NewTask::new(
+        TaskId::new(id),
+        principal,
+        kind,
+        "modern",
+        raw(&json!({"name": kind, "arguments": {"long": "x".repeat(500)}})),
+    )
+    .ttl(Some(Duration::from_secs(600)))
+    .max_ttl(Duration::from_secs(7200))
+    .quota(1_000)
 }
 
 /// Makes a task that a worker has which never says anything more.
 pub(crate) async fn start(store: &dyn Store, new: NewTask) -> Lease {
     let worker = Some((WorkerId::new("worker-1"), Duration::from_secs(3600)));
-    match store.create(NewTask { worker, ..new }).await.unwrap() {
+    match store.create(new.worker(worker)).await.unwrap() {
         CreateOutcome::Created { lease: Some(lease), .. } => lease,
         other => panic!("a lease was expected: {other:?}"),
     }
@@ -165,7 +159,7 @@ async fn keep(store: &dyn Store, lease: &Lease) {
     let message = "its worker was lost 5 times in a row".to_owned();
     let outcome = TaskOutcome::Error(ErrorObject { code: -32603, message, data: None });
     let then = Transition::Quarantine { outcome, hold: Duration::from_secs(7 * 24 * 3600) };
-    let changes = Changes { status_message: Some("stopped".to_owned()), ..Changes::default() };
+    let changes = Changes::default().status_message(Some("stopped".to_owned()));
     store.commit(lease, &changes, &then).await.unwrap();
 }
 

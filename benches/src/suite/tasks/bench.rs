@@ -107,6 +107,6 @@ pub(super) struct Nothing;
 
 impl TaskRunner for Nothing {
     fn start(&self, _: ClaimedTask) -> Result<TaskRun, StartError> {
-        Err(StartError { outcome: TaskOutcome::Cancelled, keep: false })
+        Err(StartError { outcome: TaskOutcome::Cancelled, quarantine: false })
     }
 }

@@ -121,7 +121,7 @@ impl TaskRunner for Steps {
     fn start(&self, claimed: ClaimedTask) -> Result<TaskRun, StartError> {
         let bounds = JournalLimits {
             bytes: 1 << 20,
-            questions: 10,
+            open_inputs: 10,
             leaves: false,
             segments: 10,
             segment_bytes: 1_000,

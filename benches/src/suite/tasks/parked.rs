@@ -79,13 +79,8 @@ async fn park_one(store: Arc<dyn Store>, number: u64) -> Result<()> {
     let CreateOutcome::Created { lease: Some(lease), .. } = store.create(task).await? else {
         bail!("not made")
     };
-    let asked = NewInputRequest {
-        key: "roots".to_owned(),
-        name: "roots".to_owned(),
-        request: Some(InputRequest::ListRoots),
-        due: None,
-    };
-    let changes = Changes { input_requests: vec![asked], ..Changes::default() };
+    let asked = NewInputRequest::new("roots", "roots", Some(InputRequest::ListRoots));
+    let changes = Changes::default().input_requests(vec![asked]);
     store.commit(&lease, &changes, &Transition::Park { due: None, seen: 0 }).await?;
     Ok(())
 }

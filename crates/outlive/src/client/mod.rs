@@ -30,7 +30,7 @@
 //! - [`input`]: the handler that responds to the input requests of servers.
 //! - [`tasks`]: handles on tasks; [`saved`]: calls on disk, which another process can resume.
 //! - [`notifications`]: what servers send outside of calls; [`transport`]: child processes, tokens, failures.
-//! - [`skills`]: skills that a server offers; [`group`]: the tools of several servers.
+//! - `skills`: skills that a server offers; [`group`]: the tools of several servers.
 //! - [`Error`]: one variant for each thing that a caller can do about a failure.
 
 mod api;
@@ -63,9 +63,11 @@ mod result_text;
 pub mod saved;
 mod segment;
 mod send;
+#[cfg(feature = "skills")]
 pub mod skills;
 mod stream;
 mod subscription;
+#[cfg_attr(not(feature = "server"), allow(dead_code, reason = "`in_memory` uses the rest"))]
 mod target;
 pub mod tasks;
 mod tool_arguments;

@@ -238,12 +238,12 @@ impl Error {
             Kind::Refused(ProtocolError::InvalidParams(_)) => Some(code::INVALID_PARAMS),
             _ => None,
         };
-        self.permanent.then(|| StepFailure { message: self.to_string(), code })
+        self.permanent.then(|| StepFailure::new(self.to_string()).code(code))
     }
 
     /// The failure that is recorded.
     pub(crate) fn from_failure(failure: StepFailure) -> Self {
-        let StepFailure { message, code } = failure;
+        let StepFailure { message, code, .. } = failure;
         let error = match code {
             None => Self::new(message),
             Some(code::INVALID_PARAMS) => Self::invalid_params(message),

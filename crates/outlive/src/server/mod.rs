@@ -4,8 +4,8 @@
 //! are made from the call by type ([`Args`], [`State`], [`Cx`], [`Durable`]), and their results are
 //! turned into results of the protocol (see [`response`]).
 //!
-//! - [`Tool`], [`Resource`], [`ResourceTemplate`], [`Prompt`]: what can be registered; [`skills`] too.
-//! - [`Server`]: serves stdio, [HTTP](http) and streams, and can be changed while it runs.
+//! - [`Tool`], [`Resource`], [`ResourceTemplate`], [`Prompt`]: what can be registered; with its feature `skills` too.
+//! - [`Server`]: serves stdio, HTTP and streams, and can be changed while it runs.
 //! - [`durable`]: steps, input requests, external events, cleanup; [`tasks`]: which calls become tasks.
 //! - [`extract`]: extractors of your own; [`layer`]: middleware around all calls; [`forms`]: input forms.
 //! - [`Error`]: the error of a handler; [`ProtocolError`]: the error of a request.
@@ -39,6 +39,7 @@ mod run;
 mod seal_keys;
 mod secret;
 mod sessions;
+#[cfg(feature = "skills")]
 pub mod skills;
 pub mod tasks;
 mod text_args;
@@ -50,6 +51,7 @@ pub use api::{builder::ServerBuilder, server::Server};
 pub(crate) use audit_name::name_in_audit;
 pub use build_error::BuildError;
 pub use durable::{context::Durable, emit::Task};
+#[cfg(feature = "testing")]
 pub(crate) use env::test_hooks::TestHooks;
 pub use error::{Error, HandlerError, Result};
 pub(crate) use extract::by_type;
@@ -60,6 +62,7 @@ pub use extract::{
 };
 pub use outlive_protocol::{Clock, Limits, Principal, ProtocolError, Scopes, VersionSet};
 /// Streamable HTTP and HTTP+SSE.
+#[cfg(feature = "http")]
 pub use outlive_transport::http;
 pub use outlive_wire::{CallToolResult, ContentBlock, LoggingLevel, Meta};
 pub use register::{

@@ -21,8 +21,9 @@ impl TestServer {
     /// # Errors
     ///
     /// As [`ServerBuilder::build`].
-    pub fn new(builder: ServerBuilder) -> Result<Self, BuildError> {
-        let (builder, hooks) = builder.test_hooks();
+    pub fn new(mut builder: ServerBuilder) -> Result<Self, BuildError> {
+        let hooks = TestHooks::install(&mut builder.clock);
+        builder.test_hooks = Some(Arc::clone(&hooks));
         Ok(Self { server: builder.build()?, hooks })
     }
 

@@ -58,10 +58,8 @@ impl<'a> Scan<'a> {
         let start = self.at;
         self.at += plain_prefix(self.rest());
         let inner = &self.text[start..self.at];
-        (self.rest().first() == Some(&b'"')).then(|| {
-            self.at += 1;
-            inner
-        })
+        self.byte(b'"')?;
+        Some(inner)
     }
 
     /// Reads any value: its text.
@@ -129,7 +127,7 @@ impl<'a> Scan<'a> {
     /// The next byte that is not white space.
     pub(super) fn peek(&mut self) -> Option<u8> {
         loop {
-            match *self.rest().first()? {
+            match *self.text.as_bytes().get(self.at)? {
                 b' ' | b'\t' | b'\n' | b'\r' => self.at += 1,
                 byte => return Some(byte),
             }
@@ -141,7 +139,13 @@ impl<'a> Scan<'a> {
     }
 
     fn take(&mut self, byte: u8) -> Option<()> {
-        (self.peek()? == byte).then(|| self.at += 1)
+        self.peek()?;
+        self.byte(byte)
+    }
+
+    /// Takes the very next byte, if it is this one.
+    fn byte(&mut self, byte: u8) -> Option<()> {
+        (self.text.as_bytes().get(self.at) == Some(&byte)).then(|| self.at += 1)
     }
 
     /// The name of a member that nobody asks for.
@@ -155,11 +159,10 @@ impl<'a> Scan<'a> {
         self.at += 1;
         loop {
             self.at += plain_prefix(self.rest());
+            if self.byte(b'"').is_some() {
+                return Some(());
+            }
             match *self.rest() {
-                [b'"', ..] => {
-                    self.at += 1;
-                    return Some(());
-                }
                 [b'\\', b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => self.at += 2,
                 [b'\\', b'u', a, b, c, d, ..] if [a, b, c, d].iter().all(u8::is_ascii_hexdigit) => {
                     self.at += 6;

@@ -29,28 +29,31 @@ pub(super) fn write(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// How many bytes at the beginning stand for themselves in a string.
+/// Returns how many bytes at the beginning stand for themselves in a string.
 pub(super) fn plain_prefix(bytes: &[u8]) -> usize {
     // Names and most strings end within a block: for them a word is the right size to look at.
-    let plain = plain_words(&bytes[..bytes.len().min(BLOCK)]);
-    if plain < BLOCK {
-        return plain;
+    let (words, _) = bytes.as_chunks::<WORD>();
+    for (index, word) in words.iter().take(BLOCK / WORD).enumerate() {
+        let odd = odd_bits(u64::from_le_bytes(*word));
+        if odd != 0 {
+            return index * WORD + first(odd);
+        }
     }
-    // Without a branch, so that the compiler can look at a block at once.
-    let is_plain = |block: &&[u8]| block.iter().fold(0, |odd, byte| odd | is_odd(*byte)) == 0;
-    let blocks = bytes[plain..].chunks_exact(BLOCK).take_while(is_plain).count();
-    let plain = plain + BLOCK * blocks;
-    plain + plain_words(&bytes[plain..])
+    long_plain_prefix(bytes)
 }
 
-/// The same, a word at a time.
-fn plain_words(bytes: &[u8]) -> usize {
-    let (words, rest) = bytes.as_chunks::<WORD>();
-    let mut plain = 0;
+/// The same for long strings and the ends of messages. Apart, so that the short ones need no stack.
+#[inline(never)]
+fn long_plain_prefix(bytes: &[u8]) -> usize {
+    // Without a branch, so that the compiler can look at a block at once.
+    let is_plain = |block: &&[u8]| block.iter().fold(0, |odd, byte| odd | is_odd(*byte)) == 0;
+    let blocks = bytes.chunks_exact(BLOCK).take_while(is_plain).count();
+    let mut plain = BLOCK * blocks;
+    let (words, rest) = bytes[plain..].as_chunks::<WORD>();
     for word in words {
-        match first_odd(u64::from_le_bytes(*word)) {
-            WORD => plain += WORD,
-            at => return plain + at,
+        match odd_bits(u64::from_le_bytes(*word)) {
+            0 => plain += WORD,
+            odd => return plain + first(odd),
         }
     }
     plain + rest.iter().take_while(|byte| is_odd(**byte) == 0).count()
@@ -61,15 +64,19 @@ fn is_odd(byte: u8) -> u8 {
     u8::from(byte < b' ') | u8::from(byte == b'"') | u8::from(byte == b'\\')
 }
 
-/// The place of the first byte that has to be escaped, lowest first; [`WORD`] if there is none.
-fn first_odd(word: u64) -> usize {
+/// Sets the top bit of each byte that has to be escaped. May set those of later bytes too.
+fn odd_bits(word: u64) -> u64 {
     const ONES: u64 = u64::MAX / 0xff;
     const TOPS: u64 = ONES << 7;
-    // The top bit of a byte is set where the byte is less than `limit`, which has none. A borrow
-    // may set it in later bytes too, but only behind one where it is right.
-    let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word;
+    // Sets the top bit of a byte of ASCII that is less than `limit`, and by a borrow perhaps that of
+    // a byte behind it.
+    let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit));
     let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
-    let odd = (below(word, b' ') | is(b'"') | is(b'\\')) & TOPS;
+    (below(word, b' ') | is(b'"') | is(b'\\')) & !word & TOPS
+}
+
+/// Returns the place of the first byte whose top bit is set.
+fn first(odd: u64) -> usize {
     odd.trailing_zeros() as usize / 8
 }
 

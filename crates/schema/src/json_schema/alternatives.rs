@@ -3,56 +3,53 @@
 //! That a value fits none of five branches helps nobody. What a caller wrote usually shows which
 //! one they had in mind: by its type, by its tag, by its members.
 
-use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
-use serde_json::Value;
-
 use super::{
+    failure::{Failure, Rule},
     message::{lacks, message, types},
     quote::{list, quoted, shortened, values},
 };
 
-/// The place and the message to show for an error.
+/// The place and the message to show for a failure.
 pub(super) struct Reason<'e> {
     pub(super) path: &'e str,
     pub(super) message: String,
 }
 
-type Branches = [Vec<ValidationError<'static>>];
+type Branches<'a> = [Vec<Failure<'a>>];
 
 impl<'e> Reason<'e> {
-    pub(super) fn at(error: &'e ValidationError<'_>, message: String) -> Self {
-        Self { path: error.instance_path().as_str(), message }
+    fn at(failure: &'e Failure<'_>, message: String) -> Self {
+        Self { path: &failure.path, message }
     }
 
-    /// The reason that `error` gives, or the branch of it that was meant.
-    pub(super) fn of(error: &'e ValidationError<'_>, schema: &Value) -> Self {
-        let (Kind::AnyOf { context } | Kind::OneOfNotValid { context }) = error.kind() else {
-            return Self::at(error, message(error, schema));
+    /// The reason of `failure`, or of the branch of it that was meant.
+    pub(super) fn of(failure: &'e Failure<'_>) -> Self {
+        let Rule::NoneFits(branches) = &failure.rule else {
+            return Self::at(failure, message(failure));
         };
-        let here = error.instance_path().as_str();
-        match meant(context, here) {
-            Some(inner) => Self::of(inner, schema),
-            None => by_members(error, context)
-                .or_else(|| by_kind(error, context))
-                .unwrap_or_else(|| each(error, context, schema)),
+        match meant(branches, &failure.path) {
+            Some(inner) => Self::of(inner),
+            None => by_members(failure, branches)
+                .or_else(|| by_kind(failure, branches))
+                .unwrap_or_else(|| each(failure, branches)),
         }
     }
 }
 
 /// The required members that the object at `here` lacks, for one branch.
-fn missing<'e>(errors: &'e [ValidationError<'_>], here: &str) -> Vec<&'e str> {
-    errors
-        .iter()
-        .filter(|error| error.instance_path().as_str() == here)
-        .filter_map(|error| match error.kind() {
-            Kind::Required { property } => property.as_str(),
-            _ => None,
-        })
-        .collect()
+fn missing<'e>(branch: &'e [Failure<'_>], here: &str) -> Vec<&'e str> {
+    let mut missing = Vec::new();
+    for failure in branch.iter().filter(|failure| failure.path == here) {
+        if let Rule::Required(names) = &failure.rule {
+            let new = names.iter().filter(|name| !missing.contains(*name)).collect::<Vec<_>>();
+            missing.extend(new);
+        }
+    }
+    missing
 }
 
-/// The first error of the only branch that is left when those are gone that are clearly not meant.
-fn meant<'e>(branches: &'e Branches, here: &str) -> Option<&'e ValidationError<'static>> {
+/// The first failure of the only branch that is left when those are gone that are clearly not meant.
+fn meant<'e, 'a>(branches: &'e Branches<'a>, here: &str) -> Option<&'e Failure<'a>> {
     let possible = || branches.iter().filter(|branch| !is_other(branch, here));
     let mut likely = possible().filter(|branch| missing(branch, here).is_empty());
     let mut possible = possible();
@@ -64,17 +61,21 @@ fn meant<'e>(branches: &'e Branches, here: &str) -> Option<&'e ValidationError<'
 
 /// Whether a value is not meant for a branch: it is of another type, or its tag is that of another
 /// variant.
-fn is_other(branch: &[ValidationError<'_>], here: &str) -> bool {
-    branch.iter().any(|error| match error.kind() {
-        Kind::Type { .. } => error.instance_path().as_str() == here,
-        Kind::Constant { .. } | Kind::Enum { .. } => true,
+fn is_other(branch: &[Failure<'_>], here: &str) -> bool {
+    branch.iter().any(|failure| is_decisive(failure, here))
+}
+
+fn is_decisive(failure: &Failure<'_>, here: &str) -> bool {
+    match failure.rule {
+        Rule::Type(_) => failure.path == here,
+        Rule::Const(_) | Rule::Enum(_) => true,
         _ => false,
-    })
+    }
 }
 
 /// The members that would tell which branch is meant, if they are what all possible ones lack.
-fn by_members<'e>(error: &'e ValidationError<'_>, branches: &'e Branches) -> Option<Reason<'e>> {
-    let here = error.instance_path().as_str();
+fn by_members<'e>(failure: &'e Failure<'_>, branches: &'e Branches<'_>) -> Option<Reason<'e>> {
+    let here = &failure.path;
     let possible: Vec<Vec<&str>> = branches
         .iter()
         .filter(|branch| !is_other(branch, here))
@@ -87,48 +88,43 @@ fn by_members<'e>(error: &'e ValidationError<'_>, branches: &'e Branches) -> Opt
     let shared: Vec<&str> =
         first.iter().copied().filter(|name| rest.iter().all(|more| more.contains(name))).collect();
     if !shared.is_empty() {
-        return Some(Reason::at(error, lacks(&shared)));
+        return Some(Reason::at(failure, lacks(&shared)));
     }
     let one_of = list(possible.iter().filter_map(|names| names.first()));
-    let found = quoted(error.instance());
-    Some(Reason::at(error, format!("must have one of {one_of}, but is {found}")))
+    let found = quoted(failure.value);
+    Some(Reason::at(failure, format!("must have one of {one_of}, but is {found}")))
 }
 
 /// The types and the names to choose from, if each branch refuses the value for one of these.
-fn by_kind<'e>(error: &'e ValidationError<'_>, branches: &'e Branches) -> Option<Reason<'e>> {
-    let here = error.instance_path().as_str();
+fn by_kind<'e>(failure: &'e Failure<'_>, branches: &'e Branches<'_>) -> Option<Reason<'e>> {
+    let here = &failure.path;
     let (mut kinds, mut names) = (Vec::new(), Vec::new());
     // The tag of a variant, or the value itself.
-    let mut place = None;
+    let mut place: Option<&Failure<'_>> = None;
     for branch in branches {
-        let decisive = branch.iter().find(|error| match error.kind() {
-            Kind::Type { .. } => error.instance_path().as_str() == here,
-            kind => matches!(kind, Kind::Constant { .. } | Kind::Enum { .. }),
-        })?;
-        match decisive.kind() {
-            Kind::Type { kind } => kinds.extend(types(kind)),
-            Kind::Constant { expected_value } => names.push(&**expected_value),
-            Kind::Enum { options } => names.extend(options.as_array()?),
+        let decisive = branch.iter().find(|failure| is_decisive(failure, here))?;
+        match &decisive.rule {
+            Rule::Type(named) => {
+                kinds.extend(types(named));
+                continue;
+            }
+            Rule::Const(expected) => names.push(*expected),
+            Rule::Enum(options) => names.extend(options),
             _ => return None,
         }
-        if !matches!(decisive.kind(), Kind::Type { .. }) {
-            let path = decisive.instance_path().as_str();
-            if place
-                .is_some_and(|place: &ValidationError<'_>| place.instance_path().as_str() != path)
-            {
-                return None;
-            }
-            place = Some(decisive);
+        if place.is_some_and(|place| place.path != decisive.path) {
+            return None;
         }
+        place = Some(decisive);
     }
     kinds.sort();
     kinds.dedup();
-    let found = quoted(place.unwrap_or(error).instance());
+    let found = quoted(place.unwrap_or(failure).value);
     let Some(place) = place else {
-        return Some(Reason::at(error, format!("must be {}, not {found}", kinds.join(" or "))));
+        return Some(Reason::at(failure, format!("must be {}, not {found}", kinds.join(" or "))));
     };
     let mut choice = format!("one of {}", values(names.into_iter()));
-    if place.instance_path().as_str() == here && !kinds.is_empty() {
+    if place.path == *here && !kinds.is_empty() {
         choice = format!("{choice}, or {}", kinds.join(" or "));
     }
     Some(Reason::at(place, format!("must be {choice}, not {found}")))
@@ -138,21 +134,19 @@ fn by_kind<'e>(error: &'e ValidationError<'_>, branches: &'e Branches) -> Option
 const MAX_QUOTED: usize = 5;
 
 /// What each branch has against the value.
-fn each<'e>(error: &'e ValidationError<'_>, branches: &Branches, schema: &Value) -> Reason<'e> {
-    let here = error.instance_path().as_str();
+fn each<'e>(failure: &'e Failure<'_>, branches: &Branches<'_>) -> Reason<'e> {
     let reasons: Vec<String> = branches
         .iter()
         .filter_map(|branch| branch.first())
         .take(MAX_QUOTED)
         .map(|reason| {
-            let path = reason.instance_path().as_str();
-            let message = shortened(&message(reason, schema));
-            match path.strip_prefix(here) {
+            let message = shortened(&message(reason));
+            match reason.path.strip_prefix(&failure.path) {
                 Some("") => message,
-                inner => format!("`{}` {message}", inner.unwrap_or(path)),
+                inner => format!("`{}` {message}", inner.unwrap_or(&reason.path)),
             }
         })
         .collect();
     let message = format!("fits none of its {} forms: {}", branches.len(), reasons.join("; or "));
-    Reason::at(error, message)
+    Reason::at(failure, message)
 }

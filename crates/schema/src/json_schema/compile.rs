@@ -6,15 +6,17 @@
 
 use std::{collections::HashMap, ptr};
 
-use jsonschema::Draft;
 use serde_json::{Map, Value};
 
 use super::{
-    options::options,
+    dialect::Dialect,
+    full::Pattern,
+    number::Number,
     subschemas::Survey,
+    supported::resolve,
     tree::{
-        Checks, Items, Kind, Kinds, Literals, Member, Members, Node, NodeId, Number, Range, Side,
-        Text, Tree,
+        Checks, Items, Kind, Kinds, Literals, Member, Members, Node, NodeId, Range, Side, Text,
+        Tree,
     },
 };
 
@@ -69,7 +71,7 @@ const KIND_BUDGET: usize = 256;
 /// Compiles a document that has been surveyed and is a valid schema.
 pub(super) fn compile(document: &Value, survey: Survey) -> Tree {
     // Other dialects give the same keywords another meaning, and an `$id` gives references one.
-    if survey.draft != Draft::Draft202012 || !survey.one_base {
+    if survey.dialect != Dialect::V2020_12 || !survey.one_base {
         return Tree { nodes: vec![Node::Doubt] };
     }
     let mut compiler = Compiler {
@@ -287,11 +289,7 @@ impl<'a> Compiler<'a> {
 
     /// The target of a `$ref` that is a plain pointer.
     fn resolve(&self, target: &Value) -> Option<&'a Value> {
-        let pointer = target.as_str()?.strip_prefix('#')?;
-        if pointer.contains('%') {
-            return None;
-        }
-        self.document.pointer(pointer)
+        resolve(self.document, target.as_str()?)
     }
 }
 
@@ -420,12 +418,12 @@ fn range(map: &Map<String, Value>) -> Option<Range> {
         ("exclusiveMaximum", Side::Below),
     ] {
         if let Some(bound) = map.get(keyword) {
-            bounds.push((side, number(bound.as_number()?)?));
+            bounds.push((side, Number::of(bound.as_number()?)?));
         }
     }
     let step = match map.get("multipleOf") {
         None => None,
-        Some(step) => match number(step.as_number()?)? {
+        Some(step) => match Number::of(step.as_number()?)? {
             Number::Integer(step) if (1..EXACT).contains(&step) => Some(step),
             _ => return None,
         },
@@ -433,23 +431,10 @@ fn range(map: &Map<String, Value>) -> Option<Range> {
     Some(Range { bounds, step })
 }
 
-fn number(number: &serde_json::Number) -> Option<Number> {
-    if let Some(integer) = number.as_i64() {
-        return Some(Number::Integer(integer.into()));
-    }
-    if let Some(integer) = number.as_u64() {
-        return Some(Number::Integer(integer.into()));
-    }
-    number.as_f64().map(Number::Fraction)
-}
-
 fn text(map: &Map<String, Value>) -> Option<Text> {
     let pattern = match map.get("pattern") {
         None => None,
-        Some(pattern) => {
-            let alone = Value::Object(Map::from_iter([("pattern".to_owned(), pattern.clone())]));
-            Some(options(Draft::Draft202012).build(&alone).ok()?)
-        }
+        Some(pattern) => Some(Pattern::new(pattern)?),
     };
     let (min, max) = (count(map, "minLength", 0)?, count(map, "maxLength", u64::MAX)?);
     Some(Text { min, max, pattern })

@@ -21,6 +21,8 @@ pub enum SchemaError {
     TooMany,
     /// The input of a tool can be something that is not an object.
     NotAnObject { name: String, found: String },
+    /// The schema needs the feature `json-schema`. `role` is `input` or `output`.
+    Unsupported { role: &'static str, at: String, what: String },
     /// The schema breaks the rules of its own dialect.
     Invalid { at: String, reason: String },
     /// An `x-mcp-header` annotation that no client would accept.
@@ -56,6 +58,9 @@ impl fmt::Display for SchemaError {
                 "the input `{name}` can be {found}, but the arguments of a tool are always an \
                  object; make it a field of a struct"
             ),
+            Self::Unsupported { role, at, what } => {
+                write!(f, "{role} schema uses {what} at `#{at}`; enable the feature `json-schema`")
+            }
             Self::Invalid { at, reason } => {
                 write!(f, "the schema is invalid at `#{at}`: {reason}")
             }

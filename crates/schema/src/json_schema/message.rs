@@ -1,63 +1,42 @@
-//! Messages of errors of the `jsonschema` crate, in words that a model can act on.
+//! Messages of failures, in words that a model can act on.
 
-use jsonschema::{
-    ValidationError,
-    error::{TypeKind, ValidationErrorKind as Kind},
-};
 use serde_json::Value;
 
-use super::quote::{list, quoted, shortened, values};
+use super::{
+    failure::{Failure, Rule},
+    quote::{list, quoted, shortened, values},
+};
 
-/// The end of a sentence whose subject is the place of the error.
-pub(super) fn message(error: &ValidationError<'_>, schema: &Value) -> String {
-    let value: &Value = error.instance();
-    let found = quoted(value);
-    match error.kind() {
-        Kind::Type { kind } => format!("must be {}, not {found}", types(kind).join(" or ")),
-        Kind::Required { property } => match all_missing(error, schema)[..] {
-            [] => lacks(property.as_str().as_slice()),
-            ref names => lacks(names),
-        },
-        Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
-            format!("must not have {}{}", list(unexpected), known_properties(error, schema))
+/// The end of a sentence whose subject is the place of the failure.
+pub(super) fn message(failure: &Failure<'_>) -> String {
+    let found = quoted(failure.value);
+    match &failure.rule {
+        Rule::Type(names) => format!("must be {}, not {found}", types(names).join(" or ")),
+        Rule::Required(names) => lacks(names),
+        Rule::Unexpected { names, known } if known.is_empty() => {
+            format!("must not have {}", list(names))
         }
-        Kind::Enum { options } => {
-            format!(
-                "must be one of {}, not {found}",
-                values(options.as_array().into_iter().flatten())
-            )
+        Rule::Unexpected { names, known } => {
+            format!("must not have {}; it knows {}", list(names), list(known))
         }
-        Kind::Constant { expected_value } => {
-            format!("must be {}, not {found}", quoted(expected_value))
+        Rule::Enum(options) => {
+            format!("must be one of {}, not {found}", values(options.iter().copied()))
         }
-        Kind::Minimum { limit } => format!("must be at least {limit}, not {found}"),
-        Kind::ExclusiveMinimum { limit } => format!("must be more than {limit}, not {found}"),
-        Kind::Maximum { limit } => format!("must be at most {limit}, not {found}"),
-        Kind::ExclusiveMaximum { limit } => format!("must be less than {limit}, not {found}"),
-        Kind::MultipleOf { multiple_of } => {
-            format!("must be a multiple of {multiple_of}, not {found}")
-        }
-        Kind::MinLength { limit } => sized("at least", *limit, "character", value),
-        Kind::MaxLength { limit } => sized("at most", *limit, "character", value),
-        Kind::MinItems { limit } => sized("at least", *limit, "item", value),
-        Kind::MaxItems { limit } => sized("at most", *limit, "item", value),
-        Kind::MinProperties { limit } => sized("at least", *limit, "member", value),
-        Kind::MaxProperties { limit } => sized("at most", *limit, "member", value),
-        Kind::UniqueItems => format!("must not have the same item twice, but is {found}"),
-        Kind::Pattern { pattern } => format!("must match the pattern `{pattern}`, not {found}"),
-        Kind::OneOfMultipleValid { .. } => {
+        Rule::Const(expected) => format!("must be {}, not {found}", quoted(expected)),
+        Rule::Bound { relation, limit } => format!("must be {relation} {limit}, not {found}"),
+        Rule::Size { side, limit, unit } => sized(side, *limit, unit, failure.value),
+        Rule::UniqueItems => format!("must not have the same item twice, but is {found}"),
+        Rule::Pattern(pattern) => format!("must match the pattern `{pattern}`, not {found}"),
+        Rule::SeveralFit => {
             format!("fits more than one of its forms, and must fit only one: {found}")
         }
-        Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
-            format!("fits none of its {} forms: {found}", context.len())
+        Rule::NoneFits(branches) => {
+            format!("fits none of its {} forms: {found}", branches.len())
         }
-        // Told of the object, with the value of a member whose name is not known here.
-        Kind::FalseSchema if error.schema_path().as_str().ends_with("/additionalProperties") => {
-            format!("must have no members, but one is {found}")
-        }
-        Kind::FalseSchema => format!("must be left out, but is {found}"),
-        Kind::Not { .. } => format!("is a value that is ruled out: {found}"),
-        _ => format!("is not accepted: {}", shortened(&error.to_string())),
+        Rule::NoMembers => format!("must have no members, but one is {found}"),
+        Rule::Nothing => format!("must be left out, but is {found}"),
+        Rule::Not => format!("is a value that is ruled out: {found}"),
+        Rule::Other(text) => format!("is not accepted: {}", shortened(text)),
     }
 }
 
@@ -67,17 +46,15 @@ pub(super) fn lacks(names: &[&str]) -> String {
     format!("lacks the required {noun} {}", list(names))
 }
 
-/// Types in words, with their articles.
-pub(super) fn types(kind: &TypeKind) -> Vec<String> {
-    let article = |name: &'static str| match name {
+/// Types in words, with their articles, in a fixed order.
+pub(super) fn types(names: &[&str]) -> Vec<String> {
+    const ORDER: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
+    let article = |name: &str| match name {
         "null" => "null".to_owned(),
         "integer" | "array" | "object" => format!("an {name}"),
         _ => format!("a {name}"),
     };
-    match kind {
-        TypeKind::Single(kind) => vec![article(kind.as_str())],
-        TypeKind::Multiple(kinds) => kinds.iter().map(|kind| article(kind.as_str())).collect(),
-    }
+    ORDER.into_iter().filter(|name| names.contains(name)).map(article).collect()
 }
 
 fn sized(side: &str, limit: u64, unit: &str, value: &Value) -> String {
@@ -89,31 +66,4 @@ fn sized(side: &str, limit: u64, unit: &str, value: &Value) -> String {
     };
     let plural = if limit == 1 { "" } else { "s" };
     format!("must have {side} {limit} {unit}{plural}, but has {size}: {}", quoted(value))
-}
-
-/// The required members that an object lacks: all at once, so that they need not be found out one
-/// after the other.
-fn all_missing<'s>(error: &ValidationError<'_>, schema: &'s Value) -> Vec<&'s str> {
-    let required = refusing(error, schema).and_then(|schema| schema.get("required")?.as_array());
-    required
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .filter(|name| error.instance().get(name).is_none())
-        .collect()
-}
-
-/// The schema that an error comes from.
-fn refusing<'s>(error: &ValidationError<'_>, schema: &'s Value) -> Option<&'s Value> {
-    let (parent, _) = error.schema_path().as_str().rsplit_once('/')?;
-    schema.pointer(parent)
-}
-
-/// The names that the refusing schema does know, as a hint for a misspelt one.
-fn known_properties(error: &ValidationError<'_>, schema: &Value) -> String {
-    let refusing = refusing(error, schema);
-    match refusing.and_then(|schema| schema.get("properties")?.as_object()) {
-        Some(known) if !known.is_empty() => format!("; it knows {}", list(known.keys())),
-        _ => String::new(),
-    }
 }

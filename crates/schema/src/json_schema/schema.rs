@@ -2,13 +2,12 @@
 //!
 //! Built once, when a tool is registered; whatever is wrong with a schema is said then. A check
 //! walks the text against a compiled [`Tree`] first. Only if that leaves a doubt, the text is
-//! parsed into a value and `jsonschema` decides, and writes the reason. Where nothing can be wrong with
-//! a schema, what that takes is not built before the first doubt: most servers never have one.
+//! parsed into a value, and a validator decides and finds the reason: ours, or that of `jsonschema` for
+//! a schema that ours does not cover.
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic#json-schema-usage>
 
 use std::sync::{Arc, OnceLock};
 
-use jsonschema::{Draft, ValidationError, Validator};
 use schemars::{
     JsonSchema,
     generate::{Contract, SchemaSettings},
@@ -22,11 +21,13 @@ use super::{
     compile::compile,
     error::SchemaError,
     evidence,
-    glance::is_valid_at_a_glance,
+    failure::Failure,
+    full::FullSchema,
     header_params::{HeaderParam, header_params},
-    options::options,
     subschemas::survey,
+    supported,
     tree::{Node, Tree},
+    validate::Validator,
     violation::Violation,
     walk,
 };
@@ -41,9 +42,10 @@ const MAX_EXPLAINED: usize = 256 * 1024;
 pub struct Schema {
     text: Arc<RawValue>,
     tree: Tree,
-    draft: Draft,
-    /// Settles doubts.
-    validator: OnceLock<Validator>,
+    /// Parsed at the first doubt: most servers never have one.
+    document: OnceLock<Value>,
+    /// Settles doubts where our own validator does not cover the schema.
+    full: Option<FullSchema>,
     headers: Vec<HeaderParam>,
     role: Role,
     /// Deserialising refuses everything that the schema refuses, except that the root could be an
@@ -63,6 +65,13 @@ impl Role {
         match self {
             Self::Input => "arguments",
             Self::Output => "structuredContent",
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Output => "output",
         }
     }
 }
@@ -109,25 +118,17 @@ impl Schema {
             Role::Input => header_params(&document)?,
             Role::Output => Vec::new(),
         };
-        let (draft, validator) = (survey.draft, OnceLock::new());
-        if draft != Draft::Draft202012 || !is_valid_at_a_glance(&document) {
-            let built = build(draft, &document).map_err(|error| SchemaError::Invalid {
-                at: error.instance_path().as_str().to_owned(),
-                reason: error.to_string(),
-            })?;
-            validator.get_or_init(|| built);
-        }
+        let full = match supported::check(&document, survey) {
+            Ok(()) => None,
+            Err(why) => Some(FullSchema::build(&document, survey.dialect, why, role.name())?),
+        };
         let (text, tree) = (text.to_owned().into(), compile(&document, survey));
-        Ok(Self { text, tree, draft, validator, headers, role, proven: false })
+        Ok(Self { text, tree, document: OnceLock::new(), full, headers, role, proven: false })
     }
 
-    fn document(&self) -> Value {
-        serde_json::from_str(self.text.get()).unwrap_or_default()
-    }
-
-    fn validator(&self) -> &Validator {
-        self.validator.get_or_init(|| {
-            build(self.draft, &self.document()).expect("it was seen to be a valid schema")
+    fn document(&self) -> &Value {
+        self.document.get_or_init(|| {
+            serde_json::from_str(self.text.get()).expect("it was parsed when it was compiled")
         })
     }
 
@@ -173,20 +174,19 @@ impl Schema {
         let root = self.role.root();
         let value: Value = serde_json::from_str(text)
             .map_err(|error| Violation::from_serde(root, text, &error))?;
-        let validator = self.validator();
-        if validator.is_valid(&value) {
+        let document = self.document();
+        let ours = || Validator::new(document, text.len());
+        if self.full.as_ref().map_or_else(|| ours().fits(&value), |full| full.fits(&value)) {
             return Ok(());
         }
-        if text.len() > MAX_EXPLAINED {
-            return Err(Violation::unexplained(root, text));
-        }
-        let verdict = validator.validate(&value);
-        verdict.map_err(|error| Violation::from_error(root, &self.document(), &error))
+        let violation = |failure: &Failure<'_>| Violation::from_failure(root, failure);
+        let explained = match &self.full {
+            _ if text.len() > MAX_EXPLAINED => None,
+            Some(full) => full.explain(document, &value, violation),
+            None => ours().first_failure(&value).as_ref().map(violation),
+        };
+        Err(explained.unwrap_or_else(|| Violation::unexplained(root, text)))
     }
-}
-
-fn build(draft: Draft, document: &Value) -> Result<Validator, ValidationError<'static>> {
-    options(draft).build(document)
 }
 
 /// The schema that `schemars` writes for a type, and the type's name.

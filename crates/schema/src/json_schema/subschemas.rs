@@ -7,10 +7,10 @@
 
 use std::fmt::Write;
 
-use jsonschema::Draft;
 use serde_json::Value;
 
 use super::{
+    dialect::Dialect,
     error::SchemaError,
     limits::{MAX_DEPTH, MAX_SUBSCHEMAS},
 };
@@ -111,14 +111,14 @@ pub(super) fn pointer_to(parent: &str, inside: &Inside<'_>) -> String {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Survey {
     /// The dialect it is written in.
-    pub(super) draft: Draft,
+    pub(super) dialect: Dialect,
     /// Whether a `#/…` reference means the same wherever it stands: no schema has an `$id`.
     pub(super) one_base: bool,
 }
 
 /// Reads a whole document once: its size, its dialect, and that it refers to nothing outside.
 pub(super) fn survey(document: &Value) -> Result<Survey, SchemaError> {
-    let mut survey = Survey { draft: dialect("", document)?, one_base: true };
+    let mut survey = Survey { dialect: Dialect::of("", document)?, one_base: true };
     let mut count = 0;
     let mut open = vec![(String::new(), document, 1)];
     while let Some((pointer, schema, depth)) = open.pop() {
@@ -137,7 +137,7 @@ pub(super) fn survey(document: &Value) -> Result<Survey, SchemaError> {
                 _ => {}
             }
         }
-        dialect(&pointer, schema)?;
+        Dialect::of(&pointer, schema)?;
         survey.one_base &= schema.get("$id").is_none();
         open.extend(
             inside(schema)
@@ -146,21 +146,4 @@ pub(super) fn survey(document: &Value) -> Result<Survey, SchemaError> {
         );
     }
     Ok(survey)
-}
-
-/// The dialect a schema declares; without `$schema` it is 2020-12.
-fn dialect(at: &str, schema: &Value) -> Result<Draft, SchemaError> {
-    let declared = match schema.get("$schema") {
-        None => return Ok(Draft::Draft202012),
-        Some(Value::String(uri)) => uri.as_str(),
-        Some(other) => {
-            return Err(SchemaError::Dialect { at: at.to_owned(), found: other.to_string() });
-        }
-    };
-    match declared.strip_suffix('#').unwrap_or(declared) {
-        "https://json-schema.org/draft/2020-12/schema" => Ok(Draft::Draft202012),
-        "https://json-schema.org/draft/2019-09/schema" => Ok(Draft::Draft201909),
-        "http://json-schema.org/draft-07/schema" => Ok(Draft::Draft7),
-        other => Err(SchemaError::Dialect { at: at.to_owned(), found: other.to_owned() }),
-    }
 }

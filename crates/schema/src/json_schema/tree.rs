@@ -1,11 +1,11 @@
 //! The compiled form of a schema that [`walk`](super::walk) checks while it reads the text.
 //!
-//! A tree never refuses. It knows for certain that a value fits, or it has a doubt, and a doubt is
-//! settled by the `jsonschema` crate. So nodes may be cautious, and whatever is rare, costly or
+//! A tree never refuses. It knows for certain that a value fits, or it has a doubt, and a validator
+//! settles the doubt. So nodes may be cautious, and whatever is rare, costly or
 //! not understood is simply a [`Node::Doubt`]. What they must never do is let a value pass that
 //! the schema refuses.
 
-use jsonschema::Validator;
+use super::{full::Pattern, number::Number};
 
 /// A schema as nodes that refer to each other by number, so that it may be recursive.
 #[derive(Debug)]
@@ -140,21 +140,12 @@ pub(super) enum Side {
     Below,
 }
 
-/// A JSON number without loss: `serde_json` reads integers up to 64 bits, and the rest as `f64`.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Number {
-    Integer(i128),
-    Fraction(f64),
-}
-
 /// What a string must keep to. Lengths are in code points.
 #[derive(Debug)]
 pub(super) struct Text {
     pub(super) min: u64,
     pub(super) max: u64,
-    /// A validator for this one `pattern`, so that the dialect of regular expressions is exactly
-    /// that of the full check.
-    pub(super) pattern: Option<Validator>,
+    pub(super) pattern: Option<Pattern>,
 }
 
 /// What an array must keep to.

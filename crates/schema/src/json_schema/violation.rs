@@ -1,14 +1,11 @@
 //! What is wrong with a value, in words that a model can act on.
 //!
-//! Made from the errors of the `jsonschema` crate, which describe the schema's view, and from
-//! those of `serde`, which describe the type's.
+//! Made from failures, which describe the schema's view, and from errors of `serde`, which describe
+//! the type's.
 
 use std::fmt;
 
-use jsonschema::ValidationError;
-use serde_json::Value;
-
-use super::{alternatives::Reason, locate, quote::shortened};
+use super::{alternatives::Reason, failure::Failure, locate, quote::shortened};
 
 /// Why a value does not fit its schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,13 +28,9 @@ impl fmt::Display for Violation {
 impl std::error::Error for Violation {}
 
 impl Violation {
-    /// What an error says; `schema` is the document it comes from.
-    pub(super) fn from_error(
-        root: &'static str,
-        schema: &Value,
-        error: &ValidationError<'_>,
-    ) -> Self {
-        let reason = Reason::of(error, schema);
+    /// What a failure says.
+    pub(super) fn from_failure(root: &'static str, failure: &Failure<'_>) -> Self {
+        let reason = Reason::of(failure);
         Self { path: reason.path.to_owned(), message: reason.message, root }
     }
 

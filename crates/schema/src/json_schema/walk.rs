@@ -7,7 +7,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 
 use super::{
     compile::EXACT,
-    tree::{Checks, Items, Kind, Members, Node, NodeId, Number, Range, Side, Text, Tree},
+    number::Number,
+    tree::{Checks, Items, Kind, Members, Node, NodeId, Range, Side, Text, Tree},
 };
 
 /// How many references may lead from one to the next before a node is reached. A document may
@@ -200,42 +201,27 @@ fn in_range(range: &Range, value: Number) -> bool {
     stepped && range.bounds.iter().all(|(side, bound)| on_side(*side, value, *bound))
 }
 
-/// Whether the value is certainly on this side of the bound.
 fn on_side(side: Side, value: Number, bound: Number) -> bool {
-    let order = match (value, bound) {
-        (Number::Integer(value), Number::Integer(bound)) => Some(value.cmp(&bound)),
-        (value, bound) => match (exact(value), exact(bound)) {
-            (Some(value), Some(bound)) => value.partial_cmp(&bound),
-            _ => None,
-        },
-    };
-    order.is_some_and(|order| match side {
+    let order = value.compare(bound);
+    match side {
         Side::AtLeast => order.is_ge(),
         Side::Above => order.is_gt(),
         Side::AtMost => order.is_le(),
         Side::Below => order.is_lt(),
-    })
-}
-
-/// The number as an `f64`, if it is the same number.
-fn exact(number: Number) -> Option<f64> {
-    match number {
-        Number::Fraction(value) => Some(value),
-        Number::Integer(value) => (value.abs() < EXACT).then_some(value as f64),
     }
 }
 
 fn is_text(text: &Text, value: &str) -> bool {
     let length = value.chars().count() as u64;
     (text.min..=text.max).contains(&length)
-        && text.pattern.as_ref().is_none_or(|pattern| pattern.is_valid(&value.into()))
+        && text.pattern.as_ref().is_none_or(|pattern| pattern.matches(value))
 }
 
 fn certain<E: Error>(fits: bool) -> Result<(), E> {
     if fits { Ok(()) } else { Err(doubt()) }
 }
 
-/// Stops the walk. Nobody reads the message: the full check writes the one that people see.
+/// Stops the walk. Nobody reads the message: a validator finds the one that people see.
 fn doubt<E: Error>() -> E {
     E::custom("doubt")
 }

@@ -1,13 +1,20 @@
-//! How tasks are made: of what has not begun, of a run that has, and of what is done.
+//! Creates tasks: of a call that has not started, of a run in progress, and of a finished call.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use outlive_wire::RawJson;
 use tokio::sync::oneshot;
 
 use super::{
-    CreateError, Engine, EngineEvent, Inner, Promotion, TaskRun, UnacknowledgedTask,
-    detach_on_drop::Waited, room::Slot, schedule,
+    capacity::Slot,
+    detach_on_drop::DetachOnDrop,
+    error::CreateError,
+    events::EngineEvent,
+    handle::Engine,
+    runner::{TaskRun, Work},
+    start,
+    state::EngineState,
+    unacknowledged::UnacknowledgedTask,
 };
 use crate::{
     JournalSnapshot,
@@ -17,101 +24,114 @@ use crate::{
     },
 };
 
+/// Result of a promotion.
+pub enum Promotion {
+    /// The run is a task now.
+    Task(UnacknowledgedTask),
+    /// The run stays inline and comes back.
+    Refused(Work, CreateError),
+}
+
 impl Engine {
-    /// Makes a task that is run as soon as there is room for it: here and at once, if there is some.
-    /// It is made, and cancelled then, even if whoever asked does not wait for it; unless it has a
-    /// key to ask for it again.
+    /// Creates a task. It starts at once if this process has a free place, and waits in the store
+    /// otherwise.
+    ///
+    /// Dropping the future does not stop the creation. A task without an idempotency key is then
+    /// cancelled.
     ///
     /// # Errors
     ///
-    /// When it is not made, or nobody knows whether it was.
+    /// When the task is not created, or the store did not say whether it was.
     pub async fn create(&self, mut task: NewTask) -> Result<UnacknowledgedTask, CreateError> {
-        let inner = &self.0;
-        // One with a key is queued: if nobody knows whether it was made, whoever asks again finds it,
-        // and it must not be one that waits for us.
-        let slot = task.idempotency.is_none().then(|| inner.slot(&task.principal)).flatten();
-        task.worker = slot.as_ref().map(|_| (inner.worker.clone(), inner.config.lease_duration));
-        // It goes through many hands from here on, each of which would have to make room for it.
+        let engine = &self.0;
+        // A task with a key is queued: if the store does not say whether it was created, a retry finds it,
+        // and it must not wait for this worker then.
+        let slot = task.idempotency.is_none().then(|| engine.slot(&task.principal)).flatten();
+        task.worker =
+            slot.as_ref().map(|_| (engine.worker_id.clone(), engine.config.lease_duration));
+        // Boxed, because each of the futures below would reserve space for it.
         let task = Box::new(task);
-        // Waited for whether its caller stays or not: where there are several ways to a store, a
-        // cancellation might overtake it. If nobody stayed, it is cancelled.
+        // Runs to its end even if the caller is gone: a store with several connections might see the
+        // cancellation before the creation.
         match slot {
-            Some(slot) => Waited::new(Arc::clone(inner).make_and_begin(task, slot)).await,
-            None => Waited::new(Arc::clone(inner).make_queued(task)).await,
+            Some(slot) => DetachOnDrop::new(Arc::clone(engine).create_and_start(task, slot)).await,
+            None => DetachOnDrop::new(Arc::clone(engine).create_queued(task)).await,
         }
     }
 
-    /// Makes a task of a run that has begun. The run goes on here; it is not begun again.
+    /// Promotes a run to a task. The run continues here and is not restarted.
     pub fn promote(&self, task: NewTask, run: TaskRun) -> oneshot::Receiver<Promotion> {
         let (reply, answer) = oneshot::channel();
-        let inner = Arc::clone(&self.0);
+        let engine = Arc::clone(&self.0);
+        let span = start::run_span(&engine, &task.id, &task.tool);
         tokio::spawn(async move {
-            let worker = Some((inner.worker.clone(), inner.config.lease_duration));
+            let worker = Some((engine.worker_id.clone(), engine.config.lease_duration));
             let (id, principal) = (task.id.clone(), task.principal.clone());
-            let mut untold = UnacknowledgedTask::of(&inner, &task);
-            let expected = inner.expect(&id);
-            let created = inner.store.create(NewTask { worker, ..task }).await;
+            let mut unacknowledged = UnacknowledgedTask::new(&engine, &task);
+            let registration = engine.register(&id);
+            let created = engine.store.create(NewTask { worker, ..task }).await;
             let why = match created {
                 Ok(CreateOutcome::Created { lease: Some(lease), at }) => {
                     run.journal.begin_writing();
-                    inner.saw(&principal, &id, EngineEvent::Adopted);
-                    untold.was_made(at);
-                    let _share = inner.share(&principal);
-                    // If nobody waits for it any more it comes back, and is cancelled.
-                    drop(reply.send(Promotion::Task(untold)));
-                    return inner.run(lease, principal, run, Some(expected)).await;
+                    engine.observe(&principal, &id, EngineEvent::Adopted);
+                    unacknowledged.set_created(at);
+                    let _share = engine.share(&principal);
+                    // If the receiver is gone, the task comes back, and dropping it cancels it.
+                    drop(reply.send(Promotion::Task(unacknowledged)));
+                    return start::run(&engine, lease, principal, run, Some(registration), span)
+                        .await;
                 }
                 Ok(other) => {
-                    untold.acknowledge();
+                    unacknowledged.acknowledge();
                     refused(other)
                 }
                 Err(error) => {
-                    // It may be there all the same, and must not run beside what goes back.
-                    untold.never_was();
+                    // The task may exist, and must not run beside the run that goes back.
+                    unacknowledged.revoke();
                     CreateError::Store(error)
                 }
             };
-            // The run goes back to whoever had it; if nobody is there any more, it ends here.
+            // The run goes back to the caller. If the caller is gone, the run is dropped here.
             let _ = reply.send(Promotion::Refused(run.work, why));
         });
         answer
     }
 
-    /// Keeps what has been done as a task that has ended, for those who ask for it again.
+    /// Stores a finished call as an ended task, for callers that request it again.
     ///
     /// # Errors
     ///
-    /// When it is not kept, or nobody knows whether it was.
+    /// When the task is not stored, or the store did not say whether it was.
     pub async fn store_finished(
         &self,
         task: NewTask,
         outcome: TaskOutcome,
     ) -> Result<(), CreateError> {
-        let inner = &self.0;
-        let untold = UnacknowledgedTask::of(inner, &task);
+        let engine = &self.0;
+        let unacknowledged = UnacknowledgedTask::new(engine, &task);
         let charge = Charge { principal: task.principal.clone(), max_bytes: task.max_bytes };
-        let _expected = inner.expect(&task.id);
-        let worker = Some((inner.worker.clone(), inner.config.lease_duration));
-        let lease = match inner.store.create(NewTask { worker, ..task }).await {
+        let _registration = engine.register(&task.id);
+        let worker = Some((engine.worker_id.clone(), engine.config.lease_duration));
+        let lease = match engine.store.create(NewTask { worker, ..task }).await {
             Ok(CreateOutcome::Created { lease: Some(lease), .. }) => lease,
             Ok(other) => {
-                untold.acknowledge();
+                unacknowledged.acknowledge();
                 return Err(refused(other));
             }
             Err(error) => {
-                untold.never_was();
+                unacknowledged.revoke();
                 return Err(CreateError::Store(error));
             }
         };
-        let then = Transition::End { outcome, retention: inner.config.retention };
+        let then = Transition::End { outcome, retention: engine.config.retention };
         let changes = Changes { charge: Some(charge), ..Changes::default() };
-        match inner.store.commit(&lease, &changes, &then).await {
+        match engine.store.commit(&lease, &changes, &then).await {
             Ok(()) => {
-                untold.acknowledge();
+                unacknowledged.acknowledge();
                 Ok(())
             }
             Err(error) => {
-                untold.never_was();
+                unacknowledged.revoke();
                 Err(match error {
                     StoreError::OverBytes => CreateError::OverBytes,
                     error => CreateError::Store(error),
@@ -121,54 +141,56 @@ impl Engine {
     }
 }
 
-impl Inner {
-    async fn make_queued(
+impl EngineState {
+    async fn create_queued(
         self: Arc<Self>,
         task: Box<NewTask>,
     ) -> Result<UnacknowledgedTask, CreateError> {
-        let (untold, _) = self.make(task).await?;
-        Ok(untold)
+        let (unacknowledged, _) = self.create(task).await?;
+        Ok(unacknowledged)
     }
 
-    /// Makes a task that is run here: to be claimed it would have to be written, and read, once more.
-    async fn make_and_begin(
+    /// Creates a task that starts here. It is created with a lease, which saves a claim.
+    async fn create_and_start(
         self: Arc<Self>,
         task: Box<NewTask>,
         slot: Slot,
     ) -> Result<UnacknowledgedTask, CreateError> {
-        let begun = Begun::of(&task);
-        let expected = self.expect(&task.id);
-        let (untold, lease) = self.make(task).await?;
+        let started = StartedTask::new(&task);
+        let registration = self.register(&task.id);
+        let (unacknowledged, lease) = self.create(task).await?;
         if let Some(lease) = lease {
+            let span = start::run_span(&self, &lease.task, &started.tool);
             tokio::spawn(async move {
-                schedule::begin(&self, begun.claimed(lease), Some(expected)).await;
+                start::start(&self, started.claimed(lease), Some(registration), span).await;
                 drop(slot);
             });
         }
-        Ok(untold)
+        Ok(unacknowledged)
     }
 
-    /// Makes a task.
-    async fn make(
+    /// Creates a task in the store.
+    async fn create(
         self: &Arc<Self>,
         task: Box<NewTask>,
     ) -> Result<(UnacknowledgedTask, Option<Lease>), CreateError> {
-        let (mut untold, is_held) = (UnacknowledgedTask::of(self, &task), task.worker.is_some());
+        let (mut unacknowledged, has_lease) =
+            (UnacknowledgedTask::new(self, &task), task.worker.is_some());
         match self.store.create(*task).await {
             Ok(CreateOutcome::Created { lease, at }) => {
-                untold.was_made(at);
-                untold.saw(EngineEvent::Created);
-                Ok((untold, lease))
+                unacknowledged.set_created(at);
+                unacknowledged.observe(EngineEvent::Created);
+                Ok((unacknowledged, lease))
             }
             Ok(other) => {
-                untold.acknowledge();
+                unacknowledged.acknowledge();
                 Err(refused(other))
             }
-            // It may be there all the same: it is cancelled then. If it has a worker that is us, and
-            // we do not run it.
+            // The task may exist, and is cancelled then. With a lease it belongs to this worker, which
+            // does not run it.
             Err(error) => {
-                if is_held {
-                    untold.never_was();
+                if has_lease {
+                    unacknowledged.revoke();
                 }
                 Err(CreateError::Store(error))
             }
@@ -176,30 +198,30 @@ impl Inner {
     }
 }
 
-/// What a run needs of a task that is made here.
-struct Begun {
+/// What a run needs of a task that is created here.
+struct StartedTask {
     principal: String,
-    kind: String,
+    tool: String,
     request: RawJson,
     journal: JournalSnapshot,
 }
 
-impl Begun {
-    fn of(task: &NewTask) -> Box<Self> {
+impl StartedTask {
+    fn new(task: &NewTask) -> Box<Self> {
         Box::new(Self {
             principal: task.principal.clone(),
-            kind: task.tool.clone(),
+            tool: task.tool.clone(),
             request: task.request.clone(),
             journal: task.journal.clone(),
         })
     }
 
-    /// As if it had been claimed.
+    /// Returns the task as if it had been claimed.
     fn claimed(self, lease: Lease) -> ClaimedTask {
         ClaimedTask {
             lease,
             principal: self.principal,
-            tool: self.kind,
+            tool: self.tool,
             request: self.request,
             journal: self.journal,
             started: false,
@@ -220,6 +242,15 @@ fn refused(created: CreateOutcome) -> CreateError {
         CreateOutcome::OverBytes => CreateError::OverBytes,
         CreateOutcome::Created { .. } => {
             CreateError::Store(StoreError::Unavailable("it gave no lease".to_owned()))
+        }
+    }
+}
+
+impl fmt::Debug for Promotion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Task(task) => f.debug_tuple("Task").field(task.task()).finish(),
+            Self::Refused(_, error) => f.debug_tuple("Refused").field(error).finish(),
         }
     }
 }

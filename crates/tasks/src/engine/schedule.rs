@@ -1,69 +1,58 @@
-//! What an engine does by itself: claims what is due, keeps its leases, sweeps.
+//! The scheduler of an engine: claims due tasks, renews leases, sweeps.
 
 use std::{
     collections::{HashMap, HashSet},
-    hash::{BuildHasher, Hasher, RandomState},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Weak},
     time::Duration,
 };
 
 use tokio::time::Instant;
 
 use super::{
-    EngineEvent, Inner, Signals, StartError,
-    clean_up::clean_up,
-    drive::{self, Held},
-    room::{Expected, NOT_HELD},
+    claims::Claims,
+    start::{run_span, start},
+    state::{EngineState, NO_EPOCH, Signals},
 };
 use crate::{
-    JournalEntry,
     capacity::Grant,
-    store::{
-        Changes, Claim, ClaimedTask, CleanupState, Lease, StoreError, TaskId, TaskOutcome,
-        Transition,
-    },
-    time::{millis, wall_clock},
+    store::{Changes, Claim, ClaimedTask, CleanupState, Lease, StoreError, TaskId, Transition},
 };
 
-/// Claims and sweeps, for as long as the engine is used.
-pub(super) async fn claims(engine: Weak<Inner>) {
+/// Claims and sweeps until the engine is dropped or drained.
+pub(super) async fn claims(engine: Weak<EngineState>) {
     let mut swept: Option<Instant> = None;
     loop {
-        let Some(inner) = engine.upgrade() else { return };
-        if *inner.stopping.borrow() {
+        let Some(engine) = engine.upgrade() else { return };
+        if *engine.stopping.borrow() {
             return;
         }
-        let config = &inner.config;
-        let left = claim(&inner).await;
+        let config = &engine.config;
+        let left = claim(&engine).await;
         if swept.is_none_or(|swept| swept.elapsed() >= config.sweep_interval) {
-            // What is left is swept before anything is waited for.
-            let more = sweep(&inner).await;
+            // A sweep that left rows is continued before the loop waits.
+            let more = sweep(&engine).await;
             swept = (!more).then(Instant::now);
         }
         let due = match left {
             _ if swept.is_none() => continue,
             Left::Nothing => {
-                let full = inner.shares.full(config.per_caller());
-                inner.store.next_due(&full).await.ok().flatten()
+                let full = engine.shares.full(config.per_caller());
+                engine.store.next_due(&full).await.ok().flatten()
             }
             Left::More => continue,
-            Left::NoRoom => None,
+            Left::NoSlot => None,
         };
         let pause = due
             .unwrap_or(config.poll_interval)
             .clamp(Duration::from_millis(1), config.poll_interval);
-        let _ = tokio::time::timeout(pause, inner.due.notified()).await;
+        let _ = tokio::time::timeout(pause, engine.due.notified()).await;
     }
 }
 
-/// Ends what has taken too long, and forgets what has been over for long enough. `true` if there may
-/// be more of it.
-pub(super) async fn sweep(inner: &Inner) -> bool {
-    let config = &inner.config;
-    match (inner.store.sweep(config.claim_batch, config.retention).await, &inner.observer) {
+/// Expires tasks and deletes old rows. Returns whether there may be more of them.
+pub(super) async fn sweep(engine: &EngineState) -> bool {
+    let config = &engine.config;
+    match (engine.store.sweep(config.claim_batch, config.retention).await, &engine.observer) {
         (Ok(swept), observer) => {
             observer.iter().for_each(|observer| observer.swept(&swept));
             swept.more
@@ -75,104 +64,86 @@ pub(super) async fn sweep(inner: &Inner) -> bool {
     }
 }
 
-/// What is left when tasks have been claimed.
+/// What a claim leaves in the store.
 enum Left {
-    /// Nothing that is due.
+    /// No due task.
     Nothing,
-    /// Perhaps more, and there is room for it.
+    /// Perhaps more due tasks, and a place is free.
     More,
-    /// Perhaps more, and there is no room for it until something ends.
-    NoRoom,
+    /// Perhaps more due tasks, and no place is free until a run ends.
+    NoSlot,
 }
 
 /// Interval between two claims for callers that run few tasks, after a claim that found none.
 const LOOK_FOR_OTHERS: Duration = Duration::from_millis(100);
 
-/// The claims of an engine, which come one after another.
-#[derive(Default)]
-pub(super) struct Claims {
-    asked: AtomicU64,
-    answered: AtomicU64,
-    /// When there was last nothing of a caller that runs little.
-    no_others: Mutex<Option<Instant>>,
-}
-
-impl Claims {
-    fn lock_no_others(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.no_others.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Counts a claim.
-    async fn asked<T>(&self, claim: impl Future<Output = T>) -> T {
-        self.asked.fetch_add(1, Ordering::SeqCst);
-        let answer = claim.await;
-        self.answered.fetch_add(1, Ordering::SeqCst);
-        answer
-    }
-}
-
-/// Claims what there is room for.
-async fn claim(inner: &Arc<Inner>) -> Left {
-    let room = inner.slots.available_permits().min(inner.config.claim_batch);
-    // Taken before they are needed, so that no more is claimed than can be begun.
-    let slots = u32::try_from(room).ok().filter(|room| *room > 0);
-    let slots = slots.and_then(|room| Arc::clone(&inner.slots).try_acquire_many_owned(room).ok());
+/// Claims tasks for the free places.
+async fn claim(engine: &Arc<EngineState>) -> Left {
+    let free = engine.slots.available_permits().min(engine.config.claim_batch);
+    // Taken before the claim, so that no more tasks are claimed than can start.
+    let slots = u32::try_from(free).ok().filter(|free| *free > 0);
+    let slots = slots.and_then(|free| Arc::clone(&engine.slots).try_acquire_many_owned(free).ok());
     let Some(mut slots) = slots else {
-        return if inner.has_room() { Left::More } else { Left::NoRoom };
+        return if engine.has_free_slot() { Left::More } else { Left::NoSlot };
     };
-    let asked = Instant::now();
-    let mut grants = inner.take_grants(room);
-    let claimed = match ask(inner, room, &grants).await {
+    let sent = Instant::now();
+    let mut grants = engine.take_grants(free);
+    let claimed = match ask(engine, free, &grants).await {
         Ok(claimed) => claimed,
         Err(error) => {
             tracing::warn!(%error, "no tasks could be claimed");
-            inner.lock_granted().append(&mut grants);
+            engine.lock_granted().append(&mut grants);
             return Left::Nothing;
         }
     };
-    if !claimed.is_empty() && asked.elapsed() > inner.config.lease_duration / 6 {
-        // The leases began long ago.
-        inner.renew.notify_one();
+    if !claimed.is_empty() && sent.elapsed() > engine.config.lease_duration / 6 {
+        // The leases began when the store ran the claim, which may be long ago.
+        engine.renew.notify_one();
     }
-    let all_taken = claimed.len() < room;
+    let all_taken = claimed.len() < free;
     for claimed in claimed {
-        let (inner, permit) = (Arc::clone(inner), slots.split(1));
-        // Counted before more is claimed.
-        let share = inner.share(&claimed.principal);
-        let slot = permit.map(|permit| inner.slot_of(permit, share));
+        let (engine, permit) = (Arc::clone(engine), slots.split(1));
+        // Counted before the next claim.
+        let share = engine.share(&claimed.principal);
+        let slot = permit.map(|permit| engine.slot_with(permit, share));
         let is_its = |grant: &Grant| *grant.task() == claimed.lease.task;
         let grant = grants.iter().position(is_its).map(|index| grants.swap_remove(index));
         tokio::spawn(async move {
-            begin(&inner, claimed, None).await;
-            // What the run has not taken goes to others.
+            let span = run_span(&engine, &claimed.lease.task, &claimed.tool);
+            start(&engine, claimed, None, span).await;
+            // A permit that the run has not taken goes to others.
             drop((grant, slot));
         });
     }
-    // Those that were not claimed have ended, or run somewhere.
+    // Tasks of grants that were not claimed have ended, or run on another replica.
     drop(grants);
     match all_taken {
         true => Left::Nothing,
-        false if inner.has_room() => Left::More,
-        false => Left::NoRoom,
+        false if engine.has_free_slot() => Left::More,
+        false => Left::NoSlot,
     }
 }
 
-/// Asks the store for tasks. Where places are scarce, those of callers that have less than their share
-/// of them go first: a caller that has many tasks waiting gets no place before one that has few.
-async fn ask(inner: &Inner, room: usize, grants: &[Grant]) -> Result<Vec<ClaimedTask>, StoreError> {
+/// Sends a claim to the store. If few places are free, callers that run less than their share come first:
+/// a caller with many due tasks gets no place before one that has few.
+async fn ask(
+    engine: &EngineState,
+    free: usize,
+    grants: &[Grant],
+) -> Result<Vec<ClaimedTask>, StoreError> {
     let ask = |claim: Claim| async move {
-        let claim = inner.store.claim(&inner.worker, inner.config.lease_duration, &claim);
-        inner.claims.asked(claim).await
+        let claim = engine.store.claim(&engine.worker_id, engine.config.lease_duration, &claim);
+        engine.claims.count(claim).await
     };
-    let mut claim = Claim::new(room - grants.len());
+    let mut claim = Claim::new(free - grants.len());
     claim.wanted = grants.iter().map(|grant| grant.task().clone()).collect();
-    claim.max_per_principal = inner.config.per_caller();
-    claim.running = inner.shares.running();
-    if let Some(share) = inner.scarce_share(&claim) {
+    claim.max_per_principal = engine.config.per_caller();
+    claim.running = engine.shares.running();
+    if let Some(share) = engine.scarce_share(&claim) {
         let others = Claim { max_per_principal: share, ..claim.clone() };
         let claimed = ask(others).await?;
         let found = !claimed.is_empty();
-        *inner.claims.lock_no_others() = (!found).then(Instant::now);
+        engine.claims.found_others(found);
         if found {
             return Ok(claimed);
         }
@@ -180,20 +151,19 @@ async fn ask(inner: &Inner, room: usize, grants: &[Grant]) -> Result<Vec<Claimed
     ask(claim).await
 }
 
-impl Inner {
-    /// Grants whose tasks are to be claimed now.
-    fn take_grants(&self, room: usize) -> Vec<Grant> {
+impl EngineState {
+    /// Takes grants whose tasks are to be claimed now.
+    fn take_grants(&self, free: usize) -> Vec<Grant> {
         let mut granted = self.lock_granted();
-        let count = granted.len().min(room);
+        let count = granted.len().min(free);
         granted.drain(..count).collect()
     }
 
-    /// How many places a caller gets before others do, if places are scarce and a caller has more.
+    /// Returns how many places a caller gets before others do, if few are free and a caller has more.
     fn scarce_share(&self, claim: &Claim) -> Option<usize> {
         let running = self.config.max_running;
         let is_scarce = self.slots.available_permits() < running / 2;
-        let looked = *self.claims.lock_no_others();
-        if !is_scarce || looked.is_some_and(|last| last.elapsed() < LOOK_FOR_OTHERS) {
+        if !is_scarce || self.claims.found_none_within(LOOK_FOR_OTHERS) {
             return None;
         }
         let share = (running / (claim.running.len() + 1)).max(1);
@@ -202,90 +172,39 @@ impl Inner {
     }
 }
 
-pub(super) async fn begin(inner: &Arc<Inner>, claimed: ClaimedTask, expected: Option<Expected>) {
-    if *inner.stopping.borrow() {
-        // It is given back with everything else.
-        return;
-    }
-    if claimed.ended.is_some() {
-        return Box::pin(clean_up(inner, claimed)).await;
-    }
-    let lease = claimed.lease.clone();
-    let principal = claimed.principal.clone();
-    let crashes = claimed.crash_count;
-    if claimed.lost && !claimed.cancel_requested && crashes < inner.config.max_crashes {
-        let pause = inner.config.pause_after(crashes, chance());
-        if !pause.is_zero() {
-            return Box::pin(postpone(inner, &claimed, pause)).await;
-        }
-    }
-    inner.saw(&principal, &lease.task, EngineEvent::Claimed { again: claimed.started, crashes });
-    let started = if claimed.cancel_requested {
-        Err(StartError { outcome: TaskOutcome::Cancelled, keep: false })
-    } else if crashes >= inner.config.max_crashes {
-        let why = format!("its worker was lost {crashes} times in a row; it is not begun again");
-        tracing::error!(task = %lease.task, crashes, "a task ends its workers and is stopped");
-        Err(StartError { outcome: TaskOutcome::Error(drive::internal(why)), keep: true })
-    } else {
-        inner.runner.start(claimed)
-    };
-    match started {
-        Ok(run) => inner.run(lease, principal, run, expected).await,
-        Err(StartError { outcome, keep }) => {
-            let held = Held { inner, lease: &lease, principal: &principal };
-            let over = inner.config.over(outcome, keep);
-            Box::pin(held.write_over(Changes::default(), over)).await;
-        }
-    }
-}
-
-/// Leaves a task alone for a while that may be what its workers were lost by.
-async fn postpone(inner: &Inner, claimed: &ClaimedTask, pause: Duration) {
-    let held = Held { inner, lease: &claimed.lease, principal: &claimed.principal };
-    let answers = claimed.journal.entries.values();
-    let seen = answers.filter(|entry| matches!(entry, JournalEntry::Answer(_))).count();
-    let due = Some(wall_clock().saturating_add(millis(pause)));
-    if held.write(Changes::default(), Transition::Park { due, seen }).await.is_held() {
-        let task = &claimed.lease.task;
-        tracing::warn!(%task, crashes = claimed.crash_count, ?pause, "a task lost its worker again");
-        held.saw(EngineEvent::Postponed(pause));
-    }
-}
-
-/// Any number.
-fn chance() -> u64 {
-    RandomState::new().build_hasher().finish()
-}
-
-/// Prolongs the leases, for as long as the engine is used. By itself, so that a store which takes
-/// long over something else does not cost them.
-pub(super) async fn renewals(engine: Weak<Inner>) {
+/// Sends heartbeats until the engine is dropped. It runs beside the claims, so that a slow claim or sweep
+/// does not cost the leases.
+pub(super) async fn renewals(engine: Weak<EngineState>) {
     let mut renewed = Instant::now();
-    let mut strays = Vec::new();
+    let mut orphans = Vec::new();
     loop {
-        let Some(inner) = engine.upgrade() else { return };
-        let lease = inner.config.lease_duration;
-        let idle = inner.lock_running().is_empty();
+        let Some(engine) = engine.upgrade() else { return };
+        let lease = engine.config.lease_duration;
+        let idle = engine.lock_running().is_empty();
         let held =
-            if idle { Some(Instant::now()) } else { renew(&inner, renewed, &mut strays).await };
+            if idle { Some(Instant::now()) } else { renew(&engine, renewed, &mut orphans).await };
         renewed = held.unwrap_or(renewed);
         let pause = if held.is_some() { lease / 3 } else { lease / 12 };
-        let sooner = Arc::clone(&inner.renew);
-        // An engine that nobody uses any more is not kept by this.
-        drop(inner);
+        let sooner = Arc::clone(&engine.renew);
+        // The wait must not keep an engine alive that has no other user.
+        drop(engine);
         let _ = tokio::time::timeout(pause, sooner.notified()).await;
     }
 }
 
-/// Prolongs all leases; what is not held any more is given up. Returns from when on they last, or
-/// `None` if it is to be tried again soon.
-async fn renew(inner: &Inner, renewed: Instant, strays: &mut Vec<Stray>) -> Option<Instant> {
+/// Renews all leases, and signals the lost ones. Returns when the renewed leases began, or `None` if the
+/// renewal is to be retried soon.
+async fn renew(
+    engine: &EngineState,
+    renewed: Instant,
+    orphans: &mut Vec<Orphan>,
+) -> Option<Instant> {
     let began = Instant::now();
     let epochs = |(task, signals): (&TaskId, &Signals)| (task.clone(), signals.epoch);
-    let is_held = |(_, signals): &(&TaskId, &Signals)| signals.is_held();
-    let running: Vec<_> = inner.lock_running().iter().filter(is_held).map(epochs).collect();
-    let lease = inner.config.lease_duration;
-    let renewal = inner.store.renew(&inner.worker, lease);
+    let is_leased = |(_, signals): &(&TaskId, &Signals)| signals.is_leased();
+    let running: Vec<_> = engine.lock_running().iter().filter(is_leased).map(epochs).collect();
+    let lease = engine.config.lease_duration;
+    let renewal = engine.store.renew(&engine.worker_id, lease);
     let held = match tokio::time::timeout(lease / 6, renewal).await {
         Ok(Ok(held)) => held,
         failed => {
@@ -297,68 +216,68 @@ async fn renew(inner: &Inner, renewed: Instant, strays: &mut Vec<Stray>) -> Opti
             if renewed.elapsed() < lease * 3 / 4 {
                 return None;
             }
-            // Others may claim them any moment: nothing may be done here any more.
+            // Others may claim the tasks at any moment, so all runs must stop.
             Vec::new()
         }
     };
-    let now: HashMap<_, _> = inner.lock_running().iter().map(epochs).collect();
+    let now: HashMap<_, _> = engine.lock_running().iter().map(epochs).collect();
     let is_run = |lease: &Lease| now.get(&lease.task) == Some(&lease.epoch);
     let (held, unknown): (Vec<_>, Vec<_>) = held.into_iter().partition(is_run);
     let held: HashSet<_> = held.into_iter().map(|lease| (lease.task, lease.epoch)).collect();
     for lost in running.iter().filter(|run| !held.contains(run)) {
-        // It may have been given back and claimed again meanwhile.
+        // The task may have been released and claimed again meanwhile.
         if let Some(signals) =
-            inner.lock_running().get(&lost.0).filter(|signals| signals.epoch == lost.1)
+            engine.lock_running().get(&lost.0).filter(|signals| signals.epoch == lost.1)
         {
             signals.lost.notify_one();
         }
     }
-    // What is just being made is held once its maker hears of it.
-    let is_stray = |lease: &Lease| now.get(&lease.task) != Some(&NOT_HELD);
-    let still = |lease| Stray::still(lease, strays, &inner.claims);
-    *strays = unknown.into_iter().filter(is_stray).map(still).collect();
-    give_back(inner, strays).await;
+    // A task that is being created is registered without an epoch.
+    let is_orphan = |lease: &Lease| now.get(&lease.task) != Some(&NO_EPOCH);
+    let still = |lease| Orphan::still(lease, orphans, &engine.claims);
+    *orphans = unknown.into_iter().filter(is_orphan).map(still).collect();
+    release_orphans(engine, orphans).await;
     Some(began)
 }
 
-/// A task that we hold and do not run.
-struct Stray {
+/// A lease of this worker whose task does not run here.
+struct Orphan {
     lease: Lease,
-    /// How many claims had been asked for when it was seen first.
+    /// Number of claims that had been sent when the lease was first seen.
     claims: u64,
-    /// Since when all of them are answered.
+    /// When all of them were answered.
     unclaimed: Option<Instant>,
 }
 
-impl Stray {
+impl Orphan {
     fn still(lease: Lease, before: &[Self], claims: &Claims) -> Self {
-        let known = before.iter().find(|stray| stray.lease == lease);
-        let asked = known.map_or_else(|| claims.asked.load(Ordering::SeqCst), |stray| stray.claims);
-        let is_answered = claims.answered.load(Ordering::SeqCst) >= asked;
-        let since = known.and_then(|stray| stray.unclaimed);
-        Self { lease, claims: asked, unclaimed: since.or_else(|| is_answered.then(Instant::now)) }
+        let known = before.iter().find(|orphan| orphan.lease == lease);
+        let sent = known.map_or_else(|| claims.sent(), |orphan| orphan.claims);
+        let is_answered = claims.are_answered(sent);
+        let since = known.and_then(|orphan| orphan.unclaimed);
+        Self { lease, claims: sent, unclaimed: since.or_else(|| is_answered.then(Instant::now)) }
     }
 }
 
-/// Gives tasks back that were claimed without our being told: nobody else would ever get them while we
-/// renew our leases. What a claim is about to bring looks the same until it is begun, however late the
-/// store answers: every claim that may have brought it must be answered, and a while be over since.
-async fn give_back(inner: &Inner, strays: &[Stray]) {
-    let is_old = |since: Instant| since.elapsed() >= inner.config.lease_duration / 3;
-    for Stray { lease, .. } in strays.iter().filter(|stray| stray.unclaimed.is_some_and(is_old)) {
+/// Releases tasks that were claimed by a claim whose answer was lost: no other worker could claim them while
+/// this one renews its leases. A task whose claim is not answered yet looks the same, so every claim that was
+/// sent before must be answered, and a third of a lease must have passed since.
+async fn release_orphans(engine: &EngineState, orphans: &[Orphan]) {
+    let is_old = |since: Instant| since.elapsed() >= engine.config.lease_duration / 3;
+    for Orphan { lease, .. } in orphans.iter().filter(|orphan| orphan.unclaimed.is_some_and(is_old))
+    {
         let then = Transition::Park { due: Some(0), seen: 0 };
-        let giving_back = async {
-            match inner.store.commit(lease, &Changes::default(), &then).await {
-                // It may have ended, and be ours to clean up after.
+        let released = async {
+            match engine.store.commit(lease, &Changes::default(), &then).await {
+                // The task may have ended, and its cleanup may be leased to this worker.
                 Err(StoreError::LeaseLost) => {
-                    inner.store.finish_cleanup(lease, CleanupState::Due).await
+                    engine.store.finish_cleanup(lease, CleanupState::Due).await
                 }
                 given => given,
             }
         };
-        // What does not succeed is tried with the next renewal.
-        if let Ok(Ok(())) = tokio::time::timeout(inner.config.lease_duration / 6, giving_back).await
-        {
+        // A release that fails is retried with the next renewal.
+        if let Ok(Ok(())) = tokio::time::timeout(engine.config.lease_duration / 6, released).await {
             tracing::warn!(task = %lease.task, "a task that was not begun is given back");
         }
     }

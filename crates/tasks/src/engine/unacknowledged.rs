@@ -1,4 +1,4 @@
-//! A task that whoever asked for it has not been told of yet.
+//! [`UnacknowledgedTask`]: a committed task whose ID has not been sent to its client.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -7,90 +7,92 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{EngineEvent, Inner};
+use super::{events::EngineEvent, state::EngineState};
 use crate::store::{NewTask, StoreError, TaskId, UnixMillis};
 
-/// A task that nobody has been told of. If this is dropped nobody ever will be, and the task is
-/// cancelled; unless it was made under a key, because who has a key asks again.
-#[must_use = "dropped, it cancels the task"]
+/// A committed task whose ID has not been sent to its client.
+///
+/// Dropping the value cancels the task, unless the task has an idempotency key: a client with a key can
+/// retry and find the task.
+#[must_use = "dropping this value cancels the task"]
 pub struct UnacknowledgedTask {
-    inner: Arc<Inner>,
+    engine: Arc<EngineState>,
     principal: String,
     task: TaskId,
-    asks_again: bool,
-    made: UnixMillis,
+    cancel_on_drop: bool,
+    created_at: UnixMillis,
 }
 
 impl UnacknowledgedTask {
-    pub(super) fn of(inner: &Arc<Inner>, task: &NewTask) -> Self {
+    pub(super) fn new(engine: &Arc<EngineState>, task: &NewTask) -> Self {
         Self {
-            inner: Arc::clone(inner),
+            engine: Arc::clone(engine),
             principal: task.principal.clone(),
             task: task.id.clone(),
-            asks_again: task.idempotency.is_some(),
-            made: 0,
+            cancel_on_drop: task.idempotency.is_none(),
+            created_at: 0,
         }
     }
 
-    /// Which task it is.
+    /// Returns the task's ID.
     pub fn task(&self) -> &TaskId {
         &self.task
     }
 
-    /// When it was made.
+    /// Returns when the store created the task.
     pub fn created_at(&self) -> UnixMillis {
-        self.made
+        self.created_at
     }
 
-    pub(super) fn saw(&self, seen: EngineEvent<'_>) {
-        self.inner.saw(&self.principal, &self.task, seen);
+    pub(super) fn observe(&self, event: EngineEvent<'_>) {
+        self.engine.observe(&self.principal, &self.task, event);
     }
 
-    pub(super) fn was_made(&mut self, at: UnixMillis) {
-        self.made = at;
+    pub(super) fn set_created(&mut self, at: UnixMillis) {
+        self.created_at = at;
     }
 
-    /// Whoever asked for it knows of it, or needs not to.
+    /// Notes that the client has the ID, or does not need it.
     pub fn acknowledge(mut self) {
-        self.asks_again = true;
+        self.cancel_on_drop = false;
     }
 
-    /// Nobody knows whether the task was made, and nobody here runs it: it is ended if it is there.
-    pub(super) fn never_was(mut self) {
-        self.asks_again = true;
+    /// Cancels a task that may or may not be in the store, and that does not run here.
+    pub(super) fn revoke(mut self) {
+        self.cancel_on_drop = false;
         self.cancel(true);
     }
 
     fn cancel(&self, at_once: bool) {
-        // Without a runtime the process is about to end: that cancels nothing.
+        // Without a runtime the process is about to end, which cancels no task.
         let Ok(runtime) = Handle::try_current() else { return };
-        let inner = Arc::clone(&self.inner);
+        let engine = Arc::clone(&self.engine);
         let (principal, task) = (self.principal.clone(), self.task.clone());
-        runtime.spawn(async move { cancel(&inner, &principal, &task, at_once).await });
+        runtime.spawn(async move { cancel(&engine, &principal, &task, at_once).await });
     }
 }
 
 impl Drop for UnacknowledgedTask {
     fn drop(&mut self) {
-        if !self.asks_again {
+        if self.cancel_on_drop {
             self.cancel(false);
         }
     }
 }
 
-/// Cancels a task, if it is there. Tries for as long as a worker may have it.
-async fn cancel(inner: &Inner, principal: &str, task: &TaskId, at_once: bool) {
+/// Cancels a task, if it exists. Retries for as long as a worker may have a lease on it.
+async fn cancel(engine: &EngineState, principal: &str, task: &TaskId, at_once: bool) {
     let began = Instant::now();
-    let mut pause = Duration::from_millis(50);
+    let mut delay = Duration::from_millis(50);
     loop {
-        match inner.store.cancel(principal, task, at_once, inner.config.retention).await {
-            Ok(Some(_)) => return inner.saw(principal, task, EngineEvent::Undelivered),
+        match engine.store.cancel(principal, task, at_once, engine.config.retention).await {
+            Ok(Some(_)) => return engine.observe(principal, task, EngineEvent::Undelivered),
             Ok(None) => return,
             Err(StoreError::Unavailable(_))
-                if began.elapsed() + pause < inner.config.lease_duration =>
+                if began.elapsed() + delay < engine.config.lease_duration =>
             {
-                sleep(pause).await;
-                pause = (pause * 2).min(Duration::from_secs(2));
+                sleep(delay).await;
+                delay = (delay * 2).min(Duration::from_secs(2));
             }
             Err(error) => {
                 tracing::warn!(%error, "a task that nobody knows of could not be cancelled");
@@ -102,6 +104,6 @@ async fn cancel(inner: &Inner, principal: &str, task: &TaskId, at_once: bool) {
 
 impl fmt::Debug for UnacknowledgedTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Untold").field(&self.task).finish()
+        f.debug_tuple("UnacknowledgedTask").field(&self.task).finish()
     }
 }

@@ -1,7 +1,7 @@
-//! Partial results: numbered, stored once, whatever runs again.
+//! Partial results: each segment has a number, and is stored once however often the handler runs.
 //!
-//! A block is known by the step or scope that emitted it and by its place there. What is stored stays
-//! as it is; a run that begins again emits from where the stored ones end.
+//! A segment is identified by the step or scope that emitted it and by its number there. A stored segment
+//! never changes; a replayed run continues after the stored ones.
 
 use std::task::{Context, Poll, Waker};
 
@@ -16,36 +16,33 @@ use crate::{
 };
 
 impl Journal {
-    /// Adds a block to what the run has emitted; one that is stored already is not added again.
+    /// Emits a segment, unless it is stored already. Without a run it comes from anywhere, for a handler
+    /// that is not replayed.
     ///
     /// # Errors
     ///
-    /// When it is not emitted by the run itself, or does not fit.
-    pub fn emit(&self, run: RunId, scope: &str, block: RawJson) -> Result<(), JournalError> {
+    /// When this run is not being polled, or the segment does not fit.
+    pub fn emit(
+        &self,
+        run: Option<RunId>,
+        scope: &str,
+        block: RawJson,
+    ) -> Result<(), JournalError> {
+        let Some(run) = run else {
+            self.emit_in(scope, block)?.into_iter().for_each(Waker::wake);
+            return Ok(());
+        };
         if !polling(run) {
             return Err(JournalError::OutsideRun("emit".to_owned()));
         }
         let step = step_of(run);
-        // Whoever polls the run looks afterwards what there is to write.
+        // The driver of the run looks for changes after each poll, so it is not woken.
         self.emit_in(step.as_deref().unwrap_or(scope), block).map(drop)
     }
 
-    /// As [`Journal::emit`], for a run that is not begun again from its journal and may emit from
-    /// wherever it likes.
-    ///
-    /// # Errors
-    ///
-    /// When it does not fit, or comes too late.
-    pub fn emit_anywhere(&self, block: RawJson) -> Result<(), JournalError> {
-        if let Some(writer) = self.emit_in("", block)? {
-            writer.wake();
-        }
-        Ok(())
-    }
-
-    /// Emits, and says whom to wake for it.
+    /// Emits a segment. Returns the driver, in case that has to be woken.
     fn emit_in(&self, scope: &str, block: RawJson) -> Result<Option<Waker>, JournalError> {
-        let bounds = self.bounds();
+        let limits = self.limits();
         let mut state = self.lock();
         if state.is_closing() {
             return Err(JournalError::RunEnded("emit".to_owned()));
@@ -57,17 +54,17 @@ impl Journal {
             }
             return Ok(None);
         }
-        if block.get().len() > bounds.segment_bytes {
-            let (bytes, limit) = (block.get().len(), bounds.segment_bytes);
+        if block.get().len() > limits.segment_bytes {
+            let (bytes, limit) = (block.get().len(), limits.segment_bytes);
             return Err(JournalError::SegmentTooLarge { bytes, limit });
         }
-        if state.segments.stored.len() >= bounds.segments {
-            return Err(JournalError::TooManySegments { limit: bounds.segments });
+        if state.segments.stored.len() >= limits.segments {
+            return Err(JournalError::TooManySegments { limit: limits.segments });
         }
         let segment = Segment { scope: scope.to_owned(), ordinal, block };
-        state.grow(|| format!("block {} of `{scope}`", ordinal + 1), segment.size(), bounds)?;
-        let writer = match &mut state.unwritten {
-            Some(unwritten) => unwritten.emit(segment.clone()),
+        state.grow(|| format!("block {} of `{scope}`", ordinal + 1), segment.size(), limits)?;
+        let writer = match &mut state.pending {
+            Some(pending) => pending.add_segment(segment.clone()),
             None => None,
         };
         state.segments.push(segment);
@@ -75,28 +72,27 @@ impl Journal {
         Ok(writer)
     }
 
-    /// Waits until so much of what was emitted is on its way to the store that there is room for
-    /// more. Without a store there always is.
+    /// Waits until another segment can be emitted: a bounded number waits for a write to the store.
     pub fn poll_capacity(&self, cx: &mut Context<'_>) -> Poll<()> {
-        match &mut self.lock().unwritten {
-            Some(unwritten) => unwritten.poll_room(cx),
+        match &mut self.lock().pending {
+            Some(pending) => pending.poll_capacity(cx),
             None => Poll::Ready(()),
         }
     }
 
-    /// All blocks that have been emitted, in their order.
+    /// Returns all segments, in order.
     pub fn segments(&self) -> Vec<Segment> {
         self.lock().segments.stored().to_vec()
     }
 
-    /// Blocks from after a number on, if the store has any and this run knows of them. They are as
-    /// good as those that are read there: what is written stays, with its number, whoever runs the
-    /// task by now. `None` as well if a question is open: then there is more to know.
+    /// Returns the segments after a sequence number, if this run has written any. They are the same as in
+    /// the store: a written segment keeps its number, whoever runs the task now. Returns `None` as well if
+    /// an input request is open: then a reader needs the task's record.
     pub(crate) fn written_after(&self, after: u64, limit: PageLimit) -> Option<StoredSegments> {
         let state = self.lock();
         let Segments { stored, written, .. } = &state.segments;
         let from = usize::try_from(after).ok().filter(|from| from < written)?;
-        if state.questions.any_open() {
+        if state.inputs.is_waiting() {
             return None;
         }
         let mut bytes = 0;
@@ -107,21 +103,6 @@ impl Journal {
         });
         let blocks = page.map(|segment| segment.block.clone()).collect();
         Some(StoredSegments { blocks, last: *written as u64, ended: false, input_required: false })
-    }
-
-    /// How many blocks have been emitted.
-    pub fn count_segments(&self) -> usize {
-        self.lock().segments.stored().len()
-    }
-
-    /// The scopes that have emitted less in this run than in one before: the handler has changed,
-    /// or is not the same function of its journal each time.
-    pub fn missing_segments(&self) -> Vec<String> {
-        let state = self.lock();
-        let is_done = |scope: &str| state.entry(scope).is_some();
-        let mut scopes: Vec<String> = state.segments.behind(is_done).map(str::to_owned).collect();
-        scopes.sort();
-        scopes
     }
 }
 
@@ -134,9 +115,9 @@ mod tests {
 
     use crate::{Journal, JournalError, JournalLimits, JournalSnapshot, poll_as, store::PageLimit};
 
-    const BOUNDS: JournalLimits = JournalLimits {
+    const LIMITS: JournalLimits = JournalLimits {
         bytes: 1 << 20,
-        questions: 1,
+        open_inputs: 1,
         leaves: false,
         segments: 5_000,
         segment_bytes: 20,
@@ -147,7 +128,7 @@ mod tests {
     }
 
     fn emit(journal: &Journal, scope: &str, text: &str) -> Result<(), JournalError> {
-        poll_as(1, || journal.emit(1, scope, block(text)))
+        poll_as(1, || journal.emit(Some(1), scope, block(text)))
     }
 
     fn texts(journal: &Journal) -> Vec<String> {
@@ -156,27 +137,31 @@ mod tests {
 
     #[test]
     fn what_is_stored_is_not_emitted_again_and_the_first_stays() {
-        let journal = Journal::new(BOUNDS);
+        let journal = Journal::new(LIMITS);
         for (scope, text) in [("", "a"), ("x", "b"), ("", "c")] {
             emit(&journal, scope, text).unwrap();
         }
-        let journal = Journal::from_snapshot(BOUNDS, journal.snapshot());
+        let journal = Journal::from_snapshot(LIMITS, journal.snapshot());
         for (scope, text) in [("", "a"), ("x", "other"), ("", "c"), ("x", "d")] {
             emit(&journal, scope, text).unwrap();
         }
         assert_eq!(texts(&journal), ["\"a\"", "\"b\"", "\"c\"", "\"d\""]);
-        assert!(journal.missing_segments().is_empty());
+        assert!(journal.replay_mismatch().missing_segments.is_empty());
         journal.restart();
         emit(&journal, "x", "b").unwrap();
-        assert_eq!(journal.missing_segments(), ["", "x"], "both are behind what is stored");
+        assert_eq!(
+            journal.replay_mismatch().missing_segments,
+            ["", "x"],
+            "both are behind what is stored"
+        );
     }
 
     #[test]
     fn what_came_back_from_elsewhere_stands_first() {
-        let journal = Journal::new(BOUNDS);
+        let journal = Journal::new(LIMITS);
         emit(&journal, "", "a").unwrap();
         let before = journal.snapshot().segments;
-        let journal = Journal::new(BOUNDS);
+        let journal = Journal::new(LIMITS);
         emit(&journal, "x", "b").unwrap();
         journal.merge(JournalSnapshot { segments: before, ..JournalSnapshot::default() });
         emit(&journal, "", "a").unwrap();
@@ -185,17 +170,17 @@ mod tests {
 
     #[test]
     fn too_many_and_too_large_are_refused_and_say_so() {
-        let journal = Journal::new(JournalLimits { segments: 1, ..BOUNDS });
+        let journal = Journal::new(JournalLimits { segments: 1, ..LIMITS });
         let refused = emit(&journal, "", "far too long for its bounds");
         assert_eq!(refused, Err(JournalError::SegmentTooLarge { bytes: 29, limit: 20 }));
-        let journal = Journal::new(JournalLimits { segments: 1, ..BOUNDS });
+        let journal = Journal::new(JournalLimits { segments: 1, ..LIMITS });
         emit(&journal, "", "a").unwrap();
         assert_eq!(emit(&journal, "", "b"), Err(JournalError::TooManySegments { limit: 1 }));
     }
 
     #[test]
     fn what_is_written_is_known_and_nothing_else() {
-        let journal = Journal::new(BOUNDS);
+        let journal = Journal::new(LIMITS);
         let read = |after, segments| {
             let limit = PageLimit { segments, bytes: 1_000 };
             let emitted = journal.written_after(after, limit)?;
@@ -220,14 +205,14 @@ mod tests {
         assert_eq!(read(2, 10), some(&["c"], 3), "another is not written");
         assert_eq!(read(3, 10), None);
         assert_eq!(read(u64::MAX, 10), None);
-        let asked = poll_as(1, || journal.ask(1, "k", InputRequest::ListRoots, None));
+        let asked = poll_as(1, || journal.inputs().ask(1, "k", InputRequest::ListRoots, None));
         assert!(asked.is_ok());
         assert_eq!(read(0, 10), None, "something else is to be told");
     }
 
     #[test]
     fn who_emits_faster_than_the_store_takes_it_waits() {
-        let journal = Journal::new(BOUNDS);
+        let journal = Journal::new(LIMITS);
         let mut cx = Context::from_waker(Waker::noop());
         journal.begin_writing();
         let mut count = 0;

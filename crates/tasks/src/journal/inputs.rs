@@ -1,325 +1,235 @@
-//! Input requests of a run, and how responses reach them.
+//! The input requests of a run, and responses that arrived without a request state.
 
 use std::{
-    collections::BTreeMap,
-    mem,
-    task::{Context, Poll, Waker},
+    collections::{BTreeMap, BTreeSet},
+    fmt, mem,
+    task::Waker,
 };
 
 use outlive_wire::{InputRequest, RawJson};
 
-use super::{
-    open_inputs::{InputPoll, Open, OpenInputRequest, OpenInputs},
-    pending_writes::{PendingWrites, WriteTicket},
-    state::{DUE, Journal, JournalLimits, State},
-};
 use crate::{
-    current_run::RunId,
-    error::JournalError,
-    record::{InputFailure, JournalEntry},
+    record::{InputFailure, wire_key, written},
+    store::NewInputRequest,
 };
 
-impl Journal {
-    /// Asks a question, unless it is answered. `within` is now, and for how long it may be open,
-    /// both in milliseconds.
-    pub fn ask(
-        &self,
-        run: RunId,
-        key: &str,
-        request: InputRequest,
-        within: Option<(u64, u64)>,
-    ) -> Result<InputPoll, JournalError> {
-        self.put(run, key, Some(request), within).map(|(asking, _)| asking)
+/// The input requests of a run.
+#[derive(Default)]
+pub(super) struct Inputs {
+    /// The open ones, in the order of their issue.
+    open: Vec<Open>,
+    /// Number of requests that were issued over this journal.
+    issued: u64,
+    /// How often a request was issued again, because its response did not fit.
+    reissued: BTreeMap<String, u32>,
+    /// Responses to requests that the server does not remember, by wire key.
+    unrequested: BTreeMap<String, RawJson>,
+    /// Journal keys whose response was one of those.
+    taken_unrequested: BTreeSet<String>,
+    /// Why a value that the client sent is no response.
+    malformed: Option<String>,
+}
+
+struct Open {
+    key: String,
+    serial: u64,
+    /// The request to the client; `None` if another system responds.
+    request: Option<InputRequest>,
+    due: Option<u64>,
+    sent: bool,
+    waker: Option<Waker>,
+}
+
+/// State of an input request.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_enums, reason = "there is no fourth thing")]
+pub enum InputPoll {
+    /// The client has responded.
+    Answered(RawJson),
+    /// The client will not respond.
+    Unanswered(InputFailure),
+    /// The client may still respond.
+    Open,
+}
+
+/// An input request to send to the client.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "made here, sent by the floor above")]
+pub struct OpenInputRequest {
+    /// Its journal key.
+    pub key: String,
+    /// Its wire key.
+    pub name: String,
+    /// The request.
+    pub request: InputRequest,
+    /// When it times out, in milliseconds since 1970.
+    pub due: Option<u64>,
+    /// The number of its issue, different for each one.
+    pub serial: u64,
+}
+
+impl Inputs {
+    /// Creates the requests of a journal that continues.
+    pub(super) fn from_reissued(reissued: BTreeMap<String, u32>) -> Self {
+        Self { reissued, ..Self::default() }
     }
 
-    /// Waits for an answer from outside, unless it is there. Whoever is to answer can when the
-    /// ticket is redeemed: [`Journal::poll_written`].
-    pub fn open_external_event(
-        &self,
-        run: RunId,
-        key: &str,
-        within: Option<(u64, u64)>,
-    ) -> Result<(InputPoll, WriteTicket), JournalError> {
-        self.put(run, key, None, within)
+    /// Returns how many bytes the open requests, and the numbers of their issues, have in a snapshot.
+    pub(super) fn size(&self) -> usize {
+        // A key, its kind, and a comma each.
+        let open = self.open.iter().map(|open| written(&open.key) + 6);
+        let reissued = self.reissued.keys().map(|key| written(key) + 12);
+        open.chain(reissued).sum()
     }
 
-    fn put(
-        &self,
-        run: RunId,
-        key: &str,
-        request: Option<InputRequest>,
-        within: Option<(u64, u64)>,
-    ) -> Result<(InputPoll, WriteTicket), JournalError> {
-        let bounds = self.bounds();
-        let mut state = self.enter(run, key)?;
-        state.take(key)?;
-        let due = match within {
-            None => None,
-            Some((now, span)) => Some(state.due(key, now, span, bounds)?),
-        };
-        if let Some(answer) = state.given(key).filter(|_| request.is_some()) {
-            state.record(key, JournalEntry::Answer(answer), bounds)?;
-        }
-        match state.answer(key)? {
-            InputPoll::Open if state.questions.open.len() >= bounds.questions => {
-                state.give_back(key);
-                Err(JournalError::TooManyInputRequests {
-                    key: key.to_owned(),
-                    limit: bounds.questions,
-                })
-            }
-            InputPoll::Open => {
-                state.questions.push(key, request, due);
-                // It is written with everything else, so it needs room like everything else.
-                if let Err(full) = state.grow(|| key.to_owned(), 0, bounds) {
-                    state.questions.remove(key);
-                    state.give_back(key);
-                    return Err(full);
-                }
-                let ticket =
-                    state.unwritten.as_ref().map_or(WriteTicket::NONE, PendingWrites::ticket);
-                Ok((InputPoll::Open, ticket))
-            }
-            answered => Ok((answered, WriteTicket::NONE)),
-        }
+    /// Returns the number of open requests.
+    pub(super) fn count(&self) -> usize {
+        self.open.len()
     }
 
-    /// Waits for an answer to a question that is open.
-    pub fn poll_answer(
-        &self,
-        key: &str,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<InputPoll, JournalError>> {
-        let mut state = self.lock();
-        match state.answer(key) {
-            Ok(InputPoll::Open) if state.is_closing() => {
-                Poll::Ready(Err(JournalError::RunEnded(key.to_owned())))
-            }
-            Ok(InputPoll::Open) => {
-                if let Some(open) = state.questions.find(key) {
-                    open.waker = Some(cx.waker().clone());
-                }
-                Poll::Pending
-            }
-            settled => Poll::Ready(settled),
-        }
+    /// Returns whether the run waits for the client.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.open.is_empty() || self.malformed.is_some()
     }
 
-    /// The answer does not fit: the question is asked again, under another name. Returns how often
-    /// that has been now.
-    pub fn reissue(&self, key: &str, request: InputRequest) -> u32 {
-        let mut state = self.lock();
-        state.forget(key);
-        let due = match state.entry(&due_key(key)) {
-            Some(JournalEntry::Due(due)) => Some(*due),
-            _ => None,
-        };
-        state.questions.push(key, Some(request), due);
-        let times = state.questions.reasked.entry(key.to_owned()).or_default();
+    /// Returns when the open requests time out.
+    pub(super) fn dues(&self) -> impl Iterator<Item = u64> {
+        self.open.iter().filter_map(|open| open.due)
+    }
+
+    pub(super) fn open_keys(&self) -> Vec<String> {
+        self.open.iter().map(|open| open.key.clone()).collect()
+    }
+
+    pub(super) fn reissued(&self) -> BTreeMap<String, u32> {
+        self.reissued.clone()
+    }
+
+    /// Returns the wire key of a request.
+    pub(super) fn name(&self, key: &str) -> String {
+        wire_key(key, &self.reissued)
+    }
+
+    /// Opens a request.
+    pub(super) fn push(&mut self, key: &str, request: Option<InputRequest>, due: Option<u64>) {
+        self.issued += 1;
+        let serial = self.issued;
+        let key = key.to_owned();
+        self.open.push(Open { key, serial, request, due, sent: false, waker: None });
+    }
+
+    /// Counts another issue of a request. Returns how many there were.
+    pub(super) fn count_reissue(&mut self, key: &str) -> u32 {
+        let times = self.reissued.entry(key.to_owned()).or_default();
         *times += 1;
         *times
     }
 
-    /// Nobody waits for the answer any more.
-    pub fn withdraw(&self, key: &str) {
-        let mut state = self.lock();
-        // A run that is suspended drops its questions, and means them all the same.
-        if state.is_closing() {
-            return;
+    /// Closes a request. Returns those who wait for its response.
+    pub(super) fn close(&mut self, key: &str) -> Option<Waker> {
+        self.remove(key)?.waker
+    }
+
+    /// Closes a request that nobody waits for. Returns its wire key if it was sent.
+    pub(super) fn withdraw(&mut self, key: &str) -> Option<String> {
+        self.remove(key).filter(|open| open.sent).map(|_| self.name(key))
+    }
+
+    fn remove(&mut self, key: &str) -> Option<Open> {
+        let at = self.open.iter().position(|open| open.key == key)?;
+        Some(self.open.remove(at))
+    }
+
+    /// Sets whom the response of an open request wakes.
+    pub(super) fn set_waker(&mut self, key: &str, waker: &Waker) {
+        if let Some(open) = self.open.iter_mut().find(|open| open.key == key) {
+            open.waker = Some(waker.clone());
         }
-        if let Some(open) = state.questions.remove(key)
-            && open.sent
-        {
-            let name = state.questions.name(key);
-            if let Some(unwritten) = &mut state.unwritten {
-                unwritten.changes.withdrawn.push(name);
-            }
-        }
-        state.give_back(key);
     }
 
-    /// Whether an answer came to a question that we do not remember having asked.
-    pub fn was_unasked(&self, key: &str) -> bool {
-        self.lock().questions.unasked.contains(key)
+    /// Returns the number of the issue of an open request.
+    pub(super) fn serial_of(&self, key: &str) -> Option<u64> {
+        self.open.iter().find(|open| open.key == key).map(|open| open.serial)
     }
 
-    /// What the client sent as an answer is none. It is forgotten, and the run will not go on.
-    pub fn refuse_answer(&self, key: &str, why: String) {
-        let mut state = self.lock();
-        state.forget(key);
-        state.questions.malformed.get_or_insert(why);
+    /// Returns all open requests to the client.
+    pub(super) fn shown(&self) -> Vec<OpenInputRequest> {
+        self.open.iter().filter_map(|open| open.shown(&self.reissued)).collect()
     }
 
-    /// Why what the client sent cannot be an answer, if that has been found.
-    pub fn malformed(&self) -> Option<String> {
-        self.lock().questions.malformed.clone()
+    /// Returns the requests that were not sent, and counts them as sent.
+    pub(super) fn take_unsent(&mut self) -> Vec<OpenInputRequest> {
+        let Self { open, reissued, .. } = self;
+        open.iter_mut().filter_map(Open::send).filter_map(|open| open.shown(reissued)).collect()
     }
 
-    /// The questions that are open and have not been sent. They count as sent from now on.
-    pub fn unsent(&self) -> Vec<OpenInputRequest> {
-        let mut state = self.lock();
-        let OpenInputs { open, reasked, .. } = &mut state.questions;
-        let unsent = |open: &mut Open| match mem::replace(&mut open.sent, true) {
-            true => None,
-            false => open.show(reasked),
+    /// Returns the requests that were not sent, for a store, and counts them as sent.
+    pub(super) fn take_unwritten(&mut self) -> Vec<NewInputRequest> {
+        let Self { open, reissued, .. } = self;
+        let new = |open: &mut Open| NewInputRequest {
+            key: open.key.clone(),
+            name: wire_key(&open.key, reissued),
+            request: open.request.clone(),
+            due: open.due,
         };
-        open.iter_mut().filter_map(unsent).collect()
+        open.iter_mut().filter_map(Open::send).map(new).collect()
     }
 
-    /// All questions that are open.
-    pub fn open_questions(&self) -> Vec<OpenInputRequest> {
-        let state = self.lock();
-        let OpenInputs { open, reasked, .. } = &state.questions;
-        open.iter().filter_map(|open| open.show(reasked)).collect()
+    /// Keeps responses to requests that the server does not remember, in case the run makes them.
+    pub(super) fn keep_unrequested(&mut self, responses: BTreeMap<String, RawJson>) {
+        self.unrequested = responses;
     }
 
-    /// Whether any question is open.
-    pub fn has_open_questions(&self) -> bool {
-        !self.lock().questions.open.is_empty()
-    }
-
-    /// Which asking of a key is open, if one is.
-    pub fn serial_of(&self, key: &str) -> Option<u64> {
-        let state = self.lock();
-        state.questions.open.iter().find(|open| open.key == key).map(|open| open.serial)
-    }
-
-    /// The client has answered, or will not.
-    pub fn resolve(
-        &self,
-        key: &str,
-        answer: Result<RawJson, InputFailure>,
-    ) -> Result<(), JournalError> {
-        let bounds = self.bounds();
-        let entry = answer.map_or_else(JournalEntry::Unanswered, JournalEntry::Answer);
-        let mut state = self.lock();
-        state.record(key, entry, bounds)?;
-        let waker = state.questions.remove(key).and_then(|open| open.waker);
-        drop(state);
-        waker.into_iter().for_each(Waker::wake);
-        Ok(())
-    }
-
-    /// Takes answers that the store has. Those to what is not open now are there when it is asked.
-    pub fn take_answers(&self, answers: Vec<(String, RawJson)>) -> usize {
-        let mut state = self.lock();
-        let mut wakers = Vec::new();
-        for (key, answer) in answers {
-            if state.entry(&key).is_none() {
-                state.read_back(&key, JournalEntry::Answer(answer));
-                wakers.extend(state.questions.remove(&key).and_then(|open| open.waker));
-            }
-        }
-        drop(state);
-        let count = wakers.len();
-        wakers.into_iter().for_each(Waker::wake);
-        count
-    }
-
-    /// How many answers there are.
-    pub fn count_answers(&self) -> usize {
-        self.lock().count_answers()
-    }
-
-    /// Takes the answers of a round. Those to questions that nobody asked are ignored, and late ones
-    /// do not count. If it is not remembered what was asked, all are kept in case it is asked now.
-    pub fn apply_responses(
-        &self,
-        asked: Option<&[String]>,
-        mut given: BTreeMap<String, RawJson>,
-        now: u64,
-    ) {
-        let bounds = self.bounds();
-        let mut state = self.lock();
-        for key in asked.unwrap_or_default() {
-            let Some(answer) = given.remove(&state.questions.name(key)) else { continue };
-            let is_late =
-                matches!(state.entry(&due_key(key)), Some(JournalEntry::Due(due)) if now > *due);
-            let entry = match is_late {
-                true => JournalEntry::Unanswered(InputFailure::TimedOut),
-                false => JournalEntry::Answer(answer),
-            };
-            // What does not fit is not kept; it is asked for again, and missed then.
-            if state.record(key, entry, bounds).is_err() {
-                tracing::warn!(key, "an answer is too large for the journal");
-            }
-        }
-        if asked.is_none() {
-            state.questions.given = given;
-        }
-    }
-
-    /// An answer by its key, for a handler that asks by itself.
-    pub fn read_answer(&self, key: &str) -> Result<InputPoll, JournalError> {
-        let bounds = self.bounds();
-        let mut state = self.lock();
-        if let Some(answer) = state.given(key) {
-            state.record(key, JournalEntry::Answer(answer), bounds)?;
-        }
-        let answer = state.answer(key);
-        // Reading it twice is no mistake here.
-        let _ = state.take(key);
-        answer
-    }
-
-    /// Asks for a handler that asks by itself.
-    pub fn open(&self, key: &str, request: InputRequest) {
-        let mut state = self.lock();
-        // It has seen the answer, if there is one, and asks all the same.
-        if state.entry(key).is_some() {
-            state.forget(key);
-            *state.questions.reasked.entry(key.to_owned()).or_default() += 1;
-        }
-        state.questions.push(key, Some(request), None);
-    }
-}
-
-fn due_key(key: &str) -> String {
-    format!("{key}{DUE}")
-}
-
-impl State {
-    fn count_answers(&self) -> usize {
-        self.entries().filter(|entry| matches!(entry, JournalEntry::Answer(_))).count()
-    }
-
-    fn answer(&self, key: &str) -> Result<InputPoll, JournalError> {
-        match self.entry(key) {
-            Some(JournalEntry::Answer(raw)) => Ok(InputPoll::Answered(raw.clone())),
-            Some(JournalEntry::Unanswered(why)) => Ok(InputPoll::Unanswered(why.clone())),
-            Some(_) => Err(JournalError::KindMismatch(key.to_owned())),
-            None => Ok(InputPoll::Open),
-        }
-    }
-
-    /// The answer that came without a state, if it is to this question.
-    fn given(&mut self, key: &str) -> Option<RawJson> {
-        if self.questions.given.is_empty() || self.entry(key).is_some() {
+    /// Takes such a response, if it is to this request.
+    pub(super) fn take_unrequested(&mut self, key: &str) -> Option<RawJson> {
+        if self.unrequested.is_empty() {
             return None;
         }
-        let answer = self.questions.given.remove(&self.questions.name(key))?;
-        self.questions.unasked.insert(key.to_owned());
-        Some(answer)
+        let response = self.unrequested.remove(&self.name(key))?;
+        self.taken_unrequested.insert(key.to_owned());
+        Some(response)
     }
 
-    /// When a question is over; from the first time it is asked on.
-    fn due(
-        &mut self,
-        key: &str,
-        now: u64,
-        span: u64,
-        bounds: JournalLimits,
-    ) -> Result<u64, JournalError> {
-        let due_key = due_key(key);
-        if let Some(JournalEntry::Due(due)) = self.entry(&due_key) {
-            let due = *due;
-            if now > due && self.entry(key).is_none() {
-                self.record(key, JournalEntry::Unanswered(InputFailure::TimedOut), bounds)?;
-            }
-            return Ok(due);
-        }
-        let due = now.saturating_add(span);
-        self.record(&due_key, JournalEntry::Due(due), bounds)?;
-        Ok(due)
+    /// Returns whether the response to a request was such a response.
+    pub(super) fn was_unrequested(&self, key: &str) -> bool {
+        self.taken_unrequested.contains(key)
+    }
+
+    /// Notes why a value that the client sent is no response. The first reason stays.
+    pub(super) fn set_malformed(&mut self, why: String) {
+        self.malformed.get_or_insert(why);
+    }
+
+    pub(super) fn malformed(&self) -> Option<String> {
+        self.malformed.clone()
+    }
+
+    /// Another run starts: it opens its requests again.
+    pub(super) fn restart(&mut self) {
+        self.open.clear();
+    }
+}
+
+impl Open {
+    /// Counts the request as sent; `None` if it was sent before.
+    fn send(&mut self) -> Option<&mut Self> {
+        (!mem::replace(&mut self.sent, true)).then_some(self)
+    }
+
+    /// Returns what the client gets, if it is to respond.
+    fn shown(&self, reissued: &BTreeMap<String, u32>) -> Option<OpenInputRequest> {
+        Some(OpenInputRequest {
+            key: self.key.clone(),
+            name: wire_key(&self.key, reissued),
+            request: self.request.clone()?,
+            due: self.due,
+            serial: self.serial,
+        })
+    }
+}
+
+impl fmt::Debug for Inputs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.open.iter().map(|open| &open.key)).finish()
     }
 }

@@ -1,18 +1,24 @@
 //! The journal of a call: recorded steps, input requests, timers and segments.
 //!
-//! `state` owns everything behind one lock. `open_inputs`, `segments` and `pending_writes` are its
-//! parts; they do not know it. `inputs`, `steps`, `emit` and `writes` are its methods, by topic.
+//! `inputs`, `segments`, `steps` and `pending_writes` are state machines, which do not know the journal.
+//! `state` owns them behind one lock. `ask`, `emit`, `rounds`, `step` and `write` are the methods of the
+//! journal, by topic.
 
+mod ask;
 mod emit;
 mod inputs;
-mod open_inputs;
 mod pending_writes;
+mod rounds;
 mod segments;
 mod state;
+mod step;
 mod steps;
-mod writes;
+mod write;
 
-pub use open_inputs::{InputPoll, OpenInputRequest};
+pub use ask::JournalInputs;
+pub use inputs::{InputPoll, OpenInputRequest};
 pub use pending_writes::WriteTicket;
-pub use state::{CrashPoint, Journal, JournalLimits, YieldToReplica};
-pub use steps::{Step, StepStart, TimerGuard};
+pub use rounds::JournalRounds;
+pub(crate) use state::YieldToReplica;
+pub use state::{CrashPoint, Journal, JournalLimits, ReplayMismatch, Suspended};
+pub use step::{Step, StepStart, TimerGuard};

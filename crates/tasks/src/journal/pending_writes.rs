@@ -9,115 +9,211 @@ use std::{
 use outlive_wire::RawJson;
 use tokio::time::Instant;
 
-use crate::{record::Segment, store::Changes};
+use crate::{
+    record::{JournalEntry, Segment},
+    store::{Changes, NewInputRequest},
+};
 
-/// How often progress is written by itself. With everything else it goes along.
+/// Minimum interval between two writes of progress alone. Other changes take it along at any time.
 const PACE: Duration = Duration::from_millis(250);
 
-/// How much may be emitted before it is on its way to the store: enough that one write is worth its
-/// flush, and no more than a store takes in at once.
-const ROOM: usize = 1_024;
-const ROOM_BYTES: usize = 1 << 20;
+/// How many segments, and bytes of them, may wait for a write: enough that one write is worth its flush,
+/// and no more than a store takes at once.
+const MAX_SEGMENTS: usize = 1_024;
+const MAX_SEGMENT_BYTES: usize = 1 << 20;
 
-/// What has been recorded since the last write.
+/// What a run has recorded since the last write.
 #[derive(Default)]
 pub(super) struct PendingWrites {
-    pub(super) changes: Changes,
-    /// Bytes of the blocks among the changes.
-    pub(super) emitted: usize,
-    /// Those who wait until what they have emitted is on its way.
-    pub(super) crowded: Vec<Waker>,
-    /// How many writes have been begun, and how many are done.
-    pub(super) begun: u64,
-    pub(super) done: u64,
+    changes: Changes,
+    /// Bytes of the segments among the changes.
+    segment_bytes: usize,
+    /// Producers that wait until their segments are on the way to the store.
+    blocked: Vec<Waker>,
+    /// Number of writes that were started, and that have ended.
+    started: u64,
+    done: u64,
     /// The first write that was refused. Nothing is written after it.
-    pub(super) refused: Option<u64>,
-    /// How far the run is, in words and as a note, for when it is worth a write.
-    pub(super) words: Option<(String, RawJson)>,
+    refused: Option<u64>,
+    /// Progress as a status message and as a value, until it is worth a write.
+    held_progress: Option<(String, RawJson)>,
     /// When progress was last written.
-    pub(super) progressed: Option<Instant>,
-    /// Those who wait for a write.
-    pub(super) waiting: Vec<Waker>,
-    /// Whoever writes, to be woken when there is something to write from outside of the run.
-    pub(super) writer: Option<Waker>,
+    progressed: Option<Instant>,
+    /// Steps that wait for a write.
+    waiting: Vec<Waker>,
+    /// The driver, which is woken by changes from outside of the run.
+    writer: Option<Waker>,
 }
 
 /// Says which write a record is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WriteTicket(pub(super) u64);
+pub struct WriteTicket(u64);
 
 impl WriteTicket {
-    /// Nothing has to be written.
+    /// The ticket of a record that needs no write.
     pub(super) const NONE: Self = Self(0);
 }
 
+/// State of the write of a ticket.
+pub(super) enum TicketPoll {
+    Written,
+    /// The store has refused it.
+    Refused,
+    Pending,
+}
+
 impl PendingWrites {
+    /// Returns whether nothing waits for a write. Progress that is held back keeps no run from being
+    /// parked.
     pub(super) fn is_empty(&self) -> bool {
-        // Progress that is held back does not keep anything from being done.
-        (self.changes.is_empty() || self.only_progress_too_soon()) && self.begun == self.done
+        (self.changes.is_empty() || self.only_early_progress()) && self.started == self.done
     }
 
-    /// Takes a block to be written, and says who writes, should that have to be woken.
-    pub(super) fn emit(&mut self, segment: Segment) -> Option<Waker> {
-        self.emitted += segment.size();
+    pub(super) fn add_entry(&mut self, key: String, entry: JournalEntry) {
+        self.changes.entries.push((key, entry));
+    }
+
+    pub(super) fn add_invalidated(&mut self, key: String) {
+        self.changes.invalidated.push(key);
+    }
+
+    pub(super) fn add_withdrawn(&mut self, name: String) {
+        self.changes.withdrawn.push(name);
+    }
+
+    /// Adds a segment. Returns the driver, in case that has to be woken.
+    pub(super) fn add_segment(&mut self, segment: Segment) -> Option<Waker> {
+        self.segment_bytes += segment.size();
         self.changes.segments.push(segment);
         self.writer.clone()
     }
 
-    pub(super) fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.changes.segments.len() < ROOM && self.emitted < ROOM_BYTES {
+    /// Waits until another segment can be added.
+    pub(super) fn poll_capacity(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.changes.segments.len() < MAX_SEGMENTS && self.segment_bytes < MAX_SEGMENT_BYTES {
             return Poll::Ready(());
         }
-        self.crowded.push(cx.waker().clone());
+        self.blocked.push(cx.waker().clone());
         Poll::Pending
     }
 
-    /// The write that comes next.
+    /// Returns the ticket of the next write.
     pub(super) fn ticket(&self) -> WriteTicket {
-        WriteTicket(self.begun + 1)
+        WriteTicket(self.started + 1)
     }
 
-    /// How long until progress alone is worth a write again.
-    pub(super) fn too_soon(&self) -> Duration {
+    /// Polls the write of a ticket.
+    pub(super) fn poll_ticket(&mut self, ticket: WriteTicket, cx: &mut Context<'_>) -> TicketPoll {
+        if self.refused.is_some_and(|from| ticket != WriteTicket::NONE && from <= ticket.0) {
+            return TicketPoll::Refused;
+        }
+        if self.done < ticket.0 {
+            self.waiting.push(cx.waker().clone());
+            return TicketPoll::Pending;
+        }
+        TicketPoll::Written
+    }
+
+    /// Adds what a run has reported before it had a store.
+    pub(super) fn add_earlier(&mut self, message: Option<String>, progress: Option<RawJson>) {
+        let Changes { status_message, progress: last, .. } = &mut self.changes;
+        *status_message = status_message.take().or(message);
+        *last = last.take().or(progress);
+    }
+
+    /// Sets the status message. Returns the driver.
+    pub(super) fn set_message(&mut self, message: String) -> Option<Waker> {
+        self.changes.status_message = Some(message);
+        // The message is newer than the one of held progress; its value stays true.
+        if let Some((_, value)) = self.held_progress.take() {
+            self.changes.progress = Some(value);
+        }
+        self.writer.take()
+    }
+
+    /// Sets the progress, with a status message if the client sees progress only there. Returns the
+    /// driver.
+    pub(super) fn set_progress(
+        &mut self,
+        message: Option<String>,
+        value: RawJson,
+    ) -> Option<Waker> {
+        match message {
+            Some(message) => self.held_progress = Some((message, value)),
+            None => self.changes.progress = Some(value),
+        }
+        self.writer.take()
+    }
+
+    pub(super) fn set_writer(&mut self, waker: &Waker) {
+        self.writer = Some(waker.clone());
+    }
+
+    /// Returns how long progress waits for its write, if there is some.
+    pub(super) fn held_back(&self) -> Option<Duration> {
+        let waits = self.changes.progress.is_some() || self.held_progress.is_some();
+        waits.then(|| self.too_soon())
+    }
+
+    /// Starts a write: takes all changes, and these input requests. Returns those who waited to emit as
+    /// well.
+    pub(super) fn take(&mut self, requests: Vec<NewInputRequest>) -> Option<(Changes, Vec<Waker>)> {
+        let Changes { input_requests, withdrawn, .. } = &mut self.changes;
+        input_requests.extend(requests);
+        // These are open now. A store would apply an earlier withdrawal after opening them.
+        withdrawn.retain(|name| !input_requests.iter().any(|request| request.name == *name));
+        let is_worth_it = !self.changes.is_empty() || self.too_soon().is_zero();
+        if is_worth_it && let Some((message, value)) = self.held_progress.take() {
+            self.changes.status_message = Some(message);
+            self.changes.progress = Some(value);
+            self.progressed = Some(Instant::now());
+        }
+        if self.changes.is_empty() || self.only_early_progress() {
+            return None;
+        }
+        if self.changes.progress.is_some() {
+            self.progressed = Some(Instant::now());
+        }
+        self.started += 1;
+        self.segment_bytes = 0;
+        Some((mem::take(&mut self.changes), mem::take(&mut self.blocked)))
+    }
+
+    /// Ends the write that was started. Returns those who wait for it.
+    pub(super) fn finish(&mut self) -> Vec<Waker> {
+        self.done = self.started;
+        mem::take(&mut self.waiting)
+    }
+
+    /// Refuses the write that was started, and what was recorded since. Returns those who wait for it.
+    pub(super) fn refuse(&mut self) -> Vec<Waker> {
+        self.refused.get_or_insert(self.started);
+        self.changes = mem::take(&mut self.changes).without_growth();
+        self.segment_bytes = 0;
+        let mut woken = self.finish();
+        woken.append(&mut self.blocked);
+        woken
+    }
+
+    /// Another run starts: nobody of the old one waits.
+    pub(super) fn restart(&mut self) {
+        self.waiting.clear();
+        self.blocked.clear();
+    }
+
+    /// Returns those who wait, at the end of all writes.
+    pub(super) fn into_waiting(self) -> impl Iterator<Item = Waker> {
+        self.waiting.into_iter().chain(self.blocked)
+    }
+
+    /// Returns how long until progress alone is worth a write.
+    fn too_soon(&self) -> Duration {
         let since = self.progressed.map_or(PACE, |last| last.elapsed());
         PACE.saturating_sub(since)
     }
 
-    pub(super) fn only_progress_too_soon(&self) -> bool {
-        let Changes {
-            entries,
-            segments,
-            input_requests: asked,
-            withdrawn,
-            invalidated: forgotten,
-            status_message: message,
-            progress,
-            charge: _,
-        } = &self.changes;
-        let anything_else = !entries.is_empty()
-            || !segments.is_empty()
-            || !asked.is_empty()
-            || !withdrawn.is_empty()
-            || !forgotten.is_empty()
-            || message.is_some();
-        progress.is_some() && !anything_else && !self.too_soon().is_zero()
-    }
-
-    /// The write that is on its way was refused, and so is what has come since. Returns those who
-    /// wait for it.
-    pub(super) fn refuse(&mut self) -> Vec<Waker> {
-        self.refused.get_or_insert(self.begun);
-        self.done = self.begun;
-        self.changes = mem::take(&mut self.changes).without_growth();
-        self.emitted = 0;
-        let mut woken = mem::take(&mut self.waiting);
-        woken.append(&mut self.crowded);
-        woken
-    }
-
-    /// Another run begins: nobody of the old one waits.
-    pub(super) fn restart(&mut self) {
-        self.waiting.clear();
-        self.crowded.clear();
+    /// Returns whether progress is the only change, and too early for a write.
+    fn only_early_progress(&self) -> bool {
+        self.changes.progress.is_some() && self.changes.len() == 1 && !self.too_soon().is_zero()
     }
 }

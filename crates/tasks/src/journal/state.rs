@@ -1,7 +1,7 @@
-//! What a run has recorded, asked and emitted, by name.
+//! [`Journal`]: what the runs of a call have recorded, requested and emitted, by key.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::BTreeMap,
     fmt,
     sync::{Mutex, MutexGuard, PoisonError, RwLock},
     time::Duration,
@@ -9,7 +9,12 @@ use std::{
 
 use outlive_wire::RawJson;
 
-use super::{open_inputs::OpenInputs, pending_writes::PendingWrites, segments::Segments};
+use super::{
+    inputs::{Inputs, OpenInputRequest},
+    pending_writes::{PendingWrites, WriteTicket},
+    segments::Segments,
+    steps::Steps,
+};
 use crate::{
     capacity::Capacity,
     current_run::{RunId, polling, step_of},
@@ -17,27 +22,27 @@ use crate::{
     record::{JournalEntry, JournalSnapshot, Segment},
 };
 
-/// The journal of one call. Runs come and go over it; it grows.
+/// The journal of one call. It grows over all runs of the call.
 pub struct Journal {
-    // Wider when the journal gets a store.
-    bounds: RwLock<JournalLimits>,
-    // A std mutex: nothing awaits while it is held, and it is held for a look into a map.
+    // Larger when the journal gets a store.
+    limits: RwLock<JournalLimits>,
+    // A std mutex: no code awaits while it is held, and each access is a look into a map.
     state: Mutex<State>,
 }
 
-/// What a journal may hold.
+/// Limits of a journal.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "built by the floor above")]
 pub struct JournalLimits {
     /// Bytes of all entries together.
     pub bytes: usize,
-    /// OpenInputs that may be open at once.
-    pub questions: usize,
-    /// Whether it leaves the server, sealed, to come back: then it takes no secrets.
+    /// Number of input requests that are open at the same time.
+    pub open_inputs: usize,
+    /// Whether the journal leaves the server in a request state: then it takes no secrets.
     pub leaves: bool,
-    /// Blocks that may be emitted.
+    /// Number of segments.
     pub segments: usize,
-    /// Bytes of each of them.
+    /// Bytes of each segment.
     pub segment_bytes: usize,
 }
 
@@ -45,209 +50,226 @@ pub struct JournalLimits {
 pub(super) struct State {
     entries: BTreeMap<String, JournalEntry>,
     bytes: usize,
-    /// Keys that this run has used: of steps in flight, of questions, of what was read back.
-    used: HashSet<String>,
-    /// Bodies of steps that are at work.
-    pub(super) steps: usize,
+    pub(super) steps: Steps,
     pub(super) segments: Segments,
-    /// When the timers are over that the run waits for.
-    pub(super) timers: BTreeMap<String, u64>,
-    pub(super) questions: OpenInputs,
-    /// Whether there are values among the entries that no client may carry.
+    pub(super) inputs: Inputs,
+    /// What the store has not committed; `None` for a journal without a store.
+    pub(super) pending: Option<PendingWrites>,
+    /// Whether an entry has a secret, which no client may carry.
     pub(super) secrets: bool,
-    /// How far the run has said it is.
+    /// The last progress.
     pub(super) progress: Option<f64>,
-    /// What the run has said that it is doing, while there was no store to write it to.
-    pub(super) said: Option<String>,
-    /// How far it has said it is meanwhile.
-    pub(super) noted: Option<RawJson>,
-    /// What a store has not been given yet; `None` for a journal that lives in memory.
-    pub(super) unwritten: Option<PendingWrites>,
-    /// The run wants to go on elsewhere, and when.
-    shed: Option<YieldToReplica>,
-    /// The run is being given up: whatever is dropped now does not mean to be.
+    /// The status message and the progress that wait for a store.
+    pub(super) early_message: Option<String>,
+    pub(super) early_progress: Option<RawJson>,
+    /// The run asks to continue on another replica, or later.
+    yields: Option<YieldToReplica>,
+    /// The run is being dropped: its destructors withdraw nothing.
     closing: bool,
-    /// How many entries and blocks have been recorded over this journal.
+    /// Number of entries and segments that were recorded over this journal.
     recorded: usize,
-    /// It is to be looked at by somebody when the task has ended.
-    kept: bool,
-    /// Whether a part of the run goes on when its task is cancelled.
+    /// Whether the task is quarantined when its run has ended.
+    quarantined: bool,
+    /// Whether a part of the run continues when its task is cancelled.
     shielded: bool,
-    /// The limit that a write was refused for: nothing more is recorded.
+    /// The limit for which a write was refused: nothing more is recorded.
     pub(super) refused: Option<&'static str>,
-    /// Whether blocks were emitted that are not stored, and nobody was told.
-    pub(super) lost_blocks: bool,
-    /// Where an author's test wants the run to be lost.
+    /// Whether segments were emitted that are not stored, without an error to the handler.
+    pub(super) lost_segments: bool,
+    /// Where a test lets the run crash.
     crash: Option<CrashPoint>,
-    /// The run is lost: it is to be dropped and begun again.
+    /// The run has crashed: it is to be dropped and replayed.
     crashed: bool,
 }
 
-/// Where a run is to be lost, once, as a crash would lose it: after something was recorded, and
-/// before the run has seen it.
+/// Where a test lets a run crash, once: after something was recorded, and before the run has seen it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "made by the author's test kit, ours")]
 pub enum CrashPoint {
     /// After this key.
     After(String),
-    /// After so many records.
+    /// After this number of records.
     AfterRecords(usize),
 }
 
-/// That a run wants to go on elsewhere, or later.
+/// That a run asks to continue on another replica, or later.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "one wish")]
-pub struct YieldToReplica {
-    /// When the client should come back, if not at once.
+pub(crate) struct YieldToReplica {
+    /// When the client should retry, if not at once.
+    pub(crate) retry_after: Option<Duration>,
+    /// The capacity that the run waits for a permit of.
+    pub(crate) capacity: Option<Capacity>,
+}
+
+/// What a suspended run waits for.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Suspended {
+    /// Its open input requests.
+    pub requests: Vec<OpenInputRequest>,
+    /// When the client should retry, if the run asked to continue on another replica.
     pub retry_after: Option<Duration>,
-    /// What it waits for a permit of.
-    pub capacity: Option<Capacity>,
+}
+
+/// How a run differs from the journal that it replayed: its handler has changed, or is not deterministic.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ReplayMismatch {
+    /// Keys of entries that the run did not use.
+    pub unused: Vec<String>,
+    /// Scopes that emitted fewer segments than a run before.
+    pub missing_segments: Vec<String>,
 }
 
 impl Journal {
-    /// An empty journal.
-    pub fn new(bounds: JournalLimits) -> Self {
-        Self { bounds: RwLock::new(bounds), state: Mutex::default() }
+    /// Creates an empty journal.
+    pub fn new(limits: JournalLimits) -> Self {
+        Self { limits: RwLock::new(limits), state: Mutex::default() }
     }
 
-    /// A journal that goes on.
-    pub fn from_snapshot(bounds: JournalLimits, restored: JournalSnapshot) -> Self {
-        let JournalSnapshot { entries, segments, input_requests: _, reasked } = restored;
+    /// Creates a journal that continues.
+    pub fn from_snapshot(limits: JournalLimits, snapshot: JournalSnapshot) -> Self {
+        let JournalSnapshot { entries, segments, input_requests: _, reasked } = snapshot;
         let bytes = entries.iter().map(|(key, entry)| entry.size(key)).sum::<usize>()
             + segments.iter().map(Segment::size).sum::<usize>();
         let state = State {
             entries,
             bytes,
             segments: Segments::restored(segments),
-            questions: OpenInputs::reasked(reasked),
+            inputs: Inputs::from_reissued(reasked),
             ..State::default()
         };
-        Self { bounds: RwLock::new(bounds), state: Mutex::new(state) }
+        Self { limits: RwLock::new(limits), state: Mutex::new(state) }
     }
 
-    /// What there is to keep between runs.
+    /// Returns the journal as data.
     pub fn snapshot(&self) -> JournalSnapshot {
         let state = self.lock();
         JournalSnapshot {
             entries: state.entries.clone(),
             segments: state.segments.stored().to_vec(),
-            input_requests: state.questions.open_keys(),
-            reasked: state.questions.times_reasked(),
+            input_requests: state.inputs.open_keys(),
+            reasked: state.inputs.reissued(),
         }
     }
 
-    /// What is recorded under a key. Whoever looks does not use the key.
+    /// Adds what the store had of this journal. Existing entries stay as they are.
+    pub fn merge(&self, offloaded: JournalSnapshot) {
+        let mut state = self.lock();
+        for (key, entry) in offloaded.entries {
+            if state.entry(&key).is_none() {
+                state.read_back(&key, entry);
+            }
+        }
+        state.bytes += offloaded.segments.iter().map(Segment::size).sum::<usize>();
+        state.segments.prepend(offloaded.segments);
+    }
+
+    /// Returns the entry under a key. The key does not count as used.
     pub fn get(&self, key: &str) -> Option<JournalEntry> {
         self.lock().entries.get(key).cloned()
     }
 
-    /// Has something written down that is no entry of the run's own.
-    pub fn put_marker(&self, key: String, note: RawJson) {
+    /// Writes an entry to the store that is not part of the run.
+    pub fn put_marker(&self, key: String, value: RawJson) {
         let mut state = self.lock();
-        let unwritten = state.unwritten.get_or_insert_default();
-        unwritten.changes.entries.push((key, JournalEntry::State(note)));
+        state.pending.get_or_insert_default().add_entry(key, JournalEntry::State(value));
     }
 
-    /// Has the task kept for an operator when its run is over.
+    /// Quarantines the task when its run has ended.
     pub fn quarantine(&self) {
-        self.lock().kept = true;
+        self.lock().quarantined = true;
     }
 
-    /// Whether an operator has to look at it.
-    pub fn is_quarantined(&self) -> bool {
-        self.lock().kept
+    pub(crate) fn is_quarantined(&self) -> bool {
+        self.lock().quarantined
     }
 
-    /// What a handler that asks by itself has given to keep.
-    pub fn state(&self) -> Option<RawJson> {
+    /// Asks to continue on another replica after some time, or when a capacity has a permit.
+    ///
+    /// # Errors
+    ///
+    /// When the run is not being polled, or is inside of a step.
+    pub fn yield_run(
+        &self,
+        run: RunId,
+        retry_after: Option<Duration>,
+        capacity: Option<&Capacity>,
+    ) -> Result<(), JournalError> {
+        let mut state = self.enter(run, capacity.map_or("shed", Capacity::name))?;
+        state.yields = Some(YieldToReplica { retry_after, capacity: capacity.cloned() });
+        Ok(())
+    }
+
+    pub(crate) fn yields(&self) -> Option<YieldToReplica> {
+        self.lock().yields.clone()
+    }
+
+    /// Returns whether the run waits for nothing that happens by itself.
+    pub fn is_idle(&self) -> bool {
+        let state = self.lock();
+        state.is_between_steps() && (state.yields.is_some() || state.inputs.is_waiting())
+    }
+
+    /// Suspends the run: it is about to be dropped, and its input requests stay open.
+    ///
+    /// # Errors
+    ///
+    /// Returns why a value that the client sent is no response, if that was found.
+    pub fn suspend(&self) -> Result<Suspended, String> {
         let mut state = self.lock();
-        match state.entries.get(STATE)? {
-            JournalEntry::State(raw) => {
-                let raw = raw.clone();
-                state.used.insert(STATE.to_owned());
-                Some(raw)
-            }
-            _ => None,
+        if let Some(why) = state.inputs.malformed() {
+            return Err(why);
         }
+        state.closing = true;
+        let retry_after = state.yields.as_ref().and_then(|to| to.retry_after);
+        Ok(Suspended { requests: state.inputs.shown(), retry_after })
     }
 
-    /// Keeps what a handler that asks by itself wants to have back.
-    pub fn set_state(&self, raw: RawJson) -> Result<(), JournalError> {
-        let mut state = self.lock();
-        state.forget(STATE);
-        state.record(STATE, JournalEntry::State(raw), self.bounds()).map(drop)
-    }
-
-    /// The run wants to go on elsewhere.
-    pub fn shed(&self, run: RunId, after: Option<Duration>) -> Result<(), JournalError> {
-        let mut state = self.enter(run, "shed")?;
-        state.shed = Some(YieldToReplica { retry_after: after, capacity: None });
-        Ok(())
-    }
-
-    /// The run of a task wants to go on when there is a permit for it.
-    pub fn wait_for_permit(&self, run: RunId, capacity: &Capacity) -> Result<(), JournalError> {
-        let mut state = self.enter(run, capacity.name())?;
-        state.shed = Some(YieldToReplica { retry_after: None, capacity: Some(capacity.clone()) });
-        Ok(())
-    }
-
-    /// Whether the run wants to go on elsewhere, and when.
-    pub fn wants_to_shed(&self) -> Option<YieldToReplica> {
-        self.lock().shed.clone()
-    }
-
-    /// Whether the run waits for nothing that happens by itself.
-    pub fn waits_for_answers(&self) -> bool {
+    /// Returns whether the store can wait in place of the run: for input, or for a time.
+    pub(crate) fn can_be_parked(&self) -> bool {
         let state = self.lock();
-        state.is_between_steps() && (state.shed.is_some() || state.questions.any_open())
+        state.is_between_steps() && state.waits_in_store()
     }
 
-    /// Whether a store can wait in place of the run: for an answer, or for a time.
-    pub fn can_be_parked(&self) -> bool {
-        let state = self.lock();
-        state.is_between_steps() && (state.questions.any_open() || !state.timers.is_empty())
-    }
-
-    /// A part of the run goes on when its task is cancelled.
+    /// Lets a part of the run continue when its task is cancelled.
     pub fn shield(&self) {
         self.lock().shielded = true;
     }
 
-    /// Whether a run whose task is cancelled only waits, so that it needs no time to stop.
-    pub fn can_stop_at_once(&self) -> bool {
+    /// Returns whether a run whose task is cancelled only waits, so that it needs no time to stop.
+    pub(crate) fn can_stop_at_once(&self) -> bool {
         let state = self.lock();
-        let waits = state.questions.any_open() || !state.timers.is_empty();
-        waits && !state.shielded && state.is_between_steps()
+        state.waits_in_store() && !state.shielded && state.is_between_steps()
     }
 
-    /// Whether no step is at work, and everything that was recorded is written.
-    pub fn is_between_steps(&self) -> bool {
+    /// Returns whether no step is at work, and all records are written.
+    pub(crate) fn is_between_steps(&self) -> bool {
         self.lock().is_between_steps()
     }
 
-    /// When the first of the open questions is over.
-    pub fn next_deadline(&self) -> Option<u64> {
-        self.lock().questions.dues().min()
+    /// Returns when the first open input request times out.
+    pub(crate) fn next_deadline(&self) -> Option<u64> {
+        self.lock().inputs.dues().min()
     }
 
-    /// When the first of the open questions and timers is over.
-    pub fn next_due(&self) -> Option<u64> {
+    /// Returns when the first open input request or timer ends.
+    pub(crate) fn next_due(&self) -> Option<u64> {
         let state = self.lock();
-        state.questions.dues().chain(state.timers.values().copied()).min()
+        state.inputs.dues().chain(state.steps.dues()).min()
     }
 
-    /// How many entries and blocks have been recorded since the journal was made or restored.
+    /// Returns the number of entries and segments that were recorded since the journal was created.
     pub fn recorded(&self) -> usize {
         self.lock().recorded
     }
 
-    /// Has the run lost at some place, for tests.
+    /// Lets the run crash at some point, for tests.
     pub fn crash(&self, crash: CrashPoint) {
         self.lock().crash = Some(crash);
     }
 
-    /// Whether the run is lost. Whatever it waits for never comes.
+    /// Returns whether the run has crashed: what it waits for never comes.
     pub fn crashed(&self) -> bool {
         self.lock().crashed
     }
@@ -257,80 +279,74 @@ impl Journal {
         self.lock().crashed = false;
     }
 
-    /// The run is about to be dropped: what it drops is neither withdrawn nor given back.
+    /// Returns when the first timer ends, if the run waits for nothing but timers.
+    pub fn next_timer(&self) -> Option<u64> {
+        let state = self.lock();
+        let waits =
+            state.is_between_steps() && state.yields.is_none() && !state.inputs.is_waiting();
+        state.steps.dues().min().filter(|_| waits)
+    }
+
+    /// Notes that the run is about to be dropped: its destructors withdraw nothing.
     pub fn close(&self) {
         self.lock().closing = true;
     }
 
-    /// Another run begins over this journal.
+    /// Prepares the journal for another run.
     pub fn restart(&self) {
         let mut state = self.lock();
-        state.used.clear();
-        state.steps = 0;
-        state.timers.clear();
-        state.shed = None;
+        state.steps.restart();
         state.segments.restart_all();
-        state.questions.restart();
-        if let Some(unwritten) = &mut state.unwritten {
-            unwritten.restart();
+        state.inputs.restart();
+        if let Some(pending) = &mut state.pending {
+            pending.restart();
         }
+        state.yields = None;
         state.closing = false;
         state.shielded = false;
         state.crashed = false;
     }
 
-    /// The entries that this run had no use for: its handler has changed, or is not the same
-    /// function of its journal each time.
-    pub fn unused(&self) -> Vec<String> {
+    /// Compares a run that has ended with the journal that it replayed.
+    pub fn replay_mismatch(&self) -> ReplayMismatch {
         let state = self.lock();
-        // A deadline is that of a question, a mark that of a step; an author's own `#` is escaped.
+        // The deadline of an input request and the mark of a step have no use of their own. An author's
+        // own `#` is escaped.
         let is_ours = |key: &str| {
             [DUE, ONCE]
                 .iter()
                 .any(|mark| key.strip_suffix(mark).is_some_and(|of| !of.ends_with('\\')))
         };
-        let is_unused = |key: &&String| !state.used.contains(*key) && !is_ours(key);
-        state.entries.keys().filter(is_unused).cloned().collect()
+        let is_unused = |key: &&String| !state.steps.has_used(key) && !is_ours(key);
+        let unused = state.entries.keys().filter(is_unused).cloned().collect();
+        let is_done = |scope: &str| state.entry(scope).is_some();
+        let behind = state.segments.behind(is_done).map(str::to_owned);
+        let mut missing_segments: Vec<String> = behind.collect();
+        missing_segments.sort();
+        ReplayMismatch { unused, missing_segments }
     }
 
-    /// Whether it holds values that no client may carry.
-    pub fn holds_secrets(&self) -> bool {
-        self.lock().secrets
-    }
-
-    /// How many bytes it is counted as.
-    pub fn size(&self) -> usize {
+    /// Returns whether a client can carry the journal: it has no secret, and at most `max` bytes.
+    pub fn fits(&self, max: usize) -> bool {
         let state = self.lock();
-        state.bytes + state.questions.size()
+        !state.secrets && state.bytes + state.inputs.size() <= max
     }
 
-    /// Takes back what was kept elsewhere. What is here stays as it is.
-    pub fn merge(&self, kept: JournalSnapshot) {
-        let mut state = self.lock();
-        for (key, entry) in kept.entries {
-            if state.entry(&key).is_none() {
-                state.read_back(&key, entry);
-            }
-        }
-        state.bytes += kept.segments.iter().map(Segment::size).sum::<usize>();
-        state.segments.prepend(kept.segments);
+    /// Sets the limits from now on.
+    pub fn set_limits(&self, limits: JournalLimits) {
+        *self.limits.write().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
-    /// What the journal may hold from now on.
-    pub fn set_bounds(&self, bounds: JournalLimits) {
-        *self.bounds.write().unwrap_or_else(PoisonError::into_inner) = bounds;
-    }
-
-    pub(super) fn bounds(&self) -> JournalLimits {
-        *self.bounds.read().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn limits(&self) -> JournalLimits {
+        *self.limits.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic while it was locked left it whole: every change is one insertion or removal.
+        // A panic left the state whole: every change is one insertion or removal.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the state for something that belongs between the steps of the run.
+    /// Locks the state for an operation of the run itself, outside of its steps.
     pub(super) fn enter(
         &self,
         run: RunId,
@@ -350,34 +366,28 @@ impl Journal {
     }
 }
 
-/// Where the state of a handler that asks by itself stands. No key of an author's begins so.
-const STATE: &str = "#state";
-
-/// Which part of the room is for questions alone.
+/// The part of the bytes that only input requests may use.
 const RESERVE: usize = 8;
 
 /// Suffix of the key that records that a step was started.
 pub(super) const ONCE: &str = "#once";
 
-/// What is appended to the key of a question to record when it is over.
+/// Suffix of the key that records when an input request times out.
 pub(super) const DUE: &str = "#due";
 
 impl State {
-    /// Takes a key for this run.
-    pub(super) fn take(&mut self, key: &str) -> Result<(), JournalError> {
-        match self.used.insert(key.to_owned()) {
-            true => Ok(()),
-            false => Err(JournalError::DuplicateKey(key.to_owned())),
-        }
-    }
-
-    /// Gives a key back.
-    pub(super) fn give_back(&mut self, key: &str) {
-        self.used.remove(key);
-    }
-
     fn is_between_steps(&self) -> bool {
-        self.steps == 0 && self.unwritten.as_ref().is_none_or(PendingWrites::is_empty)
+        !self.steps.any_active() && self.pending.as_ref().is_none_or(PendingWrites::is_empty)
+    }
+
+    /// Returns whether the run waits for something that a store can wait for.
+    fn waits_in_store(&self) -> bool {
+        self.inputs.is_waiting() || self.steps.any_timer()
+    }
+
+    /// Returns the ticket of what was recorded last.
+    pub(super) fn ticket(&self) -> WriteTicket {
+        self.pending.as_ref().map_or(WriteTicket::NONE, PendingWrites::ticket)
     }
 
     pub(super) fn is_closing(&self) -> bool {
@@ -392,40 +402,40 @@ impl State {
         self.entries.get(key)
     }
 
-    /// Forgets an answer that does not fit what is asked.
+    /// Removes an entry, such as a response that does not fit its request.
     pub(super) fn forget(&mut self, key: &str) {
         if let Some(entry) = self.entries.remove(key) {
             self.bytes -= entry.size(key);
-            if let Some(unwritten) = &mut self.unwritten {
-                unwritten.changes.invalidated.push(key.to_owned());
+            if let Some(pending) = &mut self.pending {
+                pending.add_invalidated(key.to_owned());
             }
         }
     }
 
-    /// Takes an answer that the store has already.
+    /// Adds an entry that the store has already.
     pub(super) fn read_back(&mut self, key: &str, entry: JournalEntry) {
         self.bytes += entry.size(key);
         self.entries.entry(key.to_owned()).or_insert(entry);
     }
 
-    /// Records an entry, and returns what is recorded: the first one stays.
+    /// Records an entry. Returns the recorded one: an existing entry stays.
     pub(super) fn record(
         &mut self,
         key: &str,
         entry: JournalEntry,
-        bounds: JournalLimits,
+        limits: JournalLimits,
     ) -> Result<&JournalEntry, JournalError> {
         if !self.entries.contains_key(key) {
-            self.grow(|| key.to_owned(), entry.size(key), bounds)?;
-            if let Some(unwritten) = &mut self.unwritten {
-                unwritten.changes.entries.push((key.to_owned(), entry.clone()));
+            self.grow(|| key.to_owned(), entry.size(key), limits)?;
+            if let Some(pending) = &mut self.pending {
+                pending.add_entry(key.to_owned(), entry.clone());
             }
             self.note(key);
         }
         Ok(self.entries.entry(key.to_owned()).or_insert(entry))
     }
 
-    /// Counts a record, and loses the run if that is what a test wants here.
+    /// Counts a record, and lets the run crash if a test wants it here.
     pub(super) fn note(&mut self, key: &str) {
         self.recorded += 1;
         let here = match &self.crash {
@@ -439,22 +449,22 @@ impl State {
         }
     }
 
-    /// Whether anything more can be recorded.
+    /// Fails if a write was refused, so that nothing more can be recorded.
     pub(super) fn takes_more(&self) -> Result<(), JournalError> {
         self.refused.map_or(Ok(()), |limit| Err(JournalError::OverBytes { limit }))
     }
 
-    /// Makes room for something; refuses it if there is none.
+    /// Counts the bytes of a new entry or segment. Fails if they exceed the limit.
     pub(super) fn grow(
         &mut self,
         what: impl FnOnce() -> String,
         by: usize,
-        bounds: JournalLimits,
+        limits: JournalLimits,
     ) -> Result<(), JournalError> {
         self.takes_more()?;
-        let bytes = self.bytes + by + self.questions.size();
-        // A handler that has used up its room can still ask what to do about it.
-        let limit = bounds.bytes - if by > 0 { bounds.bytes / RESERVE } else { 0 };
+        let bytes = self.bytes + by + self.inputs.size();
+        // A handler that has used up its bytes can still ask the user what to do.
+        let limit = limits.bytes - if by > 0 { limits.bytes / RESERVE } else { 0 };
         if bytes > limit {
             return Err(JournalError::TooLarge { key: what(), bytes, limit });
         }
@@ -468,7 +478,7 @@ impl fmt::Debug for Journal {
         let state = self.lock();
         f.debug_struct("Journal")
             .field("entries", &state.entries.keys())
-            .field("questions", &state.questions)
+            .field("inputs", &state.inputs)
             .finish_non_exhaustive()
     }
 }

@@ -1,163 +1,74 @@
-//! Steps and timers: what a run does once, and what it waits for.
+//! The steps and timers of a run: which keys it has used, and what is at work.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashSet};
 
-use super::{
-    pending_writes::{PendingWrites, WriteTicket},
-    state::{Journal, ONCE},
-};
-use crate::{current_run::RunId, error::JournalError, record::JournalEntry};
+use crate::error::JournalError;
 
-/// What [`Journal::begin`] found.
-#[derive(Debug)]
-#[expect(clippy::exhaustive_enums, reason = "there is no fourth thing")]
-pub enum StepStart<'a> {
-    /// It has been done; this came of it.
-    Recorded(JournalEntry),
-    /// It is to be done.
-    New(Step<'a>),
-    /// It has been begun before, and nobody knows how far it came.
-    Ambiguous,
+/// The steps and timers of a run.
+#[derive(Debug, Default)]
+pub(super) struct Steps {
+    /// Keys that this run has used: of steps in flight, of input requests, of entries that it has read.
+    used: HashSet<String>,
+    /// Number of step bodies that are at work.
+    active: usize,
+    /// When the timers end that the run waits for.
+    timers: BTreeMap<String, u64>,
 }
 
-/// A step whose body is at work. Dropped without a record it gives its key back.
-#[derive(Debug)]
-pub struct Step<'a> {
-    journal: &'a Journal,
-    key: Arc<str>,
-    done: bool,
-}
-
-/// That a run waits for a timer. Dropped, it does not any more.
-#[derive(Debug)]
-pub struct TimerGuard<'a> {
-    journal: &'a Journal,
-    key: String,
-}
-
-impl Journal {
-    /// Begins a step. Its key is taken from now on.
-    pub fn begin(&self, run: RunId, key: &str) -> Result<StepStart<'_>, JournalError> {
-        let mut state = self.enter(run, key)?;
-        state.take(key)?;
-        if let Some(entry) = state.entry(key) {
-            return match entry {
-                JournalEntry::Value(_) | JournalEntry::Secret(_) | JournalEntry::Failed(_) => {
-                    Ok(StepStart::Recorded(entry.clone()))
-                }
-                _ => Err(JournalError::KindMismatch(key.to_owned())),
-            };
-        }
-        if let Err(full) = state.takes_more() {
-            // What cannot be recorded is not done.
-            state.give_back(key);
-            return Err(full);
-        }
-        state.steps += 1;
-        // Tried again, it emits its blocks again, from the first.
-        state.segments.restart(key);
-        Ok(StepStart::New(Step { journal: self, key: key.into(), done: false }))
-    }
-
-    /// Begins a step that must not be done twice. That it was begun is recorded before, and counts
-    /// when the ticket is redeemed: [`Journal::poll_written`].
-    pub fn begin_once(
-        &self,
-        run: RunId,
-        key: &str,
-    ) -> Result<(StepStart<'_>, WriteTicket), JournalError> {
-        let mark = format!("{key}{ONCE}");
-        let begun = self.begin(run, key)?;
-        let mut state = self.lock();
-        match (&begun, state.entry(&mark)) {
-            (StepStart::New(_), Some(_)) => Ok((StepStart::Ambiguous, WriteTicket::NONE)),
-            (StepStart::New(_), None) => {
-                state.record(&mark, JournalEntry::Begun, self.bounds())?;
-                let ticket =
-                    state.unwritten.as_ref().map_or(WriteTicket::NONE, PendingWrites::ticket);
-                drop(state);
-                Ok((begun, ticket))
-            }
-            _ => {
-                drop(state);
-                Ok((begun, WriteTicket::NONE))
-            }
+impl Steps {
+    /// Takes a key for this run.
+    pub(super) fn take_key(&mut self, key: &str) -> Result<(), JournalError> {
+        match self.used.insert(key.to_owned()) {
+            true => Ok(()),
+            false => Err(JournalError::DuplicateKey(key.to_owned())),
         }
     }
 
-    /// When a timer is over, in milliseconds since 1970: as it was recorded, or so long after now.
-    pub fn timer(&self, run: RunId, key: &str, now: u64, span: u64) -> Result<u64, JournalError> {
-        let mut state = self.enter(run, key)?;
-        state.take(key)?;
-        match state.entry(key) {
-            Some(JournalEntry::Due(due)) => Ok(*due),
-            Some(_) => Err(JournalError::KindMismatch(key.to_owned())),
-            None => {
-                let due = now.saturating_add(span);
-                state.record(key, JournalEntry::Due(due), self.bounds())?;
-                Ok(due)
-            }
-        }
+    /// Lets another step use a key.
+    pub(super) fn free_key(&mut self, key: &str) {
+        self.used.remove(key);
     }
 
-    /// The run waits for a timer, until what is returned is dropped.
-    pub fn wait_for(&self, key: &str, due: u64) -> TimerGuard<'_> {
-        self.lock().timers.insert(key.to_owned(), due);
-        TimerGuard { journal: self, key: key.to_owned() }
-    }
-}
-
-impl Step<'_> {
-    /// The body is tried again: what it emits, it emits from the first block on.
-    pub fn restart(&self) {
-        self.journal.lock().segments.restart(&self.key);
+    /// Returns whether this run has used a key.
+    pub(super) fn has_used(&self, key: &str) -> bool {
+        self.used.contains(key)
     }
 
-    /// The key, to mark what is polled as this step.
-    pub fn key(&self) -> &Arc<str> {
-        &self.key
+    /// Counts a body that starts.
+    pub(super) fn start(&mut self) {
+        self.active += 1;
     }
 
-    /// Records what came of the step, and returns what is recorded: the first record stays. With a
-    /// store it counts when its ticket is redeemed: [`Journal::poll_written`].
-    pub fn record(
-        mut self,
-        entry: JournalEntry,
-        secret: bool,
-    ) -> Result<(JournalEntry, WriteTicket), JournalError> {
-        let bounds = self.journal.bounds();
-        if secret && bounds.leaves {
-            return Err(JournalError::SecretNotAllowed(self.key.as_ref().to_owned()));
-        }
-        let entry = match entry {
-            JournalEntry::Value(raw) if secret => JournalEntry::Secret(raw),
-            entry => entry,
-        };
-        let mut state = self.journal.lock();
-        if state.is_closing() {
-            return Err(JournalError::RunEnded(self.key.as_ref().to_owned()));
-        }
-        let stored = state.record(&self.key, entry, bounds)?.clone();
-        state.secrets |= secret;
-        let ticket = state.unwritten.as_ref().map_or(WriteTicket::NONE, PendingWrites::ticket);
-        drop(state);
-        self.done = true;
-        Ok((stored, ticket))
+    /// Counts a body that ends. A body of a run that was restarted is not counted any more.
+    pub(super) fn end(&mut self) {
+        self.active = self.active.saturating_sub(1);
     }
-}
 
-impl Drop for Step<'_> {
-    fn drop(&mut self) {
-        let mut state = self.journal.lock();
-        state.steps = state.steps.saturating_sub(1);
-        if !self.done {
-            state.give_back(&self.key);
-        }
+    pub(super) fn any_active(&self) -> bool {
+        self.active > 0
     }
-}
 
-impl Drop for TimerGuard<'_> {
-    fn drop(&mut self) {
-        self.journal.lock().timers.remove(&self.key);
+    pub(super) fn add_timer(&mut self, key: &str, due: u64) {
+        self.timers.insert(key.to_owned(), due);
+    }
+
+    pub(super) fn remove_timer(&mut self, key: &str) {
+        self.timers.remove(key);
+    }
+
+    pub(super) fn any_timer(&self) -> bool {
+        !self.timers.is_empty()
+    }
+
+    /// Returns when the timers end.
+    pub(super) fn dues(&self) -> impl Iterator<Item = u64> {
+        self.timers.values().copied()
+    }
+
+    /// Forgets everything: another run starts.
+    pub(super) fn restart(&mut self) {
+        self.used.clear();
+        self.active = 0;
+        self.timers.clear();
     }
 }

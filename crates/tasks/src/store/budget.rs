@@ -2,7 +2,8 @@
 
 use super::{
     outcome::TaskOutcome,
-    types::{Changes, NewInputRequest, NewTask, Transition},
+    task::NewTask,
+    work::{Changes, NewInputRequest, Transition},
 };
 use crate::{JournalEntry, Segment};
 

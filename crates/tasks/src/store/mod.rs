@@ -1,30 +1,50 @@
-//! Stores of tasks: the traits, their records, and the stores in memory, SQLite and PostgreSQL.
+//! Stores of tasks: the traits, their records, and the stores in memory, SQLite (feature `sqlite`) and PostgreSQL (feature `postgres`).
 
+mod audit;
+#[cfg_attr(not(feature = "sqlite"), allow(dead_code, reason = "SQLite uses the rest"))]
 mod budget;
 mod charge;
 mod claim;
+mod commit_span;
+#[cfg(feature = "testing")]
 pub mod contract;
 #[cfg(feature = "testing")]
 mod delegate;
+mod error;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod fingerprint;
+mod id;
 mod lifetime;
 mod memory;
 mod open;
+#[cfg_attr(not(feature = "postgres"), path = "no_postgres.rs")]
+mod open_postgres;
+#[cfg_attr(not(feature = "sqlite"), path = "no_sqlite.rs")]
+mod open_sqlite;
 mod operator;
+#[cfg_attr(
+    not(any(feature = "postgres", feature = "sqlite")),
+    allow(dead_code, reason = "the databases use the rest")
+)]
 mod outcome;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod probe;
+#[cfg(feature = "sqlite")]
 mod sqlite;
 mod store_probe;
+mod task;
 mod traits;
-mod types;
+mod work;
 
 pub use outlive_wire::RawJson;
 
+pub use audit::{AuditEvent, AuditRecord};
 pub use budget::OUTCOME_RESERVE;
 pub use charge::Charge;
 pub use claim::Claim;
+pub use error::StoreError;
+pub use id::{Lease, TaskId, UnixMillis, WorkerId};
 pub use memory::MemoryStore;
 pub use open::{open, open_operator};
 pub use operator::{
@@ -35,14 +55,17 @@ pub use outcome::{OutcomeKind, TaskOutcome};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use probe::probe;
+#[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore, Synchronous};
 pub use store_probe::{StoreKind, StoreProbe};
+pub use task::{
+    CancelOutcome, CreateOutcome, IdempotencyKey, InputSource, ListCursor, NewTask, PageLimit,
+    Phase, StoredSegments, TaskRecord,
+};
 pub use traits::{
     AuditLog, ChangeListener, KeyValueStore, Store, StoreFuture, StoreMonitor, TaskStore, WorkQueue,
 };
-pub use types::{
-    AuditEvent, AuditRecord, CancelOutcome, ChangeSource, Changes, ClaimedTask, CleanupState,
-    CreateOutcome, IdempotencyKey, Inbox, InputSource, Lease, ListCursor, NewInputRequest, NewTask,
-    PageLimit, Phase, StoreError, StoreStats, StoredSegments, SweepReport, TaskId, TaskRecord,
-    Transition, UnixMillis, WorkerId,
+pub use work::{
+    ChangeSource, Changes, ClaimedTask, CleanupState, Inbox, NewInputRequest, StoreStats,
+    SweepReport, Transition,
 };

@@ -9,7 +9,7 @@ use super::{
     ListCursor, OutcomeKind, Phase, Store, StoreFuture, TaskId, TaskOutcome, TaskRecord,
     UnixMillis, WorkerId,
 };
-use crate::JournalEntry;
+use crate::{JournalEntry, setters::setters};
 
 /// A store that operators look after, also while servers use it. Never give it to a server's callers.
 pub trait OperatorStore: Store {
@@ -46,7 +46,7 @@ pub trait OperatorStore: Store {
 
 /// Which tasks an operator wants to see: those that all of this is true for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "read by stores, third parties' included")]
+#[non_exhaustive]
 pub struct TaskFilter {
     /// How far it is.
     pub phase: Option<Phase>,
@@ -60,9 +60,17 @@ pub struct TaskFilter {
     pub before: Option<UnixMillis>,
 }
 
+setters!(TaskFilter {
+    phase: Option<Phase>,
+    outcome: Option<OutcomeKind>,
+    tool: Option<String>,
+    principal: Option<String>,
+    before: Option<UnixMillis>,
+});
+
 /// A task as an operator sees it.
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
+#[non_exhaustive]
 pub struct TaskSummary {
     /// What its owner sees.
     pub view: TaskRecord,
@@ -82,9 +90,33 @@ pub struct TaskSummary {
     pub kept: Option<TaskOutcome>,
 }
 
+impl TaskSummary {
+    /// Creates the summary of a task that has not started.
+    pub fn new(view: TaskRecord, principal: impl Into<String>, epoch: u64) -> Self {
+        Self {
+            view,
+            principal: principal.into(),
+            owner: None,
+            epoch,
+            started: false,
+            crash_count: 0,
+            due_at: None,
+            kept: None,
+        }
+    }
+}
+
+setters!(TaskSummary {
+    owner: Option<WorkerId>,
+    started: bool,
+    crash_count: u32,
+    due_at: Option<UnixMillis>,
+    kept: Option<TaskOutcome>,
+});
+
 /// All that is known of a task.
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
+#[non_exhaustive]
 pub struct TaskDetail {
     /// What stands in a list.
     pub task: TaskSummary,
@@ -98,9 +130,23 @@ pub struct TaskDetail {
     pub segments: u64,
 }
 
+impl TaskDetail {
+    /// Creates the detail of a task with an empty journal.
+    pub fn new(task: TaskSummary, request: RawJson) -> Self {
+        let (entries, input_requests) = (BTreeMap::new(), Vec::new());
+        Self { task, request, entries, input_requests, segments: 0 }
+    }
+}
+
+setters!(TaskDetail {
+    entries: BTreeMap<String, JournalEntry>,
+    input_requests: Vec<InputRequestRecord>,
+    segments: u64,
+});
+
 /// A question, and what became of it.
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
+#[non_exhaustive]
 pub struct InputRequestRecord {
     /// Its key in the journal, under which an answer is recorded.
     pub key: String,
@@ -113,6 +159,20 @@ pub struct InputRequestRecord {
     /// What became of it.
     pub state: InputRequestState,
 }
+
+impl InputRequestRecord {
+    /// Creates the record of an input request without a timeout.
+    pub fn new(
+        key: impl Into<String>,
+        name: impl Into<String>,
+        request: Option<InputRequest>,
+        state: InputRequestState,
+    ) -> Self {
+        Self { key: key.into(), name: name.into(), request, due: None, state }
+    }
+}
+
+setters!(InputRequestRecord { due: Option<UnixMillis> });
 
 /// What became of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,17 +5,19 @@ use std::fmt;
 use outlive_wire::{ErrorObject, RawJson};
 use serde::{Deserialize, Serialize};
 
-/// How a task has ended. Not a status: the wires call the same outcome differently.
+/// How a task has ended. Not a status: the eras name the same outcome differently.
+///
+/// Exhaustive on purpose: a store that misses an outcome must not compile.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[expect(clippy::exhaustive_enums, reason = "the state machine")]
 pub enum TaskOutcome {
-    /// With a result, which may say that the work failed.
+    /// With a result, which may be a tool error.
     Result(RawJson),
-    /// With an error of the protocol.
+    /// With a protocol error.
     Error(ErrorObject),
     /// It was cancelled.
     Cancelled,
-    /// Its time was over before it was.
+    /// It expired.
     Expired,
 }
 

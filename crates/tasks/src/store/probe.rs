@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::{
-    open::{Place, panicked},
-    sqlite,
+    error::StoreError,
+    open::Place,
+    open_postgres, open_sqlite,
     store_probe::{StoreKind, StoreProbe},
-    types::StoreError,
 };
 use crate::time::wall_clock;
 
@@ -26,21 +26,7 @@ pub async fn probe(url: &str) -> Result<StoreProbe, StoreError> {
             time: wall_clock(),
             round_trip: Duration::ZERO,
         }),
-        Place::Sqlite(path) => {
-            tokio::task::spawn_blocking(move || sqlite::probe(&path)).await.map_err(panicked)?
-        }
-        Place::Postgres => postgres(url).await,
+        Place::Sqlite(path) => open_sqlite::probe(path).await,
+        Place::Postgres => open_postgres::probe(url).await,
     }
-}
-
-#[cfg(feature = "postgres")]
-async fn postgres(url: &str) -> Result<StoreProbe, StoreError> {
-    let (url, options) = super::open::postgres_options(url);
-    super::postgres::probe(&url, options).await
-}
-
-#[cfg(not(feature = "postgres"))]
-#[expect(clippy::unused_async, reason = "the other one is")]
-async fn postgres(_url: &str) -> Result<StoreProbe, StoreError> {
-    Err(super::open::not_built())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::types::UnixMillis;
+use super::id::UnixMillis;
 
 /// What a store is and how it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,4 +32,15 @@ pub enum StoreKind {
     Sqlite,
     /// A database.
     Postgres,
+}
+
+impl StoreKind {
+    /// Returns the name that traces show.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Sqlite => "sqlite",
+            Self::Postgres => "postgres",
+        }
+    }
 }

@@ -8,13 +8,18 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use outlive_wire::RawJson;
 
 use super::{
+    audit::{AuditEvent, AuditRecord},
     charge::Charge,
     claim::Claim,
-    types::{
-        AuditEvent, AuditRecord, CancelOutcome, ChangeSource, Changes, ClaimedTask, CleanupState,
-        CreateOutcome, IdempotencyKey, Inbox, InputSource, Lease, ListCursor, NewTask, PageLimit,
-        StoreError, StoreStats, StoredSegments, SweepReport, TaskId, TaskRecord, Transition,
-        WorkerId,
+    error::StoreError,
+    id::{Lease, TaskId, WorkerId},
+    task::{
+        CancelOutcome, CreateOutcome, IdempotencyKey, InputSource, ListCursor, NewTask, PageLimit,
+        StoredSegments, TaskRecord,
+    },
+    work::{
+        ChangeSource, Changes, ClaimedTask, CleanupState, Inbox, StoreStats, SweepReport,
+        Transition,
     },
 };
 

@@ -71,7 +71,7 @@ impl TaskRunner for Kinds {
     fn start(&self, claimed: ClaimedTask) -> Result<TaskRun, StartError> {
         let bounds = JournalLimits {
             bytes: 1_000,
-            questions: 1,
+            open_inputs: 1,
             leaves: false,
             segments: 1,
             segment_bytes: 100,
@@ -84,7 +84,7 @@ impl TaskRunner for Kinds {
             if kind == "job" || kind == "leaves" {
                 permit = kinds.capacity.acquire_for(&task);
                 if permit.is_none() {
-                    let waits = || its.wait_for_permit(1, &kinds.capacity);
+                    let waits = || its.yield_run(1, None, Some(&kinds.capacity));
                     poll_fn(|_| Poll::Ready(poll_as(1, waits))).await.unwrap();
                     pending::<()>().await;
                 }
@@ -109,22 +109,15 @@ fn engine(store: &Arc<dyn Store>, kinds: &Kinds, change: impl Fn(&mut EngineConf
 }
 
 fn task(principal: &str, kind: &str, number: usize) -> NewTask {
-    NewTask {
-        id: TaskId::new(format!("{principal} {number:03}")),
-        principal: principal.to_owned(),
-        tool: kind.to_owned(),
-        origin: "modern".to_owned(),
-        listed: true,
-        request: to_raw_value(&json!({})).unwrap(),
-        ttl: None,
-        max_ttl: Duration::from_secs(3600),
-        journal: outlive_tasks::JournalSnapshot::default(),
-        worker: None,
-        idempotency: None,
-        clean_up: false,
-        quota: 1_000,
-        max_bytes: u64::MAX,
-    }
+    NewTask::new(
+        TaskId::new(format!("{principal} {number:03}")),
+        principal,
+        kind,
+        "modern",
+        to_raw_value(&json!({})).unwrap(),
+    )
+    .max_ttl(Duration::from_secs(3600))
+    .quota(1_000)
 }
 
 async fn make(engine: &Engine, principal: &str, kind: &str, count: usize) {

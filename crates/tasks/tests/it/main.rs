@@ -10,4 +10,5 @@ mod model; // random histories against a small model of what may be seen
 mod opening; // stores by their URL
 #[cfg(feature = "postgres")]
 mod postgres; // the store that replicas share
+mod spans; // what traces show of runs and commits
 mod sqlite; // the store in a file

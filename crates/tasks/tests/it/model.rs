@@ -184,7 +184,7 @@ impl Play {
 
     async fn create(&mut self, worker: Option<usize>, key: Option<usize>, clean_up: bool) {
         let id = TaskId::new(format!("t{}", self.model.made.len()));
-        let new = NewTask { clean_up, ..new_task(&id, worker, key) };
+        let new = new_task(&id, worker, key).clean_up(clean_up);
         let created = self.store.create(new).await.unwrap();
         // How late it is by the store's clock is not known to the model.
         let expected = match (self.model.create(&id, worker, key, clean_up), &created) {
@@ -248,25 +248,22 @@ impl Play {
         let entries: Vec<_> = wrote.entry.iter().map(|key| (format!("e{key}"), value)).collect();
         // The last one is not for the client.
         let request = |name: usize| (name < 3).then_some(InputRequest::ListRoots);
-        let asked = wrote.asked.iter().map(|name| NewInputRequest {
-            key: format!("q{name}"),
-            name: format!("q{name}"),
-            request: request(*name),
-            due: None,
+        let asked = wrote.asked.iter().map(|name| {
+            NewInputRequest::new(format!("q{name}"), format!("q{name}"), request(*name))
         });
         let withdrawn: Vec<_> = wrote.withdrawn.iter().map(|name| format!("q{name}")).collect();
         let message = wrote.says.then(|| format!("m{value}"));
         let outcome = TaskOutcome::Result(raw(&json!(value)));
-        let changes = Changes {
-            entries: entries
-                .iter()
-                .map(|(key, value)| (key.clone(), JournalEntry::Value(raw(&json!(value)))))
-                .collect(),
-            input_requests: asked.collect(),
-            withdrawn: withdrawn.clone(),
-            status_message: message.clone(),
-            ..Changes::default()
-        };
+        let changes = Changes::default()
+            .entries(
+                entries
+                    .iter()
+                    .map(|(key, value)| (key.clone(), JournalEntry::Value(raw(&json!(value)))))
+                    .collect(),
+            )
+            .input_requests(asked.collect())
+            .withdrawn(withdrawn.clone())
+            .status_message(message.clone());
         let then = match next {
             Next::GoOn => Transition::Continue,
             Next::Park { due, seen } => {
@@ -356,23 +353,12 @@ fn name(worker: usize) -> WorkerId {
 }
 
 fn new_task(id: &TaskId, worker: Option<usize>, key: Option<usize>) -> NewTask {
-    NewTask {
-        id: id.clone(),
-        principal: OWNER.to_owned(),
-        tool: "model".to_owned(),
-        origin: String::new(),
-        listed: true,
-        request: raw(&json!({})),
-        ttl: Some(span(TTL)),
-        max_ttl: span(MAX_TTL),
-        journal: outlive_tasks::JournalSnapshot::default(),
-        worker: worker.map(|worker| (name(worker), span(LEASE))),
-        idempotency: key
-            .map(|key| IdempotencyKey { key: format!("k{key}"), fingerprint: String::new() }),
-        clean_up: false,
-        quota: QUOTA,
-        max_bytes: u64::MAX,
-    }
+    NewTask::new(id.clone(), OWNER, "model", "", raw(&json!({})))
+        .ttl(Some(span(TTL)))
+        .max_ttl(span(MAX_TTL))
+        .worker(worker.map(|worker| (name(worker), span(LEASE))))
+        .idempotency(key.map(|key| IdempotencyKey::new(format!("k{key}"), "")))
+        .quota(QUOTA)
 }
 
 fn raw(value: &serde_json::Value) -> RawJson {

@@ -91,20 +91,18 @@ async fn the_contract_is_kept_by_two_replicas_in_turn() {
 async fn what_was_acknowledged_is_there_when_it_is_connected_again() {
     let schema = Schema::new();
     let store = schema.connect().await;
-    let once = IdempotencyKey { key: "k".to_owned(), fingerprint: "d".to_owned() };
+    let once = IdempotencyKey::new("k", "d");
     let mut journal = JournalSnapshot::default();
     journal.entries.insert("before".to_owned(), JournalEntry::Value(raw(&json!(0))));
     journal.segments.push(segment(0));
     journal.reasked.insert("before".to_owned(), 2);
-    let new = NewTask { idempotency: Some(once.clone()), journal, ..task("a") };
+    let new = task("a").idempotency(Some(once.clone())).journal(journal);
     let lease = start(&store, new).await;
-    let changes = Changes {
-        entries: vec![("step".to_owned(), JournalEntry::Value(raw(&json!({"x": [1, "ü\u{0}"]}))))],
-        segments: vec![segment(0), segment(1)],
-        input_requests: vec![asked("q1"), asked("q2")],
-        status_message: Some("half way".to_owned()),
-        ..Changes::default()
-    };
+    let changes = Changes::default()
+        .entries(vec![("step".to_owned(), JournalEntry::Value(raw(&json!({"x": [1, "ü\u{0}"]}))))])
+        .segments(vec![segment(0), segment(1)])
+        .input_requests(vec![asked("q1"), asked("q2")])
+        .status_message(Some("half way".to_owned()));
     store.commit(&lease, &changes, &Transition::Park { due: None, seen: 0 }).await.unwrap();
     let seen = store.get(OWNER, &lease.task).await.unwrap().unwrap();
     drop(store);
@@ -113,7 +111,7 @@ async fn what_was_acknowledged_is_there_when_it_is_connected_again() {
     let again = store.get(OWNER, &lease.task).await.unwrap().unwrap();
     assert_eq!(format!("{again:?}"), format!("{seen:?}"));
     assert_eq!((again.phase, again.input_requests.len()), (Phase::Parked, 2));
-    let twice = NewTask { idempotency: Some(once), ..task("b") };
+    let twice = task("b").idempotency(Some(once));
     assert_eq!(store.create(twice).await, Ok(CreateOutcome::Existing(TaskId::new("a"))));
     let answer = vec![("q2".to_owned(), raw(&json!("yes")))];
     let answered = store.respond(OWNER, &lease.task, InputSource::Client, answer, u64::MAX).await;
@@ -184,13 +182,13 @@ async fn the_longest_times_are_no_problem() {
     let schema = Schema::new();
     let store = schema.connect().await;
     let worker = Some((WorkerId::new("w"), Duration::MAX));
-    let new = NewTask { ttl: Some(Duration::MAX), max_ttl: Duration::MAX, worker, ..task("a") };
+    let new = task("a").ttl(Some(Duration::MAX)).max_ttl(Duration::MAX).worker(worker);
     let Ok(CreateOutcome::Created { lease: Some(lease), .. }) = store.create(new).await else {
         panic!("a lease")
     };
     store.advance_clock(Duration::from_secs(1 << 40));
     assert_eq!(store.renew(&lease.worker, Duration::MAX).await.unwrap().len(), 1);
-    let changes = Changes { input_requests: vec![asked("q")], ..Changes::default() };
+    let changes = Changes::default().input_requests(vec![asked("q")]);
     let then = Transition::Park { due: Some(u64::MAX), seen: 0 };
     store.commit(&lease, &changes, &then).await.unwrap();
     assert!(store.next_due(&[]).await.unwrap().unwrap() > Duration::from_secs(1 << 40));
@@ -203,14 +201,12 @@ async fn names_may_hold_any_character() {
     let schema = Schema::new();
     let store = schema.connect().await;
     let odd = "a\0\u{e000}'\"\\ü";
-    let new = NewTask { principal: odd.to_owned(), tool: odd.to_owned(), ..task(odd) };
+    let new = task(odd).principal(odd.to_owned()).tool(odd.to_owned());
     let lease = start(&store, new).await;
-    let changes = Changes {
-        entries: vec![(odd.to_owned(), JournalEntry::Value(raw(&json!(odd))))],
-        input_requests: vec![asked(odd)],
-        status_message: Some(odd.to_owned()),
-        ..Changes::default()
-    };
+    let changes = Changes::default()
+        .entries(vec![(odd.to_owned(), JournalEntry::Value(raw(&json!(odd))))])
+        .input_requests(vec![asked(odd)])
+        .status_message(Some(odd.to_owned()));
     store.commit(&lease, &changes, &Transition::Continue).await.unwrap();
     let view = store.get(odd, &TaskId::new(odd)).await.unwrap().unwrap();
     assert_eq!((view.id.as_str(), view.tool.as_str()), (odd, odd));
@@ -337,28 +333,22 @@ impl Schema {
 }
 
 fn task(id: &str) -> NewTask {
-    NewTask {
-        id: TaskId::new(id),
-        principal: OWNER.to_owned(),
-        tool: "deploy".to_owned(),
-        origin: "test".to_owned(),
-        listed: true,
-        request: raw(&json!({"name": "deploy", "arguments": {"region": "north"}})),
-        ttl: Some(Duration::from_secs(600)),
-        max_ttl: Duration::from_secs(6000),
-        journal: JournalSnapshot::default(),
-        worker: None,
-        idempotency: None,
-        clean_up: false,
-        quota: usize::MAX,
-        max_bytes: u64::MAX,
-    }
+    NewTask::new(
+        TaskId::new(id),
+        OWNER,
+        "deploy",
+        "test",
+        raw(&json!({"name": "deploy", "arguments": {"region": "north"}})),
+    )
+    .ttl(Some(Duration::from_secs(600)))
+    .max_ttl(Duration::from_secs(6000))
+    .quota(usize::MAX)
 }
 
 /// Makes a task that runs from the beginning.
 async fn start(store: &PostgresStore, new: NewTask) -> Lease {
     let worker = Some((WorkerId::new("v"), LEASE));
-    match store.create(NewTask { worker, ..new }).await.unwrap() {
+    match store.create(new.worker(worker)).await.unwrap() {
         CreateOutcome::Created { lease: Some(lease), .. } => lease,
         other => panic!("a lease was expected: {other:?}"),
     }
@@ -381,14 +371,14 @@ fn raw(value: &Value) -> RawJson {
 
 fn entry(key: &str) -> Changes {
     let entries = vec![(key.to_owned(), JournalEntry::Value(raw(&json!(1))))];
-    Changes { entries, ..Changes::default() }
+    Changes::default().entries(entries)
 }
 
 fn segment(ordinal: u32) -> Segment {
-    Segment { scope: "s".to_owned(), ordinal, block: raw(&json!(format!("block {ordinal}"))) }
+    Segment::new("s", ordinal, raw(&json!(format!("block {ordinal}"))))
 }
 
 fn asked(name: &str) -> NewInputRequest {
     let (key, name) = (name.to_owned(), name.to_owned());
-    NewInputRequest { key, name, request: Some(InputRequest::ListRoots), due: None }
+    NewInputRequest::new(key, name, Some(InputRequest::ListRoots))
 }

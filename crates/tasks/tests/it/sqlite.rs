@@ -70,19 +70,17 @@ fn is_counted_right(folder: &Folder) {
 async fn what_was_acknowledged_is_there_when_the_file_is_opened_again() {
     let folder = Folder::new();
     let store = SqliteStore::open(folder.file()).unwrap();
-    let once = IdempotencyKey { key: "k".to_owned(), fingerprint: "d".to_owned() };
+    let once = IdempotencyKey::new("k", "d");
     let mut journal = JournalSnapshot::default();
     journal.entries.insert("before".to_owned(), JournalEntry::Value(raw(&json!(0))));
     journal.reasked.insert("before".to_owned(), 2);
-    let new = NewTask { idempotency: Some(once.clone()), journal, ..task("a") };
+    let new = task("a").idempotency(Some(once.clone())).journal(journal);
     let lease = start(&store, new).await;
-    let changes = Changes {
-        entries: vec![("step".to_owned(), JournalEntry::Value(raw(&json!({"x": [1, "ü"]}))))],
-        segments: vec![segment(0), segment(1)],
-        input_requests: vec![asked("q1"), asked("q2")],
-        status_message: Some("half way".to_owned()),
-        ..Changes::default()
-    };
+    let changes = Changes::default()
+        .entries(vec![("step".to_owned(), JournalEntry::Value(raw(&json!({"x": [1, "ü"]}))))])
+        .segments(vec![segment(0), segment(1)])
+        .input_requests(vec![asked("q1"), asked("q2")])
+        .status_message(Some("half way".to_owned()));
     store.commit(&lease, &changes, &Transition::Park { due: None, seen: 0 }).await.unwrap();
     let seen = store.get(OWNER, &lease.task).await.unwrap().unwrap();
     drop(store);
@@ -92,7 +90,7 @@ async fn what_was_acknowledged_is_there_when_the_file_is_opened_again() {
     assert_eq!(format!("{again:?}"), format!("{seen:?}"));
     assert_eq!(again.phase, Phase::Parked);
     assert_eq!(again.input_requests.len(), 2);
-    let twice = NewTask { idempotency: Some(once), ..task("b") };
+    let twice = task("b").idempotency(Some(once));
     assert_eq!(store.create(twice).await, Ok(CreateOutcome::Existing(TaskId::new("a"))));
     let answer = vec![("q2".to_owned(), raw(&json!("yes")))];
     let answered = store.respond(OWNER, &lease.task, InputSource::Client, answer, u64::MAX).await;
@@ -129,12 +127,10 @@ async fn what_is_written_twice_is_there_once() {
     let folder = Folder::new();
     let store = SqliteStore::open(folder.file()).unwrap();
     let lease = start(&store, task("a")).await;
-    let changes = Changes {
-        entries: vec![("step".to_owned(), JournalEntry::Value(raw(&json!(1))))],
-        segments: vec![segment(0), segment(1)],
-        input_requests: vec![asked("q")],
-        ..Changes::default()
-    };
+    let changes = Changes::default()
+        .entries(vec![("step".to_owned(), JournalEntry::Value(raw(&json!(1))))])
+        .segments(vec![segment(0), segment(1)])
+        .input_requests(vec![asked("q")]);
     for _ in 0..2 {
         store.commit(&lease, &changes.clone(), &Transition::Continue).await.unwrap();
     }
@@ -168,11 +164,8 @@ async fn a_task_that_cannot_be_read_keeps_no_other_from_running() {
 async fn the_longest_times_are_no_problem() {
     let folder = Folder::new();
     let store = SqliteStore::open(folder.file()).unwrap();
-    let new = NewTask { ttl: Some(Duration::MAX), max_ttl: Duration::MAX, ..task("a") };
-    let lease = match store
-        .create(NewTask { worker: Some((WorkerId::new("w"), Duration::MAX)), ..new })
-        .await
-    {
+    let new = task("a").ttl(Some(Duration::MAX)).max_ttl(Duration::MAX);
+    let lease = match store.create(new.worker(Some((WorkerId::new("w"), Duration::MAX)))).await {
         Ok(CreateOutcome::Created { lease: Some(lease), .. }) => lease,
         other => panic!("{other:?}"),
     };
@@ -212,28 +205,22 @@ impl Drop for Folder {
 }
 
 fn task(id: &str) -> NewTask {
-    NewTask {
-        id: TaskId::new(id),
-        principal: OWNER.to_owned(),
-        tool: "deploy".to_owned(),
-        origin: String::new(),
-        listed: true,
-        request: raw(&json!({"name": "deploy", "arguments": {"region": "north"}})),
-        ttl: Some(Duration::from_secs(600)),
-        max_ttl: Duration::from_secs(3600),
-        journal: JournalSnapshot::default(),
-        worker: None,
-        idempotency: None,
-        clean_up: false,
-        quota: usize::MAX,
-        max_bytes: u64::MAX,
-    }
+    NewTask::new(
+        TaskId::new(id),
+        OWNER,
+        "deploy",
+        "",
+        raw(&json!({"name": "deploy", "arguments": {"region": "north"}})),
+    )
+    .ttl(Some(Duration::from_secs(600)))
+    .max_ttl(Duration::from_secs(3600))
+    .quota(usize::MAX)
 }
 
 /// Makes a task that runs from the beginning.
 async fn start(store: &SqliteStore, new: NewTask) -> Lease {
     let worker = Some((WorkerId::new("v"), LEASE));
-    match store.create(NewTask { worker, ..new }).await.unwrap() {
+    match store.create(new.worker(worker)).await.unwrap() {
         CreateOutcome::Created { lease: Some(lease), .. } => lease,
         other => panic!("a lease was expected: {other:?}"),
     }
@@ -244,10 +231,10 @@ fn raw(value: &Value) -> RawJson {
 }
 
 fn segment(ordinal: u32) -> Segment {
-    Segment { scope: "s".to_owned(), ordinal, block: raw(&json!(format!("block {ordinal}"))) }
+    Segment::new("s", ordinal, raw(&json!(format!("block {ordinal}"))))
 }
 
 fn asked(name: &str) -> NewInputRequest {
     let (key, name) = (name.to_owned(), name.to_owned());
-    NewInputRequest { key, name, request: Some(InputRequest::ListRoots), due: None }
+    NewInputRequest::new(key, name, Some(InputRequest::ListRoots))
 }

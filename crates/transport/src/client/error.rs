@@ -60,7 +60,8 @@ impl TransportError {
     }
 
     /// Returns an equal error for another caller, with its source as text.
-    pub(super) fn again(&self) -> Self {
+    #[must_use]
+    pub fn again(&self) -> Self {
         let source = self.source.as_ref().map(|source| source.to_string().into());
         Self { kind: self.kind.clone(), sent: self.sent, source }
     }

@@ -8,7 +8,9 @@
 mod challenge;
 pub mod child;
 mod error;
+#[cfg_attr(not(feature = "http"), path = "no_http.rs")]
 pub mod http;
+mod http_options;
 mod network_policy;
 pub mod pipe;
 mod secret;

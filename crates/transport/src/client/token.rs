@@ -228,8 +228,12 @@ impl Tokens {
         from.map(|from| from + span).filter(|until| *until > now)
     }
 
-    /// The headers of a request, and the token in them.
-    pub(super) async fn authorize(
+    /// Adds the token of a request to its headers, and returns the token.
+    ///
+    /// # Errors
+    ///
+    /// When the source has no token.
+    pub async fn authorize(
         &self,
         request: &TokenRequest<'_>,
         headers: &mut HeaderMap,
@@ -241,8 +245,12 @@ impl Tokens {
         Ok(token)
     }
 
-    /// Tells the source what came back, where that is about tokens; whether to send again.
-    pub(super) async fn answered(&self, answer: &TokenResponse<'_>) -> Result<bool, TokenError> {
+    /// Passes a response that is about tokens to the source. Returns whether to send the request again.
+    ///
+    /// # Errors
+    ///
+    /// When the source cannot get another token.
+    pub async fn answered(&self, answer: &TokenResponse<'_>) -> Result<bool, TokenError> {
         let is_refused = matches!(answer.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         if !is_refused && !answer.headers.contains_key(DPOP_NONCE) {
             return Ok(false);

@@ -42,11 +42,11 @@ mod service;
 mod session_lookup;
 mod sessions;
 mod sse;
-mod sse_reader;
 mod sse_streams;
 mod state;
 mod tokens;
 
+pub use crate::sse_reader::{EventTooLarge, SseEvent, SseReader};
 pub use allowlist::Allowlist;
 pub use auth::{AuthDecision, AuthRejection, Authenticator};
 pub use body::Body;
@@ -56,5 +56,4 @@ pub use events::{Event, EventStore, MemoryEventStore, StreamKey};
 pub use listener::{HttpServer, serve};
 pub use routes::{ResponseFuture, Routes};
 pub use service::HttpService;
-pub use sse_reader::{EventTooLarge, SseEvent, SseReader};
 pub use tokens::{StaticTokens, TokenFileError};

@@ -61,33 +61,22 @@ async fn a_task_is_shown_with_its_journal_and_without_its_secrets() {
     for place in Place::both().await {
         let store = place.open().await;
         let lease = start(&*store, task("t", "name:ada", "deploy")).await;
-        let ask = |key: &str, name: &str| NewInputRequest {
-            key: key.to_owned(),
-            name: name.to_owned(),
-            request: Some(InputRequest::ListRoots),
-            due: None,
-        };
-        let changes = Changes {
-            entries: vec![
+        let ask =
+            |key: &str, name: &str| NewInputRequest::new(key, name, Some(InputRequest::ListRoots));
+        let changes = Changes::default()
+            .entries(vec![
                 value("build", &json!({"image": "shop:1", "layers": "y".repeat(300)})),
                 ("token".to_owned(), JournalEntry::Secret(raw(&json!("hunter2")))),
                 ("soak".to_owned(), JournalEntry::Due(1_798_761_599_000)),
-            ],
-            input_requests: vec![ask("approve", "approve"), ask("where", "where")],
-            ..Changes::default()
-        };
+            ])
+            .input_requests(vec![ask("approve", "approve"), ask("where", "where")]);
         store.commit(&lease, &changes, &Transition::Continue).await.unwrap();
         let answer = vec![("approve".to_owned(), raw(&json!({"yes": true})))];
         store
             .respond("name:ada", &lease.task, InputSource::Client, answer, u64::MAX)
             .await
             .unwrap();
-        let event = AuditEvent {
-            task: "t".to_owned(),
-            principal: "name:ada".to_owned(),
-            action: "created".to_owned(),
-            reason: None,
-        };
+        let event = AuditEvent::new("t", "name:ada", "created");
         store.append(vec![event], Duration::from_secs(60), u64::MAX).await.unwrap();
 
         let page = fine(&place.run("show", &["t"]));
@@ -130,11 +119,9 @@ async fn what_others_have_written_moves_no_terminal() {
     let store = place.open().await;
     let evil = "\u{1b}]0;owned\u{7}\u{1b}[2J";
     let lease = start(&*store, task("t", "name:ada", evil)).await;
-    let changes = Changes {
-        entries: vec![value(evil, &json!(evil))],
-        status_message: Some(evil.to_owned()),
-        ..Changes::default()
-    };
+    let changes = Changes::default()
+        .entries(vec![value(evil, &json!(evil))])
+        .status_message(Some(evil.to_owned()));
     store.commit(&lease, &changes, &Transition::Continue).await.unwrap();
     for output in [place.run("list", &[]), place.run("show", &["t", "--full"])] {
         let text = fine(&output);

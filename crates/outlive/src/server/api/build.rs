@@ -3,24 +3,45 @@
 use std::sync::{Arc, Weak, atomic::AtomicUsize};
 
 use outlive_protocol::{InputMode, Profile, Seal, VersionRules};
+use outlive_tasks::store::WorkerId;
 use outlive_wire::Meta;
 
 use crate::server::{
-    api::{builder::ServerBuilder, server::Server},
+    api::{builder::ServerBuilder, server::Server, skills},
     build_error::BuildError,
     dispatch::{
         core::{Description, Hooks, ServerCore},
         resume::CallRunner,
         service::innermost,
-        skills as skill_methods,
     },
     env::{environment::Env, task_backend::TaskBackend},
     metrics::Counters,
-    register::{catalog::Catalog, registry::Notifier, tool::Tool},
-    skills::catalog::Catalog as SkillCatalog,
+    random::{CallIds, random_id},
+    register::{
+        catalog::{Catalog, UnlistedResources},
+        registry::Notifier,
+        tool::Tool,
+    },
     throttle::Throttle,
 };
-use crate::skill_format::EXTENSION;
+
+/// What a server needs random bytes for, beside its keys. Two workers with one ID would share their
+/// leases, and two calls with one ID their effects, so nothing stands in for random bytes.
+struct RandomIds {
+    worker_id: WorkerId,
+    call_ids: CallIds,
+}
+
+impl RandomIds {
+    fn new() -> Result<Self, BuildError> {
+        let none = || {
+            BuildError("the operating system has no random bytes for worker and call IDs".into())
+        };
+        let call_ids = CallIds::new().ok_or_else(none)?;
+        let worker_id = random_id().ok_or_else(none)?;
+        Ok(Self { worker_id: WorkerId::new(worker_id), call_ids })
+    }
+}
 
 /// The capability of servers that know `dev.outlive/idempotencyKey`.
 const IDEMPOTENCY: &str = "dev.outlive/idempotency";
@@ -31,9 +52,10 @@ impl ServerBuilder {
     /// # Errors
     ///
     /// When two things have one name, a schema cannot be used, a handler needs state that was not
-    /// given, or no revision is left to serve. The message says what to change.
+    /// given, no revision is left to serve, or the operating system has no random bytes. The message
+    /// says what to change.
     pub fn build(mut self) -> Result<Server, BuildError> {
-        let skills = self.register_skills()?;
+        let unlisted = skills::register(&mut self)?;
         self.declare_idempotency()?;
         self.check()?;
         let tools = std::mem::take(&mut self.tools);
@@ -45,7 +67,8 @@ impl ServerBuilder {
             None => Seal::random()
                 .map_err(|error| BuildError(format!("no random bytes for a key: {error}")))?,
         };
-        let server = Server::of(Arc::new_cyclic(|core| self.core(core, seal, skills)));
+        let ids = RandomIds::new()?;
+        let server = Server::of(Arc::new_cyclic(|core| self.core(core, seal, unlisted, ids)));
         tools.into_iter().try_for_each(|tool| server.add_new_tool(tool))?;
         resources.into_iter().try_for_each(|resource| server.add_new_resource(resource))?;
         templates.into_iter().try_for_each(|template| server.add_new_template(template))?;
@@ -88,16 +111,20 @@ impl ServerBuilder {
         self,
         core: &Weak<ServerCore>,
         seal: Seal,
-        skills: Option<Arc<SkillCatalog>>,
+        unlisted: Option<Arc<dyn UnlistedResources>>,
+        ids: RandomIds,
     ) -> ServerCore {
         let (info, stamps) = (self.info, self.stamp_identity);
         let profile = Profile::new(info, self.versions, self.limits, self.clock, seal, stamps);
         let (profile, counters) = (Arc::new(profile), Arc::<Counters>::default());
-        let catalog = Catalog::new(skills, |change| {
+        let catalog = Catalog::new(unlisted, |change| {
             Notifier::new(change, profile.bus.clone(), Arc::clone(&profile.clock), self.debounce)
         });
         let runner = Arc::new(CallRunner::new(core.clone()));
-        let tasks = self.tasks.map(|config| TaskBackend::new(config, &profile, &counters, runner));
+        let worker_id = ids.worker_id;
+        let tasks = self
+            .tasks
+            .map(|config| TaskBackend::new(config, &profile, &counters, runner, worker_id));
         let env = Arc::new(Env {
             profile,
             states: self.states,
@@ -108,6 +135,7 @@ impl ServerBuilder {
             replay_on_input: self.replay_on_input,
             test_hooks: self.test_hooks,
             tasks,
+            call_ids: ids.call_ids,
             counters,
         });
         ServerCore {
@@ -143,21 +171,6 @@ impl ServerBuilder {
             self.experimental.insert(IDEMPOTENCY.to_owned(), serde_json::json!({}));
         }
         Ok(())
-    }
-
-    /// Checks the skills, and adds what clients see of them.
-    fn register_skills(&mut self) -> Result<Option<Arc<SkillCatalog>>, BuildError> {
-        let Some(skills) = self.skills.take() else { return Ok(None) };
-        let catalog = skills.into_catalog().map_err(|error| BuildError(error.to_string()))?;
-        let catalog = Arc::new(catalog);
-        self.offers.resources = true;
-        let settings = serde_json::json!({"directoryRead": true});
-        self.extensions.insert(EXTENSION.to_owned(), settings);
-        for (name, method) in skill_methods::methods(&catalog) {
-            self.methods.insert(name.into(), method);
-        }
-        self.resources.extend(skill_methods::resources(&catalog));
-        Ok(Some(catalog))
     }
 }
 

@@ -10,17 +10,14 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::server::{
-    api::server::Server,
+    api::{server::Server, skills::Skills},
     config::TaskConfig,
     dispatch::{
         core::{CallerLimits, DEBOUNCE, Offers, SessionHook},
         custom::{self, CustomMethod, NotificationHandler},
         layer::{BoxCallService, BoxError, Layers},
     },
-    env::{
-        environment::States, test_clock::TestClock, test_hooks::TestHooks,
-        used_states::UsedRequestStates,
-    },
+    env::{environment::States, test_hooks::TestHooks, used_states::UsedRequestStates},
     extract::{handler::Handler, response::IntoRawResult},
     register::{
         prompt::Prompt,
@@ -28,7 +25,6 @@ use crate::server::{
         tool::Tool,
     },
     seal_keys::SealKeys,
-    skills::Skills,
     throttle::RateLimit,
 };
 
@@ -173,13 +169,6 @@ impl ServerBuilder {
     /// Adds a prompt.
     pub fn prompt(mut self, prompt: Prompt) -> Self {
         self.prompts.push(prompt);
-        self
-    }
-
-    /// Adds skills, and declares the extension `io.modelcontextprotocol/skills`. Every caller of the
-    /// server can read them.
-    pub fn skills(mut self, skills: Skills) -> Self {
-        self.skills.get_or_insert_default().extend(skills);
         self
     }
 
@@ -377,15 +366,6 @@ impl ServerBuilder {
     ) -> Self {
         self.on_close.push(Box::new(hook));
         self
-    }
-
-    /// Lets a test watch every journal, and skip time.
-    pub(crate) fn test_hooks(mut self) -> (Self, Arc<TestHooks>) {
-        let clock = Arc::new(TestClock::new(self.clock));
-        self.clock = clock.clone();
-        let hooks = Arc::new(TestHooks::new(clock));
-        self.test_hooks = Some(Arc::clone(&hooks));
-        (self, hooks)
     }
 }
 

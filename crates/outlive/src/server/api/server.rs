@@ -9,19 +9,12 @@ use std::{
 };
 
 use outlive_protocol::{Change, CompletionOutcome, Endpoint, ExternalEvents, Principal, Service};
-use outlive_tasks::engine::CleanupFuture;
-use outlive_transport::{
-    http::{self, HttpConfig, HttpServer, HttpService},
-    lines, memory, stdio,
-};
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::ToSocketAddrs,
-};
+use outlive_transport::{lines, memory, stdio};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::server::{
     build_error::BuildError,
-    dispatch::{core::ServerCore, resume::clean_up_test},
+    dispatch::core::ServerCore,
     metrics::Metrics,
     register::{
         prompt::Prompt,
@@ -34,17 +27,12 @@ use crate::server::{
 /// An MCP server. Clones are the same server.
 #[derive(Clone)]
 pub struct Server {
-    core: Arc<ServerCore>,
+    pub(super) core: Arc<ServerCore>,
 }
 
 impl Server {
     pub(crate) fn of(core: Arc<ServerCore>) -> Self {
         Self { core }
-    }
-
-    /// Starts the cleanup of the call that a test cancelled, if its tool has one.
-    pub(crate) fn clean_up_test(&self) -> Option<CleanupFuture> {
-        clean_up_test(&self.core)
     }
 
     /// Serves the client that started this process, on standard input and output.
@@ -55,26 +43,6 @@ impl Server {
     pub async fn serve_stdio(&self) -> io::Result<()> {
         self.core.transports.fetch_add(1, Ordering::AcqRel);
         stdio::serve(self.endpoint()).await
-    }
-
-    /// Listens on an address and serves HTTP clients of all revisions there.
-    ///
-    /// # Errors
-    ///
-    /// When the address cannot be used; the message says what to do.
-    pub async fn serve_http(
-        &self,
-        address: impl ToSocketAddrs,
-        config: HttpConfig,
-    ) -> io::Result<HttpServer> {
-        let serving = http::serve(self.endpoint(), address, config).await?;
-        self.core.transports.fetch_add(1, Ordering::AcqRel);
-        Ok(serving)
-    }
-
-    /// The server as a tower service, to be mounted in an HTTP application.
-    pub fn http_service(&self, config: HttpConfig) -> HttpService {
-        HttpService::new(self.endpoint(), config)
     }
 
     /// Serves one client on a byte stream, one message per line.

@@ -18,6 +18,7 @@ pub(crate) mod resume;
 pub(crate) mod router;
 pub(crate) mod service;
 pub(crate) mod sessions;
+#[cfg(feature = "skills")]
 pub(crate) mod skills;
 pub(crate) mod subscriptions;
 pub(crate) mod tools;

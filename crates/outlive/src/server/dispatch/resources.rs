@@ -21,7 +21,7 @@ pub(crate) fn readable(
     if let Some(resource) = core.catalog.resources.get(uri, principal) {
         return resource.offered.access.check(principal).map(|()| true);
     }
-    if core.catalog.skills.as_ref().is_some_and(|skills| skills.has(uri)) {
+    if core.catalog.unlisted.as_ref().is_some_and(|unlisted| unlisted.has(uri)) {
         return Ok(true);
     }
     let fits = |entry: &Arc<RegisteredTemplate>| {
@@ -41,7 +41,8 @@ fn find(core: &ServerCore, call: Arc<Call>) -> Result<CallFuture, ProtocolError>
         drop(uri);
         return start(core, call, &resource.offered, Arguments::Text(Arc::default()));
     }
-    if let Some(contents) = core.catalog.skills.as_ref().and_then(|skills| skills.read(&uri)) {
+    if let Some(contents) = core.catalog.unlisted.as_ref().and_then(|unlisted| unlisted.read(&uri))
+    {
         let result = ReadResourceResult { contents: vec![contents], meta: None };
         let result = MethodResult::Resource(result, core.env.cache);
         return Ok(Box::pin(ready(Ok(Outcome::Complete(result)))));

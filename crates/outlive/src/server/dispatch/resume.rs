@@ -9,7 +9,7 @@ use std::{
 use outlive_protocol::{Call, Principal, StoredCall};
 use outlive_tasks::{
     engine::{Allowance, CleanupFuture, StartError, TaskRun, TaskRunner},
-    store::{ClaimedTask, TaskId, TaskOutcome},
+    store::{ClaimedTask, TaskOutcome},
 };
 
 use crate::server::{
@@ -52,22 +52,12 @@ impl CallRunner {
     }
 }
 
-/// Starts the cleanup of a call that a test cancelled.
-pub(crate) fn clean_up_test(core: &ServerCore) -> Option<CleanupFuture> {
-    let (call, journal) = core.env.test_hooks.as_ref()?.ended_call()?;
-    let tool = core.catalog.find(&call.name().ok()?, call.principal())?;
-    let policy = &tool.exec.policy;
-    let placement =
-        Placement::Cleanup { id: TaskId::new("test"), reason: CleanupReason::Cancelled };
-    let run = RunState::of_task(&core.env, placement, journal, &policy.replay);
-    let cx = Cx::new(call, &core.env, Arc::new(run), Arguments::Json);
-    Some(policy.cleanup.as_ref()?.start(&cx))
-}
-
 impl TaskRunner for CallRunner {
     fn start(&self, claimed: ClaimedTask) -> Result<TaskRun, StartError> {
-        let ends =
-            |why: &str, keep| StartError { outcome: TaskOutcome::Error(internal(why)), keep };
+        let ends = |why: &str, quarantine| StartError {
+            outcome: TaskOutcome::Error(internal(why)),
+            quarantine,
+        };
         let failed = |why: &str| ends(why, false);
         let core = self.core.upgrade().ok_or_else(|| failed("the server is gone"))?;
         let (call, tool) = Self::call(&core, &claimed).map_err(|missing| failed(&missing))?;

@@ -6,14 +6,14 @@
 use std::{future::ready, sync::Arc};
 
 use outlive_protocol::{Call, CallFuture, MethodResult, Outcome, ProtocolError};
-use outlive_wire::{CacheHints, RawJson};
+use outlive_wire::{CacheHints, RawJson, ResourceContents};
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 
 use crate::server::{
     dispatch::{custom::CustomMethod, lists},
     env::environment::Env,
-    register::resource::Resource,
+    register::{catalog::UnlistedResources, resource::Resource},
     skills::catalog::Catalog,
 };
 use crate::skill_format::LIST;
@@ -54,6 +54,16 @@ struct Directory {
     next_cursor: Option<String>,
     #[serde(flatten)]
     cache: CacheHints,
+}
+
+impl UnlistedResources for Catalog {
+    fn has(&self, uri: &str) -> bool {
+        self.has(uri)
+    }
+
+    fn read(&self, uri: &str) -> Option<ResourceContents> {
+        self.read(uri)
+    }
 }
 
 /// Returns the methods, by name.

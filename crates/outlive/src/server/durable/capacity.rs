@@ -49,7 +49,8 @@ impl Durable {
         if let Some(permit) = self.permit_now(capacity) {
             return Ok(permit);
         }
-        self.journal().wait_for_permit(self.run_id(), capacity).map_err(DurableError::from)?;
+        let yielded = self.journal().yield_run(self.run_id(), None, Some(capacity));
+        yielded.map_err(DurableError::from)?;
         // The run ends here; the next one has a permit.
         pending().await
     }

@@ -76,7 +76,7 @@ impl Cleanup {
     /// The key that [`Durable::idempotency_key`](crate::server::Durable::idempotency_key) gave the task for
     /// foreign systems.
     pub fn idempotency_key(&self, key: impl IntoKey) -> String {
-        self.run.idempotency_key(&self.full(key))
+        self.run.idempotency_key(self.cx.env(), &self.full(key))
     }
 
     /// A context whose keys are all under `key`, as those of

@@ -212,7 +212,7 @@ impl Durable {
             StepStart::New(step) => step,
         };
         if !self.run.is_task() {
-            let place = self.run.idempotency_key(&key);
+            let place = self.run.idempotency_key(self.cx.env(), &key);
             match first_time(self.cx.env(), self.cx.principal(), &place).await {
                 Some(Ok(true)) => {}
                 Some(Ok(false)) => return Err(DurableError::Ambiguous { key }.into()),
@@ -229,7 +229,7 @@ impl Durable {
     /// A key for foreign systems: the same each time this call comes to this key, and different
     /// for every other call and key.
     pub fn idempotency_key(&self, key: impl IntoKey) -> String {
-        self.run.idempotency_key(&self.full(key))
+        self.run.idempotency_key(self.cx.env(), &self.full(key))
     }
 
     /// Waits. When the handler runs again the time that has passed counts.
@@ -241,12 +241,11 @@ impl Durable {
         let key = self.full(key);
         self.go_on(&key)?;
         let (now, span) = (self.now(), millis(span));
-        let due =
+        let timer =
             self.journal().timer(self.run_id(), &key, now, span).map_err(DurableError::from)?;
         self.survive().await;
-        if due > now {
-            let _waits = self.journal().wait_for(&key, due);
-            self.pause(&key, Duration::from_millis(due - now)).await?;
+        if timer.due() > now {
+            self.pause(&key, Duration::from_millis(timer.due() - now)).await?;
         }
         Ok(())
     }
@@ -269,7 +268,7 @@ impl Durable {
             return Err(Error::new("only a tool emits; a prompt or resource returns all it has"));
         }
         let block = to_raw_value(&block.into())?;
-        self.journal().emit(self.run_id(), &self.scope, block).map_err(DurableError::from)?;
+        self.journal().emit(Some(self.run_id()), &self.scope, block).map_err(DurableError::from)?;
         // Who emits faster than the store takes it waits here.
         poll_fn(|cx| self.journal().poll_capacity(cx)).await;
         self.survive().await;
@@ -419,7 +418,7 @@ impl Future for YieldToReplica<'_> {
         if stays && !cx.run.is_task() {
             return Poll::Ready(Ok(()));
         }
-        match cx.journal().shed(cx.run_id(), self.after) {
+        match cx.journal().yield_run(cx.run_id(), self.after, None) {
             // The run ends here; the next one may find that it can go on.
             Ok(()) => Poll::Pending,
             Err(wrong) => Poll::Ready(Err(DurableError::from(wrong).into())),

@@ -191,7 +191,7 @@ impl ElicitUrl<'_> {
                 task: None,
                 meta: None,
             };
-            Ok(url_request(cx.call(), cx.run(), &key, params)?)
+            Ok(url_request(cx.env(), cx.call(), cx.run(), &key, params)?)
         };
         question.poll(task, request, |raw| verdict(read_elicit(raw, |_| Ok(()))))
     }

@@ -56,7 +56,7 @@ impl Task {
         }
         let block = to_raw_value(&block.into())?;
         let journal = self.run.journal();
-        journal.emit_anywhere(block).map_err(DurableError::from)?;
+        journal.emit(None, "", block).map_err(DurableError::from)?;
         // Who emits faster than the store takes it waits here.
         poll_fn(|cx| journal.poll_capacity(cx)).await;
         Ok(())

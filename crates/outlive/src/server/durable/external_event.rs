@@ -78,7 +78,7 @@ impl<'a, T: DeserializeOwned + 'a> CreateExternalEvent<'a, T> {
         }
         let token = CompletionToken::seal(cx.env(), cx.call(), cx.run(), &key)?;
         let within = within.map(|span| (cx.now(), millis(span)));
-        let asked = cx.journal().open_external_event(cx.run_id(), &key, within);
+        let asked = cx.journal().inputs().open_external_event(cx.run_id(), &key, within);
         let (asking, ticket) = asked.map_err(DurableError::from)?;
         let is_open = matches!(asking, InputPoll::Open);
         let external = ExternalEvent { cx, key, token, is_open, value: PhantomData };
@@ -125,7 +125,7 @@ impl<T: DeserializeOwned> Future for ExternalEvent<'_, T> {
         if let Poll::Ready(stopped) = self.cx.poll_stopped(&self.key, task) {
             return Poll::Ready(Err(stopped.into()));
         }
-        let asking = match self.cx.journal().poll_answer(&self.key, task) {
+        let asking = match self.cx.journal().inputs().poll(&self.key, task) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(asking) => asking.map_err(DurableError::from),
         };
@@ -142,7 +142,7 @@ impl<T: DeserializeOwned> Future for ExternalEvent<'_, T> {
 impl<T> Drop for ExternalEvent<'_, T> {
     fn drop(&mut self) {
         if self.is_open {
-            self.cx.journal().withdraw(&self.key);
+            self.cx.journal().inputs().withdraw(&self.key);
         }
     }
 }

@@ -59,7 +59,7 @@ impl<'a> InputFuture<'a> {
             }
             let asking = match self.stage {
                 Stage::New => self.ask(request(None)?),
-                Stage::Open => match self.cx.journal().poll_answer(&self.key, task) {
+                Stage::Open => match self.cx.journal().inputs().poll(&self.key, task) {
                     Poll::Ready(asking) => asking.map_err(|wrong| DurableError::from(wrong).into()),
                     Poll::Pending => return Poll::Pending,
                 },
@@ -93,13 +93,14 @@ impl<'a> InputFuture<'a> {
         let within = self.within.map(|span| (cx.now(), millis(span)));
         let asking = cx
             .journal()
+            .inputs()
             .ask(cx.run_id(), &self.key, request, within)
             .map_err(DurableError::from)?;
         self.stage = Stage::Open;
         match (&asking, missing) {
             // What has been answered needs no capability any more.
             (InputPoll::Open, Some(required)) => {
-                cx.journal().withdraw(&self.key);
+                cx.journal().inputs().withdraw(&self.key);
                 Err(DurableError::MissingCapability { key: self.key.clone(), required }.into())
             }
             _ => Ok(asking),
@@ -121,18 +122,20 @@ impl<'a> InputFuture<'a> {
                     Ok(request) => request,
                     Err(error) => return Some(Err(error)),
                 };
-                let times = cx.journal().reissue(&self.key, request);
+                let times = cx.journal().inputs().reissue(&self.key, request);
                 if times > cx.env().profile.limits.max_rounds {
-                    cx.journal().withdraw(&self.key);
+                    cx.journal().inputs().withdraw(&self.key);
                     return Some(Err(DurableError::InvalidResponse { key: key() }.into()));
                 }
                 self.stage = Stage::Open;
                 None
             }
             // What came without being asked for refuses the request that brought it.
-            Verdict::Never(why) if cx.journal().was_unasked(&self.key) => {
-                let why = format!("`params.inputResponses`: `{}`: {why}", self.key);
-                cx.journal().refuse_answer(&self.key, why);
+            Verdict::Never(why)
+                if cx.journal().inputs().refuse_unrequested(&self.key, || {
+                    format!("`params.inputResponses`: `{}`: {why}", self.key)
+                }) =>
+            {
                 self.stage = Stage::Open;
                 None
             }
@@ -153,7 +156,7 @@ impl<'a> InputFuture<'a> {
 impl Drop for InputFuture<'_> {
     fn drop(&mut self) {
         if self.stage == Stage::Open {
-            self.cx.journal().withdraw(&self.key);
+            self.cx.journal().inputs().withdraw(&self.key);
         }
     }
 }

@@ -86,7 +86,7 @@ impl<S> Round<S> {
 
     fn answer(&self, key: impl IntoKey) -> Result<Option<(String, Box<RawValue>)>> {
         let key = key.into_key().into_string();
-        match self.run.journal().read_answer(&key).map_err(DurableError::from)? {
+        match self.run.journal().rounds().response(&key).map_err(DurableError::from)? {
             InputPoll::Answered(raw) => Ok(Some((key, raw))),
             InputPoll::Open => Ok(None),
             InputPoll::Unanswered(InputFailure::Refused { code, message }) => {
@@ -105,7 +105,7 @@ fn malformed<T>(key: &str, read: std::result::Result<T, String>) -> Result<T> {
 impl<S: DeserializeOwned + Send + Sync + 'static> Extract for Round<S> {
     fn extract(cx: &Cx) -> Result<Self, Rejection> {
         let (cx, run) = cx.with_run();
-        let raw = run.journal().state();
+        let raw = run.journal().rounds().state();
         let state = raw.map(|raw| serde_json::from_str(raw.get())).transpose();
         // It is ours and sealed, so it is this handler that has changed: it begins again.
         let state = state.unwrap_or_else(|error| {

@@ -67,7 +67,7 @@ impl TaskBackend {
     /// Whom a key-value entry is charged to.
     pub(crate) fn charge(&self, principal: &Principal) -> Charge {
         let max_bytes = self.allowance(principal.key()).max_bytes;
-        Charge { principal: principal.key().to_owned(), max_bytes }
+        Charge::new(principal.key().to_owned(), max_bytes)
     }
 
     /// Returns the error for a caller whose bytes, or the bytes of all callers, are used up.

@@ -217,7 +217,7 @@ fn written(events: Vec<Event>) -> Vec<AuditEvent> {
             false => task.as_str().to_owned(),
             true => digests.entry(task).or_insert_with_key(|task| digest(task.as_str())).clone(),
         };
-        AuditEvent { task: shown, principal, action: what.to_owned(), reason: cause }
+        AuditEvent::new(shown, principal, what).reason(cause)
     });
     written.collect()
 }

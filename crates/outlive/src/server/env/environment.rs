@@ -15,6 +15,7 @@ use outlive_wire::CacheHints;
 use crate::server::{
     env::{task_backend::TaskBackend, test_hooks::TestHooks, used_states::UsedRequestStates},
     metrics::Counters,
+    random::CallIds,
     sessions::store::SharedSessions,
     throttle::Throttle,
 };
@@ -36,6 +37,8 @@ pub(crate) struct Env {
     pub(crate) replay_on_input: bool,
     pub(crate) test_hooks: Option<Arc<TestHooks>>,
     pub(crate) tasks: Option<TaskBackend>,
+    /// The IDs of calls that use one.
+    pub(crate) call_ids: CallIds,
     pub(crate) counters: Arc<Counters>,
 }
 

@@ -16,6 +16,8 @@ pub(crate) mod store_budget;
 pub(crate) mod task_backend;
 pub(crate) mod task_error;
 pub(crate) mod task_metrics;
+#[cfg_attr(not(feature = "testing"), allow(dead_code, reason = "`outlive::testing` uses it"))]
 pub(crate) mod test_clock;
+#[cfg_attr(not(feature = "testing"), allow(dead_code, reason = "`outlive::testing` uses the rest"))]
 pub(crate) mod test_hooks;
 pub(crate) mod used_states;

@@ -19,7 +19,6 @@ use crate::server::{
         task_metrics::TaskMetrics,
     },
     metrics::Counters,
-    random::random_id,
     sessions::{charge::MaxBytes, store::SharedSessions},
     throttle::Throttle,
 };
@@ -33,6 +32,7 @@ pub(crate) struct TaskBackend {
     pub(crate) quotas: Arc<AddressQuotas>,
     sessions: SharedSessions,
     runner: Arc<dyn TaskRunner>,
+    worker_id: WorkerId,
     running: OnceLock<Running>,
 }
 
@@ -49,13 +49,15 @@ impl TaskBackend {
         profile: &Arc<Profile>,
         counters: &Arc<Counters>,
         runner: Arc<dyn TaskRunner>,
+        worker_id: WorkerId,
     ) -> Self {
         let polls = Arc::new(Throttle::new(config.poll_rate, None));
         let (per_caller, anonymous) = (config.store_per_caller, config.anonymous_store);
         let max_bytes = MaxBytes { per_caller, anonymous };
         let sessions = SharedSessions::new(Arc::clone(&config.store) as _, profile, max_bytes);
         let (counters, quotas) = (Arc::clone(counters), Arc::default());
-        Self { config, counters, polls, quotas, sessions, runner, running: OnceLock::new() }
+        let running = OnceLock::new();
+        Self { config, counters, polls, quotas, sessions, runner, worker_id, running }
     }
 
     /// Returns the sessions that all replicas on the store share.
@@ -81,11 +83,13 @@ impl TaskBackend {
                 quotas: Arc::clone(&self.quotas),
                 auditor: Arc::clone(&auditor),
             });
-            // Two workers with one name would share their leases, so there is no default.
-            let worker = random_id().expect("the operating system has random bytes");
-            let (runner, worker) = (Arc::clone(&self.runner), WorkerId::new(worker));
-            let engine =
-                Engine::start(&config.store, runner, Some(observer), worker, config.engine.clone());
+            let engine = Engine::start(
+                &config.store,
+                Arc::clone(&self.runner),
+                Some(observer),
+                self.worker_id.clone(),
+                config.engine.clone(),
+            );
             let fullness = Fullness::watch(&config.store, config.max_store);
             Running { engine, auditor, fullness }
         })

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use outlive_protocol::Call;
+use outlive_protocol::{Call, Clock};
 use outlive_tasks::{CrashPoint, Journal, JournalSnapshot};
 
 use crate::server::env::test_clock::TestClock;
@@ -35,8 +35,11 @@ struct Plan {
 }
 
 impl TestHooks {
-    pub(crate) fn new(clock: Arc<TestClock>) -> Self {
-        Self { plan: Mutex::default(), clock }
+    /// Returns hooks, and puts a clock whose time can be skipped before the server's.
+    pub(crate) fn install(server_clock: &mut Arc<dyn Clock>) -> Arc<Self> {
+        let clock = Arc::new(TestClock::new(Arc::clone(server_clock)));
+        *server_clock = clock.clone();
+        Arc::new(Self { plan: Mutex::default(), clock })
     }
 
     /// Prepares the next call, which is cancelled as a task is when this key is recorded.

@@ -12,7 +12,7 @@ use std::{
 };
 
 use outlive_protocol::{InputMode, InputRequired, MethodResult, Outcome, ProtocolError, era};
-use outlive_tasks::{IdleDetector, InputFailure, RunPoll, poll_as};
+use outlive_tasks::{IdleDetector, InputFailure, ReplayMismatch, RunPoll, poll_as};
 use outlive_wire::{ElicitRequestParams, InputRequest, OrderedMap};
 use pin_project_lite::pin_project;
 
@@ -153,7 +153,7 @@ where
             }
             return Ok(true);
         }
-        let due = journal.next_due().filter(|_| is_idle && !journal.waits_for_answers());
+        let due = journal.next_timer().filter(|_| is_idle);
         let Some(due) = due else { return Ok(false) };
         hooks.skip(due.saturating_sub(now(&self.cx.env().profile)));
         *self.project().idle = IdleDetector::default();
@@ -164,7 +164,7 @@ where
     fn finish(self: Pin<&mut Self>, returned: H::Output) -> Result<Next, ProtocolError> {
         let mut this = self.project();
         let finished = this.finish.finish(this.cx, returned);
-        if !matches!(finished, Ok(Finished::Input(_))) {
+        if !this.sent.is_empty() && !matches!(finished, Ok(Finished::Input(_))) {
             withdraw_all(this.sent);
         }
         match finished? {
@@ -197,15 +197,12 @@ where
         let (cx, run) = this.cx.with_run();
         *this.cx = cx;
         let (env, journal) = (this.cx.env(), run.journal());
-        if let Some(reason) = journal.malformed() {
-            return Err(ProtocolError::InvalidParams(reason.into()));
-        }
+        let suspended =
+            journal.suspend().map_err(|reason| ProtocolError::InvalidParams(reason.into()))?;
         if let Some(hooks) = &env.test_hooks {
             hooks.ended(journal, &[]);
         }
-        let yielded = journal.wants_to_shed();
-        let open = journal.open_questions();
-        journal.close();
+        let open = suspended.requests;
         this.work.set(None);
         let limit = env.profile.limits.max_rounds;
         if run.rounds() >= limit {
@@ -218,7 +215,7 @@ where
         let required = InputRequired {
             requests: OrderedMap(requests.collect()),
             state,
-            retry_after: yielded.and_then(|yielded| yielded.retry_after),
+            retry_after: suspended.retry_after,
         };
         let Some(offload) = offload else {
             return Ok(Some(Outcome::InputRequired(Box::new(required))));
@@ -261,7 +258,8 @@ where
         // A run that was restarted may not have reached all its requests yet.
         let may_repeat = this.cx.env().replay_on_input && !is_idle;
         let Some(journal) = this.cx.run().and_then(|run| run.used_journal()) else { return false };
-        for open in journal.unsent() {
+        let inputs = journal.inputs();
+        for open in inputs.take_unsent() {
             let known = this.sent.iter_mut().find(|sent| sent.key == open.key);
             if let Some(sent) = known.filter(|sent| sent.is(&open)) {
                 // The client has this request already, from before the restart.
@@ -271,13 +269,13 @@ where
             match send(this.cx, open) {
                 Ok(sent) => this.sent.push(sent),
                 Err(key) => {
-                    let _ = journal.resolve(&key, Err(InputFailure::TimedOut));
+                    let _ = inputs.resolve(&key, Err(InputFailure::TimedOut));
                 }
             }
         }
         let mut answered = false;
         this.sent.retain_mut(|sent| {
-            let open = journal.serial_of(&sent.key);
+            let open = inputs.serial_of(&sent.key);
             if open != Some(sent.serial) {
                 if open.is_none() && may_repeat {
                     return true;
@@ -286,12 +284,12 @@ where
                 return false;
             }
             let Poll::Ready(response) = sent.poll(task) else { return true };
-            if journal.resolve(&sent.key, response).is_err() {
+            if inputs.resolve(&sent.key, response).is_err() {
                 let too_large = InputFailure::Refused {
                     code: outlive_wire::code::INVALID_PARAMS,
                     message: "the answer is too large".to_owned(),
                 };
-                let _ = journal.resolve(&sent.key, Err(too_large));
+                let _ = inputs.resolve(&sent.key, Err(too_large));
             }
             answered = true;
             false
@@ -372,7 +370,7 @@ where
                 // In a test the time of timers is skipped.
                 let skips = cx.env().test_hooks.is_some();
                 journal.is_some_and(|journal| {
-                    journal.waits_for_answers() || skips && journal.can_be_parked()
+                    journal.is_idle() || skips && journal.next_timer().is_some()
                 })
             })
         })
@@ -394,7 +392,7 @@ fn input_path(cx: &Cx) -> InputPath {
 }
 
 fn has_open_requests(run: &RunState) -> bool {
-    run.used_journal().is_some_and(|journal| journal.has_open_questions())
+    run.used_journal().is_some_and(|journal| journal.inputs().any_open())
 }
 
 /// Opens the input requests that a handler returned.
@@ -407,18 +405,18 @@ fn open_requests(cx: &Cx, run: &RunState, requests: InputRequestSet) -> Result<(
     if run.rounds() > limits.max_rounds {
         return Err(too_many_rounds(limits.max_rounds));
     }
-    let journal = run.journal();
+    let rounds = run.journal().rounds();
     for (key, mut request) in requests.requests {
         if let InputRequest::Elicit(ElicitRequestParams::Url(params)) = request {
-            request = url_request(cx.call(), run, &key, params)?;
+            request = url_request(cx.env(), cx.call(), run, &key, params)?;
         }
         if let Some(required) = era::missing_for(cx.call(), &request) {
             return Err(ProtocolError::MissingCapability { required }.into());
         }
-        journal.open(&key, request);
+        rounds.open(&key, request);
     }
     match requests.state {
-        Some(state) => Ok(journal.set_state(state).map_err(DurableError::from)?),
+        Some(state) => Ok(rounds.set_state(state).map_err(DurableError::from)?),
         None => Ok(()),
     }
 }
@@ -453,10 +451,10 @@ fn too_many_rounds(rounds: u32) -> Error {
 fn complete(cx: &Cx, mut outcome: Outcome) -> Outcome {
     let Some(run) = cx.run() else { return outcome };
     let Some(journal) = run.used_journal() else { return outcome };
-    let unused = journal.unused();
+    let ReplayMismatch { unused, missing_segments, .. } = journal.replay_mismatch();
     if let Some(hooks) = &cx.env().test_hooks {
         hooks.ended(journal, &unused);
-        hooks.finished(cx.call(), run.snapshot());
+        hooks.finished(cx.call(), run.snapshot(cx.env()));
     }
     if !unused.is_empty() {
         tracing::warn!(
@@ -465,11 +463,10 @@ fn complete(cx: &Cx, mut outcome: Outcome) -> Outcome {
             "a handler did not come to what is recorded; has it changed?"
         );
     }
-    let less = journal.missing_segments();
-    if !less.is_empty() {
+    if !missing_segments.is_empty() {
         tracing::warn!(
             target = %cx.call().name().unwrap_or_default(),
-            scopes = less.join(", "),
+            scopes = missing_segments.join(", "),
             "a handler has emitted less than before; has it changed?"
         );
     }

@@ -108,7 +108,7 @@ impl IdempotencyGuard {
         };
         let fingerprint = fingerprint(env, call, &target.policy.replay.bound_args)?;
         Ok(Some(Self {
-            key: IdempotencyKey { key: hash(&what), fingerprint },
+            key: IdempotencyKey::new(hash(&what), fingerprint),
             hold,
             remember: tasks.config.max_ttl,
             target: Arc::clone(target),

@@ -62,7 +62,7 @@ async fn create(
     // The journal of earlier rounds is part of the task.
     journal_offload::fetch(cx.env(), run).await?;
     let tasks = cx.env().tasks()?;
-    let task = new_task(cx, target, options, key, run.snapshot())?;
+    let task = new_task(cx, target, options, key, run.snapshot(cx.env()))?;
     let (id, ttl) = (task.id.clone(), task.ttl);
     tasks.admit(cx.call(), &task).await?;
     let result = tasks.engine().create(task).await;
@@ -108,27 +108,22 @@ pub(crate) fn new_task(
     let stored = StoredCall::of(cx.call()).map_err(ProtocolError::internal)?;
     let ttl = config.granted_ttl(options.ttl);
     let rules = cx.call().rules();
-    Ok(NewTask {
-        id: TaskId::new(
-            random_id().ok_or_else(|| ProtocolError::internal("no random bytes for a task"))?,
-        ),
-        principal: cx.principal().key().to_owned(),
-        tool: target.name.clone(),
-        origin: match rules.streaming_task_origin {
-            Some(origin) if options.streaming => origin.to_owned(),
-            _ => rules.task_origin.to_owned(),
-        },
-        listed: !cx.principal().is_anonymous(),
-        request: to_raw_value(&stored).map_err(ProtocolError::internal)?,
-        ttl: Some(ttl),
-        max_ttl: config.max_ttl,
-        journal,
-        worker: None,
-        idempotency: key,
-        clean_up: target.policy.cleanup.is_some(),
-        quota: tasks.quota(cx.call()),
-        max_bytes: tasks.allowance(cx.principal().key()).max_bytes,
-    })
+    let id = random_id().ok_or_else(|| ProtocolError::internal("no random bytes for a task"))?;
+    let origin = match rules.streaming_task_origin {
+        Some(origin) if options.streaming => origin,
+        _ => rules.task_origin,
+    };
+    let (principal, tool) = (cx.principal().key(), target.name.clone());
+    let request = to_raw_value(&stored).map_err(ProtocolError::internal)?;
+    Ok(NewTask::new(TaskId::new(id), principal, tool, origin, request)
+        .listed(!cx.principal().is_anonymous())
+        .ttl(Some(ttl))
+        .max_ttl(config.max_ttl)
+        .journal(journal)
+        .idempotency(key)
+        .clean_up(target.policy.cleanup.is_some())
+        .quota(tasks.quota(cx.call()))
+        .max_bytes(tasks.allowance(principal).max_bytes))
 }
 
 /// Runs a call inline, and promotes it if it runs longer than `after`. The engine gets the run as it
@@ -190,8 +185,13 @@ impl InlineThenTask {
         work: CallFuture,
     ) -> Result<oneshot::Receiver<Promotion>, (ProtocolError, CallFuture)> {
         let (cx, run) = (&self.cx, &self.run);
-        let task = match new_task(cx, &self.target, self.options, self.key.clone(), run.snapshot())
-        {
+        let task = match new_task(
+            cx,
+            &self.target,
+            self.options,
+            self.key.clone(),
+            run.snapshot(cx.env()),
+        ) {
             Ok(task) => task,
             Err(error) => return Err((error, work)),
         };

@@ -52,7 +52,7 @@ async fn immediate(
     let stored = async {
         let tasks = cx.env().tasks().ok().filter(|tasks| tasks.config.track_immediate)?;
         let (_, run) = cx.with_run();
-        let task = new_task(cx, target, options, None, run.snapshot()).ok()?;
+        let task = new_task(cx, target, options, None, run.snapshot(cx.env())).ok()?;
         let (id, outcome) = (task.id.clone(), TaskOutcome::Result(to_raw_value(&result).ok()?));
         match tasks.engine().store_finished(task, outcome).await {
             Ok(()) => Some(id),

@@ -3,16 +3,23 @@
 use std::sync::Arc;
 
 use outlive_protocol::{Change, Principal};
+use outlive_wire::ResourceContents;
 
-use crate::server::{
-    register::{
-        prompt::RegisteredPrompt,
-        registered_tool::RegisteredTool,
-        registry::{Notifier, Registry},
-        resource::{RegisteredResource, RegisteredTemplate},
-    },
-    skills::catalog::Catalog as SkillCatalog,
+use crate::server::register::{
+    prompt::RegisteredPrompt,
+    registered_tool::RegisteredTool,
+    registry::{Notifier, Registry},
+    resource::{RegisteredResource, RegisteredTemplate},
 };
+
+/// Resources that every caller can read and no list names: the files of skills.
+pub(crate) trait UnlistedResources: Send + Sync {
+    /// Whether there is such a resource.
+    fn has(&self, uri: &str) -> bool;
+
+    /// Returns the contents of a resource.
+    fn read(&self, uri: &str) -> Option<ResourceContents>;
+}
 
 /// Everything that a server offers, by name and in order.
 pub(crate) struct Catalog {
@@ -20,14 +27,13 @@ pub(crate) struct Catalog {
     pub(crate) resources: Registry<RegisteredResource>,
     pub(crate) templates: Registry<RegisteredTemplate>,
     pub(crate) prompts: Registry<RegisteredPrompt>,
-    /// The files of skills, which can be read and are not listed.
-    pub(crate) skills: Option<Arc<SkillCatalog>>,
+    pub(crate) unlisted: Option<Arc<dyn UnlistedResources>>,
 }
 
 impl Catalog {
-    /// Returns an empty catalog, with the files of skills.
+    /// Returns an empty catalog, with the resources that are not listed.
     pub(crate) fn new(
-        skills: Option<Arc<SkillCatalog>>,
+        unlisted: Option<Arc<dyn UnlistedResources>>,
         notifier: impl Fn(Change) -> Arc<Notifier>,
     ) -> Self {
         let resources = notifier(Change::Resources);
@@ -36,7 +42,7 @@ impl Catalog {
             resources: Registry::new(Arc::clone(&resources)),
             templates: Registry::new(resources),
             prompts: Registry::new(notifier(Change::Prompts)),
-            skills,
+            unlisted,
         }
     }
 

@@ -10,6 +10,7 @@ pub(crate) mod completers;
 pub(crate) mod prompt;
 pub(crate) mod registered_tool;
 pub(crate) mod registry;
+#[cfg_attr(not(feature = "skills"), allow(dead_code, reason = "skills use the rest"))]
 pub(crate) mod resource;
 pub(crate) mod tool;
 pub(crate) mod tool_handler;

@@ -11,7 +11,8 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::server::{
-    durable_error::DurableError, error::Result as HandlerResult, run::state::RunState,
+    durable_error::DurableError, env::environment::Env, error::Result as HandlerResult,
+    run::state::RunState,
 };
 
 /// A form, as the user answered it.
@@ -63,6 +64,7 @@ pub(crate) fn read_form<T: DeserializeOwned>(
 
 /// Sends a user to a URL, if it is one.
 pub(crate) fn url_request(
+    env: &Env,
     call: &Call,
     run: &RunState,
     key: &str,
@@ -79,7 +81,7 @@ pub(crate) fn url_request(
     }
     // 2025-11-25 wants an id, and no other revision knows it.
     params.elicitation_id =
-        (call.rules().input_mode == InputMode::Stream).then(|| run.idempotency_key(key));
+        (call.rules().input_mode == InputMode::Stream).then(|| run.idempotency_key(env, key));
     Ok(InputRequest::Elicit(ElicitRequestParams::Url(params)))
 }
 

@@ -21,11 +21,9 @@ pub(crate) struct JournalOffload {
 impl JournalOffload {
     /// Takes the entries and segments out of a journal. What is left names the open input requests.
     pub(crate) fn of(journal: &mut JournalSnapshot) -> Option<Self> {
-        let offloaded = JournalSnapshot {
-            entries: std::mem::take(&mut journal.entries),
-            segments: std::mem::take(&mut journal.segments),
-            ..JournalSnapshot::default()
-        };
+        let offloaded = JournalSnapshot::default()
+            .entries(std::mem::take(&mut journal.entries))
+            .segments(std::mem::take(&mut journal.segments));
         Some(Self { place: random_id()?, journal: offloaded })
     }
 

@@ -19,7 +19,7 @@ pub(crate) fn inline(env: &Env, call: &Call) -> JournalLimits {
     let leaves = suspends && env.tasks.is_none();
     JournalLimits {
         bytes: if leaves { carried(env) } else { IN_MEMORY },
-        questions: env.profile.limits.max_open_inputs,
+        open_inputs: env.profile.limits.max_open_inputs,
         leaves: leaves || (env.replay_on_input && env.tasks.is_none()),
         segments: SEGMENTS,
         segment_bytes: SEGMENT_BYTES,
@@ -36,6 +36,6 @@ pub(crate) fn task(env: &Env) -> JournalLimits {
     let bytes = env.tasks.as_ref().map_or(IN_MEMORY, TaskBackend::journal_bytes);
     let (segments, segment_bytes) =
         env.tasks.as_ref().map_or((SEGMENTS, SEGMENT_BYTES), TaskBackend::segment_bounds);
-    let questions = env.profile.limits.max_open_inputs;
-    JournalLimits { bytes, questions, leaves: false, segments, segment_bytes }
+    let open_inputs = env.profile.limits.max_open_inputs;
+    JournalLimits { bytes, open_inputs, leaves: false, segments, segment_bytes }
 }

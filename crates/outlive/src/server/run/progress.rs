@@ -39,10 +39,7 @@ impl TaskProgress {
         let token = token.and_then(|token| RawValue::from_string(token.to_owned()).ok());
         let (done, words) = (progress.done, token.is_none().then(|| in_words(&progress)));
         let Ok(note) = to_raw_value(&Self { token, progress }) else { return };
-        match words {
-            Some(words) => run.journal().progress_in_words(done, words, note),
-            None => run.journal().progress(done, note),
-        }
+        run.journal().progress(done, words, note);
     }
 
     /// Keeps how far a call is that is no task yet.

@@ -112,7 +112,7 @@ pub(crate) fn open(
     let now = now(&env.profile);
     let Some(state) = call.request_state() else {
         let run = RunState::new(env, call);
-        run.journal().apply_responses(None, given, now);
+        run.journal().inputs().apply_responses(None, given, now);
         return Ok(Some(Arc::new(run)));
     };
     let Some(sealed) = unseal(env, call, replay, &state?, now) else {
@@ -126,7 +126,7 @@ pub(crate) fn open(
         slow_down(env, call)?;
     }
     let run = sealed.into_run(env, call, replay);
-    run.journal().apply_responses(Some(&requested), given, now);
+    run.journal().inputs().apply_responses(Some(&requested), given, now);
     Ok(Some(Arc::new(run)))
 }
 
@@ -166,17 +166,11 @@ pub(crate) fn seal(
     requests: &[OpenInputRequest],
 ) -> Result<(String, Option<JournalOffload>), ProtocolError> {
     let issued = now(&env.profile);
-    let random =
-        || random_id().ok_or_else(|| ProtocolError::internal("no random bytes for a state"));
-    let call_id = match run.used_call_id() {
-        Some(id) => id.to_owned(),
-        None => random()?,
-    };
+    let jti = random_id().ok_or_else(|| ProtocolError::internal("no random bytes for a state"))?;
+    let call_id = run.call_id(env).to_owned();
     let mut journal = run.journal().snapshot();
-    let offloads = env.tasks.is_some()
-        && (run.was_offloaded()
-            || run.journal().holds_secrets()
-            || run.journal().size() > limits::carried(env));
+    let offloads =
+        env.tasks.is_some() && (run.was_offloaded() || !run.journal().fits(limits::carried(env)));
     let offload = match offloads {
         true => Some(
             JournalOffload::of(&mut journal)
@@ -188,7 +182,7 @@ pub(crate) fn seal(
         version: VERSION,
         call_id,
         round: run.rounds() + 1,
-        jti: random()?,
+        jti,
         issued,
         expires: issued.saturating_add(millis(env.profile.limits.request_state_ttl)),
         revision: replay.revision.clone(),

@@ -21,7 +21,6 @@ use crate::{
     hex::hex,
     server::{
         env::{environment::Env, test_hooks::TestHooks},
-        random::random_id,
         run::{
             limits,
             placement::{CleanupReason, Placement, PlacementCell, Promotable},
@@ -205,14 +204,14 @@ impl RunState {
 
     /// Moves the run into a task.
     pub(crate) fn promote(&self, env: &Env, id: TaskId) {
-        self.journal().set_bounds(limits::task(env));
+        self.journal().set_limits(limits::task(env));
         self.placement.set(Placement::Task { id });
     }
 
     /// Keeps the run inline from now on: it did not become a task.
     pub(crate) fn stay_inline(&self, env: &Env, call: &Call) {
         if let (true, Some(journal)) = (self.is_task(), self.used_journal()) {
-            journal.set_bounds(limits::inline(env, call));
+            journal.set_limits(limits::inline(env, call));
             journal.stop_writing();
         }
         self.placement.set(Placement::Inline(Promotable::No));
@@ -272,27 +271,22 @@ impl RunState {
 
     /// Returns the journal for a task to start with. The call ID travels with it, so that idempotency
     /// keys for other systems stay the same.
-    pub(crate) fn snapshot(&self) -> JournalSnapshot {
+    pub(crate) fn snapshot(&self, env: &Env) -> JournalSnapshot {
         let mut journal = self.journal().snapshot();
-        if let Ok(id) = to_raw_value(self.call_id()) {
+        if let Ok(id) = to_raw_value(self.call_id(env)) {
             journal.entries.insert(CALL.to_owned(), JournalEntry::State(id));
         }
         journal
     }
 
     /// Returns the ID of the call.
-    pub(crate) fn call_id(&self) -> &str {
-        self.call_id.get_or_init(|| random_id().expect("the operating system has random bytes"))
-    }
-
-    /// Returns the ID of the call, if it was used.
-    pub(crate) fn used_call_id(&self) -> Option<&str> {
-        self.call_id.get().map(String::as_str)
+    pub(crate) fn call_id(&self, env: &Env) -> &str {
+        self.call_id.get_or_init(|| env.call_ids.next())
     }
 
     /// Returns a key for other systems: the same each time this call uses this journal key.
-    pub(crate) fn idempotency_key(&self, key: &str) -> String {
-        let hash = Sha256::new().chain_update(self.call_id()).chain_update(key).finalize();
+    pub(crate) fn idempotency_key(&self, env: &Env, key: &str) -> String {
+        let hash = Sha256::new().chain_update(self.call_id(env)).chain_update(key).finalize();
         hex(&hash[..16])
     }
 

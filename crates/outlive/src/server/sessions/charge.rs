@@ -20,7 +20,7 @@ impl MaxBytes {
             true => (self.anonymous, "max_anonymous_store"),
             false => (self.per_caller, "max_store_bytes_per_caller"),
         };
-        (Charge { principal: principal.key().to_owned(), max_bytes }, limit)
+        (Charge::new(principal.key().to_owned(), max_bytes), limit)
     }
 }
 

@@ -80,8 +80,7 @@ async fn page(
         return Ok((views, None));
     }
     views.truncate(size);
-    let last =
-        views.last().map(|view| ListCursor { created: view.created_at, id: view.id.clone() });
+    let last = views.last().map(|view| ListCursor::new(view.created_at, view.id.clone()));
     let place = serde_json::to_vec(&last).map_err(ProtocolError::internal)?;
     let sealed = env.profile.seal.seal(&place, &context);
     Ok((

@@ -19,7 +19,7 @@ use crate::server::{
 };
 
 /// How much is read, and sent in one message, at once.
-const PAGE: PageLimit = PageLimit { segments: PAGE_SEGMENTS, bytes: PAGE_BYTES };
+const PAGE: PageLimit = PageLimit::new(PAGE_SEGMENTS, PAGE_BYTES);
 const PAGE_SEGMENTS: usize = 1_000;
 const PAGE_BYTES: usize = 256 << 10;
 

@@ -201,7 +201,7 @@ delegate_store!(impl AuditLog, StoreMonitor for FailPoints: |store| &*store.inne
 impl TaskStore for FailPoints {
     fn create(&self, task: NewTask) -> StoreFuture<'_, CreateOutcome> {
         // Tests look at all there are.
-        let task = NewTask { listed: true, ..task };
+        let task = task.listed(true);
         self.through(Op::Create, move |store| store.create(task))
     }
 

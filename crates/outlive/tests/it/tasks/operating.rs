@@ -83,7 +83,7 @@ async fn a_list_for_operators_has_tasks_that_nobody_else_can_list() {
         until(&mut pipe, &id, "completed").await;
     }
     let operator = Operator::new(Arc::clone(&store) as _);
-    let ended = TaskFilter { phase: Some(Phase::Ended), ..TaskFilter::default() };
+    let ended = TaskFilter::default().phase(Some(Phase::Ended));
     let tasks = operator.list(&ended, None, 10).await.unwrap();
     let mut principals: Vec<_> = tasks.iter().map(|task| task.principal.as_str()).collect();
     principals.sort_unstable();

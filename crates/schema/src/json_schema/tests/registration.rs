@@ -7,20 +7,17 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json, value::to_raw_value};
 
 use super::{
-    super::{
-        Schema,
-        limits::{MAX_DEPTH, MAX_SUBSCHEMAS},
-    },
+    super::{Schema, limits::MAX_SUBSCHEMAS},
     types,
 };
 
-fn register(document: &Value) -> Result<Schema, String> {
+pub(super) fn register(document: &Value) -> Result<Schema, String> {
     Schema::output_from_json(&to_raw_value(document).unwrap()).map_err(|error| error.to_string())
 }
 
 /// Each of `said` is in the reason for refusing the document.
 #[track_caller]
-fn refused(document: &Value, said: &[&str]) {
+pub(super) fn refused(document: &Value, said: &[&str]) {
     let error = register(document).unwrap_err();
     for part in said {
         assert!(error.contains(part), "{error}");
@@ -49,59 +46,10 @@ fn what_only_looks_like_a_reference_is_data() {
 }
 
 #[test]
-fn known_dialects_are_honoured_and_others_refused() {
-    for dialect in [
-        "https://json-schema.org/draft/2020-12/schema",
-        "https://json-schema.org/draft/2019-09/schema",
-        "http://json-schema.org/draft-07/schema#",
-    ] {
-        let schema = register(&json!({ "$schema": dialect, "type": "string" })).unwrap();
-        schema.check("\"a\"").unwrap();
-        schema.check("1").unwrap_err();
-    }
-    refused(&json!({ "$schema": "http://json-schema.org/draft-04/schema#" }), &["draft-04"]);
-    refused(&json!({ "$schema": 7 }), &["unknown dialect `7`"]);
-    refused(&json!({ "not": { "$schema": "urn:mine" } }), &["urn:mine", "#/not"]);
-    // In draft-07 the neighbours of a reference do not count; in 2020-12 they do.
-    let mut document = json!({
-        "$ref": "#/definitions/any", "type": "string", "definitions": { "any": true },
-    });
-    register(&document).unwrap().check("1").unwrap_err();
-    document["$schema"] = "http://json-schema.org/draft-07/schema#".into();
-    register(&document).unwrap().check("1").unwrap();
-}
-
-#[test]
-fn size_is_limited() {
-    let nested = |depth| (1..depth).fold(json!(true), |inner, _| json!({ "not": inner }));
-    register(&nested(MAX_DEPTH)).unwrap();
-    refused(&nested(MAX_DEPTH + 1), &["64 levels", "$defs"]);
-    let wide = |count| json!({ "allOf": vec![json!({}); count] });
-    register(&wide(MAX_SUBSCHEMAS - 1)).unwrap();
-    refused(&wide(MAX_SUBSCHEMAS), &["4096 subschemas"]);
-}
-
-#[test]
 fn a_schema_must_be_one() {
     refused(&json!({ "type": "strnig" }), &["#/type", "strnig"]);
     refused(&json!({ "properties": { "a": { "minLength": -1 } } }), &["#/properties/a/minLength"]);
-    refused(&json!({ "properties": { "a": { "pattern": "(" } } }), &["("]);
     refused(&json!([]), &["invalid"]);
-}
-
-#[test]
-fn references_may_go_round_in_circles() {
-    let circle = json!({ "$defs": {
-        "a": { "$ref": "#/$defs/b" }, "b": { "anyOf": [{ "$ref": "#/$defs/a" }, { "type": "null" }] },
-    }, "$ref": "#/$defs/a" });
-    register(&circle).unwrap().check("null").unwrap();
-    let chain: serde_json::Map<_, _> = (0..3000)
-        .map(|n| (format!("d{n}"), json!({ "$ref": format!("#/$defs/d{}", n + 1) })))
-        .chain([("d3000".to_owned(), json!({ "type": "string" }))])
-        .collect();
-    let chain = register(&json!({ "$defs": chain, "$ref": "#/$defs/d0" })).unwrap();
-    chain.check("\"a\"").unwrap();
-    chain.check("1").unwrap_err();
 }
 
 #[test]
@@ -165,11 +113,8 @@ fn an_output_is_what_is_serialised() {
 }
 
 #[test]
-fn formats_are_annotations() {
-    for dialect in
-        ["https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#"]
-    {
-        let document = json!({ "$schema": dialect, "format": "email", "minLength": 1 });
-        register(&document).unwrap().check("\"no address\"").unwrap();
-    }
+fn size_is_limited() {
+    let wide = |count| json!({ "allOf": vec![json!({}); count] });
+    register(&wide(MAX_SUBSCHEMAS - 1)).unwrap();
+    refused(&wide(MAX_SUBSCHEMAS), &["4096 subschemas"]);
 }

@@ -2,7 +2,10 @@
 
 #![expect(dead_code, reason = "only their shapes matter")]
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    num::NonZeroI8,
+};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,7 +20,7 @@ pub(super) struct Plain {
     pub(super) ratio: f64,
 }
 
-/// Every validation that `schemars` has an attribute for.
+/// Every validation that `schemars` has an attribute for, except `regex`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Bounded {
@@ -27,8 +30,6 @@ pub(super) struct Bounded {
     pub(super) factor: Option<f64>,
     #[schemars(length(min = 1, max = 3))]
     pub(super) short_name: String,
-    #[schemars(regex(pattern = r"^a+$"))]
-    pub(super) only_a: Option<String>,
     #[schemars(length(min = 1, max = 3), inner(range(max = 9)))]
     pub(super) digits: Vec<u8>,
     #[serde(rename = "odd name/~")]
@@ -37,6 +38,43 @@ pub(super) struct Bounded {
     pub(super) even: Option<i32>,
     #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub(super) share: Option<f32>,
+}
+
+/// The validation that needs regular expressions.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Patterned {
+    #[schemars(regex(pattern = r"^a+$"))]
+    pub(super) only_a: Option<String>,
+    pub(super) name: String,
+}
+
+/// What `schemars` writes `unevaluatedProperties`, `allOf`, `not` and `patternProperties` for.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Strict {
+    pub(super) id: NonZeroI8,
+    #[serde(flatten)]
+    pub(super) point: Point,
+    #[serde(flatten)]
+    pub(super) event: Event,
+    #[serde(flatten)]
+    pub(super) told: Option<Detail>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(tag = "detail", content = "body", deny_unknown_fields)]
+pub(super) enum Detail {
+    Short(u8),
+    Signed(BTreeMap<i8, bool>),
+    Either(Either),
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum Either {
+    Two { a: u8, b: u8 },
+    One { a: u8 },
+    Word(Mode),
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

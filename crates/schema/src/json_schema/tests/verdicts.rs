@@ -1,14 +1,14 @@
 //! Verdicts that are easy to get wrong.
 
-use serde_json::{Value, json, value::to_raw_value};
+use serde_json::{Value, json};
 
-use super::super::{Schema, options::options, subschemas::survey};
+use super::oracle::{oracle, registered};
 
 /// Checks each text, and that the oracle agrees.
 #[track_caller]
 fn check(document: &Value, fit: &[&str], unfit: &[&str]) {
-    let schema = Schema::output_from_json(&to_raw_value(document).unwrap()).unwrap();
-    let oracle = options(survey(document).unwrap().draft).build(document).unwrap();
+    let oracle = oracle(document).unwrap();
+    let Some(schema) = registered(document) else { return };
     for (texts, expected) in [(fit, true), (unfit, false)] {
         for text in texts {
             assert_eq!(schema.check(text).is_ok(), expected, "{text} for {document}");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{ContractBench, RETENTION, promises};
+use super::bench::{ContractBench, RETENTION, promises};
 use crate::store::{AuditEvent, AuditRecord};
 
 promises![
@@ -21,7 +21,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 fn event(task: &str, what: &str) -> AuditEvent {
     AuditEvent {
         task: task.to_owned(),
-        principal: super::OWNER.to_owned(),
+        principal: super::bench::OWNER.to_owned(),
         action: what.to_owned(),
         reason: None,
     }

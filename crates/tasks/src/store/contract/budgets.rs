@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::{
+use super::bench::{
     ContractBench, MAX_TTL, OWNER, RETENTION, TTL, ask, done, entry, names, promises, raw, task,
     worker,
 };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{ContractBench, LEASE, done, entry, promises, task, worker};
+use super::bench::{ContractBench, LEASE, done, entry, promises, task, worker};
 use crate::store::{Changes, Claim, NewTask, Phase, StoreError, TaskId, Transition};
 
 promises![
@@ -70,7 +70,7 @@ async fn a_claim_takes_no_more_of_a_principal_than_there_is_room_for(bench: Cont
 
 async fn a_task_that_is_wanted_is_claimed_before_it_is_due(bench: ContractBench) {
     let lease = bench.start("parked", "v").await;
-    bench.park(&lease, super::ask(&[("k", "n")])).await;
+    bench.park(&lease, super::bench::ask(&[("k", "n")])).await;
     let runs = bench.start("runs", "v").await;
     let ended = bench.start("ended", "v").await;
     bench.end(&ended, done()).await;
@@ -202,7 +202,7 @@ async fn what_will_be_due_is_known(bench: ContractBench) {
     assert_eq!(bench.store.next_due(&[]).await, Ok(Some(Duration::ZERO)));
     let claimed = bench.claim_one("v").await;
     bench.end(&claimed.lease, done()).await;
-    bench.park(&lease, super::ask(&[("k", "n")])).await;
+    bench.park(&lease, super::bench::ask(&[("k", "n")])).await;
     assert_eq!(bench.store.next_due(&[]).await, Ok(None), "parked without a time, and over");
 }
 

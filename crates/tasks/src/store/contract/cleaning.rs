@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{
+use super::bench::{
     ContractBench, LEASE, OWNER, RETENTION, TTL, ask, done, entry, promises, recorded, task, worker,
 };
 use crate::store::{

@@ -12,7 +12,7 @@ use outlive_wire::RawJson;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use super::{
+use super::bench::{
     ContractBench, LEASE, OWNER, RETENTION, ask, done, entry, promises, raw, recorded, value,
 };
 use crate::{
@@ -218,7 +218,7 @@ async fn everything_is_written_or_nothing(bench: ContractBench) {
     let changes = Changes {
         entries: vec![("k".to_owned(), value(&json!(1)))],
         segments: vec![Segment { scope: String::new(), ordinal: 0, block: raw(&json!(1)) }],
-        input_requests: vec![super::question("q", "q")],
+        input_requests: vec![super::bench::question("q", "q")],
         withdrawn: Vec::new(),
         invalidated: Vec::new(),
         status_message: Some("gone".to_owned()),
@@ -255,7 +255,11 @@ async fn listeners_hear_of_every_change_that_is_seen(bench: ContractBench) {
     };
     bench.queue("queued").await;
     told_by("what waits for a worker", false).await;
-    bench.store.cancel(super::OWNER, &TaskId::new("queued"), true, LEASE).await.expect("cancelled");
+    bench
+        .store
+        .cancel(super::bench::OWNER, &TaskId::new("queued"), true, LEASE)
+        .await
+        .expect("cancelled");
     told_by("its end", false).await;
     let lease = bench.start("a", "v").await;
     let words = Changes { status_message: Some("at work".to_owned()), ..Changes::default() };
@@ -264,11 +268,11 @@ async fn listeners_hear_of_every_change_that_is_seen(bench: ContractBench) {
     let segments = vec![emitted("", 0)];
     bench.write(&lease, Changes { segments, ..Changes::default() }).await;
     told_by("a segment", true).await;
-    bench.write(&lease, super::ask(&[("k", "n")])).await;
+    bench.write(&lease, super::bench::ask(&[("k", "n")])).await;
     told_by("the question", true).await;
     bench.answer("a", &[("n", json!({}))]).await;
     told_by("the answer", false).await;
-    bench.store.cancel(super::OWNER, &lease.task, false, LEASE).await.expect("cancelled");
+    bench.store.cancel(super::bench::OWNER, &lease.task, false, LEASE).await.expect("cancelled");
     told_by("the request to stop", false).await;
     bench.end(&lease, done()).await;
     told_by("the end", true).await;
@@ -278,13 +282,13 @@ async fn what_is_written_twice_is_there_once(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     let changes = Changes {
         segments: vec![Segment { scope: String::new(), ordinal: 0, block: raw(&json!("b")) }],
-        input_requests: vec![super::question("q", "q")],
+        input_requests: vec![super::bench::question("q", "q")],
         ..entry("k", json!(1))
     };
     // A write whose answer was lost is made again.
     bench.write(&lease, changes.clone()).await;
     bench.write(&lease, changes).await;
-    assert_eq!(super::names(&bench.view("a").await), ["q"]);
+    assert_eq!(super::bench::names(&bench.view("a").await), ["q"]);
     bench.advance(LEASE * 2);
     assert_eq!(bench.claim_one("w").await.journal.segments.len(), 1);
 }

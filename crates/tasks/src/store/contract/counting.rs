@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{ContractBench, LEASE, OWNER, RETENTION, TTL, ask, done, promises, worker};
+use super::bench::{ContractBench, LEASE, OWNER, RETENTION, TTL, ask, done, promises, worker};
 use crate::store::{Changes, StoreStats, TaskId, Transition};
 
 promises![
@@ -43,7 +43,7 @@ async fn a_census_counts_each_task_where_it_is(bench: ContractBench) {
     bench.end(&lease, done()).await;
     assert_eq!(bench.counts().await, [3, 2, 1, 1]);
     // What was made before, or refused, is not counted again.
-    bench.store.create(super::task("a")).await.expect("it was made before");
+    bench.store.create(super::bench::task("a")).await.expect("it was made before");
     assert!(bench.store.commit(&lease, &Changes::default(), &Transition::Continue).await.is_err());
     assert_eq!(bench.counts().await, [3, 2, 1, 1]);
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{ContractBench, OWNER, RETENTION, TTL, done, promises, raw, task, value};
+use super::bench::{ContractBench, OWNER, RETENTION, TTL, done, promises, raw, task, value};
 use crate::{
     JournalSnapshot, Segment,
     store::{CreateOutcome, IdempotencyKey, InputSource, ListCursor, NewTask, Phase, TaskId},
@@ -38,7 +38,7 @@ async fn a_task_is_there_when_its_creation_is_acknowledged(bench: ContractBench)
         view.outcome.is_none() && view.input_requests.is_empty() && view.status_message.is_none()
     );
     assert_eq!(view.created_at, view.updated_at);
-    let created = bench.store.create(super::task("c")).await.expect("created");
+    let created = bench.store.create(super::bench::task("c")).await.expect("created");
     let CreateOutcome::Created { lease: None, at } = created else { panic!("{created:?}") };
     assert_eq!(at, bench.view("c").await.created_at);
     bench.start("b", "w").await;
@@ -65,7 +65,7 @@ async fn what_was_recorded_before_is_there_when_it_runs(bench: ContractBench) {
     bench.store.create(NewTask { journal, ..task("a") }).await.expect("a task is made");
     let claimed = bench.claim_one("w").await;
     assert_eq!(claimed.request.get(), task("a").request.get(), "the request comes back as it was");
-    assert_eq!(super::recorded(&claimed.journal, "build").as_deref(), Some("\"image:1\""));
+    assert_eq!(super::bench::recorded(&claimed.journal, "build").as_deref(), Some("\"image:1\""));
     assert_eq!(claimed.journal.segments.len(), 1);
 }
 
@@ -170,7 +170,7 @@ async fn lists_are_in_order_and_go_on_where_they_stopped(bench: ContractBench) {
 
 async fn what_is_not_to_be_listed_is_there_all_the_same(bench: ContractBench) {
     bench.queue("a").await;
-    let unlisted = NewTask { listed: false, ..super::task("b") };
+    let unlisted = NewTask { listed: false, ..super::bench::task("b") };
     assert!(bench.store.create(unlisted).await.is_ok_and(|created| created.is_new()));
     let page = bench.store.list(OWNER, "modern", None, 10).await.expect("a list");
     assert_eq!(page.iter().map(|view| view.id.as_str()).collect::<Vec<_>>(), ["a"]);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{ContractBench, LEASE, ask, names, outside, promises, recorded};
+use super::bench::{ContractBench, LEASE, ask, names, outside, promises, recorded};
 use crate::store::{Changes, Phase};
 
 promises![
@@ -20,7 +20,7 @@ async fn what_is_asked_outside_is_not_shown_to_the_client(bench: ContractBench) 
     assert!(bench.view("a").await.input_requests.is_empty());
     bench.write(&lease, ask(&[("k2", "name")])).await;
     assert_eq!(names(&bench.view("a").await), ["name"]);
-    let listed = bench.store.list(super::OWNER, "modern", None, 10).await.expect("a list");
+    let listed = bench.store.list(super::bench::OWNER, "modern", None, 10).await.expect("a list");
     assert_eq!(names(&listed[0]), ["name"]);
 }
 

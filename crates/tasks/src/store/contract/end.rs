@@ -5,7 +5,7 @@ use std::time::Duration;
 use outlive_wire::ErrorObject;
 use serde_json::json;
 
-use super::{ContractBench, LEASE, OWNER, RETENTION, TTL, ask, done, entry, promises, raw};
+use super::bench::{ContractBench, LEASE, OWNER, RETENTION, TTL, ask, done, entry, promises, raw};
 use crate::store::{
     CancelOutcome, Changes, Phase, StoreError, SweepReport, TaskId, TaskOutcome, Transition,
 };
@@ -194,7 +194,7 @@ async fn what_is_over_for_long_enough_is_forgotten_with_all_it_had(bench: Contra
 }
 
 async fn a_task_without_a_ttl_stays(bench: ContractBench) {
-    let new = crate::store::NewTask { ttl: None, ..super::task("a") };
+    let new = crate::store::NewTask { ttl: None, ..super::bench::task("a") };
     bench.store.create(new).await.expect("a task is made");
     bench.advance(Duration::from_secs(365 * 24 * 3600));
     assert_eq!(sweep(&bench).await, SweepReport::default());

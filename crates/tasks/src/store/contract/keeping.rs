@@ -5,7 +5,7 @@ use std::time::Duration;
 use outlive_wire::{ErrorObject, code};
 use serde_json::json;
 
-use super::{
+use super::bench::{
     ContractBench, LEASE, OWNER, RETENTION, TTL, ask, done, entry, names, promises, task, worker,
 };
 use crate::store::{

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{ContractBench, RETENTION, promises, raw};
+use super::bench::{ContractBench, RETENTION, promises, raw};
 
 promises![
     a_note_that_is_there_stays_and_is_given_back,

@@ -6,8 +6,11 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{
-    ContractBench, OWNER, RETENTION, TTL, ask, done, entry, keeping::HOLD, outside, promises, raw,
-    recorded, task, worker,
+    bench::{
+        ContractBench, OWNER, RETENTION, TTL, ask, done, entry, outside, promises, raw, recorded,
+        task, worker,
+    },
+    keeping::{self, HOLD},
 };
 use crate::{
     JournalEntry, Segment,
@@ -209,10 +212,10 @@ async fn what_is_not_there_is_not_shown(bench: ContractBench) {
 async fn what_was_kept_goes_on_from_its_journal(bench: ContractBench) {
     let lease = bench.start("t", "w").await;
     bench.write(&lease, entry("k", json!(7))).await;
-    bench.advance(super::LEASE + Duration::from_secs(1));
+    bench.advance(super::bench::LEASE + Duration::from_secs(1));
     let lost = bench.claim_one("v").await;
     assert_eq!(lost.crash_count, 1);
-    bench.stop(&lost.lease, super::keeping::message("kept")).await;
+    bench.stop(&lost.lease, keeping::message("kept")).await;
     let shown = bench.inspect("t").await.task;
     assert!(matches!(shown.kept, Some(TaskOutcome::Error(_))), "{shown:?}");
     assert_eq!(bench.retry("t").await, Some(RetryOutcome::Queued(OWNER.to_owned())));
@@ -262,7 +265,7 @@ async fn what_is_tried_again_and_asks_has_its_time_anew(bench: ContractBench) {
 
 async fn what_has_ended_is_not_tried_again(bench: ContractBench) {
     let lease = bench.start("t", "w").await;
-    bench.end(&lease, super::keeping::failed()).await;
+    bench.end(&lease, keeping::failed()).await;
     let before = bench.view("t").await;
     assert_eq!(bench.retry("t").await, Some(RetryOutcome::NotQuarantined(Phase::Ended)));
     let after = bench.view("t").await;
@@ -289,11 +292,14 @@ async fn what_has_not_ended_is_forgotten_by_force_only(bench: ContractBench) {
     assert!(bench.is_gone("running").await);
     let written = bench.store.commit(&lease, &Changes::default(), &Transition::Continue).await;
     assert_eq!(written, Err(StoreError::LeaseLost), "its worker has lost it");
-    assert!(bench.store.renew(&worker("w"), super::LEASE).await.expect("a renewal").is_empty());
+    assert!(
+        bench.store.renew(&worker("w"), super::bench::LEASE).await.expect("a renewal").is_empty()
+    );
 }
 
 async fn what_is_owed_a_clean_up_is_forgotten_by_force_only(bench: ContractBench) {
-    let new = NewTask { clean_up: true, worker: Some((worker("w"), super::LEASE)), ..task("t") };
+    let new =
+        NewTask { clean_up: true, worker: Some((worker("w"), super::bench::LEASE)), ..task("t") };
     bench.store.create(new).await.expect("a task is made");
     let lease = Lease { task: TaskId::new("t"), worker: worker("w"), epoch: 1 };
     bench.end(&lease, TaskOutcome::Cancelled).await;

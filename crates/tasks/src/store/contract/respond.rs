@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{ContractBench, LEASE, OWNER, RETENTION, ask, entry, names, promises, recorded};
+use super::bench::{ContractBench, LEASE, OWNER, RETENTION, ask, entry, names, promises, recorded};
 use crate::store::{CancelOutcome, Changes, Phase, Transition};
 
 promises![

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{
+use super::bench::{
     ContractBench, MAX_TTL, RETENTION, TTL, ask, done, names, outside, promises, task, worker,
 };
 use crate::store::{Changes, CreateOutcome, Lease, NewTask, Phase, TaskOutcome, TaskRecord};

@@ -9,8 +9,8 @@ use super::{
 use crate::{
     store::{
         ChangeListener, ChangeSource, Changes, Claim, ClaimedTask, CleanupState, Inbox, Lease,
-        Phase, StoreError, StoreFuture, SweepReport, TaskId, TaskOutcome, Transition, WorkQueue,
-        WorkerId,
+        Phase, StoreError, StoreFuture, StoreKind, SweepReport, TaskId, TaskOutcome, Transition,
+        WorkQueue, WorkerId, commit_span::commit_span,
     },
     time::millis,
 };
@@ -93,6 +93,7 @@ impl WorkQueue for MemoryStore {
         changes: &'a Changes,
         then: &'a Transition,
     ) -> StoreFuture<'a, ()> {
+        let _span = commit_span(StoreKind::Memory, changes, then).entered();
         let now = self.now();
         let mut tasks = self.lock();
         if tasks.get(&lease.task).is_none_or(|row| !row.is_held_by(lease)) {

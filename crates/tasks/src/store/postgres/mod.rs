@@ -24,7 +24,6 @@ mod key_value_store;
 mod liveness;
 mod operator_store;
 mod options;
-mod pipelined_copy;
 mod probe;
 mod queue;
 mod read;

@@ -14,7 +14,8 @@ use super::{
 };
 use crate::store::{
     ChangeListener, ChangeSource, Changes, Claim, ClaimedTask, CleanupState, Inbox, Lease,
-    StoreError, StoreFuture, SweepReport, Transition, WorkQueue, WorkerId,
+    StoreError, StoreFuture, StoreKind, SweepReport, Transition, WorkQueue, WorkerId,
+    commit_span::{commit_span, in_span},
 };
 
 impl WorkQueue for PostgresStore {
@@ -57,7 +58,7 @@ impl WorkQueue for PostgresStore {
         changes: &'a Changes,
         then: &'a Transition,
     ) -> StoreFuture<'a, ()> {
-        match Writing::of(lease, changes, then) {
+        let commit: StoreFuture<'a, ()> = match Writing::of(lease, changes, then) {
             // Most are; a future that carried everything would be made for each.
             Ok(Some(writing)) => {
                 let written = self.writers.write_plain(writing);
@@ -71,7 +72,8 @@ impl WorkQueue for PostgresStore {
             }
             Ok(None) => self.write_alone(lease, changes, then),
             Err(error) => Box::pin(ready(Err(error))),
-        }
+        };
+        in_span(commit_span(StoreKind::Postgres, changes, then), commit)
     }
 
     fn inbox<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, Inbox> {

@@ -3,7 +3,7 @@
 //! Each lane is a connection of its own. It takes what is queued, sends all of it as one
 //! transaction without waiting in between, and answers when that is committed. There is no timer:
 //! while one commit is on its way, the next operations queue up. New tasks have lanes of their own: a
-//! batch of nothing else takes a faster way, see `flying`. So do steps that are recorded, and tasks that end,
+//! batch of nothing else takes a faster way, see `copy`. So do steps that are recorded, and tasks that end,
 //! as long as nothing else is done in their lanes. Everything else goes by the name of its task.
 //!
 //! An operation that fails spoils none of the others: most functions of the schema refuse without

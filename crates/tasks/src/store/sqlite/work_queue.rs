@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::{batch::Batch, claim, commit, end, statement::in_one_piece, store::SqliteStore};
 use crate::store::{
     ChangeListener, Changes, Claim, ClaimedTask, CleanupState, Inbox, Lease, StoreFuture,
-    SweepReport, Transition, WorkQueue, WorkerId,
+    StoreKind, SweepReport, Transition, WorkQueue, WorkerId,
+    commit_span::{commit_span, in_span},
 };
 
 impl WorkQueue for SqliteStore {
@@ -47,8 +48,10 @@ impl WorkQueue for SqliteStore {
         changes: &'a Changes,
         then: &'a Transition,
     ) -> StoreFuture<'a, ()> {
+        let span = commit_span(StoreKind::Sqlite, changes, then);
         let (lease, changes, then) = (lease.clone(), changes.clone(), then.clone());
-        Box::pin(self.writer.write(move |batch| commit::write(batch, &lease, &changes, &then)))
+        let write = self.writer.write(move |batch| commit::write(batch, &lease, &changes, &then));
+        in_span(span, Box::pin(write))
     }
 
     fn inbox<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, Inbox> {

@@ -92,7 +92,7 @@ impl Model {
         };
         self.tasks.insert(id.clone(), task);
         let task = id.clone();
-        let lease = worker.map(|worker| Lease { task, worker: name(worker), epoch: 1 });
+        let lease = worker.map(|worker| Lease::new(task, name(worker), 1));
         CreateOutcome::Created { lease, at: now }
     }
 

@@ -6,7 +6,7 @@ use outlive_tasks::{
     JournalEntry,
     store::{
         AuditEvent, AuditLog, Changes, CreateOutcome, IdempotencyKey, InputSource, KeyValueStore,
-        Lease, NewTask, PostgresStore, StoreError, StoreMonitor, TaskId, TaskOutcome, TaskStore,
+        NewTask, PostgresStore, StoreError, StoreMonitor, TaskId, TaskOutcome, TaskStore,
         Transition, WorkQueue, WorkerId,
     },
 };
@@ -23,7 +23,7 @@ async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
     let schema = Schema::new();
     let store = schema.connect_with(schema.options().write_connections(1)).await;
     let lease = start(&store, task("held")).await;
-    let lost = Lease { epoch: 7, ..lease.clone() };
+    let lost = lease.clone().epoch(7);
     let by_hand = schema.by_hand().await;
     // Something that fails when much of it has been written.
     by_hand
@@ -38,16 +38,16 @@ async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
     for key in ["a", "no"] {
         half.journal.entries.insert(key.to_owned(), JournalEntry::Value(raw(&json!(1))));
     }
-    let eve = |task| NewTask { principal: "name:eve".to_owned(), quota: 1, ..task };
+    let eve = |task: NewTask| task.principal("name:eve".to_owned()).quota(1);
     let entries = ["lost", "k"].map(entry);
     let commits = store.commits();
     by_hand.batch_execute(HOLD).await.unwrap();
     let (first, a, refused, b, failed, write, ()) = tokio::join!(
         biased;
         store.create(task("first")),
-        store.create(NewTask { quota: 4, ..task("a") }),
+        store.create(task("a").quota(4)),
         store.commit(&lost, &entries[0], &Transition::Continue),
-        store.create(NewTask { quota: 4, ..task("b") }),
+        store.create(task("b").quota(4)),
         store.create(eve(half)),
         store.commit(&lease, &entries[1], &Transition::Continue),
         async {
@@ -77,7 +77,7 @@ async fn a_write_that_was_done_before_or_is_lost_does_not_keep_those_beside_it_f
     let store = schema.connect_with(schema.options().write_connections(1)).await;
     let again = start(&store, task("again")).await;
     let other = start(&store, task("other")).await;
-    let lost = Lease { epoch: 7, ..start(&store, task("lost")).await };
+    let lost = start(&store, task("lost")).await.epoch(7);
     // Its worker was not told, and writes it once more: alone, and beside others.
     for _ in 0..2 {
         assert_eq!(store.commit(&again, &entry("k"), &Transition::Continue).await, Ok(()));
@@ -124,7 +124,7 @@ async fn many_callers_share_commits_and_everything_is_there() {
         callers.spawn(async move {
             for count in 0..EACH {
                 let principal = format!("name:{}", caller % 3);
-                let new = NewTask { principal, ..task(&format!("{caller}-{count}")) };
+                let new = task(&format!("{caller}-{count}")).principal(principal);
                 assert!(store.create(new).await.unwrap().is_new());
             }
         });
@@ -146,7 +146,7 @@ async fn one_that_is_there_already_does_not_keep_those_beside_it_from_being_made
     let schema = Schema::new();
     let store = schema.connect_with(schema.options().write_connections(1)).await;
     assert!(store.create(task("50")).await.unwrap().is_new());
-    let taken = NewTask { principal: "name:eve".to_owned(), ..task("51") };
+    let taken = task("51").principal("name:eve".to_owned());
     assert!(store.create(taken).await.unwrap().is_new());
     let store = Arc::new(store);
     let mut callers = JoinSet::new();
@@ -171,8 +171,8 @@ async fn a_quota_is_exact_however_many_ask_at_once() {
     let schema = Schema::new();
     let stores = Arc::new([schema.connect().await, schema.connect().await]);
     for id in ["0-0", "1-1"] {
-        let once = IdempotencyKey { key: id.to_owned(), fingerprint: "d".to_owned() };
-        stores[0].create(NewTask { idempotency: Some(once), ..task(id) }).await.unwrap();
+        let once = IdempotencyKey::new(id, "d");
+        stores[0].create(task(id).idempotency(Some(once))).await.unwrap();
     }
     let mut callers = JoinSet::new();
     for caller in 0..8 {
@@ -181,8 +181,8 @@ async fn a_quota_is_exact_however_many_ask_at_once() {
             let mut made = (0, 0);
             for count in 0..6 {
                 let id = format!("{caller}-{count}");
-                let once = Some(IdempotencyKey { key: id.clone(), fingerprint: "d".to_owned() });
-                let new = NewTask { quota: QUOTA, idempotency: once, ..task(&id) };
+                let once = Some(IdempotencyKey::new(id.clone(), "d"));
+                let new = task(&id).quota(QUOTA).idempotency(once);
                 match stores[caller % 2].create(new).await.unwrap() {
                     CreateOutcome::Created { .. } => made.0 += 1,
                     CreateOutcome::Existing(_) => made.1 += 1,
@@ -203,7 +203,7 @@ async fn a_quota_is_exact_however_many_ask_at_once() {
     stores[1].cancel(OWNER, &TaskId::new("0-0"), true, LEASE).await.unwrap();
     let mut made = 0;
     for count in 0..3 {
-        let new = NewTask { quota: QUOTA, ..task(&format!("late-{count}")) };
+        let new = task(&format!("late-{count}")).quota(QUOTA);
         made += usize::from(stores[0].create(new).await.unwrap().is_new());
     }
     assert_eq!(made, 1);
@@ -218,26 +218,20 @@ async fn no_statement_looks_through_a_table() {
     let store = schema.connect().await;
     let worker = WorkerId::new("w");
     for count in 0..20 {
-        let once = IdempotencyKey { key: format!("{count}"), fingerprint: "d".to_owned() };
+        let once = IdempotencyKey::new(format!("{count}"), "d");
         store
-            .create(NewTask {
-                idempotency: Some(once.clone()),
-                quota: 15,
-                ..task(&format!("{count}"))
-            })
+            .create(task(&format!("{count}")).idempotency(Some(once.clone())).quota(15))
             .await
             .unwrap();
         store.find(OWNER, &once).await.unwrap();
     }
     for claimed in store.claim(&worker, LEASE, &10_usize.into()).await.unwrap() {
         let lease = claimed.lease;
-        let changes = Changes {
-            input_requests: vec![asked("q"), asked("r")],
-            withdrawn: vec!["r".to_owned()],
-            segments: vec![segment(0)],
-            invalidated: vec!["x".to_owned()],
-            ..entry("k")
-        };
+        let changes = entry("k")
+            .input_requests(vec![asked("q"), asked("r")])
+            .withdrawn(vec!["r".to_owned()])
+            .segments(vec![segment(0)])
+            .invalidated(vec!["x".to_owned()]);
         store.commit(&lease, &changes, &Transition::Park { due: None, seen: 0 }).await.unwrap();
         let answer = vec![("q".to_owned(), raw(&json!(1)))];
         store.respond(OWNER, &lease.task, InputSource::Client, answer, u64::MAX).await.unwrap();
@@ -257,12 +251,7 @@ async fn no_statement_looks_through_a_table() {
     store.put("k", raw(&json!(1)), LEASE, None).await.unwrap();
     store.get_value("k").await.unwrap();
     store.delete("k").await.unwrap();
-    let event = AuditEvent {
-        task: "1".to_owned(),
-        principal: OWNER.to_owned(),
-        action: "made".to_owned(),
-        reason: None,
-    };
+    let event = AuditEvent::new("1", OWNER, "made");
     store.append(vec![event], LEASE, u64::MAX).await.unwrap();
     store.read(None, 0, 10).await.unwrap();
     store.read(Some("1"), 0, 10).await.unwrap();

@@ -6,8 +6,8 @@ use std::{
 };
 
 use outlive_tasks::store::{
-    Changes, InputSource, NewTask, PostgresStore, StoreError, StoreMonitor, TaskId, TaskStore,
-    Transition, WorkQueue, WorkerId,
+    Changes, InputSource, PostgresStore, StoreError, StoreMonitor, TaskId, TaskStore, Transition,
+    WorkQueue, WorkerId,
 };
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -59,7 +59,7 @@ async fn a_listener_hears_what_the_other_replica_has_changed() {
     theirs.create(task("queued")).await.unwrap();
     until("what waits for a worker is heard of", async || count("queued") == 1).await;
     let lease = start(&theirs, task("a")).await;
-    let changes = Changes { input_requests: vec![asked("q")], ..Changes::default() };
+    let changes = Changes::default().input_requests(vec![asked("q")]);
     theirs.commit(&lease, &changes, &Transition::Park { due: None, seen: 0 }).await.unwrap();
     until("the question is heard", async || count("a") == 1).await;
     let answer = vec![("q".to_owned(), raw(&json!(1)))];
@@ -198,7 +198,7 @@ async fn a_new_schema_can_be_made_by_many_at_once() {
         let options = schema.options();
         stores.spawn(async move {
             let store = PostgresStore::connect_with(&url(), options).await.unwrap();
-            let new = NewTask { principal: format!("{number}"), ..task(&format!("{number}")) };
+            let new = task(&format!("{number}")).principal(format!("{number}"));
             store.create(new).await.unwrap();
         });
     }

@@ -5,8 +5,8 @@ use std::{sync::Arc, thread, time::Duration};
 use outlive_tasks::{
     JournalEntry,
     store::{
-        Changes, Lease, NewTask, SqliteOptions, SqliteStore, StoreError, TaskId, TaskStore,
-        Transition, WorkQueue, WorkerId,
+        Changes, NewTask, SqliteOptions, SqliteStore, StoreError, TaskId, TaskStore, Transition,
+        WorkQueue, WorkerId,
     },
 };
 use rusqlite::Connection;
@@ -35,10 +35,9 @@ async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
     let folder = Folder::new();
     let store = SqliteStore::open(folder.file()).unwrap();
     let lease = start(&store, task("held")).await;
-    let lost = Lease { epoch: 7, ..lease.clone() };
-    let entry = |key: &str| Changes {
-        entries: vec![(key.to_owned(), JournalEntry::Value(raw(&json!(1))))],
-        ..Changes::default()
+    let lost = lease.clone().epoch(7);
+    let entry = |key: &str| {
+        Changes::default().entries(vec![(key.to_owned(), JournalEntry::Value(raw(&json!(1))))])
     };
     // Something that fails when much of it has been written.
     let by_hand = Connection::open(folder.file()).unwrap();
@@ -52,15 +51,15 @@ async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
     for key in ["a", "no"] {
         half.journal.entries.insert(key.to_owned(), JournalEntry::Value(raw(&json!(1))));
     }
-    let eve = |task| NewTask { principal: "name:eve".to_owned(), quota: 1, ..task };
+    let eve = |task: NewTask| task.principal("name:eve".to_owned()).quota(1);
     let entries = ["lost", "k"].map(entry);
     let commits = store.commits();
     let held = Held::new(&folder);
     let (a, refused, b, failed, write, release) = tokio::join!(
         biased;
-        store.create(NewTask { quota: 3, ..task("a") }),
+        store.create(task("a").quota(3)),
         store.commit(&lost, &entries[0], &Transition::Continue),
-        store.create(NewTask { quota: 3, ..task("b") }),
+        store.create(task("b").quota(3)),
         store.create(eve(half)),
         store.commit(&lease, &entries[1], &Transition::Continue),
         async {

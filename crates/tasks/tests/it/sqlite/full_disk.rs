@@ -17,7 +17,7 @@ const KIB: usize = 1 << 10;
 
 fn large(key: &str) -> Changes {
     let value = JournalEntry::Value(raw(&json!("x".repeat(64 * KIB))));
-    Changes { entries: vec![(key.to_owned(), value)], ..Changes::default() }
+    Changes::default().entries(vec![(key.to_owned(), value)])
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn whoever_shares_a_commit_with_what_does_not_fit_is_told_too() {
         assert!(store.get(OWNER, &TaskId::new(id)).await.unwrap().is_some());
     }
     store.set_max_bytes(8 << 20).await.unwrap();
-    let changes = Changes { status_message: Some("more".to_owned()), ..large("more") };
+    let changes = large("more").status_message(Some("more".to_owned()));
     store.commit(&lease, &changes, &Transition::Continue).await.unwrap();
     let seen = store.get(OWNER, &lease.task).await.unwrap().unwrap();
     assert_eq!(seen.status_message.as_deref(), Some("more"));

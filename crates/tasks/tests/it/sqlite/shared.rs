@@ -43,7 +43,7 @@ async fn a_listener_hears_what_the_other_handle_has_changed() {
     let ears = Arc::clone(&heard);
     mine.subscribe(Arc::new(move |task, _| ears.lock().unwrap().push(task.clone())));
     let lease = start(&theirs, task("a")).await;
-    let changes = Changes { input_requests: vec![asked("q")], ..Changes::default() };
+    let changes = Changes::default().input_requests(vec![asked("q")]);
     theirs.commit(&lease, &changes, &Transition::Park { due: None, seen: 0 }).await.unwrap();
     let answer = vec![("q".to_owned(), raw(&json!(1)))];
     theirs.respond(OWNER, &lease.task, InputSource::Client, answer, u64::MAX).await.unwrap();

@@ -11,11 +11,11 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
 };
 
-use super::{
-    address::Address, connector::Connector, options::HttpOptions, reply::HttpReply,
-    request_body::RequestBody,
+use super::{address::Address, connector::Connector, reply::HttpReply, request_body::RequestBody};
+use crate::client::{
+    error::{TransportError, TransportErrorKind},
+    http_options::HttpOptions,
 };
-use crate::client::error::{TransportError, TransportErrorKind};
 
 /// Time after which an idle connection is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);

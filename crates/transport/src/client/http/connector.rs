@@ -13,10 +13,12 @@ use tower_service::Service;
 
 use super::{
     dialer::{Dialer, Proxies},
-    options::HttpOptions,
     tls::{Connection, Tls},
 };
-use crate::client::error::{TransportError, TransportErrorKind};
+use crate::client::{
+    error::{TransportError, TransportErrorKind},
+    http_options::HttpOptions,
+};
 
 /// Opens connections.
 #[derive(Clone)]

@@ -22,9 +22,10 @@ use hyper_util::client::{
 };
 use tower_service::Service;
 
-use super::{options::HttpOptions, resolver::PolicyResolver, stream::Stream};
+use super::{resolver::PolicyResolver, stream::Stream};
 use crate::client::{
     error::{TransportError, TransportErrorKind},
+    http_options::HttpOptions,
     network_policy::{NetworkPolicy, is_loopback_host},
 };
 

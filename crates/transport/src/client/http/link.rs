@@ -5,9 +5,10 @@ use std::fmt;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
 
-use super::{address::Address, client::HttpClient, options::HttpOptions, reply::HttpReply};
+use super::{address::Address, client::HttpClient, reply::HttpReply};
 use crate::client::{
     error::{TransportError, TransportErrorKind},
+    http_options::HttpOptions,
     token::{TokenRequest, TokenResponse, Tokens},
 };
 

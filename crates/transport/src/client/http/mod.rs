@@ -10,7 +10,6 @@ mod connector;
 mod dialer;
 mod http_sse;
 mod link;
-mod options;
 mod reply;
 mod request_body;
 mod resolver;
@@ -18,9 +17,9 @@ mod stream;
 #[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
 mod tls;
 
+pub use crate::client::http_options::HttpOptions;
 pub use address::Address;
 pub use client::HttpClient;
 pub use http_sse::HttpSse;
 pub use link::HttpLink;
-pub use options::HttpOptions;
 pub use reply::HttpReply;

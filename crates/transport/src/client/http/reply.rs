@@ -9,7 +9,7 @@ use hyper::body::Incoming;
 
 use crate::{
     client::error::{TransportError, TransportErrorKind},
-    http::{SseEvent, SseReader},
+    sse_reader::{SseEvent, SseReader},
 };
 
 /// The answer to a request. Dropping it before its end closes the connection, which some revisions

@@ -14,8 +14,7 @@ use outlive::{
         input::{InputCallbacks, InputResponse},
     },
     store::{
-        AuditEvent, Changes, JournalEntry, NewInputRequest, NewTask, TaskId, TaskOutcome,
-        Transition, open,
+        AuditEvent, Changes, JournalEntry, NewInputRequest, TaskId, TaskOutcome, Transition, open,
     },
     wire::{ErrorObject, InputRequest},
 };
@@ -265,17 +264,14 @@ async fn hostile_callers_and_files_do_not_steer_the_terminal_of_an_operator() {
 /// A store with tasks of callers that mean harm: one that asks, one that is kept, one that has ended.
 async fn store(url: &str) {
     let store = open(url).await.unwrap();
-    let new = |id: &str| NewTask {
-        request: raw(
+    let new = |id: &str| {
+        task(id, &format!("name:{}", harm("principal")), &harm("tool")).request(raw(
             &json!({"name": harm("name"), "arguments": {harm("argument"): harm("value")}}),
-        ),
-        ..task(id, &format!("name:{}", harm("principal")), &harm("tool"))
+        ))
     };
-    let event = |id: &str| AuditEvent {
-        task: id.to_owned(),
-        principal: format!("name:{}", harm("principal")),
-        action: harm("what"),
-        reason: Some(harm("cause")),
+    let event = |id: &str| {
+        AuditEvent::new(id, format!("name:{}", harm("principal")), harm("what"))
+            .reason(Some(harm("cause")))
     };
     let form: InputRequest = serde_json::from_value(json!({"method": "elicitation/create", "params": {"mode": "form",
         "message": harm("question"), "requestedSchema": {"type": "object", "required": [harm("field")],
@@ -288,24 +284,17 @@ async fn store(url: &str) {
     };
     for id in ["asks", "kept", "ended", "again"] {
         let lease = start(&*store, new(id)).await;
-        let asked = NewInputRequest {
-            key: harm("key"),
-            name: harm("asked"),
-            request: Some(form.clone()),
-            due: None,
-        };
-        let changes = Changes {
-            entries: vec![
+        let asked = NewInputRequest::new(harm("key"), harm("asked"), Some(form.clone()));
+        let changes = Changes::default()
+            .entries(vec![
                 (
                     harm("entry"),
                     JournalEntry::Value(raw(&json!({harm("member"): harm("recorded")}))),
                 ),
                 (harm("secret"), JournalEntry::Secret(raw(&json!(harm("hidden"))))),
-            ],
-            status_message: Some(harm("status")),
-            input_requests: if id == "asks" { vec![asked] } else { Vec::new() },
-            ..Changes::default()
-        };
+            ])
+            .status_message(Some(harm("status")))
+            .input_requests(if id == "asks" { vec![asked] } else { Vec::new() });
         let then = match id {
             "kept" => Transition::Quarantine {
                 outcome: TaskOutcome::Error(error("kept")),
@@ -321,7 +310,7 @@ async fn store(url: &str) {
         store.append(vec![event(id)], Duration::from_secs(60), 1_000).await.unwrap();
     }
     // No server gives such ids; a store that others wrote may have them.
-    store.create(NewTask { id: TaskId::new(harm("id")), ..new("id") }).await.unwrap();
+    store.create(new("id").id(TaskId::new(harm("id")))).await.unwrap();
 }
 
 #[tokio::test]

@@ -1,40 +1,11 @@
-//! Every promise of [`Store`], and of [`OperatorStore`], as a check that any store can be put to.
-//!
-//! ```
-//! use std::{sync::Arc, time::Duration};
-//! use outlive_tasks::store::{MemoryStore, contract::{ContractBench, checks}};
-//!
-//! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-//! for check in checks() {
-//!     let store = Arc::new(MemoryStore::new());
-//!     let clock = Arc::clone(&store);
-//!     let bench = ContractBench::new(store, move |span: Duration| clock.advance_clock(span));
-//!     (check.run)(bench).await; // panics with what is wrong
-//! }
-//! # });
-//! ```
-
-mod audit;
-mod budgets;
-mod claim;
-mod cleaning;
-mod commit;
-mod counting;
-mod create;
-mod elsewhere;
-mod end;
-mod keeping;
-mod key_value;
-mod operator;
-mod respond;
-mod waiting;
+//! [`ContractBench`]: a store under test, and the helpers of the checks.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use outlive_wire::{InputRequest, RawJson};
 use serde_json::{Value, json, value::to_raw_value};
 
-use super::{
+use crate::store::{
     Changes, ClaimedTask, CreateOutcome, InputSource, Lease, NewInputRequest, NewTask,
     OperatorStore, Store, TaskId, TaskOutcome, TaskRecord, Transition, WorkerId,
 };
@@ -43,7 +14,7 @@ use crate::{JournalEntry, JournalSnapshot};
 /// A store that is checked: empty, and with a time that can be moved.
 #[derive(Clone)]
 pub struct ContractBench {
-    store: Arc<dyn Store>,
+    pub(super) store: Arc<dyn Store>,
     operated: Option<Arc<dyn OperatorStore>>,
     advance: Arc<dyn Fn(Duration) + Send + Sync>,
 }
@@ -58,45 +29,20 @@ pub struct Check {
     pub run: fn(ContractBench) -> Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
-/// All promises to servers.
-pub fn checks() -> Vec<Check> {
-    [
-        create::CHECKS,
-        claim::CHECKS,
-        commit::CHECKS,
-        respond::CHECKS,
-        elsewhere::CHECKS,
-        waiting::CHECKS,
-        end::CHECKS,
-        keeping::CHECKS,
-        cleaning::CHECKS,
-        counting::CHECKS,
-        key_value::CHECKS,
-        audit::CHECKS,
-        budgets::CHECKS,
-    ]
-    .concat()
-}
-
-/// All promises to operators. They want a [`ContractBench::operated`].
-pub fn operator_checks() -> Vec<Check> {
-    operator::CHECKS.to_vec()
-}
-
 /// A list of checks, each an async function of the same name.
 macro_rules! promises {
     ($($name:ident),* $(,)?) => {
-        pub(super) const CHECKS: &[super::Check] = &[
-            $(super::Check { name: stringify!($name), run: |bench| Box::pin($name(bench)) },)*
+        pub(super) const CHECKS: &[super::bench::Check] = &[
+            $(super::bench::Check { name: stringify!($name), run: |bench| Box::pin($name(bench)) },)*
         ];
     };
 }
-use promises;
+pub(super) use promises;
 
-const LEASE: Duration = Duration::from_secs(30);
-const RETENTION: Duration = Duration::from_secs(3600);
-const TTL: Duration = Duration::from_secs(600);
-const MAX_TTL: Duration = Duration::from_secs(7200);
+pub(super) const LEASE: Duration = Duration::from_secs(30);
+pub(super) const RETENTION: Duration = Duration::from_secs(3600);
+pub(super) const TTL: Duration = Duration::from_secs(600);
+pub(super) const MAX_TTL: Duration = Duration::from_secs(7200);
 
 impl ContractBench {
     /// A store, and how its time is moved.
@@ -113,22 +59,24 @@ impl ContractBench {
         Self { operated, ..Self::new(store, advance) }
     }
 
-    fn operator(&self) -> &dyn OperatorStore {
-        self.operated.as_deref().expect("a bench for operators is made with `Bench::operated`")
+    pub(super) fn operator(&self) -> &dyn OperatorStore {
+        self.operated
+            .as_deref()
+            .expect("a bench for operators is made with `ContractBench::operated`")
     }
 
-    fn advance(&self, span: Duration) {
+    pub(super) fn advance(&self, span: Duration) {
         (self.advance)(span);
     }
 
     /// Makes a task that waits for a worker.
-    async fn queue(&self, id: &str) {
+    pub(super) async fn queue(&self, id: &str) {
         let created = self.store.create(task(id)).await.expect("a task is made");
         assert!(created.is_new(), "{created:?}");
     }
 
     /// Makes a task that runs from the beginning.
-    async fn start(&self, id: &str, by: &str) -> Lease {
+    pub(super) async fn start(&self, id: &str, by: &str) -> Lease {
         let new = NewTask { worker: Some((worker(by), LEASE)), ..task(id) };
         match self.store.create(new).await.expect("a task is made") {
             CreateOutcome::Created { lease: Some(lease), .. } => lease,
@@ -136,50 +84,54 @@ impl ContractBench {
         }
     }
 
-    async fn claim(&self, by: &str) -> Vec<ClaimedTask> {
+    pub(super) async fn claim(&self, by: &str) -> Vec<ClaimedTask> {
         self.store.claim(&worker(by), LEASE, &100_usize.into()).await.expect("a claim")
     }
 
-    async fn claim_one(&self, by: &str) -> ClaimedTask {
+    pub(super) async fn claim_one(&self, by: &str) -> ClaimedTask {
         let mut claimed = self.claim(by).await;
         assert_eq!(claimed.len(), 1, "one task is due: {claimed:?}");
         claimed.remove(0)
     }
 
-    async fn view(&self, id: &str) -> TaskRecord {
+    pub(super) async fn view(&self, id: &str) -> TaskRecord {
         let view = self.store.get(OWNER, &TaskId::new(id)).await.expect("a look");
         view.unwrap_or_else(|| panic!("there is a task {id}"))
     }
 
-    async fn is_gone(&self, id: &str) -> bool {
+    pub(super) async fn is_gone(&self, id: &str) -> bool {
         self.store.get(OWNER, &TaskId::new(id)).await.expect("a look").is_none()
     }
 
-    async fn write(&self, lease: &Lease, changes: Changes) {
+    pub(super) async fn write(&self, lease: &Lease, changes: Changes) {
         self.store.commit(lease, &changes, &Transition::Continue).await.expect("a write");
     }
 
-    async fn park(&self, lease: &Lease, changes: Changes) {
+    pub(super) async fn park(&self, lease: &Lease, changes: Changes) {
         self.store
             .commit(lease, &changes, &Transition::Park { due: None, seen: 0 })
             .await
             .expect("a write");
     }
 
-    async fn end(&self, lease: &Lease, outcome: TaskOutcome) {
+    pub(super) async fn end(&self, lease: &Lease, outcome: TaskOutcome) {
         let then = Transition::End { outcome, retention: RETENTION };
         self.store.commit(lease, &Changes::default(), &then).await.expect("a write");
     }
 
-    async fn answer(&self, id: &str, answers: &[(&str, Value)]) -> Option<usize> {
+    pub(super) async fn answer(&self, id: &str, answers: &[(&str, Value)]) -> Option<usize> {
         self.answer_from(InputSource::Client, id, answers).await
     }
 
-    async fn answer_outside(&self, id: &str, answers: &[(&str, Value)]) -> Option<usize> {
+    pub(super) async fn answer_outside(
+        &self,
+        id: &str,
+        answers: &[(&str, Value)],
+    ) -> Option<usize> {
         self.answer_from(InputSource::External, id, answers).await
     }
 
-    async fn answer_from(
+    pub(super) async fn answer_from(
         &self,
         from: InputSource,
         id: &str,
@@ -193,13 +145,13 @@ impl ContractBench {
 }
 
 /// Whom all tasks belong to, unless a check says otherwise.
-const OWNER: &str = "name:ada";
+pub(super) const OWNER: &str = "name:ada";
 
-fn worker(name: &str) -> WorkerId {
+pub(super) fn worker(name: &str) -> WorkerId {
     WorkerId::new(name)
 }
 
-fn task(id: &str) -> NewTask {
+pub(super) fn task(id: &str) -> NewTask {
     NewTask {
         id: TaskId::new(id),
         principal: OWNER.to_owned(),
@@ -218,20 +170,20 @@ fn task(id: &str) -> NewTask {
     }
 }
 
-fn raw(value: &Value) -> RawJson {
+pub(super) fn raw(value: &Value) -> RawJson {
     to_raw_value(value).expect("a value is JSON")
 }
 
-fn value(json: &Value) -> JournalEntry {
+pub(super) fn value(json: &Value) -> JournalEntry {
     JournalEntry::Value(raw(json))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "checks write a `json!` where they need it")]
-fn entry(key: &str, json: Value) -> Changes {
+pub(super) fn entry(key: &str, json: Value) -> Changes {
     Changes { entries: vec![(key.to_owned(), value(&json))], ..Changes::default() }
 }
 
-fn question(key: &str, name: &str) -> NewInputRequest {
+pub(super) fn question(key: &str, name: &str) -> NewInputRequest {
     NewInputRequest {
         key: key.to_owned(),
         name: name.to_owned(),
@@ -240,36 +192,36 @@ fn question(key: &str, name: &str) -> NewInputRequest {
     }
 }
 
-fn ask(questions: &[(&str, &str)]) -> Changes {
+pub(super) fn ask(questions: &[(&str, &str)]) -> Changes {
     let asked = questions.iter().map(|(key, name)| question(key, name)).collect();
     Changes { input_requests: asked, ..Changes::default() }
 }
 
 /// Asks something that is no client.
-fn outside(key: &str, name: &str) -> Changes {
+pub(super) fn outside(key: &str, name: &str) -> Changes {
     let asked = vec![NewInputRequest { request: None, ..question(key, name) }];
     Changes { input_requests: asked, ..Changes::default() }
 }
 
 /// The text of what is recorded under a key.
-fn recorded(journal: &JournalSnapshot, key: &str) -> Option<String> {
+pub(super) fn recorded(journal: &JournalSnapshot, key: &str) -> Option<String> {
     match journal.entries.get(key)? {
         JournalEntry::Value(raw) | JournalEntry::Answer(raw) => Some(raw.get().to_owned()),
         other => Some(format!("{other:?}")),
     }
 }
 
-fn names(view: &TaskRecord) -> Vec<&str> {
+pub(super) fn names(view: &TaskRecord) -> Vec<&str> {
     view.input_requests.iter().map(|(name, _)| name.as_str()).collect()
 }
 
-fn done() -> TaskOutcome {
+pub(super) fn done() -> TaskOutcome {
     TaskOutcome::Result(raw(&json!({"content": []})))
 }
 
 impl fmt::Debug for ContractBench {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Bench")
+        f.write_str("ContractBench")
     }
 }
 

@@ -1,8 +1,4 @@
-//! Making tasks the fast way: those that bring nothing along are copied into their table, many at
-//! once. It costs the database half of what a statement with as many rows does.
-//!
-//! It is only tried: if one of them is too many, or there already, nothing is made, and
-//! `create_tasks` says which.
+//! One transaction that copies new tasks into their table.
 
 use std::{future::poll_fn, pin::pin};
 
@@ -11,7 +7,7 @@ use futures_sink::Sink;
 use tokio::sync::oneshot;
 use tokio_postgres::CopyInSink;
 
-use super::{
+use super::super::{
     clock::{millis, to_column},
     column::{count, get, row_bytes, text},
     connect::Session,

@@ -1,0 +1,33 @@
+//! Why a task was not created.
+
+use std::fmt;
+
+use crate::store::{StoreError, TaskId};
+
+/// Why a task was not created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CreateError {
+    /// The caller has its maximum number of open tasks.
+    OverQuota,
+    /// The caller has its maximum number of stored bytes.
+    OverBytes,
+    /// The idempotency key was used for another request.
+    OtherRequest,
+    /// The idempotency key belongs to this task.
+    Before(TaskId),
+    /// The store failed.
+    Store(StoreError),
+}
+
+impl fmt::Display for CreateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OverQuota => f.write_str("the caller has as many open tasks as it may have"),
+            Self::OverBytes => f.write_str("the caller has as many bytes stored as it may have"),
+            Self::OtherRequest => f.write_str("the idempotency key was used for another request"),
+            Self::Before(id) => write!(f, "the idempotency key belongs to the task {id}"),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}

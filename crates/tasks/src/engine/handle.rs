@@ -1,0 +1,160 @@
+//! [`Engine`]: what a server does with the tasks of its store.
+
+use std::{
+    fmt,
+    sync::{Arc, PoisonError, Weak},
+    time::Duration,
+};
+
+use tokio::sync::Notify;
+
+use super::{
+    changes::ChangeStream, config::EngineConfig, events::EngineObserver, runner::TaskRunner,
+    schedule, state::EngineState,
+};
+use crate::store::{
+    CancelOutcome, PageLimit, Store, StoreError, StoredSegments, TaskId, TaskRecord, WorkerId,
+};
+
+/// Runs the tasks of a store. Clones are the same engine.
+#[derive(Clone)]
+pub struct Engine(pub(super) Arc<EngineState>);
+
+impl Engine {
+    /// Starts to run the tasks of a store. Must be called inside a runtime.
+    pub fn start(
+        store: &Arc<dyn Store>,
+        runner: Arc<dyn TaskRunner>,
+        observer: Option<Arc<dyn EngineObserver>>,
+        worker_id: WorkerId,
+        config: EngineConfig,
+    ) -> Self {
+        let engine =
+            Arc::new(EngineState::new(Arc::clone(store), runner, observer, worker_id, config));
+        let listener = Arc::downgrade(&engine);
+        store.subscribe(Arc::new(move |task, source| {
+            if let Some(engine) = listener.upgrade() {
+                engine.changed(task, source);
+            }
+        }));
+        tokio::spawn(schedule::claims(Arc::downgrade(&engine)));
+        tokio::spawn(schedule::renewals(Arc::downgrade(&engine)));
+        Self(engine)
+    }
+
+    /// Returns the store of the tasks.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.0.store
+    }
+
+    /// Returns the engine's configuration.
+    pub fn config(&self) -> &EngineConfig {
+        &self.0.config
+    }
+
+    /// Returns a task of this principal.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub async fn view(
+        &self,
+        principal: &str,
+        task: &TaskId,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        self.0.store.get(principal, task).await
+    }
+
+    /// Cancels a task of this principal.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be written.
+    pub async fn cancel(
+        &self,
+        principal: &str,
+        task: &TaskId,
+        at_once: bool,
+    ) -> Result<Option<CancelOutcome>, StoreError> {
+        self.0.store.cancel(principal, task, at_once, self.0.config.retention).await
+    }
+
+    /// Sweeps the store now, for a caller that knows of an expired task. The engine also sweeps at
+    /// intervals.
+    pub async fn sweep(&self) {
+        schedule::sweep(&self.0).await;
+    }
+
+    /// Returns a notification that fires whenever a task may have changed. Take it before reading the
+    /// task, so that no change is missed in between.
+    pub fn watch(&self, task: &TaskId) -> Arc<Notify> {
+        let mut watched = self.0.lock_watched();
+        if let Some(notify) = watched.get(task).and_then(Weak::upgrade) {
+            return notify;
+        }
+        // Entries without a waiter are removed before the map grows.
+        if watched.len() == watched.capacity() {
+            watched.retain(|_, notify| notify.strong_count() > 0);
+        }
+        let notify = Arc::new(Notify::new());
+        watched.insert(task.clone(), Arc::downgrade(&notify));
+        notify
+    }
+
+    /// Returns the written segments after a sequence number, if the task of this principal runs here
+    /// and has more. They come from memory, without a read of the store, and say nothing about the
+    /// task's status.
+    pub fn emitted(
+        &self,
+        principal: &str,
+        task: &TaskId,
+        after: u64,
+        limit: PageLimit,
+    ) -> Option<StoredSegments> {
+        let run = self.0.lock_running().get(task).and_then(|signals| signals.run.clone())?;
+        (*run.principal == *principal).then(|| run.journal.written_after(after, limit))?
+    }
+
+    /// Returns the changes of these tasks from now on.
+    pub fn news(&self, tasks: &[TaskId]) -> ChangeStream {
+        let (changes, listening) = ChangeStream::new(tasks);
+        let mut all = self.0.listening.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|listening| listening.strong_count() > 0);
+        all.push(Arc::downgrade(&listening));
+        changes
+    }
+
+    /// Stops claiming and releases all tasks to other replicas. A task that another replica can continue
+    /// is released between two of its steps, any other task when the timeout is over.
+    pub async fn drain(&self, timeout: Duration) {
+        let engine = &self.0;
+        engine.stopping.send_replace(true);
+        engine.due.notify_one();
+        let all_ended = async {
+            loop {
+                let ended = engine.ended.notified();
+                if engine.lock_running().is_empty() {
+                    return;
+                }
+                ended.await;
+            }
+        };
+        if tokio::time::timeout(timeout, all_ended).await.is_err() {
+            let late = engine.lock_running().len();
+            tracing::warn!(late, "some tasks did not come to the end of a step in time");
+        }
+        if let Err(error) = engine.store.release(&engine.worker_id).await {
+            tracing::warn!(%error, "tasks could not be released; their leases will end");
+        }
+        engine.lock_running().values().for_each(|signals| signals.lost.notify_one());
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("worker_id", &self.0.worker_id)
+            .field("running", &self.0.lock_running().len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,206 @@
+//! [`LeasedTask`]: writes to a task under its lease.
+//!
+//! A write is retried while the store is unavailable and the lease may last. What exceeds the stored
+//! bytes of the task's principal is left out.
+
+use std::{future::Future, time::Duration};
+
+use outlive_wire::{ErrorObject, code};
+use tokio::time::{Instant, sleep};
+
+use super::{events::EngineEvent, runner::Allowance, state::EngineState};
+use crate::{
+    Journal, JournalError,
+    store::{Changes, Charge, CleanupState, Lease, StoreError, TaskOutcome, Transition},
+};
+
+/// Delay before the first retry of a write. It doubles up to [`MAX_RETRY_DELAY`].
+const RETRY_DELAY: Duration = Duration::from_millis(50);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(2);
+
+/// A task that this worker has a lease on.
+#[derive(Clone, Copy)]
+pub(super) struct LeasedTask<'a> {
+    pub(super) engine: &'a EngineState,
+    pub(super) lease: &'a Lease,
+    pub(super) principal: &'a str,
+}
+
+/// Result of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Written {
+    /// The store has all changes.
+    All,
+    /// The principal has reached this limit of stored bytes. The store has the changes that need no
+    /// bytes.
+    WithoutGrowth(&'static str),
+    /// The lease is lost, and nothing was written.
+    LeaseLost,
+}
+
+/// Result of a look at what others did to a task.
+pub(super) enum InboxRead {
+    /// The journal has the input responses.
+    Responses,
+    /// The task is asked to stop.
+    Cancelled,
+    LeaseLost,
+    /// The store could not be read.
+    Failed,
+}
+
+impl Written {
+    /// Returns whether the lease still holds.
+    pub(super) fn is_leased(self) -> bool {
+        self != Self::LeaseLost
+    }
+}
+
+impl<'a> LeasedTask<'a> {
+    pub(super) fn observe(&self, event: EngineEvent<'_>) {
+        self.engine.observe(self.principal, &self.lease.task, event);
+    }
+
+    /// Writes how a task goes on whose work is over. The status message tells the client why it waits.
+    pub(super) fn commit_end(
+        self,
+        mut changes: Changes,
+        then: Transition,
+    ) -> impl Future<Output = Written> + Send + use<'a> {
+        if let Transition::Quarantine { outcome, .. } = &then {
+            let why = match outcome {
+                TaskOutcome::Error(error) => error.message.as_str(),
+                _ => "it cannot go on",
+            };
+            changes.status_message = Some(format!("stopped, and kept for an operator: {why}"));
+        }
+        self.commit(changes, then)
+    }
+
+    /// Writes changes and a transition.
+    // Not an async fn: its future would reserve space for the arguments twice.
+    pub(super) fn commit(
+        self,
+        mut changes: Changes,
+        mut then: Transition,
+    ) -> impl Future<Output = Written> + Send + use<'a> {
+        let Self { engine, lease, principal } = self;
+        let limit = self.charge(&mut changes, &then);
+        async move {
+            let began = Instant::now();
+            let mut delay = RETRY_DELAY;
+            let mut written = Written::All;
+            loop {
+                match engine.store.commit(lease, &changes, &then).await {
+                    Ok(()) => {
+                        self.observe_commit(began.elapsed(), &then);
+                        return written;
+                    }
+                    Err(StoreError::LeaseLost) => return Written::LeaseLost,
+                    Err(StoreError::OverBytes) if changes.charge.is_some() => {
+                        tracing::warn!(task = %lease.task, principal, limit, "a task stores too much");
+                        written = Written::WithoutGrowth(limit);
+                        remove_growth(&mut changes, &mut then, limit);
+                        if changes.is_empty() && matches!(then, Transition::Continue) {
+                            return written;
+                        }
+                    }
+                    Err(error) => {
+                        tracing::warn!(task = %lease.task, %error, "a task could not be written");
+                        if began.elapsed() + delay > engine.config.lease_duration {
+                            return Written::LeaseLost;
+                        }
+                        Box::pin(sleep(delay)).await;
+                        delay = (delay * 2).min(MAX_RETRY_DELAY);
+                    }
+                }
+            }
+        }
+    }
+
+    fn observe_commit(&self, took: Duration, then: &Transition) {
+        self.observe(EngineEvent::Written(took));
+        match then {
+            Transition::End { outcome, .. } => self.observe(EngineEvent::Ended(outcome)),
+            Transition::Quarantine { outcome, .. } => self.observe(EngineEvent::Kept(outcome)),
+            Transition::Continue | Transition::Park { .. } => {}
+        }
+    }
+
+    /// Sets whom the changes are charged to. Returns the name of the limit.
+    fn charge(&self, changes: &mut Changes, then: &Transition) -> &'static str {
+        let stores = !changes.is_empty() || matches!(then, Transition::End { .. });
+        let allowance = self.engine.runner.allowance(self.principal).filter(|_| stores);
+        let Some(Allowance { max_bytes, limit }) = allowance else { return "" };
+        changes.charge = Some(Charge { principal: self.principal.to_owned(), max_bytes });
+        limit
+    }
+
+    /// Reads what others did to the task. The journal takes the input responses.
+    pub(super) async fn read_inbox(&self, journal: &Journal) -> InboxRead {
+        let Self { engine, lease, .. } = self;
+        match engine.store.inbox(lease).await {
+            Ok(inbox) => {
+                journal.take_responses(inbox.answers);
+                if inbox.cancel_requested { InboxRead::Cancelled } else { InboxRead::Responses }
+            }
+            Err(StoreError::LeaseLost) => InboxRead::LeaseLost,
+            Err(error) => {
+                tracing::warn!(task = %lease.task, %error, "answers could not be read");
+                InboxRead::Failed
+            }
+        }
+    }
+
+    /// Writes the state of the cleanup. Returns `false` if another worker has it, or none is due.
+    pub(super) async fn set_cleanup(&self, state: CleanupState) -> bool {
+        let Self { engine, lease, .. } = self;
+        let began = Instant::now();
+        let mut delay = RETRY_DELAY;
+        loop {
+            match engine.store.finish_cleanup(lease, state).await {
+                Ok(()) => return true,
+                Err(StoreError::LeaseLost) => return false,
+                Err(error) => {
+                    tracing::warn!(task = %lease.task, %error, "a clean-up could not be written");
+                    if began.elapsed() + delay > engine.config.lease_duration {
+                        return false;
+                    }
+                    sleep(delay).await;
+                    delay = (delay * 2).min(MAX_RETRY_DELAY);
+                }
+            }
+        }
+    }
+}
+
+/// Removes from a write what needs bytes of its principal. The end of a task is written in any case:
+/// without its outcome if that is too large, or if a segment before it is not stored.
+fn remove_growth(changes: &mut Changes, then: &mut Transition, limit: &'static str) {
+    let (charge, emitted) = (changes.charge.take(), !changes.segments.is_empty());
+    let stored = !changes.entries.is_empty() || emitted || !changes.input_requests.is_empty();
+    *changes = std::mem::take(changes).without_growth();
+    match then {
+        Transition::End { outcome, .. } if !outcome.needs_cleanup() => match stored && !emitted {
+            // An ended task needs no journal, and the outcome alone may fit.
+            true => changes.charge = charge,
+            false => *outcome = TaskOutcome::Error(over_bytes(limit)),
+        },
+        _ => {}
+    }
+}
+
+/// Returns the error of a task whose principal has reached a limit of stored bytes.
+pub(super) fn over_bytes(limit: &'static str) -> ErrorObject {
+    let data = serde_json::value::to_raw_value(&serde_json::json!({ "limit": limit })).ok();
+    ErrorObject {
+        code: code::INTERNAL,
+        message: JournalError::OverBytes { limit }.to_string(),
+        data,
+    }
+}
+
+/// Returns an internal error with this message.
+pub(super) fn internal(message: String) -> ErrorObject {
+    ErrorObject { code: code::INTERNAL, message, data: None }
+}

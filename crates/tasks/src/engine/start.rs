@@ -1,0 +1,135 @@
+//! Starts a claimed task, and registers its run.
+
+use std::{
+    hash::{BuildHasher, Hasher, RandomState},
+    sync::Arc,
+    time::Duration,
+};
+
+use tracing::{Instrument, Span, field::Empty};
+
+use super::{
+    capacity::RunRegistration,
+    cleanup::clean_up,
+    drive::{self, Exit},
+    events::EngineEvent,
+    leased::{LeasedTask, internal},
+    runner::{StartError, TaskRun},
+    state::{EngineState, Running},
+};
+use crate::{
+    JournalEntry,
+    store::{Changes, ClaimedTask, Lease, TaskId, TaskOutcome, Transition},
+    time::{millis, wall_clock},
+};
+
+/// Returns the span `task.run` of one run. It follows from the caller's span, and has no parent: a run may
+/// outlive the call that created its task.
+pub(super) fn run_span(engine: &EngineState, task: &TaskId, tool: &str) -> Span {
+    let worker_id = engine.worker_id.as_str();
+    let span = tracing::debug_span!(
+        parent: None,
+        "task.run",
+        task_id = %task,
+        tool,
+        worker_id,
+        epoch = Empty,
+    );
+    if !span.is_disabled() {
+        span.follows_from(Span::current());
+    }
+    span
+}
+
+/// Starts a task that this worker has claimed or created.
+pub(super) async fn start(
+    engine: &Arc<EngineState>,
+    claimed: ClaimedTask,
+    registration: Option<RunRegistration>,
+    span: Span,
+) {
+    if *engine.stopping.borrow() {
+        // `Engine::drain` releases it with all others.
+        return;
+    }
+    if claimed.ended.is_some() {
+        return Box::pin(clean_up(engine, claimed)).await;
+    }
+    let lease = claimed.lease.clone();
+    let principal = claimed.principal.clone();
+    let crashes = claimed.crash_count;
+    if claimed.lost && !claimed.cancel_requested && crashes < engine.config.max_crashes {
+        let delay = engine.config.pause_after(crashes, random());
+        if !delay.is_zero() {
+            return Box::pin(back_off(engine, &claimed, delay)).await;
+        }
+    }
+    let event = EngineEvent::Claimed { again: claimed.started, crashes };
+    engine.observe(&principal, &lease.task, event);
+    let started = if claimed.cancel_requested {
+        Err(StartError { outcome: TaskOutcome::Cancelled, quarantine: false })
+    } else if crashes >= engine.config.max_crashes {
+        let why = format!("its worker was lost {crashes} times in a row; it is not begun again");
+        tracing::error!(task = %lease.task, crashes, "a task ends its workers and is stopped");
+        Err(StartError { outcome: TaskOutcome::Error(internal(why)), quarantine: true })
+    } else {
+        engine.runner.start(claimed)
+    };
+    match started {
+        Ok(run) => self::run(engine, lease, principal, run, registration, span).await,
+        Err(StartError { outcome, quarantine }) => {
+            let task = LeasedTask { engine, lease: &lease, principal: &principal };
+            let over = engine.config.over(outcome, quarantine);
+            Box::pin(task.commit_end(Changes::default(), over)).await;
+        }
+    }
+}
+
+/// Runs a task until it ends, waits without a worker, or is lost.
+pub(super) async fn run(
+    engine: &Arc<EngineState>,
+    lease: Lease,
+    principal: String,
+    run: TaskRun,
+    registration: Option<RunRegistration>,
+    span: Span,
+) {
+    // Others may have changed a claimed task before it was registered.
+    let look = registration.is_none();
+    let registration = registration.unwrap_or_else(|| engine.register(&lease.task));
+    let running =
+        Running { principal: principal.as_str().into(), journal: Arc::clone(&run.journal) };
+    let signals = registration.set_leased(lease.epoch, Some(running));
+    let task = LeasedTask { engine, lease: &lease, principal: &principal };
+    span.record("epoch", lease.epoch);
+    let exit = drive::drive(task, run, &signals, look).instrument(span).await;
+    drop(registration);
+    engine.notify_readers(&lease.task);
+    match exit {
+        // The task may be due again already.
+        Exit::Waiting => engine.due.notify_one(),
+        Exit::NoPermit(capacity) => {
+            let claimant = Arc::downgrade(engine);
+            capacity.wait(&principal, lease.task, claimant);
+        }
+        Exit::Over => {}
+    }
+}
+
+/// Parks a task for a while whose workers crash in a row.
+async fn back_off(engine: &EngineState, claimed: &ClaimedTask, delay: Duration) {
+    let task = LeasedTask { engine, lease: &claimed.lease, principal: &claimed.principal };
+    let entries = claimed.journal.entries.values();
+    let seen = entries.filter(|entry| matches!(entry, JournalEntry::Answer(_))).count();
+    let due = Some(wall_clock().saturating_add(millis(delay)));
+    if task.commit(Changes::default(), Transition::Park { due, seen }).await.is_leased() {
+        let id = &claimed.lease.task;
+        tracing::warn!(task = %id, crashes = claimed.crash_count, pause = ?delay, "a task lost its worker again");
+        task.observe(EngineEvent::Postponed(delay));
+    }
+}
+
+/// Returns any number, for the jitter of a backoff.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}

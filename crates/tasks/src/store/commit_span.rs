@@ -1,0 +1,27 @@
+//! The tracing span `store.commit`.
+
+use tracing::{Instrument, Span};
+
+use super::{
+    store_probe::StoreKind,
+    traits::StoreFuture,
+    work::{Changes, Transition},
+};
+
+/// Returns the span of a commit: the store, the number of changes, and the transition.
+pub(super) fn commit_span(store: StoreKind, changes: &Changes, then: &Transition) -> Span {
+    tracing::debug_span!(
+        "store.commit",
+        store = store.as_str(),
+        changes = changes.len(),
+        transition = then.as_str(),
+    )
+}
+
+/// Puts a commit into its span. Without a subscriber the future stays as it is.
+pub(super) fn in_span<'a>(span: Span, commit: StoreFuture<'a, ()>) -> StoreFuture<'a, ()> {
+    match span.is_disabled() {
+        true => commit,
+        false => Box::pin(commit.instrument(span)),
+    }
+}

@@ -1,0 +1,31 @@
+//! The list of all checks.
+
+use super::{
+    audit, bench::Check, budgets, claim, cleaning, commit, counting, create, elsewhere, end,
+    keeping, key_value, operator, respond, waiting,
+};
+
+/// Returns all checks of what servers need.
+pub fn checks() -> Vec<Check> {
+    [
+        create::CHECKS,
+        claim::CHECKS,
+        commit::CHECKS,
+        respond::CHECKS,
+        elsewhere::CHECKS,
+        waiting::CHECKS,
+        end::CHECKS,
+        keeping::CHECKS,
+        cleaning::CHECKS,
+        counting::CHECKS,
+        key_value::CHECKS,
+        audit::CHECKS,
+        budgets::CHECKS,
+    ]
+    .concat()
+}
+
+/// Returns all checks of what operators need. They take a [`ContractBench::operated`](super::ContractBench::operated).
+pub fn operator_checks() -> Vec<Check> {
+    operator::CHECKS.to_vec()
+}

@@ -1,0 +1,35 @@
+//! Every promise of [`Store`](super::Store), and of [`OperatorStore`](super::OperatorStore), as a check that any store can be put to.
+//!
+//! ```
+//! use std::{sync::Arc, time::Duration};
+//! use outlive_tasks::store::{MemoryStore, contract::{ContractBench, checks}};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+//! for check in checks() {
+//!     let store = Arc::new(MemoryStore::new());
+//!     let clock = Arc::clone(&store);
+//!     let bench = ContractBench::new(store, move |span: Duration| clock.advance_clock(span));
+//!     (check.run)(bench).await; // panics with what is wrong
+//! }
+//! # });
+//! ```
+
+mod audit;
+mod bench;
+mod budgets;
+mod claim;
+mod cleaning;
+mod commit;
+mod counting;
+mod create;
+mod elsewhere;
+mod end;
+mod keeping;
+mod key_value;
+mod list;
+mod operator;
+mod respond;
+mod waiting;
+
+pub use bench::{Check, ContractBench};
+pub use list::{checks, operator_checks};

@@ -1,0 +1,69 @@
+//! IDs, leases and times of a store.
+
+use std::{fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use crate::setters::setters;
+
+/// Milliseconds since 1970, by the store's own clock. A worker's clock decides nothing.
+pub type UnixMillis = u64;
+
+/// The ID of a task: unguessable, and safe in a header.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TaskId(Arc<str>);
+
+impl TaskId {
+    /// Creates an ID from a text, unchanged.
+    pub fn new(id: impl Into<Arc<str>>) -> Self {
+        Self(id.into())
+    }
+
+    /// Returns the text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The ID of a worker. A process gets another one each time it starts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkerId(Arc<str>);
+
+impl WorkerId {
+    /// Creates an ID from a text, unchanged.
+    pub fn new(id: impl Into<Arc<str>>) -> Self {
+        Self(id.into())
+    }
+
+    /// Returns the text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The right to write to a task, until another worker claims it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Lease {
+    /// The task.
+    pub task: TaskId,
+    /// The worker that has the lease.
+    pub worker: WorkerId,
+    /// Fencing token. Increases with every claim; the store rejects writes with an older epoch.
+    pub epoch: u64,
+}
+
+impl Lease {
+    /// Creates a lease.
+    pub fn new(task: TaskId, worker: WorkerId, epoch: u64) -> Self {
+        Self { task, worker, epoch }
+    }
+}
+
+setters!(Lease { epoch: u64 });

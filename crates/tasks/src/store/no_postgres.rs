@@ -1,0 +1,20 @@
+//! Refuses PostgreSQL URLs, without the feature `postgres`.
+
+use std::sync::Arc;
+
+use super::{OperatorStore, StoreError, StoreProbe};
+
+#[expect(clippy::unused_async, reason = "the function with the feature is async")]
+pub(super) async fn open(_: &str) -> Result<Arc<dyn OperatorStore>, StoreError> {
+    Err(missing())
+}
+
+#[expect(clippy::unused_async, reason = "the function with the feature is async")]
+pub(super) async fn probe(_: &str) -> Result<StoreProbe, StoreError> {
+    Err(missing())
+}
+
+fn missing() -> StoreError {
+    let why = "this program was built without PostgreSQL; build it with the feature `postgres`";
+    StoreError::Unavailable(why.to_owned())
+}

@@ -1,0 +1,20 @@
+//! Refuses SQLite files, without the feature `sqlite`.
+
+use std::{path::PathBuf, sync::Arc};
+
+use super::{OperatorStore, StoreError, StoreProbe};
+
+#[expect(clippy::unused_async, reason = "the function with the feature is async")]
+pub(super) async fn open(_: PathBuf) -> Result<Arc<dyn OperatorStore>, StoreError> {
+    Err(missing())
+}
+
+#[expect(clippy::unused_async, reason = "the function with the feature is async")]
+pub(super) async fn probe(_: PathBuf) -> Result<StoreProbe, StoreError> {
+    Err(missing())
+}
+
+fn missing() -> StoreError {
+    let why = "this program was built without SQLite; build it with the feature `sqlite`";
+    StoreError::Unavailable(why.to_owned())
+}

@@ -1,0 +1,158 @@
+//! `cargo xtask features`: each feature of `outlive` alone, none and all compile without a warning, and bring
+//! the crates that they are known to bring.
+//!
+//! The validator of `outlive-schema` runs its tests without `json-schema`, which the tests of the whole workspace
+//! switch on. What only Windows compiles is type-checked from here, if rustup has the target.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use xtask::args::Args;
+use xtask::process;
+
+use crate::build_time::external;
+
+/// How far a number of crates may be from the table: versions of others move by one or two.
+const TOLERANCE: usize = 2;
+
+/// Sets of features of `outlive`, and the crates of others that each has on Linux. Those of `default` come first.
+const SETS: &[(&str, usize)] = &[
+    ("http,macros,server", 70),
+    ("", 55),
+    ("server", 60),
+    ("client", 59),
+    ("http", 66),
+    ("macros", 55),
+    ("testing", 60),
+    ("anyhow", 61),
+    ("json-schema", 101),
+    ("skills", 59),
+    ("sqlite", 71),
+    ("postgres", 108),
+    ("tls", 88),
+    ("auth", 84),
+    ("auth-proxy", 85),
+    ("keyring", 84),
+    ("secret-service", 131),
+    ("client,http", 76),
+];
+
+/// Bars: crates of a server over HTTP, and of one on stdio.
+const MOST: [(&str, usize); 2] = [("http,macros,server", 80), ("server", 70)];
+
+const LINUX: &str = "x86_64-unknown-linux-gnu";
+const WINDOWS: &str = "x86_64-pc-windows-gnu";
+
+pub(crate) fn run(args: Args) -> Result<()> {
+    args.finish()?;
+    if let Some(note) = check()? {
+        println!("{note}");
+    }
+    Ok(())
+}
+
+/// Checks all sets. Returns what could not be checked here.
+pub(crate) fn check() -> Result<Option<String>> {
+    let mut moved = Vec::new();
+    for (features, known) in SETS {
+        compile(&["--package", "outlive", "--no-default-features", "--features", features])?;
+        let crates = count(features)?;
+        println!("{:<20} {crates:>3} crates, {known} in the table", shown(features));
+        if crates.abs_diff(*known) > TOLERANCE {
+            moved.push(format!("`{}` has {crates} crates, not {known}", shown(features)));
+        }
+        if let Some((_, most)) = MOST.iter().find(|(set, _)| set == features) {
+            ensure!(crates <= *most, "`{features}` has {crates} crates, and {most} is the most");
+        }
+    }
+    ensure!(
+        moved.is_empty(),
+        "{}; change the table in {} if it is worth it",
+        moved.join("; "),
+        file!()
+    );
+    compile(&["--package", "outlive", "--all-features"])?;
+    // With it the command-line program has tests of its own.
+    compile(&["--package", "outlive-cli", "--features", "secret-service", "--tests"])?;
+    process::run(&mut process::cargo(&[
+        "test",
+        "--quiet",
+        "--package",
+        "outlive-schema",
+        "--lib",
+    ]))?;
+    windows()
+}
+
+fn shown(features: &str) -> &str {
+    if features.is_empty() { "(none)" } else { features }
+}
+
+/// Type-checks, and takes a warning for an error.
+fn compile(args: &[&str]) -> Result<()> {
+    let mut cargo = process::cargo(&["check", "--quiet"]);
+    without_warnings(cargo.args(args))
+}
+
+fn without_warnings(cargo: &mut Command) -> Result<()> {
+    let shown = process::shown(cargo);
+    let output = cargo.stdin(Stdio::null()).stdout(Stdio::inherit()).output();
+    let output = output.with_context(|| format!("could not start `{shown}`"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() || said.lines().any(|line| line.starts_with("warning")) {
+        bail!("`{shown}`: {}\n{said}", output.status);
+    }
+    Ok(())
+}
+
+/// How many crates of others `outlive` has with these features alone.
+fn count(features: &str) -> Result<usize> {
+    let tree = ["tree", "--package", "outlive", "--edges", "normal,build", "--prefix", "none"];
+    let mut tree = process::cargo(&tree);
+    tree.args(["--target", LINUX, "--no-default-features", "--features", features]);
+    Ok(external(&process::answer(&mut tree).context("`cargo tree` failed")?))
+}
+
+/// Type-checks both sides for Windows. Nothing is linked, so no C compiler is needed: one that does nothing takes
+/// its place.
+fn windows() -> Result<Option<String>> {
+    let added = process::answer(Command::new("rustup").args(["target", "add", WINDOWS]));
+    if added.is_none() || !cfg!(unix) {
+        return Ok(Some(format!(
+            "features: skipped the type-check for {WINDOWS}: `rustup target add {WINDOWS}` failed"
+        )));
+    }
+    let mut cargo =
+        process::cargo(&["check", "--quiet", "--package", "outlive", "--target", WINDOWS]);
+    let target = WINDOWS.replace('-', "_");
+    cargo.args(["--features", "client,tls"]);
+    cargo.env(format!("CC_{target}"), "true").env(format!("AR_{target}"), "true");
+    without_warnings(&mut cargo)?;
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, fs};
+
+    use xtask::process;
+
+    use super::SETS;
+
+    #[test]
+    fn each_feature_of_the_manifest_is_in_the_table() {
+        let manifest =
+            fs::read_to_string(process::root().join("crates/outlive/Cargo.toml")).unwrap();
+        let manifest: toml::Table = manifest.parse().unwrap();
+        let features = manifest["features"].as_table().unwrap().keys();
+        let named: BTreeSet<&str> =
+            features.map(String::as_str).filter(|it| *it != "default").collect();
+        let alone: BTreeSet<&str> = SETS
+            .iter()
+            .map(|(set, _)| *set)
+            .filter(|set| !set.is_empty() && !set.contains(','))
+            .collect();
+        assert_eq!(named, alone);
+    }
+}
