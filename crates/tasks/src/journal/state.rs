@@ -274,6 +274,19 @@ impl Journal {
         self.lock().crashed
     }
 
+    /// Lets a run continue that was to be lost, for tests.
+    pub fn survive(&self) {
+        self.lock().crashed = false;
+    }
+
+    /// Returns when the first timer ends, if the run waits for nothing but timers.
+    pub fn next_timer(&self) -> Option<u64> {
+        let state = self.lock();
+        let waits =
+            state.is_between_steps() && state.yields.is_none() && !state.inputs.is_waiting();
+        state.steps.dues().min().filter(|_| waits)
+    }
+
     /// Notes that the run is about to be dropped: its destructors withdraw nothing.
     pub fn close(&self) {
         self.lock().closing = true;

@@ -130,3 +130,41 @@ fn no_secret_is_shown() {
     assert!(!shown.contains("s3cret") && !shown.contains("czNjcmV0"), "{shown}");
     assert!(!shown.contains("n0nce"), "{shown}");
 }
+
+/// Sends a GET to a listener of an application, and returns all of the response.
+async fn get(address: std::net::SocketAddr, path: &str) -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nhost: mcp.example\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    response
+}
+
+#[tokio::test]
+async fn metadata_service_in_an_axum_application_serves_both_paths() {
+    let clock = StandingClock::new();
+    let auth = builder(&Signer::new(&clock)).build().unwrap();
+    let document = String::from_utf8(auth.metadata().to_vec()).unwrap();
+    let metadata = auth.metadata_service();
+    let app = axum::Router::new()
+        .route_service("/.well-known/oauth-protected-resource", metadata.clone())
+        .route_service("/.well-known/oauth-protected-resource/{*path}", metadata);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = tokio::spawn(async move { axum::serve(listener, app).await });
+    for path in
+        ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"]
+    {
+        let response = get(address, path).await;
+        assert!(
+            response.starts_with("HTTP/1.1 200") && response.ends_with(&document),
+            "{response}"
+        );
+        assert!(response.contains("content-type: application/json"), "{response}");
+    }
+    let other = get(address, "/.well-known/oauth-protected-resource/other").await;
+    assert!(other.starts_with("HTTP/1.1 404"), "{other}");
+    serving.abort();
+}
