@@ -68,7 +68,7 @@ async fn with_resource(Args(Link { resource_uri }): Args<Link>) -> Vec<PromptMes
 
 async fn with_image() -> Vec<PromptMessage> {
     vec![
-        PromptMessage::user(ContentBlock::image(PNG, "image/png")),
+        PromptMessage::user(ContentBlock::image_base64(PNG, "image/png")),
         PromptMessage::user("Please analyze the image above."),
     ]
 }

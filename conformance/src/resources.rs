@@ -14,7 +14,7 @@ pub(crate) fn add(builder: ServerBuilder) -> ServerBuilder {
         )
         .resource(
             Resource::new("test://static-binary", "Static binary", || async {
-                outlive::wire::ResourceContents::blob("test://static-binary", PNG)
+                outlive::wire::ResourceContents::blob_base64("test://static-binary", PNG)
             })
             .mime_type("image/png"),
         )

@@ -70,11 +70,11 @@ async fn simple_text() -> &'static str {
 }
 
 async fn image() -> ContentBlock {
-    ContentBlock::image(PNG, "image/png")
+    ContentBlock::image_base64(PNG, "image/png")
 }
 
 async fn audio() -> ContentBlock {
-    ContentBlock::audio(WAV, "audio/wav")
+    ContentBlock::audio_base64(WAV, "audio/wav")
 }
 
 async fn embedded() -> ContentBlock {
@@ -84,7 +84,7 @@ async fn embedded() -> ContentBlock {
 async fn mixed() -> Vec<ContentBlock> {
     vec![
         ContentBlock::text("Multiple content types test:"),
-        ContentBlock::image(PNG, "image/png"),
+        ContentBlock::image_base64(PNG, "image/png"),
         resource(
             "test://mixed-content-resource",
             "application/json",

@@ -31,9 +31,9 @@ async fn echo_prompt(
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let server = Server::builder("echo", "1.0.0")
-        .tool(echo())
-        .resource_template(echo_resource())
-        .prompt(echo_prompt())
+        .tool(echo::tool())
+        .resource_template(echo_resource::resource_template())
+        .prompt(echo_prompt::prompt())
         .build()?;
     outlive_examples::serve(server).await
 }

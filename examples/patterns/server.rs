@@ -76,10 +76,10 @@ async fn main() -> anyhow::Result<()> {
     let auto = TaskPolicy::Auto { after: Duration::from_millis(300) };
     let server = Server::builder("patterns", "1.0.0")
         .tasks(TaskConfig::in_memory().poll_interval(Duration::from_millis(50)))
-        .tool(render().task(auto))
-        .tool(brew().task(auto))
-        .tool(clean_up())
-        .tool(greet())
+        .tool(render::tool().task(auto))
+        .tool(brew::tool().task(auto))
+        .tool(clean_up::tool())
+        .tool(greet::tool())
         .build()?;
     outlive_examples::serve(server).await
 }

@@ -72,7 +72,7 @@ async fn main() -> anyhow::Result<()> {
     let after = Duration::from_millis(200);
     let server = Server::builder("release", "1.0.0")
         .tasks(tasks.poll_interval(Duration::from_millis(50)))
-        .tool(release().task(TaskPolicy::Auto { after }))
+        .tool(release::tool().task(TaskPolicy::Auto { after }))
         .build()?;
     arguments.serve(server).await
 }

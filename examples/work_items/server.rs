@@ -164,8 +164,8 @@ async fn main() -> anyhow::Result<()> {
     let items = [4301, 4522, 4523].map(|id| (id, WorkItem { status, rev: 1 }));
     let server = Server::builder("work-items", "1.0.0")
         .state(Board(Mutex::new(items.into())))
-        .tool(update_work_item())
-        .tool(get_work_item())
+        .tool(update_work_item::tool())
+        .tool(get_work_item::tool())
         .build()?;
     outlive_examples::serve(server).await
 }

@@ -25,6 +25,7 @@ const SETS: &[(&str, usize)] = &[
     ("http", 66),
     ("macros", 55),
     ("testing", 60),
+    ("anyhow", 61),
     ("json-schema", 101),
     ("skills", 59),
     ("sqlite", 71),

@@ -70,7 +70,7 @@ async fn wrapped() -> Result<CallToolResult> {
 async fn picture() -> CallToolResult {
     CallToolResult::new([
         ContentBlock::text("a picture:"),
-        ContentBlock::image("AAAA", "image/png"),
+        ContentBlock::image_base64("AAAA", "image/png"),
         ContentBlock::text("\u{1b}[31mred\u{1b}[0m"),
     ])
 }
@@ -175,18 +175,18 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
                 // Its tools do not look whether they are cancelled: they are dropped.
                 .engine(|engine| engine.cancel_grace = AFTER),
         )
-        .tool(add())
-        .tool(echo())
-        .tool(wrapped())
-        .tool(picture())
-        .tool(fail())
-        .tool(count().task(TaskPolicy::Auto { after: AFTER }))
-        .tool(hang())
+        .tool(add::tool())
+        .tool(echo::tool())
+        .tool(wrapped::tool())
+        .tool(picture::tool())
+        .tool(fail::tool())
+        .tool(count::tool().task(TaskPolicy::Auto { after: AFTER }))
+        .tool(hang::tool())
         .tool(Tool::new("order", order).description("Asks before it is a task."))
         .tool(
             Tool::new("order_task", order).description("Asks in a task.").task(TaskPolicy::Always),
         )
-        .tool(visit())
+        .tool(visit::tool())
         .build()?;
     if arguments.iter().any(|argument| argument == "--stdio") {
         eprintln!("stage is on stdio");

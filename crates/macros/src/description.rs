@@ -32,6 +32,16 @@ pub(crate) fn of(attributes: &[Attribute]) -> Option<TokenStream> {
     }
 }
 
+/// The text of a doc comment, if all of it is written out.
+pub(crate) fn text_of(attributes: &[Attribute]) -> Option<String> {
+    let mut lines = Vec::new();
+    for value in attributes.iter().filter_map(doc) {
+        let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = value else { return None };
+        lines.extend(lines_of(&text.value()));
+    }
+    Some(trimmed(&lines)).filter(|text| !text.is_empty())
+}
+
 enum Part<'a> {
     Text(Vec<String>),
     Computed(&'a Expr),

@@ -7,14 +7,12 @@ use syn::{
     ext::IdentExt, meta::ParseNestedMeta,
 };
 
-use crate::span::at;
+use crate::{description, span::at};
 
 /// A parameter that is one argument.
 pub(crate) struct Field {
     /// For the field of the struct: doc comments, `#[serde]`, `#[schemars]`, `#[cfg]`.
     on_field: Vec<Attribute>,
-    /// For the name in the function: `#[cfg]`, lints.
-    on_name: Vec<Attribute>,
     /// The name in `#[header("…")]`.
     pub(crate) header: Option<LitStr>,
     name: PatIdent,
@@ -24,17 +22,14 @@ pub(crate) struct Field {
 impl Field {
     /// Reads the attributes of a parameter.
     pub(crate) fn read(param: &PatType, name: PatIdent, ty: Type) -> syn::Result<Self> {
-        let mut field = Self { on_field: Vec::new(), on_name: Vec::new(), header: None, name, ty };
+        let mut field = Self { on_field: Vec::new(), header: None, name, ty };
         for attribute in &param.attrs {
             let path = attribute.path();
             let is = |names: &[&str]| names.iter().any(|name| path.is_ident(name));
-            if is(&["doc", "serde", "schemars"]) {
+            if is(&["cfg", "doc", "serde", "schemars"]) {
                 field.on_field.push(attribute.clone());
-            } else if is(&["cfg"]) {
-                field.on_field.push(attribute.clone());
-                field.on_name.push(attribute.clone());
             } else if is(&["allow", "deny", "expect", "forbid", "warn"]) {
-                field.on_name.push(attribute.clone());
+                // They are about the name in the function.
             } else if is(&["header"]) {
                 let wrong = |_| syn::Error::new_spanned(attribute, "write `#[header(\"Name\")]`");
                 field.header = Some(attribute.parse_args().map_err(wrong)?);
@@ -52,6 +47,12 @@ impl Field {
         &self.name.ident
     }
 
+    /// The field in the struct, with a type that depends on the author's.
+    pub(crate) fn chosen(&self, ty: &TokenStream) -> TokenStream {
+        let (on_field, name) = (&self.on_field, field_name(&self.name.ident));
+        quote!(#(#on_field)* #name: #ty)
+    }
+
     /// The field in the struct.
     pub(crate) fn definition(&self) -> TokenStream {
         let Self { on_field, ty, .. } = self;
@@ -63,12 +64,22 @@ impl Field {
         quote!(#(#on_field)* #header #name: #ty)
     }
 
-    /// The field in the pattern that takes the struct apart. Never the short form: for an unused
-    /// `name`, the compiler would propose `name: _`.
-    pub(crate) fn pattern(&self) -> TokenStream {
-        let Self { on_name, name, .. } = self;
-        let field = field_name(&name.ident);
-        quote!(#(#on_name)* #field: #name)
+    /// The field in the pattern that takes the struct apart.
+    pub(crate) fn pattern(&self, local: &Ident) -> TokenStream {
+        let field = field_name(&self.name.ident);
+        let conditions = self.conditions();
+        quote!(#(#conditions)* #field: #local)
+    }
+
+    /// A line about the argument, if its author has described it.
+    pub(crate) fn documentation(&self) -> Option<String> {
+        let text = description::text_of(&self.on_field)?;
+        Some(format!("- `{}`: {}", self.name.ident.unraw(), text.replace('\n', "\n  ")))
+    }
+
+    /// The conditions under which there is such an argument.
+    pub(crate) fn conditions(&self) -> impl Iterator<Item = &Attribute> {
+        self.on_field.iter().filter(|attribute| attribute.path().is_ident("cfg"))
     }
 
     /// What clients call it; `None` if serde has the last word.

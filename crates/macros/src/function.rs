@@ -1,12 +1,14 @@
-//! The function under an attribute: what it must be, and what becomes of it.
+//! The function under an attribute: what it must be, and what is written beside it.
 //!
-//! The author's tokens are put back unchanged wherever possible, so that errors and "go to
-//! definition" end in the author's code; the body is not even parsed.
+//! The function stays as it is, and stays callable. Beside it stands a type of the same name, which
+//! has the function that returns the product: `add(1, 2)` and `add::tool()`. The author's tokens are
+//! put back unchanged, so that errors and "go to definition" end in the author's code; the body is
+//! not even parsed.
 
-use proc_macro2::{Delimiter, Group, TokenStream};
+use proc_macro2::{Group, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{
-    Attribute, FnArg, Ident, LitStr, Signature, Visibility,
+    Attribute, FnArg, Ident, LitStr, PatType, Receiver, Signature, Visibility,
     ext::IdentExt,
     parse::{Parse, ParseStream},
 };
@@ -64,53 +66,125 @@ impl Function {
         }
     }
 
-    /// Writes the function that returns a `product`. `arguments` are those of its `new`, less the
-    /// handler.
+    /// Decides about the parameters whose type would: those that clients cannot fill are extractors.
+    pub(crate) fn decide(&mut self, can_fill: impl Fn(&Field) -> bool) {
+        if let Some(params) = &mut self.params {
+            params.decide(can_fill);
+        }
+    }
+
+    /// Writes the function, and beside it the function `name` that returns a `product`. `arguments` are
+    /// those of its `new`, less the handler.
     pub(crate) fn expand(
         &self,
-        product: &str,
+        product: &Product,
         arguments: &TokenStream,
         settings: &Settings,
     ) -> TokenStream {
-        let Source { attributes, visibility, signature, body } = &self.source;
-        let Signature { fn_token, ident, output, .. } = signature;
-        let (outside, inside): (Vec<_>, Vec<_>) =
-            attributes.iter().partition(|attribute| is_outside(attribute));
-        let product = Ident::new(product, at(ident.span()));
-        let outer = |content: TokenStream| {
-            // With the author's span at both ends, the compiler takes the function for the
-            // author's, and says so when it is never used.
-            let mut outer_body = Group::new(Delimiter::Brace, content);
-            outer_body.set_span(body.span());
-            quote! {
-                #(#outside)*
-                #visibility #fn_token #ident() -> ::outlive::server::#product #outer_body
-            }
-        };
-        let Some(params) = &self.params else {
-            return outer(quote!(::core::unreachable!("it does not compile")));
-        };
+        let Some(params) = &self.params else { return self.refused(product) };
+        let (attributes, ident) = (&self.source.attributes, &self.source.signature.ident);
         let described = match settings.described {
             true => None,
             false => description::of(attributes).map(|text| quote!(.description(#text))),
         };
         let calls = &settings.calls;
         let arguments_type = params.arguments_type();
-        let parameters = params.parameters();
-        let types = params.types();
-        let async_token = &signature.asyncness;
+        let (types, patterns) = params.handler();
+        let built = Ident::new(product.built, at(ident.span()));
+        let handler = match params.are_extractors() {
+            true => quote!(#ident),
+            false => {
+                let values = params.values();
+                quote_spanned!(at(ident.span())=> |#(#patterns: #types),*| #ident(#(#values),*))
+            }
+        };
         // The types are written out for the sake of errors: if one of them is no extractor, the
         // compiler can say which, instead of that the function is no handler.
         let new = quote_spanned! {at(ident.span())=>
-            ::outlive::server::#product::new::<(#(#types,)*), _>(#arguments, #ident)
+            ::outlive::server::#built::new::<(#(#types,)*), _>(#arguments, #handler)
         };
-        outer(quote! {
-            #arguments_type
-            #(#inside)*
-            #async_token #fn_token #ident(#(#parameters),*) #output #body
-            #new #described #(#calls)*
-        })
+        let beside = self.beside(
+            product,
+            &quote! {
+                #arguments_type
+                #new #described #(#calls)*
+            },
+        );
+        let callable = self.callable();
+        quote!(#callable #beside)
     }
+
+    /// Writes the function as it is, less the attributes that are about arguments.
+    fn callable(&self) -> TokenStream {
+        /// What Rust itself has for parameters.
+        const OF_RUST: [&str; 6] = ["allow", "cfg", "deny", "expect", "forbid", "warn"];
+        let Source { attributes, visibility, signature, body } = &self.source;
+        let mut signature = signature.clone();
+        for input in &mut signature.inputs {
+            let (FnArg::Typed(PatType { attrs, .. }) | FnArg::Receiver(Receiver { attrs, .. })) =
+                input;
+            attrs.retain(|attribute| OF_RUST.iter().any(|name| attribute.path().is_ident(name)));
+        }
+        let about_arguments = self.about_arguments();
+        quote!(#(#attributes)* #about_arguments #visibility #signature #body)
+    }
+
+    /// Writes what the function's documentation says about its arguments.
+    fn about_arguments(&self) -> Option<TokenStream> {
+        let lines: Vec<String> = self.fields().filter_map(Field::documentation).collect();
+        let text = format!("\n# Arguments\n\n{}", lines.join("\n"));
+        (!lines.is_empty()).then(|| quote!(#[doc = #text]))
+    }
+
+    /// Writes the type beside the function.
+    fn beside(&self, product: &Product, content: &TokenStream) -> TokenStream {
+        let Source { attributes, visibility, signature, .. } = &self.source;
+        let ident = &signature.ident;
+        let conditions: Vec<_> =
+            attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).collect();
+        let Product { built, function, doc } = product;
+        let (built, function) =
+            (Ident::new(built, at(ident.span())), Ident::new(function, at(ident.span())));
+        let name = ident.unraw().to_string();
+        let type_doc = format!("{doc} of the function [`{name}`](fn@{name}).");
+        let function_doc =
+            format!("Returns the {}, for the builder of a server.", doc.to_lowercase());
+        quote_spanned! {at(ident.span())=>
+            #(#conditions)*
+            #[doc = #type_doc]
+            #[allow(non_camel_case_types)]
+            #[derive(Debug)]
+            #[non_exhaustive]
+            #visibility enum #ident {}
+            #(#conditions)*
+            #[allow(deprecated)]
+            impl #ident {
+                #[doc = #function_doc]
+                #visibility fn #function() -> ::outlive::server::#built { #content }
+            }
+        }
+    }
+
+    /// Writes what keeps one mistake from being followed by complaints wherever the function is used.
+    fn refused(&self, product: &Product) -> TokenStream {
+        let beside = match self.source.signature.inputs.first() {
+            // In an `impl` there can be no type.
+            Some(FnArg::Receiver(_)) => None,
+            _ => Some(self.beside(product, &quote!(::core::unreachable!("it does not compile")))),
+        };
+        let callable = self.callable();
+        quote!(#callable #beside)
+    }
+}
+
+/// What an attribute makes of a function.
+pub(crate) struct Product {
+    /// The type below the crate's `server`.
+    pub(crate) built: &'static str,
+    /// The function that returns one.
+    pub(crate) function: &'static str,
+    /// What it is, for people.
+    pub(crate) doc: &'static str,
 }
 
 /// A function as it is written.
@@ -155,12 +229,4 @@ fn check(signature: &Signature, errors: &mut Errors) {
     for word in others.iter().filter(|tokens| !tokens.is_empty()) {
         errors.push(word, "handlers are plain async functions; remove this");
     }
-}
-
-/// Whether an attribute is about the function that others see. The rest, such as
-/// `#[tracing::instrument]`, is about the one that runs.
-fn is_outside(attribute: &Attribute) -> bool {
-    const OUTSIDE: [&str; 9] =
-        ["allow", "cfg", "deny", "deprecated", "doc", "expect", "forbid", "must_use", "warn"];
-    OUTSIDE.iter().any(|name| attribute.path().is_ident(name))
 }

@@ -1,8 +1,9 @@
 //! `#[tool]`, `#[resource]`, `#[prompt]` and `#[derive(Form)]`: less to type, nothing to hide.
 //!
-//! Each turns an async function into a function without arguments that returns what the builder
-//! wants. What is written out is a call of the public builder and nothing else; whatever a macro
-//! cannot say is said on what it returns: `.tool(add().max_concurrent(4))`.
+//! Each leaves its async function as it is, and puts a type of the same name beside it, with a function
+//! that returns what the builder wants. What is written there is a call of the public builder and
+//! nothing else; whatever a macro cannot say is said on what it returns:
+//! `.tool(add::tool().max_concurrent(4))`.
 //!
 //! The path of one expansion: `function` reads the function, `params` sorts its parameters into
 //! extractors and arguments, `settings` reads what stands in the attribute, and `tool`, `resource`

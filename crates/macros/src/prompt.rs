@@ -5,9 +5,11 @@ use quote::quote;
 
 use crate::{
     errors::Errors,
-    function::Function,
+    function::{Function, Product},
     settings::{Key, Settings},
 };
+
+const PROMPT: Product = Product { built: "Prompt", function: "prompt", doc: "Prompt" };
 
 const KEYS: &[Key] = &[
     Key::text("name"),
@@ -25,5 +27,5 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let settings = Settings::read(attribute, KEYS, &mut errors);
     function.refuse_headers(&mut errors);
     let name = settings.name_or(&function.name());
-    errors.beside(function.expand("Prompt", &quote!(#name), &settings))
+    errors.beside(function.expand(&PROMPT, &quote!(#name), &settings))
 }

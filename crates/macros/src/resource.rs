@@ -11,10 +11,16 @@ use syn::{
 
 use crate::{
     errors::Errors,
-    function::Function,
+    field::Field,
+    function::{Function, Product},
     settings::{Key, Settings},
     template,
 };
+
+const RESOURCE: Product = Product { built: "Resource", function: "resource", doc: "Resource" };
+
+const TEMPLATE: Product =
+    Product { built: "ResourceTemplate", function: "resource_template", doc: "Resource template" };
 
 const KEYS: &[Key] = &[
     Key::text("name"),
@@ -27,7 +33,7 @@ const KEYS: &[Key] = &[
 
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
-    let Some(function) = Function::read("resource", &item, &mut errors) else {
+    let Some(mut function) = Function::read("resource", &item, &mut errors) else {
         return errors.beside(item);
     };
     let (uri, attribute) = split(attribute, &mut errors);
@@ -36,12 +42,13 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let name = settings.name_or(&function.name());
     let product = match uri.value().contains('{') {
         true => {
-            check_variables(&uri, &function, &mut errors);
-            "ResourceTemplate"
+            check_variables(&uri, &mut function, &mut errors);
+            &TEMPLATE
         }
         false => {
+            function.decide(|_| false);
             refuse_arguments(&function, &mut errors);
-            "Resource"
+            &RESOURCE
         }
     };
     errors.beside(function.expand(product, &quote!(#uri, #name), &settings))
@@ -69,13 +76,17 @@ fn split(attribute: TokenStream, errors: &mut Errors) -> (LitStr, TokenStream) {
 }
 
 /// Each argument must be a variable of the template.
-fn check_variables(uri: &LitStr, function: &Function, errors: &mut Errors) {
+fn check_variables(uri: &LitStr, function: &mut Function, errors: &mut Errors) {
     let template = uri.value();
     let variables = match template::variables(&template) {
         Ok(variables) => variables,
         Err(reason) => return errors.push(uri, reason),
     };
     let known = variables.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let fills = |field: &Field| {
+        field.name_for_clients().is_some_and(|name| variables.contains(&name.as_str()))
+    };
+    function.decide(fills);
     for field in function.fields() {
         if let Some(name) = field.name_for_clients()
             && !variables.contains(&name.as_str())

@@ -2,7 +2,7 @@
 //!
 //! Whether it works is shown in `tests/it/expand.rs`, what is refused in `tests/ui`.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 
 use crate::{description, prompt, resource, template, tool};
@@ -10,6 +10,37 @@ use crate::{description, prompt, resource, template, tool};
 #[track_caller]
 fn check(made: &TokenStream, expected: &TokenStream) {
     assert_eq!(made.to_string(), expected.to_string());
+}
+
+/// What is built, the function that returns it, and what people call it.
+type Product = (&'static str, &'static str, &'static str);
+
+const TOOL: Product = ("Tool", "tool", "Tool");
+const RESOURCE: Product = ("Resource", "resource", "Resource");
+
+/// The type that stands beside a function.
+fn beside(
+    visibility: &TokenStream,
+    name: &TokenStream,
+    (built, function, doc): Product,
+    content: &TokenStream,
+) -> TokenStream {
+    let type_doc = format!("{doc} of the function [`{name}`](fn@{name}).");
+    let function_doc = format!("Returns the {}, for the builder of a server.", doc.to_lowercase());
+    let built = Ident::new(built, Span::call_site());
+    let function = Ident::new(function, Span::call_site());
+    quote! {
+        #[doc = #type_doc]
+        #[allow(non_camel_case_types)]
+        #[derive(Debug)]
+        #[non_exhaustive]
+        #visibility enum #name {}
+        #[allow(deprecated)]
+        impl #name {
+            #[doc = #function_doc]
+            #visibility fn #function() -> ::outlive::server::#built { #content }
+        }
+    }
 }
 
 /// Asserts that something is refused, and with which words.
@@ -34,9 +65,11 @@ fn a_tool_is_a_call_of_the_builder() {
             ) -> String { a += 1; a.to_string() }
         },
     );
-    let expected = quote! {
-        /// Adds two numbers.
-        pub(crate) fn add() -> ::outlive::server::Tool {
+    let product = beside(
+        &quote!(pub(crate)),
+        &quote!(add),
+        TOOL,
+        &quote! {
             #[derive(::outlive::__private::serde::Deserialize, ::outlive::__private::schemars::JsonSchema)]
             #[serde(crate = "::outlive::__private::serde")]
             #[schemars(crate = "::outlive::__private::schemars")]
@@ -47,18 +80,23 @@ fn a_tool_is_a_call_of_the_builder() {
                 #[schemars(extend("x-mcp-header" = "Region"))]
                 b: i64
             }
-            #[instrument]
-            async fn add(
-                cx: Cx,
-                #[allow(non_shorthand_field_patterns)]
-                ::outlive::server::Args(__Arguments { a: mut a, b: _b }): ::outlive::server::Args<__Arguments>
-            ) -> String { a += 1; a.to_string() }
-            ::outlive::server::Tool::new::<(Cx, ::outlive::server::Args<__Arguments>,), _>("add", add)
+            ::outlive::server::Tool::new::<(::outlive::server::Args<__Arguments>, Cx,), _>(
+                "add",
+                |::outlive::server::Args(__Arguments { a: __value1, b: __value2 }): ::outlive::server::Args<__Arguments>,
+                 __value0: Cx| add(__value0, __value1, __value2)
+            )
                 .description("Adds two numbers.")
                 .title("Addition")
                 .read_only()
                 .destructive(false)
-        }
+        },
+    );
+    let expected = quote! {
+        /// Adds two numbers.
+        #[instrument]
+        #[doc = "\n# Arguments\n\n- `a`: One."]
+        pub(crate) async fn add(cx: Cx, mut a: i64, _b: i64,) -> String { a += 1; a.to_string() }
+        #product
     };
     check(&made, &expected);
 }
@@ -80,13 +118,9 @@ fn a_word_stands_for_a_policy() {
                 async fn slow() {}
             ),
         );
-        let expected = quote! {
-            fn slow() -> ::outlive::server::Tool {
-                async fn slow() {}
-                ::outlive::server::Tool::new::<(), _>("slow", slow) #policy
-            }
-        };
-        check(&made, &expected);
+        let content = quote!(::outlive::server::Tool::new::<(), _>("slow", slow) #policy);
+        let product = beside(&quote!(), &quote!(slow), TOOL, &content);
+        check(&made, &quote!(async fn slow() {} #product));
     }
 }
 
@@ -97,30 +131,20 @@ fn scopes_stand_in_parentheses() {
     );
     let scoped = quote!(.scopes(["files:write", ADMIN]).always_listed());
     let scopes = quote!(scopes("files:write", ADMIN), always_listed);
+    let prompt = ("Prompt", "prompt", "Prompt");
     for (made, product, new) in [
-        (
-            tool::expand(scopes.clone(), function.clone()),
-            quote!(::outlive::server::Tool),
-            quote!("wipe", wipe),
-        ),
-        (
-            prompt::expand(scopes.clone(), function.clone()),
-            quote!(::outlive::server::Prompt),
-            quote!("wipe", wipe),
-        ),
+        (tool::expand(scopes.clone(), function.clone()), TOOL, quote!("wipe")),
+        (prompt::expand(scopes.clone(), function.clone()), prompt, quote!("wipe")),
         (
             resource::expand(quote!("a://b", #scopes), function.clone()),
-            quote!(::outlive::server::Resource),
-            quote!("a://b", "wipe", wipe),
+            RESOURCE,
+            quote!("a://b", "wipe"),
         ),
     ] {
-        let expected = quote! {
-            fn wipe() -> #product {
-                async fn wipe() {}
-                #product::new::<(), _>(#new) #scoped
-            }
-        };
-        check(&made, &expected);
+        let built = Ident::new(product.0, Span::call_site());
+        let content = quote!(::outlive::server::#built::new::<(), _>(#new, wipe) #scoped);
+        let product = beside(&quote!(), &quote!(wipe), product, &content);
+        check(&made, &quote!(#function #product));
     }
 }
 
@@ -133,18 +157,45 @@ fn a_parameter_called_args_is_all_arguments() {
             async fn search(args: Query, #[extract] session: Option<Session>) {}
         },
     );
+    let content = quote! {
+        ::outlive::server::Tool::new::<(::outlive::server::Args<Query>, Option<Session>,), _>(
+            NAME,
+            |::outlive::server::Args(__value0): ::outlive::server::Args<Query>, __value1: Option<Session>|
+                search(__value0, __value1)
+        )
+            .description(include_str!("search.md"))
+    };
+    let product = beside(&quote!(), &quote!(search), TOOL, &content);
     let expected = quote! {
         /// Not this.
-        fn search() -> ::outlive::server::Tool {
-            async fn search(
-                ::outlive::server::Args(args): ::outlive::server::Args<Query>,
-                session: Option<Session>
-            ) {}
-            ::outlive::server::Tool::new::<(::outlive::server::Args<Query>, Option<Session>,), _>(NAME, search)
-                .description(include_str!("search.md"))
-        }
+        async fn search(args: Query, session: Option<Session>) {}
+        #product
     };
     check(&made, &expected);
+}
+
+#[test]
+fn type_that_may_be_an_extractor_is_decided_by_the_compiler() {
+    let made = tool::expand(
+        quote!(),
+        quote!(
+            async fn pack(cx: Ctx, size: Size) {}
+        ),
+    )
+    .to_string();
+    assert!(made.contains("Probe < Ctx >> :: IS_EXTRACTOR"), "{made}");
+    assert!(made.contains("cx : < __Parameter0 as"), "{made}");
+    assert!(made.contains("Choose < Size >> :: take (__value1 , __extracted1)"), "{made}");
+    assert!(made.contains("without_extractors"), "{made}");
+    let made = resource::expand(
+        quote!("a://{size}"),
+        quote!(
+            async fn pack(cx: Ctx, size: Size) {}
+        ),
+    )
+    .to_string();
+    assert!(!made.contains("Probe < Ctx >"), "a URI cannot fill it: {made}");
+    assert!(made.contains("Probe < Size >"), "{made}");
 }
 
 #[test]
@@ -155,13 +206,10 @@ fn braces_make_a_template_of_a_resource() {
             async fn config() {}
         ),
     );
-    let expected = quote! {
-        fn config() -> ::outlive::server::Resource {
-            async fn config() {}
-            ::outlive::server::Resource::new::<(), _>("config://app", "config", config)
-        }
-    };
-    check(&plain, &expected);
+    let content =
+        quote!(::outlive::server::Resource::new::<(), _>("config://app", "config", config));
+    let product = beside(&quote!(), &quote!(config), RESOURCE, &content);
+    check(&plain, &quote!(async fn config() {} #product));
     let template = resource::expand(
         quote!("users://{id}", name = "user"),
         quote!(
@@ -170,10 +218,10 @@ fn braces_make_a_template_of_a_resource() {
     )
     .to_string();
     assert!(
-        template.contains("fn by_id () -> :: outlive :: server :: ResourceTemplate"),
+        template.contains("fn resource_template () -> :: outlive :: server :: ResourceTemplate"),
         "{template}"
     );
-    assert!(template.contains(r#"("users://{id}" , "user" , by_id)"#), "{template}");
+    assert!(template.contains(r#"("users://{id}" , "user" , |"#), "{template}");
 }
 
 #[test]
@@ -185,8 +233,8 @@ fn raw_names_lose_their_mark() {
         ),
     )
     .to_string();
-    assert!(made.contains(r#"("match" , r#match)"#), "{made}");
-    assert!(made.contains("{ r#type : r#type , type_ : _type_ }"), "{made}");
+    assert!(made.contains(r#"("match" , |"#) && made.contains("enum r#match { }"), "{made}");
+    assert!(made.contains("{ r#type : __value0 , type_ : __value1 }"), "{made}");
 }
 
 #[test]
@@ -215,7 +263,7 @@ fn an_underscore_in_front_may_hide_a_keyword() {
         ),
     )
     .to_string();
-    assert!(made.contains("{ r#type : _type , _1 : _1 }"), "{made}");
+    assert!(made.contains("{ r#type : __value0 , _1 : __value1 }"), "{made}");
 }
 
 #[test]

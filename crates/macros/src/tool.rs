@@ -5,9 +5,11 @@ use quote::quote;
 
 use crate::{
     errors::Errors,
-    function::Function,
+    function::{Function, Product},
     settings::{Key, Settings, Word},
 };
+
+const TOOL: Product = Product { built: "Tool", function: "tool", doc: "Tool" };
 
 const KEYS: &[Key] = &[
     Key::text("name"),
@@ -45,5 +47,5 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     };
     let settings = Settings::read(attribute, KEYS, &mut errors);
     let name = settings.name_or(&function.name());
-    errors.beside(function.expand("Tool", &quote!(#name), &settings))
+    errors.beside(function.expand(&TOOL, &quote!(#name), &settings))
 }

@@ -18,7 +18,7 @@ async fn greet(
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let server = Server::builder("hello", "1.0.0").tool(greet()).build()?;
+    let server = Server::builder("hello", "1.0.0").tool(greet::tool()).build()?;
     let serving = server.serve_http("127.0.0.1:8000", HttpConfig::new()).await?;
     eprintln!("listening on {}", serving.url());
     Ok(serving.wait().await?)

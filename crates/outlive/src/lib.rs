@@ -55,7 +55,7 @@ pub use outlive_auth as auth;
 pub mod auth_proxy {
     pub use crate::task_login_store::TaskLoginStore;
     pub use outlive_auth_proxy::{
-        AuthProxy, AuthProxyBuilder, ConfigError, Identity, LoginStore, LoginStoreError,
+        AuthProxy, AuthProxyBuildError, AuthProxyBuilder, Identity, LoginStore, LoginStoreError,
         LoginStoreFuture, MemoryLoginStore, Provider, ProviderTokenError,
     };
 }
@@ -75,6 +75,10 @@ pub use outlive_macros::{Form, prompt, resource, tool};
 /// What the macros write paths to. Not for use by hand: it may change in any release.
 #[doc(hidden)]
 pub mod __private {
+    #[cfg(feature = "server")]
+    pub use crate::server::by_type::{
+        Choice, Choose, NoArgument, NotExtractor, Nothing, Probe, without_extractors,
+    };
     pub use schemars;
     pub use serde;
 }
@@ -88,6 +92,11 @@ mod readme {}
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/input.md")]
 mod questions {}
+
+/// And that of the page about errors.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/errors.md")]
+mod errors_page {}
 
 /// And that of the page about tasks.
 #[cfg(doctest)]

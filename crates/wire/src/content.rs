@@ -2,6 +2,7 @@
 //!
 //! A block of a type that we do not know is kept as its text, so that a newer peer breaks nothing.
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
 use crate::{Annotations, Meta, RawJson, Resource, ResourceContents, Str};
@@ -40,8 +41,13 @@ impl ContentBlock {
         Self::Text(TextContent { text: text.into(), annotations: None, meta: None })
     }
 
-    /// A picture, in base64.
-    pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+    /// A picture.
+    pub fn image(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
+        Self::image_base64(STANDARD.encode(bytes), mime_type)
+    }
+
+    /// A picture that is base64 already.
+    pub fn image_base64(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Image(ImageContent {
             data: data.into(),
             mime_type: mime_type.into(),
@@ -50,8 +56,13 @@ impl ContentBlock {
         })
     }
 
-    /// A sound, in base64.
-    pub fn audio(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+    /// A sound.
+    pub fn audio(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
+        Self::audio_base64(STANDARD.encode(bytes), mime_type)
+    }
+
+    /// A sound that is base64 already.
+    pub fn audio_base64(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Audio(AudioContent {
             data: data.into(),
             mime_type: mime_type.into(),
@@ -70,9 +81,9 @@ impl ContentBlock {
         Self::Resource(ResourceContents::text(uri, text).into())
     }
 
-    /// A resource whose contents are bytes, in base64.
-    pub fn resource_blob(uri: impl Into<String>, blob: impl Into<String>) -> Self {
-        Self::Resource(ResourceContents::blob(uri, blob).into())
+    /// A resource whose contents are bytes.
+    pub fn resource_blob(uri: impl Into<String>, bytes: impl AsRef<[u8]>) -> Self {
+        Self::Resource(ResourceContents::blob(uri, bytes).into())
     }
 
     /// Says for whom the block is and how much it matters. An unknown block stays as it is.

@@ -94,5 +94,5 @@ pub use tool::{
     CallToolRequestParams, CallToolResult, ListToolsResult, Schema, TaskSupport, Tool,
     ToolAnnotations, ToolExecution,
 };
-pub use version::Version;
+pub use version::{UnknownVersion, Version};
 pub use with_result_type::WithResultType;

@@ -2,6 +2,7 @@
 //!
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/server/resources>
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
 use crate::{Annotations, Icon, InputResponses, Meta};
@@ -315,8 +316,13 @@ impl ResourceContents {
         })
     }
 
-    /// Bytes, in base64.
-    pub fn blob(uri: impl Into<String>, blob: impl Into<String>) -> Self {
+    /// Bytes.
+    pub fn blob(uri: impl Into<String>, bytes: impl AsRef<[u8]>) -> Self {
+        Self::blob_base64(uri, STANDARD.encode(bytes))
+    }
+
+    /// Bytes that are base64 already.
+    pub fn blob_base64(uri: impl Into<String>, blob: impl Into<String>) -> Self {
         Self::Blob(BlobResourceContents {
             uri: uri.into(),
             mime_type: None,

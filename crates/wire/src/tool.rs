@@ -289,6 +289,14 @@ impl CallToolResult {
         Self { is_error: Some(true), ..Self::text(text) }
     }
 
+    /// Returns the texts among its blocks.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.content.iter().filter_map(|block| match block {
+            ContentBlock::Text(text) => Some(text.text.as_str()),
+            _ => None,
+        })
+    }
+
     /// Adds a block.
     #[must_use]
     pub fn with_content(mut self, block: ContentBlock) -> Self {

@@ -1,6 +1,6 @@
 //! The protocol versions, as dates. What a version means is data in `outlive-protocol`.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 /// A protocol version. Versions compare by their dates.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,6 +47,27 @@ impl Version {
         Self::ALL.into_iter().find(|version| version.as_str() == text)
     }
 }
+
+impl FromStr for Version {
+    type Err = UnknownVersion;
+
+    fn from_str(text: &str) -> Result<Self, UnknownVersion> {
+        Self::parse(text).ok_or_else(|| UnknownVersion(text.to_owned()))
+    }
+}
+
+/// A text that is no published protocol version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownVersion(String);
+
+impl fmt::Display for UnknownVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = Version::ALL.map(Version::as_str).join(", ");
+        write!(f, "`{}` is not a protocol version; there are {known}", self.0)
+    }
+}
+
+impl std::error::Error for UnknownVersion {}
 
 /// Returns whether a text looks like `2026-07-28`.
 const fn is_date(text: &[u8]) -> bool {

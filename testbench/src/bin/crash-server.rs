@@ -215,10 +215,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         engine.max_crashes = 1_000;
     });
     let auto = TaskPolicy::Auto { after: Duration::from_millis(60) };
-    let mut server = Server::builder("crash", "1");
-    if !is_foreign {
-        server = server.experimental("dev.outlive/idempotency", json!({}));
-    } else {
+    let mut server = Server::builder("crash", "1").idempotency_keys(!is_foreign);
+    if is_foreign {
         server = server.custom_method("server/discover", || async {
             Json(json!({
                 "supportedVersions": ["2026-07-28"],

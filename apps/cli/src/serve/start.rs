@@ -213,8 +213,7 @@ pub(super) fn builder(
     let mut builder = Server::builder(&server.name, &server.version)
         .seal_keys(keys)
         .limits(|limits| server.limits.protocol(limits))
-        .tasks(config)
-        .experimental("dev.outlive/idempotency", serde_json::json!({}));
+        .tasks(config);
     if let Some(title) = &server.title {
         builder = builder.title(title);
     }

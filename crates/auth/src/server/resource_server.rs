@@ -14,7 +14,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderValue, request::Parts};
 use outlive_protocol::{Clock, Principal, Scopes};
-use outlive_transport::http::{AuthDecision, AuthRejection, Authenticator};
+use outlive_transport::http::{AuthDecision, AuthRejection, Authenticator, DocumentService};
 
 use super::{
     challenge::{Challenges, Scheme},
@@ -51,7 +51,7 @@ const INACTIVE: usize = 1_000;
 ///     .issuer(Issuer::new("https://id.example.com"))
 ///     .scopes(["mcp"])
 ///     .build()?;
-/// # Ok::<(), outlive_auth::server::ConfigError>(())
+/// # Ok::<(), outlive_auth::server::ResourceServerBuildError>(())
 /// ```
 #[derive(Clone)]
 pub struct ResourceServer(pub(super) Arc<TokenVerifier>);
@@ -111,6 +111,22 @@ enum Judged<'a> {
 }
 
 impl ResourceServer {
+    /// Returns a tower service for the protected resource metadata, for an application that nests the
+    /// endpoint under a path. It serves both paths at which clients look:
+    ///
+    /// ```
+    /// # use outlive_auth::server::{Issuer, ResourceServer};
+    /// # fn app(auth: ResourceServer) -> axum::Router {
+    /// let metadata = auth.metadata_service();
+    /// axum::Router::new()
+    ///     .route_service("/.well-known/oauth-protected-resource", metadata.clone())
+    ///     .route_service("/.well-known/oauth-protected-resource/{*path}", metadata)
+    /// # }
+    /// ```
+    pub fn metadata_service(&self) -> DocumentService {
+        DocumentService::new(self.clone())
+    }
+
     /// The protected resource metadata as JSON, for applications that serve it themselves.
     pub fn metadata(&self) -> Bytes {
         self.0.metadata.document()

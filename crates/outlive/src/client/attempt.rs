@@ -14,6 +14,7 @@ use super::{
     error::{ClientError, Error, Result, ServerError},
     exchange::{Exchange, Failed},
     incoming,
+    input::DynAnswerer,
     link::{Connection, unexpected},
 };
 
@@ -46,6 +47,8 @@ pub(crate) struct Waiting {
     pub(crate) progress_resets: bool,
     /// Members of `_meta`, without braces.
     pub(crate) meta: String,
+    /// Responds to the input requests of its rounds, in place of the client's input handler.
+    pub(crate) answerer: Option<Arc<dyn DynAnswerer>>,
 }
 
 impl fmt::Debug for Waiting {
@@ -63,6 +66,7 @@ impl Waiting {
             on_progress: None,
             progress_resets: true,
             meta: String::new(),
+            answerer: None,
         }
     }
 

@@ -33,6 +33,7 @@ pub struct ClientBuilder {
     info: Implementation,
     with_info: bool,
     answerer: Option<Arc<dyn DynAnswerer>>,
+    declared_input: Option<InputCapabilities>,
     extensions: JsonObject,
     experimental: JsonObject,
     limits: ClientLimits,
@@ -63,6 +64,7 @@ impl ClientBuilder {
             info: Implementation::new(name, version),
             with_info: true,
             answerer: None,
+            declared_input: None,
             extensions: JsonObject::new(),
             experimental: JsonObject::new(),
             limits: ClientLimits::default(),
@@ -94,6 +96,14 @@ impl ClientBuilder {
     /// Answers what servers ask. Without one nothing is declared, and nothing may be asked.
     pub fn input_handler(mut self, answerer: impl InputHandler) -> Self {
         self.answerer = Some(Arc::new(answerer));
+        self
+    }
+
+    /// Declares what the client responds to, without an input handler: for calls whose input requests
+    /// are events, [`input_as_events`](crate::client::request::RequestBuilder::input_as_events). An input
+    /// handler declares its own capabilities, and needs no others.
+    pub fn input_capabilities(mut self, capabilities: InputCapabilities) -> Self {
+        self.declared_input = Some(capabilities);
         self
     }
 
@@ -216,7 +226,8 @@ impl ClientBuilder {
             VersionRules::find(version.as_str()).ok_or_else(no_rules)
         };
         let pinned = self.version.map(rules).transpose()?;
-        let can = self.answerer.as_ref().map(|answerer| answerer.can()).unwrap_or_default();
+        let handler = self.answerer.as_ref().map(|answerer| answerer.can());
+        let can = handler.or(self.declared_input).unwrap_or_default();
         let mut capabilities = capabilities(can);
         capabilities.extensions = (!self.extensions.is_empty()).then_some(self.extensions);
         capabilities.experimental = (!self.experimental.is_empty()).then_some(self.experimental);
@@ -230,6 +241,7 @@ impl ClientBuilder {
         let dispatch = Arc::new(Dispatch::new(
             self.label.unwrap_or_else(|| target.label()),
             self.answerer,
+            self.declared_input,
             &self.limits,
         ));
         let settings = Settings {

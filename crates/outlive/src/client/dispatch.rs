@@ -12,7 +12,11 @@ use tokio::sync::{Semaphore, broadcast};
 use super::{
     cache::Cache,
     hosted_tasks::{Hosted, Outcome},
-    input::{DynAnswerer, InputKind, InputOrigin, PendingInput, Settled, cancelled, settle},
+    input::{
+        DynAnswerer, InputCapabilities, InputKind, InputOrigin, PendingInput, Settled, cancelled,
+        settle,
+    },
+    input_events::{EventRouter, InputEvents},
     limits::ClientLimits,
     notice::ServerNotification,
     tool_cache::ToolBook,
@@ -21,6 +25,8 @@ use super::{
 pub(crate) struct Dispatch {
     label: Arc<str>,
     answerer: Option<Arc<dyn DynAnswerer>>,
+    /// Responds if there is no input handler and the client declares capabilities.
+    events: Option<EventRouter>,
     notices: broadcast::Sender<ServerNotification>,
     pub(super) gate: Semaphore,
     cache: Cache,
@@ -39,12 +45,14 @@ impl Dispatch {
     pub(crate) fn new(
         label: String,
         answerer: Option<Arc<dyn DynAnswerer>>,
+        declared: Option<InputCapabilities>,
         limits: &ClientLimits,
     ) -> Self {
         let (notices, _) = broadcast::channel(limits.max_queued_notifications.max(1));
         Self {
             label: label.into(),
             answerer,
+            events: declared.map(EventRouter::new),
             notices,
             gate: Semaphore::new(limits.max_open_inputs),
             cache: Cache::new(limits.max_cache_bytes),
@@ -58,8 +66,25 @@ impl Dispatch {
         &self.label
     }
 
+    /// Returns what responds to input requests: the input handler, or the reader of events.
     pub(crate) fn answerer(&self) -> Option<&dyn DynAnswerer> {
+        let events = self.events.as_ref().map(|events| events as &dyn DynAnswerer);
+        self.input_handler().or(events)
+    }
+
+    /// Returns the input handler of the client.
+    pub(crate) fn input_handler(&self) -> Option<&dyn DynAnswerer> {
         self.answerer.as_deref()
+    }
+
+    /// Returns the input requests of a call, for the reader of its events.
+    pub(crate) fn input_events(&self, max_open: usize) -> InputEvents {
+        let capabilities = self.answerer().map(DynAnswerer::can).unwrap_or_default();
+        let inputs = InputEvents::new(capabilities, max_open);
+        if let Some(events) = &self.events {
+            events.add(inputs.handler());
+        }
+        inputs
     }
 
     /// What is told outside of any call, from now on.
@@ -113,7 +138,7 @@ impl Dispatch {
         });
         let question = question.map_err(|why| (code::INVALID_PARAMS, why))?;
         let is_form = matches!(question.request, InputKind::Form(_) | InputKind::Url(_));
-        match settle(self.answerer.as_deref(), question).await {
+        match settle(self.answerer(), question).await {
             Settled::Send(json) => Ok(json),
             Settled::Undeclared(kind) => {
                 Err((code::METHOD_NOT_FOUND, format!("this client did not declare {kind}")))

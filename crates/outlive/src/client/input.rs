@@ -59,6 +59,8 @@ pub struct PendingInput {
     pub server: Arc<str>,
     /// The key of the question, where it has one. Nothing to show, and nothing to interpret.
     pub key: Option<String>,
+    /// The number of the event that it is, where a call waits for the response to one.
+    pub(crate) event: Option<u64>,
 }
 
 /// What is asked.
@@ -146,7 +148,7 @@ impl PendingInput {
             InputRequest::ListRoots => InputKind::Roots,
             _ => return Err(Error::broke("it asks something that no revision knows")),
         };
-        Ok(Self { request: ask, origin, server: Arc::clone(server), key })
+        Ok(Self { request: ask, origin, server: Arc::clone(server), key, event: None })
     }
 
     /// A question of a task that was read from its store, and not from a server.

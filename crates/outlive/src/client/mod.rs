@@ -49,6 +49,7 @@ mod handshake;
 mod hosted_tasks;
 mod incoming;
 pub mod input;
+mod input_events;
 mod limits;
 mod link;
 mod lists;
@@ -83,4 +84,6 @@ pub use error::{ClientError, Error, ProtocolViolation, Result, ServerError, Serv
 pub use limits::ClientLimits;
 pub use link::ServerInfo;
 pub use outlive_transport::client::child::ChildProcess;
+/// The protocol versions, for [`ClientBuilder::protocol_version`].
+pub use outlive_wire::Version;
 pub use target::Target;

@@ -160,7 +160,7 @@ pub(crate) async fn converse_noting(
             }
             let name = wanted.name.clone().unwrap_or_else(|| wanted.method.to_string());
             let origin = InputOrigin::Round { name, round };
-            Some(Box::pin(gather(core, questions.into_iter(), &origin)).await?)
+            Some(Box::pin(gather(core, questions.into_iter(), &origin, &wanted)).await?)
         };
         let first = first.get_or_insert_with(|| wanted.params.clone());
         wanted.params = again(first, answers.as_ref(), request_state.as_deref());
@@ -192,6 +192,7 @@ pub(crate) async fn gather(
     core: &Arc<Core>,
     questions: impl Iterator<Item = (String, outlive_wire::InputRequest)>,
     origin: &InputOrigin,
+    wanted: &Wanted,
 ) -> Result<Vec<(String, RawJson)>> {
     let mut asked = JoinSet::new();
     let mut order = Vec::new();
@@ -199,8 +200,11 @@ pub(crate) async fn gather(
         let question =
             PendingInput::read(request, origin.clone(), core.dispatch.label(), Some(key.clone()))?;
         order.push(key.clone());
-        let core = Arc::clone(core);
-        asked.spawn(async move { (key, settle(core.dispatch.answerer(), question).await) });
+        let (core, answerer) = (Arc::clone(core), wanted.waiting.answerer.clone());
+        asked.spawn(async move {
+            let answerer = answerer.as_deref().or(core.dispatch.answerer());
+            (key, settle(answerer, question).await)
+        });
     }
     let mut answers = Vec::new();
     while let Some(settled) = asked.join_next().await {

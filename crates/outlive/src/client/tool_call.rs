@@ -76,6 +76,30 @@ pub(crate) async fn begin(
     calling.handle(made).await
 }
 
+/// Returns a handle on a call whose input requests are events. The call is made while they are read.
+async fn begin_with_events(
+    core: &Arc<Core>,
+    tool: ToolCall,
+    mut waiting: Waiting,
+) -> Result<TaskHandle> {
+    let inputs = core.dispatch.input_events(core.limits().max_open_inputs);
+    let handler = Arc::clone(inputs.handler());
+    waiting.answerer = Some(handler);
+    // The reader of the events takes the time that it needs.
+    waiting.timeout = None;
+    let mut calling = Calling::begin(core, tool).await?;
+    let record = match &calling.record {
+        Some(record) => record.clone(),
+        None => Record::new(None, calling.saved(random_id())?),
+    };
+    calling.record = Some(record.clone());
+    let call = Box::pin(async move {
+        let made = calling.make(waiting, None).await?;
+        calling.handle(made).await
+    });
+    Ok(TaskHandle::starting(core, record, call, inputs))
+}
+
 /// Makes a call that another process has begun, with the round that it was in.
 pub(crate) async fn again(core: &Arc<Core>, saved: SavedCall) -> Result<TaskHandle> {
     let round = match &saved.stage {
@@ -383,7 +407,10 @@ impl sealed::Run for StartTool {
         Box::pin(async move {
             let tool = self.0.wanting_a_task();
             let cancels = tool.cancels_on_drop;
-            let mut handle = begin(&call.core, tool, call.waiting).await?;
+            let mut handle = match tool.has_events {
+                true => begin_with_events(&call.core, tool, call.waiting).await?,
+                false => begin(&call.core, tool, call.waiting).await?,
+            };
             handle.set_cancel_on_drop(cancels);
             Ok(handle)
         })

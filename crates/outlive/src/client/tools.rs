@@ -28,6 +28,8 @@ pub struct ToolCall {
     pub(super) ttl: Option<Duration>,
     pub(super) is_checked: bool,
     pub(crate) cancels_on_drop: bool,
+    /// Whether its input requests are events.
+    pub(super) has_events: bool,
 }
 
 /// Calls a tool and gives a handle on the call.
@@ -54,6 +56,7 @@ impl ToolCall {
             ttl: None,
             is_checked: false,
             cancels_on_drop: false,
+            has_events: false,
         }
     }
 }
@@ -152,6 +155,44 @@ macro_rules! tool_options {
 
 tool_options!(ToolCall, tool => tool);
 tool_options!(StartTool, tool => tool.0);
+
+impl RequestBuilder<StartTool> {
+    /// Makes events of all input requests of the call: those before there is a task, and those of the
+    /// task. The handle is there at once, and the call is made while its
+    /// [events](crate::client::tasks::TaskHandle::events) are read.
+    ///
+    /// The client declares what it responds to with
+    /// [`input_capabilities`](crate::client::ClientBuilder::input_capabilities). If it has an input handler
+    /// instead, that one responds to the requests of servers before 2026-07-28, which name no call.
+    ///
+    /// ```no_run
+    /// use outlive::client::{Client, input::{InputCapabilities, InputResponse}, tasks::TaskEvent};
+    /// use serde_json::json;
+    ///
+    /// # async fn run() -> outlive::client::Result<()> {
+    /// let client = Client::builder("my-app", "1.0.0")
+    ///     .input_capabilities(InputCapabilities { form: true, ..Default::default() })
+    ///     .connect("http://127.0.0.1:8000/mcp")
+    ///     .await?;
+    /// let mut handle = client.start_tool("deploy", json!({"repo": "shop"})).input_as_events().await?;
+    /// let mut events = handle.events();
+    /// while let Some(event) = events.next().await {
+    ///     match event? {
+    ///         TaskEvent::Input(input) => {
+    ///             events.respond(&input, InputResponse::accept(json!({"yes": true}))).await?;
+    ///         }
+    ///         TaskEvent::Done(result) => println!("{result:?}"),
+    ///         _ => {}
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn input_as_events(mut self) -> Self {
+        self.kind.0.has_events = true;
+        self
+    }
+}
 
 impl RequestBuilder<ToolCall> {
     /// The structured content, as a type. A tool that failed is an error here.

@@ -53,7 +53,8 @@ pub use build_error::BuildError;
 pub use durable::{context::Durable, emit::Task};
 #[cfg(feature = "testing")]
 pub(crate) use env::test_hooks::TestHooks;
-pub use error::{Error, Result};
+pub use error::{Error, HandlerError, Result};
+pub(crate) use extract::by_type;
 pub use extract::{
     cx::Cx,
     extractor::{Args, State},

@@ -1,11 +1,11 @@
-//! How often a step is tried.
+//! How often a step is tried, and which attempt it is.
 
 use std::time::Duration;
 
 /// How often `step_retry` tries, and how long it waits in between: longer each time.
 #[derive(Clone, Copy, Debug)]
 pub struct Retry {
-    pub(crate) attempts: u32,
+    attempts: u32,
     first: Duration,
     longest: Duration,
 }
@@ -34,11 +34,34 @@ impl Retry {
         self
     }
 
+    /// Returns the first attempt.
+    pub(crate) fn first(&self) -> Attempt {
+        Attempt { number: 1, last: self.attempts == 1 }
+    }
+
+    /// Returns the attempt after one that failed.
+    pub(crate) fn after(&self, attempt: Attempt) -> Attempt {
+        let number = attempt.number + 1;
+        Attempt { number, last: number >= self.attempts }
+    }
+
     /// The pause after so many tries.
     pub(crate) fn pause(&self, tried: u32) -> Duration {
         let factor = 1_u32.checked_shl(tried.saturating_sub(1)).unwrap_or(u32::MAX);
         self.first.saturating_mul(factor).min(self.longest)
     }
+}
+
+/// One attempt of a step; see [`Durable::step_retry`].
+///
+/// [`Durable::step_retry`]: crate::server::Durable::step_retry
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Attempt {
+    /// Number of this attempt in this run of the handler, from 1.
+    pub number: u32,
+    /// Whether the step fails if this attempt does.
+    pub last: bool,
 }
 
 #[cfg(test)]
@@ -52,6 +75,14 @@ mod tests {
         let retry = Retry::attempts(9).initial_backoff(Duration::from_secs(1));
         let seconds = |tried| retry.pause(tried).as_secs();
         assert_eq!([1, 2, 3, 4, 5, 99].map(seconds), [1, 2, 4, 8, 10, 10]);
-        assert_eq!(Retry::attempts(0).attempts, 1);
+    }
+
+    #[test]
+    fn attempts_are_numbered_and_the_last_is_known() {
+        let retry = Retry::attempts(3);
+        let second = retry.after(retry.first());
+        let all = [retry.first(), second, retry.after(second)];
+        assert_eq!(all.map(|it| (it.number, it.last)), [(1, false), (2, false), (3, true)]);
+        assert!(Retry::attempts(0).first().last);
     }
 }

@@ -7,6 +7,7 @@ mod faults; // partial results of our server, over a way that breaks
 mod group; // several servers under one roof
 mod hosted; // tasks of the client's own
 mod hostile; // servers that break the rules
+mod input_events; // input requests in one place
 mod kit; // servers to talk to
 mod rules; // what it says, and what it keeps to itself
 mod script; // peers that are scripts

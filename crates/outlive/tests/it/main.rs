@@ -22,6 +22,7 @@ mod pipe_bad_input; // lines that are no messages
 mod pipe_eras; // both eras on one pipe, the handshakes of all revisions
 
 // What the server API promises, on whatever transport.
+mod api; // what the first user of the crate wrote
 mod caching; // ttl and scope
 mod cancel; // cancellation and what it spares
 mod completion; // suggestions

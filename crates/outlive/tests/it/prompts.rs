@@ -150,8 +150,8 @@ async fn whatever_a_handler_returns_becomes_messages() {
     let embedded = wire::EmbeddedResource::from(embedded);
     let several = vec![
         PromptMessage::user("look"),
-        PromptMessage::assistant(ContentBlock::image("AA==", "image/png")),
-        PromptMessage::user(ContentBlock::audio("AA==", "audio/wav")),
+        PromptMessage::assistant(ContentBlock::image([0], "image/png")),
+        PromptMessage::user(ContentBlock::audio([0], "audio/wav")),
         PromptMessage::user(ContentBlock::resource_link(wire::Resource::new("mem://a", "a"))),
         PromptMessage::user(ContentBlock::Resource(embedded)),
     ];

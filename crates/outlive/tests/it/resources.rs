@@ -22,7 +22,7 @@ async fn whatever_a_handler_returns_becomes_contents() {
     let own = ResourceContents::text("mem://part", "part").with_mime_type("text/html");
     let several = vec![
         ResourceContents::text("mem://dir/a", "a"),
-        ResourceContents::blob("mem://dir/b", "AAEC"),
+        ResourceContents::blob("mem://dir/b", [0, 1, 2]),
     ];
     let server = Server::builder("test", "1")
         .resource(Resource::new("mem://text", "text", async || "text"))
@@ -60,7 +60,7 @@ async fn whatever_a_handler_returns_becomes_contents() {
 async fn contents_have_the_type_that_was_registered_unless_they_say_their_own() {
     let both = || {
         let own = ResourceContents::text("mem://b", "b").with_mime_type("text/css");
-        std::future::ready(vec![ResourceContents::blob("mem://a", "AA=="), own])
+        std::future::ready(vec![ResourceContents::blob("mem://a", [0]), own])
     };
     let server = Server::builder("test", "1")
         .resource(Resource::new("mem://both", "both", both).mime_type("text/plain"))

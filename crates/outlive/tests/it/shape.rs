@@ -55,10 +55,10 @@ fn builder() -> ServerBuilder {
     let blocks = move || {
         std::future::ready(CallToolResult::new([
             ContentBlock::text("t").with_annotations(annotations()).with_meta(meta()),
-            ContentBlock::image("AA==", "image/png")
+            ContentBlock::image_base64("AA==", "image/png")
                 .with_annotations(annotations())
                 .with_meta(meta()),
-            ContentBlock::audio("AA==", "audio/wav")
+            ContentBlock::audio_base64("AA==", "audio/wav")
                 .with_annotations(annotations())
                 .with_meta(meta()),
             ContentBlock::resource_link(link()),
@@ -69,7 +69,7 @@ fn builder() -> ServerBuilder {
     };
     let messages = || {
         std::future::ready(vec![
-            PromptMessage::user(ContentBlock::audio("AA==", "audio/wav")),
+            PromptMessage::user(ContentBlock::audio_base64("AA==", "audio/wav")),
             PromptMessage::user(ContentBlock::resource_link(link())),
             PromptMessage::user(ContentBlock::text("t").with_meta(meta())),
         ])

@@ -223,14 +223,14 @@ async fn a_listed_tool_has_what_its_author_said() {
 #[tokio::test(start_paused = true)]
 async fn whatever_a_handler_returns_becomes_content() {
     let png = STANDARD.encode([0x89, b'P']);
-    let image = ContentBlock::image(png.clone(), "image/png");
+    let image = ContentBlock::image_base64(png.clone(), "image/png");
     let mixed = vec![
         ContentBlock::text("t").with_annotations(
             wire::Annotations::new().with_audience([wire::Role::User]).with_priority(0.5),
         ),
-        ContentBlock::audio("UklGRg==", "audio/wav"),
+        ContentBlock::audio_base64("UklGRg==", "audio/wav"),
         ContentBlock::resource_text("mem://t", "text"),
-        ContentBlock::resource_blob("mem://b", "AAEC")
+        ContentBlock::resource_blob("mem://b", [0, 1, 2])
             .with_meta(wire::Meta::default().with("com.example/k", 1)),
     ];
     let link = wire::Resource::new("mem://x", "x").with_mime_type("text/plain").with_size(3);

@@ -84,8 +84,8 @@ mod tests {
         let blocks = || {
             [
                 ContentBlock::text("two\nlines, \"quoted\""),
-                ContentBlock::image("AAAA", "image/png"),
-                ContentBlock::audio("AAAA", "audio/wav"),
+                ContentBlock::image_base64("AAAA", "image/png"),
+                ContentBlock::audio_base64("AAAA", "audio/wav"),
                 ContentBlock::resource_link(Resource::new("file:///a", "a")),
                 ContentBlock::resource_text("file:///a", "b"),
                 ContentBlock::Unknown(to_raw_value(&["c"]).unwrap()),

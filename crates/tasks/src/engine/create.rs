@@ -133,7 +133,7 @@ impl Engine {
             Err(error) => {
                 unacknowledged.revoke();
                 Err(match error {
-                    StoreError::OverBytes => CreateError::OverBytes,
+                    StoreError::BytesExceeded => CreateError::BytesExceeded,
                     error => CreateError::Store(error),
                 })
             }
@@ -236,10 +236,10 @@ impl StartedTask {
 
 fn refused(created: CreateOutcome) -> CreateError {
     match created {
-        CreateOutcome::Existing(id) => CreateError::Before(id),
-        CreateOutcome::KeyConflict => CreateError::OtherRequest,
-        CreateOutcome::QuotaExceeded => CreateError::OverQuota,
-        CreateOutcome::OverBytes => CreateError::OverBytes,
+        CreateOutcome::Existing(id) => CreateError::Existing(id),
+        CreateOutcome::KeyConflict => CreateError::KeyConflict,
+        CreateOutcome::QuotaExceeded => CreateError::QuotaExceeded,
+        CreateOutcome::BytesExceeded => CreateError::BytesExceeded,
         CreateOutcome::Created { .. } => {
             CreateError::Store(StoreError::Unavailable("it gave no lease".to_owned()))
         }

@@ -97,7 +97,7 @@ impl<'a> LeasedTask<'a> {
                         return written;
                     }
                     Err(StoreError::LeaseLost) => return Written::LeaseLost,
-                    Err(StoreError::OverBytes) if changes.charge.is_some() => {
+                    Err(StoreError::BytesExceeded) if changes.charge.is_some() => {
                         tracing::warn!(task_id = %lease.task, principal, limit, "a task stores too much");
                         written = Written::WithoutGrowth(limit);
                         remove_growth(&mut changes, &mut then, limit);
@@ -197,7 +197,7 @@ pub(super) fn over_bytes(limit: &'static str) -> ErrorObject {
     let data = serde_json::value::to_raw_value(&serde_json::json!({ "limit": limit })).ok();
     ErrorObject {
         code: code::INTERNAL,
-        message: JournalError::OverBytes { limit }.to_string(),
+        message: JournalError::BytesExceeded { limit }.to_string(),
         data,
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     capacity::Capacity,
     current_run::{RunId, polling, step_of},
     error::JournalError,
-    record::{JournalEntry, JournalSnapshot, Segment},
+    record::{JournalEntry, JournalSnapshot, SegmentRecord},
 };
 
 /// The journal of one call. It grows over all runs of the call.
@@ -131,7 +131,7 @@ impl Journal {
     pub fn from_snapshot(limits: JournalLimits, snapshot: JournalSnapshot) -> Self {
         let JournalSnapshot { entries, segments, input_requests: _, reasked } = snapshot;
         let bytes = entries.iter().map(|(key, entry)| entry.size(key)).sum::<usize>()
-            + segments.iter().map(Segment::size).sum::<usize>();
+            + segments.iter().map(SegmentRecord::size).sum::<usize>();
         let state = State {
             entries,
             bytes,
@@ -161,7 +161,7 @@ impl Journal {
                 state.read_back(&key, entry);
             }
         }
-        state.bytes += offloaded.segments.iter().map(Segment::size).sum::<usize>();
+        state.bytes += offloaded.segments.iter().map(SegmentRecord::size).sum::<usize>();
         state.segments.prepend(offloaded.segments);
     }
 
@@ -272,6 +272,19 @@ impl Journal {
     /// Returns whether the run has crashed: what it waits for never comes.
     pub fn crashed(&self) -> bool {
         self.lock().crashed
+    }
+
+    /// Lets a run continue that was to be lost, for tests.
+    pub fn survive(&self) {
+        self.lock().crashed = false;
+    }
+
+    /// Returns when the first timer ends, if the run waits for nothing but timers.
+    pub fn next_timer(&self) -> Option<u64> {
+        let state = self.lock();
+        let waits =
+            state.is_between_steps() && state.yields.is_none() && !state.inputs.is_waiting();
+        state.steps.dues().min().filter(|_| waits)
     }
 
     /// Notes that the run is about to be dropped: its destructors withdraw nothing.
@@ -438,7 +451,7 @@ impl State {
 
     /// Fails if a write was refused, so that nothing more can be recorded.
     pub(super) fn takes_more(&self) -> Result<(), JournalError> {
-        self.refused.map_or(Ok(()), |limit| Err(JournalError::OverBytes { limit }))
+        self.refused.map_or(Ok(()), |limit| Err(JournalError::BytesExceeded { limit }))
     }
 
     /// Counts the bytes of a new entry or segment. Fails if they exceed the limit.

@@ -5,7 +5,7 @@ use super::{
     task::NewTask,
     work::{Changes, NewInputRequest, Transition},
 };
-use crate::{JournalEntry, Segment};
+use crate::{JournalEntry, SegmentRecord};
 
 /// What a task counts in the bytes of its principal, beside its request, its journal and its outcome:
 /// its row, its indexes and its audit events.
@@ -31,7 +31,7 @@ pub(super) fn journal_entry(key: &str, entry: &JournalEntry) -> usize {
 }
 
 /// What a segment counts.
-pub(super) fn segment(segment: &Segment) -> usize {
+pub(super) fn segment(segment: &SegmentRecord) -> usize {
     segment.scope.len() + segment.block.get().len()
 }
 

@@ -16,7 +16,7 @@ use std::{
 };
 
 use outlive_tasks::{
-    JournalEntry, JournalSnapshot, Segment,
+    JournalEntry, JournalSnapshot, SegmentRecord,
     store::{
         Changes, CreateOutcome, IdempotencyKey, InputSource, KeyValueStore, Lease, NewInputRequest,
         NewTask, Phase, PostgresOptions, PostgresStore, StoreMonitor, TaskId, TaskOutcome,
@@ -377,8 +377,8 @@ fn entry(key: &str) -> Changes {
     Changes::default().entries(entries)
 }
 
-fn segment(ordinal: u32) -> Segment {
-    Segment::new("s", ordinal, raw(&json!(format!("block {ordinal}"))))
+fn segment(ordinal: u32) -> SegmentRecord {
+    SegmentRecord::new("s", ordinal, raw(&json!(format!("block {ordinal}"))))
 }
 
 fn asked(name: &str) -> NewInputRequest {

@@ -18,7 +18,7 @@ use std::{
 };
 
 use outlive_tasks::{
-    JournalEntry, JournalSnapshot, Segment,
+    JournalEntry, JournalSnapshot, SegmentRecord,
     store::{
         Changes, CreateOutcome, IdempotencyKey, InputSource, Lease, NewInputRequest, NewTask,
         Phase, SqliteStore, TaskId, TaskOutcome, TaskStore, Transition, WorkQueue, WorkerId,
@@ -233,8 +233,8 @@ fn raw(value: &Value) -> RawJson {
     to_raw_value(value).unwrap()
 }
 
-fn segment(ordinal: u32) -> Segment {
-    Segment::new("s", ordinal, raw(&json!(format!("block {ordinal}"))))
+fn segment(ordinal: u32) -> SegmentRecord {
+    SegmentRecord::new("s", ordinal, raw(&json!(format!("block {ordinal}"))))
 }
 
 fn asked(name: &str) -> NewInputRequest {

@@ -6,6 +6,7 @@
 //!
 //! - [`HttpService`]: the tower service; mount it in an axum app, or let [`serve`] listen.
 //! - [`Authenticator`]: request parts to a principal; [`StaticTokens`] is the first one.
+//! - [`DocumentService`]: the documents of an authenticator, where an application mounts the endpoint.
 //! - [`Routes`]: what an application serves beside the endpoint.
 //! - [`EventStore`]: what makes legacy streams resumable.
 //!
@@ -19,6 +20,7 @@ mod config;
 mod cors;
 mod delete;
 mod detached_stream;
+mod document_service;
 mod events;
 mod external_event;
 mod get;
@@ -49,6 +51,7 @@ pub use allowlist::Allowlist;
 pub use auth::{AuthDecision, AuthRejection, Authenticator};
 pub use body::Body;
 pub use config::HttpConfig;
+pub use document_service::DocumentService;
 pub use events::{Event, EventStore, MemoryEventStore, StreamKey};
 pub use listener::{HttpServer, serve};
 pub use routes::{ResponseFuture, Routes};

@@ -1,6 +1,6 @@
 //! What anybody may read: where to get a token for this server.
 
-use outlive_auth::server::{ConfigError, Issuer, ResourceServer};
+use outlive_auth::server::{Issuer, ResourceServer, ResourceServerBuildError};
 use serde_json::json;
 
 use super::support::{ISSUER, METADATA, Protected, RESOURCE, Sent, Signer, StandingClock, builder};
@@ -90,19 +90,19 @@ fn a_server_at_the_root_has_its_metadata_there() {
         assert_eq!(server(uri).unwrap().metadata_url(), url);
     }
     for uri in ["", "mcp.example", "https://mcp.example/?a", "https://mcp.example/#a", "stdio:x"] {
-        assert!(matches!(server(uri), Err(ConfigError::Resource { .. })), "{uri}");
+        assert!(matches!(server(uri), Err(ResourceServerBuildError::Resource { .. })), "{uri}");
     }
 }
 
 #[test]
 fn a_server_that_could_trust_nobody_is_not_built() {
     let server = ResourceServer::builder(RESOURCE);
-    assert_eq!(server.build().unwrap_err(), ConfigError::NoIssuer);
+    assert_eq!(server.build().unwrap_err(), ResourceServerBuildError::NoIssuer);
     for issuers in [vec!["not a url"], vec![ISSUER, ISSUER], vec!["https://id.example?x"]] {
         let server = issuers
             .into_iter()
             .fold(ResourceServer::builder(RESOURCE), |server, id| server.issuer(Issuer::new(id)));
-        assert!(matches!(server.build(), Err(ConfigError::Issuer { .. })));
+        assert!(matches!(server.build(), Err(ResourceServerBuildError::Issuer { .. })));
     }
     // What would be fetched in the open is refused now, and not when the first caller comes.
     for open in [
@@ -115,7 +115,7 @@ fn a_server_that_could_trust_nobody_is_not_built() {
     }
     let careless = Issuer::new(ISSUER).strict_audience();
     let careless = ResourceServer::builder(RESOURCE).issuer(careless).build();
-    assert!(matches!(careless, Err(ConfigError::Issuer { .. })));
+    assert!(matches!(careless, Err(ResourceServerBuildError::Issuer { .. })));
 }
 
 // ARS-20
@@ -129,4 +129,42 @@ fn no_secret_is_shown() {
     let shown = format!("{shown} {:?}", builder.build().unwrap());
     assert!(!shown.contains("s3cret") && !shown.contains("czNjcmV0"), "{shown}");
     assert!(!shown.contains("n0nce"), "{shown}");
+}
+
+/// Sends a GET to a listener of an application, and returns all of the response.
+async fn get(address: std::net::SocketAddr, path: &str) -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nhost: mcp.example\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    response
+}
+
+#[tokio::test]
+async fn metadata_service_in_an_axum_application_serves_both_paths() {
+    let clock = StandingClock::new();
+    let auth = builder(&Signer::new(&clock)).build().unwrap();
+    let document = String::from_utf8(auth.metadata().to_vec()).unwrap();
+    let metadata = auth.metadata_service();
+    let app = axum::Router::new()
+        .route_service("/.well-known/oauth-protected-resource", metadata.clone())
+        .route_service("/.well-known/oauth-protected-resource/{*path}", metadata);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = tokio::spawn(async move { axum::serve(listener, app).await });
+    for path in
+        ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"]
+    {
+        let response = get(address, path).await;
+        assert!(
+            response.starts_with("HTTP/1.1 200") && response.ends_with(&document),
+            "{response}"
+        );
+        assert!(response.contains("content-type: application/json"), "{response}");
+    }
+    let other = get(address, "/.well-known/oauth-protected-resource/other").await;
+    assert!(other.starts_with("HTTP/1.1 404"), "{other}");
+    serving.abort();
 }

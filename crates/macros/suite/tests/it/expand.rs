@@ -84,18 +84,25 @@ async fn a_tool_is_listed_with_what_its_function_says() {
             "openWorldHint": false,
         },
     });
-    assert_eq!(listed(add()).await, expected);
+    assert_eq!(listed(add::tool()).await, expected);
 }
 
 #[tokio::test]
 async fn a_tool_is_called_with_its_arguments() {
-    let result = call(server().tool(add()), "add", json!({"a": 2, "b": 3})).await;
+    let result = call(server().tool(add::tool()), "add", json!({"a": 2, "b": 3})).await;
     assert_eq!(result["content"][0]["text"], "5");
 }
 
 #[tokio::test]
+async fn tool_function_stays_callable() {
+    assert_eq!(add(1, 2).await, "3");
+    assert_eq!(whole(Query { text: "rust".into() }).await, "rust");
+    assert_eq!(config_of("debug".into()).await, Some("debug = false".to_owned()));
+}
+
+#[tokio::test]
 async fn arguments_that_do_not_fit_are_explained_to_the_model() {
-    let result = call(server().tool(add()), "add", json!({"a": 2, "b": "three"})).await;
+    let result = call(server().tool(add::tool()), "add", json!({"a": 2, "b": "three"})).await;
     assert_eq!(result["isError"], true);
     let text = result["content"][0]["text"].as_str().unwrap();
     assert!(text.contains('b') && text.contains("integer"), "{text}");
@@ -109,14 +116,15 @@ async fn nap(seconds: u64) -> &'static str {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_takes_long_becomes_a_task_if_the_tool_says_auto() {
-    let tasks = || server().tasks(outlive::server::tasks::TaskConfig::in_memory()).tool(nap());
+    let tasks =
+        || server().tasks(outlive::server::tasks::TaskConfig::in_memory()).tool(nap::tool());
     for (seconds, kind) in [(1, "complete"), (3, "task")] {
         let params = json!({"name": "nap", "arguments": {"seconds": seconds}});
         let capabilities = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
         let result = ask_with(tasks(), "tools/call", params, capabilities).await;
         assert_eq!(result["resultType"], kind, "{result}");
     }
-    assert!(server().tool(nap()).build().is_err(), "a server without tasks refuses it");
+    assert!(server().tool(nap::tool()).build().is_err(), "a server without tasks refuses it");
 }
 
 struct Greeting(&'static str);
@@ -150,7 +158,7 @@ mod visible {
 
 #[tokio::test]
 async fn extractors_and_arguments_may_be_mixed() {
-    let server = || server().state(Greeting("Hello")).tool(visible::greet());
+    let server = || server().state(Greeting("Hello")).tool(visible::greet::tool());
     let result =
         call(server(), "greet.all", json!({"name": "Ada", "howOften": 2, "type": true})).await;
     assert_eq!(result["structuredContent"], json!(["Hello Ada!", "Hello Ada!"]));
@@ -162,7 +170,7 @@ async fn extractors_and_arguments_may_be_mixed() {
 
 #[tokio::test]
 async fn attributes_of_parameters_are_those_of_fields() {
-    let server = server().state(Greeting("Hello")).tool(visible::greet());
+    let server = server().state(Greeting("Hello")).tool(visible::greet::tool());
     let listed = ask(server, "tools/list", json!({})).await["tools"][0].take();
     assert_eq!(listed["name"], "greet.all");
     assert_eq!(listed["description"], "Greets people");
@@ -192,9 +200,9 @@ async fn taken_apart(Args(Query { text }): Args<Query>) -> String {
 #[tokio::test]
 async fn all_arguments_may_be_of_one_type() {
     let arguments = json!({"text": "rust"});
-    let result = call(server().tool(whole()), "whole", arguments.clone()).await;
+    let result = call(server().tool(whole::tool()), "whole", arguments.clone()).await;
     assert_eq!(result["content"][0]["text"], "rust");
-    let result = call(server().tool(taken_apart()), "taken_apart", arguments).await;
+    let result = call(server().tool(taken_apart::tool()), "taken_apart", arguments).await;
     assert_eq!(result["content"][0]["text"], "rust");
 }
 
@@ -209,12 +217,12 @@ async fn ignores(first: bool, #[cfg(false)] never: Missing) {}
 #[tokio::test]
 async fn a_tool_may_have_no_arguments_and_no_description() {
     let expected = json!({"name": "nothing", "inputSchema": {"type": "object", "additionalProperties": false}});
-    assert_eq!(listed(nothing()).await, expected);
+    assert_eq!(listed(nothing::tool()).await, expected);
 }
 
 #[tokio::test]
 async fn a_parameter_may_depend_on_the_configuration() {
-    let input = listed(ignores()).await["inputSchema"].take();
+    let input = listed(ignores::tool()).await["inputSchema"].take();
     assert_eq!(input["required"], json!(["first"]));
 }
 
@@ -232,7 +240,7 @@ async fn user_by_id(id: u64, fields: Option<String>) -> Option<String> {
 
 #[tokio::test]
 async fn a_resource_has_one_uri() {
-    let server = || server().state(Greeting("{}")).resource(config());
+    let server = || server().state(Greeting("{}")).resource(config::resource());
     let listed = ask(server(), "resources/list", json!({})).await["resources"].take();
     let expected = json!([{
         "uri": "config://app",
@@ -249,7 +257,7 @@ async fn a_resource_has_one_uri() {
 
 #[tokio::test]
 async fn a_template_fills_parameters_from_the_uri() {
-    let server = || server().resource_template(user_by_id());
+    let server = || server().resource_template(user_by_id::resource_template());
     let listed =
         ask(server(), "resources/templates/list", json!({})).await["resourceTemplates"].take();
     let expected =
@@ -273,7 +281,7 @@ async fn review(
 
 #[tokio::test]
 async fn a_prompt_takes_its_arguments_from_texts() {
-    let server = || server().prompt(review());
+    let server = || server().prompt(review::prompt());
     let listed = ask(server(), "prompts/list", json!({})).await["prompts"].take();
     let expected = json!([{
         "name": "review",
@@ -289,4 +297,117 @@ async fn a_prompt_takes_its_arguments_from_texts() {
     let result =
         ask(server(), "prompts/get", json!({"name": "review", "arguments": arguments})).await;
     assert_eq!(result["messages"][0]["content"]["text"], "Review 12 lines of main.rs");
+}
+
+/// One setting, by name.
+#[resource("config://app/{name}")]
+async fn config_of(name: impls::Name) -> Option<String> {
+    (name.0 == "debug").then(|| "debug = false".to_owned())
+}
+
+mod impls {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    pub(super) struct Name(pub(super) String);
+
+    impl From<&str> for Name {
+        fn from(name: &str) -> Self {
+            Self(name.to_owned())
+        }
+    }
+}
+
+type Ctx = outlive::server::Durable;
+
+/// An argument that is called as an extractor of ours is.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Task {
+    title: String,
+}
+
+/// An extractor of the author's.
+struct Tenant(String);
+
+impl outlive::server::extract::Extract for Tenant {
+    fn extract(cx: &Cx) -> Result<Self, outlive::server::extract::Rejection> {
+        Ok(Self(format!("{:?}", cx.principal())))
+    }
+}
+
+#[tool]
+async fn by_type(
+    cx: Ctx,
+    a: String,
+    task: Task,
+    tenant: Tenant,
+) -> outlive::server::Result<String> {
+    let length: usize = cx.step("measure", async || Ok(a.len())).await?;
+    Ok(format!("{length} {} {}", task.title, !tenant.0.is_empty()))
+}
+
+#[tokio::test]
+async fn parameter_by_alias_of_an_extractor_is_an_extractor() {
+    let input = listed(by_type::tool()).await["inputSchema"].take();
+    let names: Vec<_> = input["properties"].as_object().unwrap().keys().collect();
+    assert_eq!(names, ["a", "task"]);
+    assert_eq!(input["required"], json!(["a", "task"]));
+    let arguments = json!({"a": "four", "task": {"title": "wash"}, "cx": "not for clients"});
+    let result = call(server().tool(by_type::tool()), "by_type", arguments).await;
+    assert_eq!(result["content"][0]["text"], "4 wash true");
+}
+
+#[tool]
+async fn only_extractors(_cx: Ctx, Tenant(tenant): Tenant) -> String {
+    tenant
+}
+
+#[resource("tenant://me")]
+async fn tenant_resource(tenant: Tenant) -> String {
+    tenant.0
+}
+
+#[prompt]
+async fn tenant_prompt(tenant: Tenant, topic: String) -> String {
+    format!("{topic} {}", !tenant.0.is_empty())
+}
+
+#[tokio::test]
+async fn handlers_of_extractors_by_type_have_no_arguments() {
+    let expected = json!({"type": "object", "additionalProperties": false});
+    assert_eq!(listed(only_extractors::tool()).await["inputSchema"], expected);
+    let resource = server().resource(tenant_resource::resource());
+    let read = ask(resource, "resources/read", json!({"uri": "tenant://me"})).await;
+    assert!(read["contents"][0]["text"].is_string());
+    let prompt = || server().prompt(tenant_prompt::prompt());
+    let listed = ask(prompt(), "prompts/list", json!({})).await["prompts"][0].take();
+    assert_eq!(listed["arguments"], json!([{"name": "topic", "required": true}]));
+    let arguments = json!({"name": "tenant_prompt", "arguments": {"topic": "rent"}});
+    let got = ask(prompt(), "prompts/get", arguments).await;
+    assert_eq!(got["messages"][0]["content"]["text"], "rent true");
+}
+
+#[derive(Clone, Copy)]
+struct Number<const N: u32>;
+
+#[tool]
+async fn seven_states(
+    _a: State<Number<1>>,
+    _b: State<Number<2>>,
+    _c: State<Number<3>>,
+    _d: State<Number<4>>,
+    _e: State<Number<5>>,
+    _f: State<Number<6>>,
+    _g: State<Number<7>>,
+    name: String,
+) -> String {
+    name
+}
+
+#[tokio::test]
+async fn handler_with_seven_states_and_an_argument_is_called() {
+    let server =
+        server().state(Number::<1>).state(Number::<2>).state(Number::<3>).state(Number::<4>);
+    let server = server.state(Number::<5>).state(Number::<6>).state(Number::<7>);
+    let result =
+        call(server.tool(seven_states::tool()), "seven_states", json!({"name": "Ada"})).await;
+    assert_eq!(result["content"][0]["text"], "Ada");
 }

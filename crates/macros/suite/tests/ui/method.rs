@@ -11,6 +11,4 @@ impl Calculator {
     }
 }
 
-fn main() {
-    let _ = Calculator::add();
-}
+fn main() {}

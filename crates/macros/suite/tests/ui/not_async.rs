@@ -8,5 +8,5 @@ fn add(a: i64, b: i64) -> String {
 }
 
 fn main() {
-    let _ = add().read_only();
+    let _ = add::tool().read_only();
 }

@@ -33,5 +33,5 @@ async fn twice() -> &'static str {
 }
 
 fn main() {
-    let _ = (nothing(), equals(), empty(), spaces(), number(), twice());
+    let _ = (nothing::tool(), equals::tool(), empty::prompt(), spaces::resource(), number::tool(), twice::tool());
 }

@@ -5,7 +5,7 @@ use outlive::{server, tool};
 struct Query;
 
 fn main() {
-    let _ = server::Server::builder("search", "1.0.0").tool(search()).tool(find()).tool(index());
+    let _ = server::Server::builder("search", "1.0.0").tool(search::tool()).tool(find::tool()).tool(index::tool());
 }
 
 #[tool]

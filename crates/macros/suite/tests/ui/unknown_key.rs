@@ -19,5 +19,5 @@ async fn greet() -> &'static str {
 
 fn main() {
     // No complaint about these: the functions are there.
-    let _ = (add().max_concurrent(1), config().size(13), greet());
+    let _ = (add::tool().max_concurrent(1), config::resource().size(13), greet::prompt());
 }

@@ -35,11 +35,18 @@ impl TaskHandle {
 
 impl<'a> TaskEvents<'a> {
     fn new(handle: &'a mut TaskHandle) -> Self {
-        let feed = Feed::of(handle.core(), handle.task_id());
         let tracker = Tracker::new(handle.core().limits().max_segment_bytes);
+        let mut events =
+            Self { handle, feed: None, tracker, catching_up: None, is_terminal: false };
+        events.follow();
+        events
+    }
+
+    /// Reads what the task emits, if there is a task.
+    fn follow(&mut self) {
+        self.feed = Feed::of(self.handle.core(), self.handle.task_id());
         // Its output and its questions come on different ways, and output goes first.
-        handle.hold_questions(feed.is_some());
-        Self { handle, feed, tracker, catching_up: None, is_terminal: false }
+        self.handle.hold_questions(self.feed.is_some());
     }
 
     /// Puts questions to the answerer, as [`TaskHandle::wait`] does, in place of making events of them.
@@ -53,6 +60,16 @@ impl<'a> TaskEvents<'a> {
     pub async fn next(&mut self) -> Option<Result<TaskEvent>> {
         if self.is_terminal {
             return None;
+        }
+        if self.handle.is_starting() {
+            match self.handle.start().await {
+                Ok(Some(event)) => return Some(Ok(event)),
+                Ok(None) => self.follow(),
+                Err(error) => {
+                    self.is_terminal = true;
+                    return Some(Err(error));
+                }
+            }
         }
         loop {
             if let Some((number, block)) = self.tracker.give() {

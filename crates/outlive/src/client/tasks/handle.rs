@@ -7,6 +7,7 @@ use outlive_wire::{CallToolResult, ErrorObject, RawJson};
 
 use super::{
     complete::{Drive, TaskEvent},
+    event_mode::{EventMode, Starting},
     segments::emitted,
     send::{cancel, give},
     watch::look,
@@ -24,15 +25,19 @@ use crate::client::{
 /// Dropping it leaves the task alone, unless the call said `cancel_on_drop`.
 #[derive(Debug)]
 pub struct TaskHandle {
-    core: Arc<Core>,
-    record: Record,
-    state: State,
-    immediate: Option<String>,
+    pub(super) core: Arc<Core>,
+    pub(super) record: Record,
+    pub(super) state: State,
+    pub(super) immediate: Option<String>,
     cancels_on_drop: bool,
+    /// If all input requests of the call are events.
+    pub(super) event_mode: Option<Box<EventMode>>,
 }
 
 #[derive(Debug)]
-enum State {
+pub(super) enum State {
+    /// The call is made while its events are read.
+    Starting(Starting<TaskHandle>),
     /// A task, and the revision that it was made in.
     Task(SavedTask, &'static VersionRules, Option<Box<Drive>>),
     Done(Box<CallToolResult>),
@@ -94,8 +99,15 @@ impl TaskHandle {
         Ok(handle)
     }
 
-    fn of(core: &Arc<Core>, record: Record, state: State) -> Self {
-        Self { core: Arc::clone(core), record, state, immediate: None, cancels_on_drop: false }
+    pub(super) fn of(core: &Arc<Core>, record: Record, state: State) -> Self {
+        Self {
+            core: Arc::clone(core),
+            record,
+            state,
+            immediate: None,
+            cancels_on_drop: false,
+            event_mode: None,
+        }
     }
 
     /// The id of the task at the server; `None` if the call was answered without one.
@@ -113,7 +125,7 @@ impl TaskHandle {
 
     /// Whether it is known what came of it.
     pub fn is_terminal(&self) -> bool {
-        !matches!(self.state, State::Task(..))
+        !matches!(self.state, State::Task(..) | State::Starting(_))
     }
 
     /// Waits for the result, and answers what the task asks meanwhile. Can be dropped, and called
@@ -123,7 +135,13 @@ impl TaskHandle {
     ///
     /// When the task failed, was cancelled, or is gone.
     pub async fn wait(&mut self) -> Result<CallToolResult> {
+        if self.event_mode.is_some() {
+            return Box::pin(self.wait_with_handler()).await;
+        }
         match &mut self.state {
+            State::Starting(_) => {
+                Err(ClientError::Unanswered("the call is not made".to_owned()).into())
+            }
             State::Done(result) => Ok((**result).clone()),
             State::Failed(error) => Err(ServerError::of(error.clone(), None).of_task().into()),
             State::Task(task, rules, drive) => {
@@ -168,7 +186,12 @@ impl TaskHandle {
 
     /// The next thing that happens to the task. Can be dropped while it waits.
     pub(crate) async fn drive_on(&mut self) -> Result<TaskEvent> {
+        let reads_requests = self.reads_requests();
         let event = match &mut self.state {
+            State::Starting(_) => {
+                return Err(ClientError::Unanswered("the call is not made".to_owned()).into());
+            }
+            State::Task(..) if reads_requests => Box::pin(self.drive_with_requests()).await,
             State::Done(result) => return Ok(TaskEvent::Done(result.clone())),
             State::Failed(error) => {
                 return Err(ServerError::of(error.clone(), None).of_task().into());
@@ -259,6 +282,9 @@ impl TaskHandle {
     ///
     /// When the answer does not fit, or the task is gone.
     pub async fn respond(&mut self, question: &PendingInput, answer: InputResponse) -> Result<()> {
+        if self.respond_to_event(question, &answer)? {
+            return Ok(());
+        }
         let key = question.key.clone().unwrap_or_default();
         let json: RawJson = match settle_with(&question.request, answer) {
             Settled::Refused(why)
@@ -284,6 +310,10 @@ impl TaskHandle {
     /// When the server cannot be told.
     pub async fn cancel(&mut self) -> Result<()> {
         match &mut self.state {
+            State::Starting(_) => {
+                self.stop_starting();
+                Ok(())
+            }
             State::Task(_, _, Some(drive)) => drive.cancel().await,
             State::Task(task, ..) => cancel(&self.core, &task.id).await,
             _ => Ok(()),

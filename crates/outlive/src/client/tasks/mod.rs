@@ -1,11 +1,13 @@
 //! Tasks of a server, from the client's side: watched, answered, cancelled, saved and taken up again.
 
 mod complete;
+mod event_mode;
 mod events;
 mod handle;
 mod list;
 mod segments;
 mod send;
+mod starting;
 mod watch;
 
 pub use complete::TaskEvent;

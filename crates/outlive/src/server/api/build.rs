@@ -43,6 +43,9 @@ impl RandomIds {
     }
 }
 
+/// The capability of servers that know `dev.outlive/idempotencyKey`.
+const IDEMPOTENCY: &str = "dev.outlive/idempotency";
+
 impl ServerBuilder {
     /// Checks everything and makes the server.
     ///
@@ -53,6 +56,7 @@ impl ServerBuilder {
     /// says what to change.
     pub fn build(mut self) -> Result<Server, BuildError> {
         let unlisted = skills::register(&mut self)?;
+        self.declare_idempotency()?;
         self.check()?;
         let tools = std::mem::take(&mut self.tools);
         let resources = std::mem::take(&mut self.resources);
@@ -153,6 +157,20 @@ impl ServerBuilder {
             callers: self.caller_limits.throttle(),
             transports: AtomicUsize::new(0),
         }
+    }
+
+    /// Declares that the server knows idempotency keys, if it does.
+    fn declare_idempotency(&mut self) -> Result<(), BuildError> {
+        let has_store = self.tasks.is_some();
+        if self.idempotency_keys == Some(true) && !has_store {
+            return Err(BuildError(
+                "idempotency keys need a store; call `.tasks(…)` with one".to_owned(),
+            ));
+        }
+        if self.idempotency_keys.unwrap_or(has_store) {
+            self.experimental.insert(IDEMPOTENCY.to_owned(), serde_json::json!({}));
+        }
+        Ok(())
     }
 }
 

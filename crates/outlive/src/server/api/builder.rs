@@ -57,6 +57,8 @@ pub struct ServerBuilder {
     pub(crate) replay_on_input: bool,
     pub(crate) test_hooks: Option<Arc<TestHooks>>,
     pub(crate) tasks: Option<TaskConfig>,
+    /// Whether clients are told of idempotency keys; `None` if the store decides.
+    pub(crate) idempotency_keys: Option<bool>,
     pub(crate) versions: VersionSet,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) debounce: Duration,
@@ -100,6 +102,7 @@ impl ServerBuilder {
             replay_on_input: false,
             test_hooks: None,
             tasks: None,
+            idempotency_keys: None,
             versions: VersionSet::default(),
             clock: Arc::new(TokioClock::new()),
             debounce: DEBOUNCE,
@@ -142,6 +145,12 @@ impl ServerBuilder {
     /// Adds a tool.
     pub fn tool(mut self, tool: Tool) -> Self {
         self.tools.push(tool);
+        self
+    }
+
+    /// Adds several tools.
+    pub fn tools(mut self, tools: impl IntoIterator<Item = Tool>) -> Self {
+        self.tools.extend(tools);
         self
     }
 
@@ -278,6 +287,13 @@ impl ServerBuilder {
     /// process after a restart.
     pub fn tasks(mut self, config: TaskConfig) -> Self {
         self.tasks = Some(config);
+        self
+    }
+
+    /// Whether clients are told that the server knows idempotency keys; by default, if it has a store
+    /// ([`ServerBuilder::tasks`]). A client of ours then repeats calls that it does not know the outcome of.
+    pub fn idempotency_keys(mut self, enabled: bool) -> Self {
+        self.idempotency_keys = Some(enabled);
         self
     }
 

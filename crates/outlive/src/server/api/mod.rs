@@ -7,3 +7,5 @@ mod http;
 pub(crate) mod server;
 #[cfg_attr(not(feature = "skills"), path = "no_skills.rs")]
 pub(crate) mod skills;
+#[cfg(feature = "testing")]
+mod test_cleanup;

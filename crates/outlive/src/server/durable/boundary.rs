@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use crate::server::{durable::context::Durable, durable_error::DurableError, error::Result};
+use crate::server::{
+    durable::context::Durable, durable_error::DurableError, error::Result, time::millis,
+};
 
 impl Durable {
     /// A context that goes on when the task is cancelled: its steps begin, and its waits are waited
@@ -41,7 +43,12 @@ impl Durable {
 
     /// As [`Durable::go_on`], while something is waited for.
     pub(crate) fn poll_stopped(&self, key: &str, task: &mut Context<'_>) -> Poll<DurableError> {
-        if self.is_shielded() || self.call().port().poll_cancelled(task).is_pending() {
+        if self.is_shielded() {
+            return Poll::Pending;
+        }
+        // A test cancels the run alone, and not the call.
+        let is_called_off = self.call().port().poll_cancelled(task).is_ready();
+        if !is_called_off && self.env().test_hooks.is_none() {
             return Poll::Pending;
         }
         self.go_on(key).map_or_else(Poll::Ready, |()| Poll::Pending)
@@ -49,11 +56,26 @@ impl Durable {
 
     /// Lets some time pass, unless the task is cancelled meanwhile.
     pub(crate) async fn pause(&self, key: &str, span: Duration) -> Result<()> {
+        // A test skips time, and no timer notices.
+        let skips = self.env().test_hooks.is_some();
+        let due = if skips { self.now().saturating_add(millis(span)) } else { u64::MAX };
         let mut time = self.env().profile.clock.sleep(span);
         poll_fn(|task| match self.poll_stopped(key, task) {
             Poll::Ready(stopped) => Poll::Ready(Err(stopped.into())),
+            Poll::Pending if skips && self.now() >= due => Poll::Ready(Ok(())),
             Poll::Pending => time.as_mut().poll(task).map(Ok),
         })
         .await
+    }
+
+    /// Waits between two attempts of a step. A test does not.
+    pub(crate) async fn back_off(&self, key: &str, span: Duration) -> Result<()> {
+        match &self.env().test_hooks {
+            Some(hooks) => {
+                hooks.skip(millis(span));
+                Ok(self.go_on(key)?)
+            }
+            None => self.pause(key, span).await,
+        }
     }
 }

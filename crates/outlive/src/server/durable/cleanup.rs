@@ -46,7 +46,7 @@ use crate::server::{
 ///     Ok(())
 /// }
 ///
-/// let tool = deploy().cleanup(tidy);
+/// let tool = deploy::tool().cleanup(tidy);
 /// # drop(tool);
 /// ```
 #[derive(Clone)]

@@ -13,18 +13,18 @@ use std::{
 use outlive_protocol::InputMode;
 use outlive_tasks::{IntoKey, Journal, JournalEntry, RunId, Step, StepStart, in_step};
 use outlive_wire::{ContentBlock, Method, RawJson};
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use serde_json::value::to_raw_value;
 
 use crate::server::{
-    durable::step_once::first_time,
+    durable::{recordable::Recordable, step_once::first_time},
     durable_error::DurableError,
     error::{Error, Result},
     extract::{
         cx::Cx,
         extractor::{Extract, HandlerRequirements, Rejection},
     },
-    retry::Retry,
+    retry::{Attempt, Retry},
     run::state::{RunState, run_id},
     secret::record,
     time::{millis, now},
@@ -56,8 +56,9 @@ use crate::server::{
 ///     let approval: Approval = cx.elicit("approve", format!("Deploy {image}?")).await?;
 ///     Ok(if approval.yes { format!("{image} is out") } else { "nothing happened".into() })
 /// }
-/// # deploy();
+/// # deploy::tool();
 /// ```
+#[derive(Clone)]
 pub struct Durable {
     cx: Cx,
     run: Arc<RunState>,
@@ -67,10 +68,10 @@ pub struct Durable {
 }
 
 impl Durable {
-    /// A context whose keys are all under `key`: for helpers and loops that use the same names
-    /// more than once.
+    /// Returns a context whose keys are all under `key`: for helpers and loops that use the same names
+    /// more than once. A clone of the context has the same keys.
     pub fn scope(&self, key: impl IntoKey) -> Durable {
-        Durable { scope: self.full(key), ..self.clone_here() }
+        Durable { scope: self.full(key), ..self.clone() }
     }
 
     /// What a step has returned before, in this run or an earlier one; `None` if it did not come so
@@ -83,8 +84,22 @@ impl Durable {
         recorded(self.journal(), &self.full(key))
     }
 
-    /// Does something and records what it returns. When the handler runs again the record is read
-    /// back and the body is not run. The first run, too, sees the value as it was recorded.
+    /// Runs `body` and records its result in the journal. When the handler runs again, the recorded
+    /// value is returned and `body` is not run. The first run, too, gets the value as it was recorded.
+    ///
+    /// The body returns this crate's [`Result`]. Errors of others become one by `?`, so a call that is
+    /// the whole body is written `Ok(call().await?)`. Annotate what the step returns: the type decides
+    /// how the record is read.
+    ///
+    /// ```
+    /// use outlive::server::{Durable, Result};
+    ///
+    /// async fn settings(cx: &Durable) -> Result<usize> {
+    ///     let text: String = cx.step("read", async || Ok(std::fs::read_to_string("settings.toml")?)).await?;
+    ///     Ok(text.len())
+    /// }
+    /// # let _ = settings;
+    /// ```
     ///
     /// A body that has run and whose record was lost, as in a crash, runs again; [`idempotency_key`]
     /// gives foreign systems a key by which they can tell.
@@ -98,7 +113,7 @@ impl Durable {
     /// [`permanent`]: Error::permanent
     pub async fn step<T, F>(&self, key: impl IntoKey, body: F) -> Result<T>
     where
-        T: Serialize + DeserializeOwned,
+        T: Recordable,
         F: AsyncFnOnce() -> Result<T>,
     {
         let key = self.full(key);
@@ -114,15 +129,39 @@ impl Durable {
     }
 
     /// As [`Durable::step`], but tries again when the body fails, unless the error is
-    /// [`permanent`](Error::permanent). The body is cloned for each try.
+    /// [`permanent`](Error::permanent). The body gets the [`Attempt`].
+    ///
+    /// ```
+    /// use outlive::server::{Durable, Result, durable::Retry};
+    /// # async fn fetch(_: &str) -> std::io::Result<String> { Ok(String::new()) }
+    ///
+    /// async fn page(cx: &Durable) -> Result<String> {
+    ///     cx.step_retry("page", Retry::attempts(3), async |attempt| {
+    ///         let mirror = if attempt.last { "b.example" } else { "a.example" };
+    ///         Ok(fetch(mirror).await?)
+    ///     })
+    ///     .await
+    /// }
+    /// # let _ = page;
+    /// ```
+    ///
+    /// The body may borrow what it only reads. What it changes, it changes before its future:
+    /// `|_| { tries += 1; async move { … } }`.
     ///
     /// # Errors
     ///
-    /// What the last try failed with, or a [`DurableError`].
-    pub async fn step_retry<T, F>(&self, key: impl IntoKey, retry: Retry, body: F) -> Result<T>
+    /// Returns the error of the last attempt, or a [`DurableError`].
+    // Not `AsyncFnMut`: a future that borrows from its closure cannot be shown to be `Send` here.
+    pub async fn step_retry<T, F, Fut>(
+        &self,
+        key: impl IntoKey,
+        retry: Retry,
+        mut body: F,
+    ) -> Result<T>
     where
-        T: Serialize + DeserializeOwned,
-        F: AsyncFnOnce() -> Result<T> + Clone,
+        T: Recordable,
+        F: FnMut(Attempt) -> Fut,
+        Fut: Future<Output = Result<T>>,
     {
         let key = self.full(key);
         self.begin_step(&key).await?;
@@ -131,13 +170,14 @@ impl Durable {
             StepStart::Ambiguous => return Err(DurableError::Ambiguous { key }.into()),
             StepStart::New(step) => step,
         };
-        let mut tried = 1;
+        let mut attempt = retry.first();
         let returned = loop {
-            match marked(&step, body.clone()()).await {
-                Err(error) if tried < retry.attempts && !error.is_permanent() => {
+            match marked(&step, body(attempt)).await {
+                Err(error) if !attempt.last && !error.is_permanent() => {
+                    let tried = attempt.number;
                     tracing::debug!(key, tried, %error, "a step failed and is tried again");
-                    self.pause(&key, retry.pause(tried)).await?;
-                    tried += 1;
+                    self.back_off(&key, retry.pause(tried)).await?;
+                    attempt = retry.after(attempt);
                     step.restart();
                 }
                 returned => break returned,
@@ -159,7 +199,7 @@ impl Durable {
     /// [`Tool::uses_step_once`]: crate::server::Tool::uses_step_once
     pub async fn step_once<T, F>(&self, key: impl IntoKey, body: F) -> Result<T>
     where
-        T: Serialize + DeserializeOwned,
+        T: Recordable,
         F: AsyncFnOnce() -> Result<T>,
     {
         let key = self.full(key);
@@ -256,10 +296,7 @@ impl Durable {
         }
     }
 
-    async fn finish_step<T>(&self, step: Step<'_>, returned: Result<T>) -> Result<T>
-    where
-        T: Serialize + DeserializeOwned,
-    {
+    async fn finish_step<T: Recordable>(&self, step: Step<'_>, returned: Result<T>) -> Result<T> {
         let key = Arc::clone(step.key());
         let (entry, secret) = match returned {
             Ok(value) => {
@@ -278,11 +315,13 @@ impl Durable {
         decode(&key, stored)
     }
 
-    /// Goes on, unless a test has the run lost here: then it is dropped while it waits.
+    /// Continues, unless a test has the run lost here: then it is dropped while it waits.
     async fn survive(&self) {
-        if self.journal().crashed() {
-            std::future::pending::<()>().await;
-        }
+        poll_fn(|_| match self.journal().crashed() {
+            true => Poll::Pending,
+            false => Poll::Ready(()),
+        })
+        .await;
     }
 
     pub(crate) fn full(&self, key: impl IntoKey) -> String {
@@ -305,15 +344,9 @@ impl Durable {
         now(&self.cx.env().profile)
     }
 
-    /// Returns a context with the same keys.
-    fn clone_here(&self) -> Self {
-        let (cx, run) = (self.cx.clone(), Arc::clone(&self.run));
-        Self { cx, run, scope: self.scope.clone(), shielded: self.shielded }
-    }
-
     /// Returns a context that continues when the task is cancelled.
     pub(crate) fn to_shielded(&self) -> Self {
-        Self { shielded: true, ..self.clone_here() }
+        Self { shielded: true, ..self.clone() }
     }
 
     pub(crate) fn is_shielded(&self) -> bool {

@@ -35,7 +35,7 @@ use crate::server::{
 ///     }
 ///     Ok("done".into())
 /// }
-/// # count();
+/// # count::tool();
 /// ```
 #[derive(Clone)]
 pub struct Task {

@@ -42,7 +42,7 @@ impl Durable {
     ///     cx.step("submit", async || Ok(submit(job.token()).await)).await?;
     ///     job.await
     /// }
-    /// # render();
+    /// # render::tool();
     /// ```
     ///
     /// [`Server::complete_external_event`]: crate::server::Server::complete_external_event

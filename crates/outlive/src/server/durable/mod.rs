@@ -3,8 +3,8 @@
 //! [`Durable`](super::Durable) and [`Task`](super::Task) are the contexts; the types here belong to their methods.
 //!
 //! - `context`: [`Durable`](context::Durable): steps, timers and partial results; `boundary`: what
-//!   every step and wait checks first; `step_once`: steps that must not be repeated; `capacity`:
-//!   permits.
+//!   every step and wait checks first; `recordable`: what a step records; `step_once`: steps that
+//!   must not be repeated; `capacity`: permits.
 //! - `elicit`, `input_future`: input requests and their responses; `external_event`: values that
 //!   another system delivers; `rounds`: the explicit style.
 //! - `emit`: [`Task`](emit::Task); `cleanup`: [`Cleanup`].
@@ -17,12 +17,13 @@ pub(crate) mod elicit;
 pub(crate) mod emit;
 pub(crate) mod external_event;
 pub(crate) mod input_future;
+pub(crate) mod recordable;
 pub(crate) mod rounds;
 pub(crate) mod step_once;
 
 pub use super::{
     durable_error::DurableError,
-    retry::Retry,
+    retry::{Attempt, Retry},
     run::{
         input::ElicitOutcome,
         input_request_set::{InputRequestSet, RoundOutcome},
@@ -39,4 +40,5 @@ pub use outlive_tasks::{
     IntoKey, JournalError, Key,
     engine::{Capacity, Permit},
 };
+pub use recordable::Recordable;
 pub use rounds::Round;

@@ -79,7 +79,7 @@ impl TaskBackend {
     /// What a caller hears of what its store has refused.
     pub(crate) fn refused(&self, call: &Call, error: &StoreError) -> ProtocolError {
         match error {
-            StoreError::OverBytes => self.over_bytes(call.principal()),
+            StoreError::BytesExceeded => self.over_bytes(call.principal()),
             _ => unavailable(error),
         }
     }

@@ -1,12 +1,18 @@
 //! What the author's test kit wants to happen to journals, and to know about them.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use outlive_tasks::{CrashPoint, Journal};
+use outlive_protocol::{Call, Clock};
+use outlive_tasks::{CrashPoint, Journal, JournalSnapshot};
+
+use crate::server::env::test_clock::TestClock;
 
 /// Watches the journals of a server under test, one call at a time.
-#[derive(Debug, Default)]
-pub(crate) struct TestHooks(Mutex<Plan>);
+#[derive(Debug)]
+pub(crate) struct TestHooks {
+    plan: Mutex<Plan>,
+    clock: Arc<TestClock>,
+}
 
 #[derive(Debug, Default)]
 struct Plan {
@@ -16,6 +22,10 @@ struct Plan {
     unused: Vec<String>,
     keys: Vec<String>,
     happened: bool,
+    /// Whether the task is cancelled at `crash`, in place of a crash.
+    cancels: bool,
+    /// The call that has ended, and its journal.
+    ended: Option<(Arc<Call>, JournalSnapshot)>,
     /// Whether the handler runs once more over its whole journal when it has returned.
     replays: bool,
     /// What it returned before it did.
@@ -25,6 +35,29 @@ struct Plan {
 }
 
 impl TestHooks {
+    /// Returns hooks, and puts a clock whose time can be skipped before the server's.
+    pub(crate) fn install(server_clock: &mut Arc<dyn Clock>) -> Arc<Self> {
+        let clock = Arc::new(TestClock::new(Arc::clone(server_clock)));
+        *server_clock = clock.clone();
+        Arc::new(Self { plan: Mutex::default(), clock })
+    }
+
+    /// Prepares the next call, which is cancelled as a task is when this key is recorded.
+    pub(crate) fn plan_cancel(&self, key: String) {
+        let crash = Some(CrashPoint::After(key));
+        *self.lock() = Plan { crash, cancels: true, ..Plan::default() };
+    }
+
+    /// Returns the call that has ended, and its journal.
+    pub(crate) fn ended_call(&self) -> Option<(Arc<Call>, JournalSnapshot)> {
+        self.lock().ended.clone()
+    }
+
+    /// Lets the time pass that a timer waits for.
+    pub(crate) fn skip(&self, millis: u64) {
+        self.clock.skip(millis);
+    }
+
     /// Prepares the next call. With `replays` its handler runs once more over its journal when it has
     /// returned, and must return the same.
     pub(crate) fn plan(&self, crash: Option<CrashPoint>, replays: bool) {
@@ -81,9 +114,16 @@ impl TestHooks {
         }
     }
 
-    /// The run was lost as planned.
-    pub(crate) fn crashed(&self) {
-        self.lock().happened = true;
+    /// The run has come to the planned place. Returns whether it is cancelled there, and not lost.
+    pub(crate) fn reached(&self) -> bool {
+        let mut plan = self.lock();
+        plan.happened = true;
+        plan.cancels
+    }
+
+    /// A call has ended, with this journal.
+    pub(crate) fn finished(&self, call: &Arc<Call>, journal: JournalSnapshot) {
+        self.lock().ended = Some((Arc::clone(call), journal));
     }
 
     /// A round has ended over this journal.
@@ -98,6 +138,6 @@ impl TestHooks {
     }
 
     fn lock(&self) -> MutexGuard<'_, Plan> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -33,6 +33,7 @@ use crate::server::{
         request_state,
         state::{RunState, run_id},
     },
+    time::now,
 };
 
 /// Turns what a handler returns into an outcome.
@@ -133,6 +134,30 @@ where
             Err(Rejection(RejectionKind::Refused(error))) => Err(error),
             Err(Rejection(RejectionKind::Arguments(error))) => Err(ProtocolError::internal(error)),
         }
+    }
+
+    /// Lets a test intervene: lose the run, cancel it, or skip the time that it waits for. Returns
+    /// whether the handler is polled again.
+    fn intervene(mut self: Pin<&mut Self>, is_idle: bool) -> Result<bool, ProtocolError> {
+        let Some(hooks) = self.cx.env().test_hooks.clone() else { return Ok(false) };
+        let Some(run) = self.cx.run().cloned() else { return Ok(false) };
+        let Some(journal) = run.used_journal() else { return Ok(false) };
+        if journal.crashed() {
+            match hooks.reached() {
+                true => {
+                    run.cancel_task();
+                    journal.survive();
+                    *self.project().idle = IdleDetector::default();
+                }
+                false => self.as_mut().restart()?,
+            }
+            return Ok(true);
+        }
+        let due = journal.next_timer().filter(|_| is_idle);
+        let Some(due) = due else { return Ok(false) };
+        hooks.skip(due.saturating_sub(now(&self.cx.env().profile)));
+        *self.project().idle = IdleDetector::default();
+        Ok(true)
     }
 
     /// Returns what follows from what the handler returned.
@@ -297,10 +322,7 @@ where
                         continue;
                     }
                 },
-                _ if crashed(&self.cx) => {
-                    self.as_mut().restart()?;
-                    continue;
-                }
+                _ if self.as_mut().intervene(is_idle)? => continue,
                 _ => is_idle,
             };
             match path {
@@ -345,7 +367,11 @@ where
         poll_as(run_id(cx.call()), || {
             idle.poll(work, task, || {
                 let journal = cx.run().and_then(|run| run.used_journal());
-                journal.is_some_and(|journal| journal.is_idle())
+                // In a test the time of timers is skipped.
+                let skips = cx.env().test_hooks.is_some();
+                journal.is_some_and(|journal| {
+                    journal.is_idle() || skips && journal.next_timer().is_some()
+                })
             })
         })
     }
@@ -403,24 +429,18 @@ fn fetch(cx: &Cx) -> Option<StoreOp> {
     Some(Box::pin(async move { journal_offload::fetch(&env, &run).await.map(|()| None) }))
 }
 
-/// Whether a test lets the run crash.
-fn crashed(cx: &Cx) -> bool {
-    let Some(hooks) = &cx.env().test_hooks else { return false };
-    let journal = cx.run().and_then(|run| run.used_journal());
-    let crashed = journal.is_some_and(|journal| journal.crashed());
-    if crashed {
-        hooks.crashed();
-    }
-    crashed
-}
-
 /// Whether a test lets the handler run once more over its whole journal.
 fn runs_once_more(cx: &Cx, outcome: &Outcome) -> bool {
     let Some(hooks) = &cx.env().test_hooks else { return false };
-    let Outcome::Complete(MethodResult::Tool(result)) = outcome else { return false };
+    let result = match outcome {
+        Outcome::Complete(MethodResult::Tool(result)) => serde_json::to_string(result),
+        Outcome::Complete(MethodResult::Prompt(result)) => serde_json::to_string(result),
+        Outcome::Complete(MethodResult::Resource(result, _)) => serde_json::to_string(result),
+        _ => return false,
+    };
     // A handler without a journal has nothing to replay.
     cx.run().is_some_and(|run| run.used_journal().is_some())
-        && hooks.returned(serde_json::to_string(result).unwrap_or_default())
+        && hooks.returned(result.unwrap_or_default())
 }
 
 fn too_many_rounds(rounds: u32) -> Error {
@@ -434,6 +454,7 @@ fn complete(cx: &Cx, mut outcome: Outcome) -> Outcome {
     let ReplayMismatch { unused, missing_segments, .. } = journal.replay_mismatch();
     if let Some(hooks) = &cx.env().test_hooks {
         hooks.ended(journal, &unused);
+        hooks.finished(cx.call(), run.snapshot(cx.env()));
     }
     if !unused.is_empty() {
         tracing::warn!(

@@ -7,11 +7,11 @@ use crate::server::extract::{
     extractor::{Extract, HandlerRequirements, Rejection},
 };
 
-/// An async function that answers calls. Implemented for functions with up to six arguments, each
+/// An async function that handles calls. Implemented for functions with up to 16 arguments, each
 /// of which can be [extracted](Extract). `Marker` only tells the implementations apart.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot handle calls",
-    note = "handlers are `async fn`s with up to six arguments, each `Args<T>`, `State<T>`, `Cx` or another extractor"
+    note = "handlers are `async fn`s with up to 16 arguments, each `Args<T>`, `State<T>`, `Cx` or another extractor"
 )]
 pub trait Handler<Marker>: Send + Sync + 'static {
     /// What the function returns.
@@ -64,4 +64,14 @@ handlers! {
     (A, B, C, D)
     (A, B, C, D, E)
     (A, B, C, D, E, G)
+    (A, B, C, D, E, G, H)
+    (A, B, C, D, E, G, H, I)
+    (A, B, C, D, E, G, H, I, J)
+    (A, B, C, D, E, G, H, I, J, K)
+    (A, B, C, D, E, G, H, I, J, K, L)
+    (A, B, C, D, E, G, H, I, J, K, L, M)
+    (A, B, C, D, E, G, H, I, J, K, L, M, N)
+    (A, B, C, D, E, G, H, I, J, K, L, M, N, O)
+    (A, B, C, D, E, G, H, I, J, K, L, M, N, O, P)
+    (A, B, C, D, E, G, H, I, J, K, L, M, N, O, P, Q)
 }

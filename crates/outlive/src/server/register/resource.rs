@@ -2,7 +2,6 @@
 
 use std::{fmt, future::ready, sync::Arc};
 
-use base64::{Engine, engine::general_purpose::STANDARD};
 use outlive_protocol::{CallFuture, MethodResult, Outcome, ProtocolError};
 use outlive_schema::uri_template::UriTemplate;
 use outlive_wire::{Annotations, CacheHints, Icon, Meta, ReadResourceResult, ResourceContents};
@@ -366,7 +365,7 @@ impl IntoResourceContents for &'static str {
 
 impl IntoResourceContents for Vec<u8> {
     fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>> {
-        Ok(vec![ResourceContents::blob(uri, STANDARD.encode(self))])
+        Ok(vec![ResourceContents::blob(uri, self)])
     }
 }
 

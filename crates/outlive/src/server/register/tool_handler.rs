@@ -31,7 +31,7 @@ where
             Box::pin(async move {
                 match future.await.into_tool_result() {
                     Ok(result) => Ok(finish(result, output.as_deref())),
-                    Err(error) => error.into_tool_error().map(failed),
+                    Err(error) => error.into_tool_error().map(tool_result),
                 }
             })
         }
@@ -72,12 +72,12 @@ impl<R: IntoToolResult> Finish<R> for Arc<ToolSchema> {
         match returned.into_returned() {
             Ok(Returned::Result(result)) => Ok(Finished::Outcome(finish(result, Some(self)))),
             Ok(Returned::Ask(requests)) => Ok(Finished::Input(requests)),
-            Err(error) => error.into_tool_error().map(|text| Finished::Outcome(failed(text))),
+            Err(error) => error.into_tool_error().map(tool_result).map(Finished::Outcome),
         }
     }
 
     fn give_up(&self, _cx: &Cx, error: Error) -> Result<Outcome, ProtocolError> {
-        error.into_tool_error().map(failed)
+        error.into_tool_error().map(tool_result)
     }
 
     fn replay(&self) -> &ReplayPolicy {
@@ -98,7 +98,7 @@ fn finish(result: CallToolResult, schema: Option<&ToolSchema>) -> Outcome {
             ));
         }
     }
-    Outcome::Complete(MethodResult::Tool(result))
+    tool_result(result)
 }
 
 /// Returns invalid arguments as a result, so that the model can correct them.
@@ -114,5 +114,9 @@ fn reject(rejection: Rejection, cx: &Cx, schema: &ToolSchema) -> Result<Outcome,
 
 /// Returns a tool error as the outcome.
 pub(crate) fn failed(text: String) -> Outcome {
-    Outcome::Complete(MethodResult::Tool(CallToolResult::error(text)))
+    tool_result(CallToolResult::error(text))
+}
+
+fn tool_result(result: CallToolResult) -> Outcome {
+    Outcome::Complete(MethodResult::Tool(result))
 }

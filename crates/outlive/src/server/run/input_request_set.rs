@@ -33,7 +33,7 @@ use crate::server::{error::Result, run::input::form_request};
 ///         Some(_) => Ok(RoundOutcome::Done("not booked".into())),
 ///     }
 /// }
-/// # book();
+/// # book::tool();
 /// ```
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "there is no third thing")]

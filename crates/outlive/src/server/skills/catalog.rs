@@ -214,7 +214,7 @@ impl Catalog {
         let file = self.files.get(uri)?;
         let mut contents = match &file.contents {
             Contents::Text(text) => ResourceContents::text(uri, text),
-            Contents::Blob(blob) => ResourceContents::blob(uri, blob),
+            Contents::Blob(blob) => ResourceContents::blob_base64(uri, blob),
         };
         let slot = match &mut contents {
             ResourceContents::Text(contents) => &mut contents.mime_type,

@@ -98,7 +98,7 @@ pub(super) fn builder_of_server() -> outlive::server::ServerBuilder {
             tokio::time::sleep(Duration::from_secs(3600)).await;
             "never".to_owned()
         }))
-        .tool(greet())
+        .tool(greet::tool())
         .resource(Resource::new("file:///a", "a", || async { "contents" }))
         .prompt(Prompt::new("hi", || async { "say hi" }))
 }

@@ -53,9 +53,8 @@ async fn forever(cx: Durable) -> Result<String> {
 
 fn server() -> Server {
     builder_of_server()
-        .tool(order().task(TaskPolicy::Always))
-        .tool(forever().task(TaskPolicy::Always))
-        .experimental("dev.outlive/idempotency", json!({}))
+        .tool(order::tool().task(TaskPolicy::Always))
+        .tool(forever::tool().task(TaskPolicy::Always))
         .tasks(
             TaskConfig::in_memory()
                 .poll_interval(Duration::from_millis(20))

@@ -95,7 +95,7 @@ fn interpret<'a>(cx: &'a Durable, world: &'a World, path: String, ops: &'a [Op])
                     cx.step(&key, step).await?
                 }
                 Op::Retried(fails) => {
-                    let step = async || match world.done(&here) {
+                    let step = async |_| match world.done(&here) {
                         time if time <= *fails => Err(Error::new("not yet")),
                         time => Ok(format!("r{time}")),
                     };

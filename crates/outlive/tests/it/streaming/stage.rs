@@ -146,8 +146,8 @@ async fn bulk(cx: Durable, gate: State<Gate>) -> Result<CallToolResult> {
 /// One of each kind of block.
 async fn kinds(cx: Durable) -> Result<CallToolResult> {
     cx.emit(ContentBlock::text("a")).await?;
-    cx.emit(ContentBlock::image("AAAA", "image/png")).await?;
-    cx.emit(ContentBlock::audio("AAAA", "audio/wav")).await?;
+    cx.emit(ContentBlock::image_base64("AAAA", "image/png")).await?;
+    cx.emit(ContentBlock::audio_base64("AAAA", "audio/wav")).await?;
     Ok(CallToolResult::new([]))
 }
 

@@ -66,7 +66,7 @@ async fn steps(cx: Durable, done: State<Done>) -> Result<String> {
 
 async fn tries_again(cx: Durable, done: State<Done>) -> Result<String> {
     let retry = outlive::server::durable::Retry::attempts(1_000);
-    let fails = async || {
+    let fails = async |_| {
         done.steps.fetch_add(1, Ordering::SeqCst);
         Err(Error::new("not yet"))
     };

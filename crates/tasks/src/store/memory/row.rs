@@ -8,7 +8,7 @@ use std::{
 use outlive_wire::RawJson;
 
 use crate::{
-    JournalEntry, JournalSnapshot, Segment,
+    JournalEntry, JournalSnapshot, SegmentRecord,
     store::{
         Changes, CleanupState, IdempotencyKey, Inbox, InputSource, Lease, NewInputRequest, NewTask,
         PageLimit, Phase, StoredSegments, TaskId, TaskOutcome, TaskRecord, Transition, UnixMillis,
@@ -102,7 +102,7 @@ impl Row {
             due: Some(lease.map_or(now, |lease| now.saturating_add(millis(lease)))),
             begun: lease.is_some(),
             crashes: 0,
-            emitted: task.journal.segments.iter().map(Segment::place).collect(),
+            emitted: task.journal.segments.iter().map(SegmentRecord::place).collect(),
             journal: task.journal,
             input_requests: Vec::new(),
             bytes,

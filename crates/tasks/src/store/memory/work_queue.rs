@@ -100,7 +100,7 @@ impl WorkQueue for MemoryStore {
             return done(Err(StoreError::LeaseLost));
         }
         if !tasks.has_room(lease, changes, then) {
-            return done(Err(StoreError::OverBytes));
+            return done(Err(StoreError::BytesExceeded));
         }
         let is_seen = changes.is_visible() || !matches!(then, Transition::Continue);
         tasks.change(&lease.task, |row| {

@@ -12,7 +12,7 @@ use super::{
     statement::{Call, CallResult, values},
 };
 use crate::{
-    JournalSnapshot, Segment,
+    JournalSnapshot, SegmentRecord,
     store::{ChangeSource, Claim, ClaimedTask, Lease, TaskId, WorkerId},
 };
 
@@ -97,7 +97,7 @@ fn restored(row: &Row) -> Result<JournalSnapshot, PostgresError> {
     let places = names(row, 11)?.into_iter().zip(list::<i64>(row, 12)?);
     for ((scope, ordinal), block) in places.zip(list::<String>(row, 13)?) {
         let ordinal = u32::try_from(ordinal).unwrap_or(u32::MAX);
-        segments.push(Segment { scope, ordinal, block: raw("segments", block)? });
+        segments.push(SegmentRecord { scope, ordinal, block: raw("segments", block)? });
     }
     Ok(JournalSnapshot { entries, segments, input_requests: names(row, 14)?, reasked })
 }

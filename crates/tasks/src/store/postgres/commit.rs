@@ -450,7 +450,7 @@ pub(super) fn read_together(
         Ok(Some(told)) => Vec::into_iter(told).collect(),
         Err(problem) => return waiting.iter().map(|_| Err(problem.with(""))).collect(),
     };
-    let refused = if told.contains(&0) { StoreError::OverBytes } else { StoreError::LeaseLost };
+    let refused = if told.contains(&0) { StoreError::BytesExceeded } else { StoreError::LeaseLost };
     let way = common_way(waiting);
     let mut place = 1;
     let each = waiting.iter().map(|waiting| {
@@ -468,7 +468,7 @@ pub(super) fn read_together(
 pub(super) fn read(rows: &[Row]) -> Result<(), StoreError> {
     match rows.first().map(|row| get::<Option<bool>>(row, 0)).transpose() {
         Ok(Some(Some(true))) => Ok(()),
-        Ok(Some(None)) => Err(StoreError::OverBytes),
+        Ok(Some(None)) => Err(StoreError::BytesExceeded),
         Ok(_) => Err(StoreError::LeaseLost),
         Err(problem) => Err(problem.with("")),
     }

@@ -65,7 +65,9 @@ impl WorkQueue for PostgresStore {
                 Box::pin(async move {
                     match written.await {
                         // That may be too much; alone it is looked at closely.
-                        Err(StoreError::OverBytes) => self.write_alone(lease, changes, then).await,
+                        Err(StoreError::BytesExceeded) => {
+                            self.write_alone(lease, changes, then).await
+                        }
                         written => written,
                     }
                 })

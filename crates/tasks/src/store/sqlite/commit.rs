@@ -41,7 +41,7 @@ pub(super) fn write(
 ) -> Result<(), SqliteError> {
     let TaskRow { number, principal, crashes, open, updated } = held(batch, lease)?;
     if !byte_limit::fits(batch, (&principal, number), changes, then)? {
-        return Err(StoreError::OverBytes.into());
+        return Err(StoreError::BytesExceeded.into());
     }
     let Changes { status_message: message, progress, input_requests: asked, withdrawn, .. } =
         changes;

@@ -11,7 +11,7 @@ use super::{
     input_request,
     statement::{all, one, run},
 };
-use crate::{JournalEntry, JournalSnapshot, Segment};
+use crate::{JournalEntry, JournalSnapshot, SegmentRecord};
 
 pub(super) const RECORD: &str = "INSERT INTO journal_entry (task, key, is_input, body)
      VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
@@ -57,7 +57,7 @@ pub(super) fn bytes_of(
 pub(super) fn has_segment(
     connection: &Connection,
     task: i64,
-    Segment { scope, ordinal, .. }: &Segment,
+    SegmentRecord { scope, ordinal, .. }: &SegmentRecord,
 ) -> Result<bool, SqliteError> {
     let there = one(connection, HAS_SEGMENT, (task, scope, ordinal), |row| row.get(0))?;
     Ok(there.unwrap_or_default())
@@ -73,7 +73,7 @@ pub(super) fn forget(connection: &Connection, task: i64, key: &str) -> Result<i6
 pub(super) fn emit(
     connection: &Connection,
     task: i64,
-    segments: &[Segment],
+    segments: &[SegmentRecord],
 ) -> Result<usize, SqliteError> {
     if segments.is_empty() {
         return Ok(0);
@@ -81,7 +81,7 @@ pub(super) fn emit(
     let mut bytes = 0;
     let last: Option<i64> = one(connection, LAST, [task], |row| row.get(0))?;
     let mut last = last.unwrap_or_default();
-    for Segment { scope, ordinal, block } in segments {
+    for SegmentRecord { scope, ordinal, block } in segments {
         let added = run(connection, EMIT, (task, last + 1, scope, ordinal, block.get()))?;
         last += i64::from(added > 0);
         bytes += added * (scope.len() + block.get().len());
@@ -120,12 +120,14 @@ pub(super) fn entries(
     rows.into_iter().map(|(key, body)| Ok((key, from_json("journal", &body)?))).collect()
 }
 
-fn segments(connection: &Connection, task: i64) -> Result<Vec<Segment>, SqliteError> {
+fn segments(connection: &Connection, task: i64) -> Result<Vec<SegmentRecord>, SqliteError> {
     let rows = all(connection, SEGMENTS, [task], |row| {
         Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?))
     })?;
     rows.into_iter()
-        .map(|(scope, ordinal, body)| Ok(Segment { scope, ordinal, block: raw("segments", body)? }))
+        .map(|(scope, ordinal, body)| {
+            Ok(SegmentRecord { scope, ordinal, block: raw("segments", body)? })
+        })
         .collect()
 }
 

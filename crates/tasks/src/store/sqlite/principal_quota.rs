@@ -49,7 +49,7 @@ impl PrincipalQuotas {
             return Ok(Some(CreateOutcome::QuotaExceeded));
         }
         if now.bytes + count(bytes) > to_column(max_bytes) {
-            return Ok(Some(CreateOutcome::OverBytes));
+            return Ok(Some(CreateOutcome::BytesExceeded));
         }
         now.tasks += 1;
         now.bytes += count(bytes);

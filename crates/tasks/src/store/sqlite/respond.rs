@@ -33,7 +33,7 @@ pub(super) fn answer(
     if phase != ENDED
         && !byte_limit::responses_fit(batch, (principal, number), from, answers, max_bytes)?
     {
-        return Err(StoreError::OverBytes.into());
+        return Err(StoreError::BytesExceeded.into());
     }
     let (mut taken, mut bytes) = (0, 0);
     if phase != ENDED {

@@ -276,7 +276,7 @@ fn work_apart(batch: &mut Batch<'_>, operation: &mut dyn Operation) -> Result<()
 /// Those who only shared the commit cannot help what was unreadable to somebody.
 fn unavailable(error: StoreError) -> StoreError {
     match error {
-        StoreError::LeaseLost | StoreError::OverBytes | StoreError::Unavailable(_) => error,
+        StoreError::LeaseLost | StoreError::BytesExceeded | StoreError::Unavailable(_) => error,
         StoreError::Incompatible(what) => StoreError::Unavailable(what),
     }
 }

@@ -186,7 +186,7 @@ async fn a_quota_is_exact_however_many_ask_at_once() {
                 match stores[caller % 2].create(new).await.unwrap() {
                     CreateOutcome::Created { .. } => made.0 += 1,
                     CreateOutcome::Existing(_) => made.1 += 1,
-                    CreateOutcome::QuotaExceeded | CreateOutcome::OverBytes => {}
+                    CreateOutcome::QuotaExceeded | CreateOutcome::BytesExceeded => {}
                     CreateOutcome::KeyConflict => panic!("the same request"),
                 }
             }

@@ -57,7 +57,7 @@ async fn by_hand(cx: Durable, notes: State<Notes>) -> Result<String> {
 
 /// The same, tried again by policy.
 async fn by_policy(cx: Durable, notes: State<Notes>) -> Result<String> {
-    let attempt = async || {
+    let attempt = async |_| {
         notes.note("try");
         cx.emit("begun").await?;
         match notes.count() {

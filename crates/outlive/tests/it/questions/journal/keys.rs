@@ -175,7 +175,7 @@ async fn inside(cx: Durable) -> Result<String> {
             let mut found = Vec::new();
             found.push(misuse(&step(&cx, "step").await.unwrap_err()));
             found.push(misuse(
-                &cx.step_retry("retry", outlive::server::durable::Retry::attempts(3), async || {
+                &cx.step_retry("retry", outlive::server::durable::Retry::attempts(3), async |_| {
                     Ok(1)
                 })
                 .await

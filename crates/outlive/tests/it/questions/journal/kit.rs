@@ -36,7 +36,7 @@ async fn deploy(
         return Ok("nothing happened".into());
     }
     for region in &regions {
-        cx.step_retry(("push", region), Retry::attempts(2), async || {
+        cx.step_retry(("push", region), Retry::attempts(2), async |_| {
             notes.note(format!("push {region}"));
             Ok(())
         })

@@ -77,7 +77,7 @@ async fn third_time(cx: Durable, notes: State<Notes>) -> Result<String> {
         .max_backoff(Duration::from_secs(3));
     let begun = Instant::now();
     let value: usize = cx
-        .step_retry("flaky", retry, async || {
+        .step_retry("flaky", retry, async |_| {
             notes.note(format!("try after {}s", begun.elapsed().as_secs()));
             match notes.count() {
                 tries if tries < 3 => Err(Error::new("not yet")),
@@ -93,8 +93,8 @@ async fn third_time(cx: Durable, notes: State<Notes>) -> Result<String> {
 async fn never(cx: Durable, notes: State<Notes>) -> Result<String> {
     let retry = Retry::attempts(3).initial_backoff(Duration::from_secs(1));
     let tried = |permanent: bool| {
-        let notes = notes.clone();
-        async move || {
+        let notes = &notes;
+        move |_| async move {
             notes.note("try");
             let error = Error::new(format!("failed {}", notes.count()));
             Err::<(), _>(if permanent { error.permanent() } else { error })

@@ -1,0 +1,31 @@
+//! The state of a handle whose input requests are events.
+
+use std::{fmt, future::Future, pin::Pin};
+
+use super::complete::{Drive, TaskEvent};
+use crate::client::{error::Result, input_events::InputEvents, send::Boxed};
+
+/// A call that is being made.
+pub(super) struct Starting<T>(pub(super) Boxed<'static, T>);
+
+/// What belongs to a call whose input requests are events.
+pub(super) struct EventMode {
+    pub(super) inputs: InputEvents,
+    /// A task of 2025-11-25 that is being watched. Its input requests come on the way of its result, so
+    /// the request for the result must not be dropped when one comes.
+    pub(super) driving: Option<Driving>,
+}
+
+pub(super) type Driving = Pin<Box<dyn Future<Output = (Box<Drive>, Result<TaskEvent>)> + Send>>;
+
+impl<T> fmt::Debug for Starting<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Starting")
+    }
+}
+
+impl fmt::Debug for EventMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EventMode")
+    }
+}

@@ -1,0 +1,59 @@
+//! Small things that the first user looked for.
+
+use outlive::{
+    client::{Client, Version},
+    server::{CallToolResult, ContentBlock, Server, Tool, tasks::TaskConfig},
+};
+use serde_json::json;
+
+async fn nothing() {}
+
+#[tokio::test]
+async fn builder_takes_several_tools_at_once() {
+    let tools = ["one", "two"].map(|name| Tool::new(name, nothing));
+    let server = Server::builder("small", "1").tools(tools).build().unwrap();
+    let client = Client::builder("test", "1").connect(&server).await.unwrap();
+    let listed = client.list_tools().collect().await.unwrap();
+    assert_eq!(listed.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["one", "two"]);
+}
+
+#[tokio::test]
+async fn server_with_a_store_says_that_it_knows_idempotency_keys() {
+    let builder = || Server::builder("small", "1").tool(Tool::new("tool", nothing));
+    let stored = || builder().tasks(TaskConfig::in_memory());
+    for (builder, says) in
+        [(builder(), false), (stored(), true), (stored().idempotency_keys(false), false)]
+    {
+        let server = builder.build().unwrap();
+        let client = Client::builder("test", "1").connect(&server).await.unwrap();
+        let declared = client.server_info().await.unwrap().capabilities.experimental;
+        let known = declared.is_some_and(|it| it.contains_key("dev.outlive/idempotency"));
+        assert_eq!(known, says);
+    }
+    let error = builder().idempotency_keys(true).build().unwrap_err().to_string();
+    assert!(error.contains("need a store; call `.tasks("), "{error}");
+}
+
+#[test]
+fn version_is_parsed_from_its_date() {
+    let version: Version = "2025-06-18".parse().unwrap();
+    assert_eq!(version, Version::V2025_06_18);
+    let error = "2025-06-19".parse::<Version>().unwrap_err().to_string();
+    assert!(error.contains("2025-06-19") && error.contains("2025-06-18"), "{error}");
+}
+
+#[test]
+fn picture_is_made_of_bytes() {
+    let png = [0x89, b'P', b'N', b'G'];
+    let json = serde_json::to_value(ContentBlock::image(png, "image/png")).unwrap();
+    assert_eq!(json, json!({"type": "image", "data": "iVBORw==", "mimeType": "image/png"}));
+    let encoded = ContentBlock::image_base64("iVBORw==", "image/png");
+    assert_eq!(serde_json::to_value(encoded).unwrap(), json);
+}
+
+#[test]
+fn result_has_its_texts() {
+    let blocks =
+        [ContentBlock::text("a"), ContentBlock::image([1], "image/png"), ContentBlock::text("b")];
+    assert_eq!(CallToolResult::new(blocks).texts().collect::<Vec<_>>(), ["a", "b"]);
+}
