@@ -33,6 +33,9 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand)]
 enum Command {
     /// Shows each command that runs: its tool, its caller, how old it is, and what it waits for
+    #[command(
+        after_help = "Examples:\n  outlive jobs list\n  outlive jobs list --data-dir /srv/outlive --json"
+    )]
     List {
         #[command(flatten)]
         server: Server,
@@ -41,6 +44,7 @@ enum Command {
         json: bool,
     },
     /// Ends a command and all its processes
+    #[command(after_help = "Example:\n  outlive jobs end 3f2a91c0")]
     End {
         /// The ID of the job, or its first digits
         id: String,

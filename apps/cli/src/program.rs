@@ -136,3 +136,45 @@ pub(super) fn run(command: Command) -> Result<ExitCode> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, CommandFactory as _};
+
+    use super::Program;
+
+    /// Every command below `command` that does something itself, with its full name.
+    fn leaves(command: &Command, name: &str, found: &mut Vec<(String, Command)>) {
+        let mut below =
+            command.get_subcommands().filter(|below| below.get_name() != "help").peekable();
+        if below.peek().is_none() {
+            found.push((name.to_owned(), command.clone()));
+        }
+        for command in below {
+            leaves(command, &format!("{name} {}", command.get_name()), found);
+        }
+    }
+
+    #[test]
+    fn help_of_every_command_says_what_it_does_and_has_an_example_of_that_command() {
+        let mut program = Program::command();
+        program.build();
+        let mut commands = Vec::new();
+        leaves(&program, "outlive", &mut commands);
+        assert!(commands.len() > 15, "{} commands", commands.len());
+        for (name, mut command) in commands {
+            let help = command.render_long_help().to_string();
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!(about.len() > 10, "`{name}` does not say what it does:\n{help}");
+            let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let (_, examples) = after.split_once("Example").unwrap_or_else(|| {
+                panic!("the help of `{name}` has no example:\n{help}");
+            });
+            let mut examples = examples.lines().skip(1).take_while(|line| line.starts_with("  "));
+            assert!(
+                examples.any(|line| line.contains(&name)),
+                "no example of `{name}` begins with its name:\n{help}"
+            );
+        }
+    }
+}

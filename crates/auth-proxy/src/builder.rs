@@ -8,7 +8,7 @@ use outlive_transport::TokioClock;
 use super::{
     browser::Cookies,
     client_document::Documents,
-    error::ConfigError,
+    error::AuthProxyBuildError,
     identity::{Identity, UserRule},
     keys::Keys,
     login_store::{LoginStore, MemoryLoginStore},
@@ -106,7 +106,7 @@ impl AuthProxyBuilder {
     ///     .scopes(["mcp"])
     ///     .grants(["shop:operate"], |user| user.has("groups", ["ops", "admins"]))
     ///     .build()?;
-    /// # Ok::<(), outlive_auth_proxy::ConfigError>(())
+    /// # Ok::<(), outlive_auth_proxy::AuthProxyBuildError>(())
     /// ```
     pub fn grants<S: AsRef<str>>(
         mut self,
@@ -199,7 +199,7 @@ impl AuthProxyBuilder {
     /// # Errors
     ///
     /// When an address or the secret cannot be used.
-    pub fn build(self) -> Result<AuthProxy, ConfigError> {
+    pub fn build(self) -> Result<AuthProxy, AuthProxyBuildError> {
         let resource = uri(&self.resource)?;
         let issuer = uri(self.issuer.as_deref().unwrap_or(resource.origin()))?;
         let base = issuer.path().trim_end_matches('/').to_owned();
@@ -207,11 +207,11 @@ impl AuthProxyBuilder {
         let is_tls = origin.starts_with("https:");
         let keys = match (&self.secret, &self.login_store) {
             (Some(secret), _) => Keys::new(secret, &self.previous)?,
-            (None, Some(_)) => return Err(ConfigError::NoSecret),
+            (None, Some(_)) => return Err(AuthProxyBuildError::NoSecret),
             (None, None) => Keys::new(&Keys::random_secret()?, &self.previous)?,
         };
         let provider = ProviderClient::new(self.provider, self.fetch, Arc::clone(&self.clock));
-        provider.check().map_err(ConfigError::Provider)?;
+        provider.check().map_err(AuthProxyBuildError::Provider)?;
         let clock = &self.clock;
         let memory = || Arc::new(MemoryLoginStore::with_clock(self.max_logins, Arc::clone(clock)));
         Ok(AuthProxy(Arc::new(ProxyState {
@@ -235,8 +235,8 @@ impl AuthProxyBuilder {
 }
 
 /// Reads the address of a server. Cookies and codes go there: over TLS, unless it is this machine.
-fn uri(text: &str) -> Result<ResourceUri, ConfigError> {
-    let bad = |why| ConfigError::Uri { uri: text.to_owned(), why };
+fn uri(text: &str) -> Result<ResourceUri, AuthProxyBuildError> {
+    let bad = |why| AuthProxyBuildError::Uri { uri: text.to_owned(), why };
     let uri = ResourceUri::parse(text).map_err(bad)?;
     let is_safe = uri.origin().starts_with("https:") || is_loopback_host(host(uri.origin()));
     if is_safe { Ok(uri) } else { Err(bad("it must be `https:` unless it is this machine")) }

@@ -3,7 +3,7 @@
 /// Why a proxy cannot be set up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ConfigError {
+pub enum AuthProxyBuildError {
     /// The URI of the server or of the issuer is none.
     #[error("`{uri}` cannot be the URI of a server or of a proxy: {why}")]
     Uri {

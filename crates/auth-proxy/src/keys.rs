@@ -5,7 +5,7 @@ use outlive_protocol::Seal;
 use ring::hmac;
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::error::ConfigError;
+use super::error::AuthProxyBuildError;
 use outlive_auth::jose::{Algorithm, JwkSet, SigningKey, encode_base64url};
 
 /// The least that a secret has: what nobody can guess.
@@ -22,10 +22,10 @@ pub(super) struct Keys {
 
 impl Keys {
     /// The keys of a secret; what was made with the ones before is still taken.
-    pub(super) fn new(secret: &[u8], previous: &[Vec<u8>]) -> Result<Self, ConfigError> {
+    pub(super) fn new(secret: &[u8], previous: &[Vec<u8>]) -> Result<Self, AuthProxyBuildError> {
         if [secret].into_iter().chain(previous.iter().map(Vec::as_slice)).any(|it| it.len() < LEAST)
         {
-            return Err(ConfigError::ShortSecret);
+            return Err(AuthProxyBuildError::ShortSecret);
         }
         let signing = signing_key(secret)?;
         let mut published = vec![signing.public()];
@@ -38,8 +38,8 @@ impl Keys {
     }
 
     /// A secret that nobody else has.
-    pub(super) fn random_secret() -> Result<Vec<u8>, ConfigError> {
-        Seal::random_key().map(Vec::from).map_err(|_| ConfigError::NoRandomness)
+    pub(super) fn random_secret() -> Result<Vec<u8>, AuthProxyBuildError> {
+        Seal::random_key().map(Vec::from).map_err(|_| AuthProxyBuildError::NoRandomness)
     }
 
     /// Seals a value. It opens in the same context only.
@@ -74,7 +74,7 @@ fn derived(secret: &[u8], purpose: &str) -> [u8; 32] {
 }
 
 /// An Ed25519 key: its private half is any 32 bytes.
-fn signing_key(secret: &[u8]) -> Result<SigningKey, ConfigError> {
+fn signing_key(secret: &[u8]) -> Result<SigningKey, AuthProxyBuildError> {
     /// What stands before those bytes in PKCS#8 (RFC 8410 section 7).
     const HEAD: [u8; 16] = [
         0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04,
@@ -82,7 +82,7 @@ fn signing_key(secret: &[u8]) -> Result<SigningKey, ConfigError> {
     ];
     let seed = derived(secret, "outlive proxy: sign");
     let key = SigningKey::from_pkcs8(Algorithm::EdDsa, &[&HEAD[..], &seed].concat());
-    let key = key.map_err(|_| ConfigError::NoRandomness)?;
+    let key = key.map_err(|_| AuthProxyBuildError::NoRandomness)?;
     let id = key.public().thumbprint();
     Ok(key.with_id(id))
 }

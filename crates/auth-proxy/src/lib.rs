@@ -53,7 +53,7 @@ mod token;
 mod token_request;
 
 pub use builder::AuthProxyBuilder;
-pub use error::{ConfigError, ProviderTokenError};
+pub use error::{AuthProxyBuildError, ProviderTokenError};
 pub use identity::Identity;
 pub use login_store::{LoginStore, LoginStoreError, LoginStoreFuture, MemoryLoginStore};
 pub use provider::Provider;

@@ -354,7 +354,7 @@ fn refused(error: &str) -> ProviderError {
 }
 
 fn unusable(why: impl fmt::Display) -> ProviderError {
-    tracing::warn!(%why, "the identity provider cannot be used");
+    tracing::warn!(error = %why, "the identity provider cannot be used");
     ProviderError::Unavailable
 }
 

@@ -87,7 +87,7 @@ impl Jobs {
                 Ok(info) => jobs.push(info),
                 // Forgotten meanwhile.
                 Err(_) if !folder.exists() => {}
-                Err(error) => tracing::warn!(job = id, %error, "a job cannot be read"),
+                Err(error) => tracing::warn!(job_id = id, %error, "a job cannot be read"),
             }
         }
         Ok(jobs)

@@ -55,7 +55,7 @@ pub use outlive_auth as auth;
 pub mod auth_proxy {
     pub use crate::task_login_store::TaskLoginStore;
     pub use outlive_auth_proxy::{
-        AuthProxy, AuthProxyBuilder, ConfigError, Identity, LoginStore, LoginStoreError,
+        AuthProxy, AuthProxyBuildError, AuthProxyBuilder, Identity, LoginStore, LoginStoreError,
         LoginStoreFuture, MemoryLoginStore, Provider, ProviderTokenError,
     };
 }

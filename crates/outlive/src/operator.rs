@@ -250,7 +250,7 @@ impl Operator {
 
     async fn record(&self, events: Vec<AuditEvent>) -> Result<(), StoreError> {
         for AuditEvent { task, principal, action: what, reason: cause, .. } in &events {
-            tracing::info!(target: "outlive::audit", what, task, principal, cause);
+            tracing::info!(target: "outlive::audit", action = what, task_id = task, principal, reason = cause);
         }
         self.store.append(events, AUDIT_RETENTION, u64::MAX).await
     }

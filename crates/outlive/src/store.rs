@@ -1,7 +1,7 @@
 //! Stores: where tasks are kept, the traits of a store of your own, and the records.
 
 pub use outlive_tasks::{
-    InputFailure, JournalEntry, JournalSnapshot, Segment, StepFailure,
+    InputFailure, JournalEntry, JournalSnapshot, SegmentRecord, StepFailure,
     store::{
         AuditEvent, AuditLog, AuditRecord, CancelOutcome, ChangeListener, ChangeSource, Changes,
         Charge, Claim, ClaimedTask, CleanupState, CreateOutcome, IdempotencyKey, Inbox,

@@ -116,13 +116,13 @@ impl ProtocolError {
 
     /// Logs what cannot be used at the moment, and asks the peer to come back in a second.
     pub fn unavailable(cause: impl fmt::Display) -> Self {
-        tracing::error!(%cause, "something is needed that cannot be used");
+        tracing::error!(error = %cause, "something is needed that cannot be used");
         Self::Unavailable { retry_after: Duration::from_secs(1) }
     }
 
     /// Logs what broke and hides it from the peer.
     pub fn internal(cause: impl fmt::Display) -> Self {
-        tracing::error!(%cause, "internal error");
+        tracing::error!(error = %cause, "internal error");
         Self::Internal
     }
 }

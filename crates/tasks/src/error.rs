@@ -37,7 +37,7 @@ pub enum JournalError {
     },
     /// The caller has as many bytes stored as it may, so this was not stored. The run can end, and
     /// records nothing any more.
-    OverBytes {
+    BytesExceeded {
         /// The name of the limit.
         limit: &'static str,
     },
@@ -82,7 +82,7 @@ impl fmt::Display for JournalError {
                 f,
                 "a block of {bytes} bytes is emitted, and it may have {limit}; emit it in pieces or as a link to a resource, or raise `max_segment_bytes`"
             ),
-            Self::OverBytes { limit } => write!(
+            Self::BytesExceeded { limit } => write!(
                 f,
                 "the store takes nothing more: the limit `{limit}` is used up; record less, wait until older tasks of the caller have expired, or raise the limit"
             ),

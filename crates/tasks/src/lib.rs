@@ -31,4 +31,4 @@ pub use journal::{
     ReplayMismatch, Step, StepStart, Suspended, TimerGuard, WriteTicket,
 };
 pub use key::{IntoKey, Key};
-pub use record::{InputFailure, JournalEntry, JournalSnapshot, Segment, StepFailure};
+pub use record::{InputFailure, JournalEntry, JournalSnapshot, SegmentRecord, StepFailure};

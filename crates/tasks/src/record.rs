@@ -107,7 +107,7 @@ pub(crate) fn written(text: &str) -> usize {
 /// One content block that a run has emitted.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Segment {
+pub struct SegmentRecord {
     /// The step or scope that emitted it; empty for the run itself.
     #[serde(rename = "s", default, skip_serializing_if = "String::is_empty")]
     pub scope: String,
@@ -124,7 +124,7 @@ fn is_zero(ordinal: &u32) -> bool {
     *ordinal == 0
 }
 
-impl Segment {
+impl SegmentRecord {
     /// Creates a segment.
     pub fn new(scope: impl Into<String>, ordinal: u32, block: RawJson) -> Self {
         Self { scope: scope.into(), ordinal, block }
@@ -150,7 +150,7 @@ pub struct JournalSnapshot {
     pub entries: BTreeMap<String, JournalEntry>,
     /// The segments, in order.
     #[serde(rename = "g", default, skip_serializing_if = "Vec::is_empty")]
-    pub segments: Vec<Segment>,
+    pub segments: Vec<SegmentRecord>,
     /// Journal keys of the open input requests.
     #[serde(rename = "q", default, skip_serializing_if = "Vec::is_empty")]
     pub input_requests: Vec<String>,
@@ -161,7 +161,7 @@ pub struct JournalSnapshot {
 
 setters!(JournalSnapshot {
     entries: BTreeMap<String, JournalEntry>,
-    segments: Vec<Segment>,
+    segments: Vec<SegmentRecord>,
     input_requests: Vec<String>,
     reasked: BTreeMap<String, u32>,
 });

@@ -8,8 +8,8 @@
 use std::env;
 
 use outlive::auth::client::{
-    CredentialLocation, CredentialStore, KeyringStore, OAuth, OAuthBuilder, OAuthError,
-    SecretString, StoreError,
+    CredentialLocation, CredentialStore, CredentialStoreError, KeyringStore, OAuth, OAuthBuilder,
+    OAuthError, SecretString,
 };
 use serde::{Deserialize, Serialize};
 
@@ -119,7 +119,7 @@ fn own_name(url: &str) -> String {
     format!("named for {}", url.split(['?', '#']).next().unwrap_or(url))
 }
 
-fn unusable(error: StoreError) -> CliError {
+fn unusable(error: CredentialStoreError) -> CliError {
     CliError::new(Kind::Failed, error)
 }
 

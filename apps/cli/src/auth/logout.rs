@@ -11,7 +11,7 @@ use crate::{
     error::Result,
 };
 
-/// Forgets the login to a server, and tells whoever gave it.
+/// Deletes the login to a server, and revokes it at the authorization server.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  outlive logout https://example.com/mcp")]
 pub(crate) struct Args {

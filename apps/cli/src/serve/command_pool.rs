@@ -160,7 +160,7 @@ impl Runner {
                 runner.forget(&id).await
             };
             if let Err(error) = done.await {
-                tracing::warn!(job = id, %error, "a command may not have ended");
+                tracing::warn!(job_id = id, %error, "a command may not have ended");
             }
         };
         let mut set = lock(&self.ending);
@@ -200,7 +200,7 @@ impl Attendance {
         let note = serde_json::to_string(&owner).unwrap_or_default();
         match job.set_note(&note) {
             Ok(()) => self.labelled = true,
-            Err(error) => tracing::warn!(job = self.id, %error, "a job could not be labelled"),
+            Err(error) => tracing::warn!(job_id = self.id, %error, "a job could not be labelled"),
         }
     }
 

@@ -169,7 +169,7 @@ impl EngineObserver for Ended {
         if let EngineEvent::Ended(TaskOutcome::Result(_)) = seen {
             let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(task);
             ended.into_iter().for_each(|ended| _ = ended.send(()));
-        } else if let EngineEvent::Ended(_) | EngineEvent::Lost = seen {
+        } else if let EngineEvent::Ended(_) | EngineEvent::LeaseLost = seen {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(task);
         }
     }

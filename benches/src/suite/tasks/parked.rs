@@ -81,7 +81,7 @@ async fn park_one(store: Arc<dyn Store>, number: u64) -> Result<()> {
     };
     let asked = NewInputRequest::new("roots", "roots", Some(InputRequest::ListRoots));
     let changes = Changes::default().input_requests(vec![asked]);
-    store.commit(&lease, &changes, &Transition::Park { due: None, seen: 0 }).await?;
+    store.commit(&lease, &changes, &Transition::Park { due_at: None, responses_seen: 0 }).await?;
     Ok(())
 }
 

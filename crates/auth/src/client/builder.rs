@@ -12,7 +12,7 @@ use super::{
     oauth::OAuth,
     scopes::Scopes,
     settings::{Configured, Settings},
-    store::{CredentialStore, MemoryStore},
+    store::{CredentialStore, MemoryCredentialStore},
 };
 use crate::{fetch::NetworkPolicy, jose::SigningKey};
 
@@ -39,7 +39,7 @@ impl OAuth {
             scopes: Scopes::default(),
             grant: Grant::Code,
             login: None,
-            store: Arc::new(MemoryStore::new()),
+            store: Arc::new(MemoryCredentialStore::new()),
             dpop: false,
             network_policy: None,
             plain_http: false,

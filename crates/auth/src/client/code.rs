@@ -40,7 +40,7 @@ impl<'a> Endpoints<'a> {
             None if server.is_assumed => {}
             _ => {
                 return Err(unsuitable(
-                    "does not offer PKCE with S256, without which a login can be stolen; report it to whoever runs it",
+                    "does not offer PKCE with S256, without which a login can be stolen; report it to its operator",
                 ));
             }
         }

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::store::StoreError;
+use super::store::CredentialStoreError;
 use crate::{fetch::FetchError, jose::KeyError};
 
 /// What can go wrong on the way to a token. Each text says what to do; none holds a secret.
@@ -20,7 +20,7 @@ pub enum OAuthError {
     Fetch(Arc<FetchError>),
     /// The server's metadata is about another one.
     #[error(
-        "the metadata of {server} is about {named}, which is another server; check the address, or report it to whoever runs it"
+        "the metadata of {server} is about {named}, which is another server; check the address, or report it to its operator"
     )]
     OtherResource {
         /// The MCP server.
@@ -29,14 +29,14 @@ pub enum OAuthError {
         named: String,
     },
     /// There is no metadata of the authorization server.
-    #[error("the authorization server {issuer} has no metadata; report it to whoever runs it")]
+    #[error("the authorization server {issuer} has no metadata; report it to its operator")]
     NoMetadata {
         /// The authorization server.
         issuer: String,
     },
     /// Metadata is about another authorization server.
     #[error(
-        "the metadata of {issuer} is about {named}, which is another authorization server; report it to whoever runs it"
+        "the metadata of {issuer} is about {named}, which is another authorization server; report it to its operator"
     )]
     OtherIssuer {
         /// Who was asked.
@@ -92,7 +92,7 @@ pub enum OAuthError {
     },
     /// A token that is brand-new is refused.
     #[error(
-        "{server} refuses the token that {issuer} has just given for it; report it to whoever runs the server"
+        "{server} refuses the token that {issuer} has just given for it; report it to the operator of the server"
     )]
     TokenRefused {
         /// The MCP server.
@@ -121,7 +121,7 @@ pub enum OAuthError {
     },
     /// Credentials could not be kept or read.
     #[error(transparent)]
-    Store(Arc<StoreError>),
+    Store(Arc<CredentialStoreError>),
     /// Something could not be signed.
     #[error("a proof could not be signed: {0}")]
     Key(#[from] KeyError),
@@ -149,8 +149,8 @@ impl From<FetchError> for OAuthError {
     }
 }
 
-impl From<StoreError> for OAuthError {
-    fn from(error: StoreError) -> Self {
+impl From<CredentialStoreError> for OAuthError {
+    fn from(error: CredentialStoreError) -> Self {
         Self::Store(Arc::new(error))
     }
 }
@@ -187,7 +187,7 @@ impl OAuthErrorResponse {
             "invalid_client" | "unauthorized_client" => "check the id and the secret of the client",
             "invalid_scope" => "ask for other scopes, or for access",
             "temporarily_unavailable" | "server_error" | "slow_down" => "try again later",
-            _ => "report it to whoever runs the authorization server",
+            _ => "report it to the operator of the authorization server",
         }
     }
 }

@@ -6,11 +6,11 @@
 //! before it expires, and got again with more scopes when the server wants more.
 //!
 //! ```no_run
-//! use outlive_auth::client::{FileStore, LoopbackLogin, OAuth};
+//! use outlive_auth::client::{FileCredentialStore, LoopbackLogin, OAuth};
 //!
 //! let oauth = OAuth::builder("https://example.com/mcp")
 //!     .login(LoopbackLogin::new())
-//!     .store(FileStore::new("/home/ada/.config/my-app/credentials.json"))
+//!     .store(FileCredentialStore::new("/home/ada/.config/my-app/credentials.json"))
 //!     .build();
 //! ```
 //!
@@ -50,4 +50,6 @@ pub use oauth::{LoginInfo, OAuth};
 pub use outlive_transport::client::SecretString;
 #[cfg(feature = "keyring")]
 pub use store::{CredentialLocation, KeyringStore};
-pub use store::{CredentialStore, FileStore, MemoryStore, StoreError};
+pub use store::{
+    CredentialStore, CredentialStoreError, FileCredentialStore, MemoryCredentialStore,
+};

@@ -109,7 +109,7 @@ impl fmt::Display for FetchError {
             FetchErrorKind::Json(why) => {
                 write!(
                     f,
-                    "{url} did not send the JSON that it should ({why}); report it to whoever runs it"
+                    "{url} did not send the JSON that it should ({why}); report it to its operator"
                 )
             }
         }

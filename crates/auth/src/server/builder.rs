@@ -11,8 +11,8 @@ use outlive_protocol::{Clock, Scopes};
 use outlive_transport::TokioClock;
 
 use super::{
+    build_error::ResourceServerBuildError,
     challenge::{Challenges, Scheme},
-    config_error::ConfigError,
     dpop::Proofs,
     hierarchy::Hierarchy,
     issuer::{Check, Issuer},
@@ -198,14 +198,15 @@ impl ResourceServerBuilder {
     /// # Errors
     ///
     /// When the URI of the server or that of an issuer cannot be used.
-    pub fn build(self) -> Result<ResourceServer, ConfigError> {
-        let resource = ResourceUri::parse(&self.resource)
-            .map_err(|why| ConfigError::Resource { uri: self.resource.clone(), why })?;
+    pub fn build(self) -> Result<ResourceServer, ResourceServerBuildError> {
+        let resource = ResourceUri::parse(&self.resource).map_err(|why| {
+            ResourceServerBuildError::Resource { uri: self.resource.clone(), why }
+        })?;
         if self.issuers.is_empty() {
-            return Err(ConfigError::NoIssuer);
+            return Err(ResourceServerBuildError::NoIssuer);
         }
         for (index, issuer) in self.issuers.iter().enumerate() {
-            let bad = |why| ConfigError::Issuer { issuer: issuer.id.to_string(), why };
+            let bad = |why| ResourceServerBuildError::Issuer { issuer: issuer.id.to_string(), why };
             check(issuer, &self.issuers[..index], &self.fetch).map_err(bad)?;
         }
         let scheme = if self.proof_required { Scheme::Dpop } else { Scheme::Bearer };
@@ -250,13 +251,14 @@ impl ResourceServerBuilder {
         })
     }
 
-    fn proofs(&self) -> Result<Proofs, ConfigError> {
+    fn proofs(&self) -> Result<Proofs, ResourceServerBuildError> {
         let (skew, lifetime) = (seconds(self.skew), seconds(self.proof_lifetime));
         let nonces = match &self.nonces {
             None => None,
-            Some((secret, span)) => {
-                Some(Nonces::new(secret.as_deref(), *span).ok_or(ConfigError::NoRandomness)?)
-            }
+            Some((secret, span)) => Some(
+                Nonces::new(secret.as_deref(), *span)
+                    .ok_or(ResourceServerBuildError::NoRandomness)?,
+            ),
         };
         // A proof can be valid for its lifetime, and for as long as clocks may be apart both ways.
         let replay = Replay::new(lifetime.saturating_add(skew.saturating_mul(2)), self.proofs);

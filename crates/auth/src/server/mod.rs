@@ -10,9 +10,9 @@
 //!
 //! [`Authenticator`]: outlive_transport::http::Authenticator
 
+mod build_error;
 mod builder;
 mod challenge;
-mod config_error;
 mod digest;
 mod discover;
 mod dpop;
@@ -31,8 +31,8 @@ mod resource_uri;
 mod token;
 mod token_cache;
 
+pub use build_error::ResourceServerBuildError;
 pub use builder::ResourceServerBuilder;
-pub use config_error::ConfigError;
 pub use issuer::Issuer;
 pub use issuer_check::IssuerCheck;
 pub use principal_name::principal_name;

@@ -51,7 +51,7 @@ const INACTIVE: usize = 1_000;
 ///     .issuer(Issuer::new("https://id.example.com"))
 ///     .scopes(["mcp"])
 ///     .build()?;
-/// # Ok::<(), outlive_auth::server::ConfigError>(())
+/// # Ok::<(), outlive_auth::server::ResourceServerBuildError>(())
 /// ```
 #[derive(Clone)]
 pub struct ResourceServer(pub(super) Arc<TokenVerifier>);
@@ -288,7 +288,7 @@ impl TokenVerifier {
                 self.admit(request, accepted, now)
             }
             Err(Bad::Token(why)) => {
-                tracing::debug!(why, "a token was refused");
+                tracing::debug!(error = why, "a token was refused");
                 Err(self.challenges.invalid_token(request.shown.scheme))
             }
             Err(Bad::Unavailable) => Err(AuthRejection::unavailable(RETRY)),
@@ -324,7 +324,7 @@ impl TokenVerifier {
         match self.proofs.check(request.parts, resource, key, &request.token, now) {
             Ok(()) => Ok(()),
             Err(Refused::Invalid(why)) => {
-                tracing::debug!(why, "a proof was refused");
+                tracing::debug!(error = why, "a proof was refused");
                 Err(self.challenges.invalid_proof())
             }
             Err(Refused::Nonce(nonce)) => Err(self.challenges.use_nonce(&nonce)),

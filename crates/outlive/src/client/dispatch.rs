@@ -147,7 +147,7 @@ impl Dispatch {
             // The code that the specification has for a user who rejects sampling.
             Settled::Refused(why) => Err((-1, why)),
             Settled::Bad(why) => {
-                tracing::error!(why, "the answerer gave an answer that does not fit");
+                tracing::error!(error = why, "the answerer gave an answer that does not fit");
                 Err((code::INTERNAL, "the client could not answer".to_owned()))
             }
         }

@@ -224,7 +224,7 @@ impl Exchange {
                 Err(why) if matches!(self.way, Way::Whole(_)) => {
                     return Err(Error::broke(why).into());
                 }
-                Err(why) => tracing::warn!(why, "something that is no message was skipped"),
+                Err(why) => tracing::warn!(error = why, "something that is no message was skipped"),
             }
         }
     }

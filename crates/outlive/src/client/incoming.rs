@@ -130,7 +130,9 @@ pub(crate) async fn run_stream(weak: Weak<Connection>, link: HttpLink, mut strea
             if !event.data.is_empty() {
                 match Incoming::read(event.data.into()) {
                     Ok(message) => take(&here, message, &mut asked),
-                    Err(why) => tracing::warn!(why, "something that is no message was skipped"),
+                    Err(why) => {
+                        tracing::warn!(error = why, "something that is no message was skipped")
+                    }
                 }
             }
             continue;

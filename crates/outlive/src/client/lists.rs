@@ -202,7 +202,11 @@ fn is_usable(core: &Core, entry: &impl ListItem, is_http: bool) -> bool {
     let Some(tool) = entry.as_tool() else { return true };
     match core.dispatch.book().learn(tool) {
         Err(why) if is_http => {
-            tracing::warn!(tool = tool.name, why, "a tool with a bad `x-mcp-header` is hidden");
+            tracing::warn!(
+                tool = tool.name,
+                error = why,
+                "a tool with a bad `x-mcp-header` is hidden"
+            );
             false
         }
         _ => true,

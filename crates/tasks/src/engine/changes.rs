@@ -1,4 +1,4 @@
-//! Which of some tasks have changed, for those who listen to several.
+//! [`ChangeStream`]: changes of several tasks.
 
 use std::{
     collections::BTreeSet,
@@ -10,7 +10,7 @@ use std::{
 
 use crate::store::TaskId;
 
-/// Changes of some tasks. A task that changes often is named once until it is looked at.
+/// Changes of several tasks. A task that changes again before it was returned is returned once.
 pub struct ChangeStream(Arc<Listening>);
 
 pub(super) struct Listening {
@@ -62,6 +62,6 @@ impl Listening {
 
 impl fmt::Debug for ChangeStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("News").field("tasks", &self.0.ids.len()).finish()
+        f.debug_struct("ChangeStream").field("tasks", &self.0.ids.len()).finish()
     }
 }

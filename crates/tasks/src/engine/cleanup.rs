@@ -37,14 +37,14 @@ pub(super) async fn clean_up(engine: &Arc<EngineState>, claimed: ClaimedTask) {
         }
     };
     match done {
-        None => leased.observe(EngineEvent::Lost),
+        None => leased.observe(EngineEvent::LeaseLost),
         Some(done) => {
             if let Err(why) = &done {
-                tracing::error!(task = %lease.task, why, "a clean-up failed");
+                tracing::error!(task_id = %lease.task, error = why, "a clean-up failed");
             }
             if leased.set_cleanup(CleanupState::Done).await {
                 let done = done.as_ref().map_err(String::as_str).copied();
-                leased.observe(EngineEvent::CleanedUp(done));
+                leased.observe(EngineEvent::Cleanup(done));
             }
         }
     }

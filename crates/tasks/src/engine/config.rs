@@ -53,7 +53,7 @@ impl EngineConfig {
     /// was cancelled needs none.
     pub(super) fn over(&self, outcome: TaskOutcome, keep: bool) -> Transition {
         if keep && !self.quarantine_ttl.is_zero() && !outcome.needs_cleanup() {
-            return Transition::Quarantine { outcome, hold: self.quarantine_ttl };
+            return Transition::Quarantine { outcome, ttl: self.quarantine_ttl };
         }
         Transition::End { outcome, retention: self.retention }
     }

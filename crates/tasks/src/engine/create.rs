@@ -73,7 +73,7 @@ impl Engine {
             let why = match created {
                 Ok(CreateOutcome::Created { lease: Some(lease), at }) => {
                     run.journal.begin_writing();
-                    engine.observe(&principal, &id, EngineEvent::Adopted);
+                    engine.observe(&principal, &id, EngineEvent::Promoted);
                     unacknowledged.set_created(at);
                     let _share = engine.share(&principal);
                     // If the receiver is gone, the task comes back, and dropping it cancels it.
@@ -133,7 +133,7 @@ impl Engine {
             Err(error) => {
                 unacknowledged.revoke();
                 Err(match error {
-                    StoreError::OverBytes => CreateError::OverBytes,
+                    StoreError::BytesExceeded => CreateError::BytesExceeded,
                     error => CreateError::Store(error),
                 })
             }
@@ -236,10 +236,10 @@ impl StartedTask {
 
 fn refused(created: CreateOutcome) -> CreateError {
     match created {
-        CreateOutcome::Existing(id) => CreateError::Before(id),
-        CreateOutcome::KeyConflict => CreateError::OtherRequest,
-        CreateOutcome::QuotaExceeded => CreateError::OverQuota,
-        CreateOutcome::OverBytes => CreateError::OverBytes,
+        CreateOutcome::Existing(id) => CreateError::Existing(id),
+        CreateOutcome::KeyConflict => CreateError::KeyConflict,
+        CreateOutcome::QuotaExceeded => CreateError::QuotaExceeded,
+        CreateOutcome::BytesExceeded => CreateError::BytesExceeded,
         CreateOutcome::Created { .. } => {
             CreateError::Store(StoreError::Unavailable("it gave no lease".to_owned()))
         }

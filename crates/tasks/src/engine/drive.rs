@@ -335,7 +335,8 @@ impl Driver<'_, '_> {
                 end(task, &journal, commit, outcome, cleans_up).await;
             }
             Stop::Park { due, event, capacity } => {
-                let then = Transition::Park { due, seen: journal.count_responses() };
+                let then =
+                    Transition::Park { due_at: due, responses_seen: journal.count_responses() };
                 let is_parked = task.commit(Changes::default(), then).await.is_leased();
                 drop_run(&journal, work);
                 match is_parked {
@@ -365,7 +366,7 @@ impl Stop {
 
     /// A run stops that another worker continues.
     fn release(due: Option<UnixMillis>) -> Self {
-        Self::Park { due, event: EngineEvent::HandedOver, capacity: None }
+        Self::Park { due, event: EngineEvent::Released, capacity: None }
     }
 
     /// A run stops that asked for it.
@@ -390,7 +391,7 @@ fn drop_run(journal: &Journal, work: Work) {
 
 /// Notes that the lease is lost, after the run was dropped.
 async fn lose(task: LeasedTask<'_>, cleans_up: bool) {
-    task.observe(EngineEvent::Lost);
+    task.observe(EngineEvent::LeaseLost);
     make_cleanup_due(task, cleans_up).await;
 }
 

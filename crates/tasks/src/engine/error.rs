@@ -9,13 +9,13 @@ use crate::store::{StoreError, TaskId};
 #[non_exhaustive]
 pub enum CreateError {
     /// The caller has its maximum number of open tasks.
-    OverQuota,
+    QuotaExceeded,
     /// The caller has its maximum number of stored bytes.
-    OverBytes,
+    BytesExceeded,
     /// The idempotency key was used for another request.
-    OtherRequest,
+    KeyConflict,
     /// The idempotency key belongs to this task.
-    Before(TaskId),
+    Existing(TaskId),
     /// The store failed.
     Store(StoreError),
 }
@@ -23,10 +23,12 @@ pub enum CreateError {
 impl fmt::Display for CreateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::OverQuota => f.write_str("the caller has as many open tasks as it may have"),
-            Self::OverBytes => f.write_str("the caller has as many bytes stored as it may have"),
-            Self::OtherRequest => f.write_str("the idempotency key was used for another request"),
-            Self::Before(id) => write!(f, "the idempotency key belongs to the task {id}"),
+            Self::QuotaExceeded => f.write_str("the caller has as many open tasks as it may have"),
+            Self::BytesExceeded => {
+                f.write_str("the caller has as many bytes stored as it may have")
+            }
+            Self::KeyConflict => f.write_str("the idempotency key was used for another request"),
+            Self::Existing(id) => write!(f, "the idempotency key belongs to the task {id}"),
             Self::Store(error) => error.fmt(f),
         }
     }

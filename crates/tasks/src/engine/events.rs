@@ -1,49 +1,49 @@
-//! What an engine tells of what it does, for those who count it or write it down.
+//! The events of an engine, for metrics and the audit log.
 
 use std::time::Duration;
 
 use crate::store::{SweepReport, TaskId, TaskOutcome};
 
-/// Something that has happened.
+/// Something that has happened to a task.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum EngineEvent<'a> {
-    /// A task was made.
+    /// The task was created.
     Created,
-    /// A task is begun here, or begun again.
+    /// The task starts here.
     Claimed {
         /// Whether it has run before.
         again: bool,
-        /// How many workers it has lost in a row without recording anything.
+        /// How many of its workers crashed in a row without a new journal entry.
         crashes: u32,
     },
-    /// A task that has lost workers in a row is not begun again before this time is over.
-    Postponed(Duration),
-    /// A run that had begun before has become a task.
-    Adopted,
-    /// What a run has recorded was written, and that took so long.
+    /// The task is parked for this time, because its workers crashed in a row.
+    Backoff(Duration),
+    /// A run became a task.
+    Promoted,
+    /// Changes of a run were written in this time.
     Written(Duration),
-    /// A task waits without a worker.
+    /// The task is parked.
     Parked,
-    /// A task was given to other workers, because this one stops or its run asked for it.
-    HandedOver,
-    /// A task was stopped, and is kept for an operator; it ends so if nobody has it tried again.
-    Kept(&'a TaskOutcome),
-    /// A task has ended.
+    /// The task is released to other workers, because this one stops or the run asked for it.
+    Released,
+    /// The task is quarantined, and ends with this outcome if no operator retries it.
+    Quarantined(&'a TaskOutcome),
+    /// The task has ended.
     Ended(&'a TaskOutcome),
-    /// What was to be done after a task that was cancelled or has expired is done, or has failed.
-    CleanedUp(Result<(), &'a str>),
-    /// A task is not this worker's any more.
-    Lost,
-    /// Whoever asked for a task had left before it could be told of it.
-    Undelivered,
+    /// The cleanup of the task is done, or has failed.
+    Cleanup(Result<(), &'a str>),
+    /// This worker has lost its lease on the task.
+    LeaseLost,
+    /// The client left before it got the task's ID.
+    Unacknowledged,
 }
 
-/// Hears what an engine does. Must not block.
+/// Gets the events of an engine. Must not block.
 pub trait EngineObserver: Send + Sync + 'static {
-    /// Something has happened to a task.
+    /// Gets an event of a task.
     fn seen(&self, principal: &str, task: &TaskId, seen: EngineEvent<'_>);
 
-    /// Tasks were ended because their time was over, or forgotten.
+    /// Gets the result of a sweep.
     fn swept(&self, swept: &SweepReport);
 }

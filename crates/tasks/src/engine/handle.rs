@@ -57,7 +57,7 @@ impl Engine {
     /// # Errors
     ///
     /// When the store cannot be read.
-    pub async fn view(
+    pub async fn get(
         &self,
         principal: &str,
         task: &TaskId,
@@ -104,7 +104,7 @@ impl Engine {
     /// Returns the written segments after a sequence number, if the task of this principal runs here
     /// and has more. They come from memory, without a read of the store, and say nothing about the
     /// task's status.
-    pub fn emitted(
+    pub fn written_segments(
         &self,
         principal: &str,
         task: &TaskId,
@@ -116,7 +116,7 @@ impl Engine {
     }
 
     /// Returns the changes of these tasks from now on.
-    pub fn news(&self, tasks: &[TaskId]) -> ChangeStream {
+    pub fn changes(&self, tasks: &[TaskId]) -> ChangeStream {
         let (changes, listening) = ChangeStream::new(tasks);
         let mut all = self.0.listening.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|listening| listening.strong_count() > 0);

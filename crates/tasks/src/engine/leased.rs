@@ -97,8 +97,8 @@ impl<'a> LeasedTask<'a> {
                         return written;
                     }
                     Err(StoreError::LeaseLost) => return Written::LeaseLost,
-                    Err(StoreError::OverBytes) if changes.charge.is_some() => {
-                        tracing::warn!(task = %lease.task, principal, limit, "a task stores too much");
+                    Err(StoreError::BytesExceeded) if changes.charge.is_some() => {
+                        tracing::warn!(task_id = %lease.task, principal, limit, "a task stores too much");
                         written = Written::WithoutGrowth(limit);
                         remove_growth(&mut changes, &mut then, limit);
                         if changes.is_empty() && matches!(then, Transition::Continue) {
@@ -106,7 +106,7 @@ impl<'a> LeasedTask<'a> {
                         }
                     }
                     Err(error) => {
-                        tracing::warn!(task = %lease.task, %error, "a task could not be written");
+                        tracing::warn!(task_id = %lease.task, %error, "a task could not be written");
                         if began.elapsed() + delay > engine.config.lease_duration {
                             return Written::LeaseLost;
                         }
@@ -122,7 +122,9 @@ impl<'a> LeasedTask<'a> {
         self.observe(EngineEvent::Written(took));
         match then {
             Transition::End { outcome, .. } => self.observe(EngineEvent::Ended(outcome)),
-            Transition::Quarantine { outcome, .. } => self.observe(EngineEvent::Kept(outcome)),
+            Transition::Quarantine { outcome, .. } => {
+                self.observe(EngineEvent::Quarantined(outcome))
+            }
             Transition::Continue | Transition::Park { .. } => {}
         }
     }
@@ -146,7 +148,7 @@ impl<'a> LeasedTask<'a> {
             }
             Err(StoreError::LeaseLost) => InboxRead::LeaseLost,
             Err(error) => {
-                tracing::warn!(task = %lease.task, %error, "answers could not be read");
+                tracing::warn!(task_id = %lease.task, %error, "answers could not be read");
                 InboxRead::Failed
             }
         }
@@ -162,7 +164,7 @@ impl<'a> LeasedTask<'a> {
                 Ok(()) => return true,
                 Err(StoreError::LeaseLost) => return false,
                 Err(error) => {
-                    tracing::warn!(task = %lease.task, %error, "a clean-up could not be written");
+                    tracing::warn!(task_id = %lease.task, %error, "a clean-up could not be written");
                     if began.elapsed() + delay > engine.config.lease_duration {
                         return false;
                     }
@@ -195,7 +197,7 @@ pub(super) fn over_bytes(limit: &'static str) -> ErrorObject {
     let data = serde_json::value::to_raw_value(&serde_json::json!({ "limit": limit })).ok();
     ErrorObject {
         code: code::INTERNAL,
-        message: JournalError::OverBytes { limit }.to_string(),
+        message: JournalError::BytesExceeded { limit }.to_string(),
         data,
     }
 }

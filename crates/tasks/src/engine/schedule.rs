@@ -212,7 +212,7 @@ async fn renew(
                 Ok(Err(error)) => error.to_string(),
                 _ => "the store does not answer".to_owned(),
             };
-            tracing::warn!(why, "leases could not be renewed");
+            tracing::warn!(error = why, "leases could not be renewed");
             if renewed.elapsed() < lease * 3 / 4 {
                 return None;
             }
@@ -266,7 +266,7 @@ async fn release_orphans(engine: &EngineState, orphans: &[Orphan]) {
     let is_old = |since: Instant| since.elapsed() >= engine.config.lease_duration / 3;
     for Orphan { lease, .. } in orphans.iter().filter(|orphan| orphan.unclaimed.is_some_and(is_old))
     {
-        let then = Transition::Park { due: Some(0), seen: 0 };
+        let then = Transition::Park { due_at: Some(0), responses_seen: 0 };
         let released = async {
             match engine.store.commit(lease, &Changes::default(), &then).await {
                 // The task may have ended, and its cleanup may be leased to this worker.
@@ -278,7 +278,7 @@ async fn release_orphans(engine: &EngineState, orphans: &[Orphan]) {
         };
         // A release that fails is retried with the next renewal.
         if let Ok(Ok(())) = tokio::time::timeout(engine.config.lease_duration / 6, released).await {
-            tracing::warn!(task = %lease.task, "a task that was not begun is given back");
+            tracing::warn!(task_id = %lease.task, "a task that was not begun is given back");
         }
     }
 }

@@ -70,7 +70,7 @@ pub(super) async fn start(
         Err(StartError { outcome: TaskOutcome::Cancelled, quarantine: false })
     } else if crashes >= engine.config.max_crashes {
         let why = format!("its worker was lost {crashes} times in a row; it is not begun again");
-        tracing::error!(task = %lease.task, crashes, "a task ends its workers and is stopped");
+        tracing::error!(task_id = %lease.task, crashes, "a task ends its workers and is stopped");
         Err(StartError { outcome: TaskOutcome::Error(internal(why)), quarantine: true })
     } else {
         engine.runner.start(claimed)
@@ -122,10 +122,15 @@ async fn back_off(engine: &EngineState, claimed: &ClaimedTask, delay: Duration) 
     let entries = claimed.journal.entries.values();
     let seen = entries.filter(|entry| matches!(entry, JournalEntry::Answer(_))).count();
     let due = Some(wall_clock().saturating_add(millis(delay)));
-    if task.commit(Changes::default(), Transition::Park { due, seen }).await.is_leased() {
+    if task
+        .commit(Changes::default(), Transition::Park { due_at: due, responses_seen: seen })
+        .await
+        .is_leased()
+    {
         let id = &claimed.lease.task;
-        tracing::warn!(task = %id, crashes = claimed.crash_count, pause = ?delay, "a task lost its worker again");
-        task.observe(EngineEvent::Postponed(delay));
+        let (crashes, delay_ms) = (claimed.crash_count, millis(delay));
+        tracing::warn!(task_id = %id, crashes, delay_ms, "a task lost its worker again");
+        task.observe(EngineEvent::Backoff(delay));
     }
 }
 

@@ -86,7 +86,7 @@ async fn cancel(engine: &EngineState, principal: &str, task: &TaskId, at_once: b
     let mut delay = Duration::from_millis(50);
     loop {
         match engine.store.cancel(principal, task, at_once, engine.config.retention).await {
-            Ok(Some(_)) => return engine.observe(principal, task, EngineEvent::Undelivered),
+            Ok(Some(_)) => return engine.observe(principal, task, EngineEvent::Unacknowledged),
             Ok(None) => return,
             Err(StoreError::Unavailable(_))
                 if began.elapsed() + delay < engine.config.lease_duration =>

@@ -11,7 +11,7 @@ use super::{segments::Segments, state::Journal};
 use crate::{
     current_run::{RunId, polling, step_of},
     error::JournalError,
-    record::Segment,
+    record::SegmentRecord,
     store::{PageLimit, StoredSegments},
 };
 
@@ -61,7 +61,7 @@ impl Journal {
         if state.segments.stored.len() >= limits.segments {
             return Err(JournalError::TooManySegments { limit: limits.segments });
         }
-        let segment = Segment { scope: scope.to_owned(), ordinal, block };
+        let segment = SegmentRecord { scope: scope.to_owned(), ordinal, block };
         state.grow(|| format!("block {} of `{scope}`", ordinal + 1), segment.size(), limits)?;
         let writer = match &mut state.pending {
             Some(pending) => pending.add_segment(segment.clone()),
@@ -81,7 +81,7 @@ impl Journal {
     }
 
     /// Returns all segments, in order.
-    pub fn segments(&self) -> Vec<Segment> {
+    pub fn segments(&self) -> Vec<SegmentRecord> {
         self.lock().segments.stored().to_vec()
     }
 

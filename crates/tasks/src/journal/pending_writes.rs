@@ -10,7 +10,7 @@ use outlive_wire::RawJson;
 use tokio::time::Instant;
 
 use crate::{
-    record::{JournalEntry, Segment},
+    record::{JournalEntry, SegmentRecord},
     store::{Changes, NewInputRequest},
 };
 
@@ -82,7 +82,7 @@ impl PendingWrites {
     }
 
     /// Adds a segment. Returns the driver, in case that has to be woken.
-    pub(super) fn add_segment(&mut self, segment: Segment) -> Option<Waker> {
+    pub(super) fn add_segment(&mut self, segment: SegmentRecord) -> Option<Waker> {
         self.segment_bytes += segment.size();
         self.changes.segments.push(segment);
         self.writer.clone()

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use crate::record::Segment;
+use crate::record::SegmentRecord;
 
 /// All blocks of a run, in the order in which they were first emitted.
 #[derive(Debug, Default)]
 pub(super) struct Segments {
-    pub(super) stored: Vec<Segment>,
+    pub(super) stored: Vec<SegmentRecord>,
     /// How many of them are on their way to the store, and how many are there.
     pub(super) sent: usize,
     pub(super) written: usize,
@@ -26,13 +26,13 @@ pub(super) struct Scope {
 }
 
 impl Segments {
-    pub(super) fn restored(stored: Vec<Segment>) -> Self {
+    pub(super) fn restored(stored: Vec<SegmentRecord>) -> Self {
         let mut segments = Self::default();
         stored.into_iter().for_each(|segment| segments.push(segment));
         segments
     }
 
-    pub(super) fn stored(&self) -> &[Segment] {
+    pub(super) fn stored(&self) -> &[SegmentRecord] {
         &self.stored
     }
 
@@ -62,14 +62,14 @@ impl Segments {
         all > written
     }
 
-    pub(super) fn push(&mut self, segment: Segment) {
+    pub(super) fn push(&mut self, segment: SegmentRecord) {
         let scope = self.scopes.entry(segment.scope.clone()).or_default();
         scope.places.entry(segment.ordinal).or_insert(self.stored.len());
         self.stored.push(segment);
     }
 
     /// Puts what was emitted before everything that is here before it.
-    pub(super) fn prepend(&mut self, before: Vec<Segment>) {
+    pub(super) fn prepend(&mut self, before: Vec<SegmentRecord>) {
         let after = std::mem::take(&mut self.stored);
         for scope in self.scopes.values_mut() {
             scope.places.clear();
@@ -78,7 +78,7 @@ impl Segments {
     }
 
     /// The place of the next block of a scope, and the block that is stored there already.
-    pub(super) fn next(&mut self, scope: &str) -> (u32, Option<&Segment>) {
+    pub(super) fn next(&mut self, scope: &str) -> (u32, Option<&SegmentRecord>) {
         if !self.scopes.contains_key(scope) {
             self.scopes.insert(scope.to_owned(), Scope::default());
         }

@@ -19,7 +19,7 @@ use crate::{
     capacity::Capacity,
     current_run::{RunId, polling, step_of},
     error::JournalError,
-    record::{JournalEntry, JournalSnapshot, Segment},
+    record::{JournalEntry, JournalSnapshot, SegmentRecord},
 };
 
 /// The journal of one call. It grows over all runs of the call.
@@ -131,7 +131,7 @@ impl Journal {
     pub fn from_snapshot(limits: JournalLimits, snapshot: JournalSnapshot) -> Self {
         let JournalSnapshot { entries, segments, input_requests: _, reasked } = snapshot;
         let bytes = entries.iter().map(|(key, entry)| entry.size(key)).sum::<usize>()
-            + segments.iter().map(Segment::size).sum::<usize>();
+            + segments.iter().map(SegmentRecord::size).sum::<usize>();
         let state = State {
             entries,
             bytes,
@@ -161,7 +161,7 @@ impl Journal {
                 state.read_back(&key, entry);
             }
         }
-        state.bytes += offloaded.segments.iter().map(Segment::size).sum::<usize>();
+        state.bytes += offloaded.segments.iter().map(SegmentRecord::size).sum::<usize>();
         state.segments.prepend(offloaded.segments);
     }
 
@@ -451,7 +451,7 @@ impl State {
 
     /// Fails if a write was refused, so that nothing more can be recorded.
     pub(super) fn takes_more(&self) -> Result<(), JournalError> {
-        self.refused.map_or(Ok(()), |limit| Err(JournalError::OverBytes { limit }))
+        self.refused.map_or(Ok(()), |limit| Err(JournalError::BytesExceeded { limit }))
     }
 
     /// Counts the bytes of a new entry or segment. Fails if they exceed the limit.

@@ -5,7 +5,7 @@ use super::{
     task::NewTask,
     work::{Changes, NewInputRequest, Transition},
 };
-use crate::{JournalEntry, Segment};
+use crate::{JournalEntry, SegmentRecord};
 
 /// What a task counts in the bytes of its principal, beside its request, its journal and its outcome:
 /// its row, its indexes and its audit events.
@@ -31,7 +31,7 @@ pub(super) fn journal_entry(key: &str, entry: &JournalEntry) -> usize {
 }
 
 /// What a segment counts.
-pub(super) fn segment(segment: &Segment) -> usize {
+pub(super) fn segment(segment: &SegmentRecord) -> usize {
     segment.scope.len() + segment.block.get().len()
 }
 
@@ -40,8 +40,8 @@ pub(super) fn key_value(key: &str, value: &str) -> usize {
     ENTRY_BYTES + key.len() + value.len()
 }
 
-/// What a question counts: its name, its key and what is asked.
-pub(super) fn question(asked: &NewInputRequest) -> usize {
+/// Returns the bytes of an input request: its keys and its body.
+pub(super) fn input_request(asked: &NewInputRequest) -> usize {
     let body = asked.request.as_ref().map(serde_json::to_string);
     asked.name.len() + asked.key.len() + body.and_then(Result::ok).map_or(0, |body| body.len())
 }
@@ -56,7 +56,7 @@ pub(super) fn outcome_need(bytes: usize) -> usize {
 pub(super) fn at_most(changes: &Changes, then: &Transition) -> usize {
     let entries = changes.entries.iter().map(|(key, entry)| key.len() + entry.size(key));
     let segments = changes.segments.iter().map(segment);
-    let asked = changes.input_requests.iter().map(question);
+    let asked = changes.input_requests.iter().map(input_request);
     let outcome = match then {
         Transition::End { outcome: TaskOutcome::Result(result), .. } => result.get().len() + 16,
         Transition::End { outcome, .. } => outcome_bytes(outcome),

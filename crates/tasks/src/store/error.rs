@@ -14,7 +14,7 @@ pub enum StoreError {
     /// The store holds data that this version cannot read.
     Incompatible(String),
     /// The principal has its maximum number of stored bytes. Nothing was written.
-    OverBytes,
+    BytesExceeded,
 }
 
 impl fmt::Display for StoreError {
@@ -23,7 +23,7 @@ impl fmt::Display for StoreError {
             Self::LeaseLost => f.write_str("another worker has the task, or it is over"),
             Self::Unavailable(why) => write!(f, "the store cannot be used: {why}"),
             Self::Incompatible(what) => write!(f, "the store holds what cannot be read: {what}"),
-            Self::OverBytes => f.write_str("the caller has as many bytes stored as it may"),
+            Self::BytesExceeded => f.write_str("the caller has as many bytes stored as it may"),
         }
     }
 }

@@ -1,16 +1,16 @@
-//! How long a task may exist, as its questions come and go. All stores of this crate count alike.
+//! How long a task may exist, which depends on its open input requests. All stores of this crate count alike.
 
 /// What a task was made with, in milliseconds from its creation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lifetime {
-    /// Without a question; `None` for ever.
+    /// Without an open input request; `None` for ever.
     pub(super) ttl: Option<u64>,
     /// With one.
     pub(super) max: u64,
 }
 
 impl Lifetime {
-    /// What holds when the number of open questions has changed, this long after the creation;
+    /// What holds when the number of open input requests has changed, this long after the creation;
     /// `now` is what holds until then.
     pub(super) fn when_asked(
         self,
@@ -25,7 +25,7 @@ impl Lifetime {
         }
     }
 
-    /// What holds from when the last question is closed: the time that a client had to read an
+    /// What holds from when the last input request is closed: the time that a client had to read an
     /// answer must not have gone by while it was asked.
     pub(super) fn when_settled(self, elapsed: u64) -> Option<u64> {
         let ttl = self.ttl?;
@@ -40,7 +40,7 @@ mod tests {
     const LIFETIME: Lifetime = Lifetime { ttl: Some(10), max: 100 };
 
     #[test]
-    fn a_question_prolongs_it_and_an_answer_gives_it_its_time_once_again() {
+    fn open_input_request_prolongs_a_task_and_a_response_restarts_its_ttl() {
         assert_eq!(LIFETIME.when_asked(Some(10), (0, 2), 5), Some(100));
         assert_eq!(LIFETIME.when_asked(Some(100), (2, 1), 20), Some(100));
         assert_eq!(LIFETIME.when_asked(Some(100), (1, 0), 20), Some(30));

@@ -5,6 +5,10 @@ mod audit;
 mod budget;
 mod charge;
 mod claim;
+#[cfg_attr(
+    not(any(feature = "postgres", feature = "sqlite")),
+    allow(dead_code, reason = "the databases use the rest")
+)]
 mod commit_span;
 #[cfg(feature = "testing")]
 pub mod contract;

@@ -144,7 +144,7 @@ setters!(TaskDetail {
     segments: u64,
 });
 
-/// A question, and what became of it.
+/// An input request, and its state.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct InputRequestRecord {
@@ -174,7 +174,7 @@ impl InputRequestRecord {
 
 setters!(InputRequestRecord { due: Option<UnixMillis> });
 
-/// What became of a question.
+/// State of an input request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the state machine")]
 pub enum InputRequestState {

@@ -18,7 +18,7 @@ pub struct StoreProbe {
     pub known: usize,
     /// Its time, in the middle of the look.
     pub time: UnixMillis,
-    /// How long one question to it and its answer took.
+    /// Duration of one round trip.
     pub round_trip: Duration,
 }
 

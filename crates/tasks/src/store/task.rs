@@ -127,7 +127,7 @@ pub enum CreateOutcome {
     /// The principal has its maximum number of tasks.
     QuotaExceeded,
     /// The principal has its maximum number of stored bytes.
-    OverBytes,
+    BytesExceeded,
 }
 
 impl CreateOutcome {

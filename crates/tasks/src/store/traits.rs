@@ -75,7 +75,7 @@ pub trait TaskStore: Send + Sync + 'static {
     ///
     /// The first response to a request counts. The store ignores all others, and those to requests
     /// that are not open or belong to another source. If the principal would have more than
-    /// `max_bytes` stored, it accepts none and returns `OverBytes`.
+    /// `max_bytes` stored, it accepts none and returns `BytesExceeded`.
     fn respond<'a>(
         &'a self,
         principal: &'a str,
@@ -123,7 +123,7 @@ pub trait WorkQueue: Send + Sync + 'static {
 
     /// Commits the changes of a worker and the transition that follows, all of it or nothing.
     ///
-    /// With a charge it returns `OverBytes` if the task's principal would have too many bytes
+    /// With a charge it returns `BytesExceeded` if the task's principal would have too many bytes
     /// stored. Changes that store nothing are always written, and so is an outcome of
     /// [`OUTCOME_RESERVE`](super::OUTCOME_RESERVE) bytes.
     fn commit<'a>(
@@ -165,7 +165,7 @@ pub trait KeyValueStore: Send + Sync + 'static {
     /// otherwise. Of several concurrent callers one gets `None`.
     ///
     /// With a charge the entry counts in the bytes of that principal until it is deleted;
-    /// `OverBytes` if there would be too many.
+    /// `BytesExceeded` if there would be too many.
     fn put_if_absent<'a>(
         &'a self,
         key: &'a str,
@@ -175,7 +175,7 @@ pub trait KeyValueStore: Send + Sync + 'static {
     ) -> StoreFuture<'a, Option<RawJson>>;
 
     /// Stores `value` under `key` for `ttl`, and replaces an existing value. Charged like
-    /// [`put_if_absent`](Self::put_if_absent); on `OverBytes` the existing value stays.
+    /// [`put_if_absent`](Self::put_if_absent); on `BytesExceeded` the existing value stays.
     fn put<'a>(
         &'a self,
         key: &'a str,

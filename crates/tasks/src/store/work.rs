@@ -9,7 +9,7 @@ use super::{
     id::{Lease, TaskId, UnixMillis},
     outcome::TaskOutcome,
 };
-use crate::{JournalEntry, JournalSnapshot, Segment, setters::setters};
+use crate::{JournalEntry, JournalSnapshot, SegmentRecord, setters::setters};
 
 /// The source of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ pub struct Changes {
     /// New journal entries. An existing entry stays as it is.
     pub entries: Vec<(String, JournalEntry)>,
     /// New segments, in order.
-    pub segments: Vec<Segment>,
+    pub segments: Vec<SegmentRecord>,
     /// Input requests that are open from now on. A wire key means one input request in the life of a
     /// task: a withdrawn one is open again, a resolved one stays resolved.
     pub input_requests: Vec<NewInputRequest>,
@@ -109,7 +109,7 @@ pub struct Changes {
 
 setters!(Changes {
     entries: Vec<(String, JournalEntry)>,
-    segments: Vec<Segment>,
+    segments: Vec<SegmentRecord>,
     input_requests: Vec<NewInputRequest>,
     withdrawn: Vec<String>,
     invalidated: Vec<String>,
@@ -204,9 +204,9 @@ pub enum Transition {
     /// responses that its worker has not seen, or if its cancellation was requested.
     Park {
         /// When a worker must claim it.
-        due: Option<UnixMillis>,
+        due_at: Option<UnixMillis>,
         /// How many input responses its worker has seen.
-        seen: usize,
+        responses_seen: usize,
     },
     /// The task is stopped until [`OperatorStore::retry`](super::OperatorStore::retry); input responses do
     /// not resume it. It is queued at once instead if its cancellation was requested.
@@ -214,7 +214,7 @@ pub enum Transition {
         /// Its outcome if no operator retries it.
         outcome: TaskOutcome,
         /// How long it is quarantined at least; a task without a TTL is quarantined for ever.
-        hold: Duration,
+        ttl: Duration,
     },
     /// The task ends. Its open input requests are withdrawn.
     End {

@@ -132,7 +132,7 @@ async fn ended(engine: &Engine, principal: &str, number: usize) {
     let over = async {
         loop {
             let changed = engine.watch(&id);
-            let view = engine.view(principal, &id).await.unwrap().unwrap();
+            let view = engine.get(principal, &id).await.unwrap().unwrap();
             if view.outcome.is_some() {
                 return;
             }

@@ -266,9 +266,10 @@ impl Play {
             .status_message(message.clone());
         let then = match next {
             Next::GoOn => Transition::Continue,
-            Next::Park { due, seen } => {
-                Transition::Park { due: due.then(|| self.at(&lease.task, PAUSE)), seen }
-            }
+            Next::Park { due, seen } => Transition::Park {
+                due_at: due.then(|| self.at(&lease.task, PAUSE)),
+                responses_seen: seen,
+            },
             Next::End => Transition::End { outcome, retention: span(RETENTION) },
         };
         let is_seen = matches!(then, Transition::End { .. })

@@ -134,7 +134,7 @@ async fn run(store: Arc<dyn Store>) {
     loop {
         let watch = engine.watch(&id);
         let changed = watch.notified();
-        let record = engine.view("name:ada", &id).await.unwrap().unwrap();
+        let record = engine.get("name:ada", &id).await.unwrap().unwrap();
         if record.outcome.is_some() {
             break;
         }

@@ -18,7 +18,7 @@ use std::{
 };
 
 use outlive_tasks::{
-    JournalEntry, JournalSnapshot, Segment,
+    JournalEntry, JournalSnapshot, SegmentRecord,
     store::{
         Changes, CreateOutcome, IdempotencyKey, InputSource, Lease, NewInputRequest, NewTask,
         Phase, SqliteStore, TaskId, TaskOutcome, TaskStore, Transition, WorkQueue, WorkerId,
@@ -81,7 +81,10 @@ async fn what_was_acknowledged_is_there_when_the_file_is_opened_again() {
         .segments(vec![segment(0), segment(1)])
         .input_requests(vec![asked("q1"), asked("q2")])
         .status_message(Some("half way".to_owned()));
-    store.commit(&lease, &changes, &Transition::Park { due: None, seen: 0 }).await.unwrap();
+    store
+        .commit(&lease, &changes, &Transition::Park { due_at: None, responses_seen: 0 })
+        .await
+        .unwrap();
     let seen = store.get(OWNER, &lease.task).await.unwrap().unwrap();
     drop(store);
 
@@ -171,7 +174,7 @@ async fn the_longest_times_are_no_problem() {
     };
     store.advance_clock(Duration::from_secs(1 << 40));
     assert_eq!(store.renew(&lease.worker, Duration::MAX).await.unwrap().len(), 1);
-    let then = Transition::Park { due: Some(u64::MAX), seen: 0 };
+    let then = Transition::Park { due_at: Some(u64::MAX), responses_seen: 0 };
     store.commit(&lease, &Changes::default(), &then).await.unwrap();
     assert!(store.next_due(&[]).await.unwrap().unwrap() > Duration::from_secs(1 << 40));
     store.cancel(OWNER, &lease.task, true, Duration::MAX).await.unwrap();
@@ -230,8 +233,8 @@ fn raw(value: &Value) -> RawJson {
     to_raw_value(value).unwrap()
 }
 
-fn segment(ordinal: u32) -> Segment {
-    Segment::new("s", ordinal, raw(&json!(format!("block {ordinal}"))))
+fn segment(ordinal: u32) -> SegmentRecord {
+    SegmentRecord::new("s", ordinal, raw(&json!(format!("block {ordinal}"))))
 }
 
 fn asked(name: &str) -> NewInputRequest {

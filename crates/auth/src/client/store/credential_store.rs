@@ -2,7 +2,7 @@
 
 use outlive_transport::client::SecretString;
 
-use super::error::StoreError;
+use super::error::CredentialStoreError;
 use crate::client::url::Place;
 
 /// Keeps secrets under names.
@@ -16,21 +16,21 @@ pub trait CredentialStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// When nobody can say.
-    fn get(&self, name: &str) -> Result<Option<SecretString>, StoreError>;
+    fn get(&self, name: &str) -> Result<Option<SecretString>, CredentialStoreError>;
 
     /// Keeps something, in place of what was there.
     ///
     /// # Errors
     ///
     /// When it cannot be kept.
-    fn put(&self, name: &str, value: &SecretString) -> Result<(), StoreError>;
+    fn put(&self, name: &str, value: &SecretString) -> Result<(), CredentialStoreError>;
 
     /// Forgets something; it need not be there.
     ///
     /// # Errors
     ///
     /// When it may still be there.
-    fn remove(&self, name: &str) -> Result<(), StoreError>;
+    fn remove(&self, name: &str) -> Result<(), CredentialStoreError>;
 }
 
 /// The name under which the tokens for an MCP server are kept begins so; its address follows.

@@ -5,13 +5,13 @@ use std::io;
 /// Credentials could not be read or kept. Its text says what to do.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}")]
-pub struct StoreError {
+pub struct CredentialStoreError {
     what: String,
     #[source]
     source: Option<io::Error>,
 }
 
-impl StoreError {
+impl CredentialStoreError {
     /// An error with a text for people.
     pub fn new(what: impl Into<String>) -> Self {
         Self { what: what.into(), source: None }

@@ -14,16 +14,16 @@ use outlive_transport::client::SecretString;
 
 use super::{
     credential_store::{CredentialStore, TOKENS},
-    error::StoreError,
+    error::CredentialStoreError,
 };
 
 /// Keeps credentials in a file with the permissions 0600.
 #[derive(Clone, Debug)]
-pub struct FileStore {
+pub struct FileCredentialStore {
     path: PathBuf,
 }
 
-impl FileStore {
+impl FileCredentialStore {
     /// A file, which need not be there yet; nor its folder.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
@@ -34,7 +34,7 @@ impl FileStore {
     /// # Errors
     ///
     /// When the file cannot be read.
-    pub fn servers(&self) -> Result<Vec<String>, StoreError> {
+    pub fn servers(&self) -> Result<Vec<String>, CredentialStoreError> {
         let all = self.read()?;
         let servers = all.keys().filter_map(|name| name.strip_prefix(TOKENS));
         Ok(servers.map(str::to_owned).collect())
@@ -45,7 +45,7 @@ impl FileStore {
         &self.path
     }
 
-    fn read(&self) -> Result<BTreeMap<String, String>, StoreError> {
+    fn read(&self) -> Result<BTreeMap<String, String>, CredentialStoreError> {
         let failed = |error| self.failed("read").because(error);
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
@@ -57,13 +57,16 @@ impl FileStore {
         io::Read::read_to_string(&mut file, &mut text).map_err(failed)?;
         serde_json::from_str(&text).map_err(|_| {
             let path = self.path.display();
-            StoreError::new(format!(
+            CredentialStoreError::new(format!(
                 "the credentials in {path} cannot be read; remove the file, and log in again"
             ))
         })
     }
 
-    fn change(&self, change: impl FnOnce(&mut BTreeMap<String, String>)) -> Result<(), StoreError> {
+    fn change(
+        &self,
+        change: impl FnOnce(&mut BTreeMap<String, String>),
+    ) -> Result<(), CredentialStoreError> {
         let _lock = self.lock()?;
         let mut all = self.read()?;
         change(&mut all);
@@ -71,7 +74,7 @@ impl FileStore {
     }
 
     /// Keeps all others from changing it, for as long as the lock is there.
-    pub(super) fn lock(&self) -> Result<File, StoreError> {
+    pub(super) fn lock(&self) -> Result<File, CredentialStoreError> {
         let failed = |error| self.failed("write").because(error);
         if let Some(folder) = self.path.parent() {
             private_folder(folder).map_err(failed)?;
@@ -83,7 +86,7 @@ impl FileStore {
         Ok(lock)
     }
 
-    fn write(&self, all: &BTreeMap<String, String>) -> Result<(), StoreError> {
+    fn write(&self, all: &BTreeMap<String, String>) -> Result<(), CredentialStoreError> {
         let failed = |error| self.failed("write").because(error);
         let new = self.beside(".new");
         let _ = fs::remove_file(&new);
@@ -99,14 +102,16 @@ impl FileStore {
         name.into()
     }
 
-    fn failed(&self, verb: &str) -> StoreError {
+    fn failed(&self, verb: &str) -> CredentialStoreError {
         let path = self.path.display();
-        StoreError::new(format!("cannot {verb} the credentials in {path}; check its permissions"))
+        CredentialStoreError::new(format!(
+            "cannot {verb} the credentials in {path}; check its permissions"
+        ))
     }
 
     /// What others may read is no place for secrets, and has perhaps been read.
     #[cfg(unix)]
-    fn check(&self, file: &File) -> Result<(), StoreError> {
+    fn check(&self, file: &File) -> Result<(), CredentialStoreError> {
         use std::os::unix::fs::PermissionsExt;
 
         let found = file.metadata().map_err(|error| self.failed("read").because(error))?;
@@ -114,7 +119,7 @@ impl FileStore {
             0 => Ok(()),
             _ => {
                 let path = self.path.display();
-                Err(StoreError::new(format!(
+                Err(CredentialStoreError::new(format!(
                     "others can read the credentials in {path}; `chmod 600` it, and log out and in again if they may have"
                 )))
             }
@@ -122,23 +127,23 @@ impl FileStore {
     }
 
     #[cfg(not(unix))]
-    fn check(&self, _: &File) -> Result<(), StoreError> {
+    fn check(&self, _: &File) -> Result<(), CredentialStoreError> {
         Ok(())
     }
 }
 
-impl CredentialStore for FileStore {
-    fn get(&self, name: &str) -> Result<Option<SecretString>, StoreError> {
+impl CredentialStore for FileCredentialStore {
+    fn get(&self, name: &str) -> Result<Option<SecretString>, CredentialStoreError> {
         Ok(self.read()?.remove(name).map(SecretString::new))
     }
 
-    fn put(&self, name: &str, value: &SecretString) -> Result<(), StoreError> {
+    fn put(&self, name: &str, value: &SecretString) -> Result<(), CredentialStoreError> {
         self.change(|all| {
             all.insert(name.to_owned(), value.expose().to_owned());
         })
     }
 
-    fn remove(&self, name: &str) -> Result<(), StoreError> {
+    fn remove(&self, name: &str) -> Result<(), CredentialStoreError> {
         match self.read()?.contains_key(name) {
             true => self.change(|all| drop(all.remove(name))),
             false => Ok(()),

@@ -19,8 +19,8 @@ use ring::{
 
 use super::{
     credential_store::{CredentialStore, tokens_for},
-    error::StoreError,
-    file::FileStore,
+    error::CredentialStoreError,
+    file::FileCredentialStore,
     keyring::{self, KeyringError},
 };
 use crate::{
@@ -39,8 +39,8 @@ const KEY_BYTES: usize = 32;
 /// A clone is the same store.
 #[derive(Clone, Debug)]
 pub struct KeyringStore {
-    plain: FileStore,
-    sealed: FileStore,
+    plain: FileCredentialStore,
+    sealed: FileCredentialStore,
     /// What the key is called in the system's place; `None` if that is not to be used.
     service: Option<String>,
     // A std mutex: nobody awaits here, and the key is looked for once.
@@ -99,9 +99,9 @@ impl KeyringStore {
     /// place for secrets, and beside it where it has one.
     pub fn new(service: impl Into<String>, file: impl Into<PathBuf>) -> Self {
         let file = file.into();
-        let sealed = FileStore::new(file.with_extension("sealed"));
+        let sealed = FileCredentialStore::new(file.with_extension("sealed"));
         Self {
-            plain: FileStore::new(file),
+            plain: FileCredentialStore::new(file),
             sealed,
             service: Some(service.into()),
             found: Arc::default(),
@@ -120,9 +120,12 @@ impl KeyringStore {
     /// # Errors
     ///
     /// When a file cannot be read.
-    pub fn location(&self, server: &str) -> Result<Option<CredentialLocation>, StoreError> {
+    pub fn location(
+        &self,
+        server: &str,
+    ) -> Result<Option<CredentialLocation>, CredentialStoreError> {
         let name = tokens_for(Place::parse(server).as_ref());
-        let file = |store: &FileStore| store.path().to_owned();
+        let file = |store: &FileCredentialStore| store.path().to_owned();
         if self.plain.get(&name)?.is_some() {
             let why = self.found().why_plain.clone();
             return Ok(Some(CredentialLocation::File { file: file(&self.plain), why }));
@@ -138,7 +141,7 @@ impl KeyringStore {
     /// # Errors
     ///
     /// When a file cannot be read.
-    pub fn unreadable(&self, server: &str) -> Result<Option<String>, StoreError> {
+    pub fn unreadable(&self, server: &str) -> Result<Option<String>, CredentialStoreError> {
         match self.look(&tokens_for(Place::parse(server).as_ref()))? {
             Looked::Closed(error) => Ok(Some(message(&error))),
             Looked::There(_) | Looked::Nothing => Ok(None),
@@ -150,7 +153,7 @@ impl KeyringStore {
     /// # Errors
     ///
     /// When a file cannot be read.
-    pub fn servers(&self) -> Result<Vec<String>, StoreError> {
+    pub fn servers(&self) -> Result<Vec<String>, CredentialStoreError> {
         let mut servers = self.sealed.servers()?;
         servers.extend(self.plain.servers()?);
         servers.sort_unstable();
@@ -159,7 +162,7 @@ impl KeyringStore {
     }
 
     /// The key. The inner error is why it cannot be had, and credentials are kept without it.
-    fn key(&self) -> Result<Result<Key, KeyringError>, StoreError> {
+    fn key(&self) -> Result<Result<Key, KeyringError>, CredentialStoreError> {
         let Some(service) = &self.service else { return Ok(Err(KeyringError::Absent)) };
         let mut found = self.found();
         if let Some(key) = &found.key {
@@ -172,7 +175,7 @@ impl KeyringStore {
         Ok(key)
     }
 
-    fn look(&self, name: &str) -> Result<Looked, StoreError> {
+    fn look(&self, name: &str) -> Result<Looked, CredentialStoreError> {
         if let Some(plain) = self.plain.get(name)? {
             return Ok(Looked::There(plain));
         }
@@ -192,7 +195,7 @@ impl KeyringStore {
 }
 
 impl CredentialStore for KeyringStore {
-    fn get(&self, name: &str) -> Result<Option<SecretString>, StoreError> {
+    fn get(&self, name: &str) -> Result<Option<SecretString>, CredentialStoreError> {
         match self.look(name)? {
             Looked::There(secret) => Ok(Some(secret)),
             // Whoever logs in again gets on, and what is sealed is there when it can be opened.
@@ -200,7 +203,7 @@ impl CredentialStore for KeyringStore {
         }
     }
 
-    fn put(&self, name: &str, value: &SecretString) -> Result<(), StoreError> {
+    fn put(&self, name: &str, value: &SecretString) -> Result<(), CredentialStoreError> {
         match self.key()? {
             Ok(key) => {
                 let sealed = key.seal(name, value)?;
@@ -215,7 +218,7 @@ impl CredentialStore for KeyringStore {
         }
     }
 
-    fn remove(&self, name: &str) -> Result<(), StoreError> {
+    fn remove(&self, name: &str) -> Result<(), CredentialStoreError> {
         self.sealed.remove(name)?;
         self.plain.remove(name)
     }
@@ -227,8 +230,8 @@ impl Key {
     }
 
     /// Seals a value to its name. Nonces are random: a program writes a few thousand times at most.
-    fn seal(&self, name: &str, value: &SecretString) -> Result<SecretString, StoreError> {
-        let failed = |_| StoreError::new("credentials cannot be sealed on this machine");
+    fn seal(&self, name: &str, value: &SecretString) -> Result<SecretString, CredentialStoreError> {
+        let failed = |_| CredentialStoreError::new("credentials cannot be sealed on this machine");
         let mut nonce = [0; NONCE_LEN];
         SystemRandom::new().fill(&mut nonce).map_err(failed)?;
         let mut text = value.expose().as_bytes().to_vec();

@@ -7,13 +7,13 @@ use std::{
 
 use outlive_transport::client::SecretString;
 
-use super::{CredentialStore, StoreError};
+use super::{CredentialStore, CredentialStoreError};
 
 /// Keeps credentials for as long as the process runs.
 #[derive(Debug, Default)]
-pub struct MemoryStore(Mutex<HashMap<String, SecretString>>);
+pub struct MemoryCredentialStore(Mutex<HashMap<String, SecretString>>);
 
-impl MemoryStore {
+impl MemoryCredentialStore {
     /// Has nothing yet.
     pub fn new() -> Self {
         Self::default()
@@ -24,17 +24,17 @@ impl MemoryStore {
     }
 }
 
-impl CredentialStore for MemoryStore {
-    fn get(&self, name: &str) -> Result<Option<SecretString>, StoreError> {
+impl CredentialStore for MemoryCredentialStore {
+    fn get(&self, name: &str) -> Result<Option<SecretString>, CredentialStoreError> {
         Ok(self.lock().get(name).cloned())
     }
 
-    fn put(&self, name: &str, value: &SecretString) -> Result<(), StoreError> {
+    fn put(&self, name: &str, value: &SecretString) -> Result<(), CredentialStoreError> {
         self.lock().insert(name.to_owned(), value.clone());
         Ok(())
     }
 
-    fn remove(&self, name: &str) -> Result<(), StoreError> {
+    fn remove(&self, name: &str) -> Result<(), CredentialStoreError> {
         self.lock().remove(name);
         Ok(())
     }

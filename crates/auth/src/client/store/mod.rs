@@ -11,8 +11,8 @@ mod memory;
 
 pub use credential_store::CredentialStore;
 pub(super) use credential_store::tokens_for;
-pub use error::StoreError;
-pub use file::FileStore;
+pub use error::CredentialStoreError;
+pub use file::FileCredentialStore;
 #[cfg(feature = "keyring")]
 pub use keyring_store::{CredentialLocation, KeyringStore};
-pub use memory::MemoryStore;
+pub use memory::MemoryCredentialStore;

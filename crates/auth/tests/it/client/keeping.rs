@@ -12,8 +12,8 @@ use std::{
 };
 
 use outlive_auth::client::{
-    CredentialStore, FileStore, Login, MemoryStore, OAuthError, PendingLogin, RedirectParams,
-    SecretString, StoreError,
+    CredentialStore, CredentialStoreError, FileCredentialStore, Login, MemoryCredentialStore,
+    OAuthError, PendingLogin, RedirectParams, SecretString,
 };
 use outlive_protocol::Clock;
 use serde_json::json;
@@ -47,18 +47,18 @@ impl Hand {
 
 /// A store that clones share.
 #[derive(Clone, Default)]
-struct Shared(Arc<MemoryStore>);
+struct Shared(Arc<MemoryCredentialStore>);
 
 impl CredentialStore for Shared {
-    fn get(&self, name: &str) -> Result<Option<SecretString>, StoreError> {
+    fn get(&self, name: &str) -> Result<Option<SecretString>, CredentialStoreError> {
         self.0.get(name)
     }
 
-    fn put(&self, name: &str, value: &SecretString) -> Result<(), StoreError> {
+    fn put(&self, name: &str, value: &SecretString) -> Result<(), CredentialStoreError> {
         self.0.put(name, value)
     }
 
-    fn remove(&self, name: &str) -> Result<(), StoreError> {
+    fn remove(&self, name: &str) -> Result<(), CredentialStoreError> {
         self.0.remove(name)
     }
 }
@@ -272,7 +272,7 @@ async fn a_file_of_credentials_is_its_owners() {
 
     let folder = std::env::temp_dir().join(format!("outlive-auth-{}", std::process::id()));
     let path = folder.join("deep/credentials.json");
-    let store = FileStore::new(&path);
+    let store = FileCredentialStore::new(&path);
     assert_eq!(store.get("a").unwrap(), None);
     store.put("a", &SecretString::new("1")).unwrap();
     store.put("b", &SecretString::new("2")).unwrap();

@@ -1,7 +1,7 @@
 //! What is never sent, opened, believed or shown.
 
 use outlive_auth::{
-    client::{MemoryStore, OAuth, OAuthError},
+    client::{MemoryCredentialStore, OAuth, OAuthError},
     fetch::NetworkPolicy,
 };
 use outlive_transport::client::{TokenRequest, TokenSource};
@@ -89,8 +89,11 @@ async fn a_public_server_sends_nobody_into_a_private_network() {
 #[tokio::test]
 async fn no_secret_is_in_any_text() {
     let world = World::with(Ways { expires_in: None, ..Ways::default() }).await;
-    let builder =
-        world.oauth().client_id("me").client_secret("secret-of-client").store(MemoryStore::new());
+    let builder = world
+        .oauth()
+        .client_id("me")
+        .client_secret("secret-of-client")
+        .store(MemoryCredentialStore::new());
     let mut texts = vec![format!("{builder:?}")];
     let oauth = builder.build();
     let link = link(&world.url(), &oauth);

@@ -1,6 +1,6 @@
 //! What anybody may read: where to get a token for this server.
 
-use outlive_auth::server::{ConfigError, Issuer, ResourceServer};
+use outlive_auth::server::{Issuer, ResourceServer, ResourceServerBuildError};
 use serde_json::json;
 
 use super::support::{ISSUER, METADATA, Protected, RESOURCE, Sent, Signer, StandingClock, builder};
@@ -90,19 +90,19 @@ fn a_server_at_the_root_has_its_metadata_there() {
         assert_eq!(server(uri).unwrap().metadata_url(), url);
     }
     for uri in ["", "mcp.example", "https://mcp.example/?a", "https://mcp.example/#a", "stdio:x"] {
-        assert!(matches!(server(uri), Err(ConfigError::Resource { .. })), "{uri}");
+        assert!(matches!(server(uri), Err(ResourceServerBuildError::Resource { .. })), "{uri}");
     }
 }
 
 #[test]
 fn a_server_that_could_trust_nobody_is_not_built() {
     let server = ResourceServer::builder(RESOURCE);
-    assert_eq!(server.build().unwrap_err(), ConfigError::NoIssuer);
+    assert_eq!(server.build().unwrap_err(), ResourceServerBuildError::NoIssuer);
     for issuers in [vec!["not a url"], vec![ISSUER, ISSUER], vec!["https://id.example?x"]] {
         let server = issuers
             .into_iter()
             .fold(ResourceServer::builder(RESOURCE), |server, id| server.issuer(Issuer::new(id)));
-        assert!(matches!(server.build(), Err(ConfigError::Issuer { .. })));
+        assert!(matches!(server.build(), Err(ResourceServerBuildError::Issuer { .. })));
     }
     // What would be fetched in the open is refused now, and not when the first caller comes.
     for open in [
@@ -115,7 +115,7 @@ fn a_server_that_could_trust_nobody_is_not_built() {
     }
     let careless = Issuer::new(ISSUER).strict_audience();
     let careless = ResourceServer::builder(RESOURCE).issuer(careless).build();
-    assert!(matches!(careless, Err(ConfigError::Issuer { .. })));
+    assert!(matches!(careless, Err(ResourceServerBuildError::Issuer { .. })));
 }
 
 // ARS-20

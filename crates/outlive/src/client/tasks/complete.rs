@@ -270,7 +270,7 @@ impl Drive {
             Ok(result) => self.done(read(&result)?).await.map(Some),
             // The connection is gone, not the task.
             Err(error) if matches!(error, Error::Transport(_)) && error.is_transient() => {
-                tracing::debug!(task = self.id, %error, "the result of a task did not come");
+                tracing::debug!(task_id = self.id, %error, "the result of a task did not come");
                 Ok(None)
             }
             Err(Error::Client(ClientError::TimedOut(_))) => Ok(None),
@@ -395,7 +395,11 @@ impl Drive {
                 Settled::Send(json) => answers.push((key.clone(), json.clone())),
                 // The server should not have asked; a user who cannot be asked has closed it.
                 Settled::Undeclared(kind) if *is_for_user => {
-                    tracing::warn!(task = self.id, kind, "a task asked for what was not declared");
+                    tracing::warn!(
+                        task_id = self.id,
+                        kind,
+                        "a task asked for what was not declared"
+                    );
                     answers.push((key.clone(), cancelled()));
                 }
                 Settled::Undeclared(kind) => {
@@ -432,7 +436,7 @@ impl Drive {
 
     async fn done(&mut self, result: CallToolResult) -> Result<TaskEvent> {
         self.record.change(|saved| saved.stage = CallStage::Done(Box::new(result.clone()))).await?;
-        tracing::debug!(task = self.id, "a task is over");
+        tracing::debug!(task_id = self.id, "a task is over");
         Ok(TaskEvent::Done(Box::new(result)))
     }
 

@@ -90,7 +90,7 @@ impl TaskHandle {
             ttl: task.ttl,
             poll: task.poll,
         };
-        tracing::debug!(task = saved.id, "a call has become a task");
+        tracing::debug!(task_id = saved.id, "a call has become a task");
         record.change(|call| call.stage = CallStage::Task(saved.clone())).await?;
         // One that is over already is looked at right away.
         let drive = Drive::new(core, record.clone(), rules, &saved, task.status.is_terminal());
@@ -359,7 +359,7 @@ impl Drop for TaskHandle {
             let (core, id) = (Arc::clone(&self.core), task.id.clone());
             runtime.spawn(async move {
                 if let Err(error) = cancel(&core, &id).await {
-                    tracing::warn!(task = id, %error, "a task could not be cancelled");
+                    tracing::warn!(task_id = id, %error, "a task could not be cancelled");
                 }
             });
         }

@@ -189,7 +189,7 @@ impl Observer {
                     _ => self.core.limits().max_poll_interval,
                 };
                 self.next_look = now + asked_for.unwrap_or(backing_off.min(ceiling));
-                tracing::debug!(task = self.id, %error, "a task could not be looked at");
+                tracing::debug!(task_id = self.id, %error, "a task could not be looked at");
                 Ok((self.failures == 1).then(|| Heard::Unreachable(error.to_string())))
             }
             Err(error) => Err(error),

@@ -6,18 +6,17 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{Call, ProtocolError, Session};
+use outlive_protocol::Session;
 use outlive_wire::JsonObject;
 
 use crate::server::{
-    caller_key::caller_key,
     dispatch::{
         custom::{CustomMethod, NotificationHandler},
         layer::CallStack,
     },
     env::environment::Env,
-    register::{catalog::Catalog, registered_tool::RegisteredTool},
-    throttle::{Permit, RateLimit, Throttle},
+    register::catalog::Catalog,
+    throttle::{RateLimit, Throttle},
 };
 
 /// A server at work.
@@ -62,31 +61,6 @@ pub(crate) struct Offers {
 }
 
 impl ServerCore {
-    /// Counts a call of a tool against its limits. Allocates nothing where there are none.
-    pub(crate) fn enter(
-        &self,
-        tool: &RegisteredTool,
-        call: &Call,
-    ) -> Result<Option<Vec<Permit>>, ProtocolError> {
-        let limits =
-            [(&self.callers, true), (&tool.limits.all, false), (&tool.limits.per_caller, true)];
-        if limits.iter().all(|(throttle, _)| throttle.is_none()) {
-            return Ok(None);
-        }
-        let now = self.env.profile.clock.now();
-        let mut permits = Vec::new();
-        for (throttle, per_caller) in limits {
-            let Some(throttle) = throttle else { continue };
-            let key = if per_caller { caller_key(call) } else { String::new() };
-            let permit = throttle.enter(&key, now).map_err(|busy| ProtocolError::OverLimit {
-                limit: busy.what.name(per_caller).into(),
-                retry_after: busy.retry_after,
-            })?;
-            permits.push(permit);
-        }
-        Ok(Some(permits))
-    }
-
     pub(crate) fn has_tools(&self) -> bool {
         self.description.offers.tools || !self.catalog.tools.is_empty()
     }

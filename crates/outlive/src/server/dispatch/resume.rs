@@ -47,7 +47,7 @@ impl CallRunner {
             .ok_or_else(|| "its caller cannot be told any more".to_owned())?;
         let call = stored.restore(principal, &core.env.profile);
         let call = call.map_err(|error| unreadable(&error))?;
-        let tool = core.catalog.find(&claimed.tool, call.principal());
+        let tool = core.catalog.tools.get(&claimed.tool, call.principal());
         Ok((call, tool.ok_or_else(|| "there is no such tool any more".to_owned())?))
     }
 }

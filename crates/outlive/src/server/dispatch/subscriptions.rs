@@ -103,7 +103,7 @@ async fn listen_to_tasks(
     let wants_emitted = listened.following.is_some();
     let mut following = listened.following.unwrap_or_default();
     let all: Vec<TaskId> = ids.iter().chain(following.ids()).cloned().collect();
-    let news = core.env.tasks()?.engine().news(&all);
+    let news = core.env.tasks()?.engine().changes(&all);
     let mut seen: HashMap<TaskId, u64> = HashMap::new();
     let mut first = Vec::new();
     for id in &ids {

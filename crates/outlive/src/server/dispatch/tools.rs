@@ -5,11 +5,13 @@ use std::{future::ready, sync::Arc};
 use outlive_protocol::{Call, CallFuture, ProtocolError};
 
 use crate::server::{
+    caller_key::caller_key,
     dispatch::core::ServerCore,
     exec::{executable::Invocation, execute::execute},
     extract::cx::Arguments,
     meter, param_headers,
-    register::tool_handler::failed,
+    register::{registered_tool::RegisteredTool, tool_handler::failed},
+    throttle::Permit,
 };
 
 /// Starts a call of a tool.
@@ -29,7 +31,7 @@ enum Prepared {
 
 fn prepare(core: &ServerCore, call: &Call) -> Result<Prepared, ProtocolError> {
     let name = call.name()?;
-    let Some(tool) = core.catalog.find(&name, call.principal()) else {
+    let Some(tool) = core.catalog.tools.get(&name, call.principal()) else {
         meter::unknown_tool(call, &name);
         let suggestion = core.catalog.tools.close_to(&name, call.principal());
         return Err(ProtocolError::UnknownTool { name: name.into_owned(), suggestion });
@@ -37,7 +39,7 @@ fn prepare(core: &ServerCore, call: &Call) -> Result<Prepared, ProtocolError> {
     tool.meter.watch(call, core.env.profile.clock.now());
     tool.access.check(call.principal())?;
     // Before anything is checked: invalid calls count too, and cost their caller as much.
-    let permits = core.enter(&tool, call)?;
+    let permits = enter(core, &tool, call)?;
     let arguments = call.arguments()?;
     if let Some(headers) = call.mirrored_headers() {
         param_headers::check(tool.schema.input.headers(), arguments, headers)?;
@@ -46,4 +48,29 @@ fn prepare(core: &ServerCore, call: &Call) -> Result<Prepared, ProtocolError> {
         Ok(()) => Prepared::Run(Invocation { target: Arc::clone(&tool.exec), permits }),
         Err(violation) => Prepared::Reply(violation),
     })
+}
+
+/// Counts a call of a tool against its limits. Allocates nothing where there are none.
+fn enter(
+    core: &ServerCore,
+    tool: &RegisteredTool,
+    call: &Call,
+) -> Result<Option<Vec<Permit>>, ProtocolError> {
+    let limits =
+        [(&core.callers, true), (&tool.limits.all, false), (&tool.limits.per_caller, true)];
+    if limits.iter().all(|(throttle, _)| throttle.is_none()) {
+        return Ok(None);
+    }
+    let now = core.env.profile.clock.now();
+    let mut permits = Vec::new();
+    for (throttle, per_caller) in limits {
+        let Some(throttle) = throttle else { continue };
+        let key = if per_caller { caller_key(call) } else { String::new() };
+        let permit = throttle.enter(&key, now).map_err(|busy| ProtocolError::OverLimit {
+            limit: busy.what.name(per_caller).into(),
+            retry_after: busy.retry_after,
+        })?;
+        permits.push(permit);
+    }
+    Ok(Some(permits))
 }

@@ -22,9 +22,9 @@ pub(crate) async fn first_time(
     let (place, value) = (format!("step/{key}"), RawValue::NULL.to_owned());
     let kept = store.put_if_absent(&place, value, tasks.config.max_ttl, Some(&charge)).await;
     Some(kept.map(|there| there.is_none()).map_err(|error| match error {
-        StoreError::OverBytes => {
+        StoreError::BytesExceeded => {
             let limit = tasks.allowance(principal.key()).limit;
-            DurableError::from(JournalError::OverBytes { limit }).into()
+            DurableError::from(JournalError::BytesExceeded { limit }).into()
         }
         error => error.into(),
     }))

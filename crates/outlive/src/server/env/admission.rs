@@ -27,7 +27,7 @@ impl TaskBackend {
         }
         let principal = call.principal().key();
         for task in self.quotas.to_look_at(&caller_key(call)) {
-            let view = self.engine().view(principal, &task).await;
+            let view = self.engine().get(principal, &task).await;
             let view = view.map_err(|error| unavailable(&error))?;
             if view.is_none_or(|view| view.outcome.is_some()) {
                 self.quotas.leave(&task);
@@ -79,7 +79,7 @@ impl TaskBackend {
     /// What a caller hears of what its store has refused.
     pub(crate) fn refused(&self, call: &Call, error: &StoreError) -> ProtocolError {
         match error {
-            StoreError::OverBytes => self.over_bytes(call.principal()),
+            StoreError::BytesExceeded => self.over_bytes(call.principal()),
             _ => unavailable(error),
         }
     }

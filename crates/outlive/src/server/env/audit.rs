@@ -110,7 +110,7 @@ impl Auditor {
         cause: Option<String>,
     ) {
         let shown = || name_in_audit(principal, task.as_str());
-        tracing::info!(target: "outlive::audit", what, task = shown(), principal, cause);
+        tracing::info!(target: "outlive::audit", action = what, task_id = shown(), principal, reason = cause);
         if self.shares.enter(principal, std::time::Instant::now()).is_err() {
             // It has no end either, and must not take the place of what others did.
             return self.count(principal.to_owned(), principal, task, "more-events");
@@ -177,7 +177,7 @@ impl Waiting {
             let cause = format!("{count} times{others} in a minute; this is the first");
             // Ids of others are not written to a log whole.
             let task: String = first.as_str().chars().take(8).chain(['…']).collect();
-            tracing::info!(target: "outlive::audit", what, task, principal, cause);
+            tracing::info!(target: "outlive::audit", action = what, task_id = task, principal, reason = cause);
             self.push(Event { principal, task: first, what, cause: Some(cause) });
         }
     }

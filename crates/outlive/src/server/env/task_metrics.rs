@@ -44,25 +44,25 @@ impl EngineObserver for TaskMetrics {
                 self.counters.created.add(1);
                 note("created", None);
             }
-            EngineEvent::Adopted => {
+            EngineEvent::Promoted => {
                 self.counters.created.add(1);
                 note("created", Some("its call took too long".to_owned()));
             }
             EngineEvent::Parked => note("parked", None),
-            EngineEvent::Postponed(pause) => {
+            EngineEvent::Backoff(pause) => {
                 note("backoff", Some(format!("for {pause:?}: its workers were lost in a row")));
             }
-            EngineEvent::HandedOver => note("released", Some("its worker stops".to_owned())),
-            EngineEvent::Lost => {
+            EngineEvent::Released => note("released", Some("its worker stops".to_owned())),
+            EngineEvent::LeaseLost => {
                 self.counters.leases_lost.add(1);
                 note("lease-lost", Some("its lease is over, or it has ended".to_owned()));
             }
-            EngineEvent::CleanedUp(Ok(())) => note("cleanup-done", None),
+            EngineEvent::Cleanup(Ok(())) => note("cleanup-done", None),
             // Why is in the log: it may say what the task was about.
-            EngineEvent::CleanedUp(Err(_)) => note("cleanup-failed", None),
-            EngineEvent::Undelivered => note("cancel-requested", Some("undelivered".to_owned())),
+            EngineEvent::Cleanup(Err(_)) => note("cleanup-failed", None),
+            EngineEvent::Unacknowledged => note("cancel-requested", Some("undelivered".to_owned())),
             // Why is in the store: it may say what the task was about.
-            EngineEvent::Kept(outcome) => {
+            EngineEvent::Quarantined(outcome) => {
                 let code = match outcome {
                     TaskOutcome::Error(error) => Some(format!("error {}", error.code)),
                     _ => None,

@@ -238,7 +238,7 @@ impl IdempotencyGuard {
         let store: &dyn Store = &**tasks.engine().store();
         let (place, mut charge) = (self.place(cx), tasks.charge(cx.principal()));
         let mut noted = store.put(&place, note, self.remember, Some(&charge)).await;
-        if noted == Err(StoreError::OverBytes) {
+        if noted == Err(StoreError::BytesExceeded) {
             // Its caller has the result. A retry with this key must not run the call again.
             let over = tasks.over_bytes(cx.principal());
             let came = Came::Error(error_of(cx.env(), cx.call(), &over));

@@ -71,14 +71,14 @@ async fn create(
     }
     match result {
         Ok(task) => Ok(created(tasks, target, ttl, task)),
-        Err(CreateError::Before(id)) => existing(cx, target, &id).await?.ok_or_else(unknown_task),
+        Err(CreateError::Existing(id)) => existing(cx, target, &id).await?.ok_or_else(unknown_task),
         Err(error) => Err(create_error(tasks, cx.call(), error)),
     }
 }
 
 fn create_error(tasks: &TaskBackend, call: &Call, error: CreateError) -> ProtocolError {
     match error {
-        CreateError::OverQuota => ProtocolError::OverLimit {
+        CreateError::QuotaExceeded => ProtocolError::OverLimit {
             limit: if call.principal().is_anonymous() {
                 "max_anonymous_tasks"
             } else {
@@ -87,8 +87,8 @@ fn create_error(tasks: &TaskBackend, call: &Call, error: CreateError) -> Protoco
             .into(),
             retry_after: Duration::from_secs(1),
         },
-        CreateError::OverBytes => tasks.over_bytes(call.principal()),
-        CreateError::OtherRequest => key_conflict(),
+        CreateError::BytesExceeded => tasks.over_bytes(call.principal()),
+        CreateError::KeyConflict => key_conflict(),
         CreateError::Store(error) => unavailable(&error),
         other => ProtocolError::internal(format_args!("a task was not made: {other:?}")),
     }

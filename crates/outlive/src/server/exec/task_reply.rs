@@ -44,7 +44,7 @@ pub(crate) async fn existing(
     id: &TaskId,
 ) -> Result<Option<Outcome>, ProtocolError> {
     let tasks = cx.env().tasks()?;
-    let view = tasks.engine().view(cx.principal().key(), id).await;
+    let view = tasks.engine().get(cx.principal().key(), id).await;
     let shown = view.map_err(|error| unavailable(&error))?.map(|view| {
         let immediate = target.policy.immediate_response.clone();
         Outcome::Task(Box::new(TaskView { immediate, ..tasks.show(view) }))

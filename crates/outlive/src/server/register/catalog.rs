@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlive_protocol::{Change, Principal};
+use outlive_protocol::Change;
 use outlive_wire::ResourceContents;
 
 use crate::server::register::{
@@ -44,10 +44,5 @@ impl Catalog {
             prompts: Registry::new(notifier(Change::Prompts)),
             unlisted,
         }
-    }
-
-    /// Returns a tool, if the caller may know of it.
-    pub(crate) fn find(&self, tool: &str, principal: &Principal) -> Option<Arc<RegisteredTool>> {
-        self.tools.get(tool, principal)
     }
 }

@@ -113,7 +113,7 @@ impl Replies {
         let before =
             self.store.put_if_absent(&place(&session, id), note, KEPT, Some(&charge)).await;
         before.map(drop).map_err(|error| match error {
-            StoreError::OverBytes => SessionStoreError::over_limit(limit, error),
+            StoreError::BytesExceeded => SessionStoreError::over_limit(limit, error),
             error => SessionStoreError::new(error),
         })
     }

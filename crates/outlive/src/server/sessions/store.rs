@@ -69,7 +69,7 @@ impl SharedSessions {
         }
         let written = self.store.put(&place, note, name.ttl, Some(&charge)).await;
         written.map_err(|error| match error {
-            StoreError::OverBytes => SessionStoreError::over_limit(limit, error),
+            StoreError::BytesExceeded => SessionStoreError::over_limit(limit, error),
             error => SessionStoreError::new(error),
         })?;
         // Whoever ends a session says so first and forgets the note then. Either that is seen here,

@@ -71,7 +71,7 @@ impl Dialogue {
             match reply {
                 Ok(answer) if fits(&answer) => return (name, answer),
                 refused => {
-                    tracing::debug!(name, ?refused, "a client has not answered a question");
+                    tracing::debug!(name, error = ?refused, "a client has not answered a question");
                     self.refused.insert(name);
                 }
             }

@@ -27,7 +27,7 @@ pub(crate) async fn look_at(
     if !is_ours(id.as_str()) {
         return Ok(None);
     }
-    let view = tasks.engine().view(call.principal().key(), id).await;
+    let view = tasks.engine().get(call.principal().key(), id).await;
     Ok(view.map_err(|error| unavailable(&error))?.map(|view| tasks.show(view)))
 }
 
@@ -89,7 +89,7 @@ pub(crate) async fn look(
     call: &Call,
     id: &TaskId,
 ) -> Result<TaskRecord, ProtocolError> {
-    let view = tasks.engine().view(call.principal().key(), id).await;
+    let view = tasks.engine().get(call.principal().key(), id).await;
     let view = view.map_err(|error| unavailable(&error))?;
     let view = view.filter(|view| call.rules().sees_task(&view.origin));
     view.ok_or_else(|| {

@@ -53,7 +53,7 @@ pub(crate) fn page_at_hand(
     id: &TaskId,
     after: u64,
 ) -> Option<store::StoredSegments> {
-    tasks.engine().emitted(call.principal().key(), id, after, PAGE)
+    tasks.engine().written_segments(call.principal().key(), id, after, PAGE)
 }
 
 /// `tasks/result` with a number: what comes after it, as far as it is there. `None` if the task does

@@ -64,7 +64,7 @@ impl Following {
         let engine = env.tasks()?.engine();
         let mut admitted = BTreeMap::new();
         for (id, after) in std::mem::take(&mut self.0) {
-            let view = engine.view(call.principal().key(), &id).await;
+            let view = engine.get(call.principal().key(), &id).await;
             if view.map_err(|error| unavailable(&error))?.is_some() {
                 admitted.insert(id, after);
             }

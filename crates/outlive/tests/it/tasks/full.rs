@@ -47,7 +47,7 @@ async fn thrifty(cx: Durable) -> Result<String> {
         let step = cx.step(("part", number), async || Ok(long(4))).await;
         if let Err(full) = step {
             let is_full = |error: &DurableError| {
-                matches!(error, DurableError::Journal(JournalError::OverBytes { limit })
+                matches!(error, DurableError::Journal(JournalError::BytesExceeded { limit })
                     if *limit == "max_store_bytes_per_caller")
             };
             assert!(full.durable_error().is_some_and(is_full), "{full}");

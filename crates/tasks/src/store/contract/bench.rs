@@ -109,7 +109,7 @@ impl ContractBench {
 
     pub(super) async fn park(&self, lease: &Lease, changes: Changes) {
         self.store
-            .commit(lease, &changes, &Transition::Park { due: None, seen: 0 })
+            .commit(lease, &changes, &Transition::Park { due_at: None, responses_seen: 0 })
             .await
             .expect("a write");
     }

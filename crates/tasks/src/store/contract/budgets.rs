@@ -9,7 +9,7 @@ use super::bench::{
     worker,
 };
 use crate::{
-    Segment,
+    SegmentRecord,
     store::{
         Changes, Charge, CreateOutcome, InputSource, NewTask, OUTCOME_RESERVE, PageLimit,
         StoreError, TaskId, TaskOutcome, Transition,
@@ -65,7 +65,7 @@ async fn bytes_of_a_principal_grow_with_its_tasks(bench: ContractBench) {
     let recorded = bench.bytes(OWNER).await;
     assert!(recorded >= made + 20 * KIB as u64, "{recorded}");
     let block = raw(&long(30 * KIB));
-    let segments = vec![Segment { scope: String::new(), ordinal: 0, block }];
+    let segments = vec![SegmentRecord { scope: String::new(), ordinal: 0, block }];
     bench.write(&lease, Changes { segments, ..Changes::default() }).await;
     let emitted = bench.bytes(OWNER).await;
     assert!(emitted >= recorded + 30 * KIB as u64, "{emitted}");
@@ -120,12 +120,12 @@ async fn task_beyond_the_bytes_of_its_principal_is_refused(bench: ContractBench)
         assert!(bench.store.create(new(id)).await.expect("an answer").is_new());
     }
     let before = bench.bytes(OWNER).await;
-    assert_eq!(bench.store.create(new("c")).await, Ok(CreateOutcome::OverBytes));
+    assert_eq!(bench.store.create(new("c")).await, Ok(CreateOutcome::BytesExceeded));
     assert!(bench.is_gone("c").await);
     assert_eq!(bench.bytes(OWNER).await, before);
     // An ended task counts as an open one does.
     bench.store.cancel(OWNER, &TaskId::new("a"), true, RETENTION).await.expect("a cancel");
-    assert_eq!(bench.store.create(new("c")).await, Ok(CreateOutcome::OverBytes));
+    assert_eq!(bench.store.create(new("c")).await, Ok(CreateOutcome::BytesExceeded));
     let eve = NewTask { principal: EVE.to_owned(), ..new("e") };
     assert!(bench.store.create(eve).await.expect("an answer").is_new(), "others notice nothing");
     bench.advance(RETENTION + TTL + Duration::from_secs(1));
@@ -150,7 +150,7 @@ fn charged(changes: Changes, max_bytes: u64) -> Changes {
 }
 
 fn block(ordinal: u32, bytes: usize) -> Changes {
-    let segments = vec![Segment { scope: String::new(), ordinal, block: raw(&long(bytes)) }];
+    let segments = vec![SegmentRecord { scope: String::new(), ordinal, block: raw(&long(bytes)) }];
     Changes { segments, ..Changes::default() }
 }
 
@@ -161,10 +161,10 @@ async fn entry_beyond_the_bytes_is_refused_and_its_task_goes_on(bench: ContractB
     let before = bench.bytes(OWNER).await;
     let too_much = charged(entry("l", long(10 * KIB)), max_bytes);
     let refused = bench.store.commit(&lease, &too_much, &Transition::Continue).await;
-    assert_eq!(refused, Err(StoreError::OverBytes));
+    assert_eq!(refused, Err(StoreError::BytesExceeded));
     let words = Changes { status_message: Some("half way".to_owned()), ..too_much };
     let refused = bench.store.commit(&lease, &words, &Transition::Continue).await;
-    assert_eq!(refused, Err(StoreError::OverBytes), "all of it or nothing");
+    assert_eq!(refused, Err(StoreError::BytesExceeded), "all of it or nothing");
     assert_eq!(bench.bytes(OWNER).await, before);
     assert_eq!(bench.view("a").await.status_message, None);
     bench.write(&lease, charged(entry("l", long(2 * KIB)), max_bytes)).await;
@@ -182,7 +182,7 @@ async fn block_beyond_the_bytes_is_refused(bench: ContractBench) {
     let before = bench.bytes(OWNER).await;
     let too_much = charged(block(1, 10 * KIB), max_bytes);
     let refused = bench.store.commit(&lease, &too_much, &Transition::Continue).await;
-    assert_eq!(refused, Err(StoreError::OverBytes));
+    assert_eq!(refused, Err(StoreError::BytesExceeded));
     assert_eq!(bench.bytes(OWNER).await, before);
     bench.write(&lease, charged(block(1, KIB), max_bytes)).await;
     let limit = PageLimit { segments: 10, bytes: usize::MAX };
@@ -201,7 +201,7 @@ async fn question_beyond_the_bytes_is_refused(bench: ContractBench) {
     let other = "o".repeat(10 * KIB);
     let too_much = charged(ask(&[("r", &other)]), max_bytes);
     let refused = bench.store.commit(&lease, &too_much, &Transition::Continue).await;
-    assert_eq!(refused, Err(StoreError::OverBytes));
+    assert_eq!(refused, Err(StoreError::BytesExceeded));
     assert_eq!(names(&bench.view("a").await), [long.as_str()]);
     // Asked again under the same name it takes its own place.
     bench.write(&lease, Changes { withdrawn: vec![long.clone()], ..Changes::default() }).await;
@@ -223,7 +223,7 @@ async fn answer_beyond_the_bytes_is_refused_and_can_be_given_later(bench: Contra
     let answer = |bytes| vec![("n".to_owned(), raw(&long(bytes)))];
     let refused =
         bench.store.respond(OWNER, &id, InputSource::Client, answer(20 * KIB), max_bytes).await;
-    assert_eq!(refused, Err(StoreError::OverBytes));
+    assert_eq!(refused, Err(StoreError::BytesExceeded));
     assert_eq!(names(&bench.view("a").await), ["n"], "it is still asked");
     let unknown = vec![("x".to_owned(), raw(&long(20 * KIB)))];
     let ignored = bench.store.respond(OWNER, &id, InputSource::Client, unknown, max_bytes).await;
@@ -241,11 +241,11 @@ async fn outcome_beyond_the_bytes_is_refused_and_a_small_one_is_not(bench: Contr
         let outcome = |bytes| TaskOutcome::Result(raw(&long(bytes)));
         let then = |bytes| Transition::End { outcome: outcome(bytes), retention: RETENTION };
         let refused = bench.store.commit(&lease, &changes, &then(10 * KIB)).await;
-        assert_eq!(refused, Err(StoreError::OverBytes));
+        assert_eq!(refused, Err(StoreError::BytesExceeded));
         assert!(bench.view(id).await.outcome.is_none(), "it has not ended");
         let full = charged(changes, 0);
         let refused = bench.store.commit(&lease, &full, &then(OUTCOME_RESERVE)).await;
-        assert_eq!(refused, Err(StoreError::OverBytes));
+        assert_eq!(refused, Err(StoreError::BytesExceeded));
         bench.store.commit(&lease, &full, &then(OUTCOME_RESERVE - 64)).await.expect("an end");
         assert!(bench.view(id).await.outcome.is_some());
     }
@@ -298,7 +298,7 @@ async fn tasks_of_others_are_written_when_one_has_no_bytes_left(bench: ContractB
         for write in writes.collect::<Vec<_>>() {
             written.push(write.await.expect("a write"));
         }
-        let full = Err(StoreError::OverBytes);
+        let full = Err(StoreError::BytesExceeded);
         assert_eq!(written, [Ok(()), full.clone(), Ok(()), full]);
     }
     assert!(bench.view("a").await.outcome.is_some() && bench.view("c").await.outcome.is_some());
@@ -336,16 +336,16 @@ async fn key_value_entry_beyond_the_bytes_is_refused(bench: ContractBench) {
     let max_bytes = 16 * KIB as u64;
     bench.charge("k", &long(10 * KIB), max_bytes).await.expect("an entry is stored");
     let refused = bench.charge("l", &long(10 * KIB), max_bytes).await;
-    assert_eq!(refused, Err(StoreError::OverBytes));
+    assert_eq!(refused, Err(StoreError::BytesExceeded));
     assert!(bench.store.get_value("l").await.expect("a look").is_none());
     bench.charge("k", &long(12 * KIB), max_bytes).await.expect("it takes the place of the other");
-    assert_eq!(bench.charge("k", &long(20 * KIB), max_bytes).await, Err(StoreError::OverBytes));
+    assert_eq!(bench.charge("k", &long(20 * KIB), max_bytes).await, Err(StoreError::BytesExceeded));
     let kept = bench.store.get_value("k").await.expect("a look").expect("what is there stays");
     assert_eq!(kept.get().len(), 12 * KIB + 2);
     let new = NewTask { request: raw(&long(10 * KIB)), max_bytes, ..task("a") };
     assert_eq!(
         bench.store.create(new).await,
-        Ok(CreateOutcome::OverBytes),
+        Ok(CreateOutcome::BytesExceeded),
         "tasks share the bytes"
     );
 }

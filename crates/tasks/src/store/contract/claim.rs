@@ -146,7 +146,7 @@ async fn a_former_owner_writes_nothing(bench: ContractBench) {
     let new = bench.claim_one("w").await;
     for then in [
         Transition::Continue,
-        Transition::Park { due: None, seen: 0 },
+        Transition::Park { due_at: None, responses_seen: 0 },
         Transition::End { outcome: done(), retention: LEASE },
     ] {
         let written = bench.store.commit(&old, &entry("after", json!(2)), &then).await;
@@ -216,7 +216,7 @@ async fn who_claims_knows_whether_a_worker_was_lost(bench: ContractBench) {
     bench.advance(LEASE * 2);
     let third = bench.claim_one("v").await;
     assert!(third.lost);
-    let then = Transition::Park { due: Some(0), seen: 0 };
+    let then = Transition::Park { due_at: Some(0), responses_seen: 0 };
     bench.store.commit(&third.lease, &Changes::default(), &then).await.expect("a write");
     let fourth = bench.claim_one("w").await;
     assert_eq!((fourth.lost, fourth.crash_count), (false, 1), "that was before");

@@ -186,7 +186,7 @@ async fn while_it_is_cleaned_up_after_a_task_stays_as_it_has_ended(bench: Contra
     let lease = bench.claim_one("v").await.lease;
     for then in [
         Transition::Continue,
-        Transition::Park { due: Some(0), seen: 0 },
+        Transition::Park { due_at: Some(0), responses_seen: 0 },
         Transition::End { outcome: done(), retention: RETENTION },
     ] {
         let written = bench.store.commit(&lease, &entry("k", json!(1)), &then).await;

@@ -16,7 +16,7 @@ use super::bench::{
     ContractBench, LEASE, OWNER, RETENTION, ask, done, entry, promises, raw, recorded, value,
 };
 use crate::{
-    Segment,
+    SegmentRecord,
     store::{ChangeSource, Changes, PageLimit, TaskId, Transition},
 };
 
@@ -67,7 +67,7 @@ async fn what_is_forgotten_can_be_recorded_anew_in_one_write(bench: ContractBenc
 
 async fn segments_keep_their_order_and_number(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
-    let segment = |scope: &str, ordinal: u32| Segment {
+    let segment = |scope: &str, ordinal: u32| SegmentRecord {
         scope: scope.to_owned(),
         ordinal,
         block: raw(&json!(format!("{scope}{ordinal}"))),
@@ -82,9 +82,9 @@ async fn segments_keep_their_order_and_number(bench: ContractBench) {
     assert_eq!((segments[1].scope.as_str(), segments[2].ordinal), ("x", 1));
 }
 
-fn emitted(scope: &str, ordinal: u32) -> Segment {
+fn emitted(scope: &str, ordinal: u32) -> SegmentRecord {
     let block = raw(&json!(format!("{scope}{ordinal}")));
-    Segment { scope: scope.to_owned(), ordinal, block }
+    SegmentRecord { scope: scope.to_owned(), ordinal, block }
 }
 
 /// What is read, as texts without their quotes; the last number; whether it is over.
@@ -123,7 +123,8 @@ async fn segments_are_read_from_any_number_on(bench: ContractBench) {
 async fn a_page_of_segments_has_no_more_than_it_may(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     let block = raw(&json!("ü".repeat(30)));
-    let segments = (0..7).map(|ordinal| Segment { block: block.clone(), ..emitted("", ordinal) });
+    let segments =
+        (0..7).map(|ordinal| SegmentRecord { block: block.clone(), ..emitted("", ordinal) });
     bench.write(&lease, Changes { segments: segments.collect(), ..Changes::default() }).await;
     assert_eq!(read(&bench, 0, 3).await.0.len(), 3);
     assert_eq!(read(&bench, 6, 3).await, (vec!["ü".repeat(30)], 7, false));
@@ -217,7 +218,7 @@ async fn everything_is_written_or_nothing(bench: ContractBench) {
     bench.store.release(&lease.worker).await.expect("a release");
     let changes = Changes {
         entries: vec![("k".to_owned(), value(&json!(1)))],
-        segments: vec![Segment { scope: String::new(), ordinal: 0, block: raw(&json!(1)) }],
+        segments: vec![SegmentRecord { scope: String::new(), ordinal: 0, block: raw(&json!(1)) }],
         input_requests: vec![super::bench::question("q", "q")],
         withdrawn: Vec::new(),
         invalidated: Vec::new(),
@@ -281,7 +282,7 @@ async fn listeners_hear_of_every_change_that_is_seen(bench: ContractBench) {
 async fn what_is_written_twice_is_there_once(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     let changes = Changes {
-        segments: vec![Segment { scope: String::new(), ordinal: 0, block: raw(&json!("b")) }],
+        segments: vec![SegmentRecord { scope: String::new(), ordinal: 0, block: raw(&json!("b")) }],
         input_requests: vec![super::bench::question("q", "q")],
         ..entry("k", json!(1))
     };

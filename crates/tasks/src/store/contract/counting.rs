@@ -61,7 +61,7 @@ async fn a_census_follows_a_task_to_its_end(bench: ContractBench) {
     bench.park(&lease, Changes::default()).await;
     assert_eq!(bench.counts().await, [1, 0, 0, 0], "there is an answer that nobody has seen");
     let lease = bench.claim_one("v").await.lease;
-    let then = Transition::Park { due: None, seen: 1 };
+    let then = Transition::Park { due_at: None, responses_seen: 1 };
     bench.store.commit(&lease, &ask(&[("k2", "n2")]), &then).await.expect("a write");
     assert_eq!(bench.counts().await, [0, 0, 1, 0]);
     bench.answer("a", &[("n2", json!(1))]).await;

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::bench::{ContractBench, OWNER, RETENTION, TTL, done, promises, raw, task, value};
 use crate::{
-    JournalSnapshot, Segment,
+    JournalSnapshot, SegmentRecord,
     store::{CreateOutcome, IdempotencyKey, InputSource, ListCursor, NewTask, Phase, TaskId},
 };
 
@@ -61,7 +61,7 @@ async fn what_was_recorded_before_is_there_when_it_runs(bench: ContractBench) {
     let mut journal = JournalSnapshot::default();
     journal.entries.insert("build".to_owned(), value(&json!("image:1")));
     let block = raw(&json!({"type": "text", "text": "a"}));
-    journal.segments.push(Segment { scope: String::new(), ordinal: 0, block });
+    journal.segments.push(SegmentRecord { scope: String::new(), ordinal: 0, block });
     bench.store.create(NewTask { journal, ..task("a") }).await.expect("a task is made");
     let claimed = bench.claim_one("w").await;
     assert_eq!(claimed.request.get(), task("a").request.get(), "the request comes back as it was");

@@ -68,7 +68,7 @@ async fn what_has_ended_never_changes(bench: ContractBench) {
     let ended = bench.view("a").await;
     for then in [
         Transition::Continue,
-        Transition::Park { due: None, seen: 0 },
+        Transition::Park { due_at: None, responses_seen: 0 },
         Transition::End { outcome: TaskOutcome::Cancelled, retention: LEASE },
     ] {
         assert!(bench.store.commit(&lease, &entry("k", json!(1)), &then).await.is_err());

@@ -37,7 +37,7 @@ pub(super) fn failed() -> TaskOutcome {
 
 impl ContractBench {
     pub(super) async fn stop(&self, lease: &Lease, changes: Changes) {
-        let then = Transition::Quarantine { outcome: failed(), hold: HOLD };
+        let then = Transition::Quarantine { outcome: failed(), ttl: HOLD };
         self.store.commit(lease, &changes, &then).await.expect("a write");
     }
 
@@ -77,7 +77,7 @@ async fn what_is_kept_is_not_over_for_its_owner(bench: ContractBench) {
 async fn keeping_writes_all_of_it_or_nothing(bench: ContractBench) {
     let lease = bench.start("t", "w").await;
     let old = Lease { epoch: lease.epoch + 1, ..lease.clone() };
-    let keep = || Transition::Quarantine { outcome: failed(), hold: HOLD };
+    let keep = || Transition::Quarantine { outcome: failed(), ttl: HOLD };
     let refused = bench.store.commit(&old, &message("no"), &keep()).await;
     assert_eq!(refused, Err(StoreError::LeaseLost));
     assert_eq!(

@@ -13,7 +13,7 @@ use super::{
     keeping::{self, HOLD},
 };
 use crate::{
-    JournalEntry, Segment,
+    JournalEntry, SegmentRecord,
     store::{
         Changes, CreateOutcome, IdempotencyKey, InputRequestState, Lease, ListCursor, NewTask,
         OutcomeKind, Phase, PurgeOutcome, RetryOutcome, StoreError, TaskDetail, TaskFilter, TaskId,
@@ -152,7 +152,7 @@ async fn an_operator_sees_what_it_asks_for(bench: ContractBench) {
 
 async fn a_task_is_shown_with_all_that_belongs_to_it(bench: ContractBench) {
     let lease = bench.start("t", "w").await;
-    let segment = |ordinal| Segment {
+    let segment = |ordinal| SegmentRecord {
         scope: String::new(),
         ordinal,
         block: raw(&json!({"type": "text", "text": "x"})),

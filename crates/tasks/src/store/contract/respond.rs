@@ -98,7 +98,7 @@ async fn an_answer_that_comes_before_the_parking_is_not_slept_through(bench: Con
     assert_eq!(recorded(&claimed.journal, "key").as_deref(), Some("1"));
     // What has been seen is no reason to look again, whatever is still open.
     bench.write(&claimed.lease, ask(&[("other", "other")])).await;
-    let then = Transition::Park { due: None, seen: 1 };
+    let then = Transition::Park { due_at: None, responses_seen: 1 };
     bench.store.commit(&claimed.lease, &Changes::default(), &then).await.expect("a write");
     assert!(bench.claim("w").await.is_empty());
 }
@@ -117,7 +117,11 @@ async fn a_parked_task_is_due_at_its_time(bench: ContractBench) {
     let due = bench.view("a").await.created_at + 60_000;
     bench
         .store
-        .commit(&lease, &Changes::default(), &Transition::Park { due: Some(due), seen: 0 })
+        .commit(
+            &lease,
+            &Changes::default(),
+            &Transition::Park { due_at: Some(due), responses_seen: 0 },
+        )
         .await
         .expect("a write");
     assert!(bench.claim("w").await.is_empty());

@@ -78,7 +78,7 @@ impl MemoryStore {
             let freed = old.as_ref().filter(|(owner, _)| owner == principal);
             let stored = tasks.bytes(principal) - freed.map_or(0, |(_, bytes)| *bytes);
             if (stored + bytes) as u64 > *max_bytes {
-                return Err(StoreError::OverBytes);
+                return Err(StoreError::BytesExceeded);
             }
         }
         if let Some((principal, bytes)) = old {

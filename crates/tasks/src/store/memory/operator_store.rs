@@ -1,7 +1,7 @@
 //! [`OperatorStore`] of the store in memory: what operators do with tasks.
 
 use super::{
-    row::{Question, Row, State},
+    row::{InputRow, Row, State},
     state::{MemoryStore, done},
 };
 use crate::store::{
@@ -115,14 +115,14 @@ impl Row {
             task: self.overseen(id),
             request: self.request.clone(),
             entries: self.journal.entries.clone(),
-            input_requests: self.questions.iter().map(Question::questioned).collect(),
+            input_requests: self.input_requests.iter().map(InputRow::to_record).collect(),
             segments: self.journal.segments.len() as u64,
         }
     }
 }
 
-impl Question {
-    fn questioned(&self) -> InputRequestRecord {
+impl InputRow {
+    fn to_record(&self) -> InputRequestRecord {
         let asked = self.asked.clone();
         InputRequestRecord {
             key: asked.key,

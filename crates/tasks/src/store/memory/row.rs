@@ -8,7 +8,7 @@ use std::{
 use outlive_wire::RawJson;
 
 use crate::{
-    JournalEntry, JournalSnapshot, Segment,
+    JournalEntry, JournalSnapshot, SegmentRecord,
     store::{
         Changes, CleanupState, IdempotencyKey, Inbox, InputSource, Lease, NewInputRequest, NewTask,
         PageLimit, Phase, StoredSegments, TaskId, TaskOutcome, TaskRecord, Transition, UnixMillis,
@@ -47,14 +47,14 @@ pub(super) struct Row {
     pub(super) journal: JournalSnapshot,
     /// Where its segments come from, to know them again.
     pub(super) emitted: HashSet<(String, u32)>,
-    pub(super) questions: Vec<Question>,
+    pub(super) input_requests: Vec<InputRow>,
     /// What it counts in the bytes of its principal.
     pub(super) bytes: usize,
     /// The key under which it was made.
     pub(super) once: Option<IdempotencyKey>,
 }
 
-pub(super) struct Question {
+pub(super) struct InputRow {
     pub(super) asked: NewInputRequest,
     pub(super) state: State,
 }
@@ -66,7 +66,7 @@ pub(super) enum State {
     Withdrawn,
 }
 
-impl Question {
+impl InputRow {
     fn answerer(&self) -> InputSource {
         match self.asked.request {
             Some(_) => InputSource::Client,
@@ -102,9 +102,9 @@ impl Row {
             due: Some(lease.map_or(now, |lease| now.saturating_add(millis(lease)))),
             begun: lease.is_some(),
             crashes: 0,
-            emitted: task.journal.segments.iter().map(Segment::place).collect(),
+            emitted: task.journal.segments.iter().map(SegmentRecord::place).collect(),
             journal: task.journal,
-            questions: Vec::new(),
+            input_requests: Vec::new(),
             bytes,
             once: task.idempotency,
         }
@@ -154,9 +154,9 @@ impl Row {
         for asked in changes.input_requests {
             self.ask(asked);
         }
-        for question in &mut self.questions {
-            if changes.withdrawn.contains(&question.asked.name) && question.state == State::Open {
-                question.state = State::Withdrawn;
+        for input in &mut self.input_requests {
+            if changes.withdrawn.contains(&input.asked.name) && input.state == State::Open {
+                input.state = State::Withdrawn;
             }
         }
         if let Some(message) = changes.status_message {
@@ -181,10 +181,10 @@ impl Row {
         let emitted = changes.segments.iter().filter(|one| !self.emitted.contains(&one.place()));
         let asked = changes.input_requests.iter().map(|asked| match self.asked(&asked.name) {
             Some(known) if known.state == State::Withdrawn => {
-                budget::question(asked).saturating_sub(budget::question(&known.asked))
+                budget::input_request(asked).saturating_sub(budget::input_request(&known.asked))
             }
             Some(_) => 0,
-            None => budget::question(asked),
+            None => budget::input_request(asked),
         });
         let outcome = match then {
             Transition::End { outcome, .. } => budget::outcome_need(budget::outcome_bytes(outcome)),
@@ -202,42 +202,42 @@ impl Row {
     ) -> usize {
         let taken = answers.iter().filter_map(|(name, answer)| {
             let is_open =
-                |question: &&Question| question.state == State::Open && question.answerer() == from;
-            let question = self.asked(name).filter(is_open)?;
+                |input: &&InputRow| input.state == State::Open && input.answerer() == from;
+            let input = self.asked(name).filter(is_open)?;
             let answer = JournalEntry::Answer(answer.clone());
-            Some(budget::journal_entry(&question.asked.key, &answer))
+            Some(budget::journal_entry(&input.asked.key, &answer))
         });
         if self.phase == Phase::Ended { 0 } else { taken.sum() }
     }
 
-    fn asked(&self, name: &str) -> Option<&Question> {
-        self.questions.iter().find(|question| question.asked.name == name)
+    fn asked(&self, name: &str) -> Option<&InputRow> {
+        self.input_requests.iter().find(|input| input.asked.name == name)
     }
 
-    /// Opens a question. One that was withdrawn is open again, at its new place.
+    /// Opens a input. One that was withdrawn is open again, at its new place.
     fn ask(&mut self, asked: NewInputRequest) {
-        let known = self.questions.iter().position(|question| question.asked.name == asked.name);
+        let known = self.input_requests.iter().position(|input| input.asked.name == asked.name);
         match known {
-            Some(index) if self.questions[index].state == State::Withdrawn => {
-                let withdrawn = self.questions.remove(index);
-                self.bytes -= budget::question(&withdrawn.asked);
+            Some(index) if self.input_requests[index].state == State::Withdrawn => {
+                let withdrawn = self.input_requests.remove(index);
+                self.bytes -= budget::input_request(&withdrawn.asked);
             }
             Some(_) => return,
             None => {}
         }
-        self.bytes += budget::question(&asked);
-        self.questions.push(Question { asked, state: State::Open });
+        self.bytes += budget::input_request(&asked);
+        self.input_requests.push(InputRow { asked, state: State::Open });
     }
 
-    fn open(&self) -> impl Iterator<Item = &Question> {
-        self.questions.iter().filter(|question| question.state == State::Open)
+    fn open(&self) -> impl Iterator<Item = &InputRow> {
+        self.input_requests.iter().filter(|input| input.state == State::Open)
     }
 
     fn count_open(&self) -> usize {
         self.open().count()
     }
 
-    /// Its time depends on whether something is asked; `before` is how many questions were open.
+    /// Its time depends on whether something is asked; `before` is how many input requests were open.
     fn settle(&mut self, before: usize, now: UnixMillis) {
         // An answer does not shorten the time for which it is kept.
         if self.kept.is_some() {
@@ -317,9 +317,9 @@ impl Row {
         self.phase = Phase::Ended;
         self.bytes += budget::outcome_bytes(&outcome);
         self.outcome = Some(outcome);
-        for question in &mut self.questions {
-            if question.state == State::Open {
-                question.state = State::Withdrawn;
+        for input in &mut self.input_requests {
+            if input.state == State::Open {
+                input.state = State::Withdrawn;
             }
         }
         self.settle(open, now);
@@ -340,14 +340,12 @@ impl Row {
         let open = self.count_open();
         let mut taken = 0;
         for (name, answer) in answers {
-            let asked = self.questions.iter_mut().find(|question| {
-                question.asked.name == name
-                    && question.state == State::Open
-                    && question.answerer() == from
+            let asked = self.input_requests.iter_mut().find(|input| {
+                input.asked.name == name && input.state == State::Open && input.answerer() == from
             });
-            let Some(question) = asked else { continue };
-            question.state = State::Answered;
-            let key = question.asked.key.clone();
+            let Some(input) = asked else { continue };
+            input.state = State::Answered;
+            let key = input.asked.key.clone();
             if let MapEntry::Vacant(free) = self.journal.entries.entry(key) {
                 let answer = JournalEntry::Answer(answer);
                 self.bytes += budget::journal_entry(free.key(), &answer);
@@ -369,8 +367,8 @@ impl Row {
     /// What a run begins over.
     pub(super) fn journal(&self) -> JournalSnapshot {
         let mut reasked: BTreeMap<String, u32> = BTreeMap::new();
-        for question in &self.questions {
-            *reasked.entry(question.asked.key.clone()).or_default() += 1;
+        for input in &self.input_requests {
+            *reasked.entry(input.asked.key.clone()).or_default() += 1;
         }
         // The first time is no again, unless it was asked before it was a task.
         reasked.retain(|_, times| {
@@ -381,7 +379,7 @@ impl Row {
             *reasked.entry(key.clone()).or_default() += times;
         }
         JournalSnapshot {
-            input_requests: self.open().map(|question| question.asked.key.clone()).collect(),
+            input_requests: self.open().map(|input| input.asked.key.clone()).collect(),
             reasked,
             ..self.journal.clone()
         }
@@ -405,9 +403,9 @@ impl Row {
     }
 
     pub(super) fn view(&self, id: &TaskId) -> TaskRecord {
-        let questions = self.open().filter_map(|question| {
-            Some((question.asked.name.clone(), question.asked.request.clone()?))
-        });
+        let requests = self
+            .open()
+            .filter_map(|input| Some((input.asked.name.clone(), input.asked.request.clone()?)));
         TaskRecord {
             id: id.clone(),
             tool: self.kind.clone(),
@@ -419,7 +417,7 @@ impl Row {
             ttl: self.ttl,
             status_message: self.message.clone(),
             progress: self.progress.clone(),
-            input_requests: questions.collect(),
+            input_requests: requests.collect(),
             cancel_requested: self.cancel_requested,
         }
     }

@@ -35,7 +35,7 @@ impl TaskStore for MemoryStore {
         }
         let bytes = budget::new_task(&task);
         if (tasks.bytes(&task.principal) + bytes) as u64 > task.max_bytes {
-            return done(Ok(CreateOutcome::OverBytes));
+            return done(Ok(CreateOutcome::BytesExceeded));
         }
         let id = task.id.clone();
         let row = Row::new(task, now, bytes);
@@ -104,7 +104,7 @@ impl TaskStore for MemoryStore {
             return done(Ok(None));
         };
         if !tasks.has_room_for(row.growth_of_answers(from, &answers), principal, max_bytes) {
-            return done(Err(StoreError::OverBytes));
+            return done(Err(StoreError::BytesExceeded));
         }
         let taken = tasks.change(task, |row| match row.phase {
             Phase::Ended => 0,

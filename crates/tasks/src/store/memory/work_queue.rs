@@ -100,7 +100,7 @@ impl WorkQueue for MemoryStore {
             return done(Err(StoreError::LeaseLost));
         }
         if !tasks.has_room(lease, changes, then) {
-            return done(Err(StoreError::OverBytes));
+            return done(Err(StoreError::BytesExceeded));
         }
         let is_seen = changes.is_visible() || !matches!(then, Transition::Continue);
         tasks.change(&lease.task, |row| {
@@ -110,8 +110,10 @@ impl WorkQueue for MemoryStore {
             }
             match then {
                 Transition::Continue => {}
-                Transition::Park { due, seen } => row.park(*due, *seen, now),
-                Transition::Quarantine { outcome, hold } => row.keep(outcome.clone(), *hold, now),
+                Transition::Park { due_at: due, responses_seen: seen } => {
+                    row.park(*due, *seen, now)
+                }
+                Transition::Quarantine { outcome, ttl } => row.keep(outcome.clone(), *ttl, now),
                 Transition::End { outcome, retention } => {
                     // Its run is gone: nobody waits for that.
                     row.due = Some(now);

@@ -20,7 +20,7 @@ impl Listeners {
         for listener in listeners {
             // Nobody could write any more if a connection went down with a listener.
             if catch_unwind(AssertUnwindSafe(|| listener(task, by))).is_err() {
-                tracing::error!(%task, "a listener has panicked");
+                tracing::error!(task_id = %task, "a listener has panicked");
             }
         }
     }

@@ -12,7 +12,7 @@ use super::{
     statement::{Call, Said, values},
 };
 use crate::{
-    JournalSnapshot, Segment,
+    JournalSnapshot, SegmentRecord,
     store::{ChangeSource, Claim, ClaimedTask, Lease, TaskId, WorkerId},
 };
 
@@ -80,7 +80,7 @@ fn claimed(row: &Row, lease: Lease) -> Result<ClaimedTask, Problem> {
 /// What a run begins over.
 fn restored(row: &Row) -> Result<JournalSnapshot, Problem> {
     let mut reasked: BTreeMap<String, u32> = match get::<Option<&str>>(row, 8)? {
-        Some(json) => from_json("questions", json)?,
+        Some(json) => from_json("input_request", json)?,
         None => BTreeMap::new(),
     };
     for (key, again) in names(row, 15)?.into_iter().zip(list::<i64>(row, 16)?) {
@@ -94,7 +94,7 @@ fn restored(row: &Row) -> Result<JournalSnapshot, Problem> {
     let places = names(row, 11)?.into_iter().zip(list::<i64>(row, 12)?);
     for ((scope, ordinal), block) in places.zip(list::<String>(row, 13)?) {
         let ordinal = u32::try_from(ordinal).unwrap_or(u32::MAX);
-        segments.push(Segment { scope, ordinal, block: raw("segments", block)? });
+        segments.push(SegmentRecord { scope, ordinal, block: raw("segments", block)? });
     }
     Ok(JournalSnapshot { entries, segments, input_requests: names(row, 14)?, reasked })
 }

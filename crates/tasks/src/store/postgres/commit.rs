@@ -20,7 +20,7 @@ use crate::{
     JournalEntry,
     store::{
         ChangeSource, Changes, Charge, Lease, StoreError, TaskId, Transition,
-        budget::{outcome_need, question, segment},
+        budget::{input_request, outcome_need, segment},
     },
 };
 
@@ -211,11 +211,11 @@ pub(super) fn alone(
 ) -> Result<Call, StoreError> {
     let next = match then {
         Transition::Continue => Next::GoOn,
-        Transition::Park { due, seen } => {
+        Transition::Park { due_at: due, responses_seen: seen } => {
             Next::Park { due: due.map(to_column), seen: count(*seen) }
         }
-        Transition::Quarantine { outcome, hold } => {
-            Next::Keep { outcome: to_json(outcome)?, hold: millis(*hold) }
+        Transition::Quarantine { outcome, ttl } => {
+            Next::Keep { outcome: to_json(outcome)?, hold: millis(*ttl) }
         }
         Transition::End { outcome, retention } => Next::End {
             outcome: to_json(outcome)?,
@@ -244,8 +244,8 @@ fn statement(
     let mut seen_names = HashSet::new();
     let asked: Vec<_> =
         changes.input_requests.iter().filter(|asked| seen_names.insert(&asked.name)).collect();
-    let questions = asked.iter().map(|asked| asked.request.as_ref().map(to_json).transpose());
-    let questions = questions.collect::<Result<Vec<_>, _>>()?;
+    let requests = asked.iter().map(|asked| asked.request.as_ref().map(to_json).transpose());
+    let requests = requests.collect::<Result<Vec<_>, _>>()?;
     let sql = if matches!(next, Next::Keep { .. }) { KEEP } else { WRITE };
     let kind = match &next {
         Next::End { kind, .. } => Some(*kind),
@@ -256,7 +256,7 @@ fn statement(
         _ => 0,
     };
     let emitted: usize = segments.iter().map(segment).sum();
-    let asking: usize = asked.iter().map(|asked| question(asked)).sum();
+    let asking: usize = asked.iter().map(|asked| input_request(asked)).sum();
     let most = bytes_of(entries) + emitted + asking + ends;
     let max_bytes = changes.charge.as_ref().map(|charge| to_column(charge.max_bytes));
     let (what, due, seen, outcome, retention) = match next {
@@ -286,7 +286,7 @@ fn statement(
             array(asked.iter().map(|asked| owned(&asked.name)).collect()),
             array(asked.iter().map(|asked| owned(&asked.key)).collect()),
             array(asked.iter().map(|asked| asked.due.map(to_column)).collect()),
-            array(questions),
+            array(requests),
             names(&changes.withdrawn),
             what,
             due,
@@ -447,7 +447,7 @@ pub(super) fn read_together(waiting: &[Box<Waiting>], rows: &[Row]) -> Vec<Resul
         Ok(Some(told)) => Vec::into_iter(told).collect(),
         Err(problem) => return waiting.iter().map(|_| Err(problem.with(""))).collect(),
     };
-    let refused = if told.contains(&0) { StoreError::OverBytes } else { StoreError::LeaseLost };
+    let refused = if told.contains(&0) { StoreError::BytesExceeded } else { StoreError::LeaseLost };
     let way = common_way(waiting);
     let mut place = 1;
     let each = waiting.iter().map(|waiting| {
@@ -465,7 +465,7 @@ pub(super) fn read_together(waiting: &[Box<Waiting>], rows: &[Row]) -> Vec<Resul
 pub(super) fn read(rows: &[Row]) -> Result<(), StoreError> {
     match rows.first().map(|row| get::<Option<bool>>(row, 0)).transpose() {
         Ok(Some(Some(true))) => Ok(()),
-        Ok(Some(None)) => Err(StoreError::OverBytes),
+        Ok(Some(None)) => Err(StoreError::BytesExceeded),
         Ok(_) => Err(StoreError::LeaseLost),
         Err(problem) => Err(problem.with("")),
     }

@@ -153,7 +153,7 @@ pub(super) fn read(
             Ok(refused) => refused,
             Err(problem) => {
                 // Nothing that the function returns looks like this.
-                tracing::error!(?problem, "a creation cannot be read");
+                tracing::error!(error = ?problem, "a creation cannot be read");
                 continue;
             }
         };
@@ -173,7 +173,7 @@ fn refused(row: &Row) -> Result<(i64, Option<Result<CreateOutcome, StoreError>>)
         1 => Some(Ok(CreateOutcome::Existing(TaskId::new(name(row, 2)?)))),
         2 => Some(Ok(CreateOutcome::KeyConflict)),
         3 => Some(Ok(CreateOutcome::QuotaExceeded)),
-        5 => Some(Ok(CreateOutcome::OverBytes)),
+        5 => Some(Ok(CreateOutcome::BytesExceeded)),
         _ => Some(Err(StoreError::Unavailable("the name of the task is taken".to_owned()))),
     };
     Ok((place, refused))

@@ -56,7 +56,7 @@ pub(super) fn read_put(rows: &[Row]) -> Result<Option<RawJson>, Problem> {
     match get::<i32>(row, 0)? {
         0 => Ok(None),
         1 => Ok(Some(raw("notes", get(row, 1)?)?)),
-        _ => Err(StoreError::OverBytes.into()),
+        _ => Err(StoreError::BytesExceeded.into()),
     }
 }
 

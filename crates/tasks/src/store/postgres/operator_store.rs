@@ -121,11 +121,11 @@ fn inspected(row: &Row) -> Result<TaskDetail, Problem> {
         request: raw("request", get(row, 20)?)?,
         entries: entries.collect::<Result<BTreeMap<_, _>, Problem>>()?,
         segments: from_column(get(row, 23)?),
-        input_requests: questions(row, texts(24)?, texts(25)?)?,
+        input_requests: requests(row, texts(24)?, texts(25)?)?,
     })
 }
 
-fn questions(
+fn requests(
     row: &Row,
     keys: Vec<String>,
     names: Vec<String>,
@@ -138,7 +138,7 @@ fn questions(
         Ok(InputRequestRecord {
             key: from_text(key),
             name: from_text(name),
-            request: body.map(|body| from_json("questions", body)).transpose()?,
+            request: body.map(|body| from_json("input_request", body)).transpose()?,
             due: due.map(from_column),
             state: match state {
                 0 => InputRequestState::Open,

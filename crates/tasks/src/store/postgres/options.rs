@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct PostgresOptions {
     pub(super) schema: String,
-    pub(super) writers: usize,
+    pub(super) write_connections: usize,
     pub(super) connect_timeout: Duration,
     pub(super) statement_timeout: Duration,
 }
@@ -26,13 +26,12 @@ impl PostgresOptions {
         self
     }
 
-    /// How many connections write tasks: two by default. The fewer there are, the more callers share
-    /// a statement and a commit; more are worth it where commits take long. There may be as many more
-    /// that make tasks, and four for everything else. All but two are opened when they are first
-    /// needed.
+    /// Sets how many connections write tasks: two by default. With fewer connections, more callers share
+    /// a statement and a commit; more are worth it where commits take long. The store opens up to as many
+    /// again to create tasks, and four for everything else. All but two are opened at their first use.
     #[must_use]
-    pub fn write_connections(mut self, writers: usize) -> Self {
-        self.writers = writers.max(1);
+    pub fn write_connections(mut self, write_connections: usize) -> Self {
+        self.write_connections = write_connections.max(1);
         self
     }
 
@@ -56,7 +55,7 @@ impl Default for PostgresOptions {
     fn default() -> Self {
         Self {
             schema: "outlive".to_owned(),
-            writers: 2,
+            write_connections: 2,
             connect_timeout: Duration::from_secs(5),
             statement_timeout: Duration::from_secs(10),
         }

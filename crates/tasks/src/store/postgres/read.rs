@@ -100,9 +100,9 @@ pub(super) fn seen_in(row: &Row) -> Result<TaskRecord, Problem> {
     let time = |column| Ok::<_, Problem>(get::<Option<i64>>(row, column)?.map(from_column));
     let names: Vec<String> = get::<Option<_>>(row, 10)?.unwrap_or_default();
     let bodies: Vec<&str> = get::<Option<_>>(row, 11)?.unwrap_or_default();
-    let questions = names.into_iter().zip(bodies);
-    let questions =
-        questions.map(|(name, body)| Ok((from_text(name), from_json("questions", body)?)));
+    let requests = names.into_iter().zip(bodies);
+    let requests =
+        requests.map(|(name, body)| Ok((from_text(name), from_json("input_request", body)?)));
     Ok(TaskRecord {
         id: TaskId::new(name(row, 0)?),
         tool: name(row, 1)?,
@@ -113,7 +113,7 @@ pub(super) fn seen_in(row: &Row) -> Result<TaskRecord, Problem> {
         updated_at: from_column(get(row, 6)?),
         ttl: time(7)?,
         status_message: get::<Option<String>>(row, 8)?.map(from_text),
-        input_requests: questions.collect::<Result<_, Problem>>()?,
+        input_requests: requests.collect::<Result<_, Problem>>()?,
         cancel_requested: time(9)?,
         progress: progress(get(row, 12)?)?,
     })

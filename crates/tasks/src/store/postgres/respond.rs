@@ -47,7 +47,7 @@ pub(super) fn answer(
 pub(super) fn read(rows: &[Row], task: &TaskId) -> Result<Said<Option<usize>>, Problem> {
     let taken: Option<i64> = rows.first().map(|row| get(row, 0)).transpose()?.flatten();
     if taken == Some(-1) {
-        return Err(StoreError::OverBytes.into());
+        return Err(StoreError::BytesExceeded.into());
     }
     let taken = taken.map(|taken| usize::try_from(taken).unwrap_or_default());
     Ok(match taken {

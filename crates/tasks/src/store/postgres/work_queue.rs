@@ -32,7 +32,7 @@ impl WorkQueue for PostgresStore {
             let brought = self.writers.write(Order::Alone, call, read).await?;
             for (lease, problem) in &brought.unreadable {
                 let (task, why) = (&lease.task, problem.with(&self.shared.database.place));
-                tracing::error!(%task, %why, "a task cannot be read, and is not run");
+                tracing::error!(task_id = %task, error = %why, "a task cannot be read, and is not run");
                 let call = claim::postpone(lease);
                 self.writers.write(Order::on(task), call, |_| Ok(Said::new(()))).await?;
             }
@@ -65,7 +65,9 @@ impl WorkQueue for PostgresStore {
                 Box::pin(async move {
                     match written.await {
                         // That may be too much; alone it is looked at closely.
-                        Err(StoreError::OverBytes) => self.write_alone(lease, changes, then).await,
+                        Err(StoreError::BytesExceeded) => {
+                            self.write_alone(lease, changes, then).await
+                        }
                         written => written,
                     }
                 })

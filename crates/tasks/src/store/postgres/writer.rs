@@ -1,10 +1,10 @@
 //! Those who write, and how many callers share one commit.
 //!
-//! Each lane is a connection of its own. It takes what is queued, sends all of it as one
+//! Each write connection has a queue. It takes what is queued, sends all of it as one
 //! transaction without waiting in between, and answers when that is committed. There is no timer:
-//! while one commit is on its way, the next operations queue up. New tasks have lanes of their own: a
+//! while one commit is on its way, the next operations queue up. New tasks have insert connections: a
 //! batch of nothing else takes a faster way, see `copy`. So do steps that are recorded, and tasks that end,
-//! as long as nothing else is done in their lanes. Everything else goes by the name of its task.
+//! as long as their connections do nothing else. Everything else goes by the name of its task.
 //!
 //! An operation that fails spoils none of the others: most functions of the schema refuse without
 //! failing. After any other failure the batch is done again, each operation behind a savepoint.
@@ -39,21 +39,20 @@ use super::{
 };
 use crate::store::{CreateOutcome, StoreError, TaskId};
 
-/// How many operations may wait in a lane. A caller beyond that waits for its place in the queue.
+/// How many operations may wait for a connection. A caller beyond that waits for its place in the queue.
 const QUEUE: usize = 1_024;
 
 /// Fewer new tasks than that, at once, are made by one connection alone.
 const FEW: usize = 128;
 
-/// The way to the lanes. When it is dropped, they do what is queued and end.
+/// The queues of the connections. When it is dropped, they write what is queued and end.
 #[derive(Debug)]
 pub(super) struct Writers {
-    lanes: Vec<mpsc::Sender<Work>>,
-    /// For new tasks, which nobody writes to yet: if nothing else is done with them, they are made the
-    /// fast way.
-    makers: Vec<mpsc::Sender<Work>>,
-    /// Held by everybody who waits for a new task.
-    making: Arc<()>,
+    write: Vec<mpsc::Sender<Work>>,
+    /// For new tasks, which no operation writes to yet: a batch of nothing else is copied.
+    insert: Vec<mpsc::Sender<Work>>,
+    /// Held by every caller that waits for a new task.
+    inserting: Arc<()>,
     /// For what concerns all tasks, so that it never stands between two that concern one.
     common: mpsc::Sender<Work>,
     commits: Arc<AtomicU64>,
@@ -66,9 +65,9 @@ impl Writers {
         common: Session,
     ) -> Self {
         let commits = Arc::new(AtomicU64::new(0));
-        let lane = |session: Option<Session>| {
+        let connection = |session: Option<Session>| {
             let (queue, queued) = mpsc::channel(QUEUE);
-            let lane = Lane {
+            let connection = WriteConnection {
                 shared: Arc::clone(shared),
                 queue: Queue { queued, next: None },
                 session,
@@ -76,15 +75,16 @@ impl Writers {
                 commits: Arc::clone(&commits),
             };
             // It ends when nobody can queue anything any more.
-            tokio::spawn(lane.serve());
+            tokio::spawn(connection.serve());
             queue
         };
-        let lanes = || (0..shared.database.options.writers).map(|_| lane(None)).collect();
+        let count = shared.database.options.write_connections;
+        let connections = || (0..count).map(|_| connection(None)).collect();
         Self {
-            lanes: lanes(),
-            makers: lanes(),
-            making: Arc::default(),
-            common: lane(Some(common)),
+            write: connections(),
+            insert: connections(),
+            inserting: Arc::default(),
+            common: connection(Some(common)),
             commits,
         }
     }
@@ -96,13 +96,13 @@ impl Writers {
         call: Call,
         read: impl FnOnce(Vec<Row>) -> Result<Said<T>, Problem> + Send + Sync + 'static,
     ) -> Result<T, StoreError> {
-        let lane = match &order {
+        let queue = match &order {
             Order::Alone | Order::Event => &self.common,
-            Order::Note(name) => one_of(&self.lanes, name),
-            Order::Task(task) => one_of(&self.lanes, task.as_str()),
+            Order::Note(name) => one_of(&self.write, name),
+            Order::Task(task) => one_of(&self.write, task.as_str()),
         };
         let (reply, answered) = reply(read);
-        lane.send(Work::Call(Queued { call, order, reply })).await.map_err(|_| gone())?;
+        queue.send(Work::Call(Queued { call, order, reply })).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
 
@@ -112,14 +112,14 @@ impl Writers {
         creation: Box<Creation>,
         answered: oneshot::Receiver<Result<CreateOutcome, StoreError>>,
     ) -> Result<CreateOutcome, StoreError> {
-        let making = Arc::clone(&self.making);
-        // All share a lane as long as they are few: a batch costs much however many it is of. Beyond
+        let inserting = Arc::clone(&self.inserting);
+        // All share a connection as long as they are few: a batch costs much however many it is of. Beyond
         // that those of one principal do, because they wait for each other.
-        let lane = match Arc::strong_count(&making) < FEW {
-            true => &self.makers[0],
-            false => one_of(&self.makers, &creation.task.principal),
+        let queue = match Arc::strong_count(&inserting) < FEW {
+            true => &self.insert[0],
+            false => one_of(&self.insert, &creation.task.principal),
         };
-        lane.send(Work::Create(creation)).await.map_err(|_| gone())?;
+        queue.send(Work::Create(creation)).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
 
@@ -130,20 +130,20 @@ impl Writers {
     ) -> impl Future<Output = Result<(), StoreError>> {
         let (answer, answered) = oneshot::channel();
         // What is written in the same way shares a statement that can nothing else, and is faster.
-        let (ends, steps) = self.lanes.split_at(self.lanes.len() / 2);
-        let lanes = match writing.way() {
+        let (ends, steps) = self.write.split_at(self.write.len() / 2);
+        let queues = match writing.way() {
             Way::Record => steps,
             Way::End if !ends.is_empty() => ends,
-            Way::End | Way::Any => &self.lanes,
+            Way::End | Way::Any => &self.write,
         };
-        let lane = one_of(lanes, writing.task().as_str());
+        let queue = one_of(queues, writing.task().as_str());
         // There is room nearly always: a future that could wait for it would be large.
-        let queued = lane.try_send(Work::Write(Box::new(Waiting { writing, answer })));
+        let queued = queue.try_send(Work::Write(Box::new(Waiting { writing, answer })));
         async move {
             match queued {
                 Ok(()) => {}
                 Err(TrySendError::Full(work)) => {
-                    Box::pin(lane.send(work)).await.map_err(|_| gone())?;
+                    Box::pin(queue.send(work)).await.map_err(|_| gone())?;
                 }
                 Err(TrySendError::Closed(_)) => return Err(gone()),
             }
@@ -157,11 +157,11 @@ impl Writers {
     }
 }
 
-/// The lane for what has this name.
-fn one_of<'a>(lanes: &'a [mpsc::Sender<Work>], name: &str) -> &'a mpsc::Sender<Work> {
+/// Returns the queue for a name: always the same.
+fn one_of<'a>(queues: &'a [mpsc::Sender<Work>], name: &str) -> &'a mpsc::Sender<Work> {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
-    &lanes[(hasher.finish() % lanes.len() as u64) as usize]
+    &queues[(hasher.finish() % queues.len() as u64) as usize]
 }
 
 fn gone() -> StoreError {
@@ -170,7 +170,7 @@ fn gone() -> StoreError {
     )
 }
 
-pub(super) struct Lane {
+pub(super) struct WriteConnection {
     pub(super) shared: Arc<Shared>,
     pub(super) queue: Queue,
     pub(super) session: Option<Session>,
@@ -253,7 +253,7 @@ pub(super) enum Trouble {
     Undone(Problem),
 }
 
-impl Lane {
+impl WriteConnection {
     async fn serve(mut self) {
         while let Some(batch) = self.queue.first().await {
             match batch.can_be_copied() {

@@ -3,7 +3,8 @@
 use rusqlite::Connection;
 
 use super::{
-    column::count, error::Problem, open_tasks::OpenTasks, phase_counts::Moves, state::File,
+    column::count, error::Problem, phase_counts::Moves, principal_quota::PrincipalQuotas,
+    state::File,
 };
 use crate::store::{ChangeSource, CreateOutcome, TaskId};
 
@@ -19,7 +20,7 @@ pub(super) struct Batch<'a> {
 #[derive(Clone, Default)]
 pub(super) struct Counts {
     pub(super) moves: Moves,
-    pub(super) open: OpenTasks,
+    pub(super) open: PrincipalQuotas,
 }
 
 /// A task that was changed.

@@ -94,7 +94,7 @@ impl Thread {
                 // What was not seen now is seen next time.
                 Err(problem) => {
                     let why = problem.with(&self.file.path);
-                    tracing::warn!(%why, "changes by other processes were not looked for");
+                    tracing::warn!(error = %why, "changes by other processes were not looked for");
                 }
             }
         }

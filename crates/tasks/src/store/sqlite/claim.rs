@@ -92,7 +92,7 @@ pub(super) fn claim(
             // The others can be run all the same. This one is looked at again later, by somebody
             // who may know what to do with it.
             Err(Problem::Store(StoreError::Incompatible(why))) => {
-                tracing::error!(task = id, why, "a task cannot be read, and is not run");
+                tracing::error!(task_id = id, error = why, "a task cannot be read, and is not run");
                 run(connection, POSTPONE, (number, until))?;
             }
             Err(problem) => return Err(problem),
@@ -108,7 +108,7 @@ fn end_leases(connection: &Connection, dead: &Dead, now: i64) -> Result<(), Prob
     while let Some(next) = one(connection, NEXT_OWNER, [&owner], |row| row.get(0))?.flatten() {
         owner = next;
         if dead.is(&owner) {
-            tracing::warn!(worker = owner, "a worker is dead; its tasks go on elsewhere");
+            tracing::warn!(worker_id = owner, "a worker is dead; its tasks go on elsewhere");
             run(connection, END_LEASES, (&owner, now))?;
             return Ok(());
         }

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use super::{
     batch::Batch,
+    byte_limit,
     clock::{millis, to_column},
     column::{KEPT, PARKED, QUEUED, RUNNING, count, to_json},
     end::{self, Ending},
     error::Problem,
-    journal, questions, room,
+    input_request, journal,
     statement::{one, run},
 };
 use crate::store::{ChangeSource, Changes, Lease, StoreError, TaskOutcome, Transition, UnixMillis};
@@ -39,8 +40,8 @@ pub(super) fn write(
     then: &Transition,
 ) -> Result<(), Problem> {
     let Held { number, principal, crashes, open, updated } = held(batch, lease)?;
-    if !room::has_room(batch, (&principal, number), changes, then)? {
-        return Err(StoreError::OverBytes.into());
+    if !byte_limit::fits(batch, (&principal, number), changes, then)? {
+        return Err(StoreError::BytesExceeded.into());
     }
     let Changes { status_message: message, progress, input_requests: asked, withdrawn, .. } =
         changes;
@@ -67,8 +68,8 @@ pub(super) fn write(
     }
     match then {
         Transition::Continue => {}
-        Transition::Park { due, seen } => park(batch, number, *due, *seen)?,
-        Transition::Quarantine { outcome, hold } => keep(batch, number, outcome, *hold)?,
+        Transition::Park { due_at: due, responses_seen: seen } => park(batch, number, *due, *seen)?,
+        Transition::Quarantine { outcome, ttl } => keep(batch, number, outcome, *ttl)?,
         Transition::End { outcome, retention } => {
             let asks = open > 0 || !changes.input_requests.is_empty();
             let by = ChangeSource::Worker;
@@ -87,7 +88,7 @@ struct Held {
     number: i64,
     principal: String,
     crashes: u32,
-    /// How many questions are open.
+    /// Number of open input requests.
     open: i64,
     updated: i64,
 }
@@ -129,15 +130,15 @@ fn apply(batch: &Batch<'_>, number: i64, changes: &Changes) -> Result<(bool, i64
     let emitted = journal::emit(connection, number, &changes.segments)?;
     let (mut opened, mut closed, mut asking) = (0, 0, 0);
     for asked in &changes.input_requests {
-        if let Some(bytes) = questions::ask(connection, number, asked)? {
+        if let Some(bytes) = input_request::open(connection, number, asked)? {
             opened += 1;
             asking += bytes;
         }
     }
     for name in &changes.withdrawn {
-        closed += usize::from(questions::withdraw(connection, number, name)?);
+        closed += usize::from(input_request::withdraw(connection, number, name)?);
     }
-    questions::settle(batch, number, opened, closed)?;
+    input_request::update_task(batch, number, opened, closed)?;
     Ok((recorded > 0, count(recorded + emitted) + asking - freed))
 }
 

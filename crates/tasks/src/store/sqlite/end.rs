@@ -9,7 +9,7 @@ use super::{
     clock::{millis, to_column},
     column::{ENDED, RUNNING, count, from_json, to_json},
     error::Problem,
-    key_value, questions,
+    input_request, key_value,
     respond::owned,
     statement::{all, one, run},
 };
@@ -60,7 +60,7 @@ pub(super) struct Ending<'a> {
     pub(super) principal: &'a str,
     /// In which it is, and which is not that of what has ended.
     pub(super) phase: i64,
-    /// Whether a question may be open.
+    /// Whether an input request may be open.
     pub(super) asks: bool,
     pub(super) by: ChangeSource,
 }
@@ -74,8 +74,8 @@ pub(super) fn end(
 ) -> Result<(), Problem> {
     let connection = batch.connection;
     if asks {
-        let withdrawn = questions::withdraw_all(connection, number)?;
-        questions::settle(batch, number, 0, withdrawn)?;
+        let withdrawn = input_request::withdraw_all(connection, number)?;
+        input_request::update_task(batch, number, 0, withdrawn)?;
     }
     let json = to_json(outcome)?;
     let (now, retention, kind) = (batch.now(), millis(retention), outcome.kind().column());

@@ -51,7 +51,7 @@ impl Problem {
     /// Whether whoever asked has no right to it. That is the first thing to be found, and nothing
     /// has been written by then.
     pub(super) fn is_refusal(&self) -> bool {
-        matches!(self, Self::Store(StoreError::LeaseLost | StoreError::OverBytes))
+        matches!(self, Self::Store(StoreError::LeaseLost | StoreError::BytesExceeded))
     }
 
     /// Whether the disk has no space left.

@@ -8,10 +8,10 @@ use rusqlite::Connection;
 use super::{
     column::{from_json, raw, to_json},
     error::Problem,
-    questions,
+    input_request,
     statement::{all, one, run},
 };
-use crate::{JournalEntry, JournalSnapshot, Segment};
+use crate::{JournalEntry, JournalSnapshot, SegmentRecord};
 
 pub(super) const RECORD: &str = "INSERT INTO journal_entry (task, key, is_input, body)
      VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
@@ -57,7 +57,7 @@ pub(super) fn bytes_of(
 pub(super) fn has_segment(
     connection: &Connection,
     task: i64,
-    Segment { scope, ordinal, .. }: &Segment,
+    SegmentRecord { scope, ordinal, .. }: &SegmentRecord,
 ) -> Result<bool, Problem> {
     let there = one(connection, HAS_SEGMENT, (task, scope, ordinal), |row| row.get(0))?;
     Ok(there.unwrap_or_default())
@@ -73,7 +73,7 @@ pub(super) fn forget(connection: &Connection, task: i64, key: &str) -> Result<i6
 pub(super) fn emit(
     connection: &Connection,
     task: i64,
-    segments: &[Segment],
+    segments: &[SegmentRecord],
 ) -> Result<usize, Problem> {
     if segments.is_empty() {
         return Ok(0);
@@ -81,7 +81,7 @@ pub(super) fn emit(
     let mut bytes = 0;
     let last: Option<i64> = one(connection, LAST, [task], |row| row.get(0))?;
     let mut last = last.unwrap_or_default();
-    for Segment { scope, ordinal, block } in segments {
+    for SegmentRecord { scope, ordinal, block } in segments {
         let added = run(connection, EMIT, (task, last + 1, scope, ordinal, block.get()))?;
         last += i64::from(added > 0);
         bytes += added * (scope.len() + block.get().len());
@@ -96,16 +96,16 @@ pub(super) fn restore(
     reasked_before: Option<&str>,
 ) -> Result<JournalSnapshot, Problem> {
     let mut reasked: BTreeMap<String, u32> = match reasked_before {
-        Some(json) => from_json("questions", json)?,
+        Some(json) => from_json("input_request", json)?,
         None => BTreeMap::new(),
     };
-    for (key, again) in questions::times_again(connection, task)? {
+    for (key, again) in input_request::reissue_counts(connection, task)? {
         *reasked.entry(key).or_default() += again;
     }
     Ok(JournalSnapshot {
         entries: entries(connection, task)?,
         segments: segments(connection, task)?,
-        input_requests: questions::open_keys(connection, task)?,
+        input_requests: input_request::open_keys(connection, task)?,
         reasked,
     })
 }
@@ -120,12 +120,14 @@ pub(super) fn entries(
     rows.into_iter().map(|(key, body)| Ok((key, from_json("journal", &body)?))).collect()
 }
 
-fn segments(connection: &Connection, task: i64) -> Result<Vec<Segment>, Problem> {
+fn segments(connection: &Connection, task: i64) -> Result<Vec<SegmentRecord>, Problem> {
     let rows = all(connection, SEGMENTS, [task], |row| {
         Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?))
     })?;
     rows.into_iter()
-        .map(|(scope, ordinal, body)| Ok(Segment { scope, ordinal, block: raw("segments", body)? }))
+        .map(|(scope, ordinal, body)| {
+            Ok(SegmentRecord { scope, ordinal, block: raw("segments", body)? })
+        })
         .collect()
 }
 

@@ -58,7 +58,7 @@ pub(super) fn replace(
         let freed = old.as_ref().filter(|(owner, _)| owner == principal);
         let stored = batch.stored_bytes(principal)? - freed.map_or(0, |(_, bytes)| *bytes);
         if stored + bytes > to_column(*max_bytes) {
-            return Err(StoreError::OverBytes.into());
+            return Err(StoreError::BytesExceeded.into());
         }
         batch.count_bytes(principal, bytes)?;
     }

@@ -133,11 +133,11 @@ fn inspect(connection: &Connection, task: &TaskId) -> Result<Option<TaskDetail>,
             (row.get::<_, String>(2)?, row.get::<_, Option<i64>>(3)?, row.get::<_, i64>(4)?),
         ))
     })?;
-    let questions = rows.into_iter().map(|((key, name), (body, due, state))| {
+    let requests = rows.into_iter().map(|((key, name), (body, due, state))| {
         Ok(InputRequestRecord {
             key,
             name,
-            request: from_json("questions", &body)?,
+            request: from_json("input_request", &body)?,
             due: due.map(from_column),
             state: match state {
                 0 => InputRequestState::Open,
@@ -148,7 +148,7 @@ fn inspect(connection: &Connection, task: &TaskId) -> Result<Option<TaskDetail>,
     });
     let segments = one(connection, journal::LAST, [number], |row| row.get(0))?;
     Ok(Some(TaskDetail {
-        input_requests: questions.collect::<Result<_, Problem>>()?,
+        input_requests: requests.collect::<Result<_, Problem>>()?,
         entries: journal::entries(connection, number)?,
         segments: from_column(segments.unwrap_or_default()),
         request: raw("request", request)?,

@@ -4,8 +4,8 @@
 use rusqlite::Connection;
 
 use super::{
-    audit, change_log, claim, commit, create, end, journal, key_value, open_tasks, operator_store,
-    phase_counts, questions, read, respond, schema,
+    audit, change_log, claim, commit, create, end, input_request, journal, key_value,
+    operator_store, phase_counts, principal_quota, read, respond, schema,
 };
 
 const STATEMENTS: &[&str] = &[
@@ -62,19 +62,19 @@ const STATEMENTS: &[&str] = &[
     operator_store::QUESTIONS,
     operator_store::RETRY,
     operator_store::PHASE,
-    open_tasks::COUNTED,
-    open_tasks::COUNT,
-    open_tasks::FORGET,
-    questions::ASK,
-    questions::WITHDRAW,
-    questions::WITHDRAW_ALL,
-    questions::ANSWER,
-    questions::OPEN_KEY,
-    questions::BYTES,
-    questions::LIFETIME,
-    questions::SETTLE,
-    questions::OPEN_KEYS,
-    questions::AGAIN,
+    principal_quota::COUNTED,
+    principal_quota::COUNT,
+    principal_quota::FORGET,
+    input_request::OPEN,
+    input_request::WITHDRAW,
+    input_request::WITHDRAW_ALL,
+    input_request::RESOLVE,
+    input_request::OPEN_KEY,
+    input_request::BYTES,
+    input_request::LIFETIME,
+    input_request::UPDATE_TASK,
+    input_request::OPEN_KEYS,
+    input_request::REISSUE_COUNTS,
     phase_counts::COUNT,
     phase_counts::COUNTED,
     phase_counts::READY,

@@ -103,8 +103,8 @@ pub(super) struct Seen {
     message: Option<String>,
     cancel_requested: Option<i64>,
     progress: Option<String>,
-    /// The names of the open questions and what they are, as JSON, if there are any.
-    questions: Option<String>,
+    /// The open input requests by wire key, as JSON, if there are any.
+    input_requests: Option<String>,
 }
 
 impl Seen {
@@ -121,16 +121,16 @@ impl Seen {
             message: row.get(8)?,
             cancel_requested: row.get(9)?,
             progress: row.get(10)?,
-            questions: row.get(11)?,
+            input_requests: row.get(11)?,
         })
     }
 
     pub(super) fn view(self) -> Result<TaskRecord, Problem> {
         let outcome = self.outcome.map(|outcome| from_json("outcome", &outcome));
         let progress = self.progress.map(|progress| from_json("progress", &progress));
-        let questions = self.questions.as_deref().map(questions);
+        let requests = self.input_requests.as_deref().map(requests);
         Ok(TaskRecord {
-            input_requests: questions.transpose()?.unwrap_or_default(),
+            input_requests: requests.transpose()?.unwrap_or_default(),
             id: TaskId::new(self.id),
             tool: self.kind,
             origin: self.origin,
@@ -146,7 +146,7 @@ impl Seen {
     }
 }
 
-fn questions(column: &str) -> Result<Vec<(String, InputRequest)>, Problem> {
-    let rows: Vec<(String, String)> = from_json("questions", column)?;
-    rows.into_iter().map(|(name, body)| Ok((name, from_json("questions", &body)?))).collect()
+fn requests(column: &str) -> Result<Vec<(String, InputRequest)>, Problem> {
+    let rows: Vec<(String, String)> = from_json("input_request", column)?;
+    rows.into_iter().map(|(name, body)| Ok((name, from_json("input_request", &body)?))).collect()
 }

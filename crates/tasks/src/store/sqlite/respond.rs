@@ -4,9 +4,10 @@ use outlive_wire::RawJson;
 
 use super::{
     batch::Batch,
+    byte_limit,
     column::{ENDED, PARKED, QUEUED, count},
     error::Problem,
-    journal, questions, room,
+    input_request, journal,
     statement::{one, run},
 };
 use crate::{
@@ -30,14 +31,14 @@ pub(super) fn answer(
 ) -> Result<Option<usize>, Problem> {
     let Some((number, phase)) = owned(batch, principal, task)? else { return Ok(None) };
     if phase != ENDED
-        && !room::has_room_for_answers(batch, (principal, number), from, answers, max_bytes)?
+        && !byte_limit::responses_fit(batch, (principal, number), from, answers, max_bytes)?
     {
-        return Err(StoreError::OverBytes.into());
+        return Err(StoreError::BytesExceeded.into());
     }
     let (mut taken, mut bytes) = (0, 0);
     if phase != ENDED {
         for (name, answer) in answers {
-            let key = questions::answer(batch.connection, number, name, from)?;
+            let key = input_request::resolve(batch.connection, number, name, from)?;
             let Some(key) = key else { continue };
             let answer = JournalEntry::Answer(answer.clone());
             bytes += journal::record(batch.connection, number, &key, &answer)?;
@@ -46,7 +47,7 @@ pub(super) fn answer(
     }
     if taken > 0 {
         batch.count_bytes(principal, count(bytes))?;
-        questions::settle(batch, number, 0, taken)?;
+        input_request::update_task(batch, number, 0, taken)?;
         run(batch.connection, ANSWERED, (number, batch.now()))?;
         if phase == PARKED {
             batch.moved(PARKED, QUEUED);

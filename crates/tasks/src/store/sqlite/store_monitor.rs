@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{clock::from_column, open_tasks, phase_counts, store::SqliteStore};
+use super::{clock::from_column, phase_counts, principal_quota, store::SqliteStore};
 use crate::store::{StoreFuture, StoreMonitor, StoreStats};
 
 impl StoreMonitor for SqliteStore {
@@ -19,7 +19,7 @@ impl StoreMonitor for SqliteStore {
     fn stored_bytes<'a>(&'a self, principal: &'a str) -> StoreFuture<'a, u64> {
         let principal = principal.to_owned();
         let look =
-            move |connection: &_| Ok(from_column(open_tasks::bytes(connection, &principal)?));
+            move |connection: &_| Ok(from_column(principal_quota::bytes(connection, &principal)?));
         Box::pin(self.readers.read(&self.file, look))
     }
 }

@@ -64,7 +64,7 @@ impl Workers {
         let file = match self.lock(&name) {
             Ok(file) => Some(file),
             Err(why) => {
-                tracing::debug!(%why, "no lock for a worker: its leases have to do");
+                tracing::debug!(error = %why, "no lock for a worker: its leases have to do");
                 None
             }
         };
@@ -140,7 +140,7 @@ impl Dead {
     /// It has nothing any more.
     pub(super) fn forget(&self) {
         if let Err(why) = fs::remove_file(&self.path) {
-            tracing::debug!(%why, "the file of a dead worker could not be removed");
+            tracing::debug!(error = %why, "the file of a dead worker could not be removed");
         }
     }
 }

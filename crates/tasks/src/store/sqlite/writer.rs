@@ -170,7 +170,7 @@ impl Thread {
                 Err(problem) => {
                     self.roll_back();
                     let why = unavailable(problem.with(&self.file.path));
-                    tracing::error!(%why, operations = done.len(), "nothing could be written");
+                    tracing::error!(error = %why, operations = done.len(), "nothing could be written");
                     for operation in done {
                         operation.answer(&self.file, Err(why.clone()));
                     }
@@ -276,7 +276,7 @@ fn work_apart(batch: &mut Batch<'_>, operation: &mut dyn Operation) -> Result<()
 /// Those who only shared the commit cannot help what was unreadable to somebody.
 fn unavailable(error: StoreError) -> StoreError {
     match error {
-        StoreError::LeaseLost | StoreError::OverBytes | StoreError::Unavailable(_) => error,
+        StoreError::LeaseLost | StoreError::BytesExceeded | StoreError::Unavailable(_) => error,
         StoreError::Incompatible(what) => StoreError::Unavailable(what),
     }
 }

@@ -186,7 +186,7 @@ async fn a_quota_is_exact_however_many_ask_at_once() {
                 match stores[caller % 2].create(new).await.unwrap() {
                     CreateOutcome::Created { .. } => made.0 += 1,
                     CreateOutcome::Existing(_) => made.1 += 1,
-                    CreateOutcome::QuotaExceeded | CreateOutcome::OverBytes => {}
+                    CreateOutcome::QuotaExceeded | CreateOutcome::BytesExceeded => {}
                     CreateOutcome::KeyConflict => panic!("the same request"),
                 }
             }
@@ -232,7 +232,10 @@ async fn no_statement_looks_through_a_table() {
             .withdrawn(vec!["r".to_owned()])
             .segments(vec![segment(0)])
             .invalidated(vec!["x".to_owned()]);
-        store.commit(&lease, &changes, &Transition::Park { due: None, seen: 0 }).await.unwrap();
+        store
+            .commit(&lease, &changes, &Transition::Park { due_at: None, responses_seen: 0 })
+            .await
+            .unwrap();
         let answer = vec![("q".to_owned(), raw(&json!(1)))];
         store.respond(OWNER, &lease.task, InputSource::Client, answer, u64::MAX).await.unwrap();
         store.get(OWNER, &lease.task).await.unwrap();

@@ -60,7 +60,10 @@ async fn a_listener_hears_what_the_other_replica_has_changed() {
     until("what waits for a worker is heard of", async || count("queued") == 1).await;
     let lease = start(&theirs, task("a")).await;
     let changes = Changes::default().input_requests(vec![asked("q")]);
-    theirs.commit(&lease, &changes, &Transition::Park { due: None, seen: 0 }).await.unwrap();
+    theirs
+        .commit(&lease, &changes, &Transition::Park { due_at: None, responses_seen: 0 })
+        .await
+        .unwrap();
     until("the question is heard", async || count("a") == 1).await;
     let answer = vec![("q".to_owned(), raw(&json!(1)))];
     theirs.respond(OWNER, &lease.task, InputSource::Client, answer, u64::MAX).await.unwrap();

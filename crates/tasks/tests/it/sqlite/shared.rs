@@ -44,7 +44,10 @@ async fn a_listener_hears_what_the_other_handle_has_changed() {
     mine.subscribe(Arc::new(move |task, _| ears.lock().unwrap().push(task.clone())));
     let lease = start(&theirs, task("a")).await;
     let changes = Changes::default().input_requests(vec![asked("q")]);
-    theirs.commit(&lease, &changes, &Transition::Park { due: None, seen: 0 }).await.unwrap();
+    theirs
+        .commit(&lease, &changes, &Transition::Park { due_at: None, responses_seen: 0 })
+        .await
+        .unwrap();
     let answer = vec![("q".to_owned(), raw(&json!(1)))];
     theirs.respond(OWNER, &lease.task, InputSource::Client, answer, u64::MAX).await.unwrap();
     theirs.cancel(OWNER, &lease.task, true, LEASE).await.unwrap();

@@ -154,7 +154,7 @@ async fn read(mut source: impl Source, state: Arc<PipeState>, others: mpsc::Send
             let incoming = match Incoming::read(message) {
                 Ok(incoming) => incoming,
                 Err(why) => {
-                    tracing::warn!(why, "something that is no message was skipped");
+                    tracing::warn!(error = why, "something that is no message was skipped");
                     continue;
                 }
             };

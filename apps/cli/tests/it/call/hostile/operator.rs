@@ -298,7 +298,7 @@ async fn store(url: &str) {
         let then = match id {
             "kept" => Transition::Quarantine {
                 outcome: TaskOutcome::Error(error("kept")),
-                hold: Duration::from_secs(3600),
+                ttl: Duration::from_secs(3600),
             },
             "ended" | "again" => Transition::End {
                 outcome: TaskOutcome::Error(error("ended")),

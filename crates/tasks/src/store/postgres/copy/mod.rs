@@ -4,7 +4,7 @@
 //! and without an idempotency key. If one of them exceeds a quota or exists already, nothing is created, and
 //! the function `create_tasks` says which.
 //!
-//! The entry is `Lane::copy`.
+//! The entry is `WriteConnection::copy`.
 
 mod pipeline;
 mod transaction;

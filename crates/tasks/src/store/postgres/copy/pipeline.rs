@@ -21,7 +21,7 @@ use super::{
         connect::Session,
         error::{Problem, Reach},
         state::Shared,
-        writer::{Lane, Queue, Telling, Trouble, command},
+        writer::{Queue, Telling, Trouble, WriteConnection, command},
     },
     transaction::{self, Begun},
 };
@@ -51,7 +51,7 @@ enum Next {
 /// A batch that was not copied, and the problem if it may have been.
 type Undone = (Batch, Option<Trouble>);
 
-impl Lane {
+impl WriteConnection {
     /// Copies a batch, and those that follow it for as long as there are some.
     pub(in crate::store::postgres) async fn copy(&mut self, first: Batch) {
         let session = match self.prepared([transaction::COUNT, transaction::COPY].into_iter()).await

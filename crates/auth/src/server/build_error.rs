@@ -3,7 +3,7 @@
 /// Why a resource server cannot be set up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ConfigError {
+pub enum ResourceServerBuildError {
     /// The URI of the server is none.
     #[error("`{uri}` cannot be the URI of a protected server: {why}")]
     Resource {

@@ -1,5 +1,5 @@
-//! How many tasks of each principal have not ended, and how many bytes it has stored. For a commit that
-//! is read once and written once, however many tasks it makes and ends.
+//! The table `principal_quota`: open tasks and stored bytes of each principal. A commit reads and writes a
+//! row once, however many tasks it creates and ends.
 
 use std::collections::HashMap;
 
@@ -19,9 +19,9 @@ pub(super) const COUNT: &str =
      ON CONFLICT DO UPDATE SET count = excluded.count, bytes = excluded.bytes";
 pub(super) const FORGET: &str = "DELETE FROM principal_quota WHERE principal = ?1";
 
-/// The counts of those whose tasks a commit makes, writes or ends.
+/// The rows of the principals whose tasks a commit changes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct OpenTasks(HashMap<String, Counted>);
+pub(super) struct PrincipalQuotas(HashMap<String, Counted>);
 
 #[derive(Clone, Copy, Debug)]
 struct Counted {
@@ -35,8 +35,8 @@ struct Count {
     bytes: i64,
 }
 
-impl OpenTasks {
-    /// A principal has one task and so many bytes more, if it may; or why it may not.
+impl PrincipalQuotas {
+    /// Counts one more task and its bytes. Returns why the principal may not have them, if so.
     pub(super) fn count_in(
         &mut self,
         connection: &Connection,
@@ -49,14 +49,14 @@ impl OpenTasks {
             return Ok(Some(CreateOutcome::QuotaExceeded));
         }
         if now.bytes + count(bytes) > to_column(max_bytes) {
-            return Ok(Some(CreateOutcome::OverBytes));
+            return Ok(Some(CreateOutcome::BytesExceeded));
         }
         now.tasks += 1;
         now.bytes += count(bytes);
         Ok(None)
     }
 
-    /// A principal has one task less.
+    /// Counts one task less.
     pub(super) fn count_out(
         &mut self,
         connection: &Connection,
@@ -67,7 +67,7 @@ impl OpenTasks {
         Ok(())
     }
 
-    /// A principal has so many bytes more, or less.
+    /// Adds to the stored bytes of a principal.
     pub(super) fn count_bytes(
         &mut self,
         connection: &Connection,
@@ -79,7 +79,7 @@ impl OpenTasks {
         Ok(())
     }
 
-    /// How many bytes a principal has.
+    /// Returns the stored bytes of a principal.
     pub(super) fn stored_bytes(
         &mut self,
         connection: &Connection,
@@ -115,7 +115,7 @@ fn stored(connection: &Connection, principal: &str) -> Result<Count, Problem> {
     Ok(stored.unwrap_or_default())
 }
 
-/// How many bytes a principal has stored, as it is in the file.
+/// Returns the stored bytes of a principal, from the file.
 pub(super) fn bytes(connection: &Connection, principal: &str) -> Result<i64, Problem> {
     Ok(stored(connection, principal)?.bytes)
 }

@@ -1,16 +1,18 @@
-//! Whether a principal has room for what is written. Looked at before anything is: what is refused
-//! leaves nothing behind.
+//! Whether a write fits into the stored bytes of its principal. Checked before the write, so that a refused
+//! one leaves nothing behind.
 
 use outlive_wire::RawJson;
 
-use super::{batch::Batch, clock::to_column, column::count, error::Problem, journal, questions};
+use super::{
+    batch::Batch, clock::to_column, column::count, error::Problem, input_request, journal,
+};
 use crate::{
     JournalEntry,
     store::{Changes, Charge, InputSource, Transition, budget},
 };
 
-/// Whether the principal of a task has room for a write.
-pub(super) fn has_room(
+/// Returns whether a write fits into the stored bytes of the task's principal.
+pub(super) fn fits(
     batch: &mut Batch<'_>,
     (principal, task): (&str, i64),
     changes: &Changes,
@@ -22,7 +24,7 @@ pub(super) fn has_room(
         return Ok(true);
     }
     let left = to_column(*max_bytes) - batch.stored_bytes(principal)?;
-    // Only who has hardly any room left is looked at closely.
+    // The exact growth is read from the file only if the upper bound does not fit.
     if most <= left {
         return Ok(true);
     }
@@ -30,7 +32,7 @@ pub(super) fn has_room(
     Ok(growth <= 0 || growth <= left)
 }
 
-/// How many bytes more a write stores.
+/// Returns how many bytes a write adds.
 fn growth(
     batch: &Batch<'_>,
     task: i64,
@@ -52,8 +54,8 @@ fn growth(
         bytes += if is_there { 0 } else { count(budget::segment(segment)) };
     }
     for asked in &changes.input_requests {
-        let before = questions::bytes_of(connection, task, &asked.name)?;
-        bytes += (count(budget::question(asked)) - before.unwrap_or_default()).max(0);
+        let before = input_request::bytes_of(connection, task, &asked.name)?;
+        bytes += (count(budget::input_request(asked)) - before.unwrap_or_default()).max(0);
     }
     if let Transition::End { outcome, .. } = then {
         bytes += count(budget::outcome_need(budget::outcome_bytes(outcome)));
@@ -61,15 +63,15 @@ fn growth(
     Ok(bytes)
 }
 
-/// Whether the principal of a task has room for what it is answered.
-pub(super) fn has_room_for_answers(
+/// Returns whether input responses fit into the stored bytes of the task's principal.
+pub(super) fn responses_fit(
     batch: &mut Batch<'_>,
     (principal, task): (&str, i64),
     from: InputSource,
     answers: &[(String, RawJson)],
     max_bytes: u64,
 ) -> Result<bool, Problem> {
-    // Keys are short, and bounded by the answers that are there then.
+    // Keys are short; the exact ones are read only if this upper bound does not fit.
     let most: usize = answers.iter().map(|(_, answer)| answer.get().len() + ANSWER_BYTES).sum();
     let left = to_column(max_bytes) - batch.stored_bytes(principal)?;
     if count(most) <= left {
@@ -77,12 +79,12 @@ pub(super) fn has_room_for_answers(
     }
     let mut growth = 0;
     for (name, answer) in answers {
-        if let Some(key) = questions::open_key(batch.connection, task, name, from)? {
+        if let Some(key) = input_request::open_key(batch.connection, task, name, from)? {
             growth += budget::journal_entry(&key, &JournalEntry::Answer(answer.clone()));
         }
     }
     Ok(growth == 0 || count(growth) <= left)
 }
 
-/// What an answer counts beside itself, as far as it is counted without looking for its key.
+/// Bytes that a response counts beside its value, for the upper bound.
 const ANSWER_BYTES: usize = 256;

@@ -1,5 +1,5 @@
-//! The questions of a task. A name stays in its table when it is answered or withdrawn, because it
-//! means one question for as long as the task is there.
+//! The table `input_request`. A wire key stays when it is resolved or withdrawn, because it means one input
+//! request for as long as the task exists.
 
 use rusqlite::Connection;
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::store::{InputSource, NewInputRequest, lifetime::Lifetime};
 
-pub(super) const ASK: &str =
+pub(super) const OPEN: &str =
     "INSERT INTO input_request (task, wire_key, journal_key, ordinal, state, due_at, body, is_external)
      VALUES (?1, ?2, ?3, (SELECT coalesce(max(ordinal), 0) + 1 FROM input_request WHERE task = ?1), 0, ?4,
      ?5, ?6) ON CONFLICT DO UPDATE SET journal_key = excluded.journal_key, ordinal = excluded.ordinal, state = 0,
@@ -21,7 +21,7 @@ pub(super) const WITHDRAW: &str =
     "UPDATE input_request SET state = 2 WHERE task = ?1 AND wire_key = ?2 AND state = 0";
 pub(super) const WITHDRAW_ALL: &str =
     "UPDATE input_request SET state = 2 WHERE task = ?1 AND state = 0";
-pub(super) const ANSWER: &str = "UPDATE input_request SET state = 1
+pub(super) const RESOLVE: &str = "UPDATE input_request SET state = 1
      WHERE task = ?1 AND wire_key = ?2 AND state = 0 AND is_external = ?3 RETURNING journal_key";
 pub(super) const OPEN_KEY: &str = "SELECT journal_key FROM input_request
      WHERE task = ?1 AND wire_key = ?2 AND state = 0 AND is_external = ?3";
@@ -30,15 +30,14 @@ pub(super) const BYTES: &str =
      WHERE task = ?1 AND wire_key = ?2";
 pub(super) const LIFETIME: &str =
     "SELECT open, created_at, effective_ttl, ttl, max_ttl, phase = 4 FROM task WHERE number = ?1";
-pub(super) const SETTLE: &str =
+pub(super) const UPDATE_TASK: &str =
     "UPDATE task SET open = ?2, effective_ttl = ?3, expires_at = created_at + ?3 WHERE number = ?1";
 pub(super) const OPEN_KEYS: &str =
     "SELECT journal_key FROM input_request WHERE task = ?1 AND state = 0 ORDER BY ordinal";
-pub(super) const AGAIN: &str = "SELECT journal_key, count(*) - 1 FROM input_request WHERE task = ?1 GROUP BY journal_key HAVING count(*) > 1";
+pub(super) const REISSUE_COUNTS: &str = "SELECT journal_key, count(*) - 1 FROM input_request WHERE task = ?1 GROUP BY journal_key HAVING count(*) > 1";
 
-/// Asks, unless it is asked or answered, and returns how many bytes more there are if it was not open
-/// before.
-pub(super) fn ask(
+/// Opens a request, unless it is open or resolved. Returns the added bytes if it was not open before.
+pub(super) fn open(
     connection: &Connection,
     task: i64,
     asked: &NewInputRequest,
@@ -47,11 +46,11 @@ pub(super) fn ask(
     let body = to_json(&asked.request)?;
     let bytes = count(asked.name.len() + asked.key.len() + body.len());
     let before = bytes_of(connection, task, &asked.name)?.unwrap_or_default();
-    let opened = run(connection, ASK, (task, &asked.name, &asked.key, due, body, outside))? > 0;
+    let opened = run(connection, OPEN, (task, &asked.name, &asked.key, due, body, outside))? > 0;
     Ok(opened.then_some(bytes - before))
 }
 
-/// How many bytes a question of this name has, if there is one.
+/// Returns the bytes of a request, if it exists.
 pub(super) fn bytes_of(
     connection: &Connection,
     task: i64,
@@ -60,7 +59,7 @@ pub(super) fn bytes_of(
     Ok(one(connection, BYTES, (task, name), |row| row.get(0))?)
 }
 
-/// The key of a question that is open, which its answer is recorded under.
+/// Returns the journal key of an open request.
 pub(super) fn open_key(
     connection: &Connection,
     task: i64,
@@ -71,29 +70,29 @@ pub(super) fn open_key(
     Ok(one(connection, OPEN_KEY, (task, name, outside), |row| row.get(0))?)
 }
 
-/// Withdraws a question, and says whether it was open.
+/// Withdraws a request. Returns whether it was open.
 pub(super) fn withdraw(connection: &Connection, task: i64, name: &str) -> Result<bool, Problem> {
     Ok(run(connection, WITHDRAW, (task, name))? > 0)
 }
 
-/// Withdraws all that are open, and says how many.
+/// Withdraws all open requests. Returns how many.
 pub(super) fn withdraw_all(connection: &Connection, task: i64) -> Result<usize, Problem> {
     Ok(run(connection, WITHDRAW_ALL, [task])?)
 }
 
-/// Closes a question that is open, and says under which key its answer is recorded.
-pub(super) fn answer(
+/// Resolves an open request. Returns its journal key.
+pub(super) fn resolve(
     connection: &Connection,
     task: i64,
     name: &str,
     from: InputSource,
 ) -> Result<Option<String>, Problem> {
     let outside = from == InputSource::External;
-    Ok(one(connection, ANSWER, (task, name, outside), |row| row.get(0))?)
+    Ok(one(connection, RESOLVE, (task, name, outside), |row| row.get(0))?)
 }
 
-/// Notes that so many questions of a task have been opened and closed: its time depends on it.
-pub(super) fn settle(
+/// Updates the number of open requests of a task, and its TTL, which depends on that.
+pub(super) fn update_task(
     batch: &Batch<'_>,
     task: i64,
     opened: usize,
@@ -114,24 +113,24 @@ pub(super) fn settle(
     let Some((before, created, ttl, lifetime, is_kept)) = row else { return Ok(()) };
     let open = (before + opened).saturating_sub(closed);
     let elapsed = from_column(batch.now() - created);
-    // An answer does not shorten the time for which it is kept.
+    // A response does not shorten a quarantine.
     let ttl = match is_kept {
         true => ttl,
         false => lifetime.when_asked(ttl, (before, open), elapsed),
     };
-    run(batch.connection, SETTLE, (task, count(open), ttl.map(to_column)))?;
+    run(batch.connection, UPDATE_TASK, (task, count(open), ttl.map(to_column)))?;
     Ok(())
 }
 
-/// The keys of the questions that are open, in the order they were asked.
+/// Returns the journal keys of the open requests, in the order of their issue.
 pub(super) fn open_keys(connection: &Connection, task: i64) -> Result<Vec<String>, Problem> {
     Ok(all(connection, OPEN_KEYS, [task], |row| row.get(0))?)
 }
 
-/// How often each key was asked for again.
-pub(super) fn times_again(
+/// Returns how often each request was issued again.
+pub(super) fn reissue_counts(
     connection: &Connection,
     task: i64,
 ) -> Result<Vec<(String, u32)>, Problem> {
-    Ok(all(connection, AGAIN, [task], |row| Ok((row.get(0)?, row.get(1)?)))?)
+    Ok(all(connection, REISSUE_COUNTS, [task], |row| Ok((row.get(0)?, row.get(1)?)))?)
 }
