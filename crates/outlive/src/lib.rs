@@ -77,7 +77,7 @@ pub use outlive_macros::{Form, prompt, resource, tool};
 pub mod __private {
     #[cfg(feature = "server")]
     pub use crate::server::by_type::{
-        Choice, Choose, NoArgument, NotExtractor, Nothing, Probe, without_extractors,
+        Choice, Choose, ExtractorProbe, NoArgument, NotExtractor, Nothing, without_extractors,
     };
     pub use schemars;
     pub use serde;
