@@ -85,7 +85,7 @@ impl Params {
                     let ty = &written.ty;
                     let choice = choice(index);
                     choices.extend(quote_spanned! {at(ty.span())=>
-                        type #choice = ::outlive::__private::Choice<{ <::outlive::__private::Probe<#ty>>::IS_EXTRACTOR }>;
+                        type #choice = ::outlive::__private::Choice<{ <::outlive::__private::ExtractorProbe<#ty>>::IS_EXTRACTOR }>;
                     });
                     fields.push(field.chosen(&chosen(index, ty, "Field")));
                 }

@@ -183,7 +183,7 @@ fn type_that_may_be_an_extractor_is_decided_by_the_compiler() {
         ),
     )
     .to_string();
-    assert!(made.contains("Probe < Ctx >> :: IS_EXTRACTOR"), "{made}");
+    assert!(made.contains("ExtractorProbe < Ctx >> :: IS_EXTRACTOR"), "{made}");
     assert!(made.contains("cx : < __Parameter0 as"), "{made}");
     assert!(made.contains("Choose < Size >> :: take (__value1 , __extracted1)"), "{made}");
     assert!(made.contains("without_extractors"), "{made}");
@@ -194,8 +194,8 @@ fn type_that_may_be_an_extractor_is_decided_by_the_compiler() {
         ),
     )
     .to_string();
-    assert!(!made.contains("Probe < Ctx >"), "a URI cannot fill it: {made}");
-    assert!(made.contains("Probe < Size >"), "{made}");
+    assert!(!made.contains("ExtractorProbe < Ctx >"), "a URI cannot fill it: {made}");
+    assert!(made.contains("ExtractorProbe < Size >"), "{made}");
 }
 
 #[test]

@@ -5,7 +5,9 @@ use std::{collections::BTreeMap, marker::PhantomData};
 use bytes::Bytes;
 use outlive_protocol::{Accepted, InputRequired, Message, MessageContext, Outcome, Principal};
 use outlive_tasks::{CrashPoint, IntoKey};
-use outlive_wire::{CallToolResult, InputRequest, Method, Version};
+use outlive_wire::{
+    CallToolResult, GetPromptResult, InputRequest, Method, ReadResourceResult, Version,
+};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -34,6 +36,50 @@ struct Played<R> {
     recorded: usize,
     /// Whether the crash or the cancellation happened.
     happened: bool,
+}
+
+impl TestServer {
+    /// Prepares a call of a tool. The client declares every capability.
+    pub fn call_tool(
+        &self,
+        name: impl Into<String>,
+        arguments: Value,
+    ) -> TestCall<'_, CallToolResult> {
+        let params = json!({"name": name.into(), "arguments": arguments});
+        TestCall::new(self, Method::ToolsCall, params)
+    }
+
+    /// Prepares to read a resource, or one of a template.
+    ///
+    /// ```
+    /// use outlive::{resource, server::Server, testing::TestServer};
+    ///
+    /// #[resource("users://{id}")]
+    /// async fn user(id: u64) -> String {
+    ///     format!("user {id}")
+    /// }
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// let server = TestServer::new(Server::builder("test", "1").resource_template(user::resource_template()))?;
+    /// let outcome = server.read_resource("users://7").run().await?;
+    /// assert_eq!(outcome.text(), "user 7");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn read_resource(&self, uri: impl Into<String>) -> TestCall<'_, ReadResourceResult> {
+        TestCall::new(self, Method::ResourcesRead, json!({"uri": uri.into()}))
+    }
+
+    /// Prepares to get a prompt with its arguments, which are texts.
+    pub fn get_prompt(
+        &self,
+        name: impl Into<String>,
+        arguments: Value,
+    ) -> TestCall<'_, GetPromptResult> {
+        let params = json!({"name": name.into(), "arguments": arguments});
+        TestCall::new(self, Method::PromptsGet, params)
+    }
 }
 
 impl<'a, R: TestResult> TestCall<'a, R> {

@@ -1,7 +1,7 @@
 //! Parameters of handlers that macros made, which are extractors or arguments as their type decides.
 //!
 //! A macro sees names and no types. So it writes code that asks the compiler: whether
-//! [`Probe::IS_EXTRACTOR`] is the constant of the type itself or that of [`NotExtractor`].
+//! [`ExtractorProbe::IS_EXTRACTOR`] is the constant of the type itself or that of [`NotExtractor`].
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -22,9 +22,9 @@ const MARK: &str = "x-outlive-extractor";
 
 /// Tells whether a type is an extractor.
 #[derive(Debug)]
-pub struct Probe<T>(PhantomData<T>);
+pub struct ExtractorProbe<T>(PhantomData<T>);
 
-impl<T: Extract> Probe<T> {
+impl<T: Extract> ExtractorProbe<T> {
     /// It is one. Found before the constant of the trait, if the bound holds.
     pub const IS_EXTRACTOR: bool = true;
 }
@@ -35,7 +35,7 @@ pub trait NotExtractor {
     const IS_EXTRACTOR: bool = false;
 }
 
-impl<T> NotExtractor for Probe<T> {}
+impl<T> NotExtractor for ExtractorProbe<T> {}
 
 /// The decision about a parameter.
 #[derive(Debug)]
