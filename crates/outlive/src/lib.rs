@@ -25,6 +25,29 @@
 //! ```
 //!
 //! Every MCP client from 2024-11-05 to 2026-07-28 can use it, from the one address.
+//!
+//! # Features
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `server` (default) | server API, stdio, streams, the store in memory |
+//! | `http` (default) | Streamable HTTP and HTTP+SSE, for each side that is on |
+//! | `macros` (default) | `#[tool]`, `#[resource]`, `#[prompt]`, `#[derive(Form)]` |
+//! | `client` | client API, child processes, saved calls; with `http` also URLs |
+//! | `testing` | `outlive::testing`, and the contract that every store fulfills |
+//! | `anyhow` | `?` on errors of handlers in functions that return `anyhow::Result` |
+//! | `json-schema` | every keyword and dialect of JSON Schema in hand-written schemas and `#[schemars(regex(…))]` |
+//! | `skills` | folders of instructions for agents, which have YAML |
+//! | `sqlite` | a store in one SQLite file; compiles C |
+//! | `postgres` | a store in PostgreSQL, which several replicas share |
+//! | `tls` | `https:` for clients, with the trust store of the platform |
+//! | `auth` | OAuth for both sides |
+//! | `auth-proxy` | an authorization server in front of an identity provider that does not know MCP |
+//! | `keyring` | tokens of clients in the keyring of macOS and Windows |
+//! | `secret-service` | tokens of clients in the Secret Service of a Linux desktop too |
+//!
+//! Without `json-schema` a server checks the keywords that schemars writes. A tool whose schema uses
+//! another one fails in `build()`, which names the keyword and its place; nothing is accepted unchecked.
 
 #[cfg(feature = "client")]
 pub mod client;

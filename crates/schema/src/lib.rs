@@ -8,6 +8,7 @@
 //! - [`forms`]: forms from Rust types, and the check of what a user has filled in.
 //! - [`uri_template`]: RFC 6570, in both directions.
 
+mod field_order;
 pub mod fields;
 pub mod forms;
 mod json_schema;

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};
 
 use super::{check, error::FormError};
+use crate::field_order::ordered_properties;
 
 /// Keywords that say something about a value without constraining it.
 const REMARKS: &[&str] =
@@ -31,8 +32,8 @@ const OF_FORMS: &[&str] = &[
     "examples",
 ];
 
-/// The form that a type is.
-pub(super) fn form<T: JsonSchema>() -> Result<RequestedSchema, FormError> {
+/// The form of a type that declares its fields in this order.
+pub(super) fn form<T: JsonSchema>(fields: &[&str]) -> Result<RequestedSchema, FormError> {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
     settings.meta_schema = None;
@@ -53,8 +54,7 @@ pub(super) fn form<T: JsonSchema>() -> Result<RequestedSchema, FormError> {
         _ => Vec::new(),
     };
     let mut form = RequestedSchema::default();
-    for (name, property) in root.get("properties").and_then(Value::as_object).into_iter().flatten()
-    {
+    for (name, property) in ordered_properties(root, fields) {
         let field = field(name, property)?;
         form = match required.contains(&name.as_str()) {
             true => form.with_required(name, field),

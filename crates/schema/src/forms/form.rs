@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use super::{convert, error::FormError};
+use crate::field_order::declared_fields;
 
 /// A type whose fields a user can fill in. Derive it, with `Deserialize` and `JsonSchema`.
 #[diagnostic::on_unimplemented(
@@ -58,7 +59,7 @@ pub fn schema_of<T: Form>() -> Made {
         return made.clone();
     }
     drop(known);
-    let made = convert::form::<T>().map(Arc::new);
+    let made = convert::form::<T>(declared_fields::<T>()).map(Arc::new);
     let mut known = MADE.write().unwrap_or_else(PoisonError::into_inner);
     known.get_or_insert_default().insert(id, made.clone());
     made

@@ -8,16 +8,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{FormError, check, convert};
+use crate::field_order::declared_fields;
 
 #[track_caller]
 fn check_form<T: JsonSchema>(expected: &Value) {
-    let form = convert::form::<T>().unwrap();
+    let form = convert::form::<T>(&[]).unwrap();
     assert_eq!(serde_json::to_value(&form).unwrap(), *expected);
 }
 
 #[track_caller]
 fn check_refused<T: JsonSchema>(expected: &str) {
-    assert_eq!(convert::form::<T>().unwrap_err(), FormError(expected.to_owned()));
+    assert_eq!(convert::form::<T>(&[]).unwrap_err(), FormError(expected.to_owned()));
 }
 
 // ELIC-04, ELIC-05, ELIC-06
@@ -104,7 +105,9 @@ fn enums_are_chosen_one_or_several_with_and_without_titles() {
         {"const": "green", "title": "Like grass"},
         {"const": "grey", "title": "grey"},
     ]);
-    let form = serde_json::to_value(convert::form::<Choices>().unwrap()).unwrap();
+    let form =
+        serde_json::to_value(convert::form::<Choices>(declared_fields::<Choices>()).unwrap())
+            .unwrap();
     let fields = &form["properties"];
     assert_eq!(fields["size"], json!({"type": "string", "enum": ["Small", "Large"]}));
     assert_eq!(
@@ -390,4 +393,18 @@ fn answers_are_held_against_the_form() {
     assert_eq!(fits(several, json!("a")), wrong("must be a list"));
     let titled = json!({"type": "array", "items": {"anyOf": [{"const": "a", "title": "A"}]}});
     assert_eq!(fits(titled, json!(["b"])), wrong("must be one of a"));
+}
+
+#[test]
+fn fields_of_a_form_have_the_order_of_the_type() {
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its shape matters")]
+    struct Order {
+        zebra: String,
+        apple: Option<u8>,
+        mango: bool,
+    }
+    let form = convert::form::<Order>(declared_fields::<Order>()).unwrap();
+    let names: Vec<&str> = form.properties.iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["zebra", "apple", "mango"]);
 }

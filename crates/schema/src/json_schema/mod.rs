@@ -28,6 +28,7 @@ mod number;
 mod quote;
 mod report;
 mod schema;
+mod schema_text;
 mod subschemas;
 #[cfg_attr(feature = "json-schema", allow(dead_code, reason = "`no_full` uses the rest"))]
 mod supported;

@@ -24,6 +24,7 @@ use super::{
     failure::Failure,
     full::FullSchema,
     header_params::{HeaderParam, header_params},
+    schema_text::to_text,
     subschemas::survey,
     supported,
     tree::{Node, Tree},
@@ -31,6 +32,7 @@ use super::{
     violation::Violation,
     walk,
 };
+use crate::field_order::declared_fields;
 
 /// Up to how many bytes of text a reason is looked for. The reasons of alternatives hold an error
 /// for every bad item of an array, hundreds of bytes each, and a hostile text is nothing but bad
@@ -84,7 +86,8 @@ impl Schema {
     pub fn of_input<T: JsonSchema + DeserializeOwned>() -> Result<Self, SchemaError> {
         let (schema, name) = generate::<T>(Contract::Deserialize);
         let schema = as_object(schema, &name)?;
-        let mut compiled = Self::compile(&to_text(&schema)?, Role::Input)?;
+        let mut compiled =
+            Self::compile(&to_text(schema.as_value(), declared_fields::<T>())?, Role::Input)?;
         compiled.proven = evidence::deserialising_suffices::<T>(schema.as_value());
         Ok(compiled)
     }
@@ -92,7 +95,7 @@ impl Schema {
     /// The schema of the structured content that `T` is serialised to.
     pub fn of_output<T: JsonSchema>() -> Result<Self, SchemaError> {
         let (schema, _) = generate::<T>(Contract::Serialize);
-        Self::compile(&to_text(&schema)?, Role::Output)
+        Self::compile(&to_text(schema.as_value(), &[])?, Role::Output)
     }
 
     /// A hand-written schema of a tool's arguments.
@@ -235,9 +238,4 @@ fn only_objects(document: &Value, schema: &Value) -> bool {
             kind.is_some_and(|kind| kind == "object")
         })
     })
-}
-
-/// The text of a generated schema; `schemars` puts its keywords into a readable order.
-fn to_text(schema: &schemars::Schema) -> Result<Box<RawValue>, SchemaError> {
-    serde_json::value::to_raw_value(schema).map_err(SchemaError::NotJson)
 }

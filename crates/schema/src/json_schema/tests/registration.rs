@@ -118,3 +118,40 @@ fn size_is_limited() {
     register(&wide(MAX_SUBSCHEMAS - 1)).unwrap();
     refused(&wide(MAX_SUBSCHEMAS), &["4096 subschemas"]);
 }
+
+#[test]
+fn properties_of_an_input_have_the_order_of_the_fields() {
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its shape matters")]
+    struct Order {
+        zebra: String,
+        apple: Option<u8>,
+        #[serde(rename = "type")]
+        kind: Inner,
+        mango: bool,
+    }
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its shape matters")]
+    struct Inner {
+        z: u8,
+        a: u8,
+    }
+    let schema = Schema::of_input::<Order>().unwrap();
+    let text = schema.text().get();
+    let place = |name: &str| text.find(&format!("\"{name}\":{{")).unwrap();
+    assert!(["zebra", "apple", "type", "mango"].map(place).is_sorted(), "{text}");
+    // In a type inside it the order is known if every field is required.
+    assert!(["z", "a"].map(place).is_sorted(), "{text}");
+}
+
+#[test]
+fn properties_of_an_output_have_the_order_of_the_fields() {
+    #[derive(Serialize, JsonSchema)]
+    struct Report {
+        zebra: String,
+        apple: Option<u8>,
+    }
+    let schema = Schema::of_output::<Report>().unwrap();
+    let text = schema.text().get();
+    assert!(text.find("\"zebra\":{") < text.find("\"apple\":{"), "{text}");
+}
