@@ -126,7 +126,10 @@ impl Function {
             attrs.retain(|attribute| OF_RUST.iter().any(|name| attribute.path().is_ident(name)));
         }
         let about_arguments = self.about_arguments();
-        quote!(#(#attributes)* #about_arguments #visibility #signature #body)
+        // As many as the tool has: clippy's limit is about functions that are called by hand.
+        let allow =
+            (signature.inputs.len() > 7).then(|| quote!(#[allow(clippy::too_many_arguments)]));
+        quote!(#(#attributes)* #about_arguments #allow #visibility #signature #body)
     }
 
     /// Writes what the function's documentation says about its arguments.

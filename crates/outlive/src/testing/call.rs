@@ -40,6 +40,7 @@ struct Played<R> {
 
 impl TestServer {
     /// Prepares a call of a tool. The client declares every capability.
+    #[expect(clippy::needless_pass_by_value, reason = "tests write a `json!` where they need it")]
     pub fn call_tool(
         &self,
         name: impl Into<String>,
@@ -72,6 +73,7 @@ impl TestServer {
     }
 
     /// Prepares to get a prompt with its arguments, which are texts.
+    #[expect(clippy::needless_pass_by_value, reason = "tests write a `json!` where they need it")]
     pub fn get_prompt(
         &self,
         name: impl Into<String>,

@@ -63,13 +63,11 @@ async fn boxed_error_converts_by_question_mark() {
 }
 
 /// A helper that knows nothing of this crate's `Result`.
-#[cfg(feature = "anyhow")]
 async fn reserve(cx: &Durable, article: &str) -> anyhow::Result<u32> {
     let shelf: u32 = cx.step(article, async || Err(Error::new("sold out").permanent())).await?;
     Ok(shelf)
 }
 
-#[cfg(feature = "anyhow")]
 #[tokio::test]
 async fn helper_returning_anyhow_result_takes_step_errors_by_question_mark() {
     async fn order(cx: Durable) -> Result<String> {
