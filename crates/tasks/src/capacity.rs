@@ -31,7 +31,7 @@ const MAX_LOOK_AGAIN: Duration = Duration::from_secs(600);
 
 /// How many of something may run at once, such as the jobs of a tool. Clones are the same capacity.
 ///
-/// Waiting callers take turns: each gets one permit after the other, in the order of its calls.
+/// WaitQueue callers take turns: each gets one permit after the other, in the order of its calls.
 #[derive(Clone)]
 pub struct Capacity(Arc<Inner>);
 
@@ -47,12 +47,12 @@ struct State {
     used: usize,
     /// Tasks whose permit waits for their next run.
     granted: HashSet<TaskId>,
-    waiting: Waiting,
+    waiting: WaitQueue,
 }
 
 /// Who waits: a queue for each caller, and whose turn it is.
 #[derive(Default)]
-struct Waiting {
+struct WaitQueue {
     turns: VecDeque<Arc<str>>,
     queues: HashMap<Arc<str>, VecDeque<Waiter>>,
     /// The tasks among them. One that is not here any more is skipped.
@@ -86,7 +86,7 @@ pub(crate) struct Grant {
 impl Capacity {
     /// A capacity of `max` permits. The name is what a caller is told when they are used up.
     pub fn new(name: impl Into<String>, max: usize) -> Self {
-        let (granted, waiting) = (HashSet::new(), Waiting::default());
+        let (granted, waiting) = (HashSet::new(), WaitQueue::default());
         let state = Mutex::new(State { max, used: 0, granted, waiting });
         Self(Arc::new(Inner { name: name.into(), state }))
     }
@@ -234,7 +234,7 @@ impl State {
     }
 }
 
-impl Waiting {
+impl WaitQueue {
     fn push(&mut self, caller: &str, waiter: Waiter) {
         self.count += 1;
         if let Some(queue) = self.queues.get_mut(caller) {

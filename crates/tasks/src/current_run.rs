@@ -1,12 +1,12 @@
-//! Which run this thread is polling, and which of its steps.
+//! Which run this thread polls, and which of its steps.
 //!
-//! A context can be moved into a spawned task, where a question could never be answered: the run
-//! it belongs to may have been dropped and begun again. So each use of a journal compares the run
-//! it belongs to with the one that is being polled right here.
+//! A handler can move its context into a spawned task. An input request from there could never be resolved,
+//! because the run may be dropped and replayed. So each use of a journal checks that its run is the one that
+//! this thread polls.
 
 use std::{cell::RefCell, sync::Arc};
 
-/// Tells runs apart while they live: the address of something that lives as long.
+/// The ID of a run while it exists: the address of something that lives as long.
 pub type RunId = usize;
 
 #[derive(Clone, Default)]
@@ -19,7 +19,7 @@ thread_local! {
     static POLLED: RefCell<Polled> = const { RefCell::new(Polled { run: None, step: None }) };
 }
 
-/// Puts back what was polled before, also when a poll panics.
+/// Restores what was polled before, also when a poll panics.
 struct Restore(Polled);
 
 impl Drop for Restore {
@@ -41,12 +41,12 @@ pub fn in_step<T>(step: &Arc<str>, poll: impl FnOnce() -> T) -> T {
     poll()
 }
 
-/// Whether this run is being polled on this thread.
+/// Returns whether this thread polls this run.
 pub fn polling(run: RunId) -> bool {
     POLLED.with_borrow(|polled| polled.run == Some(run))
 }
 
-/// The step of this run whose body is being polled.
+/// Returns the step of this run whose body is being polled.
 pub fn step_of(run: RunId) -> Option<Arc<str>> {
     POLLED.with_borrow(|polled| polled.step.clone().filter(|_| polled.run == Some(run)))
 }

@@ -1,9 +1,8 @@
-//! When a run is parked.
+//! Notices when a run is idle.
 //!
-//! A run that has asked something may still have other branches to poll, other questions to ask.
-//! It is parked when it is pending, has not been woken, still is not after more turns of the
-//! scheduler, and waits for nothing but answers. Only then it may be dropped, so that questions
-//! that are asked in parallel go out together.
+//! A run that has opened an input request may still have other branches to poll, and other requests to open.
+//! It is idle when it is pending, is not woken during further turns of the scheduler, and waits only for
+//! input. Only then it may be dropped, so that parallel input requests are sent together.
 
 use std::{
     fmt,
@@ -16,50 +15,50 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-/// Turns of the scheduler that a run must stay quiet for. One lets what was woken in this turn
-/// run; the second lets that wake the run.
+/// Turns of the scheduler during which a run must not be woken. The first lets other woken tasks run, the
+/// second lets those wake the run.
 const QUIET: u8 = 2;
 
-/// Polls a run, and notices when it is parked. Costs nothing until it might be.
+/// Polls a run, and notices when it is idle. Costs nothing until the run waits for input.
 #[derive(Default)]
 pub struct IdleDetector {
     watch: Option<Arc<Watch>>,
     quiet: u8,
 }
 
-/// What a poll showed.
+/// Result of a poll.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "there is no third thing")]
 pub enum RunPoll<T> {
     /// The run has ended.
     Done(T),
-    /// Nothing will happen until a question is answered.
-    Parked,
+    /// The run waits only for input.
+    Idle,
 }
 
-/// Stands between a run and its owner's waker, to know whether the run was woken.
+/// A waker between a run and its owner, which notices whether the run was woken.
 pub(crate) struct Watch {
     woken: AtomicBool,
     owner: Mutex<Waker>,
 }
 
 impl Watch {
-    /// A watch on a run that has not been polled with it yet, and so counts as woken.
+    /// Creates a watch on a run that was not polled with it yet, and so counts as woken.
     pub(crate) fn new(owner: &Waker) -> Arc<Self> {
         Arc::new(Self { woken: AtomicBool::new(true), owner: Mutex::new(owner.clone()) })
     }
 
-    /// Whom to wake from now on.
+    /// Sets whom to wake from now on.
     pub(crate) fn set_owner(&self, owner: &Waker) {
         self.owner.lock().unwrap_or_else(PoisonError::into_inner).clone_from(owner);
     }
 
-    /// Whether the run was woken since this was last asked.
+    /// Returns whether the run was woken since the last call.
     pub(crate) fn take(&self) -> bool {
         self.woken.swap(false, Ordering::AcqRel)
     }
 
-    /// Whether the run has been woken.
+    /// Returns whether the run was woken.
     pub(crate) fn is_woken(&self) -> bool {
         self.woken.load(Ordering::Acquire)
     }
@@ -77,21 +76,21 @@ impl Wake for Watch {
 }
 
 impl IdleDetector {
-    /// Polls the work, if there is a reason to. `waits_for_answers` is asked after a poll: whether
-    /// answers are all that the run waits for.
+    /// Polls the work, if there is a reason to. After a poll, `waits_for_input` says whether the run waits
+    /// only for input.
     pub fn poll<F: Future>(
         &mut self,
         work: Pin<&mut F>,
         cx: &mut Context<'_>,
-        waits_for_answers: impl FnOnce() -> bool,
+        waits_for_input: impl FnOnce() -> bool,
     ) -> Poll<RunPoll<F::Output>> {
         let Some(watch) = &self.watch else {
             if let Poll::Ready(output) = work.poll(cx) {
                 return Poll::Ready(RunPoll::Done(output));
             }
-            if waits_for_answers() {
-                // From now on it matters whether the run is woken. Its wakers are the owner's so
-                // far, so it is polled once more, with one that tells.
+            if waits_for_input() {
+                // From now on it matters whether the run is woken. So far it has the owner's waker, so it
+                // is polled once more, with the watch.
                 self.watch = Some(Watch::new(cx.waker()));
                 cx.waker().wake_by_ref();
             }
@@ -108,7 +107,7 @@ impl IdleDetector {
                 return Poll::Pending;
             }
         }
-        if !waits_for_answers() {
+        if !waits_for_input() {
             return Poll::Pending;
         }
         if self.quiet < QUIET {
@@ -116,12 +115,12 @@ impl IdleDetector {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        Poll::Ready(RunPoll::Parked)
+        Poll::Ready(RunPoll::Idle)
     }
 }
 
 impl fmt::Debug for IdleDetector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Turns").field("quiet", &self.quiet).finish_non_exhaustive()
+        f.debug_struct("IdleDetector").field("quiet", &self.quiet).finish_non_exhaustive()
     }
 }

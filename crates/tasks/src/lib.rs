@@ -1,12 +1,10 @@
-//! What lets a handler go on where it stopped: the journal of its run.
+//! Durable execution for the crate `outlive`: journal, task stores, task engine; exempt from semver.
 //!
-//! - [`Journal`]: what a run has recorded, asked and emitted, by name. A run that begins again
-//!   over the same journal reads back what it finds there instead of doing it again.
-//! - [`Key`]: the names.
-//! - [`polling`]: which run this thread is polling, so that steps and questions know their own.
-//! - [`IdleDetector`]: when a run is parked, so that it can be dropped and begun again later.
-//!
-//! - [`store`]: where tasks are kept, and the contract that every store fulfils.
+//! - [`Journal`]: what the runs of a call have recorded, requested and emitted, by [`Key`]. A replayed run
+//!   reads recorded results from it.
+//! - [`polling`]: which run this thread polls, so that steps and input requests find their journal.
+//! - [`IdleDetector`]: notices when a run is idle, so that it can be dropped and replayed later.
+//! - [`store`]: the stores of tasks, and the contract that every store fulfills.
 //! - [`engine`]: runs the tasks of a store.
 //!
 //! Nothing here knows a method of the protocol.

@@ -1,70 +1,69 @@
-//! How tasks are run.
+//! [`EngineConfig`].
 
 use std::time::Duration;
 
 use crate::store::{TaskOutcome, Transition};
 
-/// How tasks are run. Each default is meant for production.
+/// Configuration of an engine. Each default is meant for production.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EngineConfig {
-    /// For how long a worker has a task before it must say that it still lives.
+    /// Duration of a lease. A worker renews its leases with heartbeats.
     pub lease_duration: Duration,
-    /// How long a task that waits for an answer stays in memory.
+    /// How long a task that waits for input stays in memory.
     pub park_after: Duration,
-    /// How often the store is asked for work when nothing says that there is any.
+    /// Interval between two claims when no change notification arrives.
     pub poll_interval: Duration,
-    /// How often tasks whose time is over are looked for.
+    /// Interval between two sweeps.
     pub sweep_interval: Duration,
-    /// How many tasks run at once in this process.
+    /// Maximum number of tasks that run in this process at the same time.
     pub max_running: usize,
-    /// How many tasks of one caller run at once in this process; `None` for a quarter of `max_running`.
-    /// Others of it wait in the store, so that no caller takes all the places. One that has waited
-    /// for a permit of a [`Capacity`](super::Capacity) and has got it begins all the same.
+    /// Maximum number of tasks of one caller that run in this process at the same time; `None` for a
+    /// quarter of `max_running`. Its other tasks wait in the store, so that no caller takes all places. A
+    /// task that has a permit of a [`Capacity`](super::Capacity) starts all the same.
     pub max_running_per_caller: Option<usize>,
-    /// How many tasks are claimed or swept at once.
+    /// Number of tasks that are claimed or swept at once.
     pub claim_batch: usize,
-    /// How long a task that is asked to stop may take.
+    /// How long a handler may take to stop after its task is cancelled.
     pub cancel_grace: Duration,
-    /// How long the clean-up after a task that was cancelled or has expired may take.
+    /// How long the cleanup of a cancelled or expired task may take.
     pub cleanup_timeout: Duration,
-    /// How long what has ended can still be read.
+    /// How long an ended task stays readable.
     pub retention: Duration,
-    /// How many workers in a row a task may lose without recording anything.
+    /// Number of crashes without journal progress after which a task is quarantined.
     pub max_crashes: u32,
-    /// How long a task waits that has lost a second worker in a row; twice as long each time after
-    /// that, up to `max_backoff`. Up to half of it is left to chance. After the first it does not
-    /// wait: that was the worker's fault more often than its own.
+    /// Delay before a task runs again after its second crash in a row. It doubles with each further
+    /// crash up to `max_backoff`, and up to half of it is random. The first crash causes no delay, because
+    /// the worker is its cause more often than the task.
     pub backoff: Duration,
-    /// How long it waits at most.
+    /// Maximum of that delay.
     pub max_backoff: Duration,
-    /// How long a task that has lost more, or whose journal cannot be read any more, is kept for an
-    /// operator, who may have it tried again; then it ends. With zero it ends at once.
+    /// How long a task is quarantined that exceeds `max_crashes` or whose journal is incompatible. Then it
+    /// ends, unless an operator retries it. With zero it ends at once.
     pub quarantine_ttl: Duration,
 }
 
 impl EngineConfig {
-    /// How many tasks of one caller run at once.
+    /// Returns how many tasks of one caller may run.
     pub(super) fn per_caller(&self) -> usize {
         self.max_running_per_caller.unwrap_or(self.max_running / 4).max(1)
     }
 
-    /// What becomes of a task whose work is over; `keep` if an operator has to look at it. One that
-    /// was cancelled needs none.
-    pub(super) fn over(&self, outcome: TaskOutcome, keep: bool) -> Transition {
-        if keep && !self.quarantine_ttl.is_zero() && !outcome.needs_cleanup() {
+    /// Returns the transition of a task whose work is over. A cancelled or expired task is not quarantined.
+    pub(super) fn over(&self, outcome: TaskOutcome, quarantine: bool) -> Transition {
+        if quarantine && !self.quarantine_ttl.is_zero() && !outcome.needs_cleanup() {
             return Transition::Quarantine { outcome, ttl: self.quarantine_ttl };
         }
         Transition::End { outcome, retention: self.retention }
     }
 
-    /// How long to wait before a task is begun again that has lost so many workers in a row. `chance`
-    /// is anything.
-    pub(super) fn pause_after(&self, crashes: u32, chance: u64) -> Duration {
+    /// Returns the delay before a task runs again after this number of crashes in a row. `random` is any
+    /// number.
+    pub(super) fn backoff_after(&self, crashes: u32, random: u64) -> Duration {
         let Some(times) = crashes.checked_sub(2) else { return Duration::ZERO };
         let longest = self.backoff.saturating_mul(2_u32.saturating_pow(times));
         let half = longest.min(self.max_backoff) / 2;
-        half + half.mul_f64(chance as f64 / u64::MAX as f64)
+        half + half.mul_f64(random as f64 / u64::MAX as f64)
     }
 }
 
@@ -96,14 +95,14 @@ mod tests {
     use super::EngineConfig;
 
     #[test]
-    fn pauses_grow_up_to_a_limit_and_are_left_to_chance_by_half() {
+    fn backoff_with_each_crash_doubles_up_to_its_maximum() {
         let config = EngineConfig::default();
-        let seconds = |crashes, chance| config.pause_after(crashes, chance).as_secs_f64();
+        let seconds = |crashes, chance| config.backoff_after(crashes, chance).as_secs_f64();
         assert_eq!([seconds(0, 0), seconds(1, u64::MAX)], [0.0, 0.0], "the first does not wait");
         for (crashes, least) in [(2, 0.5), (3, 1.0), (4, 2.0), (7, 16.0), (8, 30.0), (99, 30.0)] {
             assert_eq!([seconds(crashes, 0), seconds(crashes, u64::MAX)], [least, least * 2.0]);
         }
         let never = EngineConfig { backoff: Duration::ZERO, ..config };
-        assert_eq!(never.pause_after(9, u64::MAX), Duration::ZERO);
+        assert_eq!(never.backoff_after(9, u64::MAX), Duration::ZERO);
     }
 }

@@ -35,12 +35,12 @@ pub(super) async fn claims(engine: Weak<EngineState>) {
         }
         let due = match left {
             _ if swept.is_none() => continue,
-            Left::Nothing => {
+            Remaining::Nothing => {
                 let full = engine.shares.full(config.per_caller());
                 engine.store.next_due(&full).await.ok().flatten()
             }
-            Left::More => continue,
-            Left::NoSlot => None,
+            Remaining::More => continue,
+            Remaining::NoSlot => None,
         };
         let pause = due
             .unwrap_or(config.poll_interval)
@@ -65,7 +65,7 @@ pub(super) async fn sweep(engine: &EngineState) -> bool {
 }
 
 /// What a claim leaves in the store.
-enum Left {
+enum Remaining {
     /// No due task.
     Nothing,
     /// Perhaps more due tasks, and a place is free.
@@ -78,13 +78,13 @@ enum Left {
 const LOOK_FOR_OTHERS: Duration = Duration::from_millis(100);
 
 /// Claims tasks for the free places.
-async fn claim(engine: &Arc<EngineState>) -> Left {
+async fn claim(engine: &Arc<EngineState>) -> Remaining {
     let free = engine.slots.available_permits().min(engine.config.claim_batch);
     // Taken before the claim, so that no more tasks are claimed than can start.
     let slots = u32::try_from(free).ok().filter(|free| *free > 0);
     let slots = slots.and_then(|free| Arc::clone(&engine.slots).try_acquire_many_owned(free).ok());
     let Some(mut slots) = slots else {
-        return if engine.has_free_slot() { Left::More } else { Left::NoSlot };
+        return if engine.has_free_slot() { Remaining::More } else { Remaining::NoSlot };
     };
     let sent = Instant::now();
     let mut grants = engine.take_grants(free);
@@ -93,7 +93,7 @@ async fn claim(engine: &Arc<EngineState>) -> Left {
         Err(error) => {
             tracing::warn!(%error, "no tasks could be claimed");
             engine.lock_granted().append(&mut grants);
-            return Left::Nothing;
+            return Remaining::Nothing;
         }
     };
     if !claimed.is_empty() && sent.elapsed() > engine.config.lease_duration / 6 {
@@ -118,9 +118,9 @@ async fn claim(engine: &Arc<EngineState>) -> Left {
     // Tasks of grants that were not claimed have ended, or run on another replica.
     drop(grants);
     match all_taken {
-        true => Left::Nothing,
-        false if engine.has_free_slot() => Left::More,
-        false => Left::NoSlot,
+        true => Remaining::Nothing,
+        false if engine.has_free_slot() => Remaining::More,
+        false => Remaining::NoSlot,
     }
 }
 

@@ -59,7 +59,7 @@ pub(super) async fn start(
     let principal = claimed.principal.clone();
     let crashes = claimed.crash_count;
     if claimed.lost && !claimed.cancel_requested && crashes < engine.config.max_crashes {
-        let delay = engine.config.pause_after(crashes, random());
+        let delay = engine.config.backoff_after(crashes, random());
         if !delay.is_zero() {
             return Box::pin(back_off(engine, &claimed, delay)).await;
         }

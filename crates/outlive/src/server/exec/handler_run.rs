@@ -312,7 +312,7 @@ where
             }
             let path = input_path(&self.cx);
             let polled = self.as_mut().poll_handler(task);
-            let is_idle = matches!(polled, Poll::Ready(RunPoll::Parked));
+            let is_idle = matches!(polled, Poll::Ready(RunPoll::Idle));
             let suspends = match polled {
                 Poll::Ready(RunPoll::Done(returned)) => match self.as_mut().finish(returned)? {
                     Next::Outcome(outcome) => return Poll::Ready(Ok(outcome)),

@@ -7,7 +7,7 @@ use tokio_postgres::Row;
 use super::{
     clock::{from_column, millis, to_column},
     column::{count, from_text, get, name, owned},
-    error::Problem,
+    error::PostgresError,
     state::Shared,
     statement::{Call, values},
 };
@@ -54,11 +54,11 @@ pub(super) fn audit(task: Option<&str>, after: u64, limit: usize) -> Call {
     }
 }
 
-pub(super) fn read(rows: &[Row]) -> Result<Vec<AuditRecord>, Problem> {
+pub(super) fn read(rows: &[Row]) -> Result<Vec<AuditRecord>, PostgresError> {
     rows.iter().map(event).collect()
 }
 
-fn event(row: &Row) -> Result<AuditRecord, Problem> {
+fn event(row: &Row) -> Result<AuditRecord, PostgresError> {
     Ok(AuditRecord {
         number: from_column(get(row, 0)?),
         at: from_column(get(row, 1)?),

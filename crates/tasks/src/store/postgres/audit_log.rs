@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{audit, queue::Order, statement::Said, store::PostgresStore};
+use super::{audit, queue::Order, statement::CallResult, store::PostgresStore};
 use crate::store::{AuditEvent, AuditLog, AuditRecord, StoreFuture};
 
 impl AuditLog for PostgresStore {
@@ -13,7 +13,7 @@ impl AuditLog for PostgresStore {
         max_events: u64,
     ) -> StoreFuture<'_, ()> {
         let call = audit::record(&self.shared, &events, retention, max_events);
-        Box::pin(self.writers.write(Order::Event, call, |_| Ok(Said::new(()))))
+        Box::pin(self.writers.write(Order::Event, call, |_| Ok(CallResult::new(()))))
     }
 
     fn read<'a>(

@@ -9,9 +9,9 @@ use tokio_postgres::Row;
 
 use super::{
     column::owned,
-    commit::{self, Waiting},
+    commit::{self, QueuedWrite},
     create::{self, Creation},
-    error::Problem,
+    error::PostgresError,
     queue::{Queued, Work},
     state::Shared,
     statement::{Call, Query},
@@ -31,7 +31,7 @@ pub(super) struct Batch {
     pub(super) creations: Vec<Box<Creation>>,
     /// Each of another task.
     #[expect(clippy::vec_box, reason = "they come in boxes, and are sorted")]
-    writes: Vec<Box<Waiting>>,
+    writes: Vec<Box<QueuedWrite>>,
     calls: Vec<Queued>,
 }
 
@@ -131,7 +131,7 @@ impl Batch {
     }
 
     /// One statement for each that could be done together.
-    pub(super) fn each(&self, shared: &Shared) -> Result<Vec<Query<'_>>, Problem> {
+    pub(super) fn each(&self, shared: &Shared) -> Result<Vec<Query<'_>>, PostgresError> {
         let creations = self.creations.chunks(1);
         let mut each: Vec<_> = creations.map(|creation| create::call(creation, shared)).collect();
         for waiting in &self.writes {
@@ -213,7 +213,7 @@ impl Outcome {
         let mut all = all.into_iter();
         let created = batch.creations.chunks(1).zip(all.by_ref()).map(|(creation, rows)| {
             let mut created = create::read(creation, &rows?);
-            created.pop().unwrap_or_else(|| Err(Problem::Silent.with("")))
+            created.pop().unwrap_or_else(|| Err(PostgresError::Silent.with("")))
         });
         let created = created.collect();
         let written = all.by_ref().take(batch.writes.len());

@@ -7,9 +7,9 @@ use tokio_postgres::Row;
 use super::{
     clock::{from_column, millis, to_column},
     column::{count, from_json, from_text, get, name, owned, progress, raw},
-    error::Problem,
+    error::PostgresError,
     state::Shared,
-    statement::{Call, Said, values},
+    statement::{Call, CallResult, values},
 };
 use crate::{
     JournalSnapshot, SegmentRecord,
@@ -43,10 +43,13 @@ pub(super) fn claim(shared: &Shared, worker: &WorkerId, lease: Duration, claim: 
 pub(super) struct Brought {
     pub(super) claimed: Vec<ClaimedTask>,
     /// What cannot be read, and why: somebody else may know what to do with it.
-    pub(super) unreadable: Vec<(Lease, Problem)>,
+    pub(super) unreadable: Vec<(Lease, PostgresError)>,
 }
 
-pub(super) fn read_claimed(rows: &[Row], worker: &WorkerId) -> Result<Said<Brought>, Problem> {
+pub(super) fn read_claimed(
+    rows: &[Row],
+    worker: &WorkerId,
+) -> Result<CallResult<Brought>, PostgresError> {
     let mut brought = Brought::default();
     for row in rows {
         let task = TaskId::new(name(row, 0)?);
@@ -56,10 +59,10 @@ pub(super) fn read_claimed(rows: &[Row], worker: &WorkerId) -> Result<Said<Broug
             Err(problem) => brought.unreadable.push((lease, problem)),
         }
     }
-    Ok(Said::new(brought))
+    Ok(CallResult::new(brought))
 }
 
-fn claimed(row: &Row, lease: Lease) -> Result<ClaimedTask, Problem> {
+fn claimed(row: &Row, lease: Lease) -> Result<ClaimedTask, PostgresError> {
     Ok(ClaimedTask {
         lease,
         principal: name(row, 2)?,
@@ -78,7 +81,7 @@ fn claimed(row: &Row, lease: Lease) -> Result<ClaimedTask, Problem> {
 }
 
 /// What a run begins over.
-fn restored(row: &Row) -> Result<JournalSnapshot, Problem> {
+fn restored(row: &Row) -> Result<JournalSnapshot, PostgresError> {
     let mut reasked: BTreeMap<String, u32> = match get::<Option<&str>>(row, 8)? {
         Some(json) => from_json("input_request", json)?,
         None => BTreeMap::new(),
@@ -103,11 +106,11 @@ fn restored(row: &Row) -> Result<JournalSnapshot, Problem> {
 fn list<'a, T: tokio_postgres::types::FromSql<'a>>(
     row: &'a Row,
     column: usize,
-) -> Result<Vec<T>, Problem> {
+) -> Result<Vec<T>, PostgresError> {
     Ok(get::<Option<Vec<T>>>(row, column)?.unwrap_or_default())
 }
 
-fn names(row: &Row, column: usize) -> Result<Vec<String>, Problem> {
+fn names(row: &Row, column: usize) -> Result<Vec<String>, PostgresError> {
     Ok(list::<String>(row, column)?.into_iter().map(from_text).collect())
 }
 
@@ -121,12 +124,15 @@ pub(super) fn renew(shared: &Shared, worker: &WorkerId, lease: Duration) -> Call
     Call::new(RENEW, values![owned(worker.as_str()), lock, millis(lease), shift])
 }
 
-pub(super) fn read_renewed(rows: &[Row], worker: &WorkerId) -> Result<Said<Vec<Lease>>, Problem> {
+pub(super) fn read_renewed(
+    rows: &[Row],
+    worker: &WorkerId,
+) -> Result<CallResult<Vec<Lease>>, PostgresError> {
     let held = rows.iter().map(|row| {
         let (task, epoch) = (TaskId::new(name(row, 0)?), from_column(get(row, 1)?));
         Ok(Lease { task, worker: worker.clone(), epoch })
     });
-    Ok(Said::new(held.collect::<Result<_, Problem>>()?))
+    Ok(CallResult::new(held.collect::<Result<_, PostgresError>>()?))
 }
 
 pub(super) fn release(shared: &Shared, worker: &WorkerId) -> Call {
@@ -134,9 +140,9 @@ pub(super) fn release(shared: &Shared, worker: &WorkerId) -> Call {
 }
 
 /// Another process may go on with them at once.
-pub(super) fn read_released(rows: &[Row]) -> Result<Said<()>, Problem> {
+pub(super) fn read_released(rows: &[Row]) -> Result<CallResult<()>, PostgresError> {
     let released = rows.iter().map(|row| Ok((TaskId::new(name(row, 0)?), ChangeSource::Other)));
-    Ok(Said { answer: (), changed: released.collect::<Result<_, Problem>>()? })
+    Ok(CallResult { answer: (), changed: released.collect::<Result<_, PostgresError>>()? })
 }
 
 /// How long until something is due that is of none of these principals.
@@ -145,7 +151,7 @@ pub(super) fn next_due(shared: &Shared, except: &[String]) -> Call {
     Call::new(NEXT_DUE, values![except, shared.shift.get()])
 }
 
-pub(super) fn read_due(rows: &[Row]) -> Result<Option<Duration>, Problem> {
+pub(super) fn read_due(rows: &[Row]) -> Result<Option<Duration>, PostgresError> {
     let due: Option<i64> = rows.first().map(|row| get(row, 0)).transpose()?.flatten();
     Ok(due.map(|due| Duration::from_millis(from_column(due))))
 }

@@ -7,10 +7,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use tokio_postgres::{Row, types::FromSql};
 
-use super::error::Problem;
+use super::error::PostgresError;
 use crate::store::{NewTask, Phase, StoreError, budget::TASK_BYTES};
 
-pub(super) fn phase(column: i16) -> Result<Phase, Problem> {
+pub(super) fn phase(column: i16) -> Result<Phase, PostgresError> {
     match column {
         0 => Ok(Phase::Queued),
         1 => Ok(Phase::Running),
@@ -60,16 +60,16 @@ pub(super) fn to_json(value: &impl Serialize) -> Result<String, StoreError> {
         .map_err(|why| StoreError::Unavailable(format!("a value cannot be written as JSON: {why}")))
 }
 
-pub(super) fn from_json<T: DeserializeOwned>(what: &str, column: &str) -> Result<T, Problem> {
+pub(super) fn from_json<T: DeserializeOwned>(what: &str, column: &str) -> Result<T, PostgresError> {
     serde_json::from_str(column).map_err(|why| unreadable(what, &why))
 }
 
-pub(super) fn raw(what: &str, column: String) -> Result<RawJson, Problem> {
+pub(super) fn raw(what: &str, column: String) -> Result<RawJson, PostgresError> {
     RawValue::from_string(column).map_err(|why| unreadable(what, &why))
 }
 
 /// How far a task said it was.
-pub(super) fn progress(column: Option<String>) -> Result<Option<RawJson>, Problem> {
+pub(super) fn progress(column: Option<String>) -> Result<Option<RawJson>, PostgresError> {
     column.map(|column| raw("progress", column)).transpose()
 }
 
@@ -83,12 +83,12 @@ pub(super) fn row_bytes(task: &NewTask) -> i64 {
 }
 
 /// A column of a row.
-pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, Problem> {
+pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, PostgresError> {
     Ok(row.try_get(column)?)
 }
 
 /// A column that holds a name.
-pub(super) fn name(row: &Row, column: usize) -> Result<String, Problem> {
+pub(super) fn name(row: &Row, column: usize) -> Result<String, PostgresError> {
     Ok(from_text(get(row, column)?))
 }
 
@@ -97,8 +97,8 @@ pub(super) fn array<T>(values: Vec<T>) -> Option<Vec<T>> {
     (!values.is_empty()).then_some(values)
 }
 
-fn unreadable(what: &str, why: &dyn std::fmt::Display) -> Problem {
-    Problem::Store(StoreError::Incompatible(format!(
+fn unreadable(what: &str, why: &dyn std::fmt::Display) -> PostgresError {
+    PostgresError::Store(StoreError::Incompatible(format!(
         "the {what} of a task: {why}; upgrade this program, or restore the database from a backup"
     )))
 }

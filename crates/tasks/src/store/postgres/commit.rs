@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 use super::{
     clock::{millis, to_column},
     column::{array, count, get, owned, text, to_json},
-    error::Problem,
+    error::PostgresError,
     state::Shared,
     statement::{Call, Query, values},
 };
@@ -65,14 +65,14 @@ struct End {
 }
 
 /// What can be written together with others, and who waits for it.
-pub(super) struct Waiting {
+pub(super) struct QueuedWrite {
     pub(super) writing: Writing,
     pub(super) answer: oneshot::Sender<Result<(), StoreError>>,
 }
 
 /// How something is written for many tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum WriteKind {
     /// It records steps, and nothing else.
     Record,
     /// It ends, and has nothing else to say.
@@ -127,12 +127,12 @@ impl Writing {
         &self.lease.task
     }
 
-    pub(super) fn way(&self) -> Way {
+    pub(super) fn kind(&self) -> WriteKind {
         let says = self.message.is_some() || self.progress.is_some();
         match &self.end {
-            None if !says && !self.entries.is_empty() => Way::Record,
-            Some(_) if !says && self.entries.is_empty() => Way::End,
-            _ => Way::Any,
+            None if !says && !self.entries.is_empty() => WriteKind::Record,
+            Some(_) if !says && self.entries.is_empty() => WriteKind::End,
+            _ => WriteKind::Any,
         }
     }
 
@@ -302,7 +302,7 @@ fn statement(
     ))
 }
 
-impl Waiting {
+impl QueuedWrite {
     /// Tells who listens that the task has changed, if it has, and then who waits.
     pub(super) fn answer(
         self,
@@ -312,7 +312,7 @@ impl Waiting {
     ) {
         let written = written.map_err(|error| match place {
             "" => error,
-            place => Problem::Store(error).with(place),
+            place => PostgresError::Store(error).with(place),
         });
         let Writing { lease, message, progress, end, .. } = self.writing;
         // That a step was recorded, nobody sees.
@@ -327,24 +327,24 @@ impl Waiting {
 }
 
 /// How all of these can be written in one statement.
-fn common_way(waiting: &[Box<Waiting>]) -> Way {
-    let same = |one: &Waiting, other: &Waiting| {
-        one.writing.way() == other.writing.way()
+fn common_way(waiting: &[Box<QueuedWrite>]) -> WriteKind {
+    let same = |one: &QueuedWrite, other: &QueuedWrite| {
+        one.writing.kind() == other.writing.kind()
             && one.writing.lease.worker == other.writing.lease.worker
     };
     match waiting {
-        [first, rest @ ..] if rest.iter().all(|other| same(first, other)) => first.writing.way(),
-        _ => Way::Any,
+        [first, rest @ ..] if rest.iter().all(|other| same(first, other)) => first.writing.kind(),
+        _ => WriteKind::Any,
     }
 }
 
 /// The statement that writes all of these, each of another task, in the order of their names.
-pub(super) fn together<'a>(waiting: &'a [Box<Waiting>], shared: &Shared) -> Query<'a> {
+pub(super) fn together<'a>(waiting: &'a [Box<QueuedWrite>], shared: &Shared) -> Query<'a> {
     let each = || waiting.iter().map(|waiting| &waiting.writing);
     match common_way(waiting) {
-        Way::Record => record(each, shared),
-        Way::End => end(each, shared),
-        Way::Any => any(each, shared),
+        WriteKind::Record => record(each, shared),
+        WriteKind::End => end(each, shared),
+        WriteKind::Any => any(each, shared),
     }
 }
 
@@ -439,8 +439,11 @@ where
 
 /// What became of each that was written together: whoever has lost the task has written nothing. Whose
 /// principal may have no room is to be written by itself.
-pub(super) fn read_together(waiting: &[Box<Waiting>], rows: &[Row]) -> Vec<Result<(), StoreError>> {
-    let told = rows.first().map_or(Err(Problem::Silent), |row| get(row, 0));
+pub(super) fn read_together(
+    waiting: &[Box<QueuedWrite>],
+    rows: &[Row],
+) -> Vec<Result<(), StoreError>> {
+    let told = rows.first().map_or(Err(PostgresError::Silent), |row| get(row, 0));
     let told: HashSet<i64> = match told {
         // Nobody is told of if all were written.
         Ok(None) => return waiting.iter().map(|_| Ok(())).collect(),
@@ -453,9 +456,9 @@ pub(super) fn read_together(waiting: &[Box<Waiting>], rows: &[Row]) -> Vec<Resul
     let each = waiting.iter().map(|waiting| {
         let is_told = told.contains(&place);
         // Who records has a row for each entry.
-        place += if way == Way::Record { count(waiting.writing.entries.len()) } else { 1 };
+        place += if way == WriteKind::Record { count(waiting.writing.entries.len()) } else { 1 };
         // The short ways tell of those that were written, the other one of those that were not.
-        let is_written = is_told == (way != Way::Any);
+        let is_written = is_told == (way != WriteKind::Any);
         is_written.then_some(()).ok_or_else(|| refused.clone())
     });
     each.collect()

@@ -9,7 +9,7 @@ use tokio::{
 use tokio_postgres::{AsyncMessage, Client, Notification, Statement, config::SslMode};
 
 use super::{
-    error::{Problem, Reach},
+    error::{PostgresError, Reach},
     options::PostgresOptions,
     tls::Tls,
     url::{Address, Mode},
@@ -71,7 +71,7 @@ impl Database {
     pub(super) async fn open(
         &self,
         hear: impl Fn(&Notification) + Send + 'static,
-    ) -> Result<Session, Problem> {
+    ) -> Result<Session, PostgresError> {
         let opened = async {
             let (client, mut connection) = self.config.connect(self.tls.clone()).await?;
             let driver = tokio::spawn(async move {
@@ -87,7 +87,7 @@ impl Database {
             session.client.batch_execute(&self.set_up()).await?;
             Ok(session)
         };
-        timeout(self.options.connect_timeout, opened).await.unwrap_or(Err(Problem::Silent))
+        timeout(self.options.connect_timeout, opened).await.unwrap_or(Err(PostgresError::Silent))
     }
 
     /// Opens a connection, and tries again for a while if that does not work, with pauses that grow
@@ -96,14 +96,14 @@ impl Database {
         &self,
         longest: Duration,
         hear: impl Fn(&Notification) + Clone + Send + 'static,
-    ) -> Result<Session, Problem> {
+    ) -> Result<Session, PostgresError> {
         let deadline = Instant::now() + self.options.connect_timeout;
         let mut pause = PAUSE;
         loop {
             let problem = match timeout_at(deadline, self.open(hear.clone())).await {
                 Ok(Ok(session)) => return Ok(session),
                 Ok(Err(problem)) => problem,
-                Err(_) => return Err(Problem::Silent),
+                Err(_) => return Err(PostgresError::Silent),
             };
             if problem.reach() == Reach::One || Instant::now() + pause >= deadline {
                 return Err(problem);
@@ -148,18 +148,18 @@ impl Database {
 
 impl Session {
     /// A statement, prepared once.
-    pub(super) async fn prepare(&mut self, sql: &'static str) -> Result<(), Problem> {
+    pub(super) async fn prepare(&mut self, sql: &'static str) -> Result<(), PostgresError> {
         if !self.statements.contains_key(sql) {
             let prepared = timeout(self.patience, self.client.prepare(sql)).await;
-            let statement = prepared.map_err(|_| Problem::Silent)??;
+            let statement = prepared.map_err(|_| PostgresError::Silent)??;
             self.statements.insert(sql, statement);
         }
         Ok(())
     }
 
     /// A statement that was prepared.
-    pub(super) fn prepared(&self, sql: &'static str) -> Result<&Statement, Problem> {
-        self.statements.get(sql).ok_or(Problem::Silent)
+    pub(super) fn prepared(&self, sql: &'static str) -> Result<&Statement, PostgresError> {
+        self.statements.get(sql).ok_or(PostgresError::Silent)
     }
 
     pub(super) fn is_closed(&self) -> bool {

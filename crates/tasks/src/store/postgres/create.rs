@@ -6,7 +6,7 @@ use tokio_postgres::Row;
 use super::{
     clock::{from_column, millis, to_column},
     column::{array, count, get, name, owned, row_bytes, text, to_json},
-    error::Problem,
+    error::PostgresError,
     state::Shared,
     statement::{Call, Query, values},
 };
@@ -52,7 +52,7 @@ impl Creation {
     pub(super) fn answer(self, created: Result<CreateOutcome, StoreError>, place: &str) {
         let created = created.map_err(|error| match place {
             "" => error,
-            place => Problem::Store(error).with(place),
+            place => PostgresError::Store(error).with(place),
         });
         // Nobody may wait any more; it is done all the same.
         let _ = self.answer.send(created);
@@ -140,7 +140,7 @@ pub(super) fn read(
     rows: &[Row],
 ) -> Vec<Result<CreateOutcome, StoreError>> {
     let mut rows = rows.iter();
-    let at = rows.next().map_or(Err(Problem::Silent), |row| get(row, 3));
+    let at = rows.next().map_or(Err(PostgresError::Silent), |row| get(row, 3));
     let mut created: Vec<_> = creations
         .iter()
         .map(|creation| match &at {
@@ -166,7 +166,7 @@ pub(super) fn read(
 }
 
 /// The place of one that was not made, and why; `None` if it was after all.
-fn refused(row: &Row) -> Result<(i64, Option<Result<CreateOutcome, StoreError>>), Problem> {
+fn refused(row: &Row) -> Result<(i64, Option<Result<CreateOutcome, StoreError>>), PostgresError> {
     let (place, what): (i64, i32) = (get(row, 0)?, get(row, 1)?);
     let refused = match what {
         0 => None,
@@ -187,7 +187,7 @@ pub(super) fn made(principal: &str, once: &IdempotencyKey) -> Call {
 pub(super) fn read_made(
     rows: &[Row],
     once: &IdempotencyKey,
-) -> Result<Option<CreateOutcome>, Problem> {
+) -> Result<Option<CreateOutcome>, PostgresError> {
     let Some(row) = rows.first() else { return Ok(None) };
     Ok(Some(match name(row, 1)? == once.fingerprint {
         true => CreateOutcome::Existing(TaskId::new(name(row, 0)?)),

@@ -8,9 +8,9 @@ use tokio_postgres::Row;
 use super::{
     clock::{millis, to_column},
     column::{count, from_text, get, owned, to_json},
-    error::Problem,
+    error::PostgresError,
     state::Shared,
-    statement::{Call, Said, values},
+    statement::{Call, CallResult, values},
 };
 use crate::store::{
     CancelOutcome, ChangeSource, CleanupState, Lease, StoreError, SweepReport, TaskId, TaskOutcome,
@@ -39,13 +39,13 @@ pub(super) fn cancel(
 pub(super) fn read_cancelled(
     rows: &[Row],
     task: &TaskId,
-) -> Result<Said<Option<CancelOutcome>>, Problem> {
+) -> Result<CallResult<Option<CancelOutcome>>, PostgresError> {
     let cancelled: Option<i32> = rows.first().map(|row| get(row, 0)).transpose()?.flatten();
     Ok(match cancelled {
-        None => Said::new(None),
-        Some(0) => Said::new(Some(CancelOutcome::AlreadyEnded)),
-        Some(1) => Said::changing(Some(CancelOutcome::Requested), task, ChangeSource::Other),
-        Some(_) => Said::changing(Some(CancelOutcome::Cancelled), task, ChangeSource::Other),
+        None => CallResult::new(None),
+        Some(0) => CallResult::new(Some(CancelOutcome::AlreadyEnded)),
+        Some(1) => CallResult::changing(Some(CancelOutcome::Requested), task, ChangeSource::Other),
+        Some(_) => CallResult::changing(Some(CancelOutcome::Cancelled), task, ChangeSource::Other),
     })
 }
 
@@ -61,12 +61,12 @@ pub(super) fn read_clean_up(
     rows: &[Row],
     task: &TaskId,
     now: CleanupState,
-) -> Result<Said<()>, Problem> {
+) -> Result<CallResult<()>, PostgresError> {
     match (rows.is_empty(), now) {
         (true, _) => Err(StoreError::LeaseLost.into()),
         // Another process may begin it at once.
-        (false, CleanupState::Due) => Ok(Said::changing((), task, ChangeSource::Other)),
-        (false, CleanupState::Done) => Ok(Said::new(())),
+        (false, CleanupState::Due) => Ok(CallResult::changing((), task, ChangeSource::Other)),
+        (false, CleanupState::Done) => Ok(CallResult::new(())),
     }
 }
 
@@ -79,8 +79,8 @@ pub(super) fn sweep(
     Ok(Call::new(SWEEP, values![count(limit), outcome, millis(retention), shift]))
 }
 
-pub(super) fn read_swept(rows: &[Row]) -> Result<Said<SweepReport>, Problem> {
-    let Some(row) = rows.first() else { return Ok(Said::new(SweepReport::default())) };
+pub(super) fn read_swept(rows: &[Row]) -> Result<CallResult<SweepReport>, PostgresError> {
+    let Some(row) = rows.first() else { return Ok(CallResult::new(SweepReport::default())) };
     let (tasks, owners): (Vec<String>, Vec<String>) = (get(row, 0)?, get(row, 1)?);
     let tasks = tasks.into_iter().map(|task| TaskId::new(from_text(task)));
     let kept: Vec<bool> = get(row, 2)?;
@@ -97,5 +97,5 @@ pub(super) fn read_swept(rows: &[Row]) -> Result<Said<SweepReport>, Problem> {
             false => swept.expired.push((owner, task)),
         }
     }
-    Ok(Said { answer: swept, changed })
+    Ok(CallResult { answer: swept, changed })
 }

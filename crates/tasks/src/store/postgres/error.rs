@@ -8,20 +8,20 @@ use crate::store::StoreError;
 
 /// Why something was not done, before it is told to anybody.
 #[derive(Debug)]
-pub(super) enum Problem {
+pub(super) enum PostgresError {
     Database(tokio_postgres::Error),
     Store(StoreError),
     /// It did not answer.
     Silent,
 }
 
-impl From<tokio_postgres::Error> for Problem {
+impl From<tokio_postgres::Error> for PostgresError {
     fn from(error: tokio_postgres::Error) -> Self {
         Self::Database(error)
     }
 }
 
-impl From<StoreError> for Problem {
+impl From<StoreError> for PostgresError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
@@ -38,7 +38,7 @@ pub(super) enum Reach {
     Connection,
 }
 
-impl Problem {
+impl PostgresError {
     /// As whoever uses the store hears of it; `place` is where the database is.
     pub(super) fn with(&self, place: &str) -> StoreError {
         match self {

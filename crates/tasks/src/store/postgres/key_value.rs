@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 use super::{
     clock::{millis, to_column},
     column::{get, owned, raw},
-    error::Problem,
+    error::PostgresError,
     state::Shared,
     statement::{Call, values},
 };
@@ -51,8 +51,8 @@ pub(super) fn forget(key: &str) -> Call {
 }
 
 /// What was there before, if something was and stays.
-pub(super) fn read_put(rows: &[Row]) -> Result<Option<RawJson>, Problem> {
-    let row = rows.first().ok_or(Problem::Silent)?;
+pub(super) fn read_put(rows: &[Row]) -> Result<Option<RawJson>, PostgresError> {
+    let row = rows.first().ok_or(PostgresError::Silent)?;
     match get::<i32>(row, 0)? {
         0 => Ok(None),
         1 => Ok(Some(raw("notes", get(row, 1)?)?)),
@@ -60,7 +60,7 @@ pub(super) fn read_put(rows: &[Row]) -> Result<Option<RawJson>, Problem> {
     }
 }
 
-pub(super) fn read(rows: &[Row]) -> Result<Option<RawJson>, Problem> {
+pub(super) fn read(rows: &[Row]) -> Result<Option<RawJson>, PostgresError> {
     let note: Option<String> = rows.first().map(|row| get(row, 0)).transpose()?.flatten();
     note.map(|note| raw("notes", note)).transpose()
 }

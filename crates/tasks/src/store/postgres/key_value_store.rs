@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outlive_wire::RawJson;
 
-use super::{column::owned, key_value, queue::Order, statement::Said, store::PostgresStore};
+use super::{column::owned, key_value, queue::Order, statement::CallResult, store::PostgresStore};
 use crate::store::{Charge, KeyValueStore, StoreFuture};
 
 impl KeyValueStore for PostgresStore {
@@ -17,7 +17,9 @@ impl KeyValueStore for PostgresStore {
     ) -> StoreFuture<'a, Option<RawJson>> {
         let call = key_value::put(&self.shared, key, &value, ttl, false, charge);
         let order = Order::Note(owned(key));
-        Box::pin(self.writers.write(order, call, |rows| key_value::read_put(&rows).map(Said::new)))
+        Box::pin(
+            self.writers.write(order, call, |rows| key_value::read_put(&rows).map(CallResult::new)),
+        )
     }
 
     fn put<'a>(
@@ -28,7 +30,7 @@ impl KeyValueStore for PostgresStore {
         charge: Option<&'a Charge>,
     ) -> StoreFuture<'a, ()> {
         let call = key_value::put(&self.shared, key, &value, ttl, true, charge);
-        let read = |rows: Vec<_>| key_value::read_put(&rows).map(|_| Said::new(()));
+        let read = |rows: Vec<_>| key_value::read_put(&rows).map(|_| CallResult::new(()));
         Box::pin(self.writers.write(Order::Note(owned(key)), call, read))
     }
 
@@ -39,6 +41,6 @@ impl KeyValueStore for PostgresStore {
 
     fn delete<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
         let order = Order::Note(owned(key));
-        Box::pin(self.writers.write(order, key_value::forget(key), |_| Ok(Said::new(()))))
+        Box::pin(self.writers.write(order, key_value::forget(key), |_| Ok(CallResult::new(()))))
     }
 }

@@ -22,7 +22,7 @@ use tokio::{
 };
 use tokio_postgres::Notification;
 
-use super::{changes::Listeners, column, connect::Session, error::Problem, state::Shared};
+use super::{changes::Listeners, column, connect::Session, error::PostgresError, state::Shared};
 use crate::store::{ChangeSource, TaskId};
 
 /// How many commits may wait to be told. Beyond that they are not: it is a hint.
@@ -50,7 +50,10 @@ const TELL: &str = "SELECT pg_notify($1, $2)";
 const SINCE: &str = "SELECT id FROM task WHERE updated_at >= now_ms(0) - $1";
 
 /// Opens the connection, for a process that held another lock before.
-pub(super) async fn open(shared: &Arc<Shared>, before: Option<i64>) -> Result<Session, Problem> {
+pub(super) async fn open(
+    shared: &Arc<Shared>,
+    before: Option<i64>,
+) -> Result<Session, PostgresError> {
     let (listeners, origin) = (Arc::clone(&shared.listeners), shared.origin);
     let hear = move |told: &Notification| hear(&listeners, origin, told.payload());
     let mut session = match before {
@@ -112,7 +115,7 @@ async fn serve(
     shared: &Shared,
     session: &mut Session,
     changed: &mut mpsc::Receiver<Vec<TaskId>>,
-) -> Result<(), Problem> {
+) -> Result<(), PostgresError> {
     loop {
         tokio::select! {
             tasks = changed.recv() => {
@@ -126,7 +129,7 @@ async fn serve(
                 }
                 sleep(PAUSE).await;
             }
-            () = session.closed() => return Err(Problem::Silent),
+            () = session.closed() => return Err(PostgresError::Silent),
             () = sleep(ASK) => answered(session.client.batch_execute("")).await?,
         }
     }
@@ -134,12 +137,12 @@ async fn serve(
 
 async fn answered<T>(
     asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
-) -> Result<T, Problem> {
-    Ok(timeout(ASK, asked).await.map_err(|_| Problem::Silent)??)
+) -> Result<T, PostgresError> {
+    Ok(timeout(ASK, asked).await.map_err(|_| PostgresError::Silent)??)
 }
 
 /// Tells those who listen here of everything that may have changed while nothing was heard.
-async fn catch_up(shared: &Shared, session: &Session) -> Result<(), Problem> {
+async fn catch_up(shared: &Shared, session: &Session) -> Result<(), PostgresError> {
     for row in session.client.query(SINCE, &[&MISSED]).await? {
         shared.listeners.tell(&TaskId::new(column::name(&row, 0)?), ChangeSource::Other);
     }

@@ -7,10 +7,10 @@ use tokio_postgres::Row;
 use super::{
     clock::{from_column, to_column},
     column::{count, from_json, from_text, get, name, owned, phase, phase_column, raw},
-    error::Problem,
+    error::PostgresError,
     queue::Order,
     read::{seen, seen_in},
-    statement::{Call, Said, values},
+    statement::{Call, CallResult, values},
     store::PostgresStore,
 };
 use crate::store::{
@@ -91,13 +91,13 @@ impl OperatorStore for PostgresStore {
         let call = Call::new(PURGE_ENDED, values![to_column(before), count(limit)]);
         let read = |rows: Vec<Row>| {
             let gone = rows.iter().map(|row| Ok((name(row, 1)?, TaskId::new(name(row, 0)?))));
-            Ok(Said::new(gone.collect::<Result<_, Problem>>()?))
+            Ok(CallResult::new(gone.collect::<Result<_, PostgresError>>()?))
         };
         Box::pin(self.writers.write(Order::Alone, call, read))
     }
 }
 
-fn overseen(row: &Row) -> Result<TaskSummary, Problem> {
+fn overseen(row: &Row) -> Result<TaskSummary, PostgresError> {
     let kept = get::<Option<&str>>(row, 19)?.map(|kept| from_json("outcome", kept));
     Ok(TaskSummary {
         view: seen_in(row)?,
@@ -111,15 +111,16 @@ fn overseen(row: &Row) -> Result<TaskSummary, Problem> {
     })
 }
 
-fn inspected(row: &Row) -> Result<TaskDetail, Problem> {
-    let texts =
-        |column| Ok::<_, Problem>(get::<Option<Vec<String>>>(row, column)?.unwrap_or_default());
+fn inspected(row: &Row) -> Result<TaskDetail, PostgresError> {
+    let texts = |column| {
+        Ok::<_, PostgresError>(get::<Option<Vec<String>>>(row, column)?.unwrap_or_default())
+    };
     let entries = texts(21)?.into_iter().zip(texts(22)?);
     let entries = entries.map(|(key, body)| Ok((from_text(key), from_json("journal", &body)?)));
     Ok(TaskDetail {
         task: overseen(row)?,
         request: raw("request", get(row, 20)?)?,
-        entries: entries.collect::<Result<BTreeMap<_, _>, Problem>>()?,
+        entries: entries.collect::<Result<BTreeMap<_, _>, PostgresError>>()?,
         segments: from_column(get(row, 23)?),
         input_requests: requests(row, texts(24)?, texts(25)?)?,
     })
@@ -129,7 +130,7 @@ fn requests(
     row: &Row,
     keys: Vec<String>,
     names: Vec<String>,
-) -> Result<Vec<InputRequestRecord>, Problem> {
+) -> Result<Vec<InputRequestRecord>, PostgresError> {
     let bodies: Vec<Option<&str>> = get::<Option<_>>(row, 26)?.unwrap_or_default();
     let dues: Vec<Option<i64>> = get::<Option<_>>(row, 27)?.unwrap_or_default();
     let states: Vec<i16> = get::<Option<_>>(row, 28)?.unwrap_or_default();
@@ -150,26 +151,34 @@ fn requests(
     .collect()
 }
 
-fn read_retried(rows: &[Row], task: &TaskId) -> Result<Said<Option<RetryOutcome>>, Problem> {
-    let Some(row) = rows.first() else { return Ok(Said::new(None)) };
+fn read_retried(
+    rows: &[Row],
+    task: &TaskId,
+) -> Result<CallResult<Option<RetryOutcome>>, PostgresError> {
+    let Some(row) = rows.first() else { return Ok(CallResult::new(None)) };
     Ok(match phase(get(row, 0)?)? {
-        crate::store::Phase::Quarantined => {
-            Said::changing(Some(RetryOutcome::Queued(name(row, 1)?)), task, ChangeSource::Other)
-        }
-        other => Said::new(Some(RetryOutcome::NotQuarantined(other))),
+        crate::store::Phase::Quarantined => CallResult::changing(
+            Some(RetryOutcome::Queued(name(row, 1)?)),
+            task,
+            ChangeSource::Other,
+        ),
+        other => CallResult::new(Some(RetryOutcome::NotQuarantined(other))),
     })
 }
 
-fn read_purged(rows: &[Row], task: &TaskId) -> Result<Said<Option<PurgeOutcome>>, Problem> {
-    let Some(row) = rows.first() else { return Ok(Said::new(None)) };
+fn read_purged(
+    rows: &[Row],
+    task: &TaskId,
+) -> Result<CallResult<Option<PurgeOutcome>>, PostgresError> {
+    let Some(row) = rows.first() else { return Ok(CallResult::new(None)) };
     let (was, owed, gone) = (phase(get(row, 0)?)?, get::<bool>(row, 2)?, get::<bool>(row, 3)?);
     Ok(match (gone, owed) {
-        (true, _) => Said::changing(
+        (true, _) => CallResult::changing(
             Some(PurgeOutcome::Purged(name(row, 1)?, was)),
             task,
             ChangeSource::Other,
         ),
-        (false, true) => Said::new(Some(PurgeOutcome::CleanupPending)),
-        (false, false) => Said::new(Some(PurgeOutcome::NotEnded(was))),
+        (false, true) => CallResult::new(Some(PurgeOutcome::CleanupPending)),
+        (false, false) => CallResult::new(Some(PurgeOutcome::NotEnded(was))),
     })
 }

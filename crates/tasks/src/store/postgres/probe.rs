@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use super::{connect::Database, error::Problem, options::PostgresOptions, schema};
+use super::{connect::Database, error::PostgresError, options::PostgresOptions, schema};
 use crate::store::{StoreError, StoreKind, StoreProbe};
 
 const TIME: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
@@ -16,7 +16,7 @@ pub(in crate::store) async fn probe(
     look(&database).await.map_err(|problem| problem.with(&database.place))
 }
 
-async fn look(database: &Database) -> Result<StoreProbe, Problem> {
+async fn look(database: &Database) -> Result<StoreProbe, PostgresError> {
     let session = database.open(|_| {}).await?;
     let (tables, known) = schema::look(database, &session).await?;
     // Prepared before: what is measured is one way there and back.

@@ -1,7 +1,7 @@
 //! Operations that wait for a write connection, and the order of their locks.
 
 use super::{
-    commit::Waiting,
+    commit::QueuedWrite,
     create::Creation,
     statement::{Call, Reply},
 };
@@ -10,7 +10,7 @@ use crate::store::TaskId;
 /// What is to be done.
 pub(super) enum Work {
     Create(Box<Creation>),
-    Write(Box<Waiting>),
+    Write(Box<QueuedWrite>),
     Call(Queued),
 }
 

@@ -7,7 +7,7 @@ use tokio_postgres::Row;
 use super::{
     clock::{from_column, to_column},
     column::{count, from_json, from_text, get, name, owned, phase, progress, raw},
-    error::Problem,
+    error::PostgresError,
     state::Shared,
     statement::{Call, values},
 };
@@ -83,7 +83,7 @@ pub(super) fn segments(principal: &str, task: &TaskId, after: u64, limit: PageLi
     Call::new(EMITTED, values![task, principal, after, segments, bytes])
 }
 
-pub(super) fn read_segments(rows: &[Row]) -> Result<Option<StoredSegments>, Problem> {
+pub(super) fn read_segments(rows: &[Row]) -> Result<Option<StoredSegments>, PostgresError> {
     let Some(row) = rows.first() else { return Ok(None) };
     let bodies: Vec<String> = get::<Option<_>>(row, 2)?.unwrap_or_default();
     let blocks = bodies.into_iter().map(|body| raw("segments", body)).collect::<Result<_, _>>()?;
@@ -91,13 +91,13 @@ pub(super) fn read_segments(rows: &[Row]) -> Result<Option<StoredSegments>, Prob
     Ok(Some(StoredSegments { blocks, last, ended, input_required: asks }))
 }
 
-pub(super) fn read(rows: &[Row]) -> Result<Vec<TaskRecord>, Problem> {
+pub(super) fn read(rows: &[Row]) -> Result<Vec<TaskRecord>, PostgresError> {
     rows.iter().map(seen_in).collect()
 }
 
-pub(super) fn seen_in(row: &Row) -> Result<TaskRecord, Problem> {
+pub(super) fn seen_in(row: &Row) -> Result<TaskRecord, PostgresError> {
     let outcome = get::<Option<&str>>(row, 4)?.map(|outcome| from_json("outcome", outcome));
-    let time = |column| Ok::<_, Problem>(get::<Option<i64>>(row, column)?.map(from_column));
+    let time = |column| Ok::<_, PostgresError>(get::<Option<i64>>(row, column)?.map(from_column));
     let names: Vec<String> = get::<Option<_>>(row, 10)?.unwrap_or_default();
     let bodies: Vec<&str> = get::<Option<_>>(row, 11)?.unwrap_or_default();
     let requests = names.into_iter().zip(bodies);
@@ -113,7 +113,7 @@ pub(super) fn seen_in(row: &Row) -> Result<TaskRecord, Problem> {
         updated_at: from_column(get(row, 6)?),
         ttl: time(7)?,
         status_message: get::<Option<String>>(row, 8)?.map(from_text),
-        input_requests: requests.collect::<Result<_, Problem>>()?,
+        input_requests: requests.collect::<Result<_, PostgresError>>()?,
         cancel_requested: time(9)?,
         progress: progress(get(row, 12)?)?,
     })
@@ -128,7 +128,7 @@ pub(super) fn stored_bytes(principal: &str) -> Call {
     Call::new(STORED, values![owned(principal)])
 }
 
-pub(super) fn read_stored_bytes(rows: &[Row]) -> Result<u64, Problem> {
+pub(super) fn read_stored_bytes(rows: &[Row]) -> Result<u64, PostgresError> {
     rows.first().map_or(Ok(0), |row| Ok(from_column(get(row, 0)?)))
 }
 
@@ -136,9 +136,9 @@ pub(super) fn census(shared: &Shared) -> Call {
     Call::new(CENSUS, values![shared.shift.get()])
 }
 
-pub(super) fn read_census(rows: &[Row]) -> Result<StoreStats, Problem> {
+pub(super) fn read_census(rows: &[Row]) -> Result<StoreStats, PostgresError> {
     let Some(row) = rows.first() else { return Ok(StoreStats::default()) };
-    let number = |column| Ok::<_, Problem>(from_column(get(row, column)?));
+    let number = |column| Ok::<_, PostgresError>(from_column(get(row, column)?));
     let waiting: Option<i64> = get(row, 4)?;
     let waiting = waiting.filter(|waiting| *waiting >= 0);
     Ok(StoreStats {

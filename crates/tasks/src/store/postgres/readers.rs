@@ -11,7 +11,7 @@ use tokio_postgres::Row;
 
 use super::{
     connect::{LONGEST, Session},
-    error::{Problem, Reach},
+    error::{PostgresError, Reach},
     state::Shared,
     statement::Call,
 };
@@ -35,7 +35,7 @@ impl Readers {
         &self,
         shared: &Arc<Shared>,
         call: Call,
-        read: impl FnOnce(Vec<Row>) -> Result<T, Problem>,
+        read: impl FnOnce(Vec<Row>) -> Result<T, PostgresError>,
     ) -> Result<T, StoreError> {
         let place = &shared.database.place;
         let mut rows = self.look(shared, &call).await;
@@ -46,7 +46,7 @@ impl Readers {
         rows.and_then(read).map_err(|problem| problem.with(place))
     }
 
-    async fn look(&self, shared: &Shared, call: &Call) -> Result<Vec<Row>, Problem> {
+    async fn look(&self, shared: &Shared, call: &Call) -> Result<Vec<Row>, PostgresError> {
         let number = self.next.fetch_add(1, Ordering::Relaxed) % self.sessions.len();
         let slot = &self.sessions[number];
         let patience = shared.database.patience();
@@ -60,7 +60,7 @@ impl Readers {
                         drop(ready);
                         // Nobody answers on it.
                         slot.write().await.take().into_iter().for_each(Session::abort);
-                        Err(Problem::Silent)
+                        Err(PostgresError::Silent)
                     }
                 };
             }
@@ -75,7 +75,7 @@ async fn prepare(
     shared: &Shared,
     slot: &mut Option<Session>,
     sql: &'static str,
-) -> Result<(), Problem> {
+) -> Result<(), PostgresError> {
     if slot.as_ref().is_none_or(Session::is_closed) {
         *slot = None;
         *slot = Some(shared.database.reopen(LONGEST, |_| {}).await?);

@@ -6,9 +6,9 @@ use tokio_postgres::Row;
 use super::{
     clock::to_column,
     column::{from_json, get, name, owned, to_json},
-    error::Problem,
+    error::PostgresError,
     state::Shared,
-    statement::{Call, Said, values},
+    statement::{Call, CallResult, values},
 };
 use crate::{
     JournalEntry,
@@ -44,15 +44,18 @@ pub(super) fn answer(
     ))
 }
 
-pub(super) fn read(rows: &[Row], task: &TaskId) -> Result<Said<Option<usize>>, Problem> {
+pub(super) fn read(
+    rows: &[Row],
+    task: &TaskId,
+) -> Result<CallResult<Option<usize>>, PostgresError> {
     let taken: Option<i64> = rows.first().map(|row| get(row, 0)).transpose()?.flatten();
     if taken == Some(-1) {
         return Err(StoreError::BytesExceeded.into());
     }
     let taken = taken.map(|taken| usize::try_from(taken).unwrap_or_default());
     Ok(match taken {
-        Some(1..) => Said::changing(taken, task, ChangeSource::Other),
-        _ => Said::new(taken),
+        Some(1..) => CallResult::changing(taken, task, ChangeSource::Other),
+        _ => CallResult::new(taken),
     })
 }
 
@@ -61,7 +64,7 @@ pub(super) fn heard(lease: &Lease) -> Call {
     Call::new(HEARD, values![task, to_column(lease.epoch), worker])
 }
 
-pub(super) fn read_heard(rows: &[Row]) -> Result<Inbox, Problem> {
+pub(super) fn read_heard(rows: &[Row]) -> Result<Inbox, PostgresError> {
     let first = rows.first().ok_or(StoreError::LeaseLost)?;
     let mut heard = Inbox { answers: Vec::new(), cancel_requested: get(first, 0)? };
     for row in rows {

@@ -4,7 +4,7 @@ use tokio_postgres::GenericClient;
 
 use super::{
     connect::{Database, Session},
-    error::Problem,
+    error::PostgresError,
 };
 use crate::store::{
     StoreError,
@@ -32,7 +32,10 @@ const KNOWN: usize = 1;
 const LOCK: i64 = 0x006f_7574_6c69_7665;
 
 /// Creates the tables and functions if the schema is empty, in one transaction.
-pub(super) async fn migrate(database: &Database, session: &mut Session) -> Result<(), Problem> {
+pub(super) async fn migrate(
+    database: &Database,
+    session: &mut Session,
+) -> Result<(), PostgresError> {
     let transaction = session.client.transaction().await?;
     // Another process may hold the lock for as long as its own migration takes.
     transaction.batch_execute("SET LOCAL statement_timeout = '10min'").await?;
@@ -73,12 +76,12 @@ const VERSION: &str =
 pub(super) async fn look(
     database: &Database,
     session: &Session,
-) -> Result<(Option<usize>, usize), Problem> {
+) -> Result<(Option<usize>, usize), PostgresError> {
     Ok((version(&session.client, &database.options.schema).await?, KNOWN))
 }
 
 /// Returns the version of a schema; `None` if it is empty.
-async fn version(client: &impl GenericClient, name: &str) -> Result<Option<usize>, Problem> {
+async fn version(client: &impl GenericClient, name: &str) -> Result<Option<usize>, PostgresError> {
     let tables = "SELECT relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace
                   WHERE nspname = $1 AND relkind = 'r'";
     let tables = client.query(tables, &[&name]).await?;

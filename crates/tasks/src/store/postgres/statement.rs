@@ -5,7 +5,7 @@ use std::{future::Future, pin::Pin};
 use tokio::sync::oneshot;
 use tokio_postgres::{Row, types::ToSql};
 
-use super::{connect::Session, error::Problem};
+use super::{connect::Session, error::PostgresError};
 use crate::store::{ChangeSource, StoreError, TaskId};
 
 /// A value that is sent with a statement.
@@ -27,12 +27,12 @@ pub(super) struct Query<'a> {
 pub(super) type Call = Query<'static>;
 
 /// What came of it, and which tasks it has changed.
-pub(super) struct Said<T> {
+pub(super) struct CallResult<T> {
     pub(super) answer: T,
     pub(super) changed: Vec<(TaskId, ChangeSource)>,
 }
 
-impl<T> Said<T> {
+impl<T> CallResult<T> {
     pub(super) fn new(answer: T) -> Self {
         Self { answer, changed: Vec::new() }
     }
@@ -48,7 +48,7 @@ impl<'a> Query<'a> {
     }
 
     /// Sends it when it is first polled, and waits for its rows.
-    pub(super) async fn send(&self, session: &Session) -> Result<Vec<Row>, Problem> {
+    pub(super) async fn send(&self, session: &Session) -> Result<Vec<Row>, PostgresError> {
         let statement = session.prepared(self.sql)?;
         let values: Vec<&(dyn ToSql + Sync)> =
             self.values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
@@ -63,7 +63,7 @@ pub(super) type Reply = Box<
 
 /// A reply that reads the rows, and where its answer comes out.
 pub(super) fn reply<T: Send + 'static>(
-    read: impl FnOnce(Vec<Row>) -> Result<Said<T>, Problem> + Send + Sync + 'static,
+    read: impl FnOnce(Vec<Row>) -> Result<CallResult<T>, PostgresError> + Send + Sync + 'static,
 ) -> (Reply, oneshot::Receiver<Result<T, StoreError>>) {
     let (answer, answered) = oneshot::channel();
     let reply = move |rows: Result<Vec<Row>, StoreError>, place: &str| {

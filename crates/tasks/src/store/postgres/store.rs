@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 
 use super::{
     connect::{Database, LONGEST},
-    error::Problem,
+    error::PostgresError,
     liveness,
     options::PostgresOptions,
     readers::Readers,
@@ -72,7 +72,7 @@ impl PostgresStore {
         Box::pin(Self::start(&shared)).await.map_err(|problem| problem.with(place))
     }
 
-    async fn start(shared: &Arc<Shared>) -> Result<Self, Problem> {
+    async fn start(shared: &Arc<Shared>) -> Result<Self, PostgresError> {
         let database = &shared.database;
         let mut common = match database.open(|_| {}).await {
             // It will be there in a moment: both may be started together.

@@ -9,7 +9,7 @@ use super::{
     end,
     queue::Order,
     respond,
-    statement::Said,
+    statement::CallResult,
     store::PostgresStore,
 };
 use crate::store::{
@@ -34,7 +34,7 @@ impl WorkQueue for PostgresStore {
                 let (task, why) = (&lease.task, problem.with(&self.shared.database.place));
                 tracing::error!(task_id = %task, error = %why, "a task cannot be read, and is not run");
                 let call = claim::postpone(lease);
-                self.writers.write(Order::on(task), call, |_| Ok(Said::new(()))).await?;
+                self.writers.write(Order::on(task), call, |_| Ok(CallResult::new(()))).await?;
             }
             Ok(brought.claimed)
         })
@@ -120,7 +120,7 @@ impl PostgresStore {
                 (lease.task.clone(), commit::alone(lease, changes, then, &self.shared)?);
             let read = move |rows: Vec<_>| {
                 commit::read(&rows)?;
-                Ok(Said::changing((), &task, ChangeSource::Worker))
+                Ok(CallResult::changing((), &task, ChangeSource::Worker))
             };
             self.writers.write(Order::on(&lease.task), call, read).await
         })

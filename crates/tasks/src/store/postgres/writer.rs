@@ -29,13 +29,13 @@ use tokio_postgres::Row;
 
 use super::{
     batch::{Batch, Outcome, WORTH_A_COMMIT},
-    commit::{Waiting, Way, Writing},
+    commit::{QueuedWrite, WriteKind, Writing},
     connect::{LONGEST, Session},
     create::Creation,
-    error::{Problem, Reach},
+    error::{PostgresError, Reach},
     queue::{Order, Queued, Work},
     state::Shared,
-    statement::{Call, Query, Said, Sent, pipelined, reply},
+    statement::{Call, CallResult, Query, Sent, pipelined, reply},
 };
 use crate::store::{CreateOutcome, StoreError, TaskId};
 
@@ -94,7 +94,7 @@ impl Writers {
         &self,
         order: Order,
         call: Call,
-        read: impl FnOnce(Vec<Row>) -> Result<Said<T>, Problem> + Send + Sync + 'static,
+        read: impl FnOnce(Vec<Row>) -> Result<CallResult<T>, PostgresError> + Send + Sync + 'static,
     ) -> Result<T, StoreError> {
         let queue = match &order {
             Order::Alone | Order::Event => &self.common,
@@ -131,14 +131,14 @@ impl Writers {
         let (answer, answered) = oneshot::channel();
         // What is written in the same way shares a statement that can nothing else, and is faster.
         let (ends, steps) = self.write.split_at(self.write.len() / 2);
-        let queues = match writing.way() {
-            Way::Record => steps,
-            Way::End if !ends.is_empty() => ends,
-            Way::End | Way::Any => &self.write,
+        let queues = match writing.kind() {
+            WriteKind::Record => steps,
+            WriteKind::End if !ends.is_empty() => ends,
+            WriteKind::End | WriteKind::Any => &self.write,
         };
         let queue = one_of(queues, writing.task().as_str());
         // There is room nearly always: a future that could wait for it would be large.
-        let queued = queue.try_send(Work::Write(Box::new(Waiting { writing, answer })));
+        let queued = queue.try_send(Work::Write(Box::new(QueuedWrite { writing, answer })));
         async move {
             match queued {
                 Ok(()) => {}
@@ -244,13 +244,13 @@ impl Telling {
 }
 
 /// Why a batch was not done.
-pub(super) enum Trouble {
+pub(super) enum BatchError {
     /// Nothing was sent.
-    NotSent(Problem),
+    NotSent(PostgresError),
     /// Nobody knows.
-    Unknown(Problem),
+    Unknown(PostgresError),
     /// Nothing of it was done, because of this.
-    Undone(Problem),
+    Undone(PostgresError),
 }
 
 impl WriteConnection {
@@ -269,16 +269,16 @@ impl WriteConnection {
     }
 
     /// Answers everybody; what was not done for all of them is tried again, where that is of use.
-    pub(super) async fn settle(&mut self, mut batch: Batch, done: Result<Outcome, Trouble>) {
+    pub(super) async fn settle(&mut self, mut batch: Batch, done: Result<Outcome, BatchError>) {
         match done {
             Ok(outcome) => self.telling.answer(batch, outcome),
-            Err(Trouble::NotSent(problem)) => {
+            Err(BatchError::NotSent(problem)) => {
                 // Whoever has come meanwhile has waited for the same connection.
                 let error = self.failed(&problem);
                 batch.refuse(&error);
                 self.queue.drain().for_each(|work| Batch::of(work).refuse(&error));
             }
-            Err(Trouble::Unknown(problem)) => {
+            Err(BatchError::Unknown(problem)) => {
                 let error = self.failed(&problem);
                 // A task that was made is found by its name when it is made again. Of the others only
                 // their callers know whether it matters if they were done.
@@ -289,16 +289,16 @@ impl WriteConnection {
                     Err(_) => batch.refuse(&error),
                 }
             }
-            Err(Trouble::Undone(problem))
+            Err(BatchError::Undone(problem))
                 if !batch.can_be_done_apart() || problem.reach() == Reach::All =>
             {
                 let error = self.failed(&problem);
                 batch.refuse(&error);
             }
-            Err(Trouble::Undone(_)) => {
+            Err(BatchError::Undone(_)) => {
                 let patience = self.shared.database.patience() * 4;
                 let done = timeout(patience, self.apart(&batch)).await;
-                match done.unwrap_or(Err(Problem::Silent)) {
+                match done.unwrap_or(Err(PostgresError::Silent)) {
                     Ok(outcome) => self.telling.answer(batch, outcome),
                     Err(problem) => {
                         let error = self.failed(&problem);
@@ -311,14 +311,14 @@ impl WriteConnection {
         }
     }
 
-    fn failed(&self, problem: &Problem) -> StoreError {
+    fn failed(&self, problem: &PostgresError) -> StoreError {
         let error = problem.with(&self.shared.database.place);
         tracing::warn!(%error, "something could not be written");
         error
     }
 
     /// Does everything in one transaction, sent at once.
-    async fn together(&mut self, batch: &Batch) -> Result<Outcome, Trouble> {
+    async fn together(&mut self, batch: &Batch) -> Result<Outcome, BatchError> {
         let shared = Arc::clone(&self.shared);
         let together = batch.together(&shared);
         let calls: Vec<&Query<'_>> = together.iter().chain(batch.calls()).collect();
@@ -326,8 +326,8 @@ impl WriteConnection {
             return Ok(Outcome::default());
         }
         let all = calls.iter().map(|call| call.sql);
-        let session = self.prepared(all).await.map_err(Trouble::NotSent)?;
-        let mut sent: Vec<Sent<'_, Result<Vec<Row>, Problem>>> = Vec::new();
+        let session = self.prepared(all).await.map_err(BatchError::NotSent)?;
+        let mut sent: Vec<Sent<'_, Result<Vec<Row>, PostgresError>>> = Vec::new();
         // A single statement is a transaction by itself.
         let whole = calls.len() > 1;
         if whole {
@@ -341,7 +341,7 @@ impl WriteConnection {
         }
         let patience = shared.database.patience();
         let Ok(answers) = timeout(patience, pipelined(sent)).await else {
-            return Err(self.lose(Problem::Silent));
+            return Err(self.lose(PostgresError::Silent));
         };
         let mut all = Vec::with_capacity(calls.len());
         for answer in answers {
@@ -351,7 +351,7 @@ impl WriteConnection {
                     return Err(self.lose(problem));
                 }
                 // The transaction is undone: what comes after an error is ignored, also the commit.
-                Err(problem) => return Err(Trouble::Undone(problem)),
+                Err(problem) => return Err(BatchError::Undone(problem)),
             }
         }
         self.commits.fetch_add(1, Ordering::Relaxed);
@@ -363,7 +363,7 @@ impl WriteConnection {
     }
 
     /// Does everything in one transaction, where each can fail by itself.
-    async fn apart(&mut self, batch: &Batch) -> Result<Outcome, Problem> {
+    async fn apart(&mut self, batch: &Batch) -> Result<Outcome, PostgresError> {
         let shared = Arc::clone(&self.shared);
         let each = batch.each(&shared)?;
         let calls: Vec<&Query<'_>> = each.iter().chain(batch.calls()).collect();
@@ -393,7 +393,7 @@ impl WriteConnection {
     pub(super) async fn prepared(
         &mut self,
         statements: impl Iterator<Item = &'static str>,
-    ) -> Result<&Session, Problem> {
+    ) -> Result<&Session, PostgresError> {
         if self.session.as_ref().is_none_or(Session::is_closed) {
             self.session = None;
         }
@@ -408,9 +408,9 @@ impl WriteConnection {
         Ok(session)
     }
 
-    pub(super) fn lose(&mut self, problem: Problem) -> Trouble {
+    pub(super) fn lose(&mut self, problem: PostgresError) -> BatchError {
         self.session.take().into_iter().for_each(Session::abort);
-        Trouble::Unknown(problem)
+        BatchError::Unknown(problem)
     }
 }
 
@@ -418,7 +418,7 @@ impl WriteConnection {
 pub(super) fn command<'a>(
     session: &'a Session,
     sql: &'static str,
-) -> Sent<'a, Result<Vec<Row>, Problem>> {
+) -> Sent<'a, Result<Vec<Row>, PostgresError>> {
     Box::pin(async move {
         session.client.batch_execute(sql).await?;
         Ok(Vec::new())

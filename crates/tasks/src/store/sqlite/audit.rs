@@ -8,7 +8,7 @@ use super::{
     batch::Batch,
     clock::{from_column, millis, to_column},
     column::count,
-    error::Problem,
+    error::SqliteError,
     statement::{all, run},
 };
 use crate::store::{AuditEvent, AuditRecord};
@@ -49,7 +49,7 @@ pub(super) fn record(
     events: &[AuditEvent],
     retention: Duration,
     max_events: u64,
-) -> Result<(), Problem> {
+) -> Result<(), SqliteError> {
     let at = batch.now();
     let expires = at + millis(retention);
     let (together, alone) = events.as_chunks::<TOGETHER>();
@@ -81,7 +81,7 @@ pub(super) fn audit(
     task: Option<&str>,
     after: u64,
     limit: usize,
-) -> Result<Vec<AuditRecord>, Problem> {
+) -> Result<Vec<AuditRecord>, SqliteError> {
     let (after, limit) = (to_column(after), count(limit));
     Ok(match task {
         Some(task) => all(connection, OF_ONE, (after, limit, task), read)?,
@@ -103,6 +103,6 @@ fn read(row: &Row<'_>) -> rusqlite::Result<AuditRecord> {
 }
 
 /// Forgets what is over, and says how much.
-pub(super) fn sweep(batch: &Batch<'_>, limit: usize) -> Result<usize, Problem> {
+pub(super) fn sweep(batch: &Batch<'_>, limit: usize) -> Result<usize, SqliteError> {
     Ok(run(batch.connection, SWEEP, (batch.now(), count(limit)))?)
 }

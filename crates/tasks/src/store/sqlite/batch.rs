@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use super::{
-    column::count, error::Problem, phase_counts::Moves, principal_quota::PrincipalQuotas,
+    column::count, error::SqliteError, phase_counts::Moves, principal_quota::PrincipalQuotas,
     state::File,
 };
 use crate::store::{ChangeSource, CreateOutcome, TaskId};
@@ -57,7 +57,7 @@ impl Batch<'_> {
         principal: &str,
         bytes: usize,
         limits: (usize, u64),
-    ) -> Result<Option<CreateOutcome>, Problem> {
+    ) -> Result<Option<CreateOutcome>, SqliteError> {
         let refused = self.counts.open.count_in(self.connection, principal, bytes, limits)?;
         if refused.is_none() {
             self.counts.moves.count_bytes(count(bytes));
@@ -66,18 +66,18 @@ impl Batch<'_> {
     }
 
     /// A principal has stored so many bytes more, or less.
-    pub(super) fn count_bytes(&mut self, principal: &str, bytes: i64) -> Result<(), Problem> {
+    pub(super) fn count_bytes(&mut self, principal: &str, bytes: i64) -> Result<(), SqliteError> {
         self.counts.moves.count_bytes(bytes);
         self.counts.open.count_bytes(self.connection, principal, bytes)
     }
 
     /// How many bytes a principal has stored, those of this commit included.
-    pub(super) fn stored_bytes(&mut self, principal: &str) -> Result<i64, Problem> {
+    pub(super) fn stored_bytes(&mut self, principal: &str) -> Result<i64, SqliteError> {
         self.counts.open.stored_bytes(self.connection, principal)
     }
 
     /// A principal has one task less that has not ended.
-    pub(super) fn count_out(&mut self, principal: &str) -> Result<(), Problem> {
+    pub(super) fn count_out(&mut self, principal: &str) -> Result<(), SqliteError> {
         self.counts.open.count_out(self.connection, principal)
     }
 }

@@ -4,7 +4,7 @@
 use outlive_wire::RawJson;
 
 use super::{
-    batch::Batch, clock::to_column, column::count, error::Problem, input_request, journal,
+    batch::Batch, clock::to_column, column::count, error::SqliteError, input_request, journal,
 };
 use crate::{
     JournalEntry,
@@ -17,7 +17,7 @@ pub(super) fn fits(
     (principal, task): (&str, i64),
     changes: &Changes,
     then: &Transition,
-) -> Result<bool, Problem> {
+) -> Result<bool, SqliteError> {
     let Some(Charge { max_bytes, .. }) = &changes.charge else { return Ok(true) };
     let most = count(budget::at_most(changes, then));
     if most == 0 {
@@ -38,7 +38,7 @@ fn growth(
     task: i64,
     changes: &Changes,
     then: &Transition,
-) -> Result<i64, Problem> {
+) -> Result<i64, SqliteError> {
     let connection = batch.connection;
     let mut bytes = 0;
     for key in &changes.invalidated {
@@ -70,7 +70,7 @@ pub(super) fn responses_fit(
     from: InputSource,
     answers: &[(String, RawJson)],
     max_bytes: u64,
-) -> Result<bool, Problem> {
+) -> Result<bool, SqliteError> {
     // Keys are short; the exact ones are read only if this upper bound does not fit.
     let most: usize = answers.iter().map(|(_, answer)| answer.get().len() + ANSWER_BYTES).sum();
     let left = to_column(max_bytes) - batch.stored_bytes(principal)?;

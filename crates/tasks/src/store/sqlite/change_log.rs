@@ -9,7 +9,7 @@ use rusqlite::Connection;
 
 use super::{
     batch::Changed,
-    error::Problem,
+    error::SqliteError,
     statement::{all, one, run},
 };
 use crate::store::TaskId;
@@ -35,7 +35,7 @@ pub(super) fn append(
     connection: &Connection,
     origin: i64,
     changed: &[Changed],
-) -> Result<(), Problem> {
+) -> Result<(), SqliteError> {
     let mut tasks = String::from("[");
     for (index, Changed { number, .. }) in changed.iter().enumerate() {
         if index > 0 {
@@ -53,7 +53,7 @@ pub(super) fn append(
 }
 
 /// The number of the last commit.
-pub(super) fn last(connection: &Connection) -> Result<i64, Problem> {
+pub(super) fn last(connection: &Connection) -> Result<i64, SqliteError> {
     Ok(ends(connection)?.1)
 }
 
@@ -62,7 +62,7 @@ pub(super) fn since(
     connection: &Connection,
     origin: i64,
     seen: i64,
-) -> Result<(Vec<TaskId>, i64), Problem> {
+) -> Result<(Vec<TaskId>, i64), SqliteError> {
     let (first, last) = ends(connection)?;
     let id = |row: &rusqlite::Row<'_>| Ok(TaskId::new(row.get::<_, String>(0)?));
     // A smaller number than the one seen is another file in the place of the old one.
@@ -73,7 +73,7 @@ pub(super) fn since(
     Ok((changed, last))
 }
 
-fn ends(connection: &Connection) -> Result<(i64, i64), Problem> {
+fn ends(connection: &Connection) -> Result<(i64, i64), SqliteError> {
     let ends = one(connection, ENDS, [], |row| {
         Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?))
     })?;

@@ -18,7 +18,7 @@ use rusqlite::Connection;
 
 use super::{
     change_log,
-    error::Problem,
+    error::SqliteError,
     state::File,
     statement::{in_one_piece, one},
 };
@@ -105,7 +105,7 @@ impl Thread {
         (heard.elapsed() / 4).clamp(self.every, self.every * QUIET)
     }
 
-    fn look(&mut self) -> Result<Vec<TaskId>, Problem> {
+    fn look(&mut self) -> Result<Vec<TaskId>, SqliteError> {
         let version: Option<i64> =
             one(&self.connection, "PRAGMA data_version", [], |row| row.get(0))?;
         if version.is_some() && self.version == version {

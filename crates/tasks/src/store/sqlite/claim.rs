@@ -9,7 +9,7 @@ use super::{
     batch::Batch,
     clock::{from_column, millis, to_column},
     column::{ENDED, QUEUED, RUNNING, count, from_json, raw},
-    error::Problem,
+    error::SqliteError,
     journal,
     state::File,
     statement::{all, one, run},
@@ -49,7 +49,7 @@ pub(super) fn due(
     connection: &Connection,
     file: &File,
     claim: &Claim,
-) -> Result<Option<Vec<Dead>>, Problem> {
+) -> Result<Option<Vec<Dead>>, SqliteError> {
     let dead = file.workers.dead();
     let is_due = !claim.wanted.is_empty()
         || next_due(connection, file.clock.now(), &claim.full())? == Some(Duration::ZERO);
@@ -62,7 +62,7 @@ pub(super) fn claim(
     lease: Duration,
     claim: &Claim,
     dead: &[Dead],
-) -> Result<Vec<ClaimedTask>, Problem> {
+) -> Result<Vec<ClaimedTask>, SqliteError> {
     let (connection, now) = (batch.connection, batch.now());
     let until = now + millis(lease);
     let mut claimed = Vec::new();
@@ -91,7 +91,7 @@ pub(super) fn claim(
             }
             // The others can be run all the same. This one is looked at again later, by somebody
             // who may know what to do with it.
-            Err(Problem::Store(StoreError::Incompatible(why))) => {
+            Err(SqliteError::Store(StoreError::Incompatible(why))) => {
                 tracing::error!(task_id = id, error = why, "a task cannot be read, and is not run");
                 run(connection, POSTPONE, (number, until))?;
             }
@@ -103,7 +103,7 @@ pub(super) fn claim(
 
 /// What a dead worker has is due now. Its file stays until it has nothing any more: whether this is
 /// committed is not known yet.
-fn end_leases(connection: &Connection, dead: &Dead, now: i64) -> Result<(), Problem> {
+fn end_leases(connection: &Connection, dead: &Dead, now: i64) -> Result<(), SqliteError> {
     let mut owner = String::new();
     while let Some(next) = one(connection, NEXT_OWNER, [&owner], |row| row.get(0))?.flatten() {
         owner = next;
@@ -160,7 +160,7 @@ impl Due {
         connection: &Connection,
         worker: &WorkerId,
         until: i64,
-    ) -> Result<ClaimedTask, Problem> {
+    ) -> Result<ClaimedTask, SqliteError> {
         // All that can be wrong with it is found before it is touched.
         let journal = journal::restore(connection, self.number, self.reasked.as_deref())?;
         let request = raw("request", self.request)?;
@@ -192,7 +192,7 @@ pub(super) fn renew(
     batch: &Batch<'_>,
     worker: &WorkerId,
     lease: Duration,
-) -> Result<Vec<Lease>, Problem> {
+) -> Result<Vec<Lease>, SqliteError> {
     let until = batch.now() + millis(lease);
     let held = all(batch.connection, RENEW, (worker.as_str(), until), |row| {
         let task = TaskId::new(row.get::<_, String>(0)?);
@@ -201,7 +201,7 @@ pub(super) fn renew(
     Ok(held)
 }
 
-pub(super) fn release(batch: &mut Batch<'_>, worker: &WorkerId) -> Result<(), Problem> {
+pub(super) fn release(batch: &mut Batch<'_>, worker: &WorkerId) -> Result<(), SqliteError> {
     let released = all(batch.connection, RELEASE, (worker.as_str(), batch.now()), |row| {
         Ok((row.get(0)?, TaskId::new(row.get::<_, String>(1)?), row.get::<_, i64>(2)?))
     })?;
@@ -220,7 +220,7 @@ pub(super) fn next_due(
     connection: &Connection,
     now: i64,
     except: &[String],
-) -> Result<Option<Duration>, Problem> {
+) -> Result<Option<Duration>, SqliteError> {
     let due = |row: &Row<'_>| row.get::<_, Option<i64>>(0);
     let due = match except {
         [] => one(connection, NEXT_DUE, [], due)?.flatten(),
@@ -230,9 +230,9 @@ pub(super) fn next_due(
 }
 
 /// What others have done to a task whose lease this is.
-pub(super) fn heard(connection: &Connection, lease: &Lease) -> Result<Inbox, Problem> {
+pub(super) fn heard(connection: &Connection, lease: &Lease) -> Result<Inbox, SqliteError> {
     let held = (lease.task.as_str(), to_column(lease.epoch), lease.worker.as_str());
     let found = one(connection, HELD, held, |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let (number, cancel_requested) = found.ok_or(Problem::Store(StoreError::LeaseLost))?;
+    let (number, cancel_requested) = found.ok_or(SqliteError::Store(StoreError::LeaseLost))?;
     Ok(Inbox { answers: journal::answers(connection, number)?, cancel_requested })
 }

@@ -4,7 +4,7 @@ use outlive_wire::RawJson;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-use super::error::Problem;
+use super::error::SqliteError;
 use crate::store::{Phase, StoreError};
 
 pub(super) const QUEUED: i64 = 0;
@@ -13,7 +13,7 @@ pub(super) const PARKED: i64 = 2;
 pub(super) const ENDED: i64 = 3;
 pub(super) const KEPT: i64 = 4;
 
-pub(super) fn phase(column: i64) -> Result<Phase, Problem> {
+pub(super) fn phase(column: i64) -> Result<Phase, SqliteError> {
     match column {
         QUEUED => Ok(Phase::Queued),
         RUNNING => Ok(Phase::Running),
@@ -24,17 +24,19 @@ pub(super) fn phase(column: i64) -> Result<Phase, Problem> {
     }
 }
 
-pub(super) fn to_json(value: &impl Serialize) -> Result<String, Problem> {
+pub(super) fn to_json(value: &impl Serialize) -> Result<String, SqliteError> {
     serde_json::to_string(value).map_err(|why| {
-        Problem::Store(StoreError::Unavailable(format!("a value cannot be written as JSON: {why}")))
+        SqliteError::Store(StoreError::Unavailable(format!(
+            "a value cannot be written as JSON: {why}"
+        )))
     })
 }
 
-pub(super) fn from_json<T: DeserializeOwned>(what: &str, column: &str) -> Result<T, Problem> {
+pub(super) fn from_json<T: DeserializeOwned>(what: &str, column: &str) -> Result<T, SqliteError> {
     serde_json::from_str(column).map_err(|why| unreadable(what, &why))
 }
 
-pub(super) fn raw(what: &str, column: String) -> Result<RawJson, Problem> {
+pub(super) fn raw(what: &str, column: String) -> Result<RawJson, SqliteError> {
     RawValue::from_string(column).map_err(|why| unreadable(what, &why))
 }
 
@@ -53,8 +55,8 @@ pub(super) fn phase_column(phase: Phase) -> i64 {
     }
 }
 
-fn unreadable(what: &str, why: &dyn std::fmt::Display) -> Problem {
-    Problem::Store(StoreError::Incompatible(format!(
+fn unreadable(what: &str, why: &dyn std::fmt::Display) -> SqliteError {
+    SqliteError::Store(StoreError::Incompatible(format!(
         "the {what} of a task: {why}; upgrade this program, or restore the file from a backup"
     )))
 }

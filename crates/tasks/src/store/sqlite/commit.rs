@@ -8,7 +8,7 @@ use super::{
     clock::{millis, to_column},
     column::{KEPT, PARKED, QUEUED, RUNNING, count, to_json},
     end::{self, Ending},
-    error::Problem,
+    error::SqliteError,
     input_request, journal,
     statement::{one, run},
 };
@@ -38,8 +38,8 @@ pub(super) fn write(
     lease: &Lease,
     changes: &Changes,
     then: &Transition,
-) -> Result<(), Problem> {
-    let Held { number, principal, crashes, open, updated } = held(batch, lease)?;
+) -> Result<(), SqliteError> {
+    let TaskRow { number, principal, crashes, open, updated } = held(batch, lease)?;
     if !byte_limit::fits(batch, (&principal, number), changes, then)? {
         return Err(StoreError::BytesExceeded.into());
     }
@@ -84,7 +84,7 @@ pub(super) fn write(
 }
 
 /// What is known of a task that is written.
-struct Held {
+struct TaskRow {
     number: i64,
     principal: String,
     crashes: u32,
@@ -94,10 +94,10 @@ struct Held {
 }
 
 /// The task, if the lease is not lost.
-fn held(batch: &Batch<'_>, lease: &Lease) -> Result<Held, Problem> {
+fn held(batch: &Batch<'_>, lease: &Lease) -> Result<TaskRow, SqliteError> {
     let place = (lease.task.as_str(), to_column(lease.epoch), lease.worker.as_str());
     let held = one(batch.connection, HELD, place, |row| {
-        Ok(Held {
+        Ok(TaskRow {
             number: row.get(0)?,
             principal: row.get(1)?,
             crashes: row.get(2)?,
@@ -105,11 +105,11 @@ fn held(batch: &Batch<'_>, lease: &Lease) -> Result<Held, Problem> {
             updated: row.get(4)?,
         })
     })?;
-    held.ok_or(Problem::Store(StoreError::LeaseLost))
+    held.ok_or(SqliteError::Store(StoreError::LeaseLost))
 }
 
 /// Notes that it changes, and what it says of itself.
-fn touch(batch: &Batch<'_>, number: i64, changes: &Changes) -> Result<(), Problem> {
+fn touch(batch: &Batch<'_>, number: i64, changes: &Changes) -> Result<(), SqliteError> {
     let message = changes.status_message.as_deref();
     let progress = changes.progress.as_ref().map(|progress| progress.get());
     run(batch.connection, TOUCH, (number, batch.now(), message, progress))?;
@@ -118,7 +118,7 @@ fn touch(batch: &Batch<'_>, number: i64, changes: &Changes) -> Result<(), Proble
 
 /// Writes the changes, and says whether there is a new entry among them, and how many bytes more
 /// there are.
-fn apply(batch: &Batch<'_>, number: i64, changes: &Changes) -> Result<(bool, i64), Problem> {
+fn apply(batch: &Batch<'_>, number: i64, changes: &Changes) -> Result<(bool, i64), SqliteError> {
     let connection = batch.connection;
     let (mut recorded, mut freed) = (0, 0);
     for key in &changes.invalidated {
@@ -147,7 +147,7 @@ fn park(
     number: i64,
     due: Option<UnixMillis>,
     seen: usize,
-) -> Result<(), Problem> {
+) -> Result<(), SqliteError> {
     // Nobody would look at what came while the worker was on its way here.
     let is_to_stop = one(batch.connection, IS_TO_STOP, [number], |row| row.get(0))?;
     let unseen = is_to_stop.unwrap_or_default()
@@ -167,7 +167,7 @@ fn keep(
     number: i64,
     outcome: &TaskOutcome,
     hold: Duration,
-) -> Result<(), Problem> {
+) -> Result<(), SqliteError> {
     let is_to_stop = one(batch.connection, IS_TO_STOP, [number], |row| row.get(0))?;
     if is_to_stop.unwrap_or_default() {
         run(batch.connection, PARK, (number, QUEUED, Some(batch.now())))?;

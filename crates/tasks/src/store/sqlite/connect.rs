@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
 use super::{
     clock::to_column,
-    error::Problem,
+    error::SqliteError,
     options::{SqliteOptions, Synchronous},
     schema,
 };
@@ -70,7 +70,7 @@ fn no_file(path: &Path, why: &io::Error) -> StoreError {
 }
 
 /// A connection that writes, to a file whose tables are up to date.
-pub(super) fn writer(path: &Path, options: &SqliteOptions) -> Result<Connection, Problem> {
+pub(super) fn writer(path: &Path, options: &SqliteOptions) -> Result<Connection, SqliteError> {
     let mut connection = open(path, options, WRITER_CACHE_KIB)?;
     // Before anything else is touched: the file may be somebody else's.
     schema::migrate(&mut connection)?;
@@ -98,13 +98,13 @@ pub(super) fn writer(path: &Path, options: &SqliteOptions) -> Result<Connection,
 
 /// A connection that reads, also a file whose tables are not up to date. It does not map the file:
 /// each connection's mapping would count as memory of the process.
-pub(super) fn reader(path: &Path, options: &SqliteOptions) -> Result<Connection, Problem> {
+pub(super) fn reader(path: &Path, options: &SqliteOptions) -> Result<Connection, SqliteError> {
     let connection = open(path, options, READER_CACHE_KIB)?;
     connection.execute_batch("PRAGMA query_only = ON")?;
     Ok(connection)
 }
 
-fn open(path: &Path, options: &SqliteOptions, cache_kib: u32) -> Result<Connection, Problem> {
+fn open(path: &Path, options: &SqliteOptions, cache_kib: u32) -> Result<Connection, SqliteError> {
     // Each connection stays with its thread, and none makes a file: that would be another one.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -117,12 +117,12 @@ fn open(path: &Path, options: &SqliteOptions, cache_kib: u32) -> Result<Connecti
 }
 
 /// Has the file write ahead. It stays so.
-fn keep_log(connection: &Connection, options: &SqliteOptions) -> Result<(), Problem> {
+fn keep_log(connection: &Connection, options: &SqliteOptions) -> Result<(), SqliteError> {
     let deadline = Instant::now() + options.busy_timeout;
     loop {
         let mode =
             connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0));
-        match mode.map_err(Problem::from) {
+        match mode.map_err(SqliteError::from) {
             Ok(mode) if mode == "wal" => return Ok(()),
             Ok(mode) => {
                 let why = format!("its log cannot be kept (`{mode}`); put it on a local disk");
@@ -138,7 +138,7 @@ fn keep_log(connection: &Connection, options: &SqliteOptions) -> Result<(), Prob
 }
 
 /// Keeps the file from growing.
-pub(super) fn limit_size(connection: &Connection, bytes: u64) -> Result<(), Problem> {
+pub(super) fn limit_size(connection: &Connection, bytes: u64) -> Result<(), SqliteError> {
     let page: i64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
     let pages = to_column(bytes) / page.max(1);
     connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;

@@ -6,7 +6,7 @@ use super::{
     batch::Batch,
     clock::{from_column, millis},
     column::{QUEUED, RUNNING, count, to_json},
-    error::Problem,
+    error::SqliteError,
     journal,
     statement::{one, run},
 };
@@ -24,7 +24,7 @@ pub(super) const INSERT: &str = "INSERT INTO task (id, principal, tool, phase, e
      ?17) ON CONFLICT (id) DO NOTHING";
 pub(super) const INSERT_REQUEST: &str = "INSERT INTO task_request (task, body) VALUES (?1, ?2)";
 
-pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<CreateOutcome, Problem> {
+pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<CreateOutcome, SqliteError> {
     if let Some(once) = &task.idempotency
         && let Some(before) = made(batch.connection, &task.principal, once)?
     {
@@ -68,7 +68,7 @@ pub(super) fn made(
     connection: &Connection,
     principal: &str,
     once: &IdempotencyKey,
-) -> Result<Option<CreateOutcome>, Problem> {
+) -> Result<Option<CreateOutcome>, SqliteError> {
     let found = one(connection, MADE_UNDER, (principal, &once.key), |row| {
         Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
     })?;
@@ -79,7 +79,7 @@ pub(super) fn made(
 }
 
 /// Asked for again, because nobody knew whether it had been made.
-fn made_before(batch: &Batch<'_>, task: &NewTask) -> Result<Option<CreateOutcome>, Problem> {
+fn made_before(batch: &Batch<'_>, task: &NewTask) -> Result<Option<CreateOutcome>, SqliteError> {
     let owner = one(batch.connection, OWNER_OF, [task.id.as_str()], |row| row.get::<_, String>(0))?;
     match owner {
         None => Ok(None),
@@ -91,7 +91,7 @@ fn made_before(batch: &Batch<'_>, task: &NewTask) -> Result<Option<CreateOutcome
 }
 
 /// Writes the row, and returns its number; `None` if there is one of this name.
-fn insert(batch: &Batch<'_>, task: &NewTask, now: i64) -> Result<Option<i64>, Problem> {
+fn insert(batch: &Batch<'_>, task: &NewTask, now: i64) -> Result<Option<i64>, SqliteError> {
     let worker = task.worker.as_ref();
     let ttl = task.ttl.map(millis);
     let reasked = match task.journal.reasked.is_empty() {

@@ -8,7 +8,7 @@ use super::{
     batch::Batch,
     clock::{millis, to_column},
     column::{ENDED, RUNNING, count, from_json, to_json},
-    error::Problem,
+    error::SqliteError,
     input_request, key_value,
     respond::owned,
     statement::{all, one, run},
@@ -71,7 +71,7 @@ pub(super) fn end(
     &Ending { number, principal, phase, asks, by }: &Ending<'_>,
     outcome: &TaskOutcome,
     retention: Duration,
-) -> Result<(), Problem> {
+) -> Result<(), SqliteError> {
     let connection = batch.connection;
     if asks {
         let withdrawn = input_request::withdraw_all(connection, number)?;
@@ -99,11 +99,11 @@ pub(super) fn clean_up(
     batch: &mut Batch<'_>,
     lease: &Lease,
     now: CleanupState,
-) -> Result<(), Problem> {
+) -> Result<(), SqliteError> {
     let due = (now == CleanupState::Due).then(|| batch.now());
     let values = (lease.task.as_str(), to_column(lease.epoch), lease.worker.as_str(), due);
     let number = one(batch.connection, CLEAN_UP, values, |row| row.get(0))?;
-    let number = number.ok_or(Problem::Store(StoreError::LeaseLost))?;
+    let number = number.ok_or(SqliteError::Store(StoreError::LeaseLost))?;
     if now == CleanupState::Due {
         // Another process may begin it at once.
         batch.changed(number, &lease.task, ChangeSource::Other);
@@ -117,7 +117,7 @@ pub(super) fn cancel(
     task: &TaskId,
     at_once: bool,
     retention: Duration,
-) -> Result<Option<CancelOutcome>, Problem> {
+) -> Result<Option<CancelOutcome>, SqliteError> {
     let Some((number, phase)) = owned(batch, principal, task)? else { return Ok(None) };
     if phase == ENDED {
         return Ok(Some(CancelOutcome::AlreadyEnded));
@@ -136,7 +136,7 @@ pub(super) fn cancel(
 }
 
 /// Forgets a task, and gives its bytes back to its principal.
-pub(super) fn purge(batch: &mut Batch<'_>, number: i64) -> Result<(), Problem> {
+pub(super) fn purge(batch: &mut Batch<'_>, number: i64) -> Result<(), SqliteError> {
     let measured = one(batch.connection, MEASURE, [number], |row| {
         Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
     })?;
@@ -151,7 +151,7 @@ pub(super) fn sweep(
     batch: &mut Batch<'_>,
     limit: usize,
     retention: Duration,
-) -> Result<SweepReport, Problem> {
+) -> Result<SweepReport, SqliteError> {
     let (connection, now) = (batch.connection, batch.now());
     let old = all(connection, OLD, (now, count(limit)), |row| row.get::<_, i64>(0))?;
     for number in &old {

@@ -8,24 +8,24 @@ use crate::store::StoreError;
 
 /// Why something was not done, before it is told to anybody.
 #[derive(Debug)]
-pub(super) enum Problem {
+pub(super) enum SqliteError {
     Sqlite(rusqlite::Error),
     Store(StoreError),
 }
 
-impl From<rusqlite::Error> for Problem {
+impl From<rusqlite::Error> for SqliteError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
     }
 }
 
-impl From<StoreError> for Problem {
+impl From<StoreError> for SqliteError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl Problem {
+impl SqliteError {
     /// As whoever uses the store hears of it.
     pub(super) fn with(self, path: &Path) -> StoreError {
         let path = path.display();

@@ -7,7 +7,7 @@ use super::{
     batch::Batch,
     clock::{from_column, to_column},
     column::{count, to_json},
-    error::Problem,
+    error::SqliteError,
     statement::{all, one, run},
 };
 use crate::store::{InputSource, NewInputRequest, lifetime::Lifetime};
@@ -41,7 +41,7 @@ pub(super) fn open(
     connection: &Connection,
     task: i64,
     asked: &NewInputRequest,
-) -> Result<Option<i64>, Problem> {
+) -> Result<Option<i64>, SqliteError> {
     let (due, outside) = (asked.due.map(to_column), asked.request.is_none());
     let body = to_json(&asked.request)?;
     let bytes = count(asked.name.len() + asked.key.len() + body.len());
@@ -55,7 +55,7 @@ pub(super) fn bytes_of(
     connection: &Connection,
     task: i64,
     name: &str,
-) -> Result<Option<i64>, Problem> {
+) -> Result<Option<i64>, SqliteError> {
     Ok(one(connection, BYTES, (task, name), |row| row.get(0))?)
 }
 
@@ -65,18 +65,22 @@ pub(super) fn open_key(
     task: i64,
     name: &str,
     from: InputSource,
-) -> Result<Option<String>, Problem> {
+) -> Result<Option<String>, SqliteError> {
     let outside = from == InputSource::External;
     Ok(one(connection, OPEN_KEY, (task, name, outside), |row| row.get(0))?)
 }
 
 /// Withdraws a request. Returns whether it was open.
-pub(super) fn withdraw(connection: &Connection, task: i64, name: &str) -> Result<bool, Problem> {
+pub(super) fn withdraw(
+    connection: &Connection,
+    task: i64,
+    name: &str,
+) -> Result<bool, SqliteError> {
     Ok(run(connection, WITHDRAW, (task, name))? > 0)
 }
 
 /// Withdraws all open requests. Returns how many.
-pub(super) fn withdraw_all(connection: &Connection, task: i64) -> Result<usize, Problem> {
+pub(super) fn withdraw_all(connection: &Connection, task: i64) -> Result<usize, SqliteError> {
     Ok(run(connection, WITHDRAW_ALL, [task])?)
 }
 
@@ -86,7 +90,7 @@ pub(super) fn resolve(
     task: i64,
     name: &str,
     from: InputSource,
-) -> Result<Option<String>, Problem> {
+) -> Result<Option<String>, SqliteError> {
     let outside = from == InputSource::External;
     Ok(one(connection, RESOLVE, (task, name, outside), |row| row.get(0))?)
 }
@@ -97,7 +101,7 @@ pub(super) fn update_task(
     task: i64,
     opened: usize,
     closed: usize,
-) -> Result<(), Problem> {
+) -> Result<(), SqliteError> {
     if (opened, closed) == (0, 0) {
         return Ok(());
     }
@@ -123,7 +127,7 @@ pub(super) fn update_task(
 }
 
 /// Returns the journal keys of the open requests, in the order of their issue.
-pub(super) fn open_keys(connection: &Connection, task: i64) -> Result<Vec<String>, Problem> {
+pub(super) fn open_keys(connection: &Connection, task: i64) -> Result<Vec<String>, SqliteError> {
     Ok(all(connection, OPEN_KEYS, [task], |row| row.get(0))?)
 }
 
@@ -131,6 +135,6 @@ pub(super) fn open_keys(connection: &Connection, task: i64) -> Result<Vec<String
 pub(super) fn reissue_counts(
     connection: &Connection,
     task: i64,
-) -> Result<Vec<(String, u32)>, Problem> {
+) -> Result<Vec<(String, u32)>, SqliteError> {
     Ok(all(connection, REISSUE_COUNTS, [task], |row| Ok((row.get(0)?, row.get(1)?)))?)
 }

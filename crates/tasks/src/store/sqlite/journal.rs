@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use super::{
     column::{from_json, raw, to_json},
-    error::Problem,
+    error::SqliteError,
     input_request,
     statement::{all, one, run},
 };
@@ -38,7 +38,7 @@ pub(super) fn record(
     task: i64,
     key: &str,
     entry: &JournalEntry,
-) -> Result<usize, Problem> {
+) -> Result<usize, SqliteError> {
     let (answer, json) = (matches!(entry, JournalEntry::Answer(_)), to_json(entry)?);
     let bytes = key.len() + json.len();
     Ok(run(connection, RECORD, (task, key, answer, json))? * bytes)
@@ -49,7 +49,7 @@ pub(super) fn bytes_of(
     connection: &Connection,
     task: i64,
     key: &str,
-) -> Result<Option<i64>, Problem> {
+) -> Result<Option<i64>, SqliteError> {
     Ok(one(connection, BYTES, (task, key), |row| row.get(0))?)
 }
 
@@ -58,13 +58,13 @@ pub(super) fn has_segment(
     connection: &Connection,
     task: i64,
     SegmentRecord { scope, ordinal, .. }: &SegmentRecord,
-) -> Result<bool, Problem> {
+) -> Result<bool, SqliteError> {
     let there = one(connection, HAS_SEGMENT, (task, scope, ordinal), |row| row.get(0))?;
     Ok(there.unwrap_or_default())
 }
 
 /// Forgets an entry, and returns its bytes.
-pub(super) fn forget(connection: &Connection, task: i64, key: &str) -> Result<i64, Problem> {
+pub(super) fn forget(connection: &Connection, task: i64, key: &str) -> Result<i64, SqliteError> {
     Ok(one(connection, FORGET, (task, key), |row| row.get(0))?.unwrap_or_default())
 }
 
@@ -74,7 +74,7 @@ pub(super) fn emit(
     connection: &Connection,
     task: i64,
     segments: &[SegmentRecord],
-) -> Result<usize, Problem> {
+) -> Result<usize, SqliteError> {
     if segments.is_empty() {
         return Ok(0);
     }
@@ -94,7 +94,7 @@ pub(super) fn restore(
     connection: &Connection,
     task: i64,
     reasked_before: Option<&str>,
-) -> Result<JournalSnapshot, Problem> {
+) -> Result<JournalSnapshot, SqliteError> {
     let mut reasked: BTreeMap<String, u32> = match reasked_before {
         Some(json) => from_json("input_request", json)?,
         None => BTreeMap::new(),
@@ -113,14 +113,14 @@ pub(super) fn restore(
 pub(super) fn entries(
     connection: &Connection,
     task: i64,
-) -> Result<BTreeMap<String, JournalEntry>, Problem> {
+) -> Result<BTreeMap<String, JournalEntry>, SqliteError> {
     let rows = all(connection, ENTRIES, [task], |row| {
         Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
     })?;
     rows.into_iter().map(|(key, body)| Ok((key, from_json("journal", &body)?))).collect()
 }
 
-fn segments(connection: &Connection, task: i64) -> Result<Vec<SegmentRecord>, Problem> {
+fn segments(connection: &Connection, task: i64) -> Result<Vec<SegmentRecord>, SqliteError> {
     let rows = all(connection, SEGMENTS, [task], |row| {
         Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?))
     })?;
@@ -135,7 +135,7 @@ fn segments(connection: &Connection, task: i64) -> Result<Vec<SegmentRecord>, Pr
 pub(super) fn answers(
     connection: &Connection,
     task: i64,
-) -> Result<Vec<(String, RawJson)>, Problem> {
+) -> Result<Vec<(String, RawJson)>, SqliteError> {
     let rows = all(connection, ANSWERS, [task], |row| {
         Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
     })?;
@@ -148,6 +148,6 @@ pub(super) fn answers(
     Ok(answers)
 }
 
-pub(super) fn count_answers(connection: &Connection, task: i64) -> Result<i64, Problem> {
+pub(super) fn count_answers(connection: &Connection, task: i64) -> Result<i64, SqliteError> {
     Ok(one(connection, COUNT_ANSWERS, [task], |row| row.get(0))?.unwrap_or_default())
 }

@@ -9,7 +9,7 @@ use super::{
     batch::Batch,
     clock::{millis, to_column},
     column::{count, raw},
-    error::Problem,
+    error::SqliteError,
     statement::{all, one, run},
 };
 use crate::store::{
@@ -36,7 +36,7 @@ pub(super) fn keep(
     note: &RawJson,
     ttl: Duration,
     charge: Option<&Charge>,
-) -> Result<Option<RawJson>, Problem> {
+) -> Result<Option<RawJson>, SqliteError> {
     let before = kept(batch.connection, key, batch.now())?;
     if before.is_none() {
         replace(batch, key, note, ttl, charge)?;
@@ -50,7 +50,7 @@ pub(super) fn replace(
     note: &RawJson,
     ttl: Duration,
     charge: Option<&Charge>,
-) -> Result<(), Problem> {
+) -> Result<(), SqliteError> {
     let bytes = count(key_value(key, note.get()));
     let old = one(batch.connection, THERE, [key], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let old: Option<(String, i64)> = old.map(|(owner, bytes): (_, i64)| (owner, whole(bytes)));
@@ -75,18 +75,18 @@ pub(super) fn kept(
     connection: &Connection,
     key: &str,
     now: i64,
-) -> Result<Option<RawJson>, Problem> {
+) -> Result<Option<RawJson>, SqliteError> {
     let body = one(connection, KEPT, (key, now), |row| row.get::<_, String>(0))?;
     body.map(|body| raw("note", body)).transpose()
 }
 
-pub(super) fn forget(batch: &mut Batch<'_>, key: &str) -> Result<(), Problem> {
+pub(super) fn forget(batch: &mut Batch<'_>, key: &str) -> Result<(), SqliteError> {
     let gone = one(batch.connection, FORGET, [key], |row| Ok((row.get(0)?, row.get(1)?)))?;
     gone.map_or(Ok(()), |gone| discharge(batch, &gone))
 }
 
 /// Forgets what is over, and says how much.
-pub(super) fn sweep(batch: &mut Batch<'_>, limit: usize) -> Result<usize, Problem> {
+pub(super) fn sweep(batch: &mut Batch<'_>, limit: usize) -> Result<usize, SqliteError> {
     let values = (batch.now(), count(limit));
     let gone = all(batch.connection, SWEEP, values, |row| Ok((row.get(0)?, row.get(1)?)))?;
     gone.iter().try_for_each(|gone| discharge(batch, gone))?;
@@ -97,7 +97,7 @@ pub(super) fn sweep(batch: &mut Batch<'_>, limit: usize) -> Result<usize, Proble
 fn discharge(
     batch: &mut Batch<'_>,
     (principal, bytes): &(Option<String>, i64),
-) -> Result<(), Problem> {
+) -> Result<(), SqliteError> {
     match principal {
         Some(principal) => batch.count_bytes(principal, -whole(*bytes)),
         None => Ok(()),

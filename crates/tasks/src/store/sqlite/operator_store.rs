@@ -7,7 +7,7 @@ use super::{
     clock::{from_column, to_column},
     column::{ENDED, KEPT, QUEUED, count, from_json, phase, phase_column, raw},
     end,
-    error::Problem,
+    error::SqliteError,
     journal,
     read::{Seen, seen},
     statement::{all, in_one_piece, one, run},
@@ -100,7 +100,7 @@ fn tasks(
     filter: &TaskFilter,
     after: Option<&ListCursor>,
     limit: usize,
-) -> Result<Vec<TaskSummary>, Problem> {
+) -> Result<Vec<TaskSummary>, SqliteError> {
     let (created, id) =
         after.map_or((i64::MAX, ""), |after| (to_column(after.created), after.id.as_str()));
     let values = (
@@ -118,7 +118,7 @@ fn tasks(
 }
 
 /// Wants to see one state of the file.
-fn inspect(connection: &Connection, task: &TaskId) -> Result<Option<TaskDetail>, Problem> {
+fn inspect(connection: &Connection, task: &TaskId) -> Result<Option<TaskDetail>, SqliteError> {
     let Some(watched) = one(connection, ONE, [task.as_str()], Watched::read)? else {
         return Ok(None);
     };
@@ -148,7 +148,7 @@ fn inspect(connection: &Connection, task: &TaskId) -> Result<Option<TaskDetail>,
     });
     let segments = one(connection, journal::LAST, [number], |row| row.get(0))?;
     Ok(Some(TaskDetail {
-        input_requests: requests.collect::<Result<_, Problem>>()?,
+        input_requests: requests.collect::<Result<_, SqliteError>>()?,
         entries: journal::entries(connection, number)?,
         segments: from_column(segments.unwrap_or_default()),
         request: raw("request", request)?,
@@ -156,8 +156,8 @@ fn inspect(connection: &Connection, task: &TaskId) -> Result<Option<TaskDetail>,
     }))
 }
 
-fn retry(batch: &mut Batch<'_>, task: &TaskId) -> Result<Option<RetryOutcome>, Problem> {
-    let Some(Found { number, principal, phase: column, .. }) = find(batch, task)? else {
+fn retry(batch: &mut Batch<'_>, task: &TaskId) -> Result<Option<RetryOutcome>, SqliteError> {
+    let Some(TaskRow { number, principal, phase: column, .. }) = find(batch, task)? else {
         return Ok(None);
     };
     if column != KEPT {
@@ -173,8 +173,8 @@ fn purge(
     batch: &mut Batch<'_>,
     task: &TaskId,
     force: bool,
-) -> Result<Option<PurgeOutcome>, Problem> {
-    let Some(Found { number, principal, phase: column, is_due }) = find(batch, task)? else {
+) -> Result<Option<PurgeOutcome>, SqliteError> {
+    let Some(TaskRow { number, principal, phase: column, is_due }) = find(batch, task)? else {
         return Ok(None);
     };
     let was = phase(column)?;
@@ -196,7 +196,7 @@ fn purge_ended(
     batch: &mut Batch<'_>,
     before: UnixMillis,
     limit: usize,
-) -> Result<Vec<(String, TaskId)>, Problem> {
+) -> Result<Vec<(String, TaskId)>, SqliteError> {
     let old = all(batch.connection, ENDED_BEFORE, (to_column(before), count(limit)), |row| {
         let task = (row.get(1)?, TaskId::new(row.get::<_, String>(2)?));
         Ok((row.get::<_, i64>(0)?, task))
@@ -209,16 +209,16 @@ fn purge_ended(
 }
 
 /// What is known of a task that an operator changes.
-struct Found {
+struct TaskRow {
     number: i64,
     principal: String,
     phase: i64,
     is_due: bool,
 }
 
-fn find(batch: &Batch<'_>, task: &TaskId) -> Result<Option<Found>, Problem> {
+fn find(batch: &Batch<'_>, task: &TaskId) -> Result<Option<TaskRow>, SqliteError> {
     let found = one(batch.connection, PHASE, [task.as_str()], |row| {
-        Ok(Found {
+        Ok(TaskRow {
             number: row.get(0)?,
             principal: row.get(1)?,
             phase: row.get(2)?,
@@ -254,7 +254,7 @@ impl Watched {
         })
     }
 
-    fn overseen(self) -> Result<TaskSummary, Problem> {
+    fn overseen(self) -> Result<TaskSummary, SqliteError> {
         Ok(TaskSummary {
             view: self.seen.view()?,
             principal: self.principal,

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::{
     clock::from_column,
     column::{ENDED, KEPT, PARKED, QUEUED, RUNNING},
-    error::Problem,
+    error::SqliteError,
     statement::{one, run},
 };
 use crate::store::StoreStats;
@@ -45,7 +45,7 @@ impl Moves {
         self.0[BYTES] += bytes;
     }
 
-    pub(super) fn write(self, connection: &Connection) -> Result<(), Problem> {
+    pub(super) fn write(self, connection: &Connection) -> Result<(), SqliteError> {
         if self != Self::default() {
             let of = |phase: i64| self.0[phase as usize];
             let bytes = self.0[BYTES];
@@ -57,12 +57,12 @@ impl Moves {
 }
 
 /// Reads one row, which is always there.
-pub(super) fn ready(connection: &Connection) -> Result<(), Problem> {
+pub(super) fn ready(connection: &Connection) -> Result<(), SqliteError> {
     one(connection, READY, [], |_| Ok(()))?;
     Ok(())
 }
 
-pub(super) fn census(connection: &Connection, now: i64) -> Result<StoreStats, Problem> {
+pub(super) fn census(connection: &Connection, now: i64) -> Result<StoreStats, SqliteError> {
     let census = one(connection, COUNTED, [], |row| {
         let due: Option<i64> = row.get(4)?;
         let waiting = due.filter(|due| *due <= now);

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::{
     clock::to_column,
     column::count,
-    error::Problem,
+    error::SqliteError,
     statement::{one, run},
 };
 use crate::store::CreateOutcome;
@@ -43,7 +43,7 @@ impl PrincipalQuotas {
         principal: &str,
         bytes: usize,
         (quota, max_bytes): (usize, u64),
-    ) -> Result<Option<CreateOutcome>, Problem> {
+    ) -> Result<Option<CreateOutcome>, SqliteError> {
         let now = self.of(connection, principal)?;
         if now.tasks >= count(quota) {
             return Ok(Some(CreateOutcome::QuotaExceeded));
@@ -61,7 +61,7 @@ impl PrincipalQuotas {
         &mut self,
         connection: &Connection,
         principal: &str,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), SqliteError> {
         let now = self.of(connection, principal)?;
         now.tasks = (now.tasks - 1).max(0);
         Ok(())
@@ -73,7 +73,7 @@ impl PrincipalQuotas {
         connection: &Connection,
         principal: &str,
         bytes: i64,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), SqliteError> {
         let now = self.of(connection, principal)?;
         now.bytes = (now.bytes + bytes).max(0);
         Ok(())
@@ -84,11 +84,11 @@ impl PrincipalQuotas {
         &mut self,
         connection: &Connection,
         principal: &str,
-    ) -> Result<i64, Problem> {
+    ) -> Result<i64, SqliteError> {
         Ok(self.of(connection, principal)?.bytes)
     }
 
-    fn of(&mut self, connection: &Connection, principal: &str) -> Result<&mut Count, Problem> {
+    fn of(&mut self, connection: &Connection, principal: &str) -> Result<&mut Count, SqliteError> {
         if !self.0.contains_key(principal) {
             let stored = stored(connection, principal)?;
             self.0.insert(principal.to_owned(), Counted { stored, now: stored });
@@ -96,7 +96,7 @@ impl PrincipalQuotas {
         Ok(&mut self.0.get_mut(principal).expect("if it was not there, it is now").now)
     }
 
-    pub(super) fn write(&self, connection: &Connection) -> Result<(), Problem> {
+    pub(super) fn write(&self, connection: &Connection) -> Result<(), SqliteError> {
         for (principal, Counted { stored, now }) in &self.0 {
             match now {
                 now if now == stored => 0,
@@ -108,7 +108,7 @@ impl PrincipalQuotas {
     }
 }
 
-fn stored(connection: &Connection, principal: &str) -> Result<Count, Problem> {
+fn stored(connection: &Connection, principal: &str) -> Result<Count, SqliteError> {
     let stored = one(connection, COUNTED, [principal], |row| {
         Ok(Count { tasks: row.get(0)?, bytes: row.get(1)? })
     })?;
@@ -116,6 +116,6 @@ fn stored(connection: &Connection, principal: &str) -> Result<Count, Problem> {
 }
 
 /// Returns the stored bytes of a principal, from the file.
-pub(super) fn bytes(connection: &Connection, principal: &str) -> Result<i64, Problem> {
+pub(super) fn bytes(connection: &Connection, principal: &str) -> Result<i64, SqliteError> {
     Ok(stored(connection, principal)?.bytes)
 }

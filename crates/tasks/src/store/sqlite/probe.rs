@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Instant};
 
-use super::{connect, error::Problem, options::SqliteOptions, schema};
+use super::{connect, error::SqliteError, options::SqliteOptions, schema};
 use crate::{
     store::{StoreError, StoreKind, StoreProbe},
     time::wall_clock,
@@ -12,7 +12,7 @@ pub(in crate::store) fn probe(path: &Path) -> Result<StoreProbe, StoreError> {
     look(path).map_err(|problem| problem.with(path))
 }
 
-fn look(path: &Path) -> Result<StoreProbe, Problem> {
+fn look(path: &Path) -> Result<StoreProbe, SqliteError> {
     let absent = StoreProbe {
         product: StoreKind::Sqlite,
         version: rusqlite::version().to_owned(),

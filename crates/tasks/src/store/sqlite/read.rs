@@ -6,7 +6,7 @@ use rusqlite::{Connection, Row};
 use super::{
     clock::{from_column, to_column},
     column::{count, from_json, phase, raw},
-    error::Problem,
+    error::SqliteError,
     statement::{all, one, until},
 };
 use crate::store::{ListCursor, PageLimit, StoredSegments, TaskId, TaskRecord};
@@ -43,7 +43,7 @@ pub(super) fn view(
     connection: &Connection,
     principal: &str,
     task: &TaskId,
-) -> Result<Option<TaskRecord>, Problem> {
+) -> Result<Option<TaskRecord>, SqliteError> {
     let seen = one(connection, VIEW, (task.as_str(), principal), Seen::read)?;
     seen.map(Seen::view).transpose()
 }
@@ -55,7 +55,7 @@ pub(super) fn segments(
     task: &TaskId,
     after: u64,
     limit: PageLimit,
-) -> Result<Option<StoredSegments>, Problem> {
+) -> Result<Option<StoredSegments>, SqliteError> {
     let found = one(connection, LAST_EMITTED, (task.as_str(), principal), |row| {
         Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
     })?;
@@ -81,7 +81,7 @@ pub(super) fn list(
     origin: &str,
     after: Option<&ListCursor>,
     limit: usize,
-) -> Result<Vec<TaskRecord>, Problem> {
+) -> Result<Vec<TaskRecord>, SqliteError> {
     // Nothing was made before 1970, and no name is empty.
     let (created, id) =
         after.map_or((0, ""), |after| (to_column(after.created), after.id.as_str()));
@@ -125,7 +125,7 @@ impl Seen {
         })
     }
 
-    pub(super) fn view(self) -> Result<TaskRecord, Problem> {
+    pub(super) fn view(self) -> Result<TaskRecord, SqliteError> {
         let outcome = self.outcome.map(|outcome| from_json("outcome", &outcome));
         let progress = self.progress.map(|progress| from_json("progress", &progress));
         let requests = self.input_requests.as_deref().map(requests);
@@ -146,7 +146,7 @@ impl Seen {
     }
 }
 
-fn requests(column: &str) -> Result<Vec<(String, InputRequest)>, Problem> {
+fn requests(column: &str) -> Result<Vec<(String, InputRequest)>, SqliteError> {
     let rows: Vec<(String, String)> = from_json("input_request", column)?;
     rows.into_iter().map(|(name, body)| Ok((name, from_json("input_request", &body)?))).collect()
 }

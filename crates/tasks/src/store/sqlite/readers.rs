@@ -10,7 +10,7 @@ use std::{
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{error::Problem, state::File, statement::run};
+use super::{error::SqliteError, state::File, statement::run};
 use crate::store::StoreError;
 
 /// How many looks may wait. A caller beyond that waits for its place in the queue.
@@ -49,7 +49,7 @@ impl Readers {
     pub(super) async fn read<T: Send + 'static>(
         &self,
         file: &Arc<File>,
-        look: impl FnOnce(&Connection) -> Result<T, Problem> + Send + 'static,
+        look: impl FnOnce(&Connection) -> Result<T, SqliteError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
         let gone = || StoreError::Unavailable("its readers have ended; restart the process".into());

@@ -6,7 +6,7 @@ use super::{
     batch::Batch,
     byte_limit,
     column::{ENDED, PARKED, QUEUED, count},
-    error::Problem,
+    error::SqliteError,
     input_request, journal,
     statement::{one, run},
 };
@@ -28,7 +28,7 @@ pub(super) fn answer(
     from: InputSource,
     answers: &[(String, RawJson)],
     max_bytes: u64,
-) -> Result<Option<usize>, Problem> {
+) -> Result<Option<usize>, SqliteError> {
     let Some((number, phase)) = owned(batch, principal, task)? else { return Ok(None) };
     if phase != ENDED
         && !byte_limit::responses_fit(batch, (principal, number), from, answers, max_bytes)?
@@ -62,7 +62,7 @@ pub(super) fn owned(
     batch: &Batch<'_>,
     principal: &str,
     task: &TaskId,
-) -> Result<Option<(i64, i64)>, Problem> {
+) -> Result<Option<(i64, i64)>, SqliteError> {
     let found = one(batch.connection, OWNED, (task.as_str(), principal), |row| {
         Ok((row.get(0)?, row.get(1)?))
     })?;

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::{error::Problem, statement::one};
+use super::{error::SqliteError, statement::one};
 use crate::store::{
     StoreError,
     fingerprint::{PRE_RELEASE, fingerprint},
@@ -18,7 +18,7 @@ pub(super) const KNOWN: usize = 1;
 
 /// Creates the tables if the file is empty, in one transaction under the write lock: several
 /// processes may open a file at once.
-pub(super) fn migrate(connection: &mut Connection) -> Result<(), Problem> {
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), SqliteError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     match look(&transaction)? {
         0 => {
@@ -43,7 +43,7 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), Problem> {
 }
 
 /// Returns the schema version of a file; zero if it is empty. Changes nothing.
-pub(super) fn look(connection: &Connection) -> Result<usize, Problem> {
+pub(super) fn look(connection: &Connection) -> Result<usize, SqliteError> {
     let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let application = number("PRAGMA application_id")?;
     let version = number("PRAGMA user_version")?;

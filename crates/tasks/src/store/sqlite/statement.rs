@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
 
-use super::error::Problem;
+use super::error::SqliteError;
 
 /// The first row, if there is one. A statement that writes has written everything by then.
 pub(super) fn one<T>(
@@ -68,8 +68,8 @@ fn prepared<'c>(connection: &'c Connection, sql: &str) -> rusqlite::Result<Cache
 /// Reads one state of the file, whatever other connections write meanwhile.
 pub(super) fn in_one_piece<T>(
     connection: &Connection,
-    look: impl FnOnce(&Connection) -> Result<T, Problem>,
-) -> Result<T, Problem> {
+    look: impl FnOnce(&Connection) -> Result<T, SqliteError>,
+) -> Result<T, SqliteError> {
     if !connection.is_autocommit() {
         return look(connection);
     }

@@ -3,7 +3,7 @@
 use std::{fmt, path::Path, sync::Arc, time::Duration};
 
 use super::{
-    changes::Watcher, clock::Clock, connect, error::Problem, listeners::Listeners,
+    changes::Watcher, clock::Clock, connect, error::SqliteError, listeners::Listeners,
     options::SqliteOptions, readers::Readers, state::File, statement, workers::Workers,
     writer::Writer,
 };
@@ -55,7 +55,7 @@ impl SqliteStore {
         Self::start(&path, &options).map_err(|problem| problem.with(&path))
     }
 
-    fn start(path: &Path, options: &SqliteOptions) -> Result<Self, Problem> {
+    fn start(path: &Path, options: &SqliteOptions) -> Result<Self, SqliteError> {
         let connection = connect::writer(path, options)?;
         let origin = connection.query_row("SELECT random()", [], |row| row.get(0))?;
         let file = Arc::new(File {

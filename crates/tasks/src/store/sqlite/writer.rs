@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::{
     batch::{Batch, Changed, Counts},
     change_log,
-    error::Problem,
+    error::SqliteError,
     state::File,
     statement::run,
 };
@@ -61,7 +61,7 @@ impl Writer {
     // Not an async fn, whose future would have room for the work beside its box.
     pub(super) fn write<T: Send + 'static>(
         &self,
-        work: impl FnMut(&mut Batch<'_>) -> Result<T, Problem> + Send + 'static,
+        work: impl FnMut(&mut Batch<'_>) -> Result<T, SqliteError> + Send + 'static,
     ) -> impl Future<Output = Result<T, StoreError>> {
         let (answer, answered) = oneshot::channel();
         let gone = || StoreError::Unavailable("its writer has ended; restart the process".into());
@@ -101,13 +101,13 @@ enum Worked {
 
 struct Queued<T, F> {
     work: F,
-    result: Option<Result<T, Problem>>,
+    result: Option<Result<T, SqliteError>>,
     answer: oneshot::Sender<Result<T, StoreError>>,
 }
 
 impl<T: Send, F> Operation for Queued<T, F>
 where
-    F: FnMut(&mut Batch<'_>) -> Result<T, Problem> + Send,
+    F: FnMut(&mut Batch<'_>) -> Result<T, SqliteError> + Send,
 {
     fn work(&mut self, batch: &mut Batch<'_>) -> Worked {
         let result = (self.work)(batch);
@@ -185,7 +185,7 @@ impl Thread {
         &mut self,
         first: Box<dyn Operation>,
         done: &mut Vec<Box<dyn Operation>>,
-    ) -> Result<Vec<Changed>, Problem> {
+    ) -> Result<Vec<Changed>, SqliteError> {
         let mut next = Some(first);
         if let Err(problem) = self.begin() {
             // Whoever has come meanwhile has waited for the same lock.
@@ -232,10 +232,10 @@ impl Thread {
     }
 
     /// Gets the lock for writing, which one process has at a time.
-    fn begin(&self) -> Result<(), Problem> {
+    fn begin(&self) -> Result<(), SqliteError> {
         let deadline = Instant::now() + self.lock_timeout;
         loop {
-            match run(&self.connection, "BEGIN IMMEDIATE", []).map_err(Problem::from) {
+            match run(&self.connection, "BEGIN IMMEDIATE", []).map_err(SqliteError::from) {
                 Ok(_) => return Ok(()),
                 Err(problem) if problem.is_busy() && Instant::now() < deadline => {}
                 Err(problem) => return Err(problem),
@@ -254,7 +254,7 @@ impl Thread {
 }
 
 /// Does one operation so that it leaves nothing behind if it fails.
-fn work_apart(batch: &mut Batch<'_>, operation: &mut dyn Operation) -> Result<(), Problem> {
+fn work_apart(batch: &mut Batch<'_>, operation: &mut dyn Operation) -> Result<(), SqliteError> {
     let connection = batch.connection;
     let (changed, counts) = (batch.changed.len(), batch.counts.clone());
     run(connection, "SAVEPOINT operation", [])?;

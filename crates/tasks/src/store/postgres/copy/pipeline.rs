@@ -19,15 +19,15 @@ use super::{
     super::{
         batch::Batch,
         connect::Session,
-        error::{Problem, Reach},
+        error::{PostgresError, Reach},
         state::Shared,
-        writer::{Queue, Telling, Trouble, WriteConnection, command},
+        writer::{BatchError, Queue, Telling, WriteConnection, command},
     },
     transaction::{self, Begun},
 };
 
 /// The end of a commit.
-type Committed<'a> = Pin<Box<dyn Future<Output = Result<(), Problem>> + Send + 'a>>;
+type Committed<'a> = Pin<Box<dyn Future<Output = Result<(), PostgresError>> + Send + 'a>>;
 
 /// A batch that is being committed.
 struct Flying<'a> {
@@ -45,11 +45,11 @@ enum Next {
     Nothing,
     Begun(Batch, Begun),
     /// It must be inserted the other way, perhaps because of this problem.
-    Otherwise(Batch, Option<Problem>),
+    Otherwise(Batch, Option<PostgresError>),
 }
 
 /// A batch that was not copied, and the problem if it may have been.
-type Undone = (Batch, Option<Trouble>);
+type Undone = (Batch, Option<BatchError>);
 
 impl WriteConnection {
     /// Copies a batch, and those that follow it for as long as there are some.
@@ -57,7 +57,7 @@ impl WriteConnection {
         let session = match self.prepared([transaction::COUNT, transaction::COPY].into_iter()).await
         {
             Ok(_) => self.session.take(),
-            Err(problem) => return self.settle(first, Err(Trouble::NotSent(problem))).await,
+            Err(problem) => return self.settle(first, Err(BatchError::NotSent(problem))).await,
         };
         let Some(session) = session else { return self.work(first).await };
         let (undone, is_lost) = self.fly(&session, first).await;
@@ -98,7 +98,7 @@ impl WriteConnection {
             if let Some((batch, problem)) = landed {
                 let is_unknown = problem.reach() == Reach::Connection;
                 is_lost |= is_unknown;
-                undone.push((batch, is_unknown.then_some(Trouble::Unknown(problem))));
+                undone.push((batch, is_unknown.then_some(BatchError::Unknown(problem))));
             }
             match next {
                 Next::Nothing => break,
@@ -137,9 +137,9 @@ async fn land(
     telling: &Telling,
     commits: &AtomicU64,
     landing: Option<(Batch, i64, Committed<'_>)>,
-) -> Option<(Batch, Problem)> {
+) -> Option<(Batch, PostgresError)> {
     let (batch, at, done) = landing?;
-    match timeout(shared.database.patience(), done).await.unwrap_or(Err(Problem::Silent)) {
+    match timeout(shared.database.patience(), done).await.unwrap_or(Err(PostgresError::Silent)) {
         Ok(()) => {
             commits.fetch_add(1, Ordering::Relaxed);
             let outcome = batch.copied(at);
@@ -168,7 +168,7 @@ async fn start(
         return Next::Otherwise(batch, None);
     }
     let begin = transaction::begin(session, &batch.creations, shared);
-    match timeout(shared.database.patience(), begin).await.unwrap_or(Err(Problem::Silent)) {
+    match timeout(shared.database.patience(), begin).await.unwrap_or(Err(PostgresError::Silent)) {
         Ok(Some(begun)) => Next::Begun(batch, begun),
         Ok(None) => Next::Otherwise(batch, None),
         Err(problem) => Next::Otherwise(batch, Some(problem)),

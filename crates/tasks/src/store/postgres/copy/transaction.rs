@@ -12,7 +12,7 @@ use super::super::{
     column::{count, get, row_bytes, text},
     connect::Session,
     create::Creation,
-    error::Problem,
+    error::PostgresError,
     state::Shared,
     statement::{Query, values},
     writer::command,
@@ -66,7 +66,7 @@ pub(super) async fn begin(
     session: &Session,
     creations: &[Box<Creation>],
     shared: &Shared,
-) -> Result<Option<Begun>, Problem> {
+) -> Result<Option<Begun>, PostgresError> {
     let counting = counting(creations, shared);
     let copy = session.prepared(COPY)?;
     let (begun, counted, sink) = tokio::join!(
@@ -77,7 +77,7 @@ pub(super) async fn begin(
     );
     begun?;
     let counted = counted?;
-    let counted = counted.first().ok_or(Problem::Silent)?;
+    let counted = counted.first().ok_or(PostgresError::Silent)?;
     let (at, is_terminal): (i64, bool) = (get(counted, 0)?, get(counted, 1)?);
     let sink = sink?;
     Ok((!is_terminal).then_some(Begun { at, sink }))
@@ -89,7 +89,7 @@ pub(super) async fn finish(
     begun: Begun,
     rows: Bytes,
     sent: oneshot::Sender<()>,
-) -> Result<(), Problem> {
+) -> Result<(), PostgresError> {
     let (written, committed) = tokio::join!(
         biased;
         async {
@@ -105,7 +105,7 @@ pub(super) async fn finish(
     Ok(())
 }
 
-async fn write(sink: CopyInSink<Bytes>, rows: Bytes) -> Result<(), Problem> {
+async fn write(sink: CopyInSink<Bytes>, rows: Bytes) -> Result<(), PostgresError> {
     let mut sink = pin!(sink);
     poll_fn(|cx| sink.as_mut().poll_ready(cx)).await?;
     sink.as_mut().start_send(rows)?;
