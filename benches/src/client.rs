@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use outlive::{
-    client::{ChildProcess, Client, Target, request::result_text},
+    client::{Client, Target, request::result_text, transport::ChildProcess},
     wire::Version,
 };
 use serde::Serialize;

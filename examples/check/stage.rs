@@ -11,9 +11,9 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use outlive::{
     client::{
-        ChildProcess, Client, ClientBuilder, Error, Target,
+        Client, ClientBuilder, Error, Target,
         input::{InputCallbacks, InputKind, InputResponse, PendingInput},
-        transport::Stderr,
+        transport::{ChildProcess, Stderr},
     },
     wire::Version,
 };

@@ -10,8 +10,8 @@ use http::{HeaderName, HeaderValue};
 use outlive::{
     auth::client::{OAuth, OAuthError},
     client::{
-        ChildProcess, Client, ClientBuilder, ClientError, Error, ServerError, ServerErrorKind,
-        Target, transport::TransportErrorKind,
+        Client, ClientBuilder, ClientError, Error, ServerError, ServerErrorKind, Target,
+        transport::{ChildProcess, TransportErrorKind},
     },
     wire::Version,
 };

@@ -10,9 +10,9 @@ use std::{env, error::Error, time::Duration};
 
 use outlive::{
     client::{
-        ChildProcess, Client, Target,
+        Client, Target,
         input::{InputCallbacks, InputKind, InputResponse, PendingInput},
-        transport::VersionCache,
+        transport::{ChildProcess, VersionCache},
     },
     wire::{CreateMessageResult, PrimitiveSchemaDefinition as Field, SamplingMessage, Version},
 };

@@ -2,8 +2,9 @@
 //!
 //! ```no_run
 //! use outlive::client::{
-//!     ChildProcess, Client,
+//!     Client,
 //!     input::{InputCallbacks, InputResponse},
+//!     transport::ChildProcess,
 //! };
 //! use serde_json::json;
 //!
@@ -83,7 +84,6 @@ pub use core::Client;
 pub use error::{ClientError, Error, ProtocolViolation, Result, ServerError, ServerErrorKind};
 pub use limits::ClientLimits;
 pub use link::ServerInfo;
-pub use outlive_transport::client::child::ChildProcess;
 /// The protocol versions, for [`ClientBuilder::protocol_version`].
 pub use outlive_wire::Version;
 pub use target::Target;

@@ -6,5 +6,6 @@ pub use super::{
 };
 pub use outlive_transport::client::{
     Challenge, SecretString, StaticToken, Token, TokenError, TokenRequest, TokenResponse,
-    TokenSource, TransportError, TransportErrorKind, child::Stderr,
+    TokenSource, TransportError, TransportErrorKind,
+    child::{ChildProcess, Stderr},
 };

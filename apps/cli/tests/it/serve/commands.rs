@@ -307,7 +307,7 @@ async fn a_client_that_speaks_stdio_starts_its_own_server() {
     let place = Place::unserved(
         "[tools.hello]\ndescription = \"Greets.\"\ncommand = [\"echo\", \"hello\"]\n",
     );
-    let program = outlive::client::ChildProcess::new(env!("CARGO_BIN_EXE_outlive"))
+    let program = outlive::client::transport::ChildProcess::new(env!("CARGO_BIN_EXE_outlive"))
         .arg("serve")
         .arg(place.folder.join("outlive.toml"))
         .arg("--stdio")
@@ -333,11 +333,9 @@ task = "never"
 "#,
     );
     let script = "trap '' XFSZ; ulimit -f 2048; exec \"$0\" serve --stdio --data-dir data";
-    let program = outlive::client::ChildProcess::new("sh").current_dir(&place.folder).args([
-        "-c",
-        script,
-        env!("CARGO_BIN_EXE_outlive"),
-    ]);
+    let program = outlive::client::transport::ChildProcess::new("sh")
+        .current_dir(&place.folder)
+        .args(["-c", script, env!("CARGO_BIN_EXE_outlive")]);
     let client = super::builder().connect(program).await.unwrap();
     let (text, failed) = call(&client, "print", json!({})).await;
     let end = text.lines().last().unwrap();

@@ -201,10 +201,11 @@ command = ["sh", "-c", "env; tr '\\0' '\\n' < /proc/$PPID/environ"]
     for inherit in ["false", "true"] {
         let place = Place::unserved(&file.replace("INHERIT", inherit));
         let secret = "correct-horse-battery-staple-and-more";
-        let mut server = outlive::client::ChildProcess::new(env!("CARGO_BIN_EXE_outlive"))
-            .current_dir(&place.folder)
-            .args(["serve", "--stdio", "--data-dir", "data"])
-            .env("PLANTED_PLAIN", "plain");
+        let mut server =
+            outlive::client::transport::ChildProcess::new(env!("CARGO_BIN_EXE_outlive"))
+                .current_dir(&place.folder)
+                .args(["serve", "--stdio", "--data-dir", "data"])
+                .env("PLANTED_PLAIN", "plain");
         for name in ["PLANTED_SECRET", "PLANTED_CLIENT_SECRET", "OUTLIVE_TEST_SECRET"] {
             server = server.env(name, secret);
         }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use outlive::client::{ChildProcess, Error, request::result_text};
+use outlive::client::{Error, request::result_text, transport::ChildProcess};
 use serde_json::json;
 
 use super::kit::builder;

@@ -259,7 +259,7 @@ echo '{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","para
 "#;
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
     let noted = Arc::clone(&said);
-    let program = outlive::client::ChildProcess::new("sh")
+    let program = outlive::client::transport::ChildProcess::new("sh")
         .args(["-c", SCRIPT])
         .on_stderr(move |line| noted.lock().unwrap().push(line.to_owned()));
     let client = builder().connect(program).await.unwrap();
