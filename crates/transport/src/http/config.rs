@@ -69,7 +69,7 @@ impl Default for HttpConfig {
             max_request_bytes: 64 << 20,
             max_request_bytes_per_caller: 8 << 20,
             max_unread_bytes: 128 << 20,
-            max_unread_bytes_per_caller: 16 << 20,
+            max_unread_bytes_per_caller: 8 << 20,
             shutdown_grace: Duration::from_secs(10),
             allow_anonymous: false,
             trusted_proxies: Vec::new(),
