@@ -51,7 +51,7 @@ impl Default for Limits {
             page_size: 100,
             max_subscriptions: 1_000,
             max_in_flight: 1_000,
-            max_stream_bytes: 8 << 20,
+            max_stream_bytes: 4 << 20,
             max_handshake_bytes: 16 << 10,
             max_open_inputs: 32,
             max_rounds: 16,
