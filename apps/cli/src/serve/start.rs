@@ -213,7 +213,8 @@ pub(super) fn builder(
     let mut builder = Server::builder(&server.name, &server.version)
         .seal_keys(keys)
         .limits(|limits| server.limits.protocol(limits))
-        .tasks(config);
+        .tasks(config)
+        .idempotency_keys(true);
     if let Some(title) = &server.title {
         builder = builder.title(title);
     }

@@ -159,17 +159,17 @@ impl ServerBuilder {
         }
     }
 
-    /// Declares that the server knows idempotency keys, if it does.
+    /// Declares that the server knows idempotency keys, if it is to say so.
     fn declare_idempotency(&mut self) -> Result<(), BuildError> {
-        let has_store = self.tasks.is_some();
-        if self.idempotency_keys == Some(true) && !has_store {
+        if !self.idempotency_keys {
+            return Ok(());
+        }
+        if self.tasks.is_none() {
             return Err(BuildError(
                 "idempotency keys need a store; call `.tasks(…)` with one".to_owned(),
             ));
         }
-        if self.idempotency_keys.unwrap_or(has_store) {
-            self.experimental.insert(IDEMPOTENCY.to_owned(), serde_json::json!({}));
-        }
+        self.experimental.insert(IDEMPOTENCY.to_owned(), serde_json::json!({}));
         Ok(())
     }
 }

@@ -58,7 +58,7 @@ pub struct ServerBuilder {
     pub(crate) test_hooks: Option<Arc<TestHooks>>,
     pub(crate) tasks: Option<TaskConfig>,
     /// Whether clients are told of idempotency keys; `None` if the store decides.
-    pub(crate) idempotency_keys: Option<bool>,
+    pub(crate) idempotency_keys: bool,
     pub(crate) versions: VersionSet,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) debounce: Duration,
@@ -102,7 +102,7 @@ impl ServerBuilder {
             replay_on_input: false,
             test_hooks: None,
             tasks: None,
-            idempotency_keys: None,
+            idempotency_keys: false,
             versions: VersionSet::default(),
             clock: Arc::new(TokioClock::new()),
             debounce: DEBOUNCE,
@@ -290,10 +290,12 @@ impl ServerBuilder {
         self
     }
 
-    /// Whether clients are told that the server knows idempotency keys; by default, if it has a store
-    /// ([`ServerBuilder::tasks`]). A client of ours then repeats calls that it does not know the outcome of.
+    /// Sets whether clients are told that the server knows idempotency keys, with the experimental
+    /// capability `dev.outlive/idempotency`. A client of ours then repeats calls whose outcome it does
+    /// not know. Off by default: clients that know nothing of it are told nothing of it. A server with
+    /// a store ([`ServerBuilder::tasks`]) honors the keys in any case.
     pub fn idempotency_keys(mut self, enabled: bool) -> Self {
-        self.idempotency_keys = Some(enabled);
+        self.idempotency_keys = enabled;
         self
     }
 

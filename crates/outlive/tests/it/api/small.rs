@@ -18,11 +18,11 @@ async fn builder_takes_several_tools_at_once() {
 }
 
 #[tokio::test]
-async fn server_with_a_store_says_that_it_knows_idempotency_keys() {
+async fn server_that_is_told_to_declares_idempotency_keys() {
     let builder = || Server::builder("small", "1").tool(Tool::new("tool", nothing));
     let stored = || builder().tasks(TaskConfig::in_memory());
     for (builder, says) in
-        [(builder(), false), (stored(), true), (stored().idempotency_keys(false), false)]
+        [(builder(), false), (stored(), false), (stored().idempotency_keys(true), true)]
     {
         let server = builder.build().unwrap();
         let client = Client::builder("test", "1").connect(&server).await.unwrap();

@@ -55,6 +55,7 @@ fn server() -> Server {
     builder_of_server()
         .tool(order::tool().task(TaskPolicy::Always))
         .tool(forever::tool().task(TaskPolicy::Always))
+        .idempotency_keys(true)
         .tasks(
             TaskConfig::in_memory()
                 .poll_interval(Duration::from_millis(20))
