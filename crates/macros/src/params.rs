@@ -143,7 +143,7 @@ impl Params {
         (types, patterns)
     }
 
-    /// What the function is called with, in the patterns' names.
+    /// Expressions that the handler passes to the function.
     pub(crate) fn values(&self) -> impl Iterator<Item = TokenStream> {
         self.0.iter().enumerate().map(|(index, param)| {
             let local = local(index);

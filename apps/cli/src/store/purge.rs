@@ -28,8 +28,8 @@ const AT_ONCE: usize = 1_000;
   outlive store purge TASK --force
 
 Servers delete tasks that have ended by themselves, when their time to live is over. A task that has not ended is
-deleted with --force only: its worker stops, and its client is told that there is no such task. The audit keeps that
-a task was purged. With --json each task is a JSON object on a line of its own.")]
+deleted with --force only: its worker stops, and its client is told that there is no such task. The audit log records
+that a task was purged. With --json each task is a JSON object on a line of its own.")]
 pub(super) struct Args {
     /// The store, if it is not the one in the data folder, and the tasks
     #[arg(value_name = "URL TASK")]

@@ -30,7 +30,7 @@ pub(crate) struct Wanted {
     pub(crate) method: Cow<'static, str>,
     /// The text of an object, without `_meta`.
     pub(crate) params: String,
-    /// What it is about, where its method has a header for that.
+    /// Name of the tool, prompt or resource, for methods that repeat it in a header.
     pub(crate) name: Option<String>,
     /// Arguments that are repeated in headers.
     pub(crate) repeated: Vec<(String, String)>,
@@ -189,7 +189,7 @@ pub(crate) async fn once(here: &Arc<Connection>, wanted: &Wanted) -> Result<Answ
             biased;
             message = exchange.next() => message?,
             Some(()) = one_of(&mut beside.asked), if is_asked => {
-                // Somebody took time to answer; that was not the server's.
+                // A user took time to respond; that does not count as the server's time.
                 alarm.as_mut().reset(Instant::now() + span);
                 continue;
             }

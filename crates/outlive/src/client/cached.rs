@@ -42,7 +42,7 @@ impl Cached {
             return Err(unexpected(&answered.message));
         };
         let result = answered.message.part(result);
-        // What took answers is for whoever gave them, now; and what changed meanwhile is old.
+        // A result that needed input belongs to this call, and one that changed meanwhile is stale.
         if answered.rounds == 0 && !answered.here.rules.sessions && before == cache.changes() {
             cache.put(key, caller, &result);
         }

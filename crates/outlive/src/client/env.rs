@@ -111,8 +111,8 @@ impl ClientEnv {
         Ok(token.map(|token| hex(&Sha256::digest(token.value().expose()))))
     }
 
-    /// Until when a request that may take so long has time after all: somebody may be logging in, and
-    /// that is not the server's time.
+    /// Returns the extended deadline of a request while a user logs in, if one does. The login does not
+    /// count as the server's time.
     pub(crate) fn more_time(&self, span: Duration) -> Option<Instant> {
         self.settings.http.tokens.as_ref()?.more_time(span)
     }

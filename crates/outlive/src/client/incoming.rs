@@ -145,7 +145,7 @@ pub(crate) async fn run_stream(weak: Weak<Connection>, link: HttpLink, mut strea
     }
 }
 
-/// Opens a stream again; `None` if the server has none any more, or nobody needs it.
+/// Opens a stream again; `None` if the server no longer has it, or its connection is gone.
 async fn reopen(
     here: &Weak<Connection>,
     link: &HttpLink,

@@ -40,7 +40,7 @@ pub(crate) struct Connection {
 pub struct ServerInfo {
     /// Who it is, if it says so.
     pub info: Option<Implementation>,
-    /// What it can do.
+    /// Capabilities that the server declared.
     pub capabilities: ServerCapabilities,
     /// How to use it, for the model.
     pub instructions: Option<String>,
@@ -83,8 +83,8 @@ impl Connection {
         self.agreed(rules, self.server.clone(), None)
     }
 
-    /// The same way, to a server of which more is known; in a session if one was opened. `None` if
-    /// somebody else is ending it.
+    /// Returns the same link with what is known of the server now, in a session if one was opened.
+    /// `None` if another task is closing it.
     pub(crate) fn agreed(
         &self,
         rules: &'static VersionRules,
@@ -171,7 +171,7 @@ impl Connection {
         self.tell(Bytes::from(out)).await
     }
 
-    /// Says that nobody waits for a request any more. From a place that cannot wait.
+    /// Cancels a request at the server, without waiting for the message to be sent.
     pub(crate) fn withdraw(self: &Arc<Self>, id: u64, reason: &str) {
         let reason = serde_json::Value::from(reason);
         let message =

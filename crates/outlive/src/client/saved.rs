@@ -33,8 +33,8 @@ impl Client {
         }
     }
 
-    /// A handle on a task by its name, whoever has made it: one that a server lists, for instance. It is
-    /// not written down. Whether there is such a task is found out by whoever looks.
+    /// Returns a handle on a task by its ID, such as one that a server lists. The handle is not saved.
+    /// Its first request shows whether the task exists.
     ///
     /// # Errors
     ///
@@ -57,8 +57,8 @@ impl Client {
         Ok(all.into_iter().filter(is_ours).collect())
     }
 
-    /// Strikes a call from the notebook that there is no handle on: one that may have been executed,
-    /// and that somebody has looked after.
+    /// Deletes a saved call without a handle: one that may have been executed, and that the caller has
+    /// checked.
     ///
     /// # Errors
     ///

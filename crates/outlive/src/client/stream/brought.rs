@@ -2,7 +2,7 @@
 
 use outlive_wire::CallToolResult;
 
-/// What a source has brought.
+/// Item that a source of segments returned.
 pub(crate) enum Brought {
     /// Something was given to the tracker, or nothing happened.
     More,
