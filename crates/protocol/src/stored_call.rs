@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use bytestring::ByteString;
 use outlive_wire::{LoggingLevel, OrderedMap, RawJson};
 use serde::{Deserialize, Serialize};
-use serde_json::value::to_raw_value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
     Call, ChangeFilter, Era, MessageContext, Principal, Profile, ProtocolError, Scopes, Session,
@@ -42,7 +42,7 @@ impl StoredCall {
         let session = call.session();
         Ok(Self {
             version: call.rules().version.as_str().to_owned(),
-            message: without_foreign_meta(serde_json::from_str(&call.message)?)?,
+            message: without_foreign_meta(&call.message)?,
             capabilities: session.map(|session| raw(session.client_capabilities())).transpose()?,
             info: session.and_then(|session| session.client_info()).map(raw).transpose()?,
             scopes: call.principal().scopes().iter().map(str::to_owned).collect(),
@@ -98,15 +98,17 @@ fn is_stored(key: &str) -> bool {
 }
 
 /// A request without the foreign keys of its `params._meta`, and without those that are too much.
-fn without_foreign_meta(message: RawJson) -> serde_json::Result<RawJson> {
-    type Members = OrderedMap<RawJson>;
-    let read = |raw: &RawJson| serde_json::from_str::<Members>(raw.get());
-    let member = |members: &Members, name: &str| members.0.iter().position(|(key, _)| key == name);
-    let mut request = read(&message)?;
-    let Some(params_at) = member(&request, "params") else { return Ok(message) };
-    let mut params = read(&request.0[params_at].1)?;
-    let Some(meta_at) = member(&params, "_meta") else { return Ok(message) };
-    let mut meta = read(&params.0[meta_at].1)?;
+/// Whatever it drops, however large, it does not copy first.
+fn without_foreign_meta(message: &str) -> serde_json::Result<RawJson> {
+    type Members<'a> = OrderedMap<&'a RawValue>;
+    let whole = || serde_json::from_str(message);
+    let member =
+        |members: &Members<'_>, name: &str| members.0.iter().position(|(key, _)| key == name);
+    let mut request: Members<'_> = serde_json::from_str(message)?;
+    let Some(params_at) = member(&request, "params") else { return whole() };
+    let mut params: Members<'_> = serde_json::from_str(request.0[params_at].1.get())?;
+    let Some(meta_at) = member(&params, "_meta") else { return whole() };
+    let mut meta: Members<'_> = serde_json::from_str(params.0[meta_at].1.get())?;
     let all = meta.0.len();
     let mut bytes = 0;
     meta.0.retain(|(key, value)| {
@@ -116,10 +118,12 @@ fn without_foreign_meta(message: RawJson) -> serde_json::Result<RawJson> {
         stays
     });
     if meta.0.len() == all {
-        return Ok(message);
+        return whole();
     }
-    params.0[meta_at].1 = to_raw_value(&meta)?;
-    request.0[params_at].1 = to_raw_value(&params)?;
+    let meta = to_raw_value(&meta)?;
+    params.0[meta_at].1 = &meta;
+    let params = to_raw_value(&params)?;
+    request.0[params_at].1 = &params;
     to_raw_value(&request)
 }
 

@@ -64,7 +64,7 @@ impl Default for HttpConfig {
             body_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(60),
             max_connections: 20_000,
-            max_connections_per_address: 512,
+            max_connections_per_address: 256,
             max_waiting_calls_per_caller: 1_000,
             max_request_bytes: 64 << 20,
             max_request_bytes_per_caller: 8 << 20,

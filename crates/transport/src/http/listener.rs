@@ -227,23 +227,43 @@ fn connection(
     let _ = stream.set_nodelay(true);
     async move {
         let _place = place;
+        let begun = tokio::time::Instant::now();
+        let head_timeout = service.state().config.head_timeout;
+        if !begins(&stream, head_timeout, stopped.clone()).await {
+            return;
+        }
+        let left = head_timeout.saturating_sub(begun.elapsed());
         // In a box, so that what is held open for long does not take as much as what hyper needs.
-        let held = Box::pin(over_hyper(stream, peer, service, stopped)).await;
+        let held = Box::pin(over_hyper(stream, peer, service, stopped, left)).await;
         if let Some(held) = held {
             held.await;
         }
     }
 }
 
-/// Serves a connection until it ends, or a stream begins on it that hyper is not needed for.
+/// Waits for the first byte of a new connection. Returns whether the connection is to be served.
+///
+/// hyper takes about 20 KiB for a connection as soon as it has it. A client that connects and sends
+/// nothing does not get them.
+async fn begins(socket: &TcpStream, timeout: Duration, stopped: watch::Receiver<bool>) -> bool {
+    tokio::select! {
+        biased;
+        readable = tokio::time::timeout(timeout, socket.readable()) => matches!(readable, Ok(Ok(()))),
+        // The request may be on its way: `over_hyper` waits for it once more.
+        () = stop(stopped) => true,
+    }
+}
+
+/// Serves a connection until it ends, or a stream begins on it that hyper is not needed for. Its first
+/// head has to come within `head_timeout`.
 async fn over_hyper(
     socket: TcpStream,
     peer: SocketAddr,
     service: HttpService,
     stopped: watch::Receiver<bool>,
+    head_timeout: Duration,
 ) -> Option<HeldStream> {
-    let HttpConfig { idle_timeout: idle_connection, head_timeout, write_timeout, .. } =
-        service.state().config;
+    let HttpConfig { idle_timeout: idle_connection, write_timeout, .. } = service.state().config;
     let has_request = AtomicBool::new(false);
     let seat = Seat::default();
     let handle = service_fn(|request: Request<Incoming>| {

@@ -31,7 +31,7 @@ const LOG_PAGES: u32 = 4_000;
 const LOG_BYTES: u64 = 64 << 20;
 
 /// Page cache of the connection that writes: room for the pages that a group commit changes.
-const WRITER_CACHE_KIB: u32 = 8 << 10;
+const WRITER_CACHE_KIB: u32 = 4 << 10;
 
 /// Page cache of a connection that reads: enough for the upper pages of the indexes. The lower ones
 /// of a large file come from the operating system's cache, whatever the size of this one.
