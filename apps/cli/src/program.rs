@@ -1,6 +1,6 @@
 //! The command line, and which command it names.
 
-use super::{auth, call, doctor, inspect, jobs, print, serve, store, tasks};
+use super::{auth, call, connect, doctor, init, inspect, jobs, print, serve, store, tasks};
 use crate::error::{CliError, Result};
 use clap::{
     CommandFactory, FromArgMatches, Parser, Subcommand,
@@ -22,7 +22,9 @@ struct Program {
 
 #[derive(Subcommand)]
 pub(super) enum Command {
+    Init(init::Args),
     Serve(serve::Args),
+    Connect(connect::Args),
     Call(call::Args),
     Tasks(tasks::Args),
     Inspect(inspect::Args),
@@ -117,7 +119,9 @@ pub fn commands() -> Vec<String> {
 
 pub(super) fn run(command: Command) -> Result<ExitCode> {
     match command {
+        Command::Init(args) => init::run(args),
         Command::Serve(args) => serve::run(args),
+        Command::Connect(args) => connect::run(args),
         Command::Call(args) => call::run(args),
         Command::Tasks(args) => tasks::run(args),
         Command::Inspect(args) => inspect::run(args),

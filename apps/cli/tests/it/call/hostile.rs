@@ -49,7 +49,7 @@ const TASKS: &[&str] = &[
 ];
 const LEGACY_TASKS: &[&str] = &["call", "tasks list"];
 const PAGES: &[&str] = &["inspect", "call", "login", "whoami", "logout"];
-const SERVING: &[&str] = &["serve", "doctor", "jobs list", "jobs end"];
+const SERVING: &[&str] = &["init", "serve", "connect", "doctor", "jobs list", "jobs end"];
 const STORE: &[&str] = &[
     "store list",
     "store show",
