@@ -112,3 +112,16 @@ fn connect_to_a_host_without_http_asks_for_stdio() {
     assert_eq!(entry["args"], json!(["serve", "--stdio"]));
     assert_eq!(entry["command"], env!("CARGO_BIN_EXE_outlive"));
 }
+
+#[test]
+fn manual_has_a_page_for_every_command() {
+    let folder = Folder::new();
+    let pages = folder.0.join("man/man1");
+    let written = outlive(&folder.0, &["man", pages.to_str().unwrap()]);
+    assert_eq!(written.status.code(), Some(0), "{}", err(&written));
+    for command in outlive_cli::commands() {
+        let page = pages.join(format!("outlive-{}.1", command.replace(' ', "-")));
+        let text = fs::read_to_string(&page).unwrap_or_else(|error| panic!("{command}: {error}"));
+        assert!(text.contains(".SH SYNOPSIS"), "{command}:\n{text}");
+    }
+}
