@@ -32,6 +32,8 @@ usage: cargo xtask COMMAND
   tidy         the rules that neither rustfmt nor clippy knows; takes seconds
                  --show RULE                every finding of a rule, those under its ceiling too
                  --update                   writes ceilings down that have shrunk or moved to other crates
+  draw         comments and messages drawn at random, to be read by a person
+                 --seed N --comments N --messages N
   public-api   every public name of `outlive` and `outlive-wire`, beside the snapshots in api/
                  --update                   writes the snapshots
   features     each feature of `outlive` alone, none and all: whether it compiles, and how many crates it brings
@@ -97,6 +99,7 @@ fn run(mut args: Args) -> Result<()> {
     match args.word().as_deref() {
         Some("test") => test::run(args),
         Some("advisories") => advisories::run(args),
+        Some("draw") => tidy::draw(args),
         Some("tidy") => tidy::run(args),
         Some("public-api") => public_api::run(args),
         Some("features") => features::run(args),
