@@ -26,7 +26,7 @@ pub(crate) struct Config {
 pub(crate) const DEMO: &str = include_str!("../demo.toml");
 
 /// The JSON Schema of a file, for editors; the tests make it from the keys that are read here.
-pub(crate) const SCHEMA: &str = include_str!("../../../../../docs/outlive.schema.json");
+pub(crate) const SCHEMA: &str = include_str!("../../../outlive.schema.json");
 
 /// Reads a file. It is the only judge of a file, for every command of the program.
 ///

@@ -1,4 +1,4 @@
-//! docs/outlive.schema.json: made from the keys that the reader asks for, and from the words of the page.
+//! apps/cli/outlive.schema.json: made from the keys that the reader asks for, and from the words of the page.
 
 use std::{env, fs};
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{Asked, DEMO, PAGE, SCHEMA, cells, parse_noting};
 
-const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/outlive.schema.json");
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/outlive.schema.json");
 
 /// The schema as the reader and the page have it now.
 fn made() -> Json {
@@ -69,7 +69,7 @@ fn schema_in_the_docs_is_what_the_reader_reads() {
     let there = fs::read_to_string(FILE).expect("is there");
     assert!(
         made == there,
-        "docs/outlive.schema.json is out of date; write it with OUTLIVE_WRITE_SCHEMA=1 and this test"
+        "apps/cli/outlive.schema.json is out of date; write it with OUTLIVE_WRITE_SCHEMA=1 and this test"
     );
 }
 
