@@ -56,36 +56,34 @@ impl Row {
 const PACKAGES: &str = "
 ## Packages
 
-What node, Python and cargo install is pinned with all it needs, in `conformance/interop` and `peers`. One pin is not
-what its package asks for: FastMCP 4.1.4 wants `certifi>=2026.10.19`, which the index did not offer (pip: “No matching
-distribution found for certifi>=2026.10.19; extra == \"server\"”), so it runs with 2026.10.18, the newest before it.
-Certificates are not used by any leg.
+`conformance/interop` and `peers` pin all Node, Python and Rust packages with their dependencies. One pin differs from its requirement: FastMCP 4.1.4 requires
+`certifi>=2026.10.19`, which the index did not offer (pip: “No matching distribution found for certifi>=2026.10.19; extra == \"server\"”), so it runs with
+2026.10.18. No test uses certificates.
 
 ## Logins
 
-`cargo xtask logins` has the same clients log in to our servers, in a browser, through `oidc-provider`:
-[authorization.md](authorization.md).
+`cargo xtask logins` tests logins of the same clients to Outlive servers, in a browser, through `oidc-provider`: [authorization.md](authorization.md).
 ";
 
 /// `docs/interop.md`.
 pub(super) fn page(rows: &[Row]) -> String {
     let mut page = String::from(
         "# Interoperability\n\n\
-         Written by `cargo xtask interop`: real processes on real pipes and sockets, packages at the versions named here.\n\
-         ✓ works; – it does not have that, or not there; a number leads to the reason below.\n\n\
-         Our server takes requests about tasks without the `Mcp-Name` header, which some clients leave out; one that names another\n\
-         task is refused.\n",
+         This page is for people who combine Outlive with another SDK: it shows which features work together. `cargo xtask interop` writes it, with real processes on\n\
+         pipes and sockets and the package versions named here. ✓ means that the feature works, – that the peer or transport does not have it; a number refers to the\n\
+         reason below.\n\n\
+         The Outlive server accepts requests about tasks without the `Mcp-Name` header, which some clients omit, and rejects a header that names another task.\n",
     );
     let mut notes: Vec<String> = Vec::new();
     for (side, title) in [
-        (Side::Server, "Our client, at servers of others"),
-        (Side::Client, "Clients of others, at our server"),
+        (Side::Server, "Outlive client with other servers"),
+        (Side::Client, "Other clients with the Outlive server"),
     ] {
         let rows: Vec<&Row> = rows.iter().filter(|row| row.leg.side() == side).collect();
         if rows.is_empty() {
             continue;
         }
-        let _ = write!(page, "\n## {title}\n\n| peer | transport | revision |");
+        let _ = write!(page, "\n## {title}\n\n| peer | transport | version |");
         for feature in FEATURES {
             let _ = write!(page, " {feature} |");
         }
@@ -106,7 +104,7 @@ pub(super) fn page(rows: &[Row]) -> String {
         }
     }
     if !notes.is_empty() {
-        page.push_str("\n## Why not\n\n");
+        page.push_str("\n## Missing features\n\n");
     }
     for (number, note) in notes.iter().enumerate() {
         let _ = writeln!(page, "{}. {note}", number + 1);
