@@ -1,4 +1,4 @@
-//! How a call ends, for metrics and logs.
+//! The end of a call, for metrics and logs.
 
 use crate::{Outcome, ProtocolError};
 

@@ -88,8 +88,9 @@ impl Endpoint {
         }
         // The request parser also rejects deep nesting; find out whether that was the reason.
         if depth_exceeds(message.as_bytes(), limit) {
-            let fault =
-                ProtocolError::invalid_request(format!("the message is nested deeper than {limit} levels"));
+            let fault = ProtocolError::invalid_request(format!(
+                "the message is nested deeper than {limit} levels"
+            ));
             return refused(None, &fault, true);
         }
         match message.trim_ascii_start().starts_with('[') {
@@ -332,12 +333,7 @@ fn cancel(params: &str, arrival: &MessageContext<'_>) {
     let Ok(cancelled) = serde_json::from_str::<Cancelled<'_>>(params) else { return };
     let id = cancelled.request_id.get();
     let found = arrival.in_flight.is_some_and(|in_flight| in_flight.cancel(id));
-    tracing::debug!(
-        id,
-        found,
-        reason = cancelled.reason.as_deref(),
-        "client cancelled a request"
-    );
+    tracing::debug!(id, found, reason = cancelled.reason.as_deref(), "client cancelled a request");
 }
 
 /// Returns the ID of an otherwise invalid message, so that the error response can repeat it.

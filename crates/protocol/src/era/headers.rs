@@ -95,7 +95,7 @@ pub(crate) fn decode<'v>(
         return match value.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t')) {
             true => Ok(Cow::Borrowed(value)),
             false => Err(ProtocolError::HeaderMismatch(
-                format!("the {} header has non-ASCII characters; encode it as `=?base64?…?=`", shown(name)).into(),
+                format!("the {} header has characters that are not printable ASCII; encode it as Base64", shown(name)).into(),
             )),
         };
     };
@@ -131,9 +131,9 @@ pub fn mirrored_header(
     let decoded = decode(value, name)?;
     match String::from_utf8(decoded.into_owned()) {
         Ok(text) => Ok(Some(text)),
-        Err(_) => {
-            Err(ProtocolError::HeaderMismatch(format!("the {name} header is not UTF-8").into()))
-        }
+        Err(_) => Err(ProtocolError::HeaderMismatch(
+            format!("the {name} header is not UTF-8 text").into(),
+        )),
     }
 }
 

@@ -113,8 +113,9 @@ pub(in crate::era) fn requested_version(request: &Request<'_>) -> Option<String>
 }
 
 fn read<'a>(request: &Request<'a>) -> Result<Hello<'a>, ProtocolError> {
-    serde_json::from_str(request.params())
-        .map_err(|error| ProtocolError::invalid_params(format!("`params` of `initialize`: {error}")))
+    serde_json::from_str(request.params()).map_err(|error| {
+        ProtocolError::invalid_params(format!("`params` of `initialize`: {error}"))
+    })
 }
 
 #[cfg(test)]

@@ -81,7 +81,8 @@ impl ClientCodec for ModernClientCodec {
                 let asks = required.input_requests.as_ref().is_some_and(|asked| !asked.is_empty());
                 match asks || required.request_state.is_some() {
                     true => Ok(ResultKind::InputRequired(Box::new(required))),
-                    false => Err("`input_required` has neither `inputRequests` nor `requestState`".to_owned()),
+                    false => Err("`input_required` has neither `inputRequests` nor `requestState`"
+                        .to_owned()),
                 }
             }
             (Some("task"), Some(Method::ToolsCall)) if asked.holds_tasks => {
