@@ -98,7 +98,7 @@ impl ChangeBus {
     /// A client that subscribes after a change does not need the notification: it lists the new
     /// state.
     pub fn publish_to(&self, change: &Change, mark: Mark) {
-        // Collected first, because a woken reader may subscribe or drop its feed at once.
+        // The feeds are collected first: a woken reader may subscribe or drop its feed at once.
         let open: Vec<_> = {
             let feeds = lock(&self.0);
             let before = feeds.open.iter().filter(|(key, _)| **key < mark.0);

@@ -74,7 +74,7 @@ impl Endpoint {
 
     /// Accepts one message. The resulting call shares `message`'s buffer until the call ends.
     pub fn accept(&self, message: &Bytes, arrival: MessageContext<'_>) -> Accepted {
-        // Checked once, so that later code can read parts of the message as `str`.
+        // UTF-8 is checked once, so that later code can read parts of the message as `str`.
         match ByteString::try_from(message.clone()) {
             Ok(message) => self.accept_text(&message, arrival),
             Err(error) => refused(None, &ProtocolError::Parse(format!("not UTF-8: {error}")), true),
@@ -212,7 +212,7 @@ impl Endpoint {
         let mut body = Vec::new();
         let codec = era::codec(rules.era);
         let status = match codec.encode_error(id, error, self.profile(), &mut body) {
-            // A rejected message is a bad request; 200 is for errors that a handler returns.
+            // A message that is rejected before its handler runs is a bad request.
             200 if rules.mirrored_headers => 400,
             status => status,
         };

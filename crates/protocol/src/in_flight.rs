@@ -59,7 +59,7 @@ impl InFlight {
     /// Cancels a call. Returns `false` if no call with this ID is running, which is not an error.
     pub fn cancel(&self, id: &str) -> bool {
         let call = self.lock().remove(id);
-        // Outside the lock: cancelling wakes the owner, which may remove its call at once.
+        // The call is cancelled outside the lock: this wakes its owner, which may remove it at once.
         call.inspect(|call| call.cancel()).is_some()
     }
 

@@ -127,7 +127,7 @@ impl Outbox {
     /// Completes when the call is cancelled.
     pub fn poll_cancelled(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut queue = self.lock();
-        // Read under the lock: `cancel` sets the flag before it takes the wakers.
+        // The flag is read under the lock, because `cancel` sets it before it takes the wakers.
         if self.is_cancelled() {
             return Poll::Ready(());
         }

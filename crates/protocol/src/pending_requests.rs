@@ -36,7 +36,7 @@ const GONE: &str = "the session of the client has ended";
 /// The client's response: a result or an error.
 pub type ClientReply = Result<RawJson, ErrorObject>;
 
-// Shared by the table and the waiting run. A std mutex, held for one take or put.
+// The table and the waiting run share a slot. A std mutex: no code awaits while it is held.
 #[derive(Default)]
 struct Slot(Mutex<Answered>);
 

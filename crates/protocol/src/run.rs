@@ -28,7 +28,7 @@ pub struct Run {
     // The result, while earlier messages are still queued. Boxed, because this is rare and runs are
     // moved and stored.
     last: Option<Box<Result<Outcome, ProtocolError>>>,
-    // Created only while a progress notification is throttled.
+    // The throttling timer exists only while a progress notification waits.
     timer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     ended: bool,
     /// Whether the observer of the call was notified of its end.
@@ -111,7 +111,7 @@ impl Run {
         let codec = codec(self.call.rules.era);
         let frame = codec.encode(&self.call, message, &self.profile, out);
         let mut rest = &mut out[start..];
-        // Strings escape line breaks, so these are whitespace.
+        // Line breaks in strings are escaped, so the others are whitespace.
         while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {
             rest[at] = b' ';
             rest = &mut rest[at + 1..];

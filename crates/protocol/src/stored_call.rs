@@ -155,7 +155,7 @@ impl StoredSession {
     /// Unexpected: every part was parsed from JSON before.
     pub fn of(session: &Session) -> serde_json::Result<Self> {
         let raw = |text: &str| serde_json::from_str::<RawJson>(text);
-        // Read first: a concurrent change is then stored with the old revision, and stored again
+        // The revision is read first: a concurrent change is stored with the old revision, and again
         // with its own.
         let revision = session.revision();
         Ok(Self {

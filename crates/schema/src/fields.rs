@@ -79,7 +79,7 @@ pub fn fields(schema: &Value) -> Vec<Field> {
     let properties = schema.get("properties").and_then(Value::as_object);
     let field = |(name, named): (&String, &Value)| {
         let property = resolved(schema, named);
-        // Keywords beside a `$ref` apply to this field only, so they take precedence.
+        // Keywords beside a `$ref` describe this field, so they take precedence over the target's.
         let said = |key| named.get(key).or_else(|| property.get(key));
         let text = |key| said(key).and_then(Value::as_str).map(str::to_owned);
         let kind = kind_of(schema, property, DEPTH);

@@ -42,7 +42,7 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for WithResultType<T> {
             cache_scope: Option<CacheScope>,
         }
 
-        // Parsed twice, because serde cannot flatten raw JSON.
+        // The JSON is parsed twice, because serde cannot flatten raw JSON.
         let raw = RawJson::deserialize(deserializer)?;
         let Added { result_type, ttl_ms, cache_scope } =
             serde_json::from_str(raw.get()).map_err(D::Error::custom)?;

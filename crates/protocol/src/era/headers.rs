@@ -91,7 +91,7 @@ pub(crate) fn decode<'v>(
 ) -> Result<Cow<'v, [u8]>, ProtocolError> {
     let Some(encoded) = value.strip_prefix(b"=?base64?").and_then(|rest| rest.strip_suffix(b"?="))
     else {
-        // Readers may decode bytes outside of ASCII differently.
+        // Non-ASCII values are rejected, because proxies may decode them differently.
         return match value.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t')) {
             true => Ok(Cow::Borrowed(value)),
             false => Err(ProtocolError::HeaderMismatch(

@@ -218,7 +218,7 @@ pub(crate) fn plain_string(json: &str) -> Option<&str> {
     json.strip_prefix('"')?.strip_suffix('"')
 }
 
-/// Checks the first bytes only, as [`Envelope`] does for IDs; parses no number.
+/// Returns whether JSON text is a string or an integer. Checks bytes only and parses no number.
 fn is_string_or_integer(json: &str) -> bool {
     json.starts_with('"')
         || json.strip_prefix('-').unwrap_or(json).bytes().all(|byte| byte.is_ascii_digit())

@@ -33,7 +33,7 @@ pub trait ServerCodec: fmt::Debug + Sync {
     /// Encodes one message of a run.
     fn encode(&self, call: &Call, message: Message, profile: &Profile, out: &mut Vec<u8>) -> Frame;
 
-    /// Encodes the message that follows the response on stdio. Returns `false` if no message follows.
+    /// Encodes the message that follows the response on stdio. Returns `false` if none follows.
     fn encode_trailer(&self, call: &Call, out: &mut Vec<u8>) -> bool;
 
     /// Encodes a change for a client that receives changes outside of calls.

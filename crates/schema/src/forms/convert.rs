@@ -234,7 +234,7 @@ impl Members<'_> {
         // choice.
         let (items_title, items_description) = (items.read("title")?, items.read("description")?);
         items.finish()?;
-        // Redundant: several choices are always a set.
+        // `uniqueItems` is redundant: several choices are always a set.
         self.take("uniqueItems");
         let title = self.read("title")?.or(items_title);
         let description = self.read("description")?.or(items_description);
@@ -296,7 +296,7 @@ impl Members<'_> {
     }
 
     fn number(&mut self, kind: NumberKind) -> Result<NumberSchema, FormError> {
-        // Redundant: the bounds express the width of the Rust type.
+        // The `format` is redundant: the bounds express the width of the Rust type.
         self.take("format");
         Ok(NumberSchema {
             kind,

@@ -119,7 +119,7 @@ fn rule<'e>(error: &'e ValidationError<'_>, document: &'e Value) -> Rule<'e> {
             };
             Rule::NoneFits(context.iter().map(branch).collect())
         }
-        // `jsonschema` reports this for the object, with the value of an unknown member.
+        // For `additionalProperties`, `jsonschema` reports the object with the value of one member.
         Kind::FalseSchema if error.schema_path().as_str().ends_with("/additionalProperties") => {
             Rule::NoMembers
         }

@@ -81,7 +81,7 @@ pub fn header_params(schema: &Value) -> Result<Vec<HeaderParam>, SchemaError> {
         }
         hidden(&place)?;
         let children = inside(place.schema);
-        // Reversed, because the stack returns the last element first.
+        // The children are reversed, because the stack returns the last one first.
         open.extend(children.iter().rev().map(|child| place.child(child)));
     }
     Ok(found)

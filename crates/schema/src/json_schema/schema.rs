@@ -199,7 +199,7 @@ fn generate<T: JsonSchema>(contract: Contract) -> (schemars::Schema, String) {
     objects.skip_additional_properties = true;
     let mut settings = SchemaSettings::draft2020_12().with_transform(objects);
     settings.contract = contract;
-    // Omitted, because 2020-12 is the default of MCP.
+    // `$schema` is omitted, because 2020-12 is the default of MCP.
     settings.meta_schema = None;
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     let name = T::schema_name().into_owned();

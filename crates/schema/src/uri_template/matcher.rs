@@ -327,7 +327,7 @@ fn named(
         limit: variable.limit,
         repeats: variable.explode,
     });
-    // Merged, because `{?a}{&b}` is one list: `?b=1` matches too.
+    // `{?a}{&b}` is merged to one list, so that `?b=1` matches too.
     if operator == Operator::Continuation
         && let Some(Step::Named(list)) = steps.last_mut()
         && list.separator == '&'

@@ -31,7 +31,7 @@ pub(super) fn call(
         method: method.filter(|_| custom_method.is_none()),
         custom_method,
         parts: ParamSpans {
-            // The legacy era has no rounds; ignore members that happen to have these names.
+            // The legacy era has no rounds, so these two members have another meaning.
             input_responses: None,
             request_state: None,
             ..request.head.spans(message)?

@@ -102,7 +102,7 @@ pub(crate) fn reopen_session(
     Some(session)
 }
 
-/// Subscribes a session to all lists and to the given resources.
+/// Returns the changes that a session receives: those of all lists and of `resources`.
 fn wants(resources: BTreeSet<Arc<str>>) -> ChangeFilter {
     ChangeFilter { lists: Lists { tools: true, prompts: true, resources: true }, resources }
 }

@@ -122,7 +122,7 @@ pub(super) fn withdraw(id: u64, reason: &str, out: &mut Vec<u8>) {
     notify::notification(Method::Cancelled.as_str(), &params, out);
 }
 
-/// Returns `false` if the version does not have the notification.
+/// Encodes the completion of a URL elicitation. Returns `false` if the version does not have it.
 pub(super) fn url_done(rules: &VersionRules, elicitation_id: String, out: &mut Vec<u8>) -> bool {
     let known = rules.inputs.urls;
     if known {

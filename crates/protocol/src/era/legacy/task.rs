@@ -18,7 +18,7 @@ pub(super) struct Task<'a> {
     status_message: Option<&'a str>,
     created_at: String,
     last_updated_at: String,
-    // Always present: `null` means that the task never expires.
+    // `ttl` is always serialized: `null` means that the task never expires.
     ttl: Option<u64>,
     poll_interval: u64,
 }

@@ -12,7 +12,7 @@ pub(in crate::era) fn client_meta(
     holds_tasks: bool,
 ) -> Box<str> {
     let mut capabilities = capabilities.clone();
-    // Only the legacy era has this capability.
+    // `tasks` is a capability of the legacy era only.
     capabilities.tasks = None;
     if let Some(roots) = &mut capabilities.roots {
         roots.list_changed = None;

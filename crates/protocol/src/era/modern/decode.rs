@@ -50,7 +50,7 @@ pub(super) fn call(
     }
     let message = request.message;
     let (kept, http) = match method {
-        // Copied, because a subscription may last for days and would keep the shared read buffer
+        // A small request is copied: its subscription may last for days and keep the read buffer
         // alive. A larger message has its own buffer, which the transport counts.
         Some(Method::Listen) if message.len() <= SHARED_BUFFER => {
             (ByteString::from(&**message), arrival.http.map(detached))
@@ -142,7 +142,7 @@ fn check_name(
     json: Option<&str>,
 ) -> Result<(), ProtocolError> {
     match json {
-        // Decoded only if it has escapes, which is rare.
+        // The name is decoded only if it has escapes, which is rare.
         Some(text) if text.starts_with('"') && text.contains('\\') => {
             let name: String = serde_json::from_str(text)
                 .map_err(|error| ProtocolError::invalid_params(error.to_string()))?;

@@ -131,7 +131,7 @@ fn complete(call: &Call, answer: MethodResult, profile: &Profile, out: &mut Vec<
         MethodResult::Identity(identity) => discovered(&head, *identity, out),
         MethodResult::Tools(mut page) => {
             for tool in page.items.iter_mut().filter(|tool| tool.execution.is_some()) {
-                // Removed, because the server decides which calls become tasks.
+                // `execution` is removed, because the server decides which calls become tasks.
                 Arc::make_mut(tool).execution = None;
             }
             head.page(&page.cache, "tools", &page.items, page.next.as_deref(), out)
@@ -169,7 +169,7 @@ fn complete(call: &Call, answer: MethodResult, profile: &Profile, out: &mut Vec<
                 out.push(b'}');
             });
         }
-        // The modern era does not have these methods.
+        // The modern era has neither `tasks/list` nor `tasks/result`.
         MethodResult::Tasks(..) | MethodResult::Rest(_) => head.write(None, &Nothing {}, out),
         MethodResult::TaskResult(result, _) => head.write(None, &*result, out),
         MethodResult::ListenEnded => {

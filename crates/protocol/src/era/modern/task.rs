@@ -17,7 +17,7 @@ pub(super) struct Task<'a> {
     status_message: Option<&'a str>,
     created_at: String,
     last_updated_at: String,
-    // Always present: `null` means that the task never expires.
+    // `ttlMs` is always serialized: `null` means that the task never expires.
     ttl_ms: Option<u64>,
     poll_interval_ms: u64,
     #[serde(flatten)]
