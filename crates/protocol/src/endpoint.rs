@@ -152,7 +152,7 @@ impl Endpoint {
         let in_use = |table: &InFlight| !table.is_empty() && table.contains(id);
         if arrival.in_flight.is_some_and(in_use) {
             let fault = ProtocolError::invalid_request(format!(
-                "ID {id} is in use by a running request; choose another ID"
+                "ID {id} is still in use by a running request; choose another ID"
             ));
             return refused(Some(id), &fault, true);
         }
