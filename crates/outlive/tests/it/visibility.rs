@@ -272,7 +272,7 @@ async fn who_lacks_a_scope_is_told_which() {
                     error,
                     json!({
                         "code": -32600,
-                        "message": "the token does not have all the scopes that this needs: a b",
+                        "message": "the access token lacks a required scope; required scopes: a b",
                         "data": {"reason": "insufficient_scope", "scope": "a b"},
                     }),
                     "{version}: {method}"
