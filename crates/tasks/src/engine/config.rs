@@ -29,7 +29,7 @@ pub struct EngineConfig {
     pub cancel_grace: Duration,
     /// Timeout of the cleanup of a cancelled or expired task.
     pub cleanup_timeout: Duration,
-    /// How long an ended task stays readable.
+    /// Time for which an ended task stays readable.
     pub retention: Duration,
     /// Crashes without journal progress after which a task is quarantined.
     pub max_crashes: u32,
@@ -39,8 +39,9 @@ pub struct EngineConfig {
     pub backoff: Duration,
     /// Maximum backoff.
     pub max_backoff: Duration,
-    /// How long a task stays quarantined after too many crashes or with an incompatible journal.
-    /// The task then ends, unless an operator retries it. With zero, the task ends immediately.
+    /// Time for which a task stays quarantined after too many crashes or with an incompatible
+    /// journal. The task then ends, unless an operator retries it. With zero, the task ends
+    /// immediately.
     pub quarantine_ttl: Duration,
 }
 
