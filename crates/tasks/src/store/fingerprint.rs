@@ -5,7 +5,7 @@
 
 /// Error for a database that has the same schema version and another fingerprint.
 pub(super) const PRE_RELEASE: &str =
-    "created by a pre-release with another schema; delete it, or use an empty database";
+    "created by a pre-release; delete it or start with an empty one";
 
 /// Returns a fingerprint of SQL texts (FNV-1a, 64 bits). The fingerprint depends only on their
 /// bytes.
