@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn released_permit_goes_to_each_caller_in_turn() {
+    fn released_permit_goes_to_callers_in_turn() {
         let capacity = Capacity::new("jobs", 1);
         let mut held = capacity.try_acquire();
         assert!(held.is_some() && capacity.try_acquire().is_none());
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn permit_of_a_call_that_has_gone_is_passed_on() {
+    fn permit_of_dropped_call_goes_to_next_waiter() {
         let capacity = Capacity::new("jobs", 1);
         let held = capacity.force_acquire();
         let mut gone = Box::pin(capacity.acquire("ann"));
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_tasks_are_bounded_per_caller_and_those_without_an_engine_are_dropped() {
+    fn waiting_tasks_are_bounded_per_caller_and_dropped_without_engine() {
         let capacity = Capacity::new("jobs", 1);
         let held = capacity.try_acquire().unwrap();
         for number in 0..2 * MAX_WAITING_PER_CALLER {

@@ -41,7 +41,7 @@ mod tests {
     const LIFETIME: Lifetime = Lifetime { ttl: Some(10), max: 100 };
 
     #[test]
-    fn open_input_request_prolongs_a_task_and_a_response_restarts_its_ttl() {
+    fn open_input_request_extends_ttl_and_response_restarts_it() {
         assert_eq!(LIFETIME.when_asked(Some(10), (0, 2), 5), Some(100));
         assert_eq!(LIFETIME.when_asked(Some(100), (2, 1), 20), Some(100));
         assert_eq!(LIFETIME.when_asked(Some(100), (1, 0), 20), Some(30));

@@ -7,8 +7,8 @@
 //! (`schema/claim.sql`).
 //!
 //! Listeners in this process are notified right after a commit. Other processes are notified a
-//! moment later: a notification needs a separate commit in the database, so many changes share one
-//! notification.
+//! moment later. A notification needs a separate commit in the database, which several changes
+//! share.
 
 use std::{
     collections::HashSet,

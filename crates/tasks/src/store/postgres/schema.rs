@@ -58,8 +58,8 @@ pub(super) async fn migrate(
         Some(KNOWN) => {}
         Some(version) => {
             return Err(StoreError::Incompatible(format!(
-                "a newer version of this program has written the schema (its version is \
-                 {version}, this program supports {KNOWN}); upgrade this program"
+                "a newer version of this program has written the schema (schema version \
+                 {version}, supported is {KNOWN}); upgrade this program"
             ))
             .into());
         }

@@ -29,8 +29,8 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), SqliteError> {
         KNOWN => {}
         version => {
             return Err(StoreError::Incompatible(format!(
-                "a newer version of this program has written the file (its schema version is \
-                 {version}, this program supports {KNOWN}); upgrade this program"
+                "a newer version of this program has written the file (schema version \
+                 {version}, supported is {KNOWN}); upgrade this program"
             ))
             .into());
         }
