@@ -91,7 +91,10 @@ impl fmt::Display for JournalError {
                 "`{key}` contains a secret, but without a store the client carries the journal of this call; configure a store"
             ),
             Self::TooManyInputRequests { key, limit } => {
-                write!(f, "the input request `{key}` exceeds the limit of {limit} open input requests")
+                write!(
+                    f,
+                    "the input request `{key}` exceeds the limit of {limit} open input requests"
+                )
             }
             Self::KindMismatch(key) => write!(
                 f,

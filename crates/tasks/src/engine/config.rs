@@ -99,7 +99,11 @@ mod tests {
     fn backoff_with_each_crash_doubles_up_to_its_maximum() {
         let config = EngineConfig::default();
         let seconds = |crashes, chance| config.backoff_after(crashes, chance).as_secs_f64();
-        assert_eq!([seconds(0, 0), seconds(1, u64::MAX)], [0.0, 0.0], "the first crash causes no delay");
+        assert_eq!(
+            [seconds(0, 0), seconds(1, u64::MAX)],
+            [0.0, 0.0],
+            "the first crash causes no delay"
+        );
         for (crashes, least) in [(2, 0.5), (3, 1.0), (4, 2.0), (7, 16.0), (8, 30.0), (99, 30.0)] {
             assert_eq!([seconds(crashes, 0), seconds(crashes, u64::MAX)], [least, least * 2.0]);
         }

@@ -245,9 +245,9 @@ fn refused(created: CreateOutcome) -> CreateError {
         CreateOutcome::KeyConflict => CreateError::KeyConflict,
         CreateOutcome::QuotaExceeded => CreateError::QuotaExceeded,
         CreateOutcome::BytesExceeded => CreateError::BytesExceeded,
-        CreateOutcome::Created { .. } => {
-            CreateError::Store(StoreError::Unavailable("the store returned no lease for a new task".to_owned()))
-        }
+        CreateOutcome::Created { .. } => CreateError::Store(StoreError::Unavailable(
+            "the store returned no lease for a new task".to_owned(),
+        )),
     }
 }
 

@@ -24,9 +24,7 @@ impl fmt::Display for CreateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::QuotaExceeded => f.write_str("the caller has reached its limit of open tasks"),
-            Self::BytesExceeded => {
-                f.write_str("the caller has reached its limit of stored bytes")
-            }
+            Self::BytesExceeded => f.write_str("the caller has reached its limit of stored bytes"),
             Self::KeyConflict => f.write_str("the idempotency key was used for another request"),
             Self::Existing(id) => write!(f, "the idempotency key belongs to task {id}"),
             Self::Store(error) => error.fmt(f),

@@ -73,7 +73,8 @@ impl<'a> LeasedTask<'a> {
                 TaskOutcome::Error(error) => error.message.as_str(),
                 _ => "the task cannot continue",
             };
-            changes.status_message = Some(format!("quarantined until an operator retries the task: {why}"));
+            changes.status_message =
+                Some(format!("quarantined until an operator retries the task: {why}"));
         }
         self.commit(changes, then)
     }
@@ -99,7 +100,12 @@ impl<'a> LeasedTask<'a> {
                     }
                     Err(StoreError::LeaseLost) => return Written::LeaseLost,
                     Err(StoreError::BytesExceeded) if changes.charge.is_some() => {
-                        tracing::warn!(task_id = %lease.task, principal, limit, "principal reached its limit of stored bytes; the write is reduced");
+                        tracing::warn!(
+                            task_id = %lease.task,
+                            principal,
+                            limit,
+                            "principal reached its limit of stored bytes; the write is reduced"
+                        );
                         written = Written::WithoutGrowth(limit);
                         remove_growth(&mut changes, &mut then, limit);
                         if changes.is_empty() && matches!(then, Transition::Continue) {
@@ -166,7 +172,11 @@ impl<'a> LeasedTask<'a> {
                 Ok(()) => return true,
                 Err(StoreError::LeaseLost) => return false,
                 Err(error) => {
-                    tracing::warn!(task_id = %lease.task, %error, "could not write the state of a cleanup");
+                    tracing::warn!(
+                        task_id = %lease.task,
+                        %error,
+                        "could not write the state of a cleanup"
+                    );
                     if began.elapsed() + delay > engine.config.lease_duration {
                         return false;
                     }

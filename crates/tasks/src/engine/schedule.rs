@@ -261,8 +261,8 @@ impl Orphan {
 }
 
 /// Releases tasks of claims whose response was lost. No other worker can claim such a task while
-/// this worker renews its leases. A claim that is still in progress looks the same, so the engine
-/// waits until earlier claims are answered, and then a third of a lease.
+/// this worker renews its leases. A claim in progress looks the same, so the engine first waits for
+/// the responses to all earlier claims, and then for a third of a lease.
 async fn release_orphans(engine: &EngineState, orphans: &[Orphan]) {
     let is_old = |since: Instant| since.elapsed() >= engine.config.lease_duration / 3;
     for Orphan { lease, .. } in orphans.iter().filter(|orphan| orphan.unclaimed.is_some_and(is_old))

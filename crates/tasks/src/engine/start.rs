@@ -69,8 +69,13 @@ pub(super) async fn start(
     let started = if claimed.cancel_requested {
         Err(StartError { outcome: TaskOutcome::Cancelled, quarantine: false })
     } else if crashes >= engine.config.max_crashes {
-        let why = format!("its worker crashed {crashes} times in a row; the task is not started again");
-        tracing::error!(task_id = %lease.task, crashes, "task keeps crashing its workers and is stopped");
+        let why =
+            format!("its worker crashed {crashes} times in a row; the task is not started again");
+        tracing::error!(
+            task_id = %lease.task,
+            crashes,
+            "task keeps crashing its workers and is stopped"
+        );
         Err(StartError { outcome: TaskOutcome::Error(internal(why)), quarantine: true })
     } else {
         engine.runner.start(claimed)
@@ -129,7 +134,12 @@ async fn back_off(engine: &EngineState, claimed: &ClaimedTask, delay: Duration) 
     {
         let id = &claimed.lease.task;
         let (crashes, delay_ms) = (claimed.crash_count, millis(delay));
-        tracing::warn!(task_id = %id, crashes, delay_ms, "worker of a task crashed again; the task waits for its backoff");
+        tracing::warn!(
+            task_id = %id,
+            crashes,
+            delay_ms,
+            "worker of a task crashed again; the task waits for its backoff"
+        );
         task.observe(EngineEvent::Backoff(delay));
     }
 }

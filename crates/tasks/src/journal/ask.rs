@@ -231,7 +231,10 @@ impl JournalInputs<'_> {
             };
             // A response that does not fit is dropped, so the run repeats the request.
             if state.record(key, entry, limits).is_err() {
-                tracing::warn!(key, "input response is too large for the journal; the request is repeated");
+                tracing::warn!(
+                    key,
+                    "input response is too large for the journal; the request is repeated"
+                );
             }
         }
         if requested.is_none() {

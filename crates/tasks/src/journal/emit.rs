@@ -50,7 +50,11 @@ impl Journal {
         let (ordinal, stored) = state.segments.next(scope);
         if let Some(stored) = stored {
             if stored.block.get() != block.get() {
-                tracing::warn!(scope, ordinal, "replayed segment differs from the stored one; the stored segment stays");
+                tracing::warn!(
+                    scope,
+                    ordinal,
+                    "replayed segment differs from the stored one; the stored segment stays"
+                );
             }
             return Ok(None);
         }
@@ -225,6 +229,10 @@ mod tests {
         }
         let taken = journal.take_changes().unwrap();
         assert_eq!(taken.segments.len(), count, "one write takes all segments");
-        assert_eq!(journal.poll_capacity(&mut cx), Poll::Ready(()), "the started write frees the capacity");
+        assert_eq!(
+            journal.poll_capacity(&mut cx),
+            Poll::Ready(()),
+            "the started write frees the capacity"
+        );
     }
 }

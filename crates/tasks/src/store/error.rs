@@ -22,7 +22,9 @@ impl fmt::Display for StoreError {
         match self {
             Self::LeaseLost => f.write_str("the lease is lost, or the task has ended"),
             Self::Unavailable(why) => write!(f, "the task store is unavailable: {why}"),
-            Self::Incompatible(what) => write!(f, "the task store is incompatible with this version: {what}"),
+            Self::Incompatible(what) => {
+                write!(f, "the task store is incompatible with this version: {what}")
+            }
             Self::BytesExceeded => f.write_str("the caller has reached its limit of stored bytes"),
         }
     }

@@ -45,7 +45,11 @@ mod tests {
         assert_eq!(LIFETIME.when_asked(Some(10), (0, 2), 5), Some(100));
         assert_eq!(LIFETIME.when_asked(Some(100), (2, 1), 20), Some(100));
         assert_eq!(LIFETIME.when_asked(Some(100), (1, 0), 20), Some(30));
-        assert_eq!(LIFETIME.when_asked(Some(100), (1, 0), 95), Some(100), "the TTL never exceeds the maximum");
+        assert_eq!(
+            LIFETIME.when_asked(Some(100), (1, 0), 95),
+            Some(100),
+            "the TTL never exceeds the maximum"
+        );
         assert_eq!(LIFETIME.when_asked(Some(30), (0, 0), 20), Some(30));
     }
 

@@ -177,7 +177,7 @@ setters!(InputRequestRecord { due: Option<UnixMillis> });
 
 /// State of an input request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must handle every variant")]
 pub enum InputRequestState {
     /// The request waits for a response.
     Open,
@@ -189,7 +189,7 @@ pub enum InputRequestState {
 
 /// Result of [`OperatorStore::retry`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must handle every variant")]
 pub enum RetryOutcome {
     /// The task waits for a worker. The value is its principal.
     Queued(String),
@@ -199,7 +199,7 @@ pub enum RetryOutcome {
 
 /// Result of [`OperatorStore::purge`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must handle every variant")]
 pub enum PurgeOutcome {
     /// The task was deleted. The values are its principal and its former phase.
     Purged(String, Phase),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// Exhaustive on purpose: a store that misses an outcome must not compile.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must handle every variant")]
 pub enum TaskOutcome {
     /// The task returned a result, which may be a tool error.
     Result(RawJson),
@@ -45,7 +45,7 @@ impl TaskOutcome {
 /// events and metrics agree and an operator can filter by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must handle every variant")]
 pub enum OutcomeKind {
     /// The tool returned a result without `isError`.
     Completed,

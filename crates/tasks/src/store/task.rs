@@ -112,7 +112,7 @@ impl IdempotencyKey {
 ///
 /// Exhaustive on purpose: a store or an engine that misses an outcome must not compile.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "stores and engines must know them all")]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must handle every variant")]
 pub enum CreateOutcome {
     /// The task was created.
     Created {
@@ -142,7 +142,7 @@ impl CreateOutcome {
 ///
 /// Exhaustive on purpose: a store that misses a phase must not compile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must handle every variant")]
 pub enum Phase {
     /// The task waits for a worker.
     Queued,
@@ -266,7 +266,7 @@ setters!(StoredSegments { ended: bool, input_required: bool });
 
 /// Sender of input responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "stores and engines must know them all")]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must handle every variant")]
 pub enum InputSource {
     /// The client that received the input request.
     Client,
@@ -276,7 +276,7 @@ pub enum InputSource {
 
 /// Result of a cancellation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must handle every variant")]
 pub enum CancelOutcome {
     /// This operation ended the task.
     Cancelled,

@@ -13,7 +13,7 @@ use crate::{JournalEntry, JournalSnapshot, SegmentRecord, setters::setters};
 
 /// Source of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "stores and engines must know them all")]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must handle every variant")]
 pub enum ChangeSource {
     /// The worker that has the lease, or had it until this change.
     Worker,
@@ -197,7 +197,7 @@ setters!(Inbox { answers: Vec<(String, RawJson)>, cancel_requested: bool });
 ///
 /// Exhaustive on purpose: a store that misses a transition must not compile.
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must handle every variant")]
 pub enum Transition {
     /// The worker continues.
     Continue,
@@ -242,7 +242,7 @@ impl Transition {
 
 /// State of a cleanup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must handle every variant")]
 pub enum CleanupState {
     /// The run was dropped, so any worker may start the cleanup.
     Due,

@@ -121,7 +121,10 @@ async fn contract_detects_early_end_of_segments() {
 
 #[tokio::test]
 async fn contract_detects_quarantined_task_woken_by_response() {
-    sees(&failing(Flaw::WokenByAnswer).await, "response_to_quarantined_task_is_stored_without_waking_it");
+    sees(
+        &failing(Flaw::WokenByAnswer).await,
+        "response_to_quarantined_task_is_stored_without_waking_it",
+    );
 }
 
 #[tokio::test]

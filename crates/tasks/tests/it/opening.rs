@@ -45,7 +45,11 @@ async fn probe_creates_and_changes_nothing() {
     let by_hand = rusqlite::Connection::open(&file).unwrap();
     by_hand.execute_batch("PRAGMA user_version = 99").unwrap();
     for _ in 0..2 {
-        assert_eq!(probe(&url).await.unwrap().tables, Some(99), "the file has a newer schema version");
+        assert_eq!(
+            probe(&url).await.unwrap().tables,
+            Some(99),
+            "the file has a newer schema version"
+        );
     }
     by_hand.execute_batch("PRAGMA user_version = 0").unwrap();
     let older = probe(&url).await;

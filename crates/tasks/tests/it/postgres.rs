@@ -154,7 +154,11 @@ async fn stats_read_counts_and_ready_reads_no_table() {
     let counted = "UPDATE phase_count SET ended = ended + 1000000";
     by_hand.batch_execute(counted).await.unwrap();
     let census = store.stats().await.unwrap();
-    assert_eq!((census.queued, census.ended), (1, 1_000_000), "stats read the counts and not the rows");
+    assert_eq!(
+        (census.queued, census.ended),
+        (1, 1_000_000),
+        "stats read the counts and not the rows"
+    );
 
     let locked = by_hand.transaction().await.unwrap();
     let lock = "LOCK TABLE task, phase_count, phase_change IN ACCESS EXCLUSIVE MODE";
@@ -177,7 +181,11 @@ async fn unreadable_task_does_not_block_other_claims() {
     let ids: Vec<&str> = claimed.iter().map(|claimed| claimed.lease.task.as_str()).collect();
     assert_eq!(ids, ["a", "c"]);
     assert!(store.claim(&worker, LEASE, &10_usize.into()).await.unwrap().is_empty());
-    assert_eq!(store.renew(&worker, LEASE).await.unwrap().len(), 2, "no worker has the unreadable task");
+    assert_eq!(
+        store.renew(&worker, LEASE).await.unwrap().len(),
+        2,
+        "no worker has the unreadable task"
+    );
 }
 
 #[tokio::test]

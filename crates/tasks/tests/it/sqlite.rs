@@ -109,11 +109,7 @@ async fn acknowledged_writes_survive_reopening() {
     assert_eq!(journal.entries.keys().collect::<Vec<_>>(), ["before", "q2", "step"]);
     assert_eq!(journal.segments.iter().map(|s| s.ordinal).collect::<Vec<_>>(), [0, 1]);
     assert_eq!(journal.input_requests, ["q1"]);
-    assert_eq!(
-        journal.reasked.get("before"),
-        Some(&2),
-        "reissues from before the promotion"
-    );
+    assert_eq!(journal.reasked.get("before"), Some(&2), "reissues from before the promotion");
     let then = Transition::End { outcome: TaskOutcome::Cancelled, retention: LEASE };
     store.commit(&claimed.lease, &Changes::default(), &then).await.unwrap();
     drop(store);

@@ -60,9 +60,7 @@ impl ContractBench {
     }
 
     pub(super) fn operator(&self) -> &dyn OperatorStore {
-        self.operated
-            .as_deref()
-            .expect("operator checks require `ContractBench::operated`")
+        self.operated.as_deref().expect("operator checks require `ContractBench::operated`")
     }
 
     pub(super) fn advance(&self, span: Duration) {

@@ -127,12 +127,18 @@ async fn create_above_byte_limit_is_rejected(bench: ContractBench) {
     bench.store.cancel(OWNER, &TaskId::new("a"), true, RETENTION).await.expect("cancel succeeds");
     assert_eq!(bench.store.create(new("c")).await, Ok(CreateOutcome::BytesExceeded));
     let eve = NewTask { principal: EVE.to_owned(), ..new("e") };
-    assert!(bench.store.create(eve).await.expect("operation succeeds").is_new(), "other principals are not affected");
+    assert!(
+        bench.store.create(eve).await.expect("operation succeeds").is_new(),
+        "other principals are not affected"
+    );
     bench.advance(RETENTION + TTL + Duration::from_secs(1));
     for _ in 0..4 {
         bench.store.sweep(100, RETENTION).await.expect("sweep succeeds");
     }
-    assert!(bench.store.create(new("c")).await.expect("operation succeeds").is_new(), "deleted tasks free their bytes");
+    assert!(
+        bench.store.create(new("c")).await.expect("operation succeeds").is_new(),
+        "deleted tasks free their bytes"
+    );
 }
 
 async fn create_existing_task_at_byte_limit_succeeds(bench: ContractBench) {
@@ -186,7 +192,8 @@ async fn segment_above_byte_limit_is_rejected(bench: ContractBench) {
     assert_eq!(bench.bytes(OWNER).await, before);
     bench.write(&lease, charged(block(1, KIB), max_bytes)).await;
     let limit = PageLimit { segments: 10, bytes: usize::MAX };
-    let emitted = bench.store.read_segments(OWNER, &lease.task, 0, limit).await.expect("read succeeds");
+    let emitted =
+        bench.store.read_segments(OWNER, &lease.task, 0, limit).await.expect("read succeeds");
     assert_eq!(emitted.expect("task exists").blocks.len(), 2);
 }
 
@@ -246,7 +253,11 @@ async fn outcome_above_byte_limit_is_rejected_unless_small(bench: ContractBench)
         let full = charged(changes, 0);
         let refused = bench.store.commit(&lease, &full, &then(OUTCOME_RESERVE)).await;
         assert_eq!(refused, Err(StoreError::BytesExceeded));
-        bench.store.commit(&lease, &full, &then(OUTCOME_RESERVE - 64)).await.expect("commit succeeds");
+        bench
+            .store
+            .commit(&lease, &full, &then(OUTCOME_RESERVE - 64))
+            .await
+            .expect("commit succeeds");
         assert!(bench.view(id).await.outcome.is_some());
     }
 }
@@ -311,11 +322,7 @@ async fn key_value_entry_counts_until_deletion(bench: ContractBench) {
     bench.charge("k", &long(KIB), u64::MAX).await.expect("put succeeds");
     let replaced = bench.bytes(OWNER).await;
     assert_eq!(replaced, stored - 9 * KIB as u64);
-    bench
-        .store
-        .put_if_absent("other", raw(&long(KIB)), HOUR, None)
-        .await
-        .expect("put succeeds");
+    bench.store.put_if_absent("other", raw(&long(KIB)), HOUR, None).await.expect("put succeeds");
     assert_eq!(bench.bytes(OWNER).await, replaced, "an entry without a charge adds no bytes");
     bench.store.delete("k").await.expect("delete succeeds");
     assert_eq!(bench.bytes(OWNER).await, 0);
@@ -340,7 +347,8 @@ async fn key_value_entry_above_byte_limit_is_rejected(bench: ContractBench) {
     assert!(bench.store.get_value("l").await.expect("read succeeds").is_none());
     bench.charge("k", &long(12 * KIB), max_bytes).await.expect("put succeeds");
     assert_eq!(bench.charge("k", &long(20 * KIB), max_bytes).await, Err(StoreError::BytesExceeded));
-    let kept = bench.store.get_value("k").await.expect("read succeeds").expect("existing value stays");
+    let kept =
+        bench.store.get_value("k").await.expect("read succeeds").expect("existing value stays");
     assert_eq!(kept.get().len(), 12 * KIB + 2);
     let new = NewTask { request: raw(&long(10 * KIB)), max_bytes, ..task("a") };
     assert_eq!(

@@ -47,7 +47,8 @@ async fn claim_skips_principal_at_its_limit(bench: ContractBench) {
     let full = claim.full();
     assert_eq!(bench.store.next_due(&full).await, Ok(Some(Duration::ZERO)));
     assert_eq!(brought(&bench, &claim).await, ["bob"]);
-    let next = bench.store.next_due(&full).await.expect("next_due succeeds").expect("a task is due later");
+    let next =
+        bench.store.next_due(&full).await.expect("next_due succeeds").expect("a task is due later");
     assert!(next > LEASE / 2, "{next:?}");
     assert_eq!(bench.store.next_due(&[]).await, Ok(Some(Duration::ZERO)));
 }
@@ -85,7 +86,11 @@ async fn wanted_task_is_claimed_before_it_is_due(bench: ContractBench) {
     bench.write(&runs, Changes::default()).await;
     claim.limit = 5;
     claim.wanted = vec![TaskId::new("due")];
-    assert_eq!(brought(&bench, &claim).await, ["due"], "a wanted task that is also due is claimed once");
+    assert_eq!(
+        brought(&bench, &claim).await,
+        ["due"],
+        "a wanted task that is also due is claimed once"
+    );
 }
 
 async fn queued_task_is_claimed_by_one_worker(bench: ContractBench) {
@@ -107,7 +112,12 @@ async fn claim_returns_at_most_its_limit(bench: ContractBench) {
         bench.queue(id).await;
     }
     assert_eq!(
-        bench.store.claim(&worker("w"), LEASE, &2_usize.into()).await.expect("claim succeeds").len(),
+        bench
+            .store
+            .claim(&worker("w"), LEASE, &2_usize.into())
+            .await
+            .expect("claim succeeds")
+            .len(),
         2
     );
     assert_eq!(bench.claim("w").await.len(), 1);
@@ -136,7 +146,11 @@ async fn worker_without_renewal_loses_its_tasks(bench: ContractBench) {
     let claimed = bench.claim_one("w").await;
     assert!(claimed.lease.epoch > lease.epoch);
     assert!(claimed.started);
-    assert_eq!(bench.store.renew(&worker("v"), LEASE).await, Ok(Vec::new()), "the worker has no lease");
+    assert_eq!(
+        bench.store.renew(&worker("v"), LEASE).await,
+        Ok(Vec::new()),
+        "the worker has no lease"
+    );
 }
 
 async fn former_worker_cannot_commit(bench: ContractBench) {
@@ -196,14 +210,19 @@ async fn crash_count_grows_until_an_entry_is_recorded(bench: ContractBench) {
 async fn next_due_returns_time_of_next_due_task(bench: ContractBench) {
     assert_eq!(bench.store.next_due(&[]).await, Ok(None));
     let lease = bench.start("a", "v").await;
-    let due = bench.store.next_due(&[]).await.expect("next_due succeeds").expect("a task is due later");
+    let due =
+        bench.store.next_due(&[]).await.expect("next_due succeeds").expect("a task is due later");
     assert!(due <= LEASE && due > LEASE - Duration::from_secs(10), "{due:?}");
     bench.queue("b").await;
     assert_eq!(bench.store.next_due(&[]).await, Ok(Some(Duration::ZERO)));
     let claimed = bench.claim_one("v").await;
     bench.end(&claimed.lease, done()).await;
     bench.park(&lease, super::bench::ask(&[("k", "n")])).await;
-    assert_eq!(bench.store.next_due(&[]).await, Ok(None), "a task parked without a timer and an ended task are not due");
+    assert_eq!(
+        bench.store.next_due(&[]).await,
+        Ok(None),
+        "a task parked without a timer and an ended task are not due"
+    );
 }
 
 async fn claimed_task_reports_lost_worker(bench: ContractBench) {
@@ -219,5 +238,9 @@ async fn claimed_task_reports_lost_worker(bench: ContractBench) {
     let then = Transition::Park { due_at: Some(0), responses_seen: 0 };
     bench.store.commit(&third.lease, &Changes::default(), &then).await.expect("commit succeeds");
     let fourth = bench.claim_one("w").await;
-    assert_eq!((fourth.lost, fourth.crash_count), (false, 1), "the crash happened before the parking");
+    assert_eq!(
+        (fourth.lost, fourth.crash_count),
+        (false, 1),
+        "the crash happened before the parking"
+    );
 }

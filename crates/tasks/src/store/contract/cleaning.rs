@@ -62,7 +62,11 @@ async fn cancelled_parked_task_needs_cleanup(bench: ContractBench) {
     assert_eq!(claimed.request.get(), task("a").request.get());
     assert_eq!(recorded(&claimed.journal, "built").as_deref(), Some(r#""image""#));
     assert_eq!((claimed.crash_count, claimed.started), (0, true));
-    bench.store.finish_cleanup(&claimed.lease, CleanupState::Done).await.expect("finish_cleanup succeeds");
+    bench
+        .store
+        .finish_cleanup(&claimed.lease, CleanupState::Done)
+        .await
+        .expect("finish_cleanup succeeds");
     bench.advance(LEASE * 2);
     assert!(bench.claim("w").await.is_empty(), "the cleanup runs once");
     assert_eq!(bench.store.next_due(&[]).await.expect("read succeeds"), None);
@@ -152,7 +156,11 @@ async fn cleanup_of_lost_worker_is_claimed_by_another(bench: ContractBench) {
         bench.store.finish_cleanup(&first, CleanupState::Done).await,
         Err(StoreError::LeaseLost)
     );
-    bench.store.finish_cleanup(&second.lease, CleanupState::Done).await.expect("finish_cleanup succeeds");
+    bench
+        .store
+        .finish_cleanup(&second.lease, CleanupState::Done)
+        .await
+        .expect("finish_cleanup succeeds");
 }
 
 async fn released_cleanup_counts_no_crash(bench: ContractBench) {
@@ -162,7 +170,11 @@ async fn released_cleanup_counts_no_crash(bench: ContractBench) {
     assert_eq!(bench.view("a").await.phase, Phase::Ended);
     let again = bench.claim_one("w").await;
     assert_eq!(again.crash_count, 0);
-    bench.store.finish_cleanup(&again.lease, CleanupState::Due).await.expect("finish_cleanup succeeds");
+    bench
+        .store
+        .finish_cleanup(&again.lease, CleanupState::Due)
+        .await
+        .expect("finish_cleanup succeeds");
     assert_eq!(bench.claim_one("v").await.crash_count, 0);
 }
 

@@ -107,7 +107,11 @@ async fn segments_are_readable_after_any_number(bench: ContractBench) {
     assert_eq!(read(&bench, 0, 10).await, (texts(&["0", "x0", "1"]), 3, false));
     assert_eq!(read(&bench, 1, 10).await, (texts(&["x0", "1"]), 3, false));
     assert_eq!(read(&bench, 3, 10).await, (vec![], 3, false));
-    assert_eq!(read(&bench, u64::MAX, 10).await, (vec![], 3, false), "a number above the last returns nothing");
+    assert_eq!(
+        read(&bench, u64::MAX, 10).await,
+        (vec![], 3, false),
+        "a number above the last returns nothing"
+    );
     // Repeats the segments as after a reclaim, with one new segment.
     bench.advance(LEASE * 2);
     let lease = bench.claim_one("w").await.lease;
@@ -118,7 +122,11 @@ async fn segments_are_readable_after_any_number(bench: ContractBench) {
     let then = Transition::End { outcome: done(), retention: RETENTION };
     bench.store.commit(&lease, &last, &then).await.expect("commit succeeds");
     assert_eq!(read(&bench, 4, 10).await, (texts(&["2"]), 5, true));
-    assert_eq!(read(&bench, 0, 10).await.0, ["0", "x0", "1", "x1", "2"], "segments keep their order after the end");
+    assert_eq!(
+        read(&bench, 0, 10).await.0,
+        ["0", "x0", "1", "x1", "2"],
+        "segments keep their order after the end"
+    );
 }
 
 async fn segment_page_respects_its_limits(bench: ContractBench) {
@@ -275,7 +283,11 @@ async fn listeners_are_notified_of_visible_changes(bench: ContractBench) {
     told_by("the input request", true).await;
     bench.answer("a", &[("n", json!({}))]).await;
     told_by("the input response", false).await;
-    bench.store.cancel(super::bench::OWNER, &lease.task, false, LEASE).await.expect("cancel succeeds");
+    bench
+        .store
+        .cancel(super::bench::OWNER, &lease.task, false, LEASE)
+        .await
+        .expect("cancel succeeds");
     told_by("the requested cancellation", false).await;
     bench.end(&lease, done()).await;
     told_by("the end", true).await;
@@ -340,7 +352,8 @@ async fn concurrent_commits_change_only_their_own_task(bench: ContractBench) {
     let claimed = bench.claim("w").await;
     assert_eq!(claimed.len(), 30);
     for task in claimed {
-        let number: usize = task.lease.task.as_str()["task-".len()..].parse().expect("ID ends with a number");
+        let number: usize =
+            task.lease.task.as_str()["task-".len()..].parse().expect("ID ends with a number");
         let expected = (number % 4 != 1).then(|| json!(number).to_string());
         assert_eq!(recorded(&task.journal, "k"), expected, "task-{number}");
     }

@@ -59,7 +59,11 @@ async fn stats_follow_task_through_all_phases(bench: ContractBench) {
     bench.answer("a", &[("n", json!(1))]).await;
     assert_eq!(bench.counts().await, [0, 1, 0, 0]);
     bench.park(&lease, Changes::default()).await;
-    assert_eq!(bench.counts().await, [1, 0, 0, 0], "the task has a response that no worker has seen");
+    assert_eq!(
+        bench.counts().await,
+        [1, 0, 0, 0],
+        "the task has a response that no worker has seen"
+    );
     let lease = bench.claim_one("v").await.lease;
     let then = Transition::Park { due_at: None, responses_seen: 1 };
     bench.store.commit(&lease, &ask(&[("k2", "n2")]), &then).await.expect("commit succeeds");

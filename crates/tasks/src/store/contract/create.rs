@@ -144,7 +144,10 @@ async fn create_above_quota_of_open_tasks_is_rejected(bench: ContractBench) {
     let other = NewTask { principal: "name:eve".to_owned(), quota: 2, ..task("d") };
     assert!(bench.store.create(other).await.is_ok_and(|created| created.is_new()));
     let claimed = bench.claim("w").await;
-    let mine = claimed.iter().find(|claimed| claimed.principal == OWNER).expect("the owner's task is claimed");
+    let mine = claimed
+        .iter()
+        .find(|claimed| claimed.principal == OWNER)
+        .expect("the owner's task is claimed");
     bench.end(&mine.lease, done()).await;
     assert!(create("e").await.is_ok_and(|created| created.is_new()));
 }
@@ -156,7 +159,8 @@ async fn list_is_ordered_and_continues_after_cursor(bench: ContractBench) {
     let mut seen = Vec::new();
     let mut after: Option<ListCursor> = None;
     loop {
-        let page = bench.store.list(OWNER, "modern", after.as_ref(), 2).await.expect("list succeeds");
+        let page =
+            bench.store.list(OWNER, "modern", after.as_ref(), 2).await.expect("list succeeds");
         assert!(page.len() <= 2);
         let Some(last) = page.last() else { break };
         after = Some(ListCursor { created: last.created_at, id: last.id.clone() });

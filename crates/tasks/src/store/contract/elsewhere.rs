@@ -20,7 +20,8 @@ async fn external_event_is_invisible_to_client(bench: ContractBench) {
     assert!(bench.view("a").await.input_requests.is_empty());
     bench.write(&lease, ask(&[("k2", "name")])).await;
     assert_eq!(names(&bench.view("a").await), ["name"]);
-    let listed = bench.store.list(super::bench::OWNER, "modern", None, 10).await.expect("list succeeds");
+    let listed =
+        bench.store.list(super::bench::OWNER, "modern", None, 10).await.expect("list succeeds");
     assert_eq!(names(&listed[0]), ["name"]);
 }
 
@@ -55,9 +56,7 @@ async fn task_parked_for_external_event_holds_no_worker(bench: ContractBench) {
     assert!(claimed.journal.input_requests.is_empty());
 }
 
-async fn external_response_before_parking_wakes_the_task(
-    bench: ContractBench,
-) {
+async fn external_response_before_parking_wakes_the_task(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     bench.write(&lease, outside("key", "job")).await;
     assert_eq!(bench.answer_outside("a", &[("job", json!(1))]).await, Some(1));

@@ -43,12 +43,16 @@ async fn outcome_is_read_unchanged(bench: ContractBench) {
     bench.end(&lease, TaskOutcome::Result(raw(&result))).await;
     let view = bench.view("a").await;
     assert_eq!(view.phase, Phase::Ended);
-    let Some(TaskOutcome::Result(seen)) = view.outcome else { panic!("expected a result: {view:?}") };
+    let Some(TaskOutcome::Result(seen)) = view.outcome else {
+        panic!("expected a result: {view:?}")
+    };
     assert_eq!(seen.get(), result.to_string());
     let lease = bench.start("b", "v").await;
     let error = ErrorObject { code: -7, message: "no".into(), data: Some(raw(&json!({"x": 1}))) };
     bench.end(&lease, TaskOutcome::Error(error)).await;
-    let Some(TaskOutcome::Error(seen)) = bench.view("b").await.outcome else { panic!("expected an error") };
+    let Some(TaskOutcome::Error(seen)) = bench.view("b").await.outcome else {
+        panic!("expected an error")
+    };
     assert_eq!((seen.code, seen.message.as_str()), (-7, "no"));
     assert_eq!(seen.data.map(|data| data.get().to_owned()).as_deref(), Some(r#"{"x":1}"#));
 }
@@ -112,7 +116,10 @@ async fn cancel_running_task_requests_stop(bench: ContractBench) {
     assert!(view.cancel_requested.is_some() && view.outcome.is_none());
     bench.write(&lease, entry("k", json!(1))).await;
     bench.end(&lease, done()).await;
-    assert!(matches!(bench.view("a").await.outcome, Some(TaskOutcome::Result(_))), "the result was committed before the cancellation");
+    assert!(
+        matches!(bench.view("a").await.outcome, Some(TaskOutcome::Result(_))),
+        "the result was committed before the cancellation"
+    );
 }
 
 async fn cancel_at_once_ends_running_task(bench: ContractBench) {

@@ -94,7 +94,11 @@ async fn response_to_quarantined_task_is_stored_without_waking_it(bench: Contrac
     let lease = bench.start("t", "w").await;
     bench.stop(&lease, ask(&[("k", "n")])).await;
     assert_eq!(bench.answer("t", &[("n", json!("yes"))]).await, Some(1));
-    assert_eq!(bench.answer("t", &[("n", json!("no"))]).await, Some(0), "the first response counts");
+    assert_eq!(
+        bench.answer("t", &[("n", json!("no"))]).await,
+        Some(0),
+        "the first response counts"
+    );
     let view = bench.view("t").await;
     assert_eq!((view.phase, names(&view).len()), (Phase::Quarantined, 0));
     assert!(bench.claim("other").await.is_empty());
@@ -104,7 +108,11 @@ async fn quarantined_task_ends_with_its_outcome_after_ttl(bench: ContractBench) 
     bench.make_kept("t").await;
     bench.advance(HOLD - Duration::from_secs(30));
     bench.store.sweep(100, RETENTION).await.expect("sweep succeeds");
-    assert_eq!(bench.view("t").await.phase, Phase::Quarantined, "the quarantine is longer than the TTL");
+    assert_eq!(
+        bench.view("t").await.phase,
+        Phase::Quarantined,
+        "the quarantine is longer than the TTL"
+    );
     bench.advance(Duration::from_secs(31));
     let swept = bench.store.sweep(100, RETENTION).await.expect("sweep succeeds");
     assert_eq!(swept.failed, [(OWNER.to_owned(), TaskId::new("t"))]);
@@ -173,11 +181,13 @@ async fn stats_count_quarantined_tasks(bench: ContractBench) {
 
 async fn quarantined_task_counts_in_quota(bench: ContractBench) {
     bench.make_kept("a").await;
-    let full = bench.store.create(NewTask { quota: 1, ..task("b") }).await.expect("operation succeeds");
+    let full =
+        bench.store.create(NewTask { quota: 1, ..task("b") }).await.expect("operation succeeds");
     assert!(!full.is_new(), "{full:?}");
     bench.advance(HOLD.max(TTL) + Duration::from_secs(1));
     bench.store.sweep(100, RETENTION).await.expect("sweep succeeds");
-    let room = bench.store.create(NewTask { quota: 1, ..task("b") }).await.expect("operation succeeds");
+    let room =
+        bench.store.create(NewTask { quota: 1, ..task("b") }).await.expect("operation succeeds");
     assert!(room.is_new(), "{room:?}");
     let lease = bench.claim_one("w").await.lease;
     bench.end(&lease, done()).await;

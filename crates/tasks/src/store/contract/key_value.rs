@@ -22,8 +22,11 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 impl ContractBench {
     async fn keep(&self, key: &str, note: &Value) -> Option<String> {
-        let before =
-            self.store.put_if_absent(key, raw(note), HOUR, None).await.expect("put_if_absent succeeds");
+        let before = self
+            .store
+            .put_if_absent(key, raw(note), HOUR, None)
+            .await
+            .expect("put_if_absent succeeds");
         before.map(|note| note.get().to_owned())
     }
 

@@ -292,7 +292,12 @@ async fn purge_of_open_task_requires_force(bench: ContractBench) {
     let written = bench.store.commit(&lease, &Changes::default(), &Transition::Continue).await;
     assert_eq!(written, Err(StoreError::LeaseLost), "the worker has lost the lease");
     assert!(
-        bench.store.renew(&worker("w"), super::bench::LEASE).await.expect("renewal succeeds").is_empty()
+        bench
+            .store
+            .renew(&worker("w"), super::bench::LEASE)
+            .await
+            .expect("renewal succeeds")
+            .is_empty()
     );
 }
 
@@ -324,7 +329,10 @@ async fn purge_deletes_all_data_of_task(bench: ContractBench) {
     assert_eq!((census.running, census.queued, census.ended), (0, 0, 0));
     assert_eq!(bench.store.find(OWNER, &once).await, Ok(None));
     let again = bench.store.create(new()).await.expect("create succeeds");
-    assert!(matches!(again, CreateOutcome::Created { .. }), "the quota and the key are free: {again:?}");
+    assert!(
+        matches!(again, CreateOutcome::Created { .. }),
+        "the quota and the key are free: {again:?}"
+    );
     let again = bench.claim_one("w").await;
     assert!(again.journal.entries.is_empty(), "{:?}", again.journal);
     assert!(bench.view("t").await.input_requests.is_empty());

@@ -125,7 +125,8 @@ async fn parked_task_is_due_at_its_timer(bench: ContractBench) {
         .await
         .expect("commit succeeds");
     assert!(bench.claim("w").await.is_empty());
-    let next = bench.store.next_due(&[]).await.expect("next_due succeeds").expect("a task is due later");
+    let next =
+        bench.store.next_due(&[]).await.expect("next_due succeeds").expect("a task is due later");
     assert!(next <= Duration::from_secs(60) && next > Duration::from_secs(50), "{next:?}");
     bench.advance(Duration::from_secs(61));
     assert_eq!(bench.claim_one("w").await.crash_count, 0);

@@ -1,4 +1,4 @@
-//! All tasks in memory, with their indexes. Only operators' lists scan all tasks.
+//! All tasks in memory, with their indexes. Only operations of operators scan all tasks.
 
 use std::{
     collections::{BTreeSet, HashMap},

@@ -27,7 +27,9 @@ impl TaskStore for MemoryStore {
             // The server repeats a creation whose outcome it did not receive.
             return done(match row.principal == task.principal {
                 true => Ok(CreateOutcome::Existing(task.id)),
-                false => Err(StoreError::Unavailable("the task ID belongs to another principal".to_owned())),
+                false => Err(StoreError::Unavailable(
+                    "the task ID belongs to another principal".to_owned(),
+                )),
             });
         }
         if tasks.open(&task.principal) >= task.quota {

@@ -176,7 +176,9 @@ fn refused(row: &Row) -> Result<(i64, Option<Result<CreateOutcome, StoreError>>)
         2 => Some(Ok(CreateOutcome::KeyConflict)),
         3 => Some(Ok(CreateOutcome::QuotaExceeded)),
         5 => Some(Ok(CreateOutcome::BytesExceeded)),
-        _ => Some(Err(StoreError::Unavailable("the task ID belongs to another principal".to_owned()))),
+        _ => Some(Err(StoreError::Unavailable(
+            "the task ID belongs to another principal".to_owned(),
+        ))),
     };
     Ok((place, refused))
 }

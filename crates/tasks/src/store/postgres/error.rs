@@ -121,9 +121,7 @@ fn remedy(error: &tokio_postgres::Error) -> &'static str {
                 "write it into the URL, postgres://user:PASSWORD@host/database; PGPASSWORD and \
                  other libpq variables are ignored"
             }
-            false => {
-                "check that the database runs, and the host, port and TLS settings of its URL"
-            }
+            false => "check that the database runs, and the host, port and TLS settings of its URL",
         };
     };
     match code.code().as_bytes() {
@@ -140,12 +138,16 @@ fn remedy(error: &tokio_postgres::Error) -> &'static str {
         b"53100" => "free some space on the disk of the database",
         b"53200" => "increase the memory of the database",
         b"53300" => "increase `max_connections`; each replica needs eight connections",
-        b"57014" => "the statement timed out; check the load and the locks of the database (`pg_stat_activity`)",
+        b"57014" => {
+            "the statement timed out; check the load and the locks of the database (`pg_stat_activity`)"
+        }
         b"57P01" | b"57P02" | b"57P03" => "the database is restarting; retry in a moment",
         b"55P03" | b"40P01" | b"40001" => "conflict with another transaction; retry",
         b"23505" => "the name is already in use; choose another one",
         [b'5', b'4', ..] | b"22001" | b"22P05" => "store smaller values, or use shorter names",
-        [b'X', b'X', ..] | b"58030" => "check the log and the disk of the database; restore it from a backup",
+        [b'X', b'X', ..] | b"58030" => {
+            "check the log and the disk of the database; restore it from a backup"
+        }
         _ => "this is a bug; please report it",
     }
 }

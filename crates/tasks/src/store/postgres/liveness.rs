@@ -184,7 +184,9 @@ fn hear(listeners: &Listeners, origin: i64, message: &str) {
             tasks.iter().for_each(|task| listeners.tell(task, ChangeSource::Other));
         }
         Ok(_) => {}
-        Err(error) => tracing::warn!(%error, "could not read a change notification of another process"),
+        Err(error) => {
+            tracing::warn!(%error, "could not read a change notification of another process")
+        }
     }
 }
 

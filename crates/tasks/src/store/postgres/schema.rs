@@ -92,7 +92,9 @@ async fn version(client: &impl GenericClient, name: &str) -> Result<Option<usize
     let refused = |what: String| Err(StoreError::Incompatible(what).into());
     let pre_release = || refused(format!("the schema `{name}` was {PRE_RELEASE}"));
     if !has("task") || !(has("schema_version") || has("version")) {
-        return refused(format!("the schema `{name}` belongs to another program; use another schema"));
+        return refused(format!(
+            "the schema `{name}` belongs to another program; use another schema"
+        ));
     }
     if !has("schema_version") {
         return pre_release();

@@ -32,7 +32,11 @@ impl WorkQueue for PostgresStore {
             let brought = self.writers.write(Order::Alone, call, read).await?;
             for (lease, problem) in &brought.unreadable {
                 let (task, why) = (&lease.task, problem.with(&self.shared.database.place));
-                tracing::error!(task_id = %task, error = %why, "task cannot be read and is skipped");
+                tracing::error!(
+                    task_id = %task,
+                    error = %why,
+                    "task cannot be read and is skipped"
+                );
                 let call = claim::postpone(lease);
                 self.writers.write(Order::on(task), call, |_| Ok(CallResult::new(()))).await?;
             }

@@ -2,9 +2,9 @@
 //! processes.
 //!
 //! Each commit appends a row with the numbers of its tasks, in the same transaction. SQLite has one
-//! writer at a time, so the rows are numbered in commit order, and a reader that has read up to a
-//! number has missed nothing before it. Old rows are deleted. A reader that finds a gap treats all
-//! tasks as changed.
+//! writer at a time, so rows are numbered in commit order. A reader that has read up to a number has
+//! missed nothing before it. Old rows are deleted. A reader that finds a gap treats all tasks as
+//! changed.
 
 use rusqlite::Connection;
 

@@ -57,7 +57,9 @@ impl Watcher {
             // Waits until the thread has read the number of the last commit.
             let (begun, wait) = sync_channel(1);
             if self.begin.send(begun).is_err() || wait.recv().is_err() {
-                tracing::error!("the watcher thread has ended; changes of other processes are not notified");
+                tracing::error!(
+                    "the watcher thread has ended; changes of other processes are not notified"
+                );
             }
         });
     }
@@ -94,7 +96,10 @@ impl Thread {
                 // The next poll also returns the changes that this poll missed.
                 Err(problem) => {
                     let why = problem.with(&self.file.path);
-                    tracing::warn!(error = %why, "could not read the changes of other processes; the next poll retries");
+                    tracing::warn!(
+                        error = %why,
+                        "could not read the changes of other processes; the next poll retries"
+                    );
                 }
             }
         }

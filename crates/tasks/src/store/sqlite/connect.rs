@@ -125,7 +125,9 @@ fn keep_log(connection: &Connection, options: &SqliteOptions) -> Result<(), Sqli
         match mode.map_err(SqliteError::from) {
             Ok(mode) if mode == "wal" => return Ok(()),
             Ok(mode) => {
-                let why = format!("write-ahead logging is not available (journal mode is `{mode}`); put the file on a local disk");
+                let why = format!(
+                    "write-ahead logging is not available (journal mode is `{mode}`); put the file on a local disk"
+                );
                 return Err(StoreError::Unavailable(why).into());
             }
             // SQLite does not wait by itself when two processes switch the mode at the same time.

@@ -44,7 +44,11 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<CreateOutc
         // correction.
         batch.count_out(&task.principal)?;
         batch.count_bytes(&task.principal, -count(bytes))?;
-        let taken = || StoreError::Unavailable("the task ID conflicts with a task that does not exist".to_owned());
+        let taken = || {
+            StoreError::Unavailable(
+                "the task ID conflicts with a task that does not exist".to_owned(),
+            )
+        };
         return Ok(made_before(batch, task)?.ok_or_else(taken)?);
     };
     batch.count(if task.worker.is_some() { RUNNING } else { QUEUED }, 1);
@@ -88,7 +92,10 @@ fn made_before(batch: &Batch<'_>, task: &NewTask) -> Result<Option<CreateOutcome
         Some(owner) if owner == task.principal => {
             Ok(Some(CreateOutcome::Existing(task.id.clone())))
         }
-        Some(_) => Err(StoreError::Unavailable("the task ID belongs to another principal".to_owned()).into()),
+        Some(_) => {
+            Err(StoreError::Unavailable("the task ID belongs to another principal".to_owned())
+                .into())
+        }
     }
 }
 

@@ -125,7 +125,9 @@ fn inspect(connection: &Connection, task: &TaskId) -> Result<Option<TaskDetail>,
     let request = one(connection, REQUEST, [task.as_str()], |row| {
         Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
     })?;
-    let missing = || StoreError::Incompatible("a task has no request; restore the file from a backup".to_owned());
+    let missing = || {
+        StoreError::Incompatible("a task has no request; restore the file from a backup".to_owned())
+    };
     let (number, request) = request.ok_or_else(missing)?;
     let rows = all(connection, QUESTIONS, [number], |row| {
         Ok((

@@ -53,7 +53,8 @@ impl Readers {
         look: impl FnOnce(&Connection) -> Result<T, SqliteError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
-        let gone = || StoreError::Unavailable("the reader threads have ended; restart the process".into());
+        let gone =
+            || StoreError::Unavailable("the reader threads have ended; restart the process".into());
         let file = Arc::clone(file);
         let look = move |connection: &Connection| {
             let seen = look(connection).map_err(|problem| problem.with(&file.path));

@@ -68,7 +68,9 @@ impl SqliteStore {
         let reader = || connect::reader(path, options);
         let readers = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
         let no_thread = |why: std::io::Error| {
-            StoreError::Unavailable(format!("cannot start a thread: {why}; raise the thread limit of the process"))
+            StoreError::Unavailable(format!(
+                "cannot start a thread: {why}; raise the thread limit of the process"
+            ))
         };
         Ok(Self {
             watcher: Watcher::start(reader()?, Arc::clone(&file), options.poll_interval)

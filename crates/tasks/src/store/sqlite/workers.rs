@@ -66,7 +66,10 @@ impl Workers {
         let file = match self.lock(&name) {
             Ok(file) => Some(file),
             Err(why) => {
-                tracing::debug!(error = %why, "could not lock the file of a worker; a crash is detected when its leases expire");
+                tracing::debug!(
+                    error = %why,
+                    "could not lock the file of a worker; a crash is detected when its leases expire"
+                );
                 None
             }
         };
@@ -163,8 +166,8 @@ impl Drop for Workers {
     }
 }
 
-/// Returns the name of a worker's file. A hash (FNV-1a), because it must be the same in every
-/// version of this program and a worker ID may not be a valid file name.
+/// Returns the name of a worker's file: a hash (FNV-1a), which is the same in every version of this
+/// program. A worker ID may not be a valid file name.
 fn name(worker: &str) -> String {
     let hash = worker.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -215,7 +218,10 @@ mod tests {
         one.show(&WorkerId::new("v"));
         other.show(&WorkerId::new("v"));
         drop(other);
-        assert!(one.folder.join(name("v")).exists(), "only the worker that created the file removes it");
+        assert!(
+            one.folder.join(name("v")).exists(),
+            "only the worker that created the file removes it"
+        );
     }
 
     #[test]

@@ -64,7 +64,8 @@ impl Writer {
         work: impl FnMut(&mut Batch<'_>) -> Result<T, SqliteError> + Send + 'static,
     ) -> impl Future<Output = Result<T, StoreError>> {
         let (answer, answered) = oneshot::channel();
-        let gone = || StoreError::Unavailable("the writer thread has ended; restart the process".into());
+        let gone =
+            || StoreError::Unavailable("the writer thread has ended; restart the process".into());
         let operation = Box::new(Queued { work, result: None, answer });
         async move {
             self.queue.send(operation).await.map_err(|_| gone())?;
@@ -130,7 +131,9 @@ where
             // The operation's own error is more specific than the error of the commit.
             (Err(_), Some(Err(problem))) => Err(problem.with(&file.path)),
             (Err(why), _) => Err(why),
-            (Ok(()), None) => Err(StoreError::Unavailable("the operation was not executed".to_owned())),
+            (Ok(()), None) => {
+                Err(StoreError::Unavailable("the operation was not executed".to_owned()))
+            }
         };
         // The caller may have been dropped. The operation has taken effect in any case.
         let _ = self.answer.send(result);
@@ -170,7 +173,11 @@ impl Thread {
                 Err(problem) => {
                     self.roll_back();
                     let why = unavailable(problem.with(&self.file.path));
-                    tracing::error!(error = %why, operations = done.len(), "could not write to the store");
+                    tracing::error!(
+                        error = %why,
+                        operations = done.len(),
+                        "could not write to the store"
+                    );
                     for operation in done {
                         operation.answer(&self.file, Err(why.clone()));
                     }

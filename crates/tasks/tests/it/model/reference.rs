@@ -285,9 +285,15 @@ impl Model {
         if let Some((created, updated)) = task.seen {
             assert_eq!(view.created_at, created, "{id}");
             match task.changed {
-                Changed::Yes => assert!(view.updated_at > updated, "{id}: a change advances updated_at"),
-                Changed::Recorded => assert!(view.updated_at >= updated, "{id}: updated_at never decreases"),
-                Changed::No => assert_eq!(view.updated_at, updated, "{id}: updated_at stays without a change"),
+                Changed::Yes => {
+                    assert!(view.updated_at > updated, "{id}: a change advances updated_at")
+                }
+                Changed::Recorded => {
+                    assert!(view.updated_at >= updated, "{id}: updated_at never decreases")
+                }
+                Changed::No => {
+                    assert_eq!(view.updated_at, updated, "{id}: updated_at stays without a change")
+                }
             }
         }
         task.seen = Some((view.created_at, view.updated_at));

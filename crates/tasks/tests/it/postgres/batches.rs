@@ -92,7 +92,7 @@ async fn repeated_or_rejected_commit_does_not_affect_its_batch() {
         store.commit(&other, &entries[2], &Transition::Continue),
         store.commit(&lost, &entries[1], &Transition::Continue),
         async {
-            until("the first commit waits", async || waits_for(&schema, "journal_entry").await).await;
+            until("a commit waits", async || waits_for(&schema, "journal_entry").await).await;
             by_hand.batch_execute("COMMIT").await.unwrap();
         },
     );
@@ -157,7 +157,9 @@ async fn existing_task_does_not_affect_creations_in_its_batch() {
     while let Some(done) = callers.join_next().await {
         match done.unwrap() {
             (50, made) => assert_eq!(made, Ok(CreateOutcome::Existing(TaskId::new("50")))),
-            (51, made) => assert!(made.unwrap_err().to_string().contains("belongs to another principal")),
+            (51, made) => {
+                assert!(made.unwrap_err().to_string().contains("belongs to another principal"))
+            }
             (_, made) => assert!(made.unwrap().is_new()),
         }
     }

@@ -148,7 +148,8 @@ async fn lost_liveness_connection_keeps_leases() {
     let ears = Arc::clone(&heard);
     mine.subscribe(Arc::new(move |task, _| ears.lock().unwrap().push(task.clone())));
     other.create(task("b")).await.unwrap();
-    until("the change is notified", async || heard.lock().unwrap().contains(&TaskId::new("b"))).await;
+    until("the change is notified", async || heard.lock().unwrap().contains(&TaskId::new("b")))
+        .await;
 }
 
 #[tokio::test]

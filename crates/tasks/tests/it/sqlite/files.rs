@@ -101,6 +101,10 @@ fn open_on_read_only_file_is_rejected() {
     fs::set_permissions(folder.file(), permissions).unwrap();
     // A privileged user may write any file, so the test is skipped.
     if fs::OpenOptions::new().append(true).open(folder.file()).is_err() {
-        refused(SqliteStore::open(folder.file()), "tasks.db", "allow the user of this process to write");
+        refused(
+            SqliteStore::open(folder.file()),
+            "tasks.db",
+            "allow the user of this process to write",
+        );
     }
 }

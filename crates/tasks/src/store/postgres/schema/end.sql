@@ -1,7 +1,7 @@
 -- Cancellation, expiry and deletion of tasks.
 
--- Cancels a task. Returns 0 if the task had ended, 1 if its worker must stop, 2 if the task has
--- ended now, and NULL if the task does not exist.
+-- Cancels a task. Returns NULL if the task does not exist, otherwise a code. 0: the task had ended.
+-- 1: its worker must stop. 2: the task has ended now.
 CREATE FUNCTION cancel_task(
     _principal text, _id text, _at_once boolean, _outcome text, _retention bigint, _shift bigint)
 RETURNS integer LANGUAGE plpgsql AS $$
