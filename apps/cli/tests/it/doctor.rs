@@ -170,7 +170,7 @@ fn what_is_wrong_is_said_with_what_to_do() {
     let future = doctor(&folder, &["--data-dir", &folder.0.join("new/er").display().to_string()]);
     finds(&future, "data", "ok", "will be made");
     let diary = format!("sqlite:{}", file("diary", &"dear diary, ".repeat(1_000)));
-    finds(&doctor(&folder, &["--store", &diary]), "store", "failure", "name another file");
+    finds(&doctor(&folder, &["--store", &diary]), "store", "failure", "use another file");
     finds(&doctor(&folder, &["--store", "memory:"]), "store", "warning", "lost with their server");
 }
 

@@ -204,12 +204,13 @@ async fn there_is_a_limit_to_how_much_is_emitted() {
     for (change, words) in [
         (
             (|tasks| STREAMING(tasks).max_segments(2)) as Change,
-            "a call emits at most 2 blocks; put more into each of them, or raise `max_segments`",
+            "the call has emitted the maximum of 2 segments; emit larger segments, or raise \
+             `max_segments`",
         ),
         (
             |tasks| STREAMING(tasks).max_segment_bytes(5),
-            "a block of 26 bytes is emitted, and it may have 5; emit it in pieces or as a link to a \
-             resource, or raise `max_segment_bytes`",
+            "a segment of 26 bytes exceeds the limit of 5; split it, emit a resource link, or raise \
+             `max_segment_bytes`",
         ),
     ] {
         let world = World::new(change);

@@ -321,7 +321,10 @@ async fn only_so_many_questions_are_open_at_once() {
         let server = server.limits(|limits| limits.max_open_inputs = 2).build().unwrap();
         let mut talk = Talk::open(&server, version).await;
         let answer = talk.call_quietly("greedy").await;
-        assert_eq!(text_of(&answer), "c 2: with `c` more than 2 questions are open at once");
+        assert_eq!(
+            text_of(&answer),
+            "c 2: the input request `c` exceeds the limit of 2 open input requests"
+        );
         talk.pipe.quiet().await;
     }
 }

@@ -352,7 +352,7 @@ async fn a_state_that_is_too_large_is_refused() {
     let call = |bytes: usize| json!({"name": "large", "arguments": {"bytes": bytes}});
     let (mut talk, _) = open(MODERN).await;
     let answer = talk.once("tools/call", call(16 << 10)).await;
-    assert!(failure_of(&answer).contains("makes the journal"), "{answer}");
+    assert!(failure_of(&answer).contains("grows the journal"), "{answer}");
     for (version, bytes) in [(MODERN, 1_000), ("2025-11-25", 1 << 20)] {
         let (mut talk, _) = open(version).await;
         let played = talk.request("tools/call", call(bytes), |_| json!({"roots": []})).await;

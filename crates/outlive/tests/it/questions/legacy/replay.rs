@@ -129,5 +129,5 @@ async fn a_secret_that_could_not_travel_is_refused_at_the_desk() {
     assert_eq!(text_of(&talk.call_quietly("token").await), "7");
     let mut talk = Talk::open(&server(&Notes::default(), true), "2025-11-25").await;
     let answer = talk.call_quietly("token").await;
-    assert!(failure_of(&answer).contains("`token` holds a secret"), "{answer}");
+    assert!(failure_of(&answer).contains("`token` contains a secret"), "{answer}");
 }
