@@ -1,4 +1,4 @@
-//! Where tokens come from, and what their source hears.
+//! Token sources: when the client requests a token and which responses the source sees.
 
 use std::{
     sync::{Arc, Mutex},
@@ -16,11 +16,11 @@ use super::{
     script::{HttpScript, discovered, empty, initialized, ok, said, with_status},
 };
 
-/// Has a token once it was refused without one.
+/// A source that has a token only after a request without one was rejected.
 #[derive(Clone, Default)]
 struct Late {
     heard: Arc<Mutex<Vec<String>>>,
-    /// How long somebody takes to log in.
+    /// Duration of the login.
     takes: Duration,
     fails: bool,
 }
@@ -73,7 +73,7 @@ async fn guarded() -> HttpScript {
 
 // ACL-03, ACL-30, VER-47
 #[tokio::test]
-async fn a_source_hears_what_was_refused_and_the_request_is_sent_again() {
+async fn token_source_sees_rejection_and_request_is_retried() {
     let (peer, source) = (guarded().await, Late::default());
     let client = builder().token_source(source.clone()).connect(peer.url.as_str()).await.unwrap();
     client.call_tool("t", json!({})).await.unwrap();
@@ -81,14 +81,14 @@ async fn a_source_hears_what_was_refused_and_the_request_is_sent_again() {
         *source.heard.lock().unwrap(),
         ["POST true", "refused 401 DPoP a b", "POST true", "POST true", "told Some(\"n-1\") 1"]
     );
-    // No other generation was tried, and nothing was sent twice that had been taken.
+    // The client did not try another era, and did not repeat an accepted request.
     assert_eq!(peer.all("server/discover").len(), 2);
     assert_eq!(peer.all("tools/call").len(), 1);
 }
 
 // ACL-30, RPC-04
 #[tokio::test]
-async fn a_request_that_is_sent_again_has_another_id_and_the_revision_stays() {
+async fn request_retried_after_rejection_has_new_id_and_same_version() {
     for (legacy, status) in [(false, 401), (false, 403), (true, 401), (true, 403)] {
         let peer = HttpScript::new(move |seen, times| async move {
             match (seen.verb.as_str(), seen.method()) {
@@ -122,7 +122,7 @@ async fn a_request_that_is_sent_again_has_another_id_and_the_revision_stays() {
 }
 
 #[tokio::test]
-async fn who_takes_time_to_log_in_is_waited_for() {
+async fn slow_login_is_awaited() {
     let source = Late { takes: Duration::from_secs(3600), ..Late::default() };
     let peer = guarded().await;
     let client = builder().token_source(source).connect(peer.url.as_str()).await.unwrap();
@@ -130,7 +130,7 @@ async fn who_takes_time_to_log_in_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_source_that_fails_says_what_to_do() {
+async fn failing_token_source_returns_its_remedy() {
     let (peer, source) = (guarded().await, Late { fails: true, ..Late::default() });
     let error = builder().token_source(source).connect(peer.url.as_str()).await.unwrap_err();
     assert!(matches!(error, Error::Client(ClientError::NoToken(_))), "{error:?}");
@@ -139,7 +139,7 @@ async fn a_source_that_fails_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_fixed_token_that_is_refused_is_sent_once() {
+async fn rejected_static_token_is_sent_once() {
     let peer = guarded().await;
     let error = builder().token("other").connect(peer.url.as_str()).await.unwrap_err();
     assert_eq!(error.kind(), Some(ServerErrorKind::Unauthorized), "{error}");
