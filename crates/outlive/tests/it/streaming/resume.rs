@@ -1,4 +1,4 @@
-//! The rest, by number: on any connection, at any time.
+//! Resumption of partial results by sequence number, on any connection.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::stage::{
 
 const STREAMING: Change = |tasks| tasks.response_modes(ALL);
 
-/// A task that has emitted three blocks, of which its client has read all, and stops.
+/// Starts a task that emits three segments, which the client reads, and stops.
 async fn three(client: &mut Client) -> (Flow, Value, String) {
     let mut flow = client.call("script", script_of(&[3, 2], "end"), &["streaming"]).await;
     let first = client.part(&mut flow).await;
@@ -19,7 +19,7 @@ async fn three(client: &mut Client) -> (Flow, Value, String) {
 
 // S-T06, S-32, S-61
 #[tokio::test]
-async fn s_t06_who_was_cut_off_goes_on_elsewhere() {
+async fn disconnected_client_resumes_on_another_connection() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
@@ -44,7 +44,7 @@ async fn s_t06_who_was_cut_off_goes_on_elsewhere() {
 
 // S-T07, S-36
 #[tokio::test]
-async fn s_t07_a_gap_is_filled_from_before_it() {
+async fn segments_after_earlier_number_are_returned_again() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
@@ -62,7 +62,7 @@ async fn s_t07_a_gap_is_filled_from_before_it() {
 
 // S-T16, S-60
 #[tokio::test]
-async fn s_t16_what_is_no_number_is_refused() {
+async fn invalid_last_seq_nr_is_invalid_params() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
@@ -80,7 +80,7 @@ async fn s_t16_what_is_no_number_is_refused() {
 
 // S-T17, S-62
 #[tokio::test]
-async fn s_t17_after_the_last_there_is_nothing() {
+async fn poll_after_last_segment_returns_no_segments() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
@@ -97,7 +97,7 @@ async fn s_t17_after_the_last_there_is_nothing() {
 
 // S-T18, S-63
 #[tokio::test]
-async fn s_t18_far_beyond_the_last_there_is_nothing_either() {
+async fn poll_far_beyond_last_segment_returns_no_segments() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
@@ -118,7 +118,7 @@ async fn s_t18_far_beyond_the_last_there_is_nothing_either() {
 
 // S-T19, S-69
 #[tokio::test]
-async fn s_t19_nobody_else_reads_it() {
+async fn segments_of_foreign_or_unknown_task_are_rejected() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
@@ -136,7 +136,7 @@ async fn s_t19_nobody_else_reads_it() {
 
 // S-65
 #[tokio::test]
-async fn without_a_number_all_of_it_is_waited_for() {
+async fn task_result_without_number_waits_for_whole_result() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
@@ -158,7 +158,7 @@ async fn without_a_number_all_of_it_is_waited_for() {
 
 // S-67
 #[tokio::test]
-async fn a_number_means_nothing_to_a_task_that_is_no_stream() {
+async fn last_seq_nr_of_task_without_streaming_is_ignored() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
@@ -178,7 +178,7 @@ async fn a_number_means_nothing_to_a_task_that_is_no_stream() {
 
 // S-68
 #[tokio::test]
-async fn much_is_read_in_several_goes() {
+async fn many_segments_are_returned_in_several_polls() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
@@ -200,7 +200,7 @@ async fn much_is_read_in_several_goes() {
 
 // S-69
 #[tokio::test]
-async fn who_asks_too_often_waits() {
+async fn segment_reads_over_poll_rate_are_429() {
     use outlive::server::RateLimit;
     let slow: Change = |tasks| STREAMING(tasks).poll_rate(RateLimit::per_second(0.001).burst(3));
     let world = World::new(slow);
