@@ -1,4 +1,4 @@
-//! Tasks as 2025-11-25 has them.
+//! Tasks of 2025-11-25.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ async fn client(counts: &Counts) -> Pipe {
     pipe
 }
 
-/// Calls a tool as a task, and returns its id.
+/// Calls a tool as a task and returns the task ID.
 async fn start(pipe: &mut Pipe, tool: &str, arguments: Value) -> String {
     let call = json!({"name": tool, "arguments": arguments, "task": {"ttl": 60_000}});
     let created = pipe.result("tools/call", call).await;
@@ -28,7 +28,7 @@ async fn start(pipe: &mut Pipe, tool: &str, arguments: Value) -> String {
 
 // T1-01, T1-02, T1-05, T1-09
 #[tokio::test(start_paused = true)]
-async fn tasks_are_declared_to_those_who_know_them() {
+async fn tasks_capability_is_declared_in_2025_11_25() {
     let counts = Counts::default();
     let mut pipe = Pipe::open(&server(&counts));
     let hello = pipe.legacy(VERSION).await;
@@ -55,7 +55,7 @@ async fn tasks_are_declared_to_those_who_know_them() {
 
 // T1-06, T1-07, T1-10, T1-13, T1-18
 #[tokio::test(start_paused = true)]
-async fn a_call_is_a_task_if_it_asks_to_be() {
+async fn legacy_call_becomes_task_only_if_requested() {
     let mut pipe = client(&Counts::default()).await;
     let plain = pipe.call("nap", json!({"ms": 5000})).await;
     assert_eq!(text(&plain), "slept 5000 ms", "nobody asked");
@@ -71,7 +71,7 @@ async fn a_call_is_a_task_if_it_asks_to_be() {
 
 // T1-15, T1-16, X-20
 #[tokio::test(start_paused = true)]
-async fn a_task_lives_as_long_as_asked_and_no_longer_than_allowed() {
+async fn legacy_task_ttl_is_requested_value_up_to_maximum() {
     let mut pipe = client(&Counts::default()).await;
     for (asked, granted) in [
         (json!({"ttl": 5_000}), 5_000),
@@ -88,7 +88,7 @@ async fn a_task_lives_as_long_as_asked_and_no_longer_than_allowed() {
 
 // T1-22, T1-23, T1-24, T1-27, T1-28
 #[tokio::test(start_paused = true)]
-async fn the_result_is_waited_for_and_can_be_read_again() {
+async fn legacy_task_result_waits_and_is_readable_again() {
     let mut pipe = client(&Counts::default()).await;
     let id = start(&mut pipe, "nap", json!({"ms": 5000})).await;
     for _ in 0..2 {
@@ -110,7 +110,7 @@ async fn the_result_is_waited_for_and_can_be_read_again() {
 
 // T1-40, T1-41, T1-43
 #[tokio::test(start_paused = true)]
-async fn what_a_task_asks_comes_on_the_stream_of_its_result() {
+async fn legacy_task_sends_input_request_on_result_stream() {
     let mut pipe = client(&Counts::default()).await;
     let id = start(&mut pipe, "deploy", json!({})).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -130,7 +130,7 @@ async fn what_a_task_asks_comes_on_the_stream_of_its_result() {
 
 // T1C-30, T1C-31, T1C-32
 #[tokio::test(start_paused = true)]
-async fn a_client_may_answer_a_question_with_a_task_of_its_own() {
+async fn client_can_answer_input_request_with_client_task() {
     let mut pipe = Pipe::open(&super::world::server(&Counts::default()));
     let hosts = json!({"requests": {"elicitation": {"create": {}}}, "cancel": {}});
     pipe.legacy_with(VERSION, json!({"elicitation": {}, "tasks": hosts})).await;
@@ -164,9 +164,10 @@ async fn a_client_may_answer_a_question_with_a_task_of_its_own() {
     assert_eq!(text(&result(told.last().unwrap())), "shop:1: true");
 }
 
-/// A client that declares it may still answer at once; and an inline call asks the same way.
+/// A client that can answer with a task may also respond directly. Inline calls use the same input
+/// requests.
 #[tokio::test(start_paused = true)]
-async fn a_client_that_could_run_a_task_may_answer_at_once() {
+async fn client_with_task_support_can_respond_directly() {
     let mut pipe = Pipe::open(&super::world::server(&Counts::default()));
     let hosts = json!({"requests": {"elicitation": {"create": {}}}});
     pipe.legacy_with(VERSION, json!({"elicitation": {}, "tasks": hosts})).await;
@@ -177,7 +178,7 @@ async fn a_client_that_could_run_a_task_may_answer_at_once() {
     assert_eq!(text(&result(&pipe.answer(call).await)), "sure: true");
 }
 
-/// Says how far it is, four times, and goes back once.
+/// Reports progress four times, once with a lower value.
 async fn counting(cx: outlive::server::Cx) -> &'static str {
     for done in [1.0, 2.0, 1.5, 3.0] {
         cx.progress(done, 3.0, "");
@@ -188,7 +189,7 @@ async fn counting(cx: outlive::server::Cx) -> &'static str {
 
 // T1-31, T1-32
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_a_task_hears_how_far_it_is_under_the_token_of_its_call() {
+async fn client_waiting_for_legacy_task_gets_progress_with_token_of_call() {
     let counts = Counts::default();
     let tool = outlive::server::Tool::new("counting", counting)
         .task(outlive::server::tasks::TaskPolicy::Always);
@@ -213,7 +214,7 @@ async fn who_waits_for_a_task_hears_how_far_it_is_under_the_token_of_its_call() 
 
 // T1-17
 #[tokio::test(start_paused = true)]
-async fn the_model_may_be_told_something_while_the_task_runs() {
+async fn legacy_task_creation_carries_immediate_response() {
     let counts = Counts::default();
     let nap = outlive::server::Tool::new("film", async || "done")
         .task(outlive::server::tasks::TaskPolicy::Always)
@@ -229,7 +230,7 @@ async fn the_model_may_be_told_something_while_the_task_runs() {
 
 // T1-54, T1-55, T1-56, T1-26, R-01
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_task_is_over_at_once_and_stays_so() {
+async fn legacy_cancelled_task_ends_immediately_and_stays_cancelled() {
     let mut pipe = client(&Counts::default()).await;
     let id = start(&mut pipe, "nap", json!({"ms": 5000})).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -245,7 +246,7 @@ async fn a_cancelled_task_is_over_at_once_and_stays_so() {
 
 // T1-51, T1-52, T1-53
 #[tokio::test(start_paused = true)]
-async fn a_caller_lists_its_own_tasks_page_by_page() {
+async fn task_list_returns_own_tasks_in_pages() {
     let counts = Counts::default();
     let server = super::world::builder(outlive::server::tasks::TaskConfig::in_memory(), &counts)
         .limits(|limits| limits.page_size = 2)
@@ -281,7 +282,7 @@ async fn a_caller_lists_its_own_tasks_page_by_page() {
 
 // B-21, T1-51
 #[tokio::test(start_paused = true)]
-async fn a_task_of_the_newer_wire_is_not_there_on_this_one() {
+async fn modern_task_is_unknown_in_legacy_era() {
     let server = super::world::server(&Counts::default());
     let mut newer = Pipe::open(&server);
     let theirs = super::world::start(&mut newer, "deploy", json!({})).await;
@@ -300,9 +301,9 @@ async fn a_task_of_the_newer_wire_is_not_there_on_this_one() {
     assert_eq!(seen["taskId"], json!(ours), "the newer one sees both");
 }
 
-/// A client that cannot answer is not asked again and again; on another stream it may be.
+/// A client that cannot respond gets the input request again only on another stream.
 #[tokio::test(start_paused = true)]
-async fn who_refuses_to_answer_is_asked_again_on_another_stream_only() {
+async fn input_request_with_error_response_is_resent_on_another_stream_only() {
     let mut pipe = client(&Counts::default()).await;
     let id = start(&mut pipe, "deploy", json!({})).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
