@@ -1,4 +1,4 @@
-//! What a client does not carry between its rounds, the store does.
+//! Journals that are offloaded to the store because they are too large or contain a secret.
 
 use std::sync::Arc;
 
@@ -51,9 +51,9 @@ async fn round(server: &Server, tool: &str, state: Option<&Value>, answered: &st
     pipe.modern_with(json!({"elicitation": {}}), "tools/call", call).await
 }
 
-// design 5: large journals spill to the store, on whichever replica the client comes back
+// The store is shared, so the client may continue on any replica.
 #[tokio::test(start_paused = true)]
-async fn a_journal_that_is_too_large_for_a_client_stays_with_the_store() {
+async fn journal_too_large_for_request_state_is_offloaded() {
     let store = Arc::new(MemoryStore::new());
     let first = result(&round(&server(&store), "large", None, "").await);
     let state = &first["requestState"];
@@ -67,7 +67,7 @@ async fn a_journal_that_is_too_large_for_a_client_stays_with_the_store() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_secret_is_kept_by_the_store_and_never_leaves() {
+async fn secret_is_offloaded_and_not_in_request_state() {
     let store = Arc::new(MemoryStore::new());
     let first = result(&round(&server(&store), "secret", None, "").await);
     let done = round(&server(&store), "secret", Some(&first["requestState"]), "sure").await;
