@@ -110,8 +110,7 @@ async fn call_with_failed_task_creation_runs_once() {
 
 // K-24, K-02
 #[tokio::test(start_paused = true)]
-async fn task_created_despite_store_error_is_cancelled_or_found_by_key()
- {
+async fn task_created_despite_store_error_is_cancelled_or_found_by_key() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let mut pipe = Pipe::open(&server);
