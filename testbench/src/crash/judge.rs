@@ -5,11 +5,11 @@
 //!
 //! - All runs have the same result of a step. A `have` line with another token is a changed record.
 //! - A run that begins a step that another run already has lost its lease, or a record was lost.
-//! A run without a lease makes no progress: if it gets a `have` line or begins another step, a
-//! write without a lease succeeded.
+//!   A run without a lease makes no progress: if it gets a `have` line or begins another step, a
+//!   write without a lease succeeded.
 //! - No run of a cancelled job begins, except by a slow process that had claimed the job before.
 //! - A step body runs once, plus once for each failure that hit a process with a run of the job or
-//! that stopped all processes, such as a stall of the machine, during which no lease is renewed.
+//!   that stopped all processes, such as a stall of the machine, during which no lease is renewed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -193,7 +193,9 @@ impl<'l> Job<'l> {
                     ));
                 }
                 if let Some(&before) = self.former.get(run) {
-                    return Err(format!("run {run} started step {step} after losing step {before}"));
+                    return Err(format!(
+                        "run {run} started step {step} after losing step {before}"
+                    ));
                 }
                 if self.records.contains_key(step) {
                     findings.in_vain += 1;

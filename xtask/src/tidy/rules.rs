@@ -1,4 +1,4 @@
-//! The rules, and the command that checks them.
+//! The list of rules, and the command that checks them.
 
 use super::{
     allow, any_objects, architecture, era_wall, file_head, file_size, floors, function_length,
@@ -16,7 +16,7 @@ use xtask::process;
 
 pub(super) struct Rule {
     name: &'static str,
-    /// What the rule reads. A path that ends with `/` is a folder.
+    /// The paths that the rule reads. A path that ends with `/` is a folder.
     paths: &'static [&'static str],
     check: fn(&Tree, &mut Findings),
 }
@@ -47,7 +47,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "architecture", paths: architecture::FILES, check: architecture::check },
 ];
 
-/// Rules with ceilings, in `xtask/ceilings.toml`.
+/// Rules with ceilings in `xtask/ceilings.toml`.
 pub(super) const COUNTED: &[Rule] = &[
     Rule { name: "import-cycles", paths: &[], check: import_cycles::check },
     Rule { name: "layers", paths: &[layers::LAYERS], check: layers::check },
@@ -79,7 +79,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let (lines, code) = product_lines(&tree);
     println!("product source without tests: {lines} lines, {code} of them code");
     if !findings.is_empty() {
-        bail!("tidy found {}; the rules are in xtask/src/tidy.rs", findings.len());
+        bail!("tidy found {}; the rules are in xtask/src/tidy/", findings.len());
     }
     eprintln!(
         "tidy: {} rules, {} files, {} ms",
@@ -90,7 +90,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     Ok(())
 }
 
-/// Prints every finding of a rule, those under a ceiling too.
+/// Prints every finding of a rule, including those under a ceiling.
 pub(super) fn show_rule(name: &str, tree: &Tree) -> Result<()> {
     let rule = RULES.iter().chain(COUNTED).find(|rule| rule.name == name);
     let rule = rule.with_context(|| {
@@ -105,7 +105,7 @@ pub(super) fn show_rule(name: &str, tree: &Tree) -> Result<()> {
     Ok(())
 }
 
-/// Holds the counted rules against their ceilings; with `update` it writes down what has changed.
+/// Compares the counted rules with their ceilings; with `update` it writes changed numbers.
 pub(super) fn counted(tree: &Tree, update: bool) -> Result<Vec<String>> {
     let text = tree.get(CEILINGS).map_or("", |file| file.text.as_str());
     let mut ceilings = Ceilings::read(text)?;
@@ -118,7 +118,7 @@ pub(super) fn counted(tree: &Tree, update: bool) -> Result<Vec<String>> {
         }
         match ceilings.judge(rule.name, &counts) {
             Verdict::Same => {}
-            // The first numbers of a rule come from here too.
+            // The first numbers of a rule are written here too.
             Verdict::Changed => ceilings.set(rule.name, counts),
             Verdict::Grown(_) if update && !text.contains(&format!("[{}]", rule.name)) => {
                 ceilings.set(rule.name, counts)
@@ -127,10 +127,7 @@ pub(super) fn counted(tree: &Tree, update: bool) -> Result<Vec<String>> {
                 for part in &parts {
                     let (now, ceiling) = (counts[part], ceilings.of(rule.name, part));
                     said.extend(rule.shown(&findings, |path| self::part(path) == *part));
-                    said.push(format!(
-                        "{part}: {}: {now} findings, of which {ceiling} are known",
-                        rule.name
-                    ));
+                    said.push(format!("{part}: {}: {now} findings, allowed {ceiling}", rule.name));
                 }
             }
         }
@@ -140,20 +137,20 @@ pub(super) fn counted(tree: &Tree, update: bool) -> Result<Vec<String>> {
         fs::write(process::root().join(CEILINGS), &now).context("could not write the ceilings")?;
     } else if now != text {
         said.push(format!(
-            "{CEILINGS}:1: ceilings: the numbers have changed and no sum has grown; `cargo xtask tidy --update` writes them down"
+            "{CEILINGS}:1: ceilings: the numbers have changed and no sum has grown; run `cargo xtask tidy --update`"
         ));
     }
     Ok(said)
 }
 
-/// The part of the project that a file counts for: `crates/wire`, `apps/cli`, `xtask`.
+/// Returns the part of the project that a file belongs to: `crates/wire`, `apps/cli`, `xtask`.
 pub(super) fn part(path: &str) -> String {
     let folder = path.split_once("/src/").map_or(path, |(folder, _)| folder);
     let parts = if path.starts_with("crates/") || path.starts_with("apps/") { 2 } else { 1 };
     folder.split('/').take(parts).collect::<Vec<_>>().join("/")
 }
 
-/// The lines of the product without its tests, and how many of them hold code.
+/// The lines of the product without its tests, and how many of them contain code.
 pub(super) fn product_lines(tree: &Tree) -> (usize, usize) {
     let lines = tree.product_files().flat_map(|file| file.lines_without_tests());
     lines.fold((0, 0), |(all, code), line| {
@@ -162,7 +159,7 @@ pub(super) fn product_lines(tree: &Tree) -> (usize, usize) {
 }
 
 impl Rule {
-    /// What the rule has to say, in the order of the files, as `path:line: rule: message`.
+    /// Returns the findings in the order of the files, as `path:line: rule: message`.
     fn findings(&self, tree: &Tree) -> Vec<String> {
         self.shown(&self.found(tree), |_| true)
     }
@@ -183,13 +180,13 @@ impl Rule {
     }
 }
 
-/// Every path that a rule looks at must be there.
+/// Checks that every path of a rule exists.
 pub(super) fn paths_exist(tree: &Tree, findings: &mut Findings) {
     for rule in RULES.iter().chain(COUNTED) {
         for path in rule.paths {
             if !tree.has(path) {
                 let message = format!(
-                    "rule `{}` looks here and nothing is here; write it, or move the rule with the code",
+                    "rule `{}` needs this path, which does not exist; create it, or move the rule with the code",
                     rule.name
                 );
                 findings.add(path, 1, message);
@@ -198,7 +195,7 @@ pub(super) fn paths_exist(tree: &Tree, findings: &mut Findings) {
     }
 }
 
-/// What one rule finds in files given as path and text, as `path:line: message`.
+/// The findings of one rule in these files, as `path:line: message`.
 #[cfg(test)]
 pub(super) fn found(check: fn(&Tree, &mut Findings), files: &[(&str, &str)]) -> Vec<String> {
     let mut findings = Findings::default();
@@ -217,7 +214,7 @@ mod tests {
     use super::{COUNTED, RULES, found, part, paths_exist, product_lines};
 
     #[test]
-    fn a_path_that_is_gone_is_a_finding() {
+    fn missing_path_of_rule_is_finding() {
         let paths = RULES.iter().chain(COUNTED).flat_map(|rule| rule.paths);
         let paths = paths.map(|path| {
             if path.ends_with('/') { format!("{path}mod.rs") } else { (*path).to_owned() }
@@ -229,18 +226,18 @@ mod tests {
         let moved: Vec<(&str, &str)> =
             there.into_iter().filter(|(path, _)| !path.contains("/era/")).collect();
         let findings = found(paths_exist, &moved);
-        assert_eq!(findings.len(), 2, "era-wall and pure-eras look there: {findings:?}");
+        assert_eq!(findings.len(), 2, "era-wall and pure-eras need the folder: {findings:?}");
     }
 
     #[test]
-    fn files_count_for_their_crate() {
+    fn file_belongs_to_its_crate() {
         assert_eq!(part("crates/wire/src/a/b.rs"), "crates/wire");
         assert_eq!(part("xtask/src/a.rs"), "xtask");
         assert_eq!(part("docs/a.md"), "docs");
     }
 
     #[test]
-    fn product_lines_are_counted_without_tests() {
+    fn product_lines_exclude_tests() {
         let tree = Tree::of(&[
             ("crates/a/src/lib.rs", "//! A.\n\nfn a() {}\n#[cfg(test)]\nmod tests {\n}\n"),
             ("crates/a/src/b/tests.rs", "fn c() {}\n"),
