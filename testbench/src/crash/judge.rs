@@ -4,8 +4,8 @@
 //! committed, its `begin` line before. This gives the following rules, without knowledge of leases:
 //!
 //! - All runs have the same result of a step. A `have` line with another token is a changed record.
-//! - A run that begins a step that another run already has lost its lease, or a record was lost.
-//!   A run without a lease makes no progress: if it gets a `have` line or begins another step, a
+//! - A run that starts a step that another run has recorded has lost its lease, or a record was lost.
+//!   A run without a lease makes no progress: if it gets a `have` line or starts another step, a
 //!   write without a lease succeeded.
 //! - No run of a cancelled job begins, except by a slow process that had claimed the job before.
 //! - A step body runs once, plus once for each failure that hit a process with a run of the job or

@@ -147,7 +147,7 @@ struct Task {
 }
 
 async fn heard(notify: &Notify) {
-    timeout(Duration::from_secs(10), notify.notified()).await.expect("the task is heard of");
+    timeout(Duration::from_secs(10), notify.notified()).await.expect("the task sends its signal");
 }
 
 /// Spawns a tokio task that outlives the handler, and never returns.
@@ -205,7 +205,7 @@ async fn completed_call_does_not_signal_cancellation() {
     assert_eq!(text(&pipe.call("answer", json!({})).await), "done");
     pipe.quiet().await;
     let told = timeout(Duration::from_secs(1), task.cancelled.notified()).await;
-    assert!(told.is_err(), "nobody cancelled it");
+    assert!(told.is_err(), "the call was not cancelled");
 }
 
 // STDIO-12

@@ -78,7 +78,7 @@ async fn added_replaced_and_removed_tools_change_list_immediately() {
         assert_eq!(names(&mut pipe).await, ["a", "b", "c"], "{version}: it keeps its place");
         assert_eq!(text(&pipe.call("b", json!({})).await), "another", "{version}");
         assert!(server.remove_tool("b"));
-        assert!(!server.remove_tool("b"), "it is gone already");
+        assert!(!server.remove_tool("b"), "the tool is already removed");
         assert_eq!(names(&mut pipe).await, ["a", "c"], "{version}");
         assert_eq!(
             pipe.error("tools/call", json!({"name": "b"})).await["code"],

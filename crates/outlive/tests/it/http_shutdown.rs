@@ -32,7 +32,7 @@ async fn idle_server_shuts_down_immediately() {
     let _ = session;
     within(server.serving.shutdown()).await;
     idle.closed().await;
-    assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
+    assert!(TcpStream::connect(address).await.is_err(), "the port is closed");
 }
 
 #[tokio::test]

@@ -65,13 +65,13 @@ async fn rate_limited_tool_returns_retry_delay() {
         assert_eq!(
             called(&mut pipe, "free").await,
             Ok(()),
-            "{version}: another tool is not concerned"
+            "{version}: another tool is not affected"
         );
         pass(SECOND / 2).await;
         assert_eq!(
             called(&mut pipe, "limited").await,
             Ok(()),
-            "{version}: waiting as told is enough"
+            "{version}: waiting for the retry delay is enough"
         );
         assert_eq!(called(&mut pipe, "limited").await, Err(500), "{version}");
     }
@@ -188,7 +188,7 @@ async fn connection_in_flight_limit_rejects_further_calls() {
         assert_eq!(
             called(&mut pipe, "quick").await,
             Ok(()),
-            "{version}: what is answered at once needs no place"
+            "{version}: a call without waiting needs no slot"
         );
         let mut other = Pipe::speaking(&server, version).await;
         start(&mut other, &gate, 1).await;

@@ -73,7 +73,7 @@ fn check(page: &str, section: &str, defaults: &impl Debug) {
     let said: Table = rows(page, section).into_iter().map(row).collect();
     let fields = fields(defaults);
     let names = |table: &Table| table.keys().cloned().collect::<Vec<_>>();
-    assert_eq!(names(&said), names(&fields), "what {section} has, and what the page says");
+    assert_eq!(names(&said), names(&fields), "the fields of {section} and the rows of the page");
     for (name, value) in fields {
         let default = &said[&name];
         match amount(&value) {

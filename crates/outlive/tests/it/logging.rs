@@ -190,7 +190,7 @@ async fn log_messages_after_response_are_dropped() {
 #[tokio::test(start_paused = true)]
 async fn subscription_carries_no_log_messages() {
     let listen = async |cx: Cx| {
-        cx.log(LoggingLevel::Emergency, "nobody should hear this");
+        cx.log(LoggingLevel::Emergency, "must not be sent");
         let id: Value = serde_json::from_str(cx.call().id()).unwrap();
         Json(json!({"_meta": {"io.modelcontextprotocol/subscriptionId": id}}))
     };

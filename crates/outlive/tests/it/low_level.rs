@@ -401,7 +401,7 @@ async fn session_state_is_separate_per_session() {
     let answer = first.modern("tools/call", json!({"name": "count"})).await;
     assert_eq!(text(&answer["result"]), "no session");
     first.legacy("2025-11-25").await;
-    assert_eq!(text(&first.call("count", json!({})).await), "0", "a new session begins anew");
+    assert_eq!(text(&first.call("count", json!({})).await), "0", "a new session has new state");
 }
 
 // TRACE-01, TRACE-02, META-14, META-16

@@ -183,8 +183,8 @@ async fn progress_faster_than_interval_sends_newest_value() {
         }
         let values = values(&told);
         assert!(values.is_sorted_by(|a, b| a < b), "{version}: {values:?}");
-        assert_eq!(values[0], 1.0, "{version}: the first is told at once");
-        assert_eq!(values.last(), Some(&100.0), "{version}: the last is told before the answer");
+        assert_eq!(values[0], 1.0, "{version}: the first is sent immediately");
+        assert_eq!(values.last(), Some(&100.0), "{version}: the last is sent before the response");
         // A hundred steps of one millisecond leave time for five intervals. The last value is sent
         // without delay.
         assert_eq!(values.len(), 6, "{version}: {values:?}");
@@ -226,7 +226,7 @@ async fn last_progress_is_sent_before_response_and_none_after() {
             .unwrap();
         let mut pipe = Pipe::speaking(&server, version).await;
         let told = told(&mut pipe, call("late", json!({}), json!("t"))).await;
-        assert_eq!(values(&told), [2.0], "{version}: of two at once, the newest");
+        assert_eq!(values(&told), [2.0], "{version}: the newer of two values");
         gate.arrived().await;
         gate.open(1);
         pipe.quiet().await;

@@ -73,7 +73,7 @@ async fn helper_returning_anyhow_result_converts_step_errors_by_question_mark() 
     async fn order(cx: Durable) -> Result<String> {
         let error =
             Error::from(reserve(&cx, "lamp").await.context("the order failed").unwrap_err());
-        assert!(error.is_permanent(), "what the error is survives anyhow and its contexts");
+        assert!(error.is_permanent(), "the kind of the error survives anyhow and its contexts");
         let error = Error::from(reserve(&cx, "chair").await.unwrap_err());
         assert!(error.is_permanent(), "also without one");
         Err(error)

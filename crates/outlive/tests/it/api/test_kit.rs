@@ -150,7 +150,7 @@ async fn cancelled_call_stops_at_next_step_and_runs_cleanup() {
     }
     let call = server.call_tool("order", json!({}));
     let cancelled = call.cancel_after(("pack", 2)).await.unwrap();
-    assert!(!cancelled.is_cancelled, "what is shielded comes to its end");
+    assert!(!cancelled.is_cancelled, "the shielded part completes");
     assert_eq!(cancelled.outcome.text(), "packed from shelf 7");
     assert_eq!((cancelled.cleanup, notes.take()), (None, vec!["pack 1".into(), "pack 2".into()]));
     let failure = server.call_tool("order", json!({})).cancel_after("pay").await.unwrap_err();

@@ -102,7 +102,7 @@ fn streaming() -> ClientBuilder {
 }
 
 async fn guarded<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(GUARD, work).await.expect("it does not hang")
+    tokio::time::timeout(GUARD, work).await.expect("the operation ends within the time limit")
 }
 
 /// Returns the number of the next segment, which equals its text.
@@ -277,7 +277,7 @@ async fn server_without_response_modes_is_polled_to_the_end() {
     }
     ends_with(&mut stream, 3).await;
     let call = &stage.proxy.requests("tools/call")[0];
-    assert_eq!(call["params"]["task"], json!({}), "nothing of what it does not know");
+    assert_eq!(call["params"]["task"], json!({}), "no response modes are requested");
     assert!(
         stage.proxy.events().iter().all(|event| event["result"].get("partial-content").is_none())
     );

@@ -112,7 +112,7 @@ async fn result_of_wrong_type_is_protocol_violation() {
             _ => client.list_tools().collect().await.unwrap_err(),
         };
         assert!(matches!(error, Error::ProtocolViolation(_)), "{method} {result}: {error}");
-        assert_eq!(seen.lock().unwrap().len(), 2, "nothing is tried again");
+        assert_eq!(seen.lock().unwrap().len(), 2, "no request is retried");
     }
 }
 

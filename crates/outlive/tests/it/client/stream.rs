@@ -323,12 +323,16 @@ async fn task_events_include_progress_and_segments() {
                 gate.open(1);
             }
             TaskEvent::Done(result) => break *result,
-            other => panic!("it is answered: {other:?}"),
+            other => panic!("unexpected event: {other:?}"),
         }
     };
     assert_eq!(far, Some((1.0, Some(2.0), Some("packing".to_owned()))));
     assert_eq!(emitted, [1]);
-    assert_eq!(result_text(&result), "a box\nsent: true", "it begins with what was emitted");
+    assert_eq!(
+        result_text(&result),
+        "a box\nsent: true",
+        "the result starts with the emitted content"
+    );
     assert!(events.next().await.is_none());
 }
 
@@ -364,6 +368,6 @@ async fn input_response_is_sent_while_segments_arrive() {
             }
         }
     };
-    let said = tokio::time::timeout(Duration::from_secs(20), ending).await.expect("it ends");
+    let said = tokio::time::timeout(Duration::from_secs(20), ending).await.expect("the task ends");
     assert!(said.ends_with("said: true"), "{said}");
 }

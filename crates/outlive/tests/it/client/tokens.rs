@@ -43,7 +43,7 @@ impl TokenSource for Late {
         };
         self.heard.lock().unwrap().push(line);
         if self.fails {
-            return Err(TokenError::new("nobody is there; log in first"));
+            return Err(TokenError::new("no user is present; log in first"));
         }
         if !self.takes.is_zero() {
             tokio::time::pause();
@@ -134,7 +134,7 @@ async fn failing_token_source_returns_its_remedy() {
     let (peer, source) = (guarded().await, Late { fails: true, ..Late::default() });
     let error = builder().token_source(source).connect(peer.url.as_str()).await.unwrap_err();
     assert!(matches!(error, Error::Client(ClientError::NoToken(_))), "{error:?}");
-    assert_eq!(error.to_string(), "nobody is there; log in first");
+    assert_eq!(error.to_string(), "no user is present; log in first");
     assert!(!error.may_have_executed() && !error.is_transient());
 }
 

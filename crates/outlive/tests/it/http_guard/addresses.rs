@@ -110,7 +110,7 @@ async fn connection_over_limit_waits_for_free_slot() {
     for _ in 0..10 {
         assert_eq!(first.send(&Request::modern("tools/list")).await.status(), 200);
     }
-    assert!(!server.world.has_started("second"), "it waits for its turn");
+    assert!(!server.world.has_started("second"), "the connection waits");
     drop(first);
     server.world.started("second").await;
     server.world.release("second");

@@ -62,7 +62,7 @@ async fn resource_updates_are_notified_while_subscribed() {
     assert_eq!(
         stream.message().await["params"]["uri"],
         "mem://b",
-        "the first is not told any more"
+        "no notification after unsubscribing"
     );
 }
 

@@ -161,7 +161,7 @@ async fn log_messages_are_sent_only_at_requested_level() {
     let mut connection = server.begin(&call).await;
     server.world.started("l").await;
     server.world.release("l");
-    assert_eq!(connection.response(&call).await.text(), "logged", "nobody asked: no stream");
+    assert_eq!(connection.response(&call).await.text(), "logged", "no level requested: no stream");
 
     let mut stream = server.open(call.reserved("logLevel", json!("error"))).await;
     for level in ["error", "critical", "alert", "emergency"] {

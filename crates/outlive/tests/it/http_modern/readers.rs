@@ -38,7 +38,7 @@ async fn non_reading_client_stops_only_its_own_call() {
         rounds_at_rest = if shouted() == seen { rounds_at_rest + 1 } else { 0 };
         seen = shouted();
     }
-    assert!(seen < LINES / 2, "{seen} lines of {BYTES} bytes were made for nobody");
+    assert!(seen < LINES / 2, "{seen} lines of {BYTES} bytes were logged without a reader");
     drop(slow);
     server.world.cancelled("slow").await;
 }

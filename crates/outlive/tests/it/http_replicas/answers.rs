@@ -83,7 +83,7 @@ async fn first_input_response_wins_even_if_it_is_an_error() {
     let session = open(&first, None).await;
     let mut stream = first.open(session.call("form", json!({}))).await;
     let asked = stream.message().await;
-    let refusal = json!({"code": -1, "message": "nobody is here"});
+    let refusal = json!({"code": -1, "message": "no user is present"});
     let refused =
         session.reply(&asked, json!({})).without_member("result").member("error", refusal);
     assert_eq!(second.send(refused).await.status(), 202);

@@ -12,7 +12,7 @@ async fn store_outage_ends_no_session() {
     let session = first.session(VERSION).await;
     common.store.switch(false);
     common.forget_what_was_confirmed();
-    assert_eq!(ping(&first, &session).await, 200, "it is known here");
+    assert_eq!(ping(&first, &session).await, 200, "the session is known on this replica");
     for request in [
         session.request("ping"),
         session.notification("notifications/initialized", json!({})),

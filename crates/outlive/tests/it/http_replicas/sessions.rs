@@ -162,7 +162,7 @@ async fn session_limit_of_replica_counts_sessions_of_other_replicas() {
     second.world.told("session closed").await;
     assert_eq!(second.serving.service().session_count(), 1);
     let stream = second.open(two.get()).await;
-    assert_eq!(ping(&second, &one).await, 503, "the other one is in use");
+    assert_eq!(ping(&second, &one).await, 503, "the other session is in use");
     assert_eq!(ping(&first, &one).await, 200);
     stream.cut();
 }
@@ -200,11 +200,11 @@ async fn log_level_of_session_is_shared_by_replicas() {
     let session = first.session(VERSION).await;
     let level = |level: &str| session.request("logging/setLevel").params(json!({"level": level}));
     assert_eq!(first.send(level("emergency")).await.result(), json!({}));
-    assert_eq!(levels(&second, &session).await, 1, "it comes with the session");
+    assert_eq!(levels(&second, &session).await, 1, "the level is part of the session");
     assert_eq!(second.send(level("debug")).await.result(), json!({}));
     assert_eq!(levels(&second, &session).await, 8);
     common.forget_what_was_confirmed();
-    assert_eq!(levels(&first, &session).await, 8, "and to a session that was here before");
+    assert_eq!(levels(&first, &session).await, 8, "the level reaches a known session too");
 }
 
 #[tokio::test]
@@ -290,7 +290,7 @@ async fn session_check_reads_store_at_most_once_per_second() {
     }
     assert_eq!(common.store.asked(), before + 1);
     assert_eq!(ping(&first, &session.with_id("none of ours")).await, 404);
-    assert_eq!(common.store.asked(), before + 1, "it cannot be one");
+    assert_eq!(common.store.asked(), before + 1, "a malformed ID needs no lookup");
 }
 
 #[tokio::test]

@@ -154,7 +154,7 @@ async fn non_reading_client_uses_memory_up_to_bound() {
         assert_eq!(server.send(session.request("ping")).await.status(), 200);
     }
     let shouted = server.world.shouted.load(Ordering::Relaxed);
-    assert!(shouted < LINES, "it waits for its reader");
+    assert!(shouted < LINES, "the handler waits for its reader");
     stream.cut();
     server.world.finished("s").await;
     let response = server.send(session.resume(&first)).await;

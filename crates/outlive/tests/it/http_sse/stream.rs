@@ -91,7 +91,7 @@ async fn sse_cancel_notification_cancels_call() {
     assert_eq!(
         pair.ask(&server, 2, "ping", json!({})).await["id"],
         2,
-        "nothing was said of the first"
+        "the cancelled call gets no response"
     );
 }
 
@@ -195,7 +195,7 @@ async fn non_reading_sse_client_does_not_block_others() {
         assert_eq!(fast.ask(&server, id, "ping", json!({})).await["id"], id);
     }
     let shouted = server.world.shouted.load(Ordering::Relaxed);
-    assert!(shouted < 50_000, "{shouted} lines were made for nobody");
+    assert!(shouted < 50_000, "{shouted} lines were logged without a reader");
     slow.stream.cut();
     server.world.cancelled("s").await;
 }
@@ -236,7 +236,7 @@ async fn unread_sse_stream_ends_and_names_limit() {
     let error = refused.json()["error"]["message"].to_string();
     assert!(error.contains("`max_stream_bytes`"), "{error}");
     let late = slow.request(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}));
-    assert_eq!(server.send(late).await.status(), 404, "it has ended");
+    assert_eq!(server.send(late).await.status(), 404, "the session has ended");
     assert_eq!(other.ask(&server, 1, "ping", json!({})).await["id"], 1);
 }
 

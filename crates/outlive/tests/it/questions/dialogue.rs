@@ -117,7 +117,7 @@ impl Talk {
 
     /// Calls a tool that must not request input.
     pub(super) async fn call_quietly(&mut self, tool: &str) -> Value {
-        self.call(tool, |asked| panic!("nothing is to be asked: {asked}")).await.answer
+        self.call(tool, |asked| panic!("unexpected input request: {asked}")).await.answer
     }
 
     /// Sends one round of a modern request.
@@ -227,7 +227,7 @@ pub(super) fn refusal_of(answer: &Value) -> (i64, &str) {
     let error = &answer["error"];
     match (error["code"].as_i64(), error["message"].as_str()) {
         (Some(code), Some(message)) => (code, message),
-        _ => panic!("a refusal was expected: {answer}"),
+        _ => panic!("expected an error: {answer}"),
     }
 }
 

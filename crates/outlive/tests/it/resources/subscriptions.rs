@@ -218,7 +218,11 @@ async fn subscription_ended_by_server_gets_result_then_cancellation() {
     let (id, _) = listen(&mut pipe, json!({"resourceSubscriptions": ["mem://a"]})).await;
     server.resource_updated("mem://a");
     server.endpoint().profile().bus.close();
-    assert_eq!(pipe.read().await, updated_for(&json!(id), "mem://a"), "what waits is told first");
+    assert_eq!(
+        pipe.read().await,
+        updated_for(&json!(id), "mem://a"),
+        "the pending notification comes first"
+    );
     let end = pipe.answer(id).await;
     assert_eq!(end["result"]["resultType"], "complete");
     assert_eq!(end["result"]["_meta"][SUBSCRIPTION], id);

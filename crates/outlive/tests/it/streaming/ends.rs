@@ -21,7 +21,7 @@ async fn expired_task_ends_stream_with_error_response() {
         let parts = client.parts(&mut flow).await;
         let last = parts.last().unwrap();
         assert_eq!((&last["isError"], blocks(last)), (&json!(true), vec![]), "{last}");
-        assert!(parts.len() > 1, "it emitted before");
+        assert!(parts.len() > 1, "segments were emitted before");
         let id = task_of(last);
         client.over(flow).await;
         assert_eq!(client.status(&id).await, "failed");
@@ -41,7 +41,7 @@ async fn cancelled_task_ends_stream_with_error_response() {
         assert_eq!(cancelled["status"], "cancelled");
         let last = client.part(&mut flow).await;
         assert_eq!((&last["isComplete"], &last["isError"]), (&json!(true), &json!(true)));
-        assert_eq!(blocks(&last), [], "nothing more is sent");
+        assert_eq!(blocks(&last), [], "no further segment is sent");
         client.over(flow).await;
         world.gate.abandoned().await;
         assert_eq!(client.status(&id).await, "cancelled");
@@ -93,7 +93,7 @@ async fn failing_tool_sends_error_as_last_segment() {
         world.gate.open(1);
         let last = client.part(&mut flow).await;
         assert_eq!((&last["isComplete"], &last["isError"]), (&json!(true), &json!(true)));
-        assert_eq!(blocks(&last), [(3, words.to_owned())], "with a number of its own");
+        assert_eq!(blocks(&last), [(3, words.to_owned())], "with its own number");
         let id = task_of(&first);
         client.over(flow).await;
         assert_eq!(client.status(&id).await, "failed");
@@ -208,7 +208,7 @@ async fn non_reading_stream_client_does_not_block_task() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    let id = tokio::time::timeout(Duration::from_secs(30), ended).await.expect("it ends");
+    let id = tokio::time::timeout(Duration::from_secs(30), ended).await.expect("the task ends");
     drop(connection);
     let mut last = 1;
     loop {
@@ -218,5 +218,5 @@ async fn non_reading_stream_client_does_not_block_task() {
             break;
         }
     }
-    assert_eq!(last, 20_001, "all of them, and why there are no more");
+    assert_eq!(last, 20_001, "all segments and the error");
 }

@@ -38,10 +38,10 @@ async fn immediate_result_is_returned_without_task() {
         let answer = client.part(&mut flow).await;
         assert_eq!(text(&answer), "here it is");
         assert!(answer.get("partial-content").is_none() && answer.get("task").is_none());
-        assert!(answer["_meta"].get(RELATED).is_none(), "there is no task: {answer}");
+        assert!(answer["_meta"].get(RELATED).is_none(), "no task is named: {answer}");
         client.over(flow).await;
         let tasks = client.ask("tasks/list", json!({})).await;
-        assert_eq!(tasks["tasks"], json!([]), "nothing is kept of it");
+        assert_eq!(tasks["tasks"], json!([]), "no task is stored");
     }
 }
 
@@ -121,7 +121,11 @@ async fn slow_call_falls_back_to_stream_or_task() {
         assert!(task(&listed) && listed.get("_meta").is_none(), "a task was asked for: {listed}");
         for modes in [vec!["immediate", "streaming"], vec!["task", "streaming", "immediate"]] {
             let stream = first(client, &world, "script", &modes).await;
-            assert_eq!(blocks(&stream), [(1, "1".to_owned())], "the order is not looked at");
+            assert_eq!(
+                blocks(&stream),
+                [(1, "1".to_owned())],
+                "the order of modes does not matter"
+            );
             assert!(stream["_meta"].get(FALLBACK).is_none());
         }
         let none = first(client, &world, "script", &["later"]).await;
@@ -139,7 +143,7 @@ async fn streaming_call_with_immediate_result_streams_it() {
         let mut client = world.client(wire).await;
         let mut flow = client.call("script", script_of(&[], "done"), &["streaming"]).await;
         let parts = client.parts(&mut flow).await;
-        assert_eq!(numbers(&parts), [1], "what is returned is a block, too");
+        assert_eq!(numbers(&parts), [1], "the returned text is a segment too");
         client.over(flow).await;
     }
 }

@@ -212,7 +212,10 @@ async fn task_get_returns_segments_after_any_number() {
         assert_eq!(error(&get(&mut pipe, &id, bad).await)["code"], -32602);
     }
     let plain = pipe.modern_with(declares(), "tasks/get", json!({"taskId": id})).await;
-    assert!(plain["result"]["_meta"].get(PARTIALS).is_none(), "who names no number gets none");
+    assert!(
+        plain["result"]["_meta"].get(PARTIALS).is_none(),
+        "without a number there are no segments"
+    );
     world.gate.open(1);
     let task = loop {
         let task = result(&get(&mut pipe, &id, json!(2)).await);
@@ -225,7 +228,7 @@ async fn task_get_returns_segments_after_any_number() {
     assert_eq!((&partials["complete"], &partials["lastSeq"]), (&json!(true), &json!(3)));
     let texts: Vec<&Value> =
         task["result"]["content"].as_array().unwrap().iter().map(|block| &block["text"]).collect();
-    assert_eq!(texts, ["1", "2", "3", "end"], "the result begins with all of them");
+    assert_eq!(texts, ["1", "2", "3", "end"], "the result starts with all segments");
 }
 
 // S-92
@@ -277,7 +280,7 @@ async fn subscription_pushes_segments_once_and_in_order() {
         match message["method"].as_str() {
             Some("notifications/tasks") => ended |= params["status"] == "completed",
             Some(PUSHED) => {
-                assert!(!complete, "nothing comes after the last: {message}");
+                assert!(!complete, "a message after the last one: {message}");
                 complete = params["complete"] == true;
                 let segments = params["segments"].as_array().unwrap();
                 numbers.extend(segments.iter().map(|segment| segment["seq"].as_u64().unwrap()));

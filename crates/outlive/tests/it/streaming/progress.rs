@@ -90,7 +90,10 @@ async fn legacy_task_progress_without_token_becomes_status_message() {
         gate.arrived().await;
         tokio::time::sleep(Duration::from_secs(1)).await;
         let task = pipe.result("tasks/get", json!({"taskId": id})).await;
-        assert_eq!(task["statusMessage"], expected, "who has a token hears of it as progress");
+        assert_eq!(
+            task["statusMessage"], expected,
+            "with a token the client gets progress instead"
+        );
         gate.open(1);
     }
 }
@@ -146,7 +149,7 @@ async fn client_with_extension_polls_progress_numbers() {
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     };
-    assert!(over["_meta"].get(BESIDE).is_none(), "what is over is at its end: {over}");
+    assert!(over["_meta"].get(BESIDE).is_none(), "an ended task has no progress: {over}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -23,7 +23,7 @@ async fn fast_streaming_call_sends_one_response() {
         let only = client.part(&mut flow).await;
         assert_eq!(blocks(&only), texts(&[(1, "1"), (2, "2"), (3, "3"), (4, "end")]));
         assert_eq!((&only["isComplete"], &only["isError"]), (&json!(true), &json!(false)));
-        assert!(only.get("task").is_none(), "it is over: {only}");
+        assert!(only.get("task").is_none(), "the call is complete: {only}");
         let id = task_of(&only);
         client.over(flow).await;
         assert_eq!(client.status(&id).await, "completed");
@@ -262,7 +262,7 @@ async fn streams_on_one_pipe_stay_separate() {
     let mut parts = [Vec::new(), Vec::new()];
     parts[0].push(client.part(&mut one).await);
     parts[1].push(client.part(&mut two).await);
-    assert_eq!(client.ask("ping", json!({})).await, json!({}), "and other traffic goes on");
+    assert_eq!(client.ask("ping", json!({})).await, json!({}), "other requests still work");
     world.gate.open(4);
     parts[0].extend(client.parts(&mut one).await);
     parts[1].extend(client.parts(&mut two).await);

@@ -378,7 +378,7 @@ impl Client {
             }
             End::Http(..) => match flow.stream {
                 Some(stream) => drop(stream.ended().await),
-                None => assert!(flow.whole.is_none(), "it has been read"),
+                None => assert!(flow.whole.is_none(), "the response was read"),
             },
         }
     }
@@ -473,7 +473,7 @@ pub(super) fn task_of(part: &Value) -> String {
 #[track_caller]
 pub(super) fn blocks(part: &Value) -> Vec<(u64, String)> {
     let blocks = part["partial-content"].as_array();
-    let blocks = blocks.unwrap_or_else(|| panic!("there are no blocks: {part}"));
+    let blocks = blocks.unwrap_or_else(|| panic!("no segments: {part}"));
     let block = |block: &Value| {
         (block["seqNr"].as_u64().unwrap(), block["text"].as_str().unwrap_or("-").to_owned())
     };

@@ -172,7 +172,7 @@ fn plain_task_with_segments_reruns_only_if_tool_allows_it() {
         assert_eq!(task["status"], "failed", "{tool}");
         let why = task["error"]["message"].as_str().unwrap();
         assert!(why.contains("the worker was lost"), "{why}");
-        assert_eq!(texts(&task), ["one"], "what was emitted can be read");
+        assert_eq!(texts(&task), ["one"], "emitted segments are readable");
     }
     let task = lost_and_found("again", 1);
     assert_eq!((texts(&task), &task["status"]), (vec!["one", "two"], &json!("completed")));

@@ -68,5 +68,5 @@ impl Drop for Waiting<'_> {
 }
 
 async fn take(semaphore: &Semaphore) {
-    semaphore.acquire().await.expect("nobody closes it").forget();
+    semaphore.acquire().await.expect("the semaphore is never closed").forget();
 }

@@ -256,7 +256,7 @@ impl Pipe {
     /// Asserts that no message arrives until all tasks are idle.
     pub(crate) async fn quiet(&mut self) {
         if let Ok(line) = timeout(GUARD, self.next_line()).await {
-            panic!("nothing should come, but this did: {line:?}");
+            panic!("unexpected message: {line:?}");
         }
     }
 
@@ -351,7 +351,7 @@ impl Pipe {
                 version: self.session.clone(),
                 streams: false,
             }),
-            false if asked.is_empty() => panic!("nobody asked for an answer to {id}"),
+            false if asked.is_empty() => panic!("unsolicited response with ID {id}"),
             false if asked[0].streams && !is_last => asked[0].clone(),
             false => asked.remove(0),
         }

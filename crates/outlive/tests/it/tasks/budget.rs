@@ -41,8 +41,8 @@ async fn polls_of_malformed_task_ids_store_nothing() {
         }
     }
     tokio::time::sleep(Duration::from_secs(120)).await;
-    assert!(events(&store).await.is_empty(), "nothing is written down");
-    assert_eq!(server.metrics().await.lookups_denied, 12, "it is counted");
+    assert!(events(&store).await.is_empty(), "no audit event is stored");
+    assert_eq!(server.metrics().await.lookups_denied, 12, "the metric counts the lookups");
 }
 
 #[tokio::test(start_paused = true)]
@@ -106,7 +106,7 @@ async fn until_refused(pipe: &mut Pipe) -> Value {
         let id = result(&answer)["taskId"].as_str().unwrap().to_owned();
         until(pipe, &id, "completed").await;
     }
-    panic!("nothing was refused");
+    panic!("no request was rejected");
 }
 
 #[tokio::test(start_paused = true)]

@@ -173,7 +173,7 @@ async fn cancelled_task_waiting_for_input_ends_immediately_and_runs_cleanup() {
     assert_eq!(tidied.until(1).await, ["Cancelled bread reserved true paid false"]);
     let events = events(&stage.store, &id).await;
     assert_eq!(events[events.len() - 2..], ["cancelled", "cleanup-done"]);
-    assert_eq!(get(&mut pipe, &id).await, cancelled, "nobody sees anything of it");
+    assert_eq!(get(&mut pipe, &id).await, cancelled, "the cleanup is invisible to clients");
     parked().await;
     assert_eq!(tidied.said().len(), 1);
 }
@@ -187,7 +187,7 @@ async fn run_not_stopping_within_grace_is_dropped_and_runs_cleanup() {
     stage.gate.arrived().await;
     cancel(&mut pipe, &id).await;
     tokio::time::sleep(Duration::from_secs(29)).await;
-    assert!(tidied.said().is_empty(), "it has time to stop");
+    assert!(tidied.said().is_empty(), "the grace period is not over");
     grace().await;
     assert_eq!(get(&mut pipe, &id).await["status"], "cancelled");
     assert_eq!(tidied.until(1).await, ["after 1"]);
@@ -345,7 +345,7 @@ fn cleanup_over_crash_limit_fails() {
         let mut pipe = Pipe::open(&replica_with(&stage, &tidied, once).0);
         assert_eq!(get(&mut pipe, &id).await["status"], "cancelled");
         parked().await;
-        assert_eq!(tidied.said(), ["began"], "it is not begun again");
+        assert_eq!(tidied.said(), ["began"], "the cleanup does not start again");
         assert_eq!(events(&stage.store, &id).await.last().unwrap(), "cleanup-failed");
     });
 }
@@ -367,10 +367,10 @@ async fn failing_panicking_or_slow_cleanup_is_audited_and_not_repeated() {
         parked().await;
         assert_eq!(get(&mut pipe, &id).await["status"], "cancelled");
         assert_eq!(events(&stage.store, &id).await.last().unwrap(), "cleanup-failed", "{tool}");
-        assert_eq!(tidied.said(), [said], "and it is not begun again");
+        assert_eq!(tidied.said(), [said], "the cleanup does not start again");
         tidied.said.lock().unwrap().clear();
     }
-    assert_eq!(tidied.gate.count_abandoned(), 1, "what takes too long is dropped");
+    assert_eq!(tidied.gate.count_abandoned(), 1, "a slow cleanup is dropped");
 }
 
 #[tokio::test(start_paused = true)]

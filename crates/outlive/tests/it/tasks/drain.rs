@@ -62,7 +62,7 @@ async fn drained_task_resumes_immediately_on_another_replica() {
     first.drain(Duration::from_secs(5)).await;
     let (drained, before) = (Instant::now(), begun.load(Ordering::Relaxed));
     while begun.load(Ordering::Relaxed) == before {
-        assert!(drained.elapsed() < Duration::from_secs(1), "nobody goes on");
+        assert!(drained.elapsed() < Duration::from_secs(1), "no replica continues");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let done = until(&mut other, &id, "completed").await;
@@ -86,7 +86,7 @@ async fn shutdown_of_last_transport_drains_tasks() {
     two.shutdown().await;
     let stopped = begun.load(Ordering::Relaxed);
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(begun.load(Ordering::Relaxed), stopped, "nobody has it now");
+    assert_eq!(begun.load(Ordering::Relaxed), stopped, "no replica runs the task");
     let second = server(&store, &begun);
     until(&mut Pipe::open(&second), &id, "completed").await;
     assert_eq!(begun.load(Ordering::Relaxed), 10);

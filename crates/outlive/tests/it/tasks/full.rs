@@ -51,8 +51,9 @@ async fn thrifty(cx: Durable) -> Result<String> {
                     if *limit == "max_store_bytes_per_caller")
             };
             assert!(full.durable_error().is_some_and(is_full), "{full}");
-            let again = cx.step("more", async || -> Result<u32> { panic!("it is not begun") });
-            assert!(again.await.is_err(), "what cannot be recorded is not done");
+            let again =
+                cx.step("more", async || -> Result<u32> { panic!("the step must not run") });
+            assert!(again.await.is_err(), "a step that cannot be recorded does not run");
             return Ok(format!("{number} parts"));
         }
     }
@@ -235,7 +236,7 @@ async fn step_once_entries_count_as_stored_bytes() {
             break answer;
         }
         paid += 1;
-        assert!(paid < 100, "nothing was refused");
+        assert!(paid < 100, "no call was rejected");
     };
     let text = refused["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("`max_store_bytes_per_caller`"), "{text}");
@@ -260,14 +261,14 @@ async fn full_disk_rejects_new_tasks_until_space_is_free() {
             break error(&answer);
         }
         made.push(result(&answer)["taskId"].as_str().unwrap().to_owned());
-        assert!(made.len() < 50, "it is not full");
+        assert!(made.len() < 50, "the disk is not full");
     };
     assert_eq!(refused["code"], -32603, "{refused}");
-    assert!(refused["data"]["retryAfterMs"].is_u64(), "it can be tried again: {refused}");
+    assert!(refused["data"]["retryAfterMs"].is_u64(), "the error is retryable: {refused}");
     assert!(!refused.to_string().contains("tasks.db"), "the disk is the operator's: {refused}");
     assert!(made.len() > 2, "{made:?}");
     for id in &made {
-        assert_ne!(get(&mut ada, id).await["status"], "failed", "what was acknowledged is there");
+        assert_ne!(get(&mut ada, id).await["status"], "failed", "acknowledged tasks exist");
     }
     store.set_max_bytes(16 << 20).await.unwrap();
     let answer = modern(&mut ada, "tools/call", call(100)).await;

@@ -49,7 +49,10 @@ async fn tasks_capability_is_declared_in_2025_11_25() {
     }
     let mut anonymous = Pipe::open_as(&server(&counts), Principal::ANONYMOUS);
     let hello = anonymous.legacy(VERSION).await;
-    assert!(hello["capabilities"]["tasks"].get("list").is_none(), "nobody could be told apart");
+    assert!(
+        hello["capabilities"]["tasks"].get("list").is_none(),
+        "anonymous callers cannot be distinguished"
+    );
     assert_eq!(anonymous.error("tasks/list", json!({})).await["code"], -32601);
 }
 
@@ -58,10 +61,14 @@ async fn tasks_capability_is_declared_in_2025_11_25() {
 async fn legacy_call_becomes_task_only_if_requested() {
     let mut pipe = client(&Counts::default()).await;
     let plain = pipe.call("nap", json!({"ms": 5000})).await;
-    assert_eq!(text(&plain), "slept 5000 ms", "nobody asked");
+    assert_eq!(text(&plain), "slept 5000 ms", "no task was requested");
     start(&mut pipe, "nap", json!({"ms": 5000})).await;
     let task = json!({"name": "plain", "arguments": {"ms": 1}, "task": {}});
-    assert_eq!(pipe.error("tools/call", task).await["code"], -32601, "it never is one");
+    assert_eq!(
+        pipe.error("tools/call", task).await["code"],
+        -32601,
+        "the tool never runs as a task"
+    );
     assert_eq!(pipe.error("tools/call", json!({"name": "deploy"})).await["code"], -32601);
     for bad in [json!(1), json!({"ttl": -1}), json!({"ttl": "x"}), json!({"ttl": 1.5})] {
         let call = json!({"name": "nap", "arguments": {"ms": 1}, "task": bad});
@@ -307,9 +314,10 @@ async fn input_request_with_error_response_is_resent_on_another_stream_only() {
     let mut pipe = client(&Counts::default()).await;
     let id = start(&mut pipe, "deploy", json!({})).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    for answer in
-        [json!({"error": {"code": -1, "message": "nobody here"}}), json!({"result": {"x": 1}})]
-    {
+    for answer in [
+        json!({"error": {"code": -1, "message": "no user is present"}}),
+        json!({"result": {"x": 1}}),
+    ] {
         let waiting = pipe.send("tasks/result", json!({"taskId": id})).await;
         let asked = pipe.read().await;
         assert_eq!(asked["method"], "elicitation/create");

@@ -123,7 +123,7 @@ async fn legacy_task_with_two_input_requests_waits_for_both() {
             asked.push(message);
         }
     }
-    assert_ne!(asked[0]["id"], asked[1]["id"], "each question goes out once");
+    assert_ne!(asked[0]["id"], asked[1]["id"], "each input request is sent once");
     pipe.reply(&asked[0], json!({"action": "accept", "content": {"yes": true}})).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
     let look = pipe.send("tasks/get", json!({"taskId": id})).await;

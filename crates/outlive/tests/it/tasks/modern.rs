@@ -27,7 +27,7 @@ async fn slow_call_is_promoted_to_task_without_rerun() {
     let done = until(&mut pipe, id, "completed").await;
     assert_eq!(text(&done["result"]), "slept 5000 ms");
     assert_eq!(done["result"]["resultType"], "complete");
-    assert_eq!(counts.runs.load(Ordering::Relaxed), 2, "each handler was begun once");
+    assert_eq!(counts.runs.load(Ordering::Relaxed), 2, "each handler ran once");
 }
 
 // T2-03, T2-04, T2-05, T2-10
@@ -67,7 +67,7 @@ async fn task_promoted_after_rounds_keeps_input_responses() {
     assert!(task.get("requestState").is_none() && task.get("inputRequests").is_none());
     let done = until(&mut pipe, task["taskId"].as_str().unwrap(), "completed").await;
     assert_eq!(text(&done["result"]), "sure: true");
-    assert_eq!(counts.runs.load(Ordering::Relaxed), 1, "it was not begun again to become one");
+    assert_eq!(counts.runs.load(Ordering::Relaxed), 1, "promotion did not rerun the handler");
     // A last round without task support returns the result when the call is done.
     let plain = pipe.modern_with(json!({"elicitation": {}}), "tools/call", round).await;
     assert_eq!(text(&result(&plain)), "sure: true");
@@ -240,7 +240,7 @@ async fn tasks_over_caller_limit_are_429() {
     // A tool that does not need a task runs inline.
     let nap = modern(&mut pipe, "tools/call", json!({"name": "nap", "arguments": {"ms": 5000}}));
     assert_eq!(text(&result(&nap.await)), "slept 5000 ms");
-    assert_eq!(counts.runs.load(Ordering::Relaxed), 1, "and is not begun again for that");
+    assert_eq!(counts.runs.load(Ordering::Relaxed), 1, "the handler is not rerun");
     modern(&mut pipe, "tasks/cancel", json!({"taskId": second})).await;
     tokio::time::sleep(Duration::from_secs(30)).await;
     until(&mut pipe, &second, "cancelled").await;

@@ -70,7 +70,7 @@ async fn answered_input_request_disappears_and_others_stay_open() {
     let yes = json!({"action": "accept", "content": {"yes": true}});
     let update = |name: &str| json!({"taskId": id, "inputResponses": {name: yes}});
     modern(&mut pipe, "tasks/update", update("second")).await;
-    assert_eq!(open(&mut pipe).await, ["first"], "at once");
+    assert_eq!(open(&mut pipe).await, ["first"], "immediately");
     modern(&mut pipe, "tasks/update", update("first")).await;
     assert_eq!(text(&until(&mut pipe, &id, "completed").await["result"]), "true true");
 }
@@ -92,7 +92,11 @@ async fn task_update_is_atomic_and_harmless_when_late() {
     let unknown = json!({"taskId": "nobody", "inputResponses": {}});
     assert_eq!(error(&modern(&mut pipe, "tasks/update", unknown).await)["code"], -32602);
     let task = get(&mut pipe, &id).await;
-    assert_eq!(task["inputRequests"].as_object().unwrap().len(), 2, "nothing was taken: {task}");
+    assert_eq!(
+        task["inputRequests"].as_object().unwrap().len(),
+        2,
+        "no response was accepted: {task}"
+    );
     modern(&mut pipe, "tasks/update", update(json!({"first": yes, "second": yes}))).await;
     let done = until(&mut pipe, &id, "completed").await;
     let no = json!({"action": "decline"});
@@ -111,7 +115,7 @@ async fn declined_input_request_ends_task() {
         let update = json!({"taskId": id, "inputResponses": {"approve": {"action": action}}});
         modern(&mut pipe, "tasks/update", update).await;
         let done = until(&mut pipe, &id, "completed").await;
-        assert_eq!(done["result"]["isError"], true, "its handler does not go on: {done}");
+        assert_eq!(done["result"]["isError"], true, "the handler fails: {done}");
     }
 }
 

@@ -185,7 +185,7 @@ async fn round_after_step_is_executed_once() {
         let mut other = round.clone();
         other["inputResponses"]["sure"]["content"]["yes"] = json!(false);
         let answer = pipe.modern_with(capabilities, "tools/call", other).await;
-        assert_eq!(text(&result(&answer)), "paid: true", "what was answered first has counted");
+        assert_eq!(text(&result(&answer)), "paid: true", "the first response counts");
     }
 }
 
@@ -220,7 +220,7 @@ async fn rounds_with_idempotency_key_are_executed_once_each() {
                     pipe.modern_with(capabilities.clone(), "tools/call", call.clone()).await;
                 asked.push(result(&answer));
             }
-            assert_eq!(asked[0], asked[1], "{tool}: who presents it again is told the same");
+            assert_eq!(asked[0], asked[1], "{tool}: the same round gets the same response");
             assert!(asked[0]["inputRequests"].get(key).is_some(), "{tool}: {}", asked[0]);
             call["requestState"] = asked[0]["requestState"].clone();
             call["inputResponses"] = json!({key: {"action": "accept", "content": {"yes": true}}});

@@ -102,5 +102,5 @@ async fn forwarded_address_from_untrusted_proxy_is_ignored() {
     let (_serving, mut client) = serve(&stage, HttpConfig::new()).await;
     made(&mut client, "198.51.100.1").await;
     made(&mut client, "198.51.100.2").await;
-    assert_eq!(status(&mut client, "198.51.100.3").await, 429, "they are all one");
+    assert_eq!(status(&mut client, "198.51.100.3").await, 429, "they count as one address");
 }

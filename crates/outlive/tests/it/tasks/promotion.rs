@@ -84,5 +84,5 @@ async fn call_without_cleanup_or_task_support_stays_inline() {
         let done = result(&pipe.modern_with(capabilities, "tools/call", call).await);
         assert_eq!(text(&done), "7 packed", "{tool}");
     }
-    assert_eq!(stage.store.stats().await.unwrap(), StoreStats::default(), "none became a task");
+    assert_eq!(stage.store.stats().await.unwrap(), StoreStats::default(), "no call became a task");
 }

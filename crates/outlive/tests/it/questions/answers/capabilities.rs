@@ -160,7 +160,7 @@ fn any_answer(asked: &Value) -> Value {
             "model": "parrot",
         }),
         Some("roots/list") => json!({"roots": []}),
-        _ => panic!("this is no question: {asked}"),
+        _ => panic!("not an input request: {asked}"),
     }
 }
 

@@ -92,7 +92,7 @@ async fn no_form(cx: Durable) -> Result<String> {
     #[derive(Deserialize, JsonSchema, Form)]
     struct Pattern {
         #[schemars(regex(pattern = "^[a-z]+$"))]
-        #[expect(dead_code, reason = "it is never read")]
+        #[expect(dead_code, reason = "the field is never read")]
         name: String,
     }
     let Err(error) = cx.elicit::<Pattern>("who", "Who?").await else { return Ok("asked".into()) };

@@ -97,7 +97,7 @@ async fn input_responses_that_are_not_an_object_are_rejected() {
                 assert!(message.contains("`params.inputResponses` must be an object"), "{message}");
             }
         }
-        assert_eq!(runs.0.load(Ordering::Relaxed), 0, "nothing ran for them");
+        assert_eq!(runs.0.load(Ordering::Relaxed), 0, "no handler ran");
     }
 }
 

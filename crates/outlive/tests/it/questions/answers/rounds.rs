@@ -88,14 +88,14 @@ async fn missing_input_response_is_requested_again_under_same_key() {
     assert_eq!(questions(&empty), asked);
     let wrong = json!({"second": yes(), "First": yes(), "first#2": yes(), "": 5});
     let wrong = talk.back("one_by_one", &empty, wrong).await;
-    assert_eq!(questions(&wrong), asked, "answers to what nobody asked are ignored");
+    assert_eq!(questions(&wrong), asked, "unsolicited responses are ignored");
     let absent = json!({"name": "one_by_one", "requestState": state_of(&wrong)});
     let absent = talk.once("tools/call", absent).await;
     assert_eq!(questions(&absent), asked, "coming back without a word is allowed");
     let right = talk.back("one_by_one", &absent, json!({"first": yes(), "nobody": 1})).await;
     assert_eq!(keys(&right), ["second"]);
     let last = talk.back("one_by_one", &right, json!({"second": no(), "first": no()})).await;
-    assert_eq!(text_of(&last), "true false", "what was answered before stands");
+    assert_eq!(text_of(&last), "true false", "an earlier response is kept");
 }
 
 // M-14, ELIC-22, ELIC-04
@@ -247,7 +247,7 @@ async fn call_over_round_limit_fails() {
     assert_eq!(played.asked.len(), 16);
     assert_eq!(failure_of(&played.answer), "gave up after 16 rounds of questions");
     let texts = texts_of(&played.answer);
-    assert_eq!(texts[0], "so far so good", "what was emitted is part of every result");
+    assert_eq!(texts[0], "so far so good", "emitted content is part of every result");
 }
 
 // M-09

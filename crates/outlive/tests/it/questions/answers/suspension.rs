@@ -98,7 +98,7 @@ async fn input_request_of_suspended_run_never_resolves() {
     let notes = Notes::default();
     let mut talk = Talk::open(&server(&notes, &Gate::default()), MODERN).await;
     let first = talk.begin("careless").await;
-    assert_eq!(notes.take(), ["asks"], "nothing came of it, no answer and no error");
+    assert_eq!(notes.take(), ["asks"], "the input request neither resolved nor failed");
     let again = talk.back("careless", &first, json!({})).await;
     assert_eq!(notes.take(), ["asks"]);
     let last = talk.back("careless", &again, json!({"sure": yes()})).await;

@@ -80,7 +80,7 @@ async fn url_elicitation_of_2025_11_25_has_id_and_completion_notification() {
                 })]
             );
             let id = id.as_str().expect("an id").to_owned();
-            assert!(id.len() >= 16 && !ids.contains(&id), "{id} is no id of one question");
+            assert!(id.len() >= 16 && !ids.contains(&id), "{id} is not a unique ID");
             ids.push(id);
         }
     }
@@ -118,7 +118,7 @@ async fn url_elicitation_in_explicit_rounds_has_id_per_call() {
         assert_eq!(played.text(), "in");
         ids.push(played.asked[0]["params"]["elicitationId"].clone());
     }
-    assert!(ids[0].is_string() && ids[0] != ids[1], "one id for two questions: {ids:?}");
+    assert!(ids[0].is_string() && ids[0] != ids[1], "one ID for two input requests: {ids:?}");
 }
 
 // ELIC-02, ELIC-24, MT-10

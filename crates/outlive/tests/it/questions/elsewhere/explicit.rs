@@ -249,7 +249,7 @@ async fn explicit_round_with_missing_response_is_repeated() {
     let (mut talk, _) = open(MODERN).await;
     let first = talk.begin("book").await;
     let missing = talk.back("book", &first, json!({"meal": accept(json!({"meal": "soup"}))})).await;
-    assert_eq!(keys(&missing), ["seat"], "what was not asked is not taken");
+    assert_eq!(keys(&missing), ["seat"], "unsolicited responses are ignored");
     let seat = json!({"seat": accept(json!({"window": false}))});
     let second = talk.back("book", &missing, seat).await;
     assert_eq!(keys(&second), ["meal"]);
@@ -365,7 +365,7 @@ async fn explicit_round_state_over_limit_fails() {
 async fn explicit_round_without_input_requests_is_called_again() {
     for version in WIRES {
         let (mut talk, _) = open(version).await;
-        let played = talk.call("later", |asked| panic!("nothing is to be asked: {asked}")).await;
+        let played = talk.call("later", |asked| panic!("unexpected input request: {asked}")).await;
         assert_eq!(played.text(), "back again", "{version}");
     }
     let (mut talk, _) = open(MODERN).await;

@@ -88,7 +88,7 @@ async fn legacy_request_ignores_request_state_and_input_responses() {
                 let mut params = params.clone();
                 params["requestState"] = state;
                 params["inputResponses"] = responses;
-                let asked = |asked: &Value| panic!("nothing is to be asked: {asked}");
+                let asked = |asked: &Value| panic!("unexpected input request: {asked}");
                 let played = talk.request(method, params, asked).await;
                 assert!(played.answer.to_string().contains("plain"), "{version}: {played:?}");
             }

@@ -108,7 +108,7 @@ async fn yielded_call_resumes_on_another_replica() {
     let mut second = Talk::open(&replica("two", &notes, Some(1)), MODERN).await;
     let answer = back(&mut second, "deploy", &shed).await;
     assert_eq!(texts_of(&answer), ["begun on one", "built on one, pushed from two"]);
-    assert_eq!(notes.take(), ["build"], "what was done is not done again");
+    assert_eq!(notes.take(), ["build"], "the step is not repeated");
     // The same request state works again, on any replica.
     let answer = back(&mut first, "deploy", &shed).await;
     assert_eq!(text_of(&answer), "built on one, pushed from one");
@@ -176,7 +176,7 @@ async fn yield_in_legacy_call_has_no_effect() {
         ] {
             assert_eq!(text_of(&talk.call_quietly(tool).await), text, "{version}");
         }
-        assert_eq!(begun.elapsed(), Duration::ZERO, "nobody waits");
+        assert_eq!(begun.elapsed(), Duration::ZERO, "the calls do not wait");
     }
 }
 

@@ -189,7 +189,7 @@ async fn failing_tool_keeps_emitted_content() {
 async fn emit_in_prompt_or_resource_fails() {
     for version in WIRES {
         let mut talk = Talk::open(&server(&Notes::default()), version).await;
-        let asked = |asked: &Value| panic!("nothing is to be asked: {asked}");
+        let asked = |asked: &Value| panic!("unexpected input request: {asked}");
         let prompt = talk.request("prompts/get", json!({"name": "elsewhere"}), asked).await;
         let resource =
             talk.request("resources/read", json!({"uri": "ask://elsewhere"}), asked).await;

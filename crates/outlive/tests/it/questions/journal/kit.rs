@@ -229,7 +229,7 @@ async fn kit_crash_after_unknown_key_lists_recorded_keys() {
     let scene = stage.call_tool("deploy", arguments()).accept("approve", json!({"yes": false}));
     let flop = scene.crash_after("bulid").await.unwrap_err().to_string();
     assert!(flop.contains("`bulid` was never recorded"), "{flop}");
-    assert!(flop.contains("build") && flop.contains("approve"), "what is recorded: {flop}");
+    assert!(flop.contains("build") && flop.contains("approve"), "the recorded keys: {flop}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -237,7 +237,7 @@ async fn kit_reports_differing_result_with_remedy() {
     let stage = stage(&Notes::default());
     let flop =
         stage.call_tool("talkative", json!({})).crash_after_each().await.unwrap_err().to_string();
-    assert!(flop.contains("step"), "what differs belongs into one: {flop}");
+    assert!(flop.contains("step"), "the remedy names a step: {flop}");
 }
 
 #[tokio::test(start_paused = true)]

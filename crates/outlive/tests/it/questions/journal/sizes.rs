@@ -61,7 +61,7 @@ async fn emit(cx: Durable, Args(Size { bytes }): Args<Size>) -> Result<String> {
         Ok(()) => return Ok("emitted".into()),
         Err(error) => error,
     };
-    let (key, ..) = too_large(&error).expect("what was wrong");
+    let (key, ..) = too_large(&error).expect("a size error");
     Ok(format!("{key}: {error}"))
 }
 

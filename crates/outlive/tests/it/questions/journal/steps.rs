@@ -261,7 +261,7 @@ async fn suspension_waits_for_steps_but_not_for_other_futures() {
     assert_eq!(notes.take(), ["inside begins", "outside begins"]);
     let first = talk.pipe.answer(id).await;
     assert_eq!(begun.elapsed().as_secs(), 60);
-    assert_eq!(notes.take(), ["inside ends"], "what is no step was dropped");
+    assert_eq!(notes.take(), ["inside ends"], "the other future was dropped");
     let id = {
         let params = json!({
             "name": "beside",
@@ -279,7 +279,7 @@ async fn suspension_waits_for_steps_but_not_for_other_futures() {
     assert_eq!(
         notes.take(),
         ["outside begins", "outside ends"],
-        "it runs again, the step does not"
+        "the future runs again, the step does not"
     );
 }
 
@@ -311,6 +311,6 @@ async fn step_once_without_store_fails() {
         let answer = talk.call_quietly("once").await;
         assert_eq!(text_of(&answer), format!("in/pay: `in/pay` {needs}"));
         assert_eq!(failure_of(&talk.call_quietly("brief").await), format!("`pay` {needs}"));
-        assert!(notes.take().is_empty(), "it was not done");
+        assert!(notes.take().is_empty(), "the step did not run");
     }
 }

@@ -243,7 +243,7 @@ async fn input_request_open_at_end_of_handler_is_cancelled() {
         let (id, asked) = ask(&mut pipe, tool).await;
         let messages = pipe.read_to(id).await;
         let [taken_back, answer] = &messages[..] else {
-            panic!("{tool}: the question is still open for the client: {messages:?}");
+            panic!("{tool}: the input request is still open for the client: {messages:?}");
         };
         takes_back(taken_back, &asked);
         assert_eq!(text_of(answer), said);
@@ -263,7 +263,7 @@ async fn input_request_open_at_protocol_error_is_cancelled() {
         let asked = pipe.read().await;
         let messages = pipe.read_to(id).await;
         let [taken_back, answer] = &messages[..] else {
-            panic!("{method}: the question is still open for the client: {messages:?}");
+            panic!("{method}: the input request is still open for the client: {messages:?}");
         };
         takes_back(taken_back, &asked);
         assert_eq!(refusal_of(answer).0, code, "{method}");

@@ -91,7 +91,7 @@ async fn input_request_ids_are_unique_and_independent_of_client_ids() {
     }
     let of = |asked: &[Value], message: &str| {
         let found = asked.iter().find(|asked| asked["params"]["message"] == message);
-        found.unwrap_or_else(|| panic!("nobody asked {message}: {asked:?}")).clone()
+        found.unwrap_or_else(|| panic!("no input request {message}: {asked:?}")).clone()
     };
     // The client responds in another order, and differently to each.
     talk.pipe.reply(&of(&asked, "carl 1"), no()).await;

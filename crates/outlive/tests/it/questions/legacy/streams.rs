@@ -82,7 +82,7 @@ async fn session(server: &HttpFixture, version: &str, token: Option<&str>) -> Se
 async fn ask(server: &HttpFixture, session: &Session, tool: &str) -> (Stream, Value) {
     let mut stream = server.open(session.call(tool, json!({})).id("the call")).await;
     let asked = stream.message().await;
-    assert!(asked["method"].is_string() && asked["id"].is_u64(), "not a question: {asked}");
+    assert!(asked["method"].is_string() && asked["id"].is_u64(), "not an input request: {asked}");
     (stream, asked)
 }
 
@@ -225,7 +225,7 @@ async fn input_request_lost_with_stream_is_replayed_on_resume() {
             let mut resumed = server.open(session.resume(&last)).await;
             let again = resumed.message().await;
             assert_eq!(again["method"], "elicitation/create", "{version}");
-            assert!(asked.is_null() || asked == again, "it is one question: {asked} {again}");
+            assert!(asked.is_null() || asked == again, "the same input request: {asked} {again}");
             asked = again;
             resumed.cut();
         }

@@ -334,7 +334,7 @@ impl Stream {
     /// Returns the next event, with or without data. `None` is the end of the stream.
     pub(crate) async fn event(&mut self) -> Option<Event> {
         loop {
-            match self.piece().await.expect("the stream goes on or ends properly") {
+            match self.piece().await.expect("the stream continues or ends cleanly") {
                 Some(Piece::Event(event)) => return Some(event),
                 Some(Piece::Comment) => {}
                 None => return None,
@@ -364,7 +364,7 @@ impl Stream {
         let caller = std::panic::Location::caller();
         async move {
             while let Some(event) = self.event().await {
-                assert!(event.data.is_empty(), "{caller}: the stream went on: {event:?}");
+                assert!(event.data.is_empty(), "{caller}: the stream continued: {event:?}");
             }
             self.connection
         }

@@ -185,7 +185,7 @@ fn parked_task_waiting_for_days_needs_no_process() {
     Process::start().run(async {
         let view = stage.tasks().await.remove(0);
         assert_eq!(view.phase, Phase::Parked);
-        assert_eq!(stage.store.next_due(&[]).await.unwrap(), None, "nobody has to look at it");
+        assert_eq!(stage.store.next_due(&[]).await.unwrap(), None, "no task is due");
     });
     stage.store.advance_clock(Duration::from_secs(20 * 24 * 3600));
     Process::start().run(async {

@@ -132,7 +132,7 @@ fn crash_during_sweep_leaves_tasks_whole_or_deleted() {
             assert_eq!(whole, left, "{place:?}");
             sweeping.open(1);
             parked().await;
-            assert!(stage.tasks().await.is_empty(), "the next one goes on with it");
+            assert!(stage.tasks().await.is_empty(), "the next sweep continues");
         });
     }
 }

@@ -112,7 +112,7 @@ fn play(places: &[Point]) -> usize {
     let texts: Vec<_> = content.iter().map(|block| block["text"].clone()).collect();
     assert_eq!(texts, ["reserved", "paid", "ordered: true"], "{places:?}");
     let (keys, times) = stage.effects.count();
-    assert_eq!(keys, 2, "what is done again is done under the same key: {places:?}");
+    assert_eq!(keys, 2, "a repeated step has the same key: {places:?}");
     assert!(times as usize <= 2 + lost, "{places:?}");
     let tasks = Process::start().run(stage.tasks());
     assert_eq!(tasks.len(), 1, "{places:?}");

@@ -145,7 +145,7 @@ fn restored_backup_resumes_from_its_earlier_state() {
         assert_eq!(error(&gone)["code"], -32602);
     });
     assert_ne!(begin(&stage), later, "an id is never used again");
-    assert_eq!(finish(&stage, &id, false), "shop:1: false", "and it goes on from there");
+    assert_eq!(finish(&stage, &id, false), "shop:1: false", "the task continues from there");
 }
 
 // K-40

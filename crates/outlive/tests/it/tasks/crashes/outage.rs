@@ -51,7 +51,7 @@ async fn store_outage_returns_internal_error_and_keeps_tasks() {
     tokio::time::sleep(LEASE * 4).await;
     stage.store.advance_clock(LEASE * 4);
     points.down(false);
-    assert_eq!(stage.tasks().await.len(), 2, "nothing was made");
+    assert_eq!(stage.tasks().await.len(), 2, "no task was created");
     assert_eq!(legacy_status(&mut older, &other).await, "working");
     stage.gate.open(1);
     assert_eq!(text(&older.result("tasks/result", json!({"taskId": other})).await), "done");
@@ -98,7 +98,7 @@ async fn call_with_failed_task_creation_runs_once() {
         let mut pipe = Pipe::open(&server);
         let call = json!({"name": "nap", "arguments": {"ms": 5000}});
         let plain = modern(&mut pipe, "tools/call", call).await;
-        assert_eq!(text(&result(&plain)), "slept 5000 ms", "it goes on without a task");
+        assert_eq!(text(&result(&plain)), "slept 5000 ms", "the call continues without a task");
         stage.store.advance_clock(LEASE * 2);
         tokio::time::sleep(LEASE).await;
         assert_eq!(stage.counts.runs.load(Ordering::Relaxed), 1, "{place:?}");
@@ -118,7 +118,7 @@ async fn task_created_despite_store_error_is_cancelled_or_found_by_key() {
     let refused = modern(&mut pipe, "tools/call", json!({"name": "gated"})).await;
     assert_eq!(error(&refused)["code"], -32603);
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(stage.tasks().await[0].phase, Phase::Ended, "nobody knows its id");
+    assert_eq!(stage.tasks().await[0].phase, Phase::Ended, "its ID was never sent");
     points.fail(after(Op::Create));
     let keyed = json!({"name": "gated", "_meta": {"dev.outlive/idempotencyKey": "k"}});
     let refused = modern(&mut pipe, "tools/call", keyed.clone()).await;

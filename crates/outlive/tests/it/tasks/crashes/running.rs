@@ -122,7 +122,7 @@ fn cancelled_task_of_crashed_worker_ends_without_rerun() {
         stage.gate.abandoned().await;
         parked().await;
         stage.gate.open(1);
-        assert_eq!(stage.gate.count_abandoned(), 0, "nobody came to the gate again");
+        assert_eq!(stage.gate.count_abandoned(), 0, "no run reached the gate again");
     });
 }
 
@@ -189,7 +189,7 @@ fn changed_handler_replays_journal_of_old_handler() {
         let mut pipe = resume(&stage, Tool::new("deploy", renamed));
         until(&mut pipe, &id, "completed").await
     });
-    assert_eq!(text(&done["result"]), "shop:2 without a question", "what is new is done");
+    assert_eq!(text(&done["result"]), "shop:2 without a question", "the new step runs");
     assert!(done.get("inputRequests").is_none());
     // An incompatible entry is not executed again, and the error names its key.
     let (stage, id) = asking();
@@ -248,7 +248,11 @@ fn quarantined_task_resumes_after_operator_retry() {
         stage.gate.open(1);
         until(&mut pipe, &id, "completed").await;
         let again = operator.retry(&task).await.unwrap();
-        assert_eq!(again, Some(RetryOutcome::NotQuarantined(Phase::Ended)), "its client was told");
+        assert_eq!(
+            again,
+            Some(RetryOutcome::NotQuarantined(Phase::Ended)),
+            "the result was delivered"
+        );
     });
 }
 
@@ -386,7 +390,7 @@ async fn task_claimed_despite_store_error_is_claimed_again() {
     points.fail(after(Op::Claim));
     let id = stage.queue("deploy").await;
     parked().await;
-    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), 0, "nobody was told of it");
+    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), 0, "the claim was not reported");
     tokio::time::sleep(LEASE).await;
     until_asked(&mut pipe, &id, &["approve"]).await;
     answer(&mut pipe, &id, &[("approve", true)]).await;

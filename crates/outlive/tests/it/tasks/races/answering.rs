@@ -167,7 +167,7 @@ async fn key_used_for_two_input_requests_fails_with_key() {
     answer(&mut pipe, &id, &[("k", true)]).await;
     let done = until(&mut pipe, &id, "completed").await;
     assert_eq!(done["result"]["isError"], true, "{done}");
-    assert!(text(&done["result"]).contains("`k`"), "the author is told which key: {done}");
+    assert!(text(&done["result"]).contains("`k`"), "the error names the key: {done}");
 }
 
 //
@@ -201,7 +201,7 @@ async fn end_of_task_closes_input_requests_atomically() {
     let ending = points.hold(before(Op::End));
     stage.gate.open(100);
     ending.arrived().await;
-    assert_eq!(asked(&get(&mut one, &id).await), ["sure"], "nothing of the end is there");
+    assert_eq!(asked(&get(&mut one, &id).await), ["sure"], "the end is not stored yet");
     let answering = points.hold(before(Op::Answer));
     let late = send(&mut two, "tasks/update", update(&id, &[("sure", true)])).await;
     answering.arrived().await;
@@ -225,10 +225,14 @@ async fn client_reading_after_its_response_sees_it_applied() {
     let gates = [points.hold(before(Op::Answer)), points.hold(after(Op::Answer))];
     let update = send(&mut one, "tasks/update", update(&id, &[("a", true)])).await;
     gates[0].arrived().await;
-    assert_eq!(asked(&get(&mut two, &id).await), ["a", "b"], "it is not stored yet");
+    assert_eq!(asked(&get(&mut two, &id).await), ["a", "b"], "the response is not stored yet");
     gates[0].open(1);
     gates[1].arrived().await;
-    assert_eq!(asked(&get(&mut two, &id).await), ["b"], "it is stored, and nobody knows");
+    assert_eq!(
+        asked(&get(&mut two, &id).await),
+        ["b"],
+        "the response is stored but not acknowledged"
+    );
     gates[1].open(1);
     acknowledged(&one.answer(update).await);
     assert_eq!(asked(&get(&mut one, &id).await), ["b"]);

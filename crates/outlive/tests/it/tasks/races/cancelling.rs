@@ -81,7 +81,7 @@ async fn result_after_forced_stop_is_discarded() {
     let id = start(&mut pipe, "gated", json!({})).await;
     stage.gate.arrived().await;
     acknowledged(&modern(&mut pipe, "tasks/cancel", json!({"taskId": id})).await);
-    assert_eq!(get(&mut pipe, &id).await["status"], "working", "it has time to stop");
+    assert_eq!(get(&mut pipe, &id).await["status"], "working", "the grace period is not over");
     tokio::time::sleep(Duration::from_secs(29)).await;
     assert_eq!(get(&mut pipe, &id).await["status"], "working");
     stage.gate.abandoned().await;
@@ -111,7 +111,7 @@ async fn queued_or_parked_task_is_cancelled_immediately() {
     assert_eq!(cancelled["status"], "cancelled");
     assert!(cancelled.get("inputRequests").is_none(), "{cancelled}");
     parked().await;
-    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), 0, "nothing of it was begun");
+    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), 0, "no handler ran");
 }
 
 //
@@ -216,7 +216,7 @@ async fn task_answered_and_cancelled_before_claim_is_cancelled() {
     assert_eq!(get(&mut pipe, &id).await["status"], "cancelled");
     claiming.open(1);
     parked().await;
-    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), runs, "it was not begun again");
+    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), runs, "the handler did not run again");
 }
 
 //
@@ -278,14 +278,14 @@ async fn cancel_precedes_or_follows_atomic_end_with_last_segment() {
         match cancelled_first {
             true => {
                 assert_eq!(result(&cancel)["status"], "cancelled");
-                assert_eq!(error(&came)["code"], -32603, "nothing of the end is there: {came}");
+                assert_eq!(error(&came)["code"], -32603, "the end is not stored: {came}");
             }
             false => {
                 assert_eq!(error(&cancel)["code"], -32602);
                 let content = result(&came)["content"].clone();
                 let texts: Vec<_> =
                     content.as_array().unwrap().iter().map(|block| block["text"].clone()).collect();
-                assert_eq!(texts, ["one", "two", "three", "end"], "all of it is there");
+                assert_eq!(texts, ["one", "two", "three", "end"], "the content is complete");
             }
         }
         assert_eq!(stage.tasks().await[0].phase, Phase::Ended);

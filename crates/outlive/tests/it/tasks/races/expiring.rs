@@ -90,7 +90,10 @@ async fn input_response_after_expiry_is_acknowledged_and_ignored() {
     answering.arrived().await;
     let runs = stage.counts.runs.load(Ordering::Relaxed);
     stage.store.advance_clock(TTL * 2);
-    assert!(sweep(&stage.store).await.expired.is_empty(), "who is asked has more time");
+    assert!(
+        sweep(&stage.store).await.expired.is_empty(),
+        "a task that waits for input has more time"
+    );
     stage.store.advance_clock(MAX_TTL);
     assert_eq!(sweep(&stage.store).await.expired.len(), 1);
     answering.open(1);
@@ -117,14 +120,14 @@ async fn answered_task_can_expire_before_claim() {
     answer(&mut pipe, &id, &[("approve", true)]).await;
     let answered = get(&mut pipe, &id).await;
     assert_eq!(answered["status"], "working");
-    assert!(sweep(&stage.store).await.expired.is_empty(), "it has its time once again");
+    assert!(sweep(&stage.store).await.expired.is_empty(), "the TTL starts again");
     stage.store.advance_clock(TTL * 2);
     assert_eq!(sweep(&stage.store).await.expired.len(), 1);
     let runs = stage.counts.runs.load(Ordering::Relaxed);
     claims.open(1);
     parked().await;
     assert_eq!(get(&mut pipe, &id).await["status"], "failed");
-    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), runs, "what is over is not begun again");
+    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), runs, "an ended task does not run again");
 }
 
 //

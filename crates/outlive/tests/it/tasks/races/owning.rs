@@ -46,7 +46,11 @@ async fn worker_with_reclaimed_task_cannot_write() {
     ending.arrived().await;
     ending.open(1);
     parked().await;
-    assert_eq!(get(&mut other, &id).await["status"], "working", "it is not for the first to say");
+    assert_eq!(
+        get(&mut other, &id).await["status"],
+        "working",
+        "the first worker cannot end the task"
+    );
     stage.gate.open(1);
     assert_eq!(text(&until(&mut other, &id, "completed").await["result"]), "done");
 }
@@ -136,7 +140,7 @@ async fn until_given_up(store: &MemoryStore) -> TaskRecord {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("it goes on for nobody: {:?}", anonymous(store).await);
+    panic!("the task continues without a client: {:?}", anonymous(store).await);
 }
 
 //
@@ -184,7 +188,7 @@ async fn unacknowledged_task_with_idempotency_key_continues() {
     let mut client = Connection::open(serving.address()).await;
     let call = Request::call("gated", json!({}))
         .reserved("clientCapabilities", holds())
-        .meta("dev.outlive/idempotencyKey", json!("a key that nobody can guess"));
+        .meta("dev.outlive/idempotencyKey", json!("an unguessable idempotency key"));
     client.write(&call.bytes()).await;
     made.arrived().await;
     drop(client);
