@@ -104,7 +104,7 @@ async fn completion_sends_at_most_100_values_and_total() {
         assert_eq!(completion["hasMore"], found > sent);
         assert!(
             sent == 0 || completion["values"][sent - 1] == format!("v{}", sent - 1),
-            "the first ones"
+            "the first values are sent"
         );
     }
 }

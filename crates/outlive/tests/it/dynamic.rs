@@ -75,7 +75,11 @@ async fn added_replaced_and_removed_tools_change_list_immediately() {
         }
         assert_eq!(names(&mut pipe).await, ["a", "b", "c"], "{version}");
         server.add_tool(Tool::new("b", async || "another")).unwrap();
-        assert_eq!(names(&mut pipe).await, ["a", "b", "c"], "{version}: it keeps its place");
+        assert_eq!(
+            names(&mut pipe).await,
+            ["a", "b", "c"],
+            "{version}: a replaced tool keeps its position"
+        );
         assert_eq!(text(&pipe.call("b", json!({})).await), "another", "{version}");
         assert!(server.remove_tool("b"));
         assert!(!server.remove_tool("b"), "the tool is already removed");
@@ -86,7 +90,7 @@ async fn added_replaced_and_removed_tools_change_list_immediately() {
             "{version}"
         );
         server.add_tool(tool("b")).unwrap();
-        assert_eq!(names(&mut pipe).await, ["a", "c", "b"], "{version}: it comes back at the end");
+        assert_eq!(names(&mut pipe).await, ["a", "c", "b"], "{version}: a re-added tool is last");
     }
 }
 

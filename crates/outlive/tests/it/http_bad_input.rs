@@ -25,7 +25,7 @@ fn refused(response: &Response, status: u16, code: i64, id: impl Into<Value>) ->
         id => assert_eq!(body["id"], id, "id of {body}"),
     }
     assert!(body.get("result").is_none(), "{body}");
-    let message = body["error"]["message"].as_str().expect("an error says something");
+    let message = body["error"]["message"].as_str().expect("an error has a message");
     assert!(!message.is_empty() && !message.ends_with('.'), "{message}");
     body["error"].clone()
 }

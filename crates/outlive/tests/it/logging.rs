@@ -96,7 +96,7 @@ async fn session_gets_log_messages_from_its_level() {
         assert_eq!(
             levels(&mut pipe, "chatter", None).await,
             LEVELS[1..],
-            "{version}: from info on"
+            "{version}: the default level is info"
         );
         for (at, level) in LEVELS.into_iter().enumerate() {
             assert_eq!(
@@ -118,7 +118,11 @@ async fn session_gets_log_messages_from_its_level() {
         {
             assert_eq!(pipe.error("logging/setLevel", wrong).await["code"], -32602, "{version}");
         }
-        assert_eq!(levels(&mut pipe, "chatter", None).await, LEVELS[7..], "{version}: as it was");
+        assert_eq!(
+            levels(&mut pipe, "chatter", None).await,
+            LEVELS[7..],
+            "{version}: the level is unchanged"
+        );
     }
 }
 
@@ -131,7 +135,7 @@ async fn modern_request_gets_log_messages_only_if_it_requests_them() {
         assert_eq!(
             levels(&mut pipe, "chatter", None).await,
             Vec::<String>::new(),
-            "the next one does not"
+            "the next request has no level"
         );
     }
 }

@@ -366,7 +366,7 @@ async fn session_hooks_run_on_open_and_close() {
         assert_eq!(
             take(),
             [format!("close {version}"), "open 2025-06-18".to_owned()],
-            "another handshake"
+            "after another handshake"
         );
         pipe.finish().await;
         pipe.read_to_end().await;

@@ -361,7 +361,7 @@ async fn batch_in_2025_03_26_returns_batch() {
     assert_eq!(pipe.read().await[0]["error"]["code"], -32600);
     pipe.send_json(&Value::Array(vec![json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}); 6]))
         .await;
-    assert_eq!(error(&pipe.read().await)["code"], -32600, "more than the limit");
+    assert_eq!(error(&pipe.read().await)["code"], -32600, "a batch over the limit");
 }
 
 // RPC-27: a batch contains responses or notifications, not both.

@@ -75,7 +75,7 @@ async fn helper_returning_anyhow_result_converts_step_errors_by_question_mark() 
             Error::from(reserve(&cx, "lamp").await.context("the order failed").unwrap_err());
         assert!(error.is_permanent(), "the kind of the error survives anyhow and its contexts");
         let error = Error::from(reserve(&cx, "chair").await.unwrap_err());
-        assert!(error.is_permanent(), "also without one");
+        assert!(error.is_permanent(), "without a context too");
         Err(error)
     }
     assert_eq!(failure(Tool::new("tool", order)).await, "sold out");

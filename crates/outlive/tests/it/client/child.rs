@@ -44,7 +44,7 @@ async fn child_process_that_exits_is_restarted() {
             Err(error) => panic!("{error}"),
         }
     }
-    panic!("the program was not started again");
+    panic!("the program was not restarted");
 }
 
 #[tokio::test]

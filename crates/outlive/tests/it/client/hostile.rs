@@ -137,7 +137,10 @@ async fn unsolicited_messages_are_ignored() {
     });
     let client = builder().connect(target).await.unwrap();
     for _ in 0..2 {
-        let result = client.call_tool("t", json!({})).on_progress(|_| panic!("not ours")).await;
+        let result = client
+            .call_tool("t", json!({}))
+            .on_progress(|_| panic!("progress of another request"))
+            .await;
         assert_eq!(result_text(&result.unwrap()), "mine");
     }
 }

@@ -66,7 +66,7 @@ async fn modern_requests_declare_capabilities_and_server_requests_get_no_respons
         assert!(message.get("method").is_some(), "no response: {message}");
         assert_ne!(message["method"], "notifications/roots/list_changed");
         let declared = &message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
-        assert_eq!(*declared, can, "in every request");
+        assert_eq!(*declared, can, "every request declares them");
     }
 }
 
@@ -160,7 +160,7 @@ async fn http_call_reads_json_and_sse_and_sends_argument_headers() {
     let client = builder().connect(peer.url.as_str()).await.unwrap();
     let names: Vec<String> =
         client.list_tools().collect().await.unwrap().into_iter().map(|tool| tool.name).collect();
-    assert_eq!(names, ["good"], "a tool whose headers cannot be is left out");
+    assert_eq!(names, ["good"], "a tool with an invalid header annotation is skipped");
     for (region, expected) in [("us west 1", "as JSON"), ("", "as events")] {
         let result = client.call_tool("good", json!({"region": region})).await.unwrap();
         assert_eq!(result_text(&result), expected);

@@ -163,7 +163,7 @@ async fn task_is_polled_at_its_poll_interval() {
     for (pause, wanted) in pauses.iter().zip([2.0, 2.0, 7.0, 7.0]) {
         assert!((wanted..wanted * 1.11).contains(pause), "{pauses:?}");
     }
-    assert_eq!(looks.len(), 5, "and not after its end");
+    assert_eq!(looks.len(), 5, "no poll after the end");
 }
 
 // T2C-09
@@ -234,7 +234,11 @@ async fn input_responses_are_sent_by_key_as_soon_as_ready() {
     let keys: Vec<Value> =
         updates.iter().map(|update| update["params"]["inputResponses"].clone()).collect();
     let decline = json!({"action": "decline"});
-    assert_eq!(keys, [json!({"a/1#": decline}), json!({" b": decline})], "as soon as it is ready");
+    assert_eq!(
+        keys,
+        [json!({"a/1#": decline}), json!({" b": decline})],
+        "each response is sent when it is ready"
+    );
 }
 
 // T2C-21

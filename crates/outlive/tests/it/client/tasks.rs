@@ -268,7 +268,7 @@ async fn call_interrupted_after_any_write_is_finished_by_next_process() {
         assert_eq!(saved.len(), 1, "after {at}");
         let mut handle = second.resume(saved[0].clone()).await.unwrap();
         assert_eq!(result_text(&handle.wait().await.unwrap()), "a hat for Ada (Ada)", "after {at}");
-        assert_eq!(asked.lock().unwrap().len(), 2, "asked once each, after {at}");
+        assert_eq!(asked.lock().unwrap().len(), 2, "each input request is shown once, after {at}");
         handle.delete_saved().await.unwrap();
         assert!(second.saved_calls().await.unwrap().is_empty());
     }

@@ -108,7 +108,9 @@ async fn request_retried_after_rejection_has_new_id_and_same_version() {
         let client =
             builder().token_source(Late::default()).connect(peer.url.as_str()).await.unwrap();
         client.call_tool("t", json!({"a": 1})).await.unwrap();
-        let [first, second] = &peer.all("tools/call")[..] else { panic!("sent once again") };
+        let [first, second] = &peer.all("tools/call")[..] else {
+            panic!("the request is sent twice")
+        };
         assert_eq!(first.header("mcp-protocol-version"), second.header("mcp-protocol-version"));
         assert_eq!(first.body["params"], second.body["params"]);
         let mut ids: Vec<_> = peer.seen.lock().unwrap().iter().map(|it| it.id().clone()).collect();
@@ -116,8 +118,8 @@ async fn request_retried_after_rejection_has_new_id_and_same_version() {
         let count = ids.len();
         ids.sort_by_key(Value::as_u64);
         ids.dedup();
-        assert_eq!(ids.len(), count, "no id was used twice: {ids:?}");
-        assert_eq!(peer.all("initialize").len(), usize::from(legacy), "no other was tried");
+        assert_eq!(ids.len(), count, "no request ID was used twice: {ids:?}");
+        assert_eq!(peer.all("initialize").len(), usize::from(legacy), "no other era was tried");
     }
 }
 

@@ -63,7 +63,11 @@ async fn invalid_version_header_is_400() {
         }
     }
     for session in &sessions {
-        assert_eq!(server.send(session.request("ping")).await.status(), 200, "the session lives");
+        assert_eq!(
+            server.send(session.request("ping")).await.status(),
+            200,
+            "the session still works"
+        );
     }
 }
 

@@ -88,7 +88,7 @@ async fn foreign_origin_is_403_at_every_entry_point() {
     assert_eq!(
         server.send(Request::modern("tools/list")).await.status(),
         200,
-        "programs send none"
+        "programs send no Origin"
     );
 }
 

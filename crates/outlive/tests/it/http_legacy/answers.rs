@@ -24,17 +24,17 @@ async fn legacy_call_with_progress_is_stream_with_event_ids() {
             // Clients of earlier versions may try to parse an empty event as JSON.
             let first = stream.event().await.unwrap();
             assert_eq!((first.data.as_str(), first.retry), ("", None), "{version}");
-            ids.push(first.id.expect("an id to resume from"));
+            ids.push(first.id.expect("an event ID to resume from"));
         }
         for step in 1..=2 {
             let event = stream.event().await.unwrap();
             let message: Value = serde_json::from_str(&event.data).expect("no empty event");
             assert_eq!(message["params"]["progress"], step, "{version}");
-            ids.push(event.id.expect("an id"));
+            ids.push(event.id.expect("an event ID"));
             server.world.release("c");
         }
         let (event, last) = stream.said().await;
-        ids.push(event.id.expect("an id"));
+        ids.push(event.id.expect("an event ID"));
         assert_eq!(last["id"], 4);
         assert_eq!(last["result"], json!({"content": [{"type": "text", "text": "counted 2"}]}));
         stream.ended().await;
@@ -52,7 +52,7 @@ async fn event_ids_are_unique_across_streams_of_a_session() {
     for _ in 0..5 {
         let call = session.call("echo", json!({"text": "x"})).accept("text/event-stream");
         for event in server.send(call).await.events() {
-            let id = event.id.clone().expect("an id");
+            let id = event.id.clone().expect("an event ID");
             assert!(ids.insert(id.clone()), "{id} twice");
         }
     }
@@ -155,7 +155,7 @@ async fn pending_call_is_cancelled_with_empty_202() {
     assert_eq!(server.send(cancel).await.status(), 202);
     server.world.cancelled("a").await;
     let response = connection.response(&call).await;
-    assert_eq!((response.status(), response.body.len()), (202, 0), "no answer is sent");
+    assert_eq!((response.status(), response.body.len()), (202, 0), "no response is sent");
     // The request ID is reusable.
     assert_eq!(server.send(session.call("echo", json!({"text": "x"})).id("p-1")).await.text(), "x");
 }

@@ -117,7 +117,7 @@ async fn event_ids_reveal_nothing() {
         for event in events.iter().chain(&again) {
             let id = event.id.clone().unwrap();
             assert_eq!(id.len(), first.len());
-            assert!(ids.insert(id), "an id twice");
+            assert!(ids.insert(id), "an event ID occurs twice");
         }
     }
 }

@@ -140,7 +140,7 @@ async fn session_log_level_does_not_affect_modern_requests() {
     let mut connection = server.begin(&call).await;
     server.world.started("l").await;
     server.world.release("l");
-    assert_eq!(connection.response(&call).await.text(), "logged", "JSON: no line was sent");
+    assert_eq!(connection.response(&call).await.text(), "logged", "JSON: no log message was sent");
 }
 
 #[tokio::test]

@@ -130,7 +130,7 @@ async fn acknowledgement_omits_unsupported_notifications() {
     let server = HttpFixture::start().await;
     let mut stream = server.open(listen(1, everything)).await;
     let honoured = acknowledged(&mut stream, json!(1)).await;
-    assert_eq!(honoured["resourceSubscriptions"], json!(["mem://a"]), "only what can be read");
+    assert_eq!(honoured["resourceSubscriptions"], json!(["mem://a"]), "only readable resources");
 }
 
 #[tokio::test]

@@ -41,7 +41,10 @@ async fn input_response_for_call_is_forwarded_by_another_replica() {
     for yes in [true, false] {
         let mut stream = first.open(session.call("form", json!({}))).await;
         let asked = stream.message().await;
-        assert!(asked["id"].as_u64().unwrap() < 1 << 49, "every client can read it: {asked}");
+        assert!(
+            asked["id"].as_u64().unwrap() < 1 << 49,
+            "the ID fits into every client's number type: {asked}"
+        );
         answer(&second, &session, &asked, accept(yes)).await;
         assert_eq!(text(&stream.message().await), format!("form {yes}"));
     }

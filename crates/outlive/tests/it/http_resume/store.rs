@@ -102,7 +102,7 @@ async fn bounded_event_store_drops_oldest_events_and_keeps_result() {
     let told: Vec<u64> =
         steps.iter().map(|step| step["params"]["progress"].as_u64().unwrap()).collect();
     assert!(!told.is_empty() && told.len() < 20, "{told:?}");
-    assert_eq!(told, (told[0]..=40).collect::<Vec<_>>(), "the newest, without a gap");
+    assert_eq!(told, (told[0]..=40).collect::<Vec<_>>(), "the newest events, without a gap");
 }
 
 #[tokio::test]

@@ -117,7 +117,7 @@ async fn sse_ignores_modern_meta() {
     let message: serde_json::Value = serde_json::from_slice(&modern.body_bytes()).unwrap();
     let mut before = server.pair().await;
     before.post(&server, message.clone()).await;
-    assert_eq!(before.message().await["error"]["code"], -32602, "no handshake came before");
+    assert_eq!(before.message().await["error"]["code"], -32602, "there was no handshake");
 
     let mut pair = server.pair_ready("2024-11-05").await;
     pair.post(&server, message).await;
@@ -222,7 +222,7 @@ async fn post_unread(server: &HttpFixture, post: impl Fn(Value) -> Request) -> R
             return response;
         }
     }
-    panic!("100 MiB wait for a client that does not read");
+    panic!("100 MiB are queued for a non-reading client");
 }
 
 #[tokio::test]

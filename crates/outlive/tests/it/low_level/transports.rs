@@ -142,7 +142,7 @@ async fn ended_source_still_gets_responses_of_running_calls() {
     gate.open(1);
     let answer: Value = serde_json::from_slice(&soon(answers.recv()).await.unwrap()).unwrap();
     assert_eq!(answer["id"], 1);
-    assert!(soon(answers.recv()).await.is_none(), "the subscription ends without a word");
+    assert!(soon(answers.recv()).await.is_none(), "the subscription ends without a message");
     soon(serving).await.unwrap().unwrap();
 }
 

@@ -75,7 +75,7 @@ async fn task_mode_or_no_mode_returns_task() {
         for task in [json!({"responseModes": ["task"]}), json!({})] {
             let mut flow = client.call_with("instant", json!({}), task).await;
             let made = client.part(&mut flow).await;
-            assert_eq!(made["task"]["status"], "working", "though its result may be there");
+            assert_eq!(made["task"]["status"], "working", "though the result may be ready");
             assert!(made.get("_meta").is_none(), "{made}");
             client.over(flow).await;
             let id = made["task"]["taskId"].as_str().unwrap();
@@ -118,7 +118,7 @@ async fn slow_call_falls_back_to_stream_or_task() {
         let plain = first(client, &world, "plain", &["immediate", "streaming"]).await;
         assert!(task(&plain) && plain["_meta"][FALLBACK] == "task", "{plain}");
         let listed = first(client, &world, "plain", &["task", "immediate"]).await;
-        assert!(task(&listed) && listed.get("_meta").is_none(), "a task was asked for: {listed}");
+        assert!(task(&listed) && listed.get("_meta").is_none(), "a task was requested: {listed}");
         for modes in [vec!["immediate", "streaming"], vec!["task", "streaming", "immediate"]] {
             let stream = first(client, &world, "script", &modes).await;
             assert_eq!(
@@ -129,7 +129,7 @@ async fn slow_call_falls_back_to_stream_or_task() {
             assert!(stream["_meta"].get(FALLBACK).is_none());
         }
         let none = first(client, &world, "script", &["later"]).await;
-        assert!(task(&none) && none["_meta"][FALLBACK] == "task", "unknown words: {none}");
+        assert!(task(&none) && none["_meta"][FALLBACK] == "task", "unknown modes: {none}");
         let empty = first(client, &world, "script", &[]).await;
         assert!(task(&empty) && empty["_meta"][FALLBACK] == "task", "{empty}");
     }
@@ -185,7 +185,7 @@ async fn server_without_response_modes_ignores_them() {
             let mut flow = client.call_with("script", script_of(&[2], "x"), task).await;
             let made = client.part(&mut flow).await;
             assert_eq!(made["task"]["status"], "working");
-            assert!(made.get("_meta").is_none(), "the word means nothing to it: {made}");
+            assert!(made.get("_meta").is_none(), "the server ignores the member: {made}");
             world.gate.open(1);
             let id = made["task"]["taskId"].as_str().unwrap().to_owned();
             let whole = client.ask("tasks/result", json!({"taskId": id, "lastSeqNr": 0})).await;

@@ -74,7 +74,10 @@ pub(super) fn examples() -> HashMap<String, Value> {
         let json = rest.split("```json").nth(1).and_then(|rest| rest.split("```").next());
         let json =
             serde_json::from_str(json.unwrap()).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert!(examples.insert(name.to_owned(), json).is_none(), "{name} is there twice");
+        assert!(
+            examples.insert(name.to_owned(), json).is_none(),
+            "the example {name} is duplicated"
+        );
     }
     examples
 }
@@ -302,7 +305,7 @@ async fn partials_subscription_without_extension_or_valid_filter_is_rejected() {
     let only = json!({"extensions": {"dev.outlive/task-partials": {}}});
     let params = json!({"notifications": {FILTER: [place.clone()]}});
     let refused = pipe.modern_with(only, "subscriptions/listen", params).await;
-    assert_eq!(error(&refused)["code"], -32021, "tasks are declared as well");
+    assert_eq!(error(&refused)["code"], -32021, "the task extension must be declared too");
     for bad in [json!({}), json!([{"taskId": id}]), json!([{"taskId": id, "afterSeq": -1}])] {
         let params = json!({"notifications": {FILTER: bad}});
         let refused = pipe.modern_with(declares(), "subscriptions/listen", params).await;
@@ -311,7 +314,7 @@ async fn partials_subscription_without_extension_or_valid_filter_is_rejected() {
     let many: Vec<Value> = (0..2_000).map(|_| place.clone()).collect();
     let params = json!({"notifications": {FILTER: many}});
     let refused = pipe.modern_with(declares(), "subscriptions/listen", params).await;
-    assert_eq!(error(&refused)["code"], -32602, "too many of them");
+    assert_eq!(error(&refused)["code"], -32602, "too many filter entries");
     world.gate.open(1);
 }
 

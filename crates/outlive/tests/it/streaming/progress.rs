@@ -135,7 +135,11 @@ async fn client_with_extension_polls_progress_numbers() {
         let task = look(&mut pipe, declares(), &id, words).await;
         assert_eq!(task["_meta"][BESIDE], far, "{task}");
         if words.starts_with("packing") {
-            assert_eq!(examples()["progress"]["_meta"][BESIDE], far, "as the page has it");
+            assert_eq!(
+                examples()["progress"]["_meta"][BESIDE],
+                far,
+                "the example of the documentation"
+            );
         }
         let plain = look(&mut pipe, holds(), &id, words).await;
         assert!(!plain.to_string().contains("dev.outlive"), "{plain}");

@@ -53,7 +53,7 @@ async fn streaming_call_sends_responses_with_one_id() {
         let id = task["taskId"].as_str().unwrap().to_owned();
         assert_eq!((&task["status"], &task["ttl"]), (&json!("working"), &json!(60_000)));
         for member in ["createdAt", "lastUpdatedAt", "pollInterval"] {
-            assert!(task.get(member).is_some(), "the task is whole: {task}");
+            assert!(task.get(member).is_some(), "the task has all members: {task}");
         }
         assert_eq!(first["_meta"][RELATED]["taskId"], id.as_str());
         assert_eq!(client.status(&id).await, "working");
@@ -143,7 +143,7 @@ async fn streaming_call_over_http_sends_one_response_per_event() {
     stream.ended().await;
     let mut unique = ids.clone();
     unique.dedup();
-    assert_eq!(unique, ids, "events have ids of their own");
+    assert_eq!(unique, ids, "event IDs are unique");
     // The GET stream got none of this: its first message is the list change.
     server.server.remove_tool("plain");
     assert_eq!(listening.message().await["method"], "notifications/tools/list_changed");
@@ -191,7 +191,7 @@ async fn first_response_stream_and_poll_share_segment_order() {
         assert_eq!(blocks(&polled), texts(&[(2, "2"), (3, "3")]));
         world.gate.open(2);
         parts.extend(client.parts(&mut flow).await);
-        assert_eq!(numbers(&parts), [1, 2, 3, 4], "each is pushed once");
+        assert_eq!(numbers(&parts), [1, 2, 3, 4], "each segment is pushed once");
         client.over(flow).await;
         parts.push(polled);
         let whole = client.ask("tasks/result", json!({"taskId": id})).await;
@@ -215,7 +215,7 @@ async fn streaming_call_sends_input_request() {
             match message["method"].as_str() {
                 Some("elicitation/create") => break message,
                 Some(method) => told.push(method.to_owned()),
-                None => panic!("a response came: {message}"),
+                None => panic!("unexpected response: {message}"),
             }
         };
         assert_eq!(asked["params"]["_meta"][RELATED]["taskId"], id.as_str());

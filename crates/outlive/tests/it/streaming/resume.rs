@@ -31,7 +31,7 @@ async fn disconnected_client_resumes_on_another_connection() {
         other.until(&id, "completed").await;
         let answer = other.answer("tasks/result", json!({"taskId": id, "lastSeqNr": 3})).await;
         let rest = answer["result"].clone();
-        assert_eq!(blocks(&rest)[0].0, 4, "the id is that of this request: {answer}");
+        assert_eq!(blocks(&rest)[0].0, 4, "the response has the ID of this request: {answer}");
         assert_eq!(
             (numbers(std::slice::from_ref(&rest)), &rest["isComplete"]),
             (vec![4, 5, 6], &json!(true))
@@ -86,7 +86,11 @@ async fn poll_after_last_segment_returns_no_segments() {
         let mut client = world.client(wire).await;
         let (mut flow, _, id) = three(&mut client).await;
         let now = client.after(&id, 3).await;
-        assert_eq!((blocks(&now), &now["isComplete"]), (vec![], &json!(false)), "more may come");
+        assert_eq!(
+            (blocks(&now), &now["isComplete"]),
+            (vec![], &json!(false)),
+            "the stream is not complete"
+        );
         world.gate.open(2);
         client.parts(&mut flow).await;
         let now = client.after(&id, 6).await;
@@ -185,7 +189,7 @@ async fn many_segments_are_returned_in_several_polls() {
         world.gate.open(1);
         let mut flow = client.call("script", script_of(&[2_500], "empty"), &["streaming"]).await;
         let parts = client.parts(&mut flow).await;
-        assert!(parts.len() >= 3, "no message has more than a thousand");
+        assert!(parts.len() >= 3, "no message has more than a thousand segments");
         assert_eq!(numbers(&parts), (1..=2_500).collect::<Vec<u64>>());
         let id = task_of(&parts[0]);
         let mut rest = vec![client.after(&id, 1).await];

@@ -345,11 +345,11 @@ impl Client {
                 End::Http(..) => match (&mut flow.stream, flow.whole.take()) {
                     (Some(stream), _) => stream.message().await,
                     (None, Some(whole)) => whole,
-                    (None, None) => panic!("there was one response, and it has been read"),
+                    (None, None) => panic!("the only response was already read"),
                 },
             }
         };
-        tokio::time::timeout(GUARD, next).await.expect("a message in time")
+        tokio::time::timeout(GUARD, next).await.expect("a message within the time limit")
     }
 
     /// Returns all results of a call, up to the complete one.
@@ -395,7 +395,7 @@ impl Client {
                 let id = pipe.send(method, params).await;
                 loop {
                     let message =
-                        tokio::time::timeout(GUARD, pipe.read()).await.expect("an answer");
+                        tokio::time::timeout(GUARD, pipe.read()).await.expect("a response");
                     if message["id"] == id && message.get("method").is_none() {
                         return message;
                     }

@@ -193,7 +193,7 @@ async fn emitting_20000_segments_takes_few_commits() {
     let parts = client.parts(&mut flow).await;
     assert_eq!(numbers(&parts), (1..=20_000).collect::<Vec<u64>>());
     let commits = store.commits() - before;
-    assert!(commits < 200, "{commits} commits for 20 000 lines");
+    assert!(commits < 200, "{commits} commits for 20,000 segments");
     client.over(flow).await;
     drop((world, store));
     std::fs::remove_dir_all(folder).unwrap();

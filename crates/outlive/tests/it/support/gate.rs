@@ -35,7 +35,7 @@ impl Gate {
 
     /// Waits until a handler reaches the gate. Each arrival counts once.
     pub(crate) async fn arrived(&self) {
-        timeout(GUARD, take(&self.0.arrived)).await.expect("a handler comes to the gate");
+        timeout(GUARD, take(&self.0.arrived)).await.expect("a handler reaches the gate");
     }
 
     /// Lets `handlers` handlers through, including later ones.

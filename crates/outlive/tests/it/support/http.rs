@@ -27,7 +27,7 @@ pub(crate) fn within<F: Future>(future: F) -> impl Future<Output = F::Output> {
     async move {
         match tokio::time::timeout(Duration::from_secs(10), future).await {
             Ok(output) => output,
-            Err(_) => panic!("{caller}: nothing happened for 10 seconds"),
+            Err(_) => panic!("{caller}: no progress for 10 seconds"),
         }
     }
 }

@@ -240,7 +240,7 @@ impl Pipe {
     pub(crate) async fn answer(&mut self, id: impl Into<Value>) -> Value {
         let id: Value = id.into();
         let message = self.read().await;
-        assert_eq!(message["id"], id, "the next message should be an answer: {message}");
+        assert_eq!(message["id"], id, "the next message must be the response: {message}");
         message
     }
 
@@ -269,7 +269,7 @@ impl Pipe {
                 );
             }
             // The buffer is in `self`, so that a timeout loses no bytes.
-            if self.stream.read_buf(&mut self.unread).await.expect("the pipe is whole") == 0 {
+            if self.stream.read_buf(&mut self.unread).await.expect("the pipe is open") == 0 {
                 assert_eq!(self.unread, b"", "the last message has no line end");
                 return None;
             }
@@ -312,7 +312,7 @@ impl Pipe {
         assert_eq!(message["jsonrpc"], "2.0", "{message}");
         if message.get("id").is_some() && message.get("method").is_some() {
             let Some(version) = &self.session else {
-                panic!("the server asks on a wire that has no requests from servers: {message}");
+                panic!("the server sent a request in an era without server requests: {message}");
             };
             schema::check(version, None, message);
             return;

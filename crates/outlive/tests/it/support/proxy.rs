@@ -126,7 +126,7 @@ impl Proxy {
                 next.await;
             }
         };
-        timeout(GUARD, came).await.unwrap_or_else(|_| panic!("no event with {text} came"));
+        timeout(GUARD, came).await.unwrap_or_else(|_| panic!("no event with {text} arrived"));
     }
 
     /// Whether every one-time rule has been applied.

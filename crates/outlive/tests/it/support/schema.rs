@@ -177,7 +177,7 @@ impl Schemas {
             "the schema of {version} has no {definition}"
         );
         jsonschema::validator_for(&excerpt(&file, place, definition))
-            .expect("the official schema is one")
+            .expect("the official schema is valid")
     }
 
     fn file(&self, version: &str) -> Arc<Value> {

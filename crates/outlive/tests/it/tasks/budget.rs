@@ -62,7 +62,7 @@ async fn denied_lookups_yield_one_audit_event_per_caller_and_minute() {
     let causes: Vec<_> =
         denied.iter().map(|audit| audit.event.reason.as_deref().unwrap()).collect();
     assert!(causes[0].starts_with("1 times") && causes[1].starts_with("100 times"), "{causes:?}");
-    assert_eq!(denied[1].event.task, format!("{:032x}", 0), "the first that was asked for");
+    assert_eq!(denied[1].event.task, format!("{:032x}", 0), "the first requested ID");
 }
 
 #[tokio::test(start_paused = true)]

@@ -282,7 +282,7 @@ fn cleanup_after_crash_runs_when_lease_expires() {
         let cancelled = pipe.result("tasks/cancel", json!({"taskId": id})).await;
         assert_eq!(cancelled["status"], "cancelled");
         parked().await;
-        assert!(tidied.said().is_empty(), "its run may be alive for as long as its lease");
+        assert!(tidied.said().is_empty(), "the run may be alive until its lease expires");
         stage.store.advance_clock(super::stage::LEASE);
         assert_eq!(tidied.until(1).await, ["after 1"]);
     });
@@ -322,7 +322,7 @@ fn cleanup_interrupted_by_crash_runs_again() {
         parked().await;
         stage.store.advance_clock(super::stage::LEASE * 2);
         parked().await;
-        assert_eq!(tidied.said().len(), 5, "but now it is known");
+        assert_eq!(tidied.said().len(), 5, "the end of the cleanup is stored");
     });
 }
 

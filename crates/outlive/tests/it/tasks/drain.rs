@@ -67,7 +67,7 @@ async fn drained_task_resumes_immediately_on_another_replica() {
     }
     let done = until(&mut other, &id, "completed").await;
     assert_eq!(text(&done["result"]), "done");
-    assert_eq!(begun.load(Ordering::Relaxed), 10, "the step that was at work ended before");
+    assert_eq!(begun.load(Ordering::Relaxed), 10, "the running step ended before the release");
 }
 
 #[tokio::test]

@@ -265,7 +265,10 @@ async fn full_disk_rejects_new_tasks_until_space_is_free() {
     };
     assert_eq!(refused["code"], -32603, "{refused}");
     assert!(refused["data"]["retryAfterMs"].is_u64(), "the error is retryable: {refused}");
-    assert!(!refused.to_string().contains("tasks.db"), "the disk is the operator's: {refused}");
+    assert!(
+        !refused.to_string().contains("tasks.db"),
+        "a full disk is not a caller's limit: {refused}"
+    );
     assert!(made.len() > 2, "{made:?}");
     for id in &made {
         assert_ne!(get(&mut ada, id).await["status"], "failed", "acknowledged tasks exist");

@@ -109,7 +109,7 @@ async fn legacy_task_result_waits_and_is_readable_again() {
     let failed = pipe.result("tasks/result", json!({"taskId": id})).await;
     assert_eq!((&failed["isError"], text(&failed)), (&json!(true), "quota"));
     let status = pipe.result("tasks/get", json!({"taskId": id})).await;
-    assert_eq!(status["status"], "failed", "which is completed on the newer wire");
+    assert_eq!(status["status"], "failed", "the modern status is `completed`");
     let id = start(&mut pipe, "refuse", json!({})).await;
     let refused = pipe.error("tasks/result", json!({"taskId": id})).await;
     assert_eq!(refused, json!({"code": 77, "message": "not here"}));
@@ -149,7 +149,7 @@ async fn client_can_answer_input_request_with_client_task() {
     }
     assert_eq!(asked["method"], "elicitation/create");
     assert!(asked["params"]["task"]["ttl"].is_u64(), "{asked}");
-    assert_eq!(asked["params"]["_meta"][RELATED], json!({"taskId": id}), "that of the tool");
+    assert_eq!(asked["params"]["_meta"][RELATED], json!({"taskId": id}), "the error of the tool");
     let task = |status: &str| {
         let at = "2026-01-01T00:00:00Z";
         json!({"taskId": "theirs", "status": status, "createdAt": at, "lastUpdatedAt": at,
@@ -215,7 +215,7 @@ async fn client_waiting_for_legacy_task_gets_progress_with_token_of_call() {
     let heard = pipe.read_to(again).await;
     let told: Vec<_> =
         heard.iter().filter_map(|said| said["params"]["progress"].as_f64()).collect();
-    assert_eq!(told, [2.0, 3.0], "growing, and nothing twice: {heard:?}");
+    assert_eq!(told, [2.0, 3.0], "increasing values without repetition: {heard:?}");
     assert_eq!(text(&result(heard.last().unwrap())), "counted");
 }
 
@@ -246,7 +246,7 @@ async fn legacy_cancelled_task_ends_immediately_and_stays_cancelled() {
     assert_eq!(pipe.error("tasks/cancel", json!({"taskId": id})).await["code"], -32602);
     tokio::time::sleep(Duration::from_secs(10)).await;
     let status = pipe.result("tasks/get", json!({"taskId": id})).await;
-    assert_eq!(status["status"], "cancelled", "though the work has ended since");
+    assert_eq!(status["status"], "cancelled", "although the run has ended since");
     assert_eq!(pipe.error("tasks/result", json!({"taskId": id})).await["code"], -32603);
     assert_eq!(pipe.error("tasks/get", json!({"taskId": "nobody"})).await["code"], -32602);
 }
@@ -277,7 +277,7 @@ async fn task_list_returns_own_tasks_in_pages() {
         let Some(next) = page.get("nextCursor") else { break };
         params["cursor"] = next.clone();
         let foreign = eve.error("tasks/list", params.clone()).await;
-        assert_eq!(foreign["code"], -32602, "a cursor is of use to its caller alone");
+        assert_eq!(foreign["code"], -32602, "a cursor is valid only for its principal");
     }
     seen.sort();
     made.sort();
@@ -305,7 +305,7 @@ async fn modern_task_is_unknown_in_legacy_era() {
         listed["tasks"].as_array().unwrap().iter().map(|task| &task["taskId"]).collect();
     assert_eq!(ids, [&json!(ours)]);
     let seen = super::world::get(&mut newer, &ours).await;
-    assert_eq!(seen["taskId"], json!(ours), "the newer one sees both");
+    assert_eq!(seen["taskId"], json!(ours), "the modern era sees both tasks");
 }
 
 /// A client that cannot respond gets the input request again only on another stream.

@@ -129,7 +129,11 @@ async fn legacy_task_with_two_input_requests_waits_for_both() {
     let look = pipe.send("tasks/get", json!({"taskId": id})).await;
     let told = pipe.read_to(look).await;
     assert!(told.iter().all(|said| said["method"] != "elicitation/create"), "{told:?}");
-    assert_eq!(result(told.last().unwrap())["status"], "input_required", "one is open");
+    assert_eq!(
+        result(told.last().unwrap())["status"],
+        "input_required",
+        "one input request is still open"
+    );
     pipe.reply(&asked[1], json!({"action": "accept", "content": {"yes": false}})).await;
     let told = pipe.read_to(waiting).await;
     assert!(told.iter().all(|said| said["method"] != "elicitation/create"), "{told:?}");

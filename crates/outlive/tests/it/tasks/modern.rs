@@ -99,12 +99,12 @@ async fn modern_task_input_request_waits_while_parked() {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
-    assert!(again["inputRequests"].get("approve").is_none(), "a name is used once: {again}");
+    assert!(again["inputRequests"].get("approve").is_none(), "a key is used once: {again}");
     let right = json!({"approve#2": {"action": "accept", "content": {"yes": true}}});
     modern(&mut pipe, "tasks/update", update(right)).await;
     let done = until(&mut pipe, &id, "completed").await;
     assert_eq!(text(&done["result"]), "shop:1: true");
-    assert_eq!(counts.builds.load(Ordering::Relaxed), 1, "the step was not done again");
+    assert_eq!(counts.builds.load(Ordering::Relaxed), 1, "the step was not repeated");
     assert!(counts.runs.load(Ordering::Relaxed) >= 2, "though the handler ran again");
 }
 

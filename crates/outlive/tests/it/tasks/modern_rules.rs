@@ -163,7 +163,7 @@ async fn task_sends_neither_log_messages_nor_progress() {
         params["_meta"]["io.modelcontextprotocol/logLevel"] = json!("debug");
         let call = pipe.send_as_is("tools/call", with_meta(params)).await;
         let told = pipe.read_to(call).await;
-        assert_eq!(told.len() > 1, said_before, "before it was a task: {told:?}");
+        assert_eq!(told.len() > 1, said_before, "messages before the promotion: {told:?}");
         let id = result(told.last().unwrap())["taskId"].as_str().unwrap().to_owned();
         // `get` fails if another message than its response arrives.
         let done = until(&mut pipe, &id, "completed").await;

@@ -181,7 +181,7 @@ async fn round_after_step_is_executed_once() {
             let answer = pipe.modern_with(capabilities.clone(), "tools/call", round.clone()).await;
             assert_eq!(text(&result(&answer)), "paid: true");
         }
-        assert_eq!(counts.builds.load(Ordering::Relaxed) - before, 2, "{tool}: each step once");
+        assert_eq!(counts.builds.load(Ordering::Relaxed) - before, 2, "{tool}: each step ran once");
         let mut other = round.clone();
         other["inputResponses"]["sure"]["content"]["yes"] = json!(false);
         let answer = pipe.modern_with(capabilities, "tools/call", other).await;
@@ -292,9 +292,13 @@ fn step_once_is_not_repeated_after_crash_inside_it() {
         assert!(text(&done["result"]).contains("look whether it was done"), "{done}");
         let paid =
             modern(&mut pipe, "tools/call", json!({"name": "pay", "arguments": {"hang": false}}));
-        assert_eq!(text(&result(&paid.await)), "receipt 7", "inline the store remembers it too");
+        assert_eq!(
+            text(&result(&paid.await)),
+            "receipt 7",
+            "`step_once` works in inline calls too"
+        );
     });
-    assert_eq!(counts.builds.load(Ordering::Relaxed), 2, "once in each call");
+    assert_eq!(counts.builds.load(Ordering::Relaxed), 2, "once per call");
 }
 
 /// A key is valid as long as the result of its call is readable.

@@ -70,12 +70,16 @@ async fn external_event_value_reaches_handler() {
     let id = start(&mut pipe, "render", json!({})).await;
     let token = jobs.next().await;
     let waiting = get(&mut pipe, &id).await;
-    assert_eq!(waiting["status"], "working", "its client is asked nothing: {waiting}");
+    assert_eq!(waiting["status"], "working", "the client gets no input request: {waiting}");
     assert_eq!(waiting["statusMessage"], "waiting for the farm");
     let forged = json!({"taskId": id, "inputResponses": {"film": {"action": "accept"}}});
     result(&modern(&mut pipe, "tasks/update", forged).await);
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert_eq!(get(&mut pipe, &id).await["status"], "working", "and cannot answer");
+    assert_eq!(
+        get(&mut pipe, &id).await["status"],
+        "working",
+        "a client cannot complete the event"
+    );
     // The task is parked, and another replica accepts the value.
     let second = server(&store, &jobs);
     let other = Pipe::open(&second);

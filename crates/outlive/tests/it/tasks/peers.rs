@@ -63,7 +63,7 @@ async fn anonymous_tasks_are_limited_per_address_and_in_total() {
     // All addresses of one IPv6 /64 network count as one caller.
     assert_eq!(status(&mut client, "2001:db8:1:2::8").await, 429);
     made(&mut client, "2001:db8:1:3::7").await;
-    assert_eq!(status(&mut client, "198.51.100.2").await, 429, "that is all there may be");
+    assert_eq!(status(&mut client, "198.51.100.2").await, 429, "the total limit is reached");
 }
 
 #[tokio::test]
@@ -78,7 +78,7 @@ async fn ended_task_frees_quota_of_its_address() {
         tokio::task::yield_now().await;
     }
     made(&mut client, "198.51.100.1").await;
-    assert_eq!(status(&mut client, "198.51.100.1").await, 429, "and for no more than one");
+    assert_eq!(status(&mut client, "198.51.100.1").await, 429, "only one slot was freed");
 }
 
 #[tokio::test]

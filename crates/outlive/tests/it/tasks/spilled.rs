@@ -57,13 +57,16 @@ async fn journal_too_large_for_request_state_is_offloaded() {
     let store = Arc::new(MemoryStore::new());
     let first = result(&round(&server(&store), "large", None, "").await);
     let state = &first["requestState"];
-    assert!(state.as_str().unwrap().len() < 2_000, "the client carries where, not what");
+    assert!(
+        state.as_str().unwrap().len() < 2_000,
+        "the request state has a reference, not the journal"
+    );
     let second = result(&round(&server(&store), "large", Some(state), "first").await);
     let done = round(&server(&store), "large", Some(&second["requestState"]), "second").await;
     assert_eq!(text(&result(&done)), "100000 true true");
     let elsewhere = Arc::new(MemoryStore::new());
     let lost = round(&server(&elsewhere), "large", Some(state), "first").await;
-    assert_eq!(error(&lost)["code"], -32602, "a state is of no use without its journal: {lost}");
+    assert_eq!(error(&lost)["code"], -32602, "the request state needs its journal: {lost}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -324,7 +324,7 @@ pub(super) async fn until_asked(pipe: &mut Pipe, id: &str, names: &[&str]) -> Va
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("{id} never asked {names:?}: {}", get(pipe, id).await);
+    panic!("{id} has no input requests {names:?}: {}", get(pipe, id).await);
 }
 
 /// Waits until an idle run is parked.

@@ -131,7 +131,7 @@ async fn cancelled_waiting_task_ends_immediately() {
         assert!(asked.elapsed() < Duration::from_secs(1), "{tool}: {:?}", asked.elapsed());
         assert!(ended.get("inputRequests").is_none() && ended.get("result").is_none(), "{ended}");
     }
-    assert_eq!(done.cleaned.load(Ordering::SeqCst), 1, "after the one that has a cleanup");
+    assert_eq!(done.cleaned.load(Ordering::SeqCst), 1, "only one tool has a cleanup");
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,7 +144,7 @@ async fn cancelled_task_finishes_running_step_and_starts_no_other() {
     cancel(&mut pipe, &id).await;
     until(&mut pipe, &id, "cancelled").await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(done.steps.load(Ordering::SeqCst), begun, "the one that ran is finished");
+    assert_eq!(done.steps.load(Ordering::SeqCst), begun, "the running step finished");
     assert_eq!(done.cleaned.load(Ordering::SeqCst), 1);
 }
 

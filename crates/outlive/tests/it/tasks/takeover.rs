@@ -60,13 +60,13 @@ fn task_waiting_for_input_is_finished_by_another_replica() {
     second.run(async {
         let mut pipe = Pipe::open(&builder(config(&store), &counts).build().unwrap());
         let asking = until(&mut pipe, &id, "input_required").await;
-        assert!(asking["inputRequests"].get("approve").is_some(), "under the same name: {asking}");
+        assert!(asking["inputRequests"].get("approve").is_some(), "under the same key: {asking}");
         let answers = json!({"approve": {"action": "accept", "content": {"yes": true}}});
         modern(&mut pipe, "tasks/update", json!({"taskId": id, "inputResponses": answers})).await;
         let done = until(&mut pipe, &id, "completed").await;
         assert_eq!(text(&done["result"]), "shop:1: true");
     });
-    assert_eq!(counts.builds.load(Ordering::Relaxed), 1, "the step was not done again");
+    assert_eq!(counts.builds.load(Ordering::Relaxed), 1, "the step was not repeated");
 }
 
 #[test]

@@ -87,7 +87,7 @@ async fn poll_over_rate_limit_returns_retry_delay() {
     );
     let mut other = Pipe::open_as(&server, Principal::named("bob"));
     let unknown = error(&modern(&mut other, "tasks/get", json!({"taskId": id})).await);
-    assert_eq!(unknown["code"], -32602, "others are not held up");
+    assert_eq!(unknown["code"], -32602, "other callers are not affected");
     tokio::time::sleep(Duration::from_secs(70)).await;
     assert!(words(&events(&store, &id).await).contains(&"polled-too-often"));
 }

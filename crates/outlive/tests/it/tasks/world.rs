@@ -165,7 +165,7 @@ pub(super) async fn until(pipe: &mut Pipe, id: &str, status: &str) -> Value {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("{id} never was {status}: {}", get(pipe, id).await);
+    panic!("{id} never reached {status}: {}", get(pipe, id).await);
 }
 
 /// Polls until a task is quarantined, and returns the reason.
@@ -182,5 +182,5 @@ pub(super) async fn until_kept(pipe: &mut Pipe, id: &str) -> String {
         assert!(task["error"].is_null() && task["result"].is_null(), "{task}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("{id} never was kept: {}", get(pipe, id).await);
+    panic!("{id} was never quarantined: {}", get(pipe, id).await);
 }

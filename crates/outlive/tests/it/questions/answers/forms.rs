@@ -115,7 +115,7 @@ fn asking() -> Server {
 async fn asked(version: &str, tool: &str, content: Value) -> (Value, String) {
     let mut talk = Talk::open(&asking(), version).await;
     let mut played = talk.call(tool, |_| accept(content.clone())).await;
-    assert_eq!(played.messages(), [played.messages()[0]], "asked once");
+    assert_eq!(played.messages(), [played.messages()[0]], "one input request");
     let text = played.text().to_owned();
     (played.asked.remove(0)["params"].take(), text)
 }

@@ -280,7 +280,7 @@ async fn roots_request_works_in_every_version() {
         assert_eq!(played.text(), "file:///home/anna Home, file:///tmp -", "{version}");
         assert_eq!(played.asked[0]["method"], "roots/list");
         let none = talk.call("roots", |_| json!({"roots": []})).await;
-        assert_eq!(none.text(), "", "{version}: roots may all be gone");
+        assert_eq!(none.text(), "", "{version}: the list of roots may be empty");
     }
 }
 

@@ -60,7 +60,7 @@ fn asking() -> Server {
 async fn play(version: &str, tool: &str, answer: Value) -> Value {
     let mut talk = Talk::open(&asking(), version).await;
     let played = talk.call(tool, |_| answer.clone()).await;
-    assert_eq!(played.asked.len(), 1, "an answer is not asked for again: {played:?}");
+    assert_eq!(played.asked.len(), 1, "an answered input request is not repeated: {played:?}");
     played.answer
 }
 

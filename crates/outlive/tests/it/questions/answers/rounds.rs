@@ -91,7 +91,7 @@ async fn missing_input_response_is_requested_again_under_same_key() {
     assert_eq!(questions(&wrong), asked, "unsolicited responses are ignored");
     let absent = json!({"name": "one_by_one", "requestState": state_of(&wrong)});
     let absent = talk.once("tools/call", absent).await;
-    assert_eq!(questions(&absent), asked, "coming back without a word is allowed");
+    assert_eq!(questions(&absent), asked, "a round without responses is allowed");
     let right = talk.back("one_by_one", &absent, json!({"first": yes(), "nobody": 1})).await;
     assert_eq!(keys(&right), ["second"]);
     let last = talk.back("one_by_one", &right, json!({"second": no(), "first": no()})).await;
@@ -291,7 +291,7 @@ async fn repeated_input_request_of_waiting_call_fails_at_limit() {
     let server = server.limits(|limits| limits.max_rounds = 4).build().unwrap();
     let mut talk = Talk::open(&server, "2025-11-25").await;
     let played = talk.call("stubborn", |_| accept(json!({}))).await;
-    assert_eq!(played.asked.len(), 5, "once, and four times again");
+    assert_eq!(played.asked.len(), 5, "one input request and four repetitions");
     assert_eq!(
         played.text(),
         "gave up on order: `order` was asked too often, and no answer fitted"

@@ -391,6 +391,6 @@ async fn explicit_rounds_and_steps_combine() {
         let (mut talk, notes) = open(version).await;
         let played = talk.call("both", |_| decline()).await;
         assert_eq!(played.text(), "1 declined", "{version}");
-        assert_eq!(notes.take(), ["step"], "{version}: done once");
+        assert_eq!(notes.take(), ["step"], "{version}: the step ran once");
     }
 }

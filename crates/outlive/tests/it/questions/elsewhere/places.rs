@@ -115,7 +115,7 @@ async fn prompts_resources_and_templates_request_input_in_every_version() {
             let played = talk.request(method, params.clone(), |_| yes()).await;
             assert_eq!(text(&played.answer), format!("{name} 1 true"), "{method} on {version}");
             assert_eq!(played.messages(), [format!("Tell about {name}?")]);
-            assert_eq!(notes.take(), [format!("step for {name}")], "done once");
+            assert_eq!(notes.take(), [format!("step for {name}")], "the step ran once");
             if version == MODERN {
                 assert_eq!(played.answer["result"]["resultType"], "complete");
             }

@@ -107,7 +107,7 @@ async fn legacy_call_ignores_input_responses_sent_in_advance() {
         });
         let no = accept(json!({"yes": false}));
         let played = talk.request("tools/call", params, |_| no.clone()).await;
-        assert_eq!(played.asked.len(), 1, "{version}: the user was not asked");
+        assert_eq!(played.asked.len(), 1, "{version}: one input request was sent");
         assert_eq!(text_of(&played.answer), "false");
     }
 }

@@ -160,7 +160,11 @@ async fn yield_with_retry_after_over_http_sets_header() {
     assert_eq!((response.status(), response.header("retry-after")), (200, None));
     let state = response.result()["requestState"].clone();
     let answer = server.send(Request::call("deploy", json!({})).param("requestState", state)).await;
-    assert_eq!(answer.result()["resultType"], "input_required", "three times by default");
+    assert_eq!(
+        answer.result()["resultType"],
+        "input_required",
+        "a call yields three times by default"
+    );
 }
 
 // M-40, MT-10: legacy versions have no request state

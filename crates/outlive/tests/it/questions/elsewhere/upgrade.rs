@@ -120,7 +120,7 @@ async fn journal_of_older_revision_is_migrated() {
     assert_eq!(text_of(&new.back("deploy", &second, yes).await), "shop:1 anna true");
     let build = r#"1 build "shop""#;
     let go = r#"1 go {"action":"accept","content":{"name":"anna"}}"#;
-    assert_eq!(seen.take(), [build, go], "each recorded value, by its key");
+    assert_eq!(seen.take(), [build, go], "each recorded entry is migrated");
 }
 
 // M-43

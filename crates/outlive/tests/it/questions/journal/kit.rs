@@ -146,7 +146,7 @@ async fn kit_crashes_after_named_entry_and_replays() {
     for place in places {
         let played = scene.clone().crash_after(place).await.unwrap();
         assert_eq!(texts(&played), ["eu done", "us done", "shop:1 is out"], "{place}");
-        assert_eq!(notes.take(), ["build", "push eu", "push us"], "{place}: done once");
+        assert_eq!(notes.take(), ["build", "push eu", "push us"], "{place}: each step ran once");
     }
     let played = scene.clone().crash_after(("push", "eu")).await.unwrap();
     assert_eq!(texts(&played), ["eu done", "us done", "shop:1 is out"]);
@@ -165,7 +165,7 @@ async fn deterministic_handler_survives_crash_after_each_entry() {
     let noted = notes.take();
     for step in ["build", "push eu", "push us"] {
         let count = noted.iter().filter(|note| *note == step).count();
-        assert_eq!(count, 8, "{step} once in each play: {noted:?}");
+        assert_eq!(count, 8, "{step} ran once per simulated call: {noted:?}");
     }
 }
 
@@ -208,7 +208,7 @@ async fn kit_accepts_values_recorded_in_steps() {
     let stage = TestServer::new(builder.tool(Tool::new("ticket", ticket))).unwrap();
     let played = stage.call_tool("ticket", json!({})).crash_after_each().await.unwrap();
     assert!(played.text().starts_with("ticket 1 of "), "{}", played.text());
-    assert_eq!(notes.take(), ["draw", "draw", "draw"], "once in each play");
+    assert_eq!(notes.take(), ["draw", "draw", "draw"], "once per simulated call");
 }
 
 #[tokio::test(start_paused = true)]
@@ -216,7 +216,7 @@ async fn kit_reports_unscripted_input_request_with_remedy() {
     let stage = stage(&Notes::default());
     let flop = stage.call_tool("deploy", arguments()).run().await.unwrap_err().to_string();
     assert!(flop.contains("`approve`") && flop.contains("Deploy shop:1?"), "{flop}");
-    assert!(flop.contains("accept("), "how to answer it: {flop}");
+    assert!(flop.contains("accept("), "the remedy names `accept`: {flop}");
     // An invalid response is requested again, and the kit reports the reason.
     let scene = stage.call_tool("deploy", arguments()).accept("approve", json!({"yes": "perhaps"}));
     let flop = scene.run().await.unwrap_err().to_string();

@@ -220,7 +220,7 @@ async fn request_state_never_exceeds_limit() {
             continue;
         }
         let size = state_of(&answer).len();
-        assert!(size > LIMIT / 2, "{tool}: {size} of {LIMIT} bytes, more would have been free");
+        assert!(size > LIMIT / 2, "{tool}: {size} of {LIMIT} bytes, too much space is left");
         if size > LIMIT {
             too_large.push((tool, size));
         }

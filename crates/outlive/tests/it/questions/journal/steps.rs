@@ -201,7 +201,7 @@ async fn retried_step_stops_at_attempt_limit_or_permanent_error() {
         let begun = Instant::now();
         assert_eq!(text_of(&talk.call_quietly("never").await), "failed 3, failed 4", "{version}");
         assert_eq!(notes.take().len(), 4);
-        assert_eq!(begun.elapsed().as_secs(), 3, "pauses of one and two seconds");
+        assert_eq!(begun.elapsed().as_secs(), 3, "backoff of one and two seconds");
     }
 }
 
@@ -216,7 +216,7 @@ async fn idempotency_key_is_stable_within_call_and_unique_across_calls() {
             assert!(noted.iter().all(|note| *note == noted[0]), "{version}: {noted:?}");
             let mut keys: Vec<String> = noted[0].split(' ').map(str::to_owned).collect();
             assert_eq!(keys[0], last, "{version}");
-            assert_eq!(keys[1], keys[2], "a scope with a part is a key with that part");
+            assert_eq!(keys[1], keys[2], "a scope with a part equals a key with that part");
             keys.remove(2);
             calls.extend(keys);
         }
@@ -224,7 +224,7 @@ async fn idempotency_key_is_stable_within_call_and_unique_across_calls() {
     let all = calls.len();
     calls.sort();
     calls.dedup();
-    assert_eq!(calls.len(), all, "two calls or two keys have one step key");
+    assert_eq!(calls.len(), all, "idempotency keys are not unique");
     assert!(calls.iter().all(|key| key.len() >= 32), "{calls:?}");
 }
 

@@ -80,7 +80,7 @@ async fn timer_includes_time_between_rounds() {
     for (away, rest) in [(0, 8), (3, 5), (8, 0), (600, 0)] {
         let mut talk = Talk::open(&server(), MODERN).await;
         let (first, waited) = timed(talk.begin("meanwhile")).await;
-        assert_eq!(waited, 0, "a timer does not keep a call from being sent away");
+        assert_eq!(waited, 0, "a timer does not prevent suspension");
         advance(seconds(away)).await;
         let (last, waited) = timed(talk.back("meanwhile", &first, json!({"go": yes()}))).await;
         assert_eq!((text_of(&last), waited), ("true", rest), "after {away} seconds");

@@ -86,7 +86,7 @@ async fn refusing(cx: Durable) -> Result<String> {
 async fn panicking(cx: Durable) -> Result<String> {
     let falls = async {
         sleep(Duration::from_secs(5)).await;
-        panic!("the handler panics, as the test wants it");
+        panic!("intended panic of the handler");
     };
     let (approval, ()) = tokio::join!(cx.elicit::<Approval>("sure", "Really?"), falls);
     Ok(approval?.yes.to_string())
@@ -323,7 +323,7 @@ async fn end_of_input_fails_open_input_request_immediately() {
     let begun = tokio::time::Instant::now();
     pipe.finish().await;
     let messages = pipe.read_to_end().await;
-    let answer = messages.last().expect("an answer");
+    let answer = messages.last().expect("a response");
     assert_eq!(answer["id"], id);
     assert!(failure_of(answer).starts_with("the client did not answer `sure`"), "{answer}");
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
@@ -341,7 +341,7 @@ async fn input_request_after_end_of_input_fails() {
     gate.open(1);
     let begun = tokio::time::Instant::now();
     let messages = pipe.read_to_end().await;
-    let answer = messages.last().expect("an answer");
+    let answer = messages.last().expect("a response");
     assert_eq!(answer["id"], id);
     assert!(text_of(answer).starts_with("no answer: "), "{answer}");
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());

@@ -78,7 +78,7 @@ async fn input_request_ids_are_unique_and_independent_of_client_ids() {
     let mut read = async |talk: &mut Talk| {
         let asked = talk.pipe.read().await;
         assert_eq!(asked["method"], "elicitation/create", "{asked}");
-        assert!(seen.insert(asked["id"].to_string()), "the id of {asked} was used before");
+        assert!(seen.insert(asked["id"].to_string()), "the ID of {asked} was used before");
         asked
     };
     // Client and server use the same numbers as IDs, for different requests.
@@ -149,7 +149,7 @@ async fn unsolicited_input_responses_are_ignored() {
     talk.pipe.quiet().await;
     talk.pipe.reply(&asked, yes()).await;
     let second = talk.pipe.read().await;
-    assert_eq!(second["params"]["message"], "anna 2", "the call was asked once and answered once");
+    assert_eq!(second["params"]["message"], "anna 2", "the second input request follows the first");
     // A second response does not replace the first.
     talk.pipe.reply(&asked, no()).await;
     talk.pipe.reply(&second, no()).await;

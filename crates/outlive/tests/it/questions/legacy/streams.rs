@@ -121,7 +121,7 @@ async fn input_requests_of_two_calls_use_their_own_streams() {
     let mut second = server.open(call).await;
     let asked_second = second.message().await;
     assert_eq!(asked_second["method"], "roots/list");
-    assert_ne!(asked_first["id"], asked_second["id"], "ids are unique in the session");
+    assert_ne!(asked_first["id"], asked_second["id"], "request IDs are unique in the session");
     reply(&server, &session, &asked_second, json!({"roots": []})).await;
     assert_eq!(text_of(&second.message().await), "0 roots");
     second.ended().await;
@@ -219,7 +219,7 @@ async fn input_request_lost_with_stream_is_replayed_on_resume() {
         gate.arrived().await;
         stream.cut();
         gate.open(1);
-        let last = event.id.expect("an id to come back with");
+        let last = event.id.expect("an event ID to resume from");
         let mut asked = Value::Null;
         for _ in 0..3 {
             let mut resumed = server.open(session.resume(&last)).await;
@@ -248,7 +248,7 @@ async fn input_response_without_open_stream_is_accepted() {
     stream.cut();
     reply(&server, &session, &asked, yes()).await;
     // A client that resumes after the input request gets only the result.
-    let mut resumed = server.open(session.resume(&event.id.expect("an id"))).await;
+    let mut resumed = server.open(session.resume(&event.id.expect("an event ID"))).await;
     assert_eq!(text_of(&resumed.message().await), "form true");
     resumed.ended().await;
 }

@@ -324,7 +324,7 @@ impl Stream {
             match self.connection.piece(&mut self.framing).await? {
                 Some(bytes) => self.parser.push(&bytes),
                 None => {
-                    assert!(self.parser.is_empty(), "half an event at the end of a stream");
+                    assert!(self.parser.is_empty(), "an incomplete event at the end of a stream");
                     return Ok(None);
                 }
             }

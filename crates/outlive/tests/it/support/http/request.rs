@@ -204,7 +204,8 @@ impl Request {
 
     /// Removes a reserved key from `_meta`.
     pub(crate) fn without_reserved(mut self, key: &str) -> Self {
-        let meta = self.body()["params"]["_meta"].as_object_mut().expect("there is a _meta");
+        let meta =
+            self.body()["params"]["_meta"].as_object_mut().expect("the request has a `_meta`");
         meta.remove(&format!("{PREFIX}{key}"));
         self
     }

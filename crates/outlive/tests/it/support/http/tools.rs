@@ -227,14 +227,14 @@ async fn shout(Args(args): Args<Shout>, cx: Cx, world: State<Arc<World>>) -> Str
 }
 
 async fn panic() -> String {
-    panic!("the handler panics, as the test wants it");
+    panic!("intended panic of the handler");
 }
 
 /// Panics after its release, long after the first poll.
 async fn panic_later(Args(Key { key }): Args<Key>, world: State<Arc<World>>) -> String {
     let _working = world.begin(&key);
     world.pass(&key).await;
-    panic!("the handler panics, as the test wants it");
+    panic!("intended panic of the handler");
 }
 
 async fn fail() -> Result<String> {

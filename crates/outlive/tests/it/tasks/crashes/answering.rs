@@ -46,7 +46,7 @@ fn input_response_stored_but_unacknowledged_counts_and_is_repeatable() {
         let mut pipe = Pipe::open(&stage.replica().0);
         answer(&mut pipe, &id, &[("approve", false)]).await;
         let done = until(&mut pipe, &id, "completed").await;
-        assert_eq!(text(&done["result"]), "shop:1: true", "the first has counted");
+        assert_eq!(text(&done["result"]), "shop:1: true", "the first response counts");
     });
 }
 

@@ -47,7 +47,7 @@ fn crash_before_task_creation_leaves_nothing() {
         let mut pipe = Pipe::open(&stage.replica().0);
         let id = id_of(&modern(&mut pipe, "tools/call", keyed("deploy")).await);
         until_asked(&mut pipe, &id, &["approve"]).await;
-        assert_eq!(stage.tasks().await.len(), 1, "asked again, it is made once");
+        assert_eq!(stage.tasks().await.len(), 1, "the repeated call creates one task");
     });
 }
 

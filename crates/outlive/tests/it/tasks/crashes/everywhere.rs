@@ -48,7 +48,7 @@ impl Client {
                     acknowledged(&modern(pipe, "tasks/update", agree).await);
                     self.answered = true;
                 }
-                other => panic!("the user is asked something else: {other:?}"),
+                other => panic!("unexpected input request: {other:?}"),
             }
             if task["status"] == "completed" {
                 self.done = Some(task);
@@ -64,7 +64,7 @@ impl Client {
         assert!(self.last <= updated, "{self:?} {task}");
         self.last = updated;
         if self.answered {
-            assert!(asked(task).is_empty(), "the user is asked twice: {task}");
+            assert!(asked(task).is_empty(), "the input request is repeated: {task}");
         }
     }
 }

@@ -140,11 +140,15 @@ fn restored_backup_resumes_from_its_earlier_state() {
     let stage = Stage::over(folder.open());
     Process::start_in_real_time().run(async {
         let mut pipe = Pipe::open(&stage.replica().0);
-        assert_eq!(get(&mut pipe, &id).await["status"], "input_required", "an earlier state");
+        assert_eq!(
+            get(&mut pipe, &id).await["status"],
+            "input_required",
+            "the state of the backup"
+        );
         let gone = modern(&mut pipe, "tasks/get", json!({"taskId": later})).await;
         assert_eq!(error(&gone)["code"], -32602);
     });
-    assert_ne!(begin(&stage), later, "an id is never used again");
+    assert_ne!(begin(&stage), later, "a task ID is never reused");
     assert_eq!(finish(&stage, &id, false), "shop:1: false", "the task continues from there");
 }
 

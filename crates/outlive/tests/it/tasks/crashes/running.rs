@@ -371,7 +371,7 @@ async fn task_ttl_and_leases_follow_store_clock() {
     let mut look = Pipe::open(&other);
     tokio::time::sleep(TTL * 2).await;
     assert_eq!(get(&mut look, &id).await["status"], "working");
-    assert_eq!(stage.gate.count_abandoned(), 0, "its worker has it still");
+    assert_eq!(stage.gate.count_abandoned(), 0, "the worker still has the task");
     stage.store.advance_clock(TTL);
     until(&mut look, &id, "failed").await;
     let view = stage.tasks().await.remove(0);

@@ -163,7 +163,10 @@ async fn key_used_for_two_input_requests_fails_with_key() {
     let mut pipe = Pipe::open(&server);
     let id = start(&mut pipe, "twice", json!({})).await;
     let asking = until_asked(&mut pipe, &id, &["k"]).await;
-    assert_eq!(asking["inputRequests"]["k"]["params"]["message"], "One?", "the first has it");
+    assert_eq!(
+        asking["inputRequests"]["k"]["params"]["message"], "One?",
+        "the first input request has the key"
+    );
     answer(&mut pipe, &id, &[("k", true)]).await;
     let done = until(&mut pipe, &id, "completed").await;
     assert_eq!(done["result"]["isError"], true, "{done}");

@@ -176,7 +176,7 @@ async fn input_response_after_cancel_is_acknowledged_and_ignored() {
     acknowledged(&one.answer(update).await);
     parked().await;
     assert_eq!(get(&mut one, &id).await["status"], "cancelled");
-    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), runs, "its handler heard nothing of it");
+    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), runs, "the handler did not run");
 }
 
 //

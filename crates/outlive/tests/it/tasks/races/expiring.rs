@@ -102,7 +102,7 @@ async fn input_response_after_expiry_is_acknowledged_and_ignored() {
     let expired = get(&mut pipe, &id).await;
     assert_eq!(expired["status"], "failed");
     assert!(asked(&expired).is_empty());
-    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), runs, "its handler heard nothing");
+    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), runs, "the handler did not run");
 }
 
 //

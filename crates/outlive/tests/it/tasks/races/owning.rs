@@ -73,7 +73,7 @@ async fn worker_with_reclaimed_task_drops_its_run() {
     stage.gate.abandoned().await;
     stage.gate.open(1);
     until(&mut other, &id, "completed").await;
-    assert_eq!(stage.gate.count_abandoned(), 0, "one of two was dropped");
+    assert_eq!(stage.gate.count_abandoned(), 0, "one of two runs was dropped");
 }
 
 //
@@ -121,7 +121,7 @@ async fn concurrent_duplicate_of_last_round_creates_one_task() {
     assert_eq!(first, second);
     stage.gate.open(10);
     assert_eq!(text(&until(&mut one, &first, "completed").await["result"]), "ordered: true");
-    assert_eq!(stage.effects.count(), (2, 2), "each thing once");
+    assert_eq!(stage.effects.count(), (2, 2), "each effect once");
     assert_eq!(stage.tasks().await.len(), 1);
 }
 
