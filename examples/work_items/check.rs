@@ -1,4 +1,4 @@
-//! The rules ask for what they require, and a bug is written once, when all of it is there.
+//! Checks that the rules request missing fields, and that a bug is written once with all fields.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,16 +11,17 @@ use outlive::client::{
 use serde_json::{Value, json};
 
 use crate::stage::{
-    Era, Stage, answered, answering, expect, names, nobody_expected, plain, refusal, round, shown,
+    Era, Stage, answered, answering, expect, names, plain, refusal, round, shown,
+    unexpected_request,
 };
 
-/// A user, and what they were asked.
+/// A user and the forms that the user received.
 #[derive(Clone, Default)]
 struct User(Arc<Mutex<Mind>>);
 
 #[derive(Default)]
 struct Mind {
-    /// `None` while they have not made it up.
+    /// `None` if the user declines.
     resolution: Option<&'static str>,
     asked: Vec<Value>,
 }
@@ -36,15 +37,16 @@ pub(crate) async fn check(stage: Stage) -> Result<()> {
     let asked = user.clone();
     let client = server.connect(answering(move |question, message| {
         let mut mind = asked.mind();
-        let InputKind::Form(form) = &question.request else { return nobody_expected(question) };
-        let Ok(form) = shown(&form.requested_schema) else { return nobody_expected(question) };
+        let InputKind::Form(form) = &question.request else { return unexpected_request(question) };
+        let Ok(form) = shown(&form.requested_schema) else { return unexpected_request(question) };
         mind.asked.push(form["properties"].clone());
         let Some(resolution) = mind.resolution else { return InputResponse::Decline };
-        answer(message, resolution).map_or_else(|| nobody_expected(question), InputResponse::accept)
+        answer(message, resolution)
+            .map_or_else(|| unexpected_request(question), InputResponse::accept)
     }));
     let client = client.await?;
 
-    expect(resolve(&client, 4522).await?, "Bug #4522 stays Active: there is no resolution.")?;
+    expect(resolve(&client, 4522).await?, "Bug #4522 stays Active: no resolution was given.")?;
     expect(written(&client, 4522).await?, json!(["Active", null, null, 1]))?;
 
     *user.mind() = Mind { resolution: Some("Duplicate"), asked: Vec::new() };
@@ -62,7 +64,7 @@ pub(crate) async fn check(stage: Stage) -> Result<()> {
 
     match stage.era {
         Era::Modern => {
-            // Who cannot be asked is told what is missing.
+            // A client without elicitation gets an error that names the missing capability.
             let deaf = server.connect(plain()).await?;
             let (_, data) = refusal(deaf.call_tool("update_work_item", arguments(4523)).await)?;
             expect(data["requiredCapabilities"].clone(), json!({"elicitation": {"form": {}}}))?;
@@ -72,8 +74,8 @@ pub(crate) async fn check(stage: Stage) -> Result<()> {
     }
 }
 
-/// Where a call does not wait: it is made again with the last answer only, and the state has the
-/// others.
+/// Checks the rounds of a modern call: each round sends only the latest input response, and the
+/// request state contains the others.
 async fn check_rounds(client: &Client) -> Result<()> {
     let duplicate = |message: &str| answer(message, "Duplicate");
     let call = json!({"name": "update_work_item", "arguments": arguments(4523)});
@@ -94,7 +96,7 @@ async fn check_rounds(client: &Client) -> Result<()> {
     expect(written(client, 4523).await?, json!(["Resolved", "Duplicate", 4301, 2]))
 }
 
-/// What somebody says who has made up their mind.
+/// Returns the response of a user who has decided.
 fn answer(message: &str, resolution: &str) -> Option<Value> {
     match message {
         _ if message.starts_with("Resolving Bug #") => Some(json!({"resolution": resolution})),
@@ -113,7 +115,7 @@ async fn resolve(client: &Client, id: u32) -> Result<String> {
     Ok(result_text(&client.call_tool("update_work_item", arguments(id)).await?))
 }
 
-/// State, resolution, original, and how often it was written.
+/// Returns state, resolution, original and revision of a bug.
 async fn written(client: &Client, id: u32) -> Result<Value> {
     let look = client.call_tool("get_work_item", json!({"workItemId": id}));
     let bug: Value = look.structured().await?;
