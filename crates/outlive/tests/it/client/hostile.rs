@@ -207,7 +207,7 @@ async fn a_call_that_nobody_waits_for_is_cancelled() {
     let seen = seen.lock().unwrap();
     assert_eq!(
         seen[2],
-        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"nobody waits for it any more"}}"#
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"the client no longer waits for the result"}}"#
     );
 }
 

@@ -496,7 +496,7 @@ async fn key_of_an_input_request_that_is_used_twice_is_an_error_at_once() {
     let begun = Instant::now();
     let error = client.call_tool("work", json!({})).await.unwrap_err();
     assert!(matches!(error, Error::ProtocolViolation(_)), "{error}");
-    assert!(error.to_string().contains("the key `k` of an input request twice"), "{error}");
+    assert!(error.to_string().contains("the key `k` for another input request"), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
 }
 

@@ -173,7 +173,7 @@ async fn a_handler_that_does_not_come_to_what_it_recorded_is_caught() {
     let stage = stage(&Notes::default());
     let scene = stage.call_tool("fickle", json!({})).accept("approve", json!({"yes": true}));
     let flop = scene.run().await.unwrap_err().to_string();
-    assert!(flop.contains("did not come to what it had recorded: way/1"), "{flop}");
+    assert!(flop.contains("did not reach these journal entries: way/1"), "{flop}");
     assert!(flop.contains("same function of its journal"), "{flop}");
 }
 
