@@ -17,17 +17,17 @@ use crate::stage::{
 
 /// A user and the forms that the user received.
 #[derive(Clone, Default)]
-struct User(Arc<Mutex<Mind>>);
+struct User(Arc<Mutex<UserState>>);
 
 #[derive(Default)]
-struct Mind {
+struct UserState {
     /// `None` if the user declines.
     resolution: Option<&'static str>,
     asked: Vec<Value>,
 }
 
 impl User {
-    fn mind(&self) -> MutexGuard<'_, Mind> {
+    fn state(&self) -> MutexGuard<'_, UserState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -36,11 +36,11 @@ pub(crate) async fn check(stage: Stage) -> Result<()> {
     let (user, server) = (User::default(), stage.start(&[])?);
     let asked = user.clone();
     let client = server.connect(answering(move |question, message| {
-        let mut mind = asked.mind();
+        let mut state = asked.state();
         let InputKind::Form(form) = &question.request else { return unexpected_request(question) };
         let Ok(form) = shown(&form.requested_schema) else { return unexpected_request(question) };
-        mind.asked.push(form["properties"].clone());
-        let Some(resolution) = mind.resolution else { return InputResponse::Decline };
+        state.asked.push(form["properties"].clone());
+        let Some(resolution) = state.resolution else { return InputResponse::Decline };
         answer(message, resolution)
             .map_or_else(|| unexpected_request(question), InputResponse::accept)
     }));
@@ -49,24 +49,25 @@ pub(crate) async fn check(stage: Stage) -> Result<()> {
     expect(resolve(&client, 4522).await?, "Bug #4522 stays Active: no resolution was given.")?;
     expect(written(&client, 4522).await?, json!(["Active", null, null, 1]))?;
 
-    *user.mind() = Mind { resolution: Some("Duplicate"), asked: Vec::new() };
+    *user.state() = UserState { resolution: Some("Duplicate"), asked: Vec::new() };
     expect(resolve(&client, 4522).await?, "Bug #4522 resolved as Duplicate of Bug #4301.")?;
     expect(written(&client, 4522).await?, json!(["Resolved", "Duplicate", 4301, 2]))?;
-    let asked = std::mem::take(&mut user.mind().asked);
+    let asked = std::mem::take(&mut user.state().asked);
     let fields: Value = asked.iter().map(names).collect();
     expect(fields, json!([["resolution"], ["duplicateOfId"]]))?;
     let choices = json!(["Fixed", "Won't Fix", "Duplicate", "By Design"]);
     expect(asked[0]["resolution"]["enum"].clone(), choices)?;
 
-    user.mind().resolution = Some("Fixed");
+    user.state().resolution = Some("Fixed");
     expect(resolve(&client, 4301).await?, "Bug #4301 resolved as Fixed.")?;
     expect(written(&client, 4301).await?, json!(["Resolved", "Fixed", null, 2]))?;
 
     match stage.era {
         Era::Modern => {
             // A client without elicitation gets an error that names the missing capability.
-            let deaf = server.connect(plain()).await?;
-            let (_, data) = refusal(deaf.call_tool("update_work_item", arguments(4523)).await)?;
+            let plain_client = server.connect(plain()).await?;
+            let (_, data) =
+                refusal(plain_client.call_tool("update_work_item", arguments(4523)).await)?;
             expect(data["requiredCapabilities"].clone(), json!({"elicitation": {"form": {}}}))?;
             check_rounds(&client).await
         }
@@ -117,7 +118,7 @@ async fn resolve(client: &Client, id: u32) -> Result<String> {
 
 /// Returns state, resolution, original and revision of a bug.
 async fn written(client: &Client, id: u32) -> Result<Value> {
-    let look = client.call_tool("get_work_item", json!({"workItemId": id}));
-    let bug: Value = look.structured().await?;
+    let call = client.call_tool("get_work_item", json!({"workItemId": id}));
+    let bug: Value = call.structured().await?;
     Ok(json!([bug["state"], bug["resolution"], bug["duplicateOf"], bug["rev"]]))
 }

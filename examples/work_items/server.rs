@@ -63,7 +63,7 @@ struct Original {
 #[tool]
 async fn update_work_item(cx: Durable, board: State<Board>, args: Update) -> Result<String> {
     let Update { work_item_id: id, fields: Fields { state } } = args;
-    let before = board.look(id)?.status.state;
+    let before = board.get(id)?.status.state;
     let mut status = Status { state, resolution: None, duplicate_of: None };
 
     if state == Stage::Resolved {
@@ -99,7 +99,7 @@ async fn get_work_item(
     board: State<Board>,
     #[serde(rename = "workItemId")] id: u32,
 ) -> Result<Json<WorkItem>> {
-    board.look(id).map(Json)
+    board.get(id).map(Json)
 }
 
 #[derive(Clone, Copy, Serialize, JsonSchema)]
@@ -121,7 +121,7 @@ struct WorkItem {
 struct Board(Mutex<BTreeMap<u32, WorkItem>>);
 
 impl Board {
-    fn look(&self, id: u32) -> Result<WorkItem> {
+    fn get(&self, id: u32) -> Result<WorkItem> {
         self.items().get(&id).copied().ok_or_else(|| unknown(id))
     }
 

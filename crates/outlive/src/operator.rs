@@ -187,7 +187,7 @@ impl Operator {
         let answered = self.store.respond(principal, task, InputSource::Client, answers, u64::MAX);
         let taken = answered.await?;
         if let Some(taken @ 1..) = taken {
-            let cause = Some(format!("{taken} input responses accepted"));
+            let cause = Some(format!("{taken} input responses stored"));
             self.record(vec![self.event(principal, task, "updated", cause)]).await?;
         }
         Ok(taken)
