@@ -305,10 +305,10 @@ fn symlink_out_of_skill_folder_is_rejected_and_inner_one_followed() {
 fn invalid_skill_folder_fails_with_path_and_reason() {
     for (path, text, says) in [
         ("x/SKILL.md", skill_md("y"), "its name is `y`, and that of its folder `x`"),
-        ("x/SKILL.md", "no yaml".to_owned(), "must begin with a line of `---`"),
+        ("x/SKILL.md", "no yaml".to_owned(), "must start with a `---` line"),
         ("x/SKILL.md", "---\nname: x\n---\n".to_owned(), "has no `description`"),
         ("x/SKILL.md", "---\nname: 7\ndescription: d\n---\n".to_owned(), "`name` must be text"),
-        ("x/SKILL.md", "---\nname: x\nname: x\n---\n".to_owned(), "line 3: the key `name`"),
+        ("x/SKILL.md", "---\nname: x\nname: x\n---\n".to_owned(), "line 3: duplicate key `name`"),
         ("Not_Good/SKILL.md", skill_md("Not_Good"), "cannot be the name of a skill"),
         ("a--b/SKILL.md", skill_md("a--b"), "cannot be the name of a skill"),
         ("SKILL.md", skill_md("root"), "is a skill itself"),

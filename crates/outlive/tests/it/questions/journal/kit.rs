@@ -174,7 +174,7 @@ async fn kit_reports_handler_not_reaching_recorded_entry() {
     let stage = stage(&Notes::default());
     let scene = stage.call_tool("fickle", json!({})).accept("approve", json!({"yes": true}));
     let flop = scene.run().await.unwrap_err().to_string();
-    assert!(flop.contains("did not come to what it had recorded: way/1"), "{flop}");
+    assert!(flop.contains("did not reach these journal entries: way/1"), "{flop}");
     assert!(flop.contains("same function of its journal"), "{flop}");
 }
 
