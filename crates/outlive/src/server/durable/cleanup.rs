@@ -30,7 +30,7 @@ use crate::server::{
 /// # async fn build(_: &str) -> std::io::Result<String> { Ok(String::new()) }
 /// # async fn delete(_: &str) -> std::io::Result<()> { Ok(()) }
 ///
-/// / Builds, and asks whether to deploy.
+/// /// Builds, and asks whether to deploy.
 /// #[tool(task = "always")]
 /// async fn deploy(cx: Durable, repo: String) -> Result<String> {
 ///     let image: String = cx.step("build", async || Ok(build(&repo).await?)).await?;
@@ -38,7 +38,7 @@ use crate::server::{
 ///     // …
 /// }
 ///
-/// / Deletes an image that will not be deployed.
+/// /// Deletes an image that will not be deployed.
 /// async fn tidy(task: Cleanup) -> Result<()> {
 ///     if let Some(image) = task.get::<String>("build")? {
 ///         delete(&image).await?;
