@@ -30,7 +30,7 @@ mod tests {
     use super::network;
 
     #[test]
-    fn ipv6_address_counts_by_its_64_bit_prefix() {
+    fn network_of_ipv6_address_is_its_64_bit_prefix() {
         for (address, counted) in [
             ("192.0.2.7", "192.0.2.7"),
             ("::ffff:192.0.2.7", "192.0.2.7"),

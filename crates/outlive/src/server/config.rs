@@ -37,7 +37,7 @@ pub struct TaskConfig {
 
 /// A way to respond to a call that requests a task, other than with the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "the two of the proposal")]
+#[expect(clippy::exhaustive_enums, reason = "the two modes of the proposal")]
 pub enum ResponseMode {
     /// The result, if the call ends within [`TaskConfig::immediate_window`].
     Immediate,

@@ -127,7 +127,10 @@ impl fmt::Display for DurableError {
                 write!(f, "no result after {rounds} input rounds")
             }
             Self::InvalidResponse { key } => {
-                write!(f, "no input response to `{key}` was valid after the maximum number of attempts")
+                write!(
+                    f,
+                    "no input response to `{key}` was valid after the maximum number of attempts"
+                )
             }
             Self::IncompatibleEntry { key, reason } => write!(
                 f,
@@ -151,7 +154,10 @@ impl fmt::Display for DurableError {
                 write!(f, "all permits of `{capacity}` are in use; retry later")
             }
             Self::StoreRequired { key } => {
-                write!(f, "step `{key}` may run only once and needs a store to record that; configure one with `.tasks(…)`")
+                write!(
+                    f,
+                    "step `{key}` may run only once and needs a store to record that; configure one with `.tasks(…)`"
+                )
             }
         }
     }

@@ -124,7 +124,12 @@ impl fmt::Display for Metrics {
             head(f, "outlive_queue_age_seconds", "gauge", help)?;
             writeln!(f, "outlive_queue_age_seconds {waiting}")?;
         }
-        head(f, "outlive_tasks_ended_total", "counter", "Tasks that ended in this process, by outcome.")?;
+        head(
+            f,
+            "outlive_tasks_ended_total",
+            "counter",
+            "Tasks that ended in this process, by outcome.",
+        )?;
         for (how, count) in [
             ("completed", self.completed),
             ("failed", self.failed),

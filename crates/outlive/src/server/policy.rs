@@ -21,7 +21,7 @@ pub enum TaskPolicy {
 
 impl TaskPolicy {
     /// Default time after which a running call becomes a task: two seconds. Most calls end earlier,
-    /// and a waiting user does not give up yet.
+    /// and a user still waits that long.
     pub const DEFAULT_AFTER: Duration = Duration::from_secs(2);
 
     /// Returns [`TaskPolicy::Auto`] after [`TaskPolicy::DEFAULT_AFTER`], as `#[tool(task =

@@ -107,7 +107,7 @@ async fn arguments_that_do_not_fit_are_refused() {
                 json!({"name": "review", "arguments": {"file": "a", "tone": "rude"}}),
                 "unknown variant `rude`",
             ),
-            (json!({"name": "review", "arguments": {"file": 7}}), "must be texts"),
+            (json!({"name": "review", "arguments": {"file": 7}}), "must be strings"),
             (json!({"name": "review", "arguments": []}), "`params.arguments` must be an object"),
             (json!({}), "`params.name` is missing"),
             (json!({"name": "reviw"}), "unknown prompt `reviw`; did you mean `review`?"),

@@ -27,8 +27,8 @@ use crate::server::{
 
 /// Random IDs that the server needs besides its seal keys.
 ///
-/// There is no fallback without random bytes: two workers with one ID would share leases, and two
-/// calls with one ID would share idempotency keys.
+/// Random bytes have no fallback: two workers with one ID would share leases, and two calls with
+/// one ID would share idempotency keys.
 struct RandomIds {
     worker_id: WorkerId,
     call_ids: CallIds,

@@ -216,8 +216,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Declares an extension with its settings. The settings must be a JSON object, `{}` if there
-    /// are none.
+    /// Declares an extension with its settings, a JSON object that may be empty.
     pub fn extension(mut self, name: impl Into<String>, settings: Value) -> Self {
         self.extensions.insert(name.into(), settings);
         self

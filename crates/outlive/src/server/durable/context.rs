@@ -276,7 +276,9 @@ impl Durable {
     /// Returns a [`DurableError`].
     pub async fn emit(&self, block: impl Into<ContentBlock>) -> Result<()> {
         if self.call().method() != Some(Method::ToolsCall) {
-            return Err(Error::new("only tools can emit; return all content of a prompt or resource"));
+            return Err(Error::new(
+                "only tools can emit; return all content of a prompt or resource",
+            ));
         }
         let block = to_raw_value(&block.into())?;
         self.journal().emit(Some(self.run_id()), &self.scope, block).map_err(DurableError::from)?;
@@ -288,8 +290,8 @@ impl Durable {
 
     /// Lets another replica continue the call. A task returns to the store, and the first replica
     /// to claim it continues, possibly this one. For an inline call of 2026-07-28, the response
-    /// carries the journal in a request state, and the client retries at once. There is no effect
-    /// on inline calls of legacy versions, or above `max_yields` in one call.
+    /// carries the journal in a request state, and the client retries at once. Has no effect on
+    /// inline calls of legacy versions, or above `max_yields` in one call.
     pub fn yield_to_replica(&self) -> YieldToReplica<'_> {
         YieldToReplica { cx: self, after: None }
     }
@@ -404,7 +406,7 @@ pub(crate) fn decode_raw<T: DeserializeOwned>(key: &str, raw: &RawJson) -> Resul
 }
 
 /// Future that lets another replica continue; see [`Durable::yield_to_replica`].
-#[must_use = "nothing happens until it is awaited"]
+#[must_use = "has no effect until the future is awaited"]
 #[derive(Debug)]
 pub struct YieldToReplica<'a> {
     cx: &'a Durable,

@@ -82,8 +82,8 @@ impl Durable {
         ElicitUrl { question: InputFuture::new(self, key), prompt: prompt.into(), url: url.into() }
     }
 
-    /// Notifies a client of 2025-11-25 that a URL elicitation is complete. Other protocol versions
-    /// have no such notification, so there is no effect.
+    /// Notifies a client of 2025-11-25 that a URL elicitation is complete. Has no effect in other
+    /// protocol versions, which have no such notification.
     pub fn complete_url_elicitation(&self, key: impl IntoKey) {
         self.say(Notify::UrlDone { elicitation_id: self.idempotency_key(key) });
     }

@@ -53,7 +53,9 @@ impl Task {
     /// blocks or too many bytes.
     pub async fn emit(&self, block: impl Into<ContentBlock>) -> Result<()> {
         if self.call().method() != Some(Method::ToolsCall) {
-            return Err(Error::new("only tools can emit; return all content of a prompt or resource"));
+            return Err(Error::new(
+                "only tools can emit; return all content of a prompt or resource",
+            ));
         }
         let block = to_raw_value(&block.into())?;
         let journal = self.run.journal();

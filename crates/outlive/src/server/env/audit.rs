@@ -175,7 +175,8 @@ impl Waiting {
         for ((caller, what), denied) in std::mem::take(&mut self.denied) {
             let Denied { principal, first, count } = denied;
             let others = if caller.is_empty() { " of several callers" } else { "" };
-            let cause = format!("{count} times{others} in a minute; the task ID is that of the first");
+            let cause =
+                format!("{count} times{others} in a minute; the task ID is that of the first");
             // The task ID may belong to another principal, so the log shows only a prefix.
             let task: String = first.as_str().chars().take(8).chain(['…']).collect();
             tracing::info!(target: "outlive::audit", action = what, task_id = task, principal, reason = cause);

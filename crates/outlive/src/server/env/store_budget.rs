@@ -35,7 +35,11 @@ impl Fullness {
                     let is_full = census.bytes >= max_bytes;
                     if is_full && !full.swap(is_full, Ordering::Relaxed) {
                         let bytes = census.bytes;
-                        tracing::warn!(bytes, max_bytes, "stored bytes reached `max_store`; rejecting new tasks");
+                        tracing::warn!(
+                            bytes,
+                            max_bytes,
+                            "stored bytes reached `max_store`; rejecting new tasks"
+                        );
                     }
                     full.store(is_full, Ordering::Relaxed);
                     let left = max_bytes.saturating_sub(census.bytes);
@@ -79,6 +83,10 @@ mod tests {
         assert_eq!(next_interval(LOOK_EVERY, mib(100), mib(200)), Duration::from_millis(2_500));
         assert_eq!(next_interval(Duration::from_secs(1), mib(100), mib(10)), MIN_INTERVAL);
         assert_eq!(next_interval(MIN_INTERVAL, 1, 0), MIN_INTERVAL);
-        assert_eq!(next_interval(MIN_INTERVAL, 0, 0), LOOK_EVERY, "a full store that does not grow");
+        assert_eq!(
+            next_interval(MIN_INTERVAL, 0, 0),
+            LOOK_EVERY,
+            "a full store that does not grow"
+        );
     }
 }

@@ -100,7 +100,9 @@ impl TaskBackend {
         let Some(running) = self.running.get() else { return };
         running.engine.drain(timeout).await;
         if tokio::time::timeout(timeout, running.auditor.flush()).await.is_err() {
-            tracing::warn!("audit log not flushed before the timeout; the last events are only in the log");
+            tracing::warn!(
+                "audit log not flushed before the timeout; the last events are only in the log"
+            );
         }
     }
 

@@ -46,7 +46,7 @@ impl EngineObserver for TaskMetrics {
             }
             EngineEvent::Promoted => {
                 self.counters.created.add(1);
-                note("created", Some("promoted: the call ran longer than its task policy allows".to_owned()));
+                note("created", Some("promoted from an inline call".to_owned()));
             }
             EngineEvent::Parked => note("parked", None),
             EngineEvent::Backoff(pause) => {

@@ -400,7 +400,7 @@ fn has_open_requests(run: &RunState) -> bool {
 fn open_requests(cx: &Cx, run: &RunState, requests: InputRequestSet) -> Result<(), Error> {
     let limits = &cx.env().profile.limits;
     if cx.call().rules().input_mode == InputMode::Stream {
-        // A legacy round has no request of its own, so it is counted here.
+        // A legacy round is not a separate request, so it is counted here.
         run.count_round();
     }
     if run.rounds() > limits.max_rounds {

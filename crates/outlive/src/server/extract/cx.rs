@@ -110,11 +110,13 @@ impl Cx {
         }
         match to_raw_value(&data) {
             Ok(data) => self.say(Notify::Log { level, logger: logger.map(Arc::from), data }),
-            Err(error) => tracing::warn!(%error, "log message cannot be serialized as JSON; dropped"),
+            Err(error) => {
+                tracing::warn!(%error, "log message cannot be serialized as JSON; dropped")
+            }
         }
     }
 
-    /// Sends a custom notification. Its method name should have a prefix of yours.
+    /// Sends a custom notification. Prefix its method name with a domain that you own.
     ///
     /// # Errors
     ///

@@ -118,10 +118,8 @@ impl<T: Send + Sync + 'static> Extract for State<T> {
         // `ServerBuilder::build` and `Server::add_tool` have checked that the state exists.
         cx.env().state::<T>().map(State).ok_or_else(|| {
             let missing = std::any::type_name::<T>();
-            ProtocolError::internal(format_args!(
-                "the builder has no state of type {missing}"
-            ))
-            .into()
+            ProtocolError::internal(format_args!("the builder has no state of type {missing}"))
+                .into()
         })
     }
 

@@ -178,8 +178,8 @@ impl Notifier {
     }
 
     fn notify(self: &Arc<Self>) {
-        // Outside a runtime there is no timer to debounce with. Feeds store only the fact of a
-        // change, so many changes still become few messages.
+        // Without a runtime, changes cannot be debounced. Feeds store only the fact of a change, so
+        // several changes still become few messages.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return self.bus.publish(&self.change);
         };

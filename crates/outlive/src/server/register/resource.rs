@@ -222,7 +222,7 @@ pub(crate) struct Offered {
     /// MIME type of contents that have none.
     pub(crate) mime_type: Option<String>,
     pub(crate) access: Access,
-    /// How long clients may cache the contents.
+    /// Cache hints of the contents.
     pub(crate) cache: Option<CacheHints>,
 }
 

@@ -381,9 +381,7 @@ impl Tool {
         if let Some(hook) = &self.clean_up {
             hook.needs.check(env)?;
             if hook.needs.durable {
-                return Err(
-                    "its cleanup takes `Durable`; take `Cleanup` instead".into(),
-                );
+                return Err("its cleanup takes `Durable`; take `Cleanup` instead".into());
             }
             if self.policy == TaskPolicy::Never {
                 return Err(
@@ -396,7 +394,9 @@ impl Tool {
             return Err("it uses `step_once`, which needs a store; call `.tasks(…)`, or use `step` and `idempotency_key`".into());
         }
         if self.policy != TaskPolicy::Never && env.tasks.is_none() {
-            return Err("its calls become tasks, but the server has no store; call `.tasks(…)`".into());
+            return Err(
+                "its calls become tasks, but the server has no store; call `.tasks(…)`".into()
+            );
         }
         if self.replay.single_use && env.used_states.is_none() && env.tasks.is_none() {
             return Err("it uses `single_use_request_state`, but the server does not record used states; call `.track_used_request_states()`, or add a store with `.tasks(…)`".into());
@@ -448,7 +448,7 @@ fn no_arguments() -> RawJson {
         .expect("the literal is valid JSON")
 }
 
-/// Warns about names that the specification allows but some clients reject.
+/// Warns about names outside the specification's recommendation, which some clients reject.
 fn warn_of_name(name: &str) {
     let fine = name.len() <= 128
         && name

@@ -166,7 +166,8 @@ pub(crate) fn seal(
     requests: &[OpenInputRequest],
 ) -> Result<(String, Option<JournalOffload>), ProtocolError> {
     let issued = now(&env.profile);
-    let jti = random_id().ok_or_else(|| ProtocolError::internal("no random bytes for a request state"))?;
+    let jti = random_id()
+        .ok_or_else(|| ProtocolError::internal("no random bytes for a request state"))?;
     let call_id = run.call_id(env).to_owned();
     let mut journal = run.journal().snapshot();
     let offloads =

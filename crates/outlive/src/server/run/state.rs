@@ -310,7 +310,7 @@ impl RunState {
         self.rounds.load(Ordering::Relaxed)
     }
 
-    /// Counts a round of a legacy call, which has no request of its own.
+    /// Counts a round of a legacy call, which is not a separate request.
     pub(crate) fn count_round(&self) {
         self.rounds.fetch_add(1, Ordering::Relaxed);
     }

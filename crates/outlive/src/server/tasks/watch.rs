@@ -59,8 +59,8 @@ impl Following {
         Ok(Some(Self(places.map(|it| (TaskId::new(it.task_id), it.after_seq)).collect())))
     }
 
-    /// Removes tasks that do not exist for this principal. The client cannot tell them from tasks
-    /// of other principals.
+    /// Removes tasks that do not exist for this principal, in the same way as tasks of other
+    /// principals.
     pub(crate) async fn admit(&mut self, env: &Env, call: &Call) -> Result<(), ProtocolError> {
         let engine = env.tasks()?.engine();
         let mut admitted = BTreeMap::new();

@@ -171,7 +171,7 @@ fn who_has_emitted_is_run_again_only_if_its_tool_says_so() {
         let task = lost_and_found(tool, 1);
         assert_eq!(task["status"], "failed", "{tool}");
         let why = task["error"]["message"].as_str().unwrap();
-        assert!(why.contains("the worker was lost"), "{why}");
+        assert!(why.contains("the worker crashed"), "{why}");
         assert_eq!(texts(&task), ["one"], "what was emitted can be read");
     }
     let task = lost_and_found("again", 1);

@@ -289,7 +289,7 @@ fn a_step_that_must_not_be_done_twice_is_not_though_its_worker_was_lost_in_it() 
     runtime().block_on(async {
         let mut pipe = Pipe::open(&payer(&store, &counts));
         let done = until(&mut pipe, &id, "completed").await;
-        assert!(text(&done["result"]).contains("look whether it was done"), "{done}");
+        assert!(text(&done["result"]).contains("check whether it took effect"), "{done}");
         let paid =
             modern(&mut pipe, "tools/call", json!({"name": "pay", "arguments": {"hang": false}}));
         assert_eq!(text(&result(&paid.await)), "receipt 7", "inline the store remembers it too");

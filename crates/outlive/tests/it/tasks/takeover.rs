@@ -97,7 +97,7 @@ fn a_tool_that_does_not_say_so_is_not_run_again() {
             let ended = until(&mut pipe, &id, status).await;
             if !safe {
                 let message = ended["error"]["message"].as_str().unwrap();
-                assert!(message.contains("the worker was lost"), "{message}");
+                assert!(message.contains("the worker crashed"), "{message}");
             }
         });
     }

@@ -227,7 +227,7 @@ async fn where_the_call_waits_what_is_no_answer_is_told_to_the_handler() {
             _ => json!({"action": "maybe"}),
         })
         .await;
-    let expected = "approve -32602, the root `https://example.com/` is no file:// URI";
+    let expected = "approve -32602, the root `https://example.com/` is not a file:// URI";
     assert_eq!(played.text(), expected);
 }
 

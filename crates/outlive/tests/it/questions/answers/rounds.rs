@@ -122,7 +122,7 @@ async fn an_answer_that_does_not_fit_is_asked_for_again_and_the_user_is_told_why
         key = format!("order#{}", time + 2);
         assert_eq!(keys(&round), [key.as_str()]);
         let message = questions(&round)[&key]["params"]["message"].clone();
-        assert_eq!(message, format!("What do you want?\n\nThe last answer did not fit: {why}."));
+        assert_eq!(message, format!("What do you want?\n\nThe last response was invalid: {why}."));
     }
     // The old name is none of the questions any more.
     let old = accept(json!({"count": 1, "size": "Large"}));
@@ -145,7 +145,7 @@ async fn where_the_call_waits_an_answer_that_does_not_fit_is_asked_for_again_too
         let played = talk.call("order", |_| answers.pop().unwrap()).await;
         assert_eq!(played.text(), "2 Large");
         let because =
-            |why: &str| format!("What do you want?\n\nThe last answer did not fit: {why}.");
+            |why: &str| format!("What do you want?\n\nThe last response was invalid: {why}.");
         assert_eq!(
             played.messages(),
             [
@@ -164,7 +164,7 @@ async fn a_user_can_say_no_when_asked_again() {
         let mut talk = Talk::open(&asking(), version).await;
         let mut answers = vec![decline(), accept(json!({}))];
         let played = talk.call("order", |_| answers.pop().unwrap()).await;
-        assert_eq!(failure_of(&played.answer), "the user declined to answer `order`");
+        assert_eq!(failure_of(&played.answer), "the user declined the input request `order`");
     }
 }
 
@@ -245,7 +245,7 @@ async fn a_call_that_never_has_enough_is_given_up() {
     let mut talk = Talk::open(&asking(), MODERN).await;
     let played = talk.call("endless", |_| yes()).await;
     assert_eq!(played.asked.len(), 16);
-    assert_eq!(failure_of(&played.answer), "gave up after 16 rounds of questions");
+    assert_eq!(failure_of(&played.answer), "no result after 16 input rounds");
     let texts = texts_of(&played.answer);
     assert_eq!(texts[0], "so far so good", "what was emitted is part of every result");
 }
@@ -257,7 +257,7 @@ async fn how_often_a_call_may_come_back_can_be_set() {
     let server = server.limits(|limits| limits.max_rounds = 3).build().unwrap();
     let played = Talk::open(&server, MODERN).await.call("endless", |_| yes()).await;
     assert_eq!(played.asked.len(), 3);
-    assert_eq!(failure_of(&played.answer), "gave up after 3 rounds of questions");
+    assert_eq!(failure_of(&played.answer), "no result after 3 input rounds");
 }
 
 // M-09, X-32: rounds that bring nothing count as well
@@ -270,7 +270,7 @@ async fn rounds_without_answers_are_rounds() {
         assert_eq!(keys(&round), ["order"]);
     }
     let last = talk.back("order", &round, json!({})).await;
-    assert_eq!(failure_of(&last), "gave up after 16 rounds of questions");
+    assert_eq!(failure_of(&last), "no result after 16 input rounds");
 }
 
 // M-09
@@ -294,7 +294,7 @@ async fn where_the_call_waits_one_question_is_not_asked_for_ever() {
     assert_eq!(played.asked.len(), 5, "once, and four times again");
     assert_eq!(
         played.text(),
-        "gave up on order: `order` was asked too often, and no answer fitted"
+        "gave up on order: no input response to `order` was valid after the maximum number of attempts"
     );
     talk.pipe.quiet().await;
 }

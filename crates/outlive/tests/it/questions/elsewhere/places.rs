@@ -132,8 +132,8 @@ async fn a_user_who_says_no_refuses_a_prompt_or_resource() {
                 continue;
             }
             for (answer, why) in [
-                (decline(), "the user declined to answer `sure`"),
-                (cancel(), "the user dismissed the question `sure`"),
+                (decline(), "the user declined the input request `sure`"),
+                (cancel(), "the user cancelled the input request `sure`"),
             ] {
                 let mut talk = Talk::open(&server(&Notes::default()), version).await;
                 let played = talk.request(method, params.clone(), |_| answer.clone()).await;
@@ -209,7 +209,7 @@ async fn a_prompt_or_resource_that_never_has_enough_is_refused_in_words() {
         let played = talk.request(method, params, |_| yes()).await;
         assert_eq!(played.asked.len(), 16, "{method}");
         let (code, message) = refusal_of(&played.answer);
-        assert_eq!((code, message), (-1, "gave up after 16 rounds of questions"), "{method}");
+        assert_eq!((code, message), (-1, "no result after 16 input rounds"), "{method}");
     }
 }
 

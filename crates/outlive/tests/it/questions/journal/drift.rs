@@ -54,11 +54,8 @@ async fn a_value_that_does_not_decode_any_more_names_its_key() {
     let answer =
         upgrade(Tool::new("deploy", records_text), Tool::new("deploy", records_struct)).await;
     let text = failure_of(&answer);
-    assert!(
-        text.starts_with("what is recorded for `in/build` does not fit its type any more: "),
-        "{text}"
-    );
-    assert!(text.ends_with("call again from the start"), "{text}");
+    assert!(text.starts_with("journal entry `in/build` does not match its type: "), "{text}");
+    assert!(text.ends_with("start a new call"), "{text}");
 }
 
 // design 1.1, rule 6

@@ -116,10 +116,10 @@ async fn a_script_answers_what_a_handler_asks() {
 async fn a_script_can_say_no_and_answer_everything() {
     let stage = stage(&Notes::default());
     let declined = stage.call_tool("deploy", arguments()).decline("approve").run().await.unwrap();
-    assert_eq!(declined.text(), "the user declined to answer `approve`");
+    assert_eq!(declined.text(), "the user declined the input request `approve`");
     assert_eq!(declined.result.is_error, Some(true));
     let dismissed = stage.call_tool("deploy", arguments()).cancel("approve").run().await.unwrap();
-    assert_eq!(dismissed.text(), "the user dismissed the question `approve`");
+    assert_eq!(dismissed.text(), "the user cancelled the input request `approve`");
     let model =
         json!({"role": "assistant", "content": {"type": "text", "text": "x"}, "model": "parrot"});
     let played = stage

@@ -223,7 +223,7 @@ fn a_task_that_only_its_own_version_may_go_on_with_is_kept_under_another() {
     process(&stage, same("2"), async |pipe| {
         answer(pipe, &id, &[("sure", true)]).await;
         let why = until_kept(pipe, &id).await;
-        assert!(why.contains("incompatible version") && why.contains("`1`"), "{why}");
+        assert!(why.contains("incompatible handler revision") && why.contains("`1`"), "{why}");
         assert_eq!(is_kept_and_then_fails(&stage, pipe, &id).await, why);
     });
     // Its own goes on, and so does one that can read what it has left.

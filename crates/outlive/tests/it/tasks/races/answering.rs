@@ -36,7 +36,7 @@ async fn of_two_answers_to_one_question_the_first_counts_and_both_are_acknowledg
         .filter(|audit| audit.event.action == "updated")
         .map(|audit| audit.event.reason.clone().unwrap())
         .collect();
-    assert_eq!(updates, ["1 answers were taken", "0 answers were taken"]);
+    assert_eq!(updates, ["1 input responses stored", "0 input responses stored"]);
 }
 
 //
