@@ -53,9 +53,9 @@ impl ServerBuilder {
     ///
     /// # Errors
     ///
-    /// Returns an error if two items have the same name, a schema is invalid, a handler needs state
-    /// that the builder lacks, no protocol version is enabled, or the operating system has no
-    /// random bytes. The message names the remedy.
+    /// Returns an error if two items have the same name, a schema is invalid, or a handler needs
+    /// state that the builder lacks. Also fails if no protocol version is enabled, or if the
+    /// operating system has no random bytes. The message names the remedy.
     pub fn build(mut self) -> Result<Server, BuildError> {
         let unlisted = skills::register(&mut self)?;
         self.declare_idempotency()?;

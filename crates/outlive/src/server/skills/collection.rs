@@ -25,8 +25,8 @@ impl Skills {
     ///
     /// # Errors
     ///
-    /// Returns an error if the folder cannot be read, a link points outside it, an entry is neither
-    /// a file nor a folder, a skill is invalid, or a limit is exceeded.
+    /// Returns an error if the folder cannot be read, a skill is invalid, or a limit is exceeded.
+    /// Also fails if a link points outside the folder, or an entry is neither a file nor a folder.
     pub fn from_folder(folder: impl AsRef<Path>) -> Result<Self, SkillError> {
         let skills = folder::read(folder.as_ref())?;
         let read = Self { skills };
