@@ -171,7 +171,7 @@ fn plain_task_with_segments_reruns_only_if_tool_allows_it() {
         let task = lost_and_found(tool, 1);
         assert_eq!(task["status"], "failed", "{tool}");
         let why = task["error"]["message"].as_str().unwrap();
-        assert!(why.contains("the worker was lost"), "{why}");
+        assert!(why.contains("the worker crashed"), "{why}");
         assert_eq!(texts(&task), ["one"], "emitted segments are readable");
     }
     let task = lost_and_found("again", 1);

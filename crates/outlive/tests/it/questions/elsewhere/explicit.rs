@@ -381,7 +381,7 @@ async fn explicit_rounds_over_limit_fail() {
         let (mut talk, _) = open(version).await;
         let played = talk.call("endless", |_| accept(json!({"yes": true}))).await;
         assert_eq!(played.asked.len(), 16, "{version}");
-        assert_eq!(failure_of(&played.answer), "gave up after 16 rounds of questions");
+        assert_eq!(failure_of(&played.answer), "no result after 16 input rounds");
     }
 }
 
