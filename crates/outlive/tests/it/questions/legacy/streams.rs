@@ -163,7 +163,7 @@ async fn a_client_that_takes_no_stream_gets_an_answer_and_does_not_hang() {
         let response = within(server.send(call)).await;
         assert_eq!(response.status(), 200, "{tool}");
         let answer = response.json();
-        assert!(failure_of(&answer).contains("takes no stream"), "{tool}: {answer}");
+        assert!(failure_of(&answer).contains("does not accept an event stream"), "{tool}: {answer}");
     }
 }
 
@@ -178,7 +178,7 @@ async fn a_batch_of_a_client_that_takes_no_stream_does_not_hang_either() {
     let batch = session.batch([call, ping]).accept("application/json");
     let answers = within(server.send(batch)).await.json();
     let asking = answers.as_array().and_then(|all| all.iter().find(|one| one["id"] == 1)).unwrap();
-    assert!(failure_of(asking).contains("takes no stream"), "{answers}");
+    assert!(failure_of(asking).contains("does not accept an event stream"), "{answers}");
 }
 
 // HTTP25-05, RPC-27
