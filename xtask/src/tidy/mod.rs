@@ -9,6 +9,7 @@ mod allow;
 mod any_objects;
 mod architecture;
 mod ceilings;
+mod commits;
 mod era_wall;
 mod file_head;
 mod file_size;
@@ -32,5 +33,6 @@ mod rules;
 mod source;
 mod trait_size;
 mod tree;
+mod words;
 
 pub(crate) use rules::run;

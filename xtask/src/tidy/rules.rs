@@ -1,9 +1,10 @@
 //! The rules, and the command that checks them.
 
 use super::{
-    allow, any_objects, architecture, era_wall, file_head, file_size, floors, function_length,
-    hidden_items, import_cycles, layers, method_names, module_roots, no_glob_reexport, no_ignore,
-    old_names, one_way_out, private_words, pure_eras, requirements, trait_size,
+    allow, any_objects, architecture, commits, era_wall, file_head, file_size, floors,
+    function_length, hidden_items, import_cycles, layers, method_names, module_roots,
+    no_glob_reexport, no_ignore, old_names, one_way_out, private_words, pure_eras, requirements,
+    trait_size, words,
 };
 use crate::tidy::ceilings::{CEILINGS, Ceilings, Counts, Verdict};
 use crate::tidy::findings::Findings;
@@ -43,7 +44,7 @@ pub(super) const RULES: &[Rule] = &[
         check: requirements::check,
     },
     Rule { name: "layer-places", paths: &[layers::LAYERS], check: layers::check_places },
-    Rule { name: "paths-exist", paths: &[], check: paths_exist },
+    Rule { name: "paths-exist", paths: &[words::WORDS], check: paths_exist },
     Rule { name: "architecture", paths: architecture::FILES, check: architecture::check },
 ];
 
@@ -72,7 +73,10 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     for rule in RULES {
         findings.extend(rule.findings(&tree));
     }
-    findings.extend(counted(&tree, update)?);
+    let counted = counted_findings(&tree)?;
+    let rules = RULES.len() + counted.len();
+    findings.extend(judged(counted, &tree, update)?);
+    findings.extend(commits::check(process::root())?);
     for finding in &findings {
         println!("{finding}");
     }
@@ -82,8 +86,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
         bail!("tidy found {}; the rules are in xtask/src/tidy.rs", findings.len());
     }
     eprintln!(
-        "tidy: {} rules, {} files, {} ms",
-        RULES.len() + COUNTED.len(),
+        "tidy: {rules} rules, {} files, {} ms",
         tree.files().len(),
         start.elapsed().as_millis()
     );
@@ -92,12 +95,14 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
 
 /// Prints every finding of a rule, those under a ceiling too.
 pub(super) fn show_rule(name: &str, tree: &Tree) -> Result<()> {
-    let rule = RULES.iter().chain(COUNTED).find(|rule| rule.name == name);
-    let rule = rule.with_context(|| {
-        let names: Vec<&str> = RULES.iter().chain(COUNTED).map(|rule| rule.name).collect();
-        format!("unknown rule `{name}`; the rules are {}", names.join(", "))
-    })?;
-    let findings = rule.findings(tree);
+    let mut rules: Vec<(String, Findings)> =
+        RULES.iter().map(|rule| (rule.name.to_owned(), rule.found(tree))).collect();
+    rules.extend(counted_findings(tree)?);
+    let Some((_, findings)) = rules.iter().find(|(rule, _)| rule == name) else {
+        let names: Vec<&str> = rules.iter().map(|(rule, _)| rule.as_str()).collect();
+        bail!("unknown rule `{name}`; the rules are {}", names.join(", "));
+    };
+    let findings = findings.shown(name, |_| true);
     for finding in &findings {
         println!("{finding}");
     }
@@ -105,31 +110,40 @@ pub(super) fn show_rule(name: &str, tree: &Tree) -> Result<()> {
     Ok(())
 }
 
+/// Returns the findings of each counted rule, word rules included.
+fn counted_findings(tree: &Tree) -> Result<Vec<(String, Findings)>> {
+    let mut all: Vec<(String, Findings)> =
+        COUNTED.iter().map(|rule| (rule.name.to_owned(), rule.found(tree))).collect();
+    let text = tree.get(words::WORDS).map_or("", |file| file.text.as_str());
+    let words = words::rules(text)?;
+    let found = words::check(&words, tree)?;
+    all.extend(words.into_iter().map(|rule| rule.name).zip(found));
+    Ok(all)
+}
+
 /// Holds the counted rules against their ceilings; with `update` it writes down what has changed.
-pub(super) fn counted(tree: &Tree, update: bool) -> Result<Vec<String>> {
+fn judged(counted: Vec<(String, Findings)>, tree: &Tree, update: bool) -> Result<Vec<String>> {
     let text = tree.get(CEILINGS).map_or("", |file| file.text.as_str());
     let mut ceilings = Ceilings::read(text)?;
     let mut said = Vec::new();
-    for rule in COUNTED {
-        let findings = rule.found(tree);
+    for (rule, findings) in counted {
         let mut counts = Counts::new();
         for (path, _, _) in &findings.0 {
             *counts.entry(part(path)).or_default() += 1;
         }
-        match ceilings.judge(rule.name, &counts) {
+        match ceilings.judge(&rule, &counts) {
             Verdict::Same => {}
             // The first numbers of a rule come from here too.
-            Verdict::Changed => ceilings.set(rule.name, counts),
-            Verdict::Grown(_) if update && !text.contains(&format!("[{}]", rule.name)) => {
-                ceilings.set(rule.name, counts)
+            Verdict::Changed => ceilings.set(&rule, counts),
+            Verdict::Grown(_) if update && !text.contains(&format!("[{rule}]")) => {
+                ceilings.set(&rule, counts)
             }
             Verdict::Grown(parts) => {
                 for part in &parts {
-                    let (now, ceiling) = (counts[part], ceilings.of(rule.name, part));
-                    said.extend(rule.shown(&findings, |path| self::part(path) == *part));
+                    let (now, ceiling) = (counts[part], ceilings.of(&rule, part));
+                    said.extend(findings.shown(&rule, |path| self::part(path) == *part));
                     said.push(format!(
-                        "{part}: {}: {now} findings, of which {ceiling} are known",
-                        rule.name
+                        "{part}: {rule}: {now} findings, of which {ceiling} are known"
                     ));
                 }
             }
@@ -164,7 +178,7 @@ pub(super) fn product_lines(tree: &Tree) -> (usize, usize) {
 impl Rule {
     /// What the rule has to say, in the order of the files, as `path:line: rule: message`.
     fn findings(&self, tree: &Tree) -> Vec<String> {
-        self.shown(&self.found(tree), |_| true)
+        self.found(tree).shown(self.name, |_| true)
     }
 
     fn found(&self, tree: &Tree) -> Findings {
@@ -172,14 +186,6 @@ impl Rule {
         (self.check)(tree, &mut findings);
         findings.0.sort();
         findings
-    }
-
-    fn shown(&self, findings: &Findings, wanted: impl Fn(&str) -> bool) -> Vec<String> {
-        let wanted = findings.0.iter().filter(|(path, _, _)| wanted(path));
-        let shown = |(path, line, message): &(String, usize, String)| {
-            format!("{path}:{line}: {}: {message}", self.name)
-        };
-        wanted.map(shown).collect()
     }
 }
 
