@@ -4,6 +4,12 @@
 //! request ─▶ allowlist (Host, Origin) ─▶ authenticate ─▶ route ─▶ post | get | delete ─▶ Body
 //! ```
 //!
+//! - [`HttpService`]: the tower service; mount it in an axum app, or let [`serve`] listen.
+//! - [`Authenticator`]: maps request parts to a principal; [`StaticTokens`] is the simplest one.
+//! - [`DocumentService`]: public documents of an authenticator, for applications that mount the
+//!   endpoint.
+//! - [`Routes`]: other routes of an application on the same listener.
+//! - [`EventStore`]: stores events, so that legacy streams can be resumed.
 //!
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http>
 

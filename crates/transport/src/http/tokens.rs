@@ -86,7 +86,7 @@ impl StaticTokens {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, if a line is malformed, if a token is shorter
+    /// Returns an error if the file cannot be read or a line is malformed, if a token is shorter
     /// than 16 characters, or if a token has two names.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, TokenFileError> {
         let path = path.as_ref();
