@@ -127,7 +127,7 @@ fn check_redirect<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::{OAuthError, RedirectParams, ServerMetadata, judge};
+    use super::{OAuthError, RedirectParams, ServerMetadata, check_redirect};
 
     #[track_caller]
     fn check(advertised: bool, query: &str, expect: Result<&str, &str>) {

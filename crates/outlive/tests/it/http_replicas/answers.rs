@@ -136,7 +136,8 @@ async fn refused_responses_are_logged_once_a_minute() {
     }
     assert!(refused > 50, "{refused}");
     let log = log.take();
-    let warnings: Vec<_> = log.iter().filter(|line| line.contains("forwarding a response")).collect();
+    let warnings: Vec<_> =
+        log.iter().filter(|line| line.contains("forwarding a response")).collect();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
 }
 

@@ -163,7 +163,10 @@ async fn a_client_that_takes_no_stream_gets_an_answer_and_does_not_hang() {
         let response = within(server.send(call)).await;
         assert_eq!(response.status(), 200, "{tool}");
         let answer = response.json();
-        assert!(failure_of(&answer).contains("does not accept an event stream"), "{tool}: {answer}");
+        assert!(
+            failure_of(&answer).contains("does not accept an event stream"),
+            "{tool}: {answer}"
+        );
     }
 }
 
