@@ -228,10 +228,10 @@ fn issuers_are_asked_for_what_their_tokens_are_checked_with() {
     // The same address by another name: whoever answers there is about another issuer.
     let other = url.replace("127.0.0.1", "localhost");
     let found = check(&format!("{mcp}issuer = \"{other}\"\n"));
-    finds(&found, "auth", "failure", "is about another issuer; `issuer` letter by letter");
+    finds(&found, "auth", "failure", "describes another issuer; `issuer` letter by letter");
     assert_eq!(found.status.code(), Some(1));
     let found = check(&format!("{mcp}issuer = \"{url}\"\njwks_url = \"{url}/nowhere\"\n"));
-    finds(&found, "auth", "failure", &format!("answered HTTP 404; open {url}/nowhere"));
+    finds(&found, "auth", "failure", &format!("returned HTTP 404; open {url}/nowhere"));
     let gone = free_port().1;
     let found = check(&format!("{mcp}issuer = \"http://{gone}\"\n"));
     finds(&found, "auth", "failure", &format!("tokens of http://{gone} cannot be checked"));

@@ -76,7 +76,7 @@ fn where_there_is_no_browser_the_address_is_pasted() {
 fn nothing_pasted_is_no_login() {
     let world = World::new();
     let ran = world.outlive.run(&["login", &world.url, "--no-browser"]);
-    assert!(ran.code == 3 && ran.err.contains("nothing was pasted"), "{ran:?}");
+    assert!(ran.code == 3 && ran.err.contains("the pasted text is empty"), "{ran:?}");
     assert_eq!(world.outlive.run(&["whoami", &world.url]).code, 1);
 }
 
