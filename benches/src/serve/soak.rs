@@ -44,7 +44,11 @@ pub(super) async fn start(place: &str) -> Result<(u16, impl Sized)> {
         .limits(|limits| limits.progress_interval = Duration::ZERO)
         .tool(Tool::new("echo", echo).description("Returns its argument"))
         .tool(Tool::new("count", count).description("Reports progress steps"))
-        .tool(Tool::new("later", echo).description("Returns its argument in a task").task(TaskPolicy::Always))
+        .tool(
+            Tool::new("later", echo)
+                .description("Returns its argument in a task")
+                .task(TaskPolicy::Always),
+        )
         .tasks(tasks)
         .build()?;
     let http = super::unlimited().max_sessions(100_000);
