@@ -92,4 +92,29 @@ mod tests {
             assert!(root.join(&page.file).is_file(), "{} is missing", page.file);
         }
     }
+
+    #[test]
+    fn links_of_guides_have_a_target_in_rustdoc() {
+        let folder = xtask::process::root().join("crates/outlive");
+        let read = |path: &str| std::fs::read_to_string(folder.join(path)).unwrap();
+        let known = read("src/docs/links.md");
+        let guides = read("src/docs/mod.rs");
+        let files: Vec<&str> =
+            guides.split('"').filter(|part| part.ends_with(".md")).skip(1).collect();
+        assert!(files.len() > 5, "{files:?}");
+        for file in files {
+            let text = read(&format!("docs/{file}"));
+            for line in text.lines().filter(|line| line.starts_with('[') && line.contains("]: ")) {
+                let label = line.split_once("]: ").unwrap().0;
+                assert!(
+                    known.contains(&format!("{label}]: ")),
+                    "{file}: {label}] is not in links.md"
+                );
+            }
+            assert!(
+                !text.contains("](../") && !text.contains(".md)"),
+                "{file} has a link without a label"
+            );
+        }
+    }
 }
