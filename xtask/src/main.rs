@@ -45,6 +45,8 @@ usage: cargo xtask COMMAND
                  --peer NAME                just those whose name has this in it
   logins       people log in to our servers, in a browser, through an authorization server of others
                  --only TEXT                just those with this in their name or client (repeat to narrow)
+  site         builds the site from docs/ and checks its links and, in a browser, its pages
+                 --no-browser               without the browser
   examples     every story in examples/, which check themselves
   bench        figures; arguments are passed on to the benchmark
   build-time   what a cold build of the program costs, and of hello world beside rmcp's; takes half an hour

@@ -318,7 +318,7 @@ fn tls_remedy(error: &Error, server: Option<&Server>) -> String {
 
 /// Splits a command line as a shell would, without anything else that a shell does; `None` if a quote
 /// does not end.
-fn split(text: &str) -> Option<Vec<String>> {
+pub(crate) fn split(text: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut chars = text.chars();
     while let Some(char) = chars.next() {
