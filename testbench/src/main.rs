@@ -1,7 +1,8 @@
-//! Runs against real processes: the official suite, peers of others, browsers, crashes, hostile callers.
+//! Tests with real processes: the official suite, third-party peers, browsers, crashes, hostile
+//! callers.
 //!
-//! `cargo xtask COMMAND` builds and starts it. One file or folder per command; `bin/` has the small
-//! servers and clients that the runs start.
+//! `cargo xtask COMMAND` builds and starts it. Each command has one file or folder; `bin/` has the
+//! small servers and clients of the tests.
 
 #![expect(clippy::print_stdout, reason = "a command's report is its product")]
 

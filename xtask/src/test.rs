@@ -33,19 +33,20 @@ enum Set {
 enum Run {
     /// A cargo command.
     Cargo(&'static [&'static str]),
-    /// A cargo command that is not part of cargo.
+    /// A third-party cargo subcommand.
     Tool(&'static Tool, &'static [&'static str]),
-    /// The tests, with a database that is started for them, and a terminal.
+    /// The tests, with a temporary database and a terminal.
     Tests(&'static [&'static str]),
-    /// The tests, with a database of the pinned package.
+    /// The tests, with a database from the pinned package.
     TestsPackaged(&'static [&'static str]),
-    /// `cargo doc`, for which a warning is an error.
+    /// `cargo doc`; a warning is an error.
     Doc(&'static [&'static str]),
-    /// A command of this program that this machine may not be able to run whole: the last lines say what was left out.
+    /// A command of this program that may skip checks on this machine. The last lines list the
+    /// skipped checks.
     Noted(&'static str, fn() -> Result<Option<String>>),
-    /// A command of `testbench`, as it is typed.
+    /// A command of `testbench`, with its arguments.
     Testbench(&'static [&'static str]),
-    /// A command of this program, as it is typed, and the function that does it.
+    /// A command of this program, with its arguments, and its function.
     Xtask(&'static [&'static str], fn(Args) -> Result<()>),
 }
 
@@ -160,7 +161,7 @@ fn run_steps<'a>(steps: impl Iterator<Item = &'a Step>) -> Result<()> {
         let begun = Instant::now();
         let note = step.run.start().with_context(|| {
             format!(
-                "step `{}` failed; repeat just it with `cargo xtask test --only {}`",
+                "step `{}` failed; repeat it with `cargo xtask test --only {}`",
                 step.name, step.name
             )
         })?;
@@ -187,7 +188,7 @@ fn seconds(time: Duration) -> String {
 }
 
 impl Run {
-    /// Runs the step. Returns what the last lines have to say about it.
+    /// Runs the step and returns a note for the last lines.
     fn start(&self) -> Result<Option<String>> {
         match self {
             Self::Noted(_, command) => {
@@ -221,13 +222,13 @@ impl Run {
     }
 }
 
-/// Runs tests with a database, which ends with them.
+/// Runs tests with a temporary database.
 fn run_tests(args: &[&str], options: &[&str]) -> Result<()> {
     tools::ensure(&tools::NEXTEST)?;
     testbench::with_postgres(options, &process::cargo(args), Build::WithTests)
 }
 
-/// The command as one would type it.
+/// The command as text.
 impl std::fmt::Display for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -249,7 +250,7 @@ mod tests {
     use super::{Args, STEPS, names, run};
 
     #[test]
-    fn a_step_can_be_named_by_one_name_only() {
+    fn step_names_are_unique() {
         let mut names = names();
         names.sort_unstable();
         names.dedup();
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_step_is_refused_with_the_list_of_steps() {
+    fn unknown_step_is_rejected_with_list_of_steps() {
         let error = run(Args::from_words(&["--only", "clipy"])).unwrap_err();
         assert!(error.to_string().contains("clippy"), "{error}");
     }

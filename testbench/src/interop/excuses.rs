@@ -1,14 +1,14 @@
-//! What does not work, and where the peer itself says why.
+//! Features that do not work, with a reference to the reason in the peer.
 
 use super::legs::{LEGACY, Leg, MODERN, Peer, Transport};
 
-/// A reason, with what must have been seen for it to count.
+/// A reason, and the error that must occur for it to apply.
 pub(super) struct Excuse {
     peer: Peer,
     transport: Option<Transport>,
     era: Option<&'static str>,
     features: &'static [&'static str],
-    /// A part of what was seen; empty where the feature cannot even be tried.
+    /// A part of the observed error; empty if the feature cannot be tested.
     pub(super) says: &'static str,
     pub(super) because: &'static str,
 }

@@ -1,24 +1,24 @@
-//! The table, and what in it is not as it should be.
+//! The table of results, and its unexpected cells.
 
 use std::fmt::Write as _;
 
 use super::excuses::{self, Excuse};
 use super::legs::{FEATURES, Leg, Side};
 
-/// One leg, and why each feature that was tried does not work.
+/// A leg, and the error of each tested feature.
 pub(super) struct Row {
     pub(super) leg: Leg,
     pub(super) row: Vec<(String, Option<String>)>,
 }
 
-/// What became of a feature.
+/// The result of a feature.
 enum Cell<'a> {
     Works,
-    /// There is no such thing on this leg.
+    /// The feature does not exist on this leg.
     Absent,
     Excused(&'static Excuse, Option<&'a str>),
     Broken(Option<&'a str>),
-    /// It works, and has an excuse.
+    /// The feature works, but has an excuse.
     Outdated,
 }
 
@@ -43,7 +43,7 @@ impl Row {
     pub(super) fn wrong(&self) -> Vec<String> {
         let wrong = FEATURES.iter().filter_map(|feature| match self.cell(feature) {
             Cell::Broken(why) => {
-                Some(format!("{}, {feature}: {}", self.leg, why.unwrap_or("was not tried")))
+                Some(format!("{}, {feature}: {}", self.leg, why.unwrap_or("was not tested")))
             }
             Cell::Outdated => Some(format!("{}, {feature}: works; remove its excuse", self.leg)),
             _ => None,
@@ -52,7 +52,7 @@ impl Row {
     }
 }
 
-/// What there is to say about the packages themselves.
+/// The section about packages.
 const PACKAGES: &str = "
 ## Packages
 
@@ -69,10 +69,12 @@ const PACKAGES: &str = "
 pub(super) fn page(rows: &[Row]) -> String {
     let mut page = String::from(
         "# Interoperability\n\n\
-         This page is for people who combine Outlive with another SDK: it shows which features work together. `cargo xtask interop` writes it, with real processes on\n\
-         pipes and sockets and the package versions named here. ✓ means that the feature works, – that the peer or transport does not have it; a number refers to the\n\
-         reason below.\n\n\
-         The Outlive server accepts requests about tasks without the `Mcp-Name` header, which some clients omit, and rejects a header that names another task.\n",
+         This page is for people who combine Outlive with another SDK: it shows which features work together. \
+         `cargo xtask interop` writes it, with real processes on\npipes and sockets and the package versions named \
+         here. ✓ means that the feature works, – that the peer or transport does not have it; a number refers to \
+         the\nreason below.\n\n\
+         The Outlive server accepts requests about tasks without the `Mcp-Name` header, which some clients omit, \
+         and rejects a header that names another task.\n",
     );
     let mut notes: Vec<String> = Vec::new();
     for (side, title) in [
@@ -113,7 +115,7 @@ pub(super) fn page(rows: &[Row]) -> String {
     page
 }
 
-/// The number of a note, which is written down once.
+/// Returns the number of a note. Equal notes share a number.
 fn note(notes: &mut Vec<String>, because: &str, said: Option<&str>) -> String {
     let note = match said {
         Some(said) => {
