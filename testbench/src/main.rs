@@ -15,6 +15,7 @@ mod logins;
 mod postgres;
 mod program;
 mod python;
+mod site;
 mod soak;
 
 use std::process::ExitCode;
@@ -44,6 +45,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("postgres") => postgres::run(args),
         Some("program") => program::run(args),
         Some("rolling") => crash::rolling::run(args),
+        Some("site") => site::run(args),
         Some("soak") => soak::run(args),
         Some("streams") => crash::streams::run(args),
         Some("takeover") => crash::takeover::run(args),

@@ -29,6 +29,12 @@ const PROGRAM_MEGABYTES: f64 = 40.0;
 const HELLO_CPU: f64 = 1.2;
 const HELLO_SIZE: f64 = 1.5;
 
+/// Manifest of the program's workspace.
+const PROGRAM: &str = "Cargo.toml";
+
+/// Page that `--write` writes.
+const PAGE: &str = "docs/performance/build.md";
+
 /// A build subject.
 struct Subject {
     name: String,
@@ -54,6 +60,7 @@ struct Build {
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let as_json = args.flag("--json");
     let fails = args.flag("--check");
+    let write = args.flag("--write");
     let only = args.values("--only")?;
     let packages = args.values("--package")?;
     let mut profiles = args.values("--profile")?;
@@ -70,6 +77,9 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
         }
     }
     let broken = broken_bars(&builds);
+    if write {
+        fs::write(process::root().join(PAGE), page(&builds)).context("could not write the page")?;
+    }
     if as_json {
         let all: Vec<Value> = builds.iter().map(Build::json).collect();
         let report = json!({ "cores": cores(), "builds": all, "broken_bars": broken });
@@ -91,10 +101,10 @@ fn subjects(only: &[String], packages: &[String]) -> Result<Vec<Subject>> {
         Subject { name, manifest, package, locked }
     };
     if !packages.is_empty() {
-        return Ok(packages.iter().map(|name| of(name, "Cargo.toml", name, true)).collect());
+        return Ok(packages.iter().map(|name| of(name, PROGRAM, name, true)).collect());
     }
     let all = [
-        of("program", "Cargo.toml", "outlive-cli", true),
+        of("program", PROGRAM, "outlive-cli", true),
         of("hello", "peers/hello-outlive/Cargo.toml", "hello-outlive", false),
         of("hello-rmcp", "peers/hello-rmcp/Cargo.toml", "hello-rmcp", true),
     ];
@@ -136,6 +146,12 @@ impl Subject {
             {
                 cargo.env_remove(&name);
             }
+        }
+        // Cargo never builds a crate of a registry incrementally, and hello world stands for a project
+        // that takes ours from there. As a path it would be split into 256 units instead of 16, and each
+        // unit repeats the debug information of the types that it uses.
+        if self.manifest != PROGRAM {
+            cargo.env("CARGO_INCREMENTAL", "0");
         }
         cargo
     }
@@ -243,6 +259,48 @@ fn table(builds: &[Build]) -> String {
     text
 }
 
+/// Returns the page of build times.
+fn page(builds: &[Build]) -> String {
+    let mut text = format!(
+        "# Build times\n\n\
+         Cold builds on {} cores with an empty target directory; downloads are not counted.\n\
+         `cargo xtask build-time --write` wrote this page.\n\
+         CPU seconds are those of all processes that cargo started; they depend less on what else runs than seconds do.\n\n\
+         | build | profile | seconds | CPU seconds | external crates | binary, MB |\n\
+         |---|---|---|---|---|---|\n",
+        cores()
+    );
+    let figure = |figure: Option<f64>| {
+        figure.map_or_else(|| "–".to_owned(), |figure| format!("{figure:.0}"))
+    };
+    for build in builds {
+        text += &format!(
+            "| {} | `{}` | {:.0} | {} | {} | {} |\n",
+            described(&build.name),
+            build.profile,
+            build.seconds,
+            figure(build.cpu_seconds),
+            build.crates,
+            figure(build.megabytes())
+        );
+    }
+    text + &format!(
+        "\nBars: the program takes at most {:.0} s in `dev` and {:.0} s in `release`, and its `release` binary has at most \
+         {PROGRAM_MEGABYTES:.0} MB. Hello world has at most as many crates as rmcp's, and takes at most {HELLO_CPU} times its CPU \
+         seconds and {HELLO_SIZE} times its megabytes. `cargo xtask build-time --check` fails if one is exceeded.\n",
+        PROGRAM_SECONDS[0].1, PROGRAM_SECONDS[1].1,
+    )
+}
+
+fn described(name: &str) -> &str {
+    match name {
+        "program" => "`outlive` (apps/cli)",
+        "hello" => "hello world over HTTP, `outlive`",
+        "hello-rmcp" => "hello world over HTTP, `rmcp`",
+        other => other,
+    }
+}
+
 /// Returns the figures that exceed their limits.
 fn broken_bars(builds: &[Build]) -> Vec<String> {
     let by_name: BTreeMap<(&str, &str), &Build> =
@@ -298,7 +356,9 @@ impl Drop for Folder {
 
 #[cfg(test)]
 mod tests {
-    use super::{Build, broken_bars, children_of, external, last_executable, subjects, table};
+    use super::{
+        Build, broken_bars, children_of, external, last_executable, page, subjects, table,
+    };
 
     fn build(name: &str, profile: &str, cpu: f64, crates: usize, megabytes: u64) -> Build {
         let (name, profile) = (name.to_owned(), profile.to_owned());
@@ -342,6 +402,7 @@ mod tests {
             [build("program", "dev", 1.0, 1, 100), build("program", "release", 1.0, 1, 41)];
         assert_eq!(broken_bars(&builds), ["program (release), MB: 41.0, limit 40.0"]);
         assert!(table(&builds).lines().count() == 4);
+        assert!(page(&builds).contains("| `outlive` (apps/cli) | `dev` | 100 | 1 | 1 | 100 |"));
     }
 
     #[test]

@@ -26,12 +26,15 @@ use xtask::args::Args;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  test         all checks that a change must pass, cheapest first
+  test         the checks of a change, cheapest first
+                 --all                      every check, as CI runs them
                  --only STEP, --skip STEP   (repeatable; --list prints the steps)
   advisories   known vulnerabilities of the dependencies
   tidy         project rules beyond rustfmt and clippy; takes seconds
                  --show RULE                every finding of a rule, including those under its ceiling
                  --update                   writes ceilings that shrank or moved to other crates
+  draw         draws comments and messages at random, to be read by a person
+                 --seed N --comments N --messages N
   public-api   compares the public names of `outlive` and `outlive-wire` with the snapshots in api/
                  --update                   writes the snapshots
   features     compiles each feature of `outlive` alone, none and all, and counts the crates
@@ -45,9 +48,12 @@ usage: cargo xtask COMMAND
                  --peer NAME                only peers whose name contains NAME
   logins       logins to our servers in a browser, through a third-party authorization server
                  --only TEXT                only legs whose name or client contains TEXT (repeat to narrow)
+  site         builds the site from docs/ and checks its links and, in a browser, its pages
+                 --no-browser               skips the browser
   examples     runs all programs in examples/, which check their own results
   bench        benchmarks; arguments are passed to the benchmark program
   build-time   cost of a cold build of the program, and of hello world beside rmcp's; takes half an hour
+                 --write                    writes docs/performance/build.md
                  --only NAME                program, hello or hello-rmcp (repeatable)
                  --profile NAME             instead of dev and release (repeatable)
                  --package NAME             a package of the workspace instead (repeatable)
@@ -95,6 +101,7 @@ fn run(mut args: Args) -> Result<()> {
     match args.word().as_deref() {
         Some("test") => test::run(args),
         Some("advisories") => advisories::run(args),
+        Some("draw") => tidy::draw(args),
         Some("tidy") => tidy::run(args),
         Some("public-api") => public_api::run(args),
         Some("features") => features::run(args),

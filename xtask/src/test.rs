@@ -1,6 +1,6 @@
-//! `cargo xtask test`: all checks that a change must pass, cheapest first.
+//! `cargo xtask test`: the checks that a contributor runs before each commit. `--all` runs every check, as CI does.
 //!
-//! To add a step, add a line to [`STEPS`]. The first failure ends the run.
+//! The steps are a list, from the cheap to the expensive: to add one, add a line to [`STEPS`]. The first failure ends the run.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,17 @@ use crate::{advisories, examples, features, instructions, public_api, testbench,
 
 struct Step {
     name: &'static str,
+    set: Set,
     run: Run,
+}
+
+/// The runs that a step belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Set {
+    /// `cargo xtask test` and `cargo xtask test --all`.
+    Quick,
+    /// `cargo xtask test --all` only.
+    All,
 }
 
 enum Run {
@@ -41,22 +51,25 @@ enum Run {
 }
 
 const STEPS: &[Step] = &[
-    Step { name: "fmt", run: Run::Cargo(&["fmt", "--all", "--check"]) },
-    Step { name: "tidy", run: Run::Xtask(&["tidy"], tidy::run) },
-    Step { name: "public-api", run: Run::Xtask(&["public-api"], public_api::run) },
+    Step { name: "fmt", set: Set::Quick, run: Run::Cargo(&["fmt", "--all", "--check"]) },
+    Step { name: "tidy", set: Set::Quick, run: Run::Xtask(&["tidy"], tidy::run) },
+    Step { name: "public-api", set: Set::All, run: Run::Xtask(&["public-api"], public_api::run) },
     Step {
         name: "clippy",
+        set: Set::Quick,
         run: Run::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
     },
     Step {
         name: "deny",
+        set: Set::All,
         run: Run::Tool(&tools::DENY, &["deny", "check", "bans", "licenses", "sources"]),
     },
-    Step { name: "advisories", run: Run::Noted("advisories", advisories::note) },
-    Step { name: "features", run: Run::Noted("features", features::check) },
-    Step { name: "nextest", run: Run::Tests(&["nextest", "run", "--workspace"]) },
+    Step { name: "advisories", set: Set::All, run: Run::Noted("advisories", advisories::note) },
+    Step { name: "features", set: Set::All, run: Run::Noted("features", features::check) },
+    Step { name: "nextest", set: Set::Quick, run: Run::Tests(&["nextest", "run", "--workspace"]) },
     Step {
         name: "postgres-18",
+        set: Set::All,
         run: Run::TestsPackaged(&[
             "nextest",
             "run",
@@ -65,32 +78,57 @@ const STEPS: &[Step] = &[
             "package(outlive-tasks) & test(/^postgres::/)",
         ]),
     },
-    Step { name: "doctests", run: Run::Cargo(&["test", "--workspace", "--doc"]) },
-    Step { name: "doc", run: Run::Doc(&["doc", "--workspace", "--no-deps"]) },
-    Step { name: "instructions", run: Run::Xtask(&["instructions"], instructions::run) },
-    Step { name: "examples", run: Run::Xtask(&["examples", "--with-tests"], examples::run) },
-    Step { name: "conformance", run: Run::Testbench(&["conformance", "--with-tests"]) },
-    Step { name: "clients", run: Run::Testbench(&["clients", "--with-tests"]) },
-    Step { name: "interop", run: Run::Testbench(&["interop", "--short", "--with-tests"]) },
-    Step { name: "logins", run: Run::Testbench(&["logins", "--with-tests"]) },
+    Step { name: "doctests", set: Set::Quick, run: Run::Cargo(&["test", "--workspace", "--doc"]) },
+    Step { name: "doc", set: Set::All, run: Run::Doc(&["doc", "--workspace", "--no-deps"]) },
+    Step {
+        name: "instructions",
+        set: Set::All,
+        run: Run::Xtask(&["instructions"], instructions::run),
+    },
+    Step {
+        name: "examples",
+        set: Set::Quick,
+        run: Run::Xtask(&["examples", "--with-tests"], examples::run),
+    },
+    Step {
+        name: "conformance",
+        set: Set::Quick,
+        run: Run::Testbench(&["conformance", "--with-tests"]),
+    },
+    Step { name: "site", set: Set::All, run: Run::Testbench(&["site", "--with-tests"]) },
+    Step { name: "clients", set: Set::All, run: Run::Testbench(&["clients", "--with-tests"]) },
+    Step {
+        name: "interop",
+        set: Set::All,
+        run: Run::Testbench(&["interop", "--short", "--with-tests"]),
+    },
+    Step { name: "logins", set: Set::All, run: Run::Testbench(&["logins", "--with-tests"]) },
     Step {
         name: "crash-sqlite",
+        set: Set::All,
         run: Run::Testbench(&["crash", "--seconds", "60", "--with-tests"]),
     },
     Step {
         name: "crash-postgres",
+        set: Set::All,
         run: Run::Testbench(&["crash", "--store", "postgres", "--seconds", "60", "--with-tests"]),
     },
     Step {
         name: "killed-clients",
+        set: Set::All,
         run: Run::Testbench(&["killed-clients", "--runs", "60", "--with-tests"]),
     },
-    Step { name: "hostile", run: Run::Testbench(&["hostile", "--short", "--with-tests"]) },
-    Step { name: "soak", run: Run::Testbench(&["soak", "--short", "--with-tests"]) },
+    Step {
+        name: "hostile",
+        set: Set::All,
+        run: Run::Testbench(&["hostile", "--short", "--with-tests"]),
+    },
+    Step { name: "soak", set: Set::All, run: Run::Testbench(&["soak", "--short", "--with-tests"]) },
 ];
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let list = args.flag("--list");
+    let all = args.flag("--all");
     let only = args.values("--only")?;
     let skip = args.values("--skip")?;
     args.finish()?;
@@ -101,13 +139,16 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     }
     if list {
         for step in STEPS {
-            println!("{:<14} {}", step.name, step.run);
+            let set = if step.set == Set::Quick { "" } else { "--all" };
+            println!("{:<14} {set:<5} {}", step.name, step.run);
         }
         return Ok(());
     }
     let chosen = |step: &&Step| {
         let name = step.name.to_owned();
-        (only.is_empty() || only.contains(&name)) && !skip.contains(&name)
+        let in_run =
+            if only.is_empty() { all || step.set == Set::Quick } else { only.contains(&name) };
+        in_run && !skip.contains(&name)
     };
     run_steps(STEPS.iter().filter(chosen))
 }
@@ -127,7 +168,7 @@ fn run_steps<'a>(steps: impl Iterator<Item = &'a Step>) -> Result<()> {
         notes.extend(note);
         times.push((step.name, begun.elapsed()));
     }
-    println!("\nAll steps passed.");
+    println!("\nEvery step passed.");
     for (name, time) in times {
         println!("  {name:<14} {:>9}", seconds(time));
     }

@@ -20,6 +20,7 @@ pub(crate) const COMMANDS: &[&str] = &[
     "postgres",
     "program",
     "rolling",
+    "site",
     "soak",
     "streams",
     "takeover",

@@ -1,4 +1,4 @@
-//! The measured server: one tool with typed arguments and all default checks.
+//! The server that is measured: one tool, typed arguments, every check as it is by default.
 
 use std::{
     hint::black_box,
@@ -16,7 +16,7 @@ use outlive_protocol::{Accepted, Endpoint, InFlight, MessageContext};
 
 use crate::messages;
 
-/// Arguments of the tool.
+/// What the tool takes.
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 struct EchoArgs {
     message: String,
@@ -26,39 +26,39 @@ async fn echo(Args(args): Args<EchoArgs>) -> String {
     args.message
 }
 
-/// The same tool with a durable context that it does not use.
+/// The same by a handler that could ask and take steps, and does not.
 async fn echo_durable(_cx: Durable, Args(args): Args<EchoArgs>) -> String {
     args.message
 }
 
-/// Builds the server.
+/// The server.
 ///
 /// # Errors
 ///
-/// Fails only if the fixed configuration is invalid.
+/// None that is expected: what it consists of is fixed.
 pub fn server() -> Result<Server, BuildError> {
     with(tool())
 }
 
-/// The tool of the server.
+/// Its tool.
 pub fn tool() -> Tool {
     Tool::new("echo", echo)
 }
 
-/// Builds the server with the durable handler.
+/// The server whose handler could ask.
 ///
 /// # Errors
 ///
-/// Fails only if the fixed configuration is invalid.
+/// None that is expected: what it consists of is fixed.
 pub fn durable_server() -> Result<Server, BuildError> {
     with(Tool::new("echo", echo_durable))
 }
 
-/// Builds the server with this many tools; calls use one of them.
+/// The server with this many tools, of which one is called.
 ///
 /// # Errors
 ///
-/// Fails only if the fixed configuration is invalid.
+/// None that is expected: what it consists of is fixed.
 pub fn server_of(tools: usize) -> Result<Server, BuildError> {
     let others = (1..tools).map(|number| Tool::new(format!("echo-{number}"), echo));
     let builder = others.fold(builder(tool()), ServerBuilder::tool);
@@ -70,10 +70,10 @@ fn with(tool: Tool) -> Result<Server, BuildError> {
 }
 
 fn builder(tool: Tool) -> ServerBuilder {
-    Server::builder("bench", "1.0.0").tool(tool.description("Echoes its message"))
+    Server::builder("bench", "1.0.0").tool(tool.description("Returns its argument"))
 }
 
-/// A path of messages through the server, without the transport.
+/// A way that messages come in, without the transport that brings them.
 #[derive(Debug)]
 pub struct Path {
     endpoint: Endpoint,
@@ -92,7 +92,7 @@ impl Path {
     ///
     /// # Errors
     ///
-    /// Returns an error if the server cannot be built.
+    /// When the server cannot be built.
     pub fn modern_http(message: impl Into<Bytes>) -> Result<Self> {
         Self::to(server()?.endpoint(), messages::MODERN_CALL_HEADERS, message)
     }
@@ -101,7 +101,7 @@ impl Path {
     ///
     /// # Errors
     ///
-    /// Returns an error if a header is invalid.
+    /// When a header is none.
     pub fn to(
         endpoint: Endpoint,
         headers: &[(&str, &str)],
@@ -111,11 +111,11 @@ impl Path {
         Ok(Self { endpoint, kind, message: message.into() })
     }
 
-    /// The same path to the durable handler.
+    /// The same way to the handler that could ask.
     ///
     /// # Errors
     ///
-    /// Returns an error if the server cannot be built.
+    /// When the server cannot be built.
     pub fn to_durable(mut self) -> Result<Self> {
         self.endpoint = durable_server()?.endpoint();
         Ok(self)
@@ -125,7 +125,7 @@ impl Path {
     ///
     /// # Errors
     ///
-    /// Returns an error if the server cannot be built or does not open a session.
+    /// When the server cannot be built or does not open a session.
     pub fn legacy_http(message: impl Into<Bytes>) -> Result<Self> {
         let endpoint = server()?.endpoint();
         let arrival = arrival(Some(parts(&[])?), None, None);
@@ -149,13 +149,13 @@ impl Path {
     ///
     /// # Errors
     ///
-    /// Returns an error if the server cannot be built.
+    /// When the server cannot be built.
     pub fn modern_pipe(message: impl Into<Bytes>) -> Result<Self> {
         let kind = Kind::Pipe { in_flight: InFlight::default() };
         Ok(Self { endpoint: server()?.endpoint(), kind, message: message.into() })
     }
 
-    /// Creates the context that the transport provides. It is not part of the measurement.
+    /// What the transport makes before the message is read: it is not part of what is counted.
     pub fn arrive(&self) -> MessageContext<'_> {
         match &self.kind {
             Kind::Http { parts, session } => arrival(Some(parts.clone()), session.clone(), None),
@@ -163,11 +163,11 @@ impl Path {
         }
     }
 
-    /// Handles the message from bytes to bytes: decodes, dispatches, polls once, encodes.
+    /// From bytes to bytes: decodes, dispatches, polls once, encodes.
     ///
     /// # Errors
     ///
-    /// Returns an error if the call is not ready after one poll.
+    /// When the call is not answered at once.
     pub fn answer(&self, arrival: MessageContext<'_>, out: &mut Vec<u8>) -> Result<()> {
         let Accepted::Call(mut run) = self.endpoint.accept(&self.message, arrival) else {
             bail!("the call was not accepted");
@@ -177,29 +177,29 @@ impl Path {
                 run.encode(message, out);
                 Ok(())
             }
-            _ => bail!("the call was not ready after one poll"),
+            _ => bail!("the call was not answered at once"),
         }
     }
 
-    /// The same, but waits for the response.
+    /// The same, and waits for the answer.
     ///
     /// # Errors
     ///
-    /// Returns an error if the call gets no response.
+    /// When there is none.
     pub async fn answer_later(&self, arrival: MessageContext<'_>, out: &mut Vec<u8>) -> Result<()> {
         let Accepted::Call(mut run) = self.endpoint.accept(&self.message, arrival) else {
             bail!("the call was not accepted");
         };
-        let message = run.next().await.context("the call got no response")?;
+        let message = run.next().await.context("the call was not answered")?;
         run.encode(message, out);
         Ok(())
     }
 
-    /// Handles the message `times` times, for instruction counts.
+    /// Answers many times, for whoever counts instructions.
     ///
     /// # Errors
     ///
-    /// Returns an error if a call gets no response.
+    /// When a call is not answered.
     pub fn repeat(&self, times: u64) -> Result<()> {
         let mut out = Vec::with_capacity(512);
         for _ in 0..times {
@@ -228,7 +228,7 @@ fn arrival(
     }
 }
 
-/// The head of a request, with the usual headers of clients.
+/// The head of a request, with the headers that clients send anyway.
 fn parts(headers: &[(&str, &str)]) -> Result<Parts> {
     let usual = [
         ("host", "localhost"),

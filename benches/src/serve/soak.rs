@@ -1,4 +1,4 @@
-//! Our server under sustained load: calls, progress, and tasks in a file.
+//! Our server under held load: calls, progress, and tasks in a file.
 
 use std::time::Duration;
 
@@ -27,26 +27,26 @@ async fn echo(Args(Message { message }): Args<Message>) -> String {
 async fn count(cx: Cx, Args(Steps { steps }): Args<Steps>) -> String {
     for step in 1..=steps {
         cx.progress(f64::from(step), f64::from(steps), "");
-        // A notification that is not sent before the next one would be dropped.
+        // One that is not taken before the next would be overtaken by it.
         tokio::task::yield_now().await;
     }
     format!("counted to {steps}")
 }
 
-/// Starts with tasks at a place. Apart from the limits per caller, all settings are defaults.
+/// Keeps tasks at a place. What is not a limit of one caller is as it is by default.
 pub(super) async fn start(place: &str) -> Result<(u16, impl Sized)> {
-    // All connections belong to one caller.
+    // All connections are one caller's here.
     let tasks = TaskConfig::new(Place::told(place).open().await?)
         .poll_rate(None)
         .poll_interval(Duration::from_millis(100))
         .max_tasks_per_caller(100_000_000);
     let server = Server::builder("bench", "1.0.0")
         .limits(|limits| limits.progress_interval = Duration::ZERO)
-        .tool(Tool::new("echo", echo).description("Echoes its message"))
-        .tool(Tool::new("count", count).description("Reports progress for each step"))
+        .tool(Tool::new("echo", echo).description("Returns its argument"))
+        .tool(Tool::new("count", count).description("Reports progress steps"))
         .tool(
             Tool::new("later", echo)
-                .description("Echoes its message in a task")
+                .description("Returns its argument in a task")
                 .task(TaskPolicy::Always),
         )
         .tasks(tasks)

@@ -1,4 +1,4 @@
-//! Our server with tasks: one tool that always runs as a task and returns immediately.
+//! Our server with tasks: one tool that always becomes one, and returns at once.
 
 use std::{io, time::Duration};
 
@@ -17,14 +17,14 @@ use crate::{echo, place::Place};
 pub(super) fn server(config: TaskConfig) -> Result<Server, BuildError> {
     let config = config
         .poll_rate(None)
-        // All callers are one caller here, so the limit covers all of them.
+        // Callers cannot be told apart here: together they may do what many callers may.
         .max_tasks_per_caller(100_000_000);
-    let tool = echo::tool().description("Echoes its message").task(TaskPolicy::Always);
+    let tool = echo::tool().description("Returns its argument").task(TaskPolicy::Always);
     Server::builder("bench", "1.0.0").tool(tool).tasks(config).build()
 }
 
-/// Serves until standard input ends. Responds to each input line with the number of SQLite
-/// statements.
+/// Serves until the standard input ends, and answers each line there with how many statements it
+/// has made to SQLite.
 pub(super) fn run(place: &str, running: Option<usize>) -> Result<()> {
     let runtime = super::runtime()?;
     let (port, _serving) = runtime.block_on(async {
@@ -32,7 +32,7 @@ pub(super) fn run(place: &str, running: Option<usize>) -> Result<()> {
         let config =
             TaskConfig::new(store).poll_interval(Duration::from_millis(10)).engine(|engine| {
                 engine.max_running = running.unwrap_or(engine.max_running);
-                // One caller generates the whole load.
+                // One caller makes all the load.
                 engine.max_running_per_caller = Some(engine.max_running);
             });
         let server = server(config)?;

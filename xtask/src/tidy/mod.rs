@@ -10,6 +10,7 @@ mod any_objects;
 mod architecture;
 mod ceilings;
 mod commits;
+mod draw;
 mod era_wall;
 mod file_head;
 mod file_size;
@@ -35,4 +36,5 @@ mod trait_size;
 mod tree;
 mod words;
 
+pub(crate) use draw::run as draw;
 pub(crate) use rules::run;

@@ -180,11 +180,11 @@ fn completer_for_unknown_argument_fails_build() {
     let none = async || Vec::<String>::new();
     let prompt = Prompt::new("p", async |_: Args<Trip>| "x").complete("street", none);
     let why = Server::builder("test", "1").prompt(prompt).build().unwrap_err().to_string();
-    assert_eq!(why, "prompt `p`: it completes `street`, which is none of its arguments");
+    assert_eq!(why, "prompt `p`: the completer of `street` matches none of its arguments");
     let template = ResourceTemplate::new("n://{n}", "n", async || "n").complete("street", none);
     let why =
         Server::builder("test", "1").resource_template(template).build().unwrap_err().to_string();
-    assert_eq!(why, "resource `n://{n}`: it completes `street`, which is none of its variables");
+    assert_eq!(why, "resource `n://{n}`: the completer of `street` matches none of its variables");
 }
 
 #[tokio::test(start_paused = true)]

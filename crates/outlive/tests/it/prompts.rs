@@ -107,7 +107,7 @@ async fn invalid_prompt_arguments_are_invalid_params() {
                 json!({"name": "review", "arguments": {"file": "a", "tone": "rude"}}),
                 "unknown variant `rude`",
             ),
-            (json!({"name": "review", "arguments": {"file": 7}}), "must be texts"),
+            (json!({"name": "review", "arguments": {"file": 7}}), "must be strings"),
             (json!({"name": "review", "arguments": []}), "`params.arguments` must be an object"),
             (json!({}), "`params.name` is missing"),
             (json!({"name": "reviw"}), "unknown prompt `reviw`; did you mean `review`?"),

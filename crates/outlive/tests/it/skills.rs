@@ -304,13 +304,13 @@ fn symlink_out_of_skill_folder_is_rejected_and_inner_one_followed() {
 #[test]
 fn invalid_skill_folder_fails_with_path_and_reason() {
     for (path, text, says) in [
-        ("x/SKILL.md", skill_md("y"), "its name is `y`, and that of its folder `x`"),
-        ("x/SKILL.md", "no yaml".to_owned(), "must begin with a line of `---`"),
+        ("x/SKILL.md", skill_md("y"), "its name `y` differs from its folder `x`"),
+        ("x/SKILL.md", "no yaml".to_owned(), "must start with a `---` line"),
         ("x/SKILL.md", "---\nname: x\n---\n".to_owned(), "has no `description`"),
         ("x/SKILL.md", "---\nname: 7\ndescription: d\n---\n".to_owned(), "`name` must be text"),
-        ("x/SKILL.md", "---\nname: x\nname: x\n---\n".to_owned(), "line 3: the key `name`"),
-        ("Not_Good/SKILL.md", skill_md("Not_Good"), "cannot be the name of a skill"),
-        ("a--b/SKILL.md", skill_md("a--b"), "cannot be the name of a skill"),
+        ("x/SKILL.md", "---\nname: x\nname: x\n---\n".to_owned(), "line 3: duplicate key `name`"),
+        ("Not_Good/SKILL.md", skill_md("Not_Good"), "is not a valid skill name"),
+        ("a--b/SKILL.md", skill_md("a--b"), "is not a valid skill name"),
         ("SKILL.md", skill_md("root"), "is a skill itself"),
     ] {
         let folder = Folder::new();
@@ -324,7 +324,7 @@ fn invalid_skill_folder_fails_with_path_and_reason() {
     let folder = Folder::new();
     folder.file("file", "x");
     let error = Skills::from_folder(folder.0.join("file")).unwrap_err().to_string();
-    assert!(error.contains("is no folder"), "{error}");
+    assert!(error.contains("is not a folder"), "{error}");
 }
 
 #[test]
@@ -343,7 +343,7 @@ fn skill_over_limit_is_rejected() {
     assert!(built(large).unwrap_err().contains("more than 16777216 bytes together"));
     for path in ["../x", "/x", "a//b", "a/./b", "", "a\\b"] {
         let error = built(Skill::new(GIT).file(path, "x")).unwrap_err();
-        assert!(error.contains("is no path inside a skill"), "{path}: {error}");
+        assert!(error.contains("is not a path inside a skill"), "{path}: {error}");
     }
     assert!(built(Skill::new(GIT).prefix("a/../b")).is_err());
     let two = Skills::new().skill(Skill::new(GIT)).skill(Skill::new(GIT));

@@ -272,7 +272,7 @@ async fn missing_scope_is_named_in_error() {
                     error,
                     json!({
                         "code": -32600,
-                        "message": "the token does not have all the scopes that this needs: a b",
+                        "message": "the access token lacks a required scope; required scopes: a b",
                         "data": {"reason": "insufficient_scope", "scope": "a b"},
                     }),
                     "{version}: {method}"

@@ -41,5 +41,5 @@ async fn cloned_context_in_spawned_task_fails_with_remedy() {
         Ok(said.join("\n"))
     }
     let said = text(Tool::new("tool", spawns)).await;
-    assert!(said.starts_with("`pack/1` is used outside of its own run; join futures"), "{said}");
+    assert!(said.starts_with("`pack/1` is used outside its run; join futures"), "{said}");
 }

@@ -210,7 +210,7 @@ async fn timed_out_call_sends_cancellation() {
     let seen = seen.lock().unwrap();
     assert_eq!(
         seen[2],
-        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"nobody waits for it any more"}}"#
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"the client no longer waits for the result"}}"#
     );
 }
 

@@ -85,7 +85,7 @@ async fn input_response_violating_form_is_rejected_before_sending() {
     assert!(error.to_string().contains("name"), "{error}");
     events.respond(&input, InputResponse::Decline).await.unwrap();
     let Some(Ok(TaskEvent::Done(result))) = events.next().await else { panic!("no result") };
-    assert_eq!(result_text(&result), "the user declined to answer `who`");
+    assert_eq!(result_text(&result), "the user declined the input request `who`");
     assert!(events.next().await.is_none());
     assert!(handle.is_terminal());
 }

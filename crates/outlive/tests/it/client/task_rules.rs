@@ -501,7 +501,7 @@ async fn input_request_reusing_a_key_is_protocol_violation() {
     let begun = Instant::now();
     let error = client.call_tool("work", json!({})).await.unwrap_err();
     assert!(matches!(error, Error::ProtocolViolation(_)), "{error}");
-    assert!(error.to_string().contains("the key `k` of an input request twice"), "{error}");
+    assert!(error.to_string().contains("the key `k` for another input request"), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
 }
 

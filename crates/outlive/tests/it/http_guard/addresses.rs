@@ -61,7 +61,7 @@ async fn unusable_address_fails_with_remedy() {
     // An address reserved for documentation; no machine has it.
     let config = HttpConfig::new().allow_anonymous(true);
     let error = server().serve_http("203.0.113.7:0", config).await.unwrap_err();
-    assert!(error.to_string().contains("203.0.113.7 is no address of this machine"), "{error}");
+    assert!(error.to_string().contains("203.0.113.7 is not an address of this machine"), "{error}");
     assert!(server().serve_http("no such host", HttpConfig::new()).await.is_err());
 }
 

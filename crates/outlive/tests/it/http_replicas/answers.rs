@@ -140,7 +140,8 @@ async fn rejected_responses_are_logged_once_per_minute() {
     }
     assert!(refused > 50, "{refused}");
     let log = log.take();
-    let warnings: Vec<_> = log.iter().filter(|line| line.contains("handed on")).collect();
+    let warnings: Vec<_> =
+        log.iter().filter(|line| line.contains("forwarding a response")).collect();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
 }
 

@@ -125,7 +125,7 @@ fn refused(answer: &Value) {
         answer["error"],
         json!({
             "code": -32602,
-            "message": "`params.requestState` cannot be used for this call; call again without it",
+            "message": "`params.requestState` is not valid for this call; call again without it",
             "data": {"reason": "request_state_invalid"},
         }),
         "{answer}"

@@ -171,7 +171,7 @@ fn plain_task_with_segments_reruns_only_if_tool_allows_it() {
         let task = lost_and_found(tool, 1);
         assert_eq!(task["status"], "failed", "{tool}");
         let why = task["error"]["message"].as_str().unwrap();
-        assert!(why.contains("the worker was lost"), "{why}");
+        assert!(why.contains("the worker crashed"), "{why}");
         assert_eq!(texts(&task), ["one"], "emitted segments are readable");
     }
     let task = lost_and_found("again", 1);
@@ -204,12 +204,13 @@ async fn emitting_over_limit_fails_and_names_limit() {
     for (change, words) in [
         (
             (|tasks| STREAMING(tasks).max_segments(2)) as Change,
-            "a call emits at most 2 blocks; put more into each of them, or raise `max_segments`",
+            "the call has emitted the maximum of 2 segments; emit larger segments, or raise \
+             `max_segments`",
         ),
         (
             |tasks| STREAMING(tasks).max_segment_bytes(5),
-            "a block of 26 bytes is emitted, and it may have 5; emit it in pieces or as a link to a \
-             resource, or raise `max_segment_bytes`",
+            "a segment of 26 bytes exceeds the limit of 5; split it, emit a resource link, or raise \
+             `max_segment_bytes`",
         ),
     ] {
         let world = World::new(change);

@@ -289,7 +289,7 @@ fn step_once_is_not_repeated_after_crash_inside_it() {
     runtime().block_on(async {
         let mut pipe = Pipe::open(&payer(&store, &counts));
         let done = until(&mut pipe, &id, "completed").await;
-        assert!(text(&done["result"]).contains("look whether it was done"), "{done}");
+        assert!(text(&done["result"]).contains("check whether it took effect"), "{done}");
         let paid =
             modern(&mut pipe, "tools/call", json!({"name": "pay", "arguments": {"hang": false}}));
         assert_eq!(

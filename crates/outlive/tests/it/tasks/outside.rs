@@ -101,7 +101,7 @@ async fn external_event_without_task_fails_with_remedy() {
     for (tool, capabilities) in [("inline", super::world::holds()), ("render", json!({}))] {
         let answer = pipe.modern_with(capabilities, "tools/call", json!({"name": tool})).await;
         let said = text(&result(&answer)).to_owned();
-        assert!(said.contains("give the tool a task policy"), "{said}");
+        assert!(said.contains("set a task policy on the tool"), "{said}");
     }
     assert!(error(&modern(&mut pipe, "tools/call", json!({"name": "none"})).await).is_object());
 }

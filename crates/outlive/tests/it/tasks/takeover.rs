@@ -95,7 +95,7 @@ fn plain_task_reruns_after_crash_only_if_idempotent() {
             let ended = until(&mut pipe, &id, status).await;
             if !safe {
                 let message = ended["error"]["message"].as_str().unwrap();
-                assert!(message.contains("the worker was lost"), "{message}");
+                assert!(message.contains("the worker crashed"), "{message}");
             }
         });
     }

@@ -173,7 +173,8 @@ pub(super) async fn until_kept(pipe: &mut Pipe, id: &str) -> String {
     for _ in 0..500 {
         let task = get(pipe, id).await;
         let message = task["statusMessage"].as_str().unwrap_or_default();
-        if let Some(why) = message.strip_prefix("stopped, and kept for an operator: ") {
+        if let Some(why) = message.strip_prefix("quarantined until an operator retries the task: ")
+        {
             // Open input requests of a quarantined task can still get a response.
             let status = task["status"].as_str().unwrap_or_default();
             assert!(["working", "input_required"].contains(&status), "{task}");

@@ -227,7 +227,7 @@ async fn malformed_input_response_to_waiting_call_fails_input_request() {
             _ => json!({"action": "maybe"}),
         })
         .await;
-    let expected = "approve -32602, the root `https://example.com/` is no file:// URI";
+    let expected = "approve -32602, the root `https://example.com/` is not a file:// URI";
     assert_eq!(played.text(), expected);
 }
 

@@ -245,7 +245,7 @@ async fn sampling_with_unanswered_tool_use_is_not_sent() {
     for version in WIRES {
         let mut talk = Talk::open(&asking(), version).await;
         let answer = talk.call_quietly("unanswered").await;
-        let expected = "ask: message 3: the use `u1` of a tool is to be answered first";
+        let expected = "ask: message 3: the result of tool use `u1` is missing";
         assert_eq!(text_of(&answer), expected, "{version}");
         talk.pipe.quiet().await;
     }
@@ -291,7 +291,7 @@ async fn root_without_file_scheme_is_rejected() {
         let mut talk = Talk::open(&asking(), MODERN).await;
         let played = talk.call("roots", |_| json!({"roots": [{"uri": uri}]})).await;
         let message =
-            format!("`params.inputResponses`: `roots`: the root `{uri}` is no file:// URI");
+            format!("`params.inputResponses`: `roots`: the root `{uri}` is not a file:// URI");
         assert_eq!(played.answer["error"], json!({"code": -32602, "message": message}));
     }
 }

@@ -88,9 +88,9 @@ async fn declined_elicitation_fails_handler_using_question_mark() {
         assert_eq!(accepted["result"].get("isError"), None, "{accepted}");
         assert_eq!(text_of(&accepted), "accepted true");
         let declined = play(version, "brief", decline()).await;
-        assert_eq!(failure_of(&declined), "the user declined to answer `sure`");
+        assert_eq!(failure_of(&declined), "the user declined the input request `sure`");
         let dismissed = play(version, "brief", cancel()).await;
-        assert_eq!(failure_of(&dismissed), "the user dismissed the question `sure`");
+        assert_eq!(failure_of(&dismissed), "the user cancelled the input request `sure`");
     }
 }
 

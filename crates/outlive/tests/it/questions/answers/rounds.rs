@@ -122,7 +122,7 @@ async fn invalid_input_response_is_requested_again_under_new_key_with_reason() {
         key = format!("order#{}", time + 2);
         assert_eq!(keys(&round), [key.as_str()]);
         let message = questions(&round)[&key]["params"]["message"].clone();
-        assert_eq!(message, format!("What do you want?\n\nThe last answer did not fit: {why}."));
+        assert_eq!(message, format!("What do you want?\n\nThe last response was invalid: {why}."));
     }
     // The previous key is no longer valid.
     let old = accept(json!({"count": 1, "size": "Large"}));
@@ -145,7 +145,7 @@ async fn invalid_input_response_to_waiting_call_is_requested_again() {
         let played = talk.call("order", |_| answers.pop().unwrap()).await;
         assert_eq!(played.text(), "2 Large");
         let because =
-            |why: &str| format!("What do you want?\n\nThe last answer did not fit: {why}.");
+            |why: &str| format!("What do you want?\n\nThe last response was invalid: {why}.");
         assert_eq!(
             played.messages(),
             [
@@ -164,7 +164,7 @@ async fn repeated_input_request_can_be_declined() {
         let mut talk = Talk::open(&asking(), version).await;
         let mut answers = vec![decline(), accept(json!({}))];
         let played = talk.call("order", |_| answers.pop().unwrap()).await;
-        assert_eq!(failure_of(&played.answer), "the user declined to answer `order`");
+        assert_eq!(failure_of(&played.answer), "the user declined the input request `order`");
     }
 }
 
@@ -245,7 +245,7 @@ async fn call_over_round_limit_fails() {
     let mut talk = Talk::open(&asking(), MODERN).await;
     let played = talk.call("endless", |_| yes()).await;
     assert_eq!(played.asked.len(), 16);
-    assert_eq!(failure_of(&played.answer), "gave up after 16 rounds of questions");
+    assert_eq!(failure_of(&played.answer), "no result after 16 input rounds");
     let texts = texts_of(&played.answer);
     assert_eq!(texts[0], "so far so good", "emitted content is part of every result");
 }
@@ -257,7 +257,7 @@ async fn round_limit_is_configurable() {
     let server = server.limits(|limits| limits.max_rounds = 3).build().unwrap();
     let played = Talk::open(&server, MODERN).await.call("endless", |_| yes()).await;
     assert_eq!(played.asked.len(), 3);
-    assert_eq!(failure_of(&played.answer), "gave up after 3 rounds of questions");
+    assert_eq!(failure_of(&played.answer), "no result after 3 input rounds");
 }
 
 // M-09, X-32: rounds without input responses count too
@@ -270,7 +270,7 @@ async fn rounds_without_input_responses_count_toward_limit() {
         assert_eq!(keys(&round), ["order"]);
     }
     let last = talk.back("order", &round, json!({})).await;
-    assert_eq!(failure_of(&last), "gave up after 16 rounds of questions");
+    assert_eq!(failure_of(&last), "no result after 16 input rounds");
 }
 
 // M-09
@@ -294,7 +294,7 @@ async fn repeated_input_request_of_waiting_call_fails_at_limit() {
     assert_eq!(played.asked.len(), 5, "one input request and four repetitions");
     assert_eq!(
         played.text(),
-        "gave up on order: `order` was asked too often, and no answer fitted"
+        "gave up on order: no input response to `order` was valid after the maximum number of attempts"
     );
     talk.pipe.quiet().await;
 }
@@ -321,7 +321,10 @@ async fn open_input_requests_over_limit_fail() {
         let server = server.limits(|limits| limits.max_open_inputs = 2).build().unwrap();
         let mut talk = Talk::open(&server, version).await;
         let answer = talk.call_quietly("greedy").await;
-        assert_eq!(text_of(&answer), "c 2: with `c` more than 2 questions are open at once");
+        assert_eq!(
+            text_of(&answer),
+            "c 2: the input request `c` exceeds the limit of 2 open input requests"
+        );
         talk.pipe.quiet().await;
     }
 }

@@ -168,5 +168,5 @@ async fn declined_url_elicitation_fails_handler() {
     let first = talk.begin("login").await;
     assert_eq!(keys(&first), ["login"]);
     let last = talk.back("login", &first, json!({"login": {"action": "decline"}})).await;
-    assert_eq!(failure_of(&last), "the user declined to answer `login`");
+    assert_eq!(failure_of(&last), "the user declined the input request `login`");
 }

@@ -352,7 +352,7 @@ async fn explicit_round_state_over_limit_fails() {
     let call = |bytes: usize| json!({"name": "large", "arguments": {"bytes": bytes}});
     let (mut talk, _) = open(MODERN).await;
     let answer = talk.once("tools/call", call(16 << 10)).await;
-    assert!(failure_of(&answer).contains("makes the journal"), "{answer}");
+    assert!(failure_of(&answer).contains("grows the journal"), "{answer}");
     for (version, bytes) in [(MODERN, 1_000), ("2025-11-25", 1 << 20)] {
         let (mut talk, _) = open(version).await;
         let played = talk.request("tools/call", call(bytes), |_| json!({"roots": []})).await;
@@ -381,7 +381,7 @@ async fn explicit_rounds_over_limit_fail() {
         let (mut talk, _) = open(version).await;
         let played = talk.call("endless", |_| accept(json!({"yes": true}))).await;
         assert_eq!(played.asked.len(), 16, "{version}");
-        assert_eq!(failure_of(&played.answer), "gave up after 16 rounds of questions");
+        assert_eq!(failure_of(&played.answer), "no result after 16 input rounds");
     }
 }
 

@@ -132,8 +132,8 @@ async fn declined_input_of_prompt_or_resource_is_protocol_error() {
                 continue;
             }
             for (answer, why) in [
-                (decline(), "the user declined to answer `sure`"),
-                (cancel(), "the user dismissed the question `sure`"),
+                (decline(), "the user declined the input request `sure`"),
+                (cancel(), "the user cancelled the input request `sure`"),
             ] {
                 let mut talk = Talk::open(&server(&Notes::default()), version).await;
                 let played = talk.request(method, params.clone(), |_| answer.clone()).await;
@@ -209,7 +209,7 @@ async fn prompt_or_resource_over_round_limit_fails_with_reason() {
         let played = talk.request(method, params, |_| yes()).await;
         assert_eq!(played.asked.len(), 16, "{method}");
         let (code, message) = refusal_of(&played.answer);
-        assert_eq!((code, message), (-1, "gave up after 16 rounds of questions"), "{method}");
+        assert_eq!((code, message), (-1, "no result after 16 input rounds"), "{method}");
     }
 }
 

@@ -167,7 +167,7 @@ async fn input_response_to_changed_form_is_requested_again() {
     let again = talk.back("t", &first, json!({"who": name("anna")})).await;
     assert_eq!(keys(&again), ["who#2"]);
     let message = questions(&again)["who#2"]["params"]["message"].clone();
-    assert_eq!(message, "Your first name?\n\nThe last answer did not fit: `first` is missing.");
+    assert_eq!(message, "Your first name?\n\nThe last response was invalid: `first` is missing.");
     let last = talk.back("t", &again, json!({"who#2": accept(json!({"first": "Anna"}))})).await;
     assert_eq!(text_of(&last), "Anna");
 }

@@ -53,11 +53,8 @@ async fn journal_entry_of_changed_type_fails_with_its_key() {
     let answer =
         upgrade(Tool::new("deploy", records_text), Tool::new("deploy", records_struct)).await;
     let text = failure_of(&answer);
-    assert!(
-        text.starts_with("what is recorded for `in/build` does not fit its type any more: "),
-        "{text}"
-    );
-    assert!(text.ends_with("call again from the start"), "{text}");
+    assert!(text.starts_with("journal entry `in/build` does not match its type: "), "{text}");
+    assert!(text.ends_with("start a new call"), "{text}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -296,10 +296,10 @@ fn journal_errors_name_key_and_remedy() {
     let key = || "build".to_owned();
     for (misuse, says) in [
         (JournalError::DuplicateKey(key()), "use a scope"),
-        (JournalError::InsideStep(key()), "stand between steps"),
+        (JournalError::InsideStep(key()), "outside of other steps"),
         (JournalError::OutsideRun(key()), "join futures inside the handler"),
         (JournalError::TooLarge { key: key(), bytes: 9, limit: 8 }, "record less"),
-        (JournalError::KindMismatch(key()), "give the new thing a new key"),
+        (JournalError::KindMismatch(key()), "use a new key"),
     ] {
         let text = misuse.to_string();
         assert!(text.contains("`build`") && text.contains(says), "{text}");

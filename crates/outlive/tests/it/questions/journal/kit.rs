@@ -116,10 +116,10 @@ async fn kit_responds_to_input_requests() {
 async fn kit_declines_and_responds_to_every_kind_of_input() {
     let stage = stage(&Notes::default());
     let declined = stage.call_tool("deploy", arguments()).decline("approve").run().await.unwrap();
-    assert_eq!(declined.text(), "the user declined to answer `approve`");
+    assert_eq!(declined.text(), "the user declined the input request `approve`");
     assert_eq!(declined.result.is_error, Some(true));
     let dismissed = stage.call_tool("deploy", arguments()).cancel("approve").run().await.unwrap();
-    assert_eq!(dismissed.text(), "the user dismissed the question `approve`");
+    assert_eq!(dismissed.text(), "the user cancelled the input request `approve`");
     let model =
         json!({"role": "assistant", "content": {"type": "text", "text": "x"}, "model": "parrot"});
     let played = stage
@@ -174,7 +174,7 @@ async fn kit_reports_handler_not_reaching_recorded_entry() {
     let stage = stage(&Notes::default());
     let scene = stage.call_tool("fickle", json!({})).accept("approve", json!({"yes": true}));
     let flop = scene.run().await.unwrap_err().to_string();
-    assert!(flop.contains("did not come to what it had recorded: way/1"), "{flop}");
+    assert!(flop.contains("did not reach these journal entries: way/1"), "{flop}");
     assert!(flop.contains("same function of its journal"), "{flop}");
 }
 

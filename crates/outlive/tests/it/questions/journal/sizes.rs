@@ -183,7 +183,7 @@ async fn play(version: &str, tool: &str, bytes: usize) -> Value {
 async fn journal_entry_over_limit_fails_when_recorded() {
     let answer = play(MODERN, "record", LIMIT).await;
     let text = failure_of(&answer);
-    assert!(text.starts_with("recording `in/build` makes the journal "), "{text}");
+    assert!(text.starts_with("recording `in/build` grows the journal "), "{text}");
     assert!(text.contains("record less"), "{text}");
     assert_eq!(text_of(&play(MODERN, "record", 8_000).await), "8000");
     // A journal that is not sent to the client may be larger.
@@ -263,7 +263,7 @@ async fn secret_in_request_state_fails() {
     let mut talk = Talk::open(&server(), MODERN).await;
     let answer = talk.call_quietly("secret").await;
     let text = text_of(&answer);
-    assert!(text.starts_with("login: `login` holds a secret"), "{text}");
+    assert!(text.starts_with("login: `login` contains a secret"), "{text}");
     assert!(!answer.to_string().contains("hunter2"), "{answer}");
     let log = log.take().join("\n");
     assert!(!log.contains("hunter2"), "{log}");

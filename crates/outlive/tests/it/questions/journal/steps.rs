@@ -307,10 +307,11 @@ async fn step_once_without_store_fails() {
         let tools = [Tool::new("once", once), Tool::new("brief", brief)];
         let server = builder(tools).state(notes.clone()).build().unwrap();
         let mut talk = Talk::open(&server, version).await;
-        let needs = "may be done once only, which needs a store that remembers it";
+        let needs =
+            "may run only once and needs a store to record that; configure one with `.tasks(…)`";
         let answer = talk.call_quietly("once").await;
-        assert_eq!(text_of(&answer), format!("in/pay: `in/pay` {needs}"));
-        assert_eq!(failure_of(&talk.call_quietly("brief").await), format!("`pay` {needs}"));
+        assert_eq!(text_of(&answer), format!("in/pay: step `in/pay` {needs}"));
+        assert_eq!(failure_of(&talk.call_quietly("brief").await), format!("step `pay` {needs}"));
         assert!(notes.take().is_empty(), "the step did not run");
     }
 }

@@ -156,6 +156,6 @@ async fn every_kind_of_input_request_supports_timeout() {
     assert_eq!(keys(&first), ["url", "roots", "sample"]);
     advance(seconds(11)).await;
     let last = talk.back("all_kinds", &first, json!({})).await;
-    let late = |key: &str| format!("nobody answered `{key}` in time");
+    let late = |key: &str| format!("input request `{key}` timed out");
     assert_eq!(text_of(&last), [late("url"), late("roots"), late("sample")].join(", "));
 }

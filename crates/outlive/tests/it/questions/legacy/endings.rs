@@ -188,7 +188,7 @@ async fn input_request_without_response_is_cancelled_at_timeout() {
         advance(Duration::from_secs(2)).await;
         takes_back(&pipe.read().await, &asked);
         let answer = pipe.answer(id).await;
-        assert_eq!(text_of(&answer), "nobody answered sure: nobody answered `sure` in time");
+        assert_eq!(text_of(&answer), "nobody answered sure: input request `sure` timed out");
         // A late response has no effect.
         pipe.reply(&asked, accept(json!({"yes": true}))).await;
         pipe.quiet().await;
@@ -325,7 +325,10 @@ async fn end_of_input_fails_open_input_request_immediately() {
     let messages = pipe.read_to_end().await;
     let answer = messages.last().expect("a response");
     assert_eq!(answer["id"], id);
-    assert!(failure_of(answer).starts_with("the client did not answer `sure`"), "{answer}");
+    assert!(
+        failure_of(answer).starts_with("the client rejected the input request `sure`"),
+        "{answer}"
+    );
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
 }
 
@@ -362,7 +365,7 @@ async fn second_handshake_fails_open_input_requests() {
     let mut messages = [talk.pipe.read().await, talk.pipe.read().await];
     messages.sort_by_key(|message| message["id"] == again);
     assert_eq!(messages[0]["id"], id, "{messages:?}");
-    assert!(failure_of(&messages[0]).starts_with("the client did not answer `sure`"));
+    assert!(failure_of(&messages[0]).starts_with("the client rejected the input request `sure`"));
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
 }
 

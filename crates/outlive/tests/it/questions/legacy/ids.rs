@@ -202,7 +202,10 @@ async fn client_error_fails_handler_using_question_mark() {
     let error = json!({"code": -1, "message": "User rejected"});
     talk.pipe.send_json(&json!({"jsonrpc": "2.0", "id": asked["id"], "error": error})).await;
     let answer = talk.pipe.answer(id).await;
-    assert_eq!(failure_of(&answer), "the client did not answer `sure`: User rejected (-1)");
+    assert_eq!(
+        failure_of(&answer),
+        "the client rejected the input request `sure`: User rejected (-1)"
+    );
 }
 
 // ROOT-04, ROOT-06: a client may declare roots and still reject the request
@@ -215,7 +218,8 @@ async fn roots_request_rejected_by_client_fails_with_its_error() {
         assert_eq!(asked["method"], "roots/list");
         let error = json!({"code": -32601, "message": "Roots not supported"});
         talk.pipe.send_json(&json!({"jsonrpc": "2.0", "id": asked["id"], "error": error})).await;
-        let expected = "the client did not answer `roots`: Roots not supported (-32601)";
+        let expected =
+            "the client rejected the input request `roots`: Roots not supported (-32601)";
         assert_eq!(text_of(&talk.pipe.answer(id).await), expected, "{version}");
     }
 }

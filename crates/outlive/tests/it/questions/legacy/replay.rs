@@ -97,7 +97,7 @@ async fn replay_on_input_repeats_invalid_response_once() {
     let mut approve = asked(&mut pipe, "Deploy image?").await;
     for _ in 0..3 {
         pipe.reply(&approve, accept(json!({"yes": "perhaps"}))).await;
-        let again = "Deploy image?\n\nThe last answer did not fit: `yes` must be true or false.";
+        let again = "Deploy image?\n\nThe last response was invalid: `yes` must be true or false.";
         approve = asked(&mut pipe, again).await;
         pipe.quiet().await;
     }
@@ -105,7 +105,7 @@ async fn replay_on_input_repeats_invalid_response_once() {
     let (eu, us) = (asked(&mut pipe, "EU?").await, asked(&mut pipe, "US?").await);
     // Only the invalid response is requested again.
     pipe.reply(&eu, accept(json!({}))).await;
-    let eu = asked(&mut pipe, "EU?\n\nThe last answer did not fit: `yes` is missing.").await;
+    let eu = asked(&mut pipe, "EU?\n\nThe last response was invalid: `yes` is missing.").await;
     pipe.quiet().await;
     pipe.reply(&us, yes()).await;
     pipe.reply(&eu, yes()).await;
@@ -129,5 +129,5 @@ async fn replay_on_input_rejects_recorded_secret() {
     assert_eq!(text_of(&talk.call_quietly("token").await), "7");
     let mut talk = Talk::open(&server(&Notes::default(), true), "2025-11-25").await;
     let answer = talk.call_quietly("token").await;
-    assert!(failure_of(&answer).contains("`token` holds a secret"), "{answer}");
+    assert!(failure_of(&answer).contains("`token` contains a secret"), "{answer}");
 }

@@ -163,7 +163,10 @@ async fn input_request_to_client_not_accepting_sse_fails() {
         let response = within(server.send(call)).await;
         assert_eq!(response.status(), 200, "{tool}");
         let answer = response.json();
-        assert!(failure_of(&answer).contains("takes no stream"), "{tool}: {answer}");
+        assert!(
+            failure_of(&answer).contains("does not accept an event stream"),
+            "{tool}: {answer}"
+        );
     }
 }
 
@@ -178,7 +181,7 @@ async fn input_request_in_batch_of_client_not_accepting_sse_fails() {
     let batch = session.batch([call, ping]).accept("application/json");
     let answers = within(server.send(batch)).await.json();
     let asking = answers.as_array().and_then(|all| all.iter().find(|one| one["id"] == 1)).unwrap();
-    assert!(failure_of(asking).contains("takes no stream"), "{answers}");
+    assert!(failure_of(asking).contains("does not accept an event stream"), "{answers}");
 }
 
 // HTTP25-05, RPC-27

@@ -223,7 +223,7 @@ fn same_revision_policy_quarantines_task_under_other_revision() {
     process(&stage, same("2"), async |pipe| {
         answer(pipe, &id, &[("sure", true)]).await;
         let why = until_kept(pipe, &id).await;
-        assert!(why.contains("incompatible version") && why.contains("`1`"), "{why}");
+        assert!(why.contains("incompatible handler revision") && why.contains("`1`"), "{why}");
         assert_eq!(is_kept_and_then_fails(&stage, pipe, &id).await, why);
     });
     // Its own revision continues the task, and so does a revision with a migration.

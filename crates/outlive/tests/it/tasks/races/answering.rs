@@ -36,7 +36,7 @@ async fn first_of_two_input_responses_wins_and_both_are_acknowledged() {
         .filter(|audit| audit.event.action == "updated")
         .map(|audit| audit.event.reason.clone().unwrap())
         .collect();
-    assert_eq!(updates, ["1 answers were taken", "0 answers were taken"]);
+    assert_eq!(updates, ["1 input responses stored", "0 input responses stored"]);
 }
 
 //
