@@ -66,7 +66,7 @@ mod tests {
     use super::{Page, read, readable};
 
     #[test]
-    fn index_pages_have_the_address_of_their_folder() {
+    fn index_page_has_address_of_its_folder() {
         let page = |url: &str| Page { url: url.to_owned(), file: String::new() };
         assert_eq!(page("index").address(), "/");
         assert_eq!(page("performance/index").address(), "/performance/");
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn code_blocks_lose_hidden_lines_and_options_of_rustdoc() {
+    fn code_block_rendered_omits_hidden_lines_and_rustdoc_options() {
         let text = "# Title\n```rust,no_run\nuse a;\n# use b;\n#[tool]\n#\nfn c() {}\n```\n```sh\n# kept\n```\n";
         let shown = "# Title\n```rust\nuse a;\n#[tool]\nfn c() {}\n```\n```sh\n# kept\n```\n";
         assert_eq!(readable(text), shown);
