@@ -93,11 +93,11 @@ async fn arguments_that_do_not_fit_are_refused() {
             ),
             (
                 json!({"name": "review", "arguments": {"file": "a", "limit": "many"}}),
-                "`many` is not a positive integer",
+                "`many` is not a non-negative integer",
             ),
             (
                 json!({"name": "review", "arguments": {"file": "a", "limit": "256"}}),
-                "`256` is not a positive integer",
+                "`256` is not a non-negative integer",
             ),
             (
                 json!({"name": "review", "arguments": {"file": "a", "strict": "yes"}}),
@@ -239,5 +239,5 @@ fn a_prompt_has_a_name_of_its_own() {
     let prompt = |name: &str| Prompt::new(name, async || "x");
     assert_eq!(why(Server::builder("t", "1").prompt(prompt(""))), "prompt ``: its name is empty");
     let twice = why(Server::builder("t", "1").prompt(prompt("p")).prompt(prompt("p")));
-    assert!(twice.starts_with("prompt `p`: there is another one"), "{twice}");
+    assert!(twice.starts_with("prompt `p`: this name is already registered"), "{twice}");
 }

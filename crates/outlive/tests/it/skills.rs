@@ -286,7 +286,10 @@ fn link_out_of_the_folder_is_refused_and_link_inside_is_followed() {
         folder.file("git-workflow/SKILL.md", GIT);
         link(&target, &folder.0.join(at));
         let error = folder.refused();
-        assert!(error.contains("link out of the folder") && error.contains(at), "{error}");
+        assert!(
+            error.contains("link that points outside the folder") && error.contains(at),
+            "{error}"
+        );
     }
     let folder = Folder::new();
     folder.file("git-workflow/SKILL.md", GIT).file(".data/notes.md", "mounted");

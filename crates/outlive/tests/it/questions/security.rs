@@ -292,7 +292,7 @@ fn a_single_use_tool_needs_a_server_that_remembers() {
     let built =
         Server::builder("sealed", "1").tool(tool("once").single_use_request_state()).build();
     let error = built.unwrap_err().to_string();
-    assert!(error.contains("remember_rounds"), "{error}");
+    assert!(error.contains("track_used_request_states"), "{error}");
 }
 
 // M-17
