@@ -209,14 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn test_modules_are_marked_until_closing_brace() {
+    fn modules_of_tests_are_marked_until_closing_brace() {
         let text = "fn a() {}\n\n#[cfg(test)]\nmod tests {\n    fn b() {}\n}\nfn c() {}\n";
         let marked: Vec<bool> = lines(text).iter().map(|line| line.in_tests).collect();
         assert_eq!(marked, [false, false, true, true, true, true, false]);
     }
 
     #[test]
-    fn test_module_in_separate_file_marks_nothing() {
+    fn module_of_tests_in_separate_file_marks_nothing() {
         assert!(!lines("#[cfg(test)]\nmod tests;\nfn a() {}\n")[2].in_tests);
     }
 }

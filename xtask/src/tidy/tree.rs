@@ -185,7 +185,7 @@ mod tests {
     use super::Tree;
 
     #[test]
-    fn test_module_bodies_are_emptied() {
+    fn bodies_of_test_modules_are_emptied() {
         let text = "fn a() {}\n#[cfg(test)]\nmod tests {\n    fn b() {\n        r\"\n}\";\n    }\n}\nfn c() {}\n";
         let tree = Tree::of(&[("crates/x/src/lib.rs", text)]);
         let kept = "fn a() {}\n#[cfg(test)]\nmod tests {\n\n\n\n\n}\nfn c() {}\n";
