@@ -310,7 +310,7 @@ fn invalid_skill_folder_fails_with_path_and_reason() {
         ("x/SKILL.md", skill_md("y"), "its name `y` differs from its folder `x`"),
         ("x/SKILL.md", "no yaml".to_owned(), "must start with a `---` line"),
         ("x/SKILL.md", "---\nname: x\n---\n".to_owned(), "has no `description`"),
-        ("x/SKILL.md", "---\nname: 7\ndescription: d\n---\n".to_owned(), "`name` must be text"),
+        ("x/SKILL.md", "---\nname: 7\ndescription: d\n---\n".to_owned(), "`name` must be a string"),
         ("x/SKILL.md", "---\nname: x\nname: x\n---\n".to_owned(), "line 3: duplicate key `name`"),
         ("Not_Good/SKILL.md", skill_md("Not_Good"), "is not a valid skill name"),
         ("a--b/SKILL.md", skill_md("a--b"), "is not a valid skill name"),
