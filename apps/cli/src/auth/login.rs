@@ -149,7 +149,7 @@ fn leads_nowhere(url: &str, error: &OAuthError) -> bool {
         }
         OAuthError::Refused { refusal, what } => {
             // A real authorization server gives a reason.
-            *what == "the registration" && refusal.code == "no reason given"
+            *what == "the registration" && !refusal.has_code()
         }
         _ => false,
     }

@@ -165,7 +165,15 @@ pub struct OAuthErrorResponse {
     pub description: Option<String>,
 }
 
+/// Stands for the code of a response without one.
+pub(crate) const NO_CODE: &str = "no error code";
+
 impl OAuthErrorResponse {
+    /// Returns whether the response had an error code, as that of every authorization server has.
+    pub fn has_code(&self) -> bool {
+        self.code != NO_CODE
+    }
+
     /// Creates a response. Removes control characters and truncates long texts.
     pub(super) fn new(code: &str, description: Option<&str>) -> Self {
         let clean = |text: &str, most: usize| -> String {

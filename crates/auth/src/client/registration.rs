@@ -9,7 +9,7 @@ use outlive_transport::client::SecretString;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    error::{OAuthError, OAuthErrorResponse},
+    error::{NO_CODE, OAuthError, OAuthErrorResponse},
     metadata::ServerMetadata,
     url::Place,
 };
@@ -105,7 +105,7 @@ impl Registered {
             status if status.is_server_error() => return Err(fetched.refusal().into()),
             _ => {
                 let said: Refused = serde_json::from_slice(&fetched.body).unwrap_or_default();
-                let code = said.error.as_deref().unwrap_or("no error code");
+                let code = said.error.as_deref().unwrap_or(NO_CODE);
                 let refusal = OAuthErrorResponse::new(code, said.error_description.as_deref());
                 return Err(OAuthError::Refused { what: "the registration", refusal });
             }

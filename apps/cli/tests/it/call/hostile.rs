@@ -351,6 +351,8 @@ fn own_text_does_not_control_terminal() {
     for shell in ["bash", "zsh", "fish"] {
         driver.run(&["completions", shell]).check(Kind::Talk, &[]);
     }
+    let folder = driver.outlive.folder.file("man");
+    driver.run(&["man", &folder]).check(Kind::Talk, &[]);
 }
 
 #[test]

@@ -40,7 +40,7 @@ async fn structured_content_decodes_as_type_and_as_json() {
     assert_eq!(outcome.structured::<Value>().unwrap(), expected);
     assert_eq!(outcome.structured::<Stock>().unwrap().count, 3);
     let failure = outcome.structured::<Vec<u8>>().unwrap_err().to_string();
-    assert!(failure.contains("another type") && failure.contains("lamp"), "{failure}");
+    assert!(failure.contains("cannot be deserialized") && failure.contains("lamp"), "{failure}");
 }
 
 #[tool]
@@ -57,9 +57,9 @@ async fn strict_call_with_unused_input_response_fails() {
     let more = || call().accept("approve", json!({"yes": false})).decline("delete");
     assert_eq!(more().run().await.unwrap().text(), "true", "without `strict` it is allowed");
     let failure = more().strict().run().await.unwrap_err().to_string();
-    assert!(failure.contains("`approve` has 2 responses and was asked for 1 times"), "{failure}");
+    assert!(failure.contains("`approve` has 2 responses but was requested 1 times"), "{failure}");
     let failure = call().decline("delete").strict().run().await.unwrap_err().to_string();
-    assert!(failure.contains("`delete` has 1 responses and was asked for 0 times"), "{failure}");
+    assert!(failure.contains("`delete` has 1 responses but was requested 0 times"), "{failure}");
 }
 
 #[resource("stock://{article}")]

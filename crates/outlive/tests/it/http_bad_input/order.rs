@@ -31,7 +31,7 @@ const DEFECTS: [Defect; 20] = [
         request.header("content-type", "text/plain")
     }),
     defect("accept", 406, -32600, "Accept", |request| request.accept("text/html")),
-    defect("too large", 413, -32600, "larger", |request| {
+    defect("too large", 413, -32600, "exceeds", |request| {
         let body = request.body_bytes();
         request.raw([&body[..], &[b' '; LIMIT]].concat())
     }),

@@ -162,7 +162,7 @@ async fn emitted_content_differing_on_replay_logs_warning_and_keeps_first() {
     let answer = play(MODERN, "fickle").await;
     assert_eq!(texts_of(&answer), ["run 1", "returned"]);
     let log = log.take();
-    let warned = log.iter().find(|line| line.starts_with("WARN") && line.contains("block"));
+    let warned = log.iter().find(|line| line.starts_with("WARN") && line.contains("segment"));
     assert!(warned.is_some(), "{log:?}");
 }
 

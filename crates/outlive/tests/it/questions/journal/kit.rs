@@ -175,7 +175,7 @@ async fn kit_reports_handler_not_reaching_recorded_entry() {
     let scene = stage.call_tool("fickle", json!({})).accept("approve", json!({"yes": true}));
     let flop = scene.run().await.unwrap_err().to_string();
     assert!(flop.contains("did not reach these journal entries: way/1"), "{flop}");
-    assert!(flop.contains("same function of its journal"), "{flop}");
+    assert!(flop.contains("make the handler deterministic"), "{flop}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -203,7 +203,7 @@ async fn handler_can_record_smaller_entry_after_size_error() {
 async fn emitted_segment_over_limit_fails_with_its_position() {
     let answer = play(MODERN, "emit", LIMIT).await;
     let text = text_of(&answer);
-    assert!(text.starts_with("block 2 of `in`: recording `block 2 of `in`` makes"), "{text}");
+    assert!(text.starts_with("segment 2 of `in`: recording `segment 2 of `in`` grows"), "{text}");
     assert_eq!(text_of(&play(MODERN, "emit", 1_000).await), "emitted");
     assert_eq!(text_of(&play("2025-11-25", "emit", LIMIT).await), "emitted");
 }
@@ -252,7 +252,7 @@ async fn input_response_over_limit_is_requested_again() {
     assert_eq!(keys(&again), ["text"]);
     assert!(state_of(&again).len() < LIMIT / 4);
     let log = log.take();
-    assert!(log.iter().any(|line| line.contains("an answer is too large")), "{log:?}");
+    assert!(log.iter().any(|line| line.contains("input response is too large")), "{log:?}");
     assert_eq!(text_of(&talk.back("text", &again, answer(100)).await), "100");
 }
 

@@ -208,13 +208,13 @@ fn task_over_crash_limit_is_quarantined_then_fails() {
     Process::start().run(async {
         let mut pipe = Pipe::open(&stage.replica().0);
         let why = until_kept(&mut pipe, &id).await;
-        assert!(why.contains("lost 5 times"), "{why}");
+        assert!(why.contains("crashed 5 times"), "{why}");
         assert_eq!(events(&stage.store, &id).await.last().unwrap(), "quarantined");
         stage.store.advance_clock(Duration::from_secs(8 * 24 * 3600));
         let failed = until(&mut pipe, &id, "failed").await;
         assert_eq!(failed["error"]["code"], -32603);
         let why = failed["error"]["message"].as_str().unwrap();
-        assert!(why.contains("lost 5 times"), "{why}");
+        assert!(why.contains("crashed 5 times"), "{why}");
     });
 }
 
