@@ -42,39 +42,42 @@ const browser = await puppeteer.launch({
 });
 const defects = [];
 
-async function open(view, address) {
+async function tab(view) {
   const page = await browser.newPage();
-  page.on("pageerror", (error) => defects.push(`${address} (${view.name}): ${error.message}`));
+  page.on("pageerror", (error) => defects.push(`${page.url()} (${view.name}): ${error.message}`));
   page.on("response", (response) => {
-    if (response.status() >= 400) defects.push(`${address} (${view.name}): ${response.status()} for ${response.url()}`);
+    if (response.status() >= 400) defects.push(`${page.url()} (${view.name}): ${response.status()} for ${response.url()}`);
   });
   await page.setViewport({ width: view.width, height: view.height });
   await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: view.scheme }]);
-  await page.goto(origin + address, { waitUntil: "load" });
   return page;
 }
 
-for (const address of addresses) {
-  for (const view of VIEWS) {
-    const page = await open(view, address);
+async function check(view) {
+  const page = await tab(view);
+  for (const address of addresses) {
+    await page.goto(origin + address, { waitUntil: "load" });
     if (screenshots) {
-      const name = `${address.replaceAll("/", "_")}-${view.name}.png`;
-      await page.screenshot({ path: join(screenshots, name) });
+      await page.screenshot({ path: join(screenshots, `${address.replaceAll("/", "_")}-${view.name}.png`) });
     }
     if (view.name === "phone") {
       const sideways = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
       if (sideways > 0) defects.push(`${address} (phone): scrolls ${sideways} pixels sideways`);
+      continue;
     }
     await page.addScriptTag({ path: axe });
-    const { violations } = await page.evaluate(() => globalThis.axe.run());
+    const { violations } = await page.evaluate(() => globalThis.axe.run({ resultTypes: ["violations"] }));
     for (const { id, help, nodes } of violations) {
       defects.push(`${address} (${view.name}): ${id}: ${help}: ${nodes.length} × ${nodes[0].html.slice(0, 160)}`);
     }
-    await page.close();
   }
+  await page.close();
 }
 
-const page = await open(VIEWS[0], addresses[0]);
+for (const view of VIEWS) await check(view);
+
+const page = await tab(VIEWS[0]);
+await page.goto(origin + addresses[0], { waitUntil: "networkidle0" });
 await page.click(".VPNavBarSearch button");
 try {
   await page.waitForSelector("#localsearch-input", { timeout: 10_000 });
