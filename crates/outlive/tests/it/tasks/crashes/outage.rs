@@ -82,7 +82,7 @@ async fn over_http_an_outage_is_no_missing_task() {
             (&error["code"], &error["data"]),
             (&json!(-32603), &json!({"retryAfterMs": 1000}))
         );
-        assert!(error["message"].as_str().unwrap().contains("try again"), "{error}");
+        assert!(error["message"].as_str().unwrap().contains("retry in"), "{error}");
     }
     points.down(false);
     assert_eq!(client.send(&get).await.result()["status"], "working");
