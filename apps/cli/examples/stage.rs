@@ -1,5 +1,8 @@
-//! A server with a tool for everything that `outlive call` has to deal with; the tests of this crate run
-//! it. `--stdio`, or HTTP on any free port, which it prints; `--store FILE` keeps its tasks.
+//! A test server with a tool for every situation that `outlive call` handles. The tests of this
+//! crate run it.
+//!
+//! It serves stdio with `--stdio`, otherwise HTTP on a free port, and prints its URL. `--store
+//! FILE` stores its tasks.
 
 use std::{env, path::Path, sync::Arc, time::Duration};
 
@@ -16,10 +19,10 @@ use outlive::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How long a caller waits before its call is a task.
+/// Time after which a call becomes a task.
 const AFTER: Duration = Duration::from_millis(200);
 
-/// How often a tool looks whether it may go on.
+/// Poll interval of a tool that waits for a file.
 const LOOK: Duration = Duration::from_millis(10);
 
 #[derive(Serialize, JsonSchema)]
@@ -40,7 +43,7 @@ enum Size {
     Large,
 }
 
-/// Says what it was given.
+/// Returns its arguments.
 #[tool(read_only)]
 async fn echo(
     text: Option<String>,
@@ -56,7 +59,7 @@ async fn echo(
     Ok(CallToolResult::text(said.to_string()))
 }
 
-/// Says the same twice, as servers do that wrap what is no object.
+/// Returns the same value twice, like servers that wrap values in an object.
 #[tool(read_only)]
 async fn wrapped() -> Result<CallToolResult> {
     let mut result = CallToolResult::text("3");
@@ -65,7 +68,7 @@ async fn wrapped() -> Result<CallToolResult> {
     Ok(result)
 }
 
-/// Shows what is no text.
+/// Returns content that is not text.
 #[tool(read_only)]
 async fn picture() -> CallToolResult {
     CallToolResult::new([
@@ -81,7 +84,7 @@ async fn fail() -> Result<String> {
     Err(Error::new("out of paper"))
 }
 
-/// Counts, one line for each number. Stops in the middle until there is a file.
+/// Counts, one line per number. Waits in the middle until a file exists.
 #[tool(task = "auto", streams_content)]
 async fn count(cx: Durable, to: u32, hold: Option<String>) -> Result<CallToolResult> {
     for number in 1..=to {
@@ -94,7 +97,7 @@ async fn count(cx: Durable, to: u32, hold: Option<String>) -> Result<CallToolRes
     Ok(CallToolResult::new([]))
 }
 
-/// Waits until there is a file; never a task.
+/// Waits until a file exists; never a task.
 #[tool]
 async fn hang(cx: outlive::server::Cx, hold: String) -> &'static str {
     cx.progress(1.0, None, "hanging");
@@ -111,7 +114,7 @@ async fn wait_for(file: Option<&str>) {
 
 #[derive(Deserialize, Serialize, JsonSchema, Form)]
 struct Order {
-    /// Who it is for.
+    /// Recipient of the order.
     #[schemars(length(min = 2))]
     name: String,
     #[schemars(email)]
@@ -142,13 +145,13 @@ enum Extra {
     Sugar,
 }
 
-/// Asks for everything that a form can have.
+/// Requests a form with every kind of field.
 async fn order(cx: Durable) -> Result<String> {
     let order: Order = cx.elicit("order", "What would you like?").await?;
     Ok(serde_json::to_string(&order)?)
 }
 
-/// Sends its user to a page.
+/// Asks the user to visit a page.
 #[tool]
 async fn visit(cx: Durable) -> Result<&'static str> {
     cx.elicit_url("login", "Log in to the shop", "https://shop.example/login?next=%2Fcart").await?;
@@ -167,12 +170,12 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         None => TaskConfig::in_memory(),
     };
     let server = Server::builder("stage", "1.0.0")
-        .instructions("Everything that can happen to a call.")
+        .instructions("A tool for every situation of a call.")
         .tasks(
             tasks
                 .partial_results(true)
                 .poll_interval(Duration::from_millis(50))
-                // Its tools do not look whether they are cancelled: they are dropped.
+                // The tools ignore cancellation, so the server drops them after this grace period.
                 .engine(|engine| engine.cancel_grace = AFTER),
         )
         .tool(add::tool())
@@ -182,9 +185,11 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         .tool(fail::tool())
         .tool(count::tool().task(TaskPolicy::Auto { after: AFTER }))
         .tool(hang::tool())
-        .tool(Tool::new("order", order).description("Asks before it is a task."))
+        .tool(Tool::new("order", order).description("Requests input before it is a task."))
         .tool(
-            Tool::new("order_task", order).description("Asks in a task.").task(TaskPolicy::Always),
+            Tool::new("order_task", order)
+                .description("Requests input in a task.")
+                .task(TaskPolicy::Always),
         )
         .tool(visit::tool())
         .build()?;

@@ -1,5 +1,4 @@
-//! What goes wrong, for people: what happened, what to do about it, and the exit code that says which
-//! kind it was.
+//! Errors of the program: a message, a remedy, and the exit code.
 
 use std::{fmt, process::ExitCode};
 
@@ -7,29 +6,29 @@ use outlive::text;
 
 use crate::print;
 
-/// What commands return.
+/// Result of a command.
 pub(crate) type Result<T, E = CliError> = std::result::Result<T, E>;
 
-/// Which exit code a failure has. They are documented: `outlive --help`, docs/cli.md.
+/// Exit code of a failure. `outlive --help` and docs/cli.md document the codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The tool failed, or a check did.
+    /// The tool failed, or a check failed.
     Failed = 1,
-    /// The command line or a file is wrong.
+    /// The command line or a configuration file is invalid.
     Usage = 2,
-    /// The server or the store cannot be reached, or breaks the protocol.
+    /// The server or the store is unreachable, or the server violates the protocol.
     Unreachable = 3,
     /// The call or task was cancelled.
     Cancelled = 4,
-    /// The server asks something, and nobody is here who could answer.
+    /// The server requires input, and the program has neither a terminal nor a prepared answer.
     Unanswered = 5,
     /// The user stopped this program.
     Interrupted = 130,
-    /// The reader of standard output has left. A task runs on.
+    /// The reader of standard output closed the pipe. A task keeps running.
     ReaderLeft = 141,
 }
 
-/// A failure, with a next step.
+/// A failure with a message and a remedy.
 #[derive(Debug)]
 pub(crate) struct CliError {
     kind: Kind,
@@ -50,28 +49,30 @@ impl CliError {
         Self::new(Kind::Unreachable, what)
     }
 
-    /// Which kind of failure it is.
+    /// Returns the kind of the failure, which determines the exit code.
     pub(crate) fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// What the user can do about it.
+    /// Sets the remedy: the next step for the user.
     pub(crate) fn remedy(mut self, remedy: impl fmt::Display) -> Self {
         self.remedy = Some(remedy.to_string());
         self
     }
 
-    /// What the user can do about it, if that is known.
+    /// Returns the remedy, if one is set.
     pub(crate) fn next_step(&self) -> Option<&str> {
         self.remedy.as_deref()
     }
 
-    /// Says it on standard error. What a server wrote into it can neither steer the terminal nor pass
-    /// for another line of this program.
+    /// Prints the message and the remedy to standard error, and returns the exit code.
+    ///
+    /// Text from a server is escaped and indented. It cannot control the terminal or imitate other
+    /// output of the program.
     pub(crate) fn tell(&self) -> ExitCode {
         print::say(&print::hanging("error: ", "       ", &self.what));
         if let Some(remedy) = &self.remedy {
-            // Commands are copied: those are not folded.
+            // A line break inside a command would break copy and paste.
             print::say(&match remedy.contains("outlive ") {
                 true => format!("  try: {}", text::line(remedy)),
                 false => print::hanging("  try: ", "       ", remedy),
@@ -87,10 +88,9 @@ impl From<outlive_jobs::Error> for CliError {
 
         match &error {
             Error::Io { source, .. } => Self::new(Kind::Failed, format!("{error}: {source}"))
-                .remedy("check that the data folder is yours, and that its disk has room"),
-            Error::Unsupported(_) => {
-                Self::usage(error).remedy("run `outlive serve`, which runs commands itself")
-            }
+                .remedy("check that you own the data folder and that its disk has free space"),
+            Error::Unsupported(_) => Self::usage(error)
+                .remedy("run `outlive serve`, which runs commands itself on this system"),
             _ => Self::new(Kind::Failed, error),
         }
     }

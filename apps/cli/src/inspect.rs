@@ -1,4 +1,4 @@
-//! `outlive inspect`: what a server has, as a page for people or as JSON.
+//! `outlive inspect`: shows the tools, resources, prompts and skills of a server, as text or JSON.
 
 use std::{fmt::Write as _, process::ExitCode, sync::Arc};
 
@@ -21,14 +21,14 @@ use crate::{
     print::{Paint, paint},
 };
 
-/// How wide the text is.
+/// Maximum width of a line of text.
 const WIDTH: usize = 100;
 
-/// Shows what an MCP server has.
+/// Shows the tools, resources, prompts and skills of an MCP server.
 #[derive(clap::Args)]
 #[command(
     override_usage = "outlive inspect [OPTIONS] SERVER\n       outlive inspect [OPTIONS] -- COMMAND…",
-    after_help = "SERVER is a URL, or the command that starts a server, as in `outlive call`.
+    after_help = "SERVER is a URL, or a command that starts a server on stdio.
 
 Examples:
   outlive inspect http://127.0.0.1:8000/mcp
@@ -36,13 +36,13 @@ Examples:
   outlive inspect --json -- my-server --stdio | jq '.tools[].name'"
 )]
 pub(crate) struct Args {
-    /// The server
+    /// URL of the server, or the command that starts it
     #[arg(value_name = "SERVER")]
     server: Option<String>,
-    /// The command that starts the server, in place of SERVER
+    /// Command that starts the server, instead of SERVER
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
-    /// Tries every protocol version, each on a connection of its own
+    /// Tries every protocol version, each on a new connection
     #[arg(long)]
     all_protocol_versions: bool,
     /// Prints JSON
@@ -76,14 +76,14 @@ async fn inspect(args: Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The revisions in which a server can be spoken to.
+/// Returns the protocol versions that a server supports.
 async fn speaks(server: &Server, connection: &Connection, screen: &Arc<Screen>) -> Vec<Version> {
     let mut spoken = Vec::new();
     for version in Version::ALL {
         let mut pinned = connection.clone();
         pinned.protocol_version = Some(version.as_str().to_owned());
         let pinned = pinned.connect(server, screen, |builder| builder).await;
-        // A server may agree to another protocol version than the one it was offered.
+        // A server may negotiate a protocol version other than the one that the client offered.
         if let Ok(client) = pinned {
             if client.protocol_version().await.is_ok_and(|agreed| agreed == version)
                 && client.ping().await.is_ok()
@@ -96,7 +96,7 @@ async fn speaks(server: &Server, connection: &Connection, screen: &Arc<Screen>) 
     spoken
 }
 
-/// What was found.
+/// Contents of a server.
 struct Found {
     version: Version,
     speaks: Option<Vec<Version>>,
@@ -106,14 +106,14 @@ struct Found {
     templates: Vec<ResourceTemplate>,
     prompts: Vec<Prompt>,
     skills: Vec<SkillEntry>,
-    /// The lists that could not be read, by their names in JSON, and why.
+    /// Lists that could not be read, by their names in JSON, with the errors.
     failed: Vec<(&'static str, Error)>,
 }
 
-/// The names of the lists in JSON.
+/// Names of the lists in JSON.
 const LISTS: [&str; 4] = ["tools", "resources", "resourceTemplates", "prompts"];
 
-/// The name of the list that only some servers have.
+/// Name of the skill list in JSON. Servers without the skills extension do not have it.
 const SKILLS: &str = "skills";
 
 impl Found {
@@ -138,7 +138,7 @@ impl Found {
         })
     }
 
-    /// Why no list at all could be read, if none could.
+    /// Returns the first error if every list failed.
     fn nothing(&self) -> Option<&Error> {
         let failed = |list: &&str| self.failed.iter().any(|(name, _)| name == list);
         LISTS.iter().all(failed).then(|| self.failed.first().map(|(_, it)| it))?
@@ -169,7 +169,7 @@ impl Found {
     fn page(&self) -> String {
         let mut page = Page::default();
         let info = self.server.info.as_ref();
-        let name = info.map_or("a server without a name".to_owned(), |info| {
+        let name = info.map_or("unnamed server".to_owned(), |info| {
             let title =
                 info.title.as_deref().map(|title| format!(" ({title})")).unwrap_or_default();
             format!("{}{title} {}", info.name, info.version)
@@ -208,7 +208,7 @@ impl Found {
             }
         }
         if !self.failed.is_empty() {
-            page.head("Could not be read", Some(self.failed.len()));
+            page.head("Failed lists", Some(self.failed.len()));
             for (list, error) in &self.failed {
                 page.text(&format!("{list}: {error}"), 2);
             }
@@ -217,8 +217,8 @@ impl Found {
     }
 }
 
-/// A list, which is empty where the server does not have it. One that fails does not take the others
-/// with it.
+/// Returns a list, or an empty one if the server does not offer it. A failure is recorded in
+/// `failed` and does not affect the other lists.
 fn listed<T>(
     name: &'static str,
     listed: Asked<Vec<T>>,
@@ -239,7 +239,7 @@ fn is_not_offered(error: &Error) -> bool {
         || matches!(error, Error::Client(outlive::client::ClientError::NotOffered(_)))
 }
 
-/// The members of an object, but for one.
+/// Returns the names of the members of an object, except `without`.
 fn names(object: &Value, without: &str) -> String {
     let members = object.as_object().into_iter().flat_map(|members| members.keys());
     let names: Vec<String> =
@@ -247,7 +247,7 @@ fn names(object: &Value, without: &str) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// A page of text that grows.
+/// A page of text under construction.
 #[derive(Default)]
 struct Page(String);
 
@@ -263,7 +263,7 @@ impl Page {
     }
 
     fn line(&mut self, text: &str) {
-        // Writing to memory does not fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(self.0, "{}", text.trim_end());
     }
 
@@ -319,7 +319,7 @@ impl Page {
         }
     }
 
-    /// Text, in lines that are not too long.
+    /// Appends text, wrapped at [`WIDTH`].
     fn text(&mut self, text: &str, indent: usize) {
         let room = WIDTH.saturating_sub(indent);
         for paragraph in text::lines(text).lines() {
@@ -339,7 +339,7 @@ impl Page {
     }
 }
 
-/// What the server says of how a tool behaves.
+/// Returns a tool's title, behavior hints and task support.
 fn notes(tool: &Tool) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(tool.title.as_deref().map(shown));

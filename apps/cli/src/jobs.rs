@@ -1,4 +1,5 @@
-//! `outlive jobs`: the commands that run for a server, whether or not the server does.
+//! `outlive jobs`: lists and ends the commands that a server started. They run even while the
+//! server is down.
 
 use std::{
     io,
@@ -17,14 +18,14 @@ use crate::{
     store::{block_on, plain, rough, wall_clock},
 };
 
-/// Lists the commands that run for a server, and ends them.
+/// Lists the commands that a server runs, and ends them.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   outlive jobs list                     commands of ./outlive.toml, or of the demo
   outlive jobs list --data-dir /srv/outlive --json
-  outlive jobs end 3f2a91c0             ends one, with all its processes
+  outlive jobs end 3f2a91c0             end one command and its child processes
 
-The first digits of an ID are enough. Exit codes: 0 done, 1 there is no such job, 2 wrong use.")]
+A unique prefix of an ID is enough. Exit codes: 0 success, 1 no such job, 2 usage error.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -32,34 +33,34 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Shows each command that runs: its tool, its caller, how old it is, and what it waits for
+    /// Lists the running commands: tool, caller, age, and the input that each one waits for
     #[command(
         after_help = "Examples:\n  outlive jobs list\n  outlive jobs list --data-dir /srv/outlive --json"
     )]
     List {
         #[command(flatten)]
         server: Server,
-        /// Print JSON
+        /// Prints JSON
         #[arg(long)]
         json: bool,
     },
-    /// Ends a command and all its processes
+    /// Ends a command and its child processes
     #[command(after_help = "Example:\n  outlive jobs end 3f2a91c0")]
     End {
-        /// The ID of the job, or its first digits
+        /// Job ID, or a unique prefix of it
         id: String,
         #[command(flatten)]
         server: Server,
     },
 }
 
-/// Whose commands.
+/// Selects the server whose commands are listed.
 #[derive(clap::Args)]
 struct Server {
-    /// The file that the server serves; ./outlive.toml if it is there, else the demo
+    /// File that the server serves [default: ./outlive.toml if it exists, else the demo]
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The data folder of the server
+    /// Data folder of the server
     #[arg(long, value_name = "FOLDER")]
     data_dir: Option<PathBuf>,
 }
@@ -72,7 +73,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
 }
 
 impl Server {
-    /// The jobs, or none where no server has run.
+    /// Opens the job folder of the server. Returns `None` if the server never ran.
     fn jobs(&self) -> Result<Option<Jobs>> {
         let file =
             self.file.as_deref().or(Some(Path::new("outlive.toml")).filter(|file| file.exists()));
@@ -88,7 +89,7 @@ impl Server {
     }
 }
 
-/// Those that run, the oldest first.
+/// Returns the running jobs, oldest first.
 fn running(jobs: Option<&Jobs>) -> Result<Vec<JobInfo>> {
     let mut running = jobs.map(Jobs::list).transpose()?.unwrap_or_default();
     running.retain(|job| job.state == State::Running);
@@ -103,20 +104,17 @@ fn list(server: &Server, as_json: bool) -> Result<ExitCode> {
         false => running.iter().map(row).collect(),
     };
     if running.is_empty() && !as_json {
-        talk!("no command runs");
+        talk!("no running commands");
     }
     let head = format!("{:<12}  {:<20}  {:<20}  {:>8}  WAITS FOR", "ID", "TOOL", "CALLER", "AGE");
     let head = (!running.is_empty() && !as_json).then_some(head);
     for line in head.into_iter().chain(lines) {
         match print::data(&line) {
             Ok(()) => {}
-            // The reader of the pipe has seen enough.
+            // A reader such as `head` closes the pipe early.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
             Err(error) => {
-                return Err(CliError::new(
-                    Kind::Failed,
-                    format!("the list cannot be written: {error}"),
-                ));
+                return Err(CliError::new(Kind::Failed, format!("cannot write the list: {error}")));
             }
         }
     }
@@ -153,10 +151,12 @@ async fn end(server: &Server, id: &str) -> Result<ExitCode> {
         running(jobs.as_ref())?.into_iter().filter(|job| job.id.starts_with(id)).collect();
     let (Some(jobs), [job]) = (&jobs, &found[..]) else {
         let what = match found.len() {
-            0 => format!("no command with the ID {id} runs"),
-            count => format!("{count} commands have an ID that begins with {id}"),
+            0 => format!("no running command has the ID {id}"),
+            count => format!("{count} running commands have an ID that starts with {id}"),
         };
-        return Err(CliError::new(Kind::Failed, what).remedy("`outlive jobs list` shows them"));
+        return Err(
+            CliError::new(Kind::Failed, what).remedy("run `outlive jobs list` to see the IDs")
+        );
     };
     if let Some(running) = jobs.find(&job.id).await? {
         running.end().await?;

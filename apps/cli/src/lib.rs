@@ -1,13 +1,16 @@
-//! The program `outlive`: serve, call, watch and answer MCP servers without writing Rust.
+//! The program `outlive`: serves tools as an MCP server, and calls and operates MCP servers.
 //!
-//! Standard output is data, standard error is talk. Each command is a module: its arguments, and `run`.
-//! It is a library so that tests can list the commands; nothing else should use it.
+//! Data is written to standard output, messages to standard error. Each command is a module with
+//! its arguments and a function `run`. This crate is a library only so that tests can list the
+//! commands.
 
 mod auth;
 mod call;
 mod checks;
+mod connect;
 mod doctor;
 mod error;
+mod init;
 mod inspect;
 mod jobs;
 mod log;

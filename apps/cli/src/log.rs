@@ -1,13 +1,13 @@
-//! The log of a server, on standard error: as text, or as a JSON object on each line with
+//! Log of a server on standard error: text, or one JSON object per line with
 //! `OUTLIVE_LOG_FORMAT=json`.
 //!
-//! A server that listens logs warnings and one line per call; `OUTLIVE_LOG` sets another level. A server
-//! on stdio logs warnings only: its standard error belongs to the host, and a host that does not read it
-//! would stop the server after some hundred lines.
+//! A server that listens logs warnings and one line per call; `OUTLIVE_LOG` sets another level. A
+//! server on stdio logs warnings only, because a host that does not read standard error would block
+//! it.
 //!
-//! Callers decide how many lines about calls there are. So no call waits for standard error: those lines
-//! pass through a bounded queue. And no caller fills the disk: without `OUTLIVE_LOG` a caller gets a bounded
-//! number of lines per second. Lines that are left out are counted, and a warning has their number.
+//! Lines about calls pass through a bounded queue, so a slow reader never blocks a call. Without
+//! `OUTLIVE_LOG`, a rate limit per caller protects the disk. A warning reports the number of
+//! dropped lines.
 
 use std::{
     collections::HashMap,
@@ -44,19 +44,19 @@ use crate::print;
 /// Target of the line about each call.
 const CALL: &str = "outlive::call";
 
-/// Lines about calls that may wait for standard error. The next ones are counted and left out.
+/// Capacity of the queue of lines about calls. A full queue drops further lines and counts them.
 const MAX_WAITING: usize = 8_192;
 
-/// Lines per second about the calls of one caller, unless `OUTLIVE_LOG` is set.
+/// Lines per second about the calls of one caller. `OUTLIVE_LOG` lifts the limit.
 const MAX_PER_SECOND: u32 = 100;
 
-/// How often lines that were left out are reported.
+/// Interval of the warnings about dropped lines.
 const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How long the program waits for standard error when it ends.
+/// Maximum time that the program waits for standard error at exit.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Sets the log up, once per process. `logs_calls` says whether calls are logged by default.
+/// Sets up the log, once per process. `logs_calls` enables the lines about calls by default.
 pub(crate) fn to_stderr(logs_calls: bool) -> CallLines {
     let wanted = env::var("OUTLIVE_LOG").ok();
     let format = env::var("OUTLIVE_LOG_FORMAT").ok();
@@ -85,27 +85,28 @@ pub(crate) fn to_stderr(logs_calls: bool) -> CallLines {
     };
     if let (Err(_), Some(wanted)) = (level, wanted) {
         tracing::warn!(
-            "OUTLIVE_LOG is `{wanted}`; it can be error, warn, info, debug, trace or off"
+            "OUTLIVE_LOG has the invalid value `{wanted}`; use error, warn, info, debug, trace or off"
         );
     }
     if let Some(format) = format.filter(|format| !matches!(format.as_str(), "json" | "text")) {
-        tracing::warn!("OUTLIVE_LOG_FORMAT is `{format}`; it can be text or json");
+        tracing::warn!("OUTLIVE_LOG_FORMAT has the invalid value `{format}`; use text or json");
     }
     calls
 }
 
-/// Writer of the log. Lines about calls go through a queue to a thread; others are written at once.
+/// Writer of the log. A thread writes the queued lines about calls; other lines are written
+/// directly.
 #[derive(Clone, Debug)]
 pub(crate) struct CallLines {
     queue: SyncSender<Queued>,
-    /// Lines that were left out since the last report.
+    /// Lines dropped since the last warning.
     dropped: Arc<AtomicU64>,
 }
 
 #[derive(Debug)]
 enum Queued {
     Line(Vec<u8>),
-    /// Everything before this is written.
+    /// Confirms that all earlier lines are written.
     Flush(Sender<()>),
 }
 
@@ -118,12 +119,12 @@ impl CallLines {
             .name("outlive-log".to_owned())
             .spawn(move || write_calls(&lines, &counted));
         if let Err(error) = started {
-            print::say(&format!("calls are not logged: no thread can be started: {error}"));
+            print::say(&format!("cannot start the log thread, so calls are not logged: {error}"));
         }
         Self { queue, dropped }
     }
 
-    /// Waits until all lines about calls are written, for at most a second.
+    /// Waits until all lines about calls are written, for at most [`FLUSH_TIMEOUT`].
     pub(crate) fn flush(&self) {
         let (done, written) = mpsc::channel();
         if self.queue.try_send(Queued::Flush(done)).is_ok() {
@@ -137,7 +138,7 @@ fn write_calls(lines: &Receiver<Queued>, dropped: &AtomicU64) {
     loop {
         let mut flushed = None;
         match lines.recv_timeout(REPORT_INTERVAL) {
-            // A closed standard error is no failure.
+            // A closed standard error is not an error.
             Ok(Queued::Line(line)) => drop(io::Write::write_all(&mut print::Log, &line)),
             Ok(Queued::Flush(done)) => flushed = Some(done),
             Err(RecvTimeoutError::Timeout) => {}
@@ -148,8 +149,8 @@ fn write_calls(lines: &Receiver<Queued>, dropped: &AtomicU64) {
             reported = Some(Instant::now());
             tracing::warn!(
                 count = dropped.swap(0, Ordering::Relaxed),
-                "calls were not logged: a caller made more than {MAX_PER_SECOND} in a second, or \
-                 standard error is read too slowly; OUTLIVE_LOG=info logs all calls"
+                "dropped log lines about calls: a caller made more than {MAX_PER_SECOND} calls per second, or \
+                 the reader of standard error is too slow; set OUTLIVE_LOG=info to log all calls"
             );
         }
         if let Some(done) = flushed {
@@ -158,7 +159,7 @@ fn write_calls(lines: &Receiver<Queued>, dropped: &AtomicU64) {
     }
 }
 
-/// Bounds the lines about the calls of each caller.
+/// Rate limit on the lines about the calls of each caller.
 #[derive(Debug)]
 struct CallRate {
     max: u32,
@@ -166,7 +167,7 @@ struct CallRate {
     dropped: Arc<AtomicU64>,
 }
 
-/// Lines by caller, in the second that began at `start`.
+/// Lines per caller in the second that starts at `start`.
 #[derive(Debug, Default)]
 struct Counts {
     start: Option<Instant>,
@@ -174,7 +175,7 @@ struct Counts {
 }
 
 impl CallRate {
-    /// Counts a line. Returns false if its caller has had all lines of this second.
+    /// Counts a line. Returns false if the caller has used up its lines of this second.
     fn admits(&self, principal: String, now: Instant) -> bool {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let is_terminal = |start: Instant| now.duration_since(start) >= Duration::from_secs(1);
@@ -228,7 +229,7 @@ impl<'a> MakeWriter<'a> for CallLines {
     }
 }
 
-/// Writer of one event: through the queue, if there is one.
+/// Writer of one event. Lines about calls go through the queue.
 #[derive(Debug)]
 pub(crate) struct LogWriter<'a>(Option<&'a CallLines>);
 
@@ -246,7 +247,8 @@ impl io::Write for LogWriter<'_> {
     }
 }
 
-/// Writes an event as a JSON object on a line: `time`, `level`, `target`, `message`, and its fields.
+/// Formats an event as a JSON object on one line: `time`, `level`, `target`, `message`, and its
+/// fields.
 struct JsonLines;
 
 impl<S, N> FormatEvent<S, N> for JsonLines
@@ -317,7 +319,7 @@ mod tests {
     use super::{CallLines, CallRate, LogWriter, Queued};
 
     #[test]
-    fn caller_with_too_many_calls_loses_its_own_lines_until_the_next_second() {
+    fn caller_above_rate_limit_loses_only_its_own_lines() {
         let rate = CallRate { max: 3, counts: Mutex::default(), dropped: Arc::default() };
         let start = Instant::now();
         let admitted = |principal: &str, at: Duration| {
@@ -330,13 +332,13 @@ mod tests {
     }
 
     #[test]
-    fn call_line_without_room_in_the_queue_is_dropped_and_counted() {
+    fn call_line_with_full_queue_is_dropped_and_counted() {
         let (queue, lines) = mpsc::sync_channel(2);
         let calls = CallLines { queue, dropped: Arc::default() };
         for line in ["a\n", "b\n", "c\n", "d\n"] {
             LogWriter(Some(&calls)).write_all(line.as_bytes()).unwrap();
         }
-        // It returns although nothing reads the queue.
+        // `flush` must return although no thread reads the queue.
         calls.flush();
         assert_eq!(calls.dropped.load(Ordering::Relaxed), 2);
         let written = lines.try_iter().map(|queued| match queued {

@@ -1,4 +1,4 @@
-//! The program `outlive`; what it does stands in the library beside it.
+//! Entry point of the program `outlive`. The code is in the library of this package.
 
 fn main() -> std::process::ExitCode {
     outlive_cli::main()

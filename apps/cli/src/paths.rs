@@ -1,4 +1,4 @@
-//! Where this program keeps things.
+//! Locations of the program's files.
 
 use std::{
     env, fs, io,
@@ -7,36 +7,36 @@ use std::{
 
 use crate::error::{CliError, Result};
 
-/// The user's folder for data that must not be lost: tasks, running commands, saved handles.
+/// Returns the user's data folder, which has tasks, running commands and saved calls.
 pub(crate) fn data() -> Result<PathBuf> {
     data_in(|name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
         .ok_or_else(|| {
-            CliError::usage("there is no folder for data: HOME is not set")
+            CliError::usage("no data folder: HOME is not set")
                 .remedy("set OUTLIVE_DATA_DIR to a folder that survives restarts")
         })
 }
 
-/// The folder of a server: one for each file, and one for the demo.
+/// Returns the data folder of a server: one for each file, and one for the demo.
 pub(crate) fn of_server(file: Option<&Path>) -> Result<PathBuf> {
     let servers = data()?.join("servers");
     let Some(file) = file else { return Ok(servers.join("demo")) };
     let whole = fs::canonicalize(file).map_err(|error| {
-        CliError::usage(format_args!("{} cannot be read: {error}", file.display()))
+        CliError::usage(format_args!("cannot read {}: {error}", file.display()))
     })?;
-    // The name is for people, the number tells files of one name apart.
+    // The folder's name is for people. The hash separates files in folders of the same name.
     let folder = whole.parent().and_then(Path::file_name).map(|name| name.to_string_lossy());
     let number = fnv(whole.as_os_str().as_encoded_bytes());
     Ok(servers.join(format!("{}-{number:016x}", folder.as_deref().unwrap_or("root"))))
 }
 
-/// A hash that is the same in every build.
+/// Returns the FNV-1a hash, which is the same in every build.
 fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-/// Makes a folder that nobody but its user may look into.
+/// Creates a folder that only the current user can access.
 pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_has_chosen_comes_first() {
+    fn data_folder_with_outlive_data_dir_prefers_that_variable() {
         let all = [("HOME", "/home/ada"), ("XDG_DATA_HOME", "/data"), ("OUTLIVE_DATA_DIR", "here")];
         assert_eq!(with(&all).as_deref(), Some(Path::new("here")));
         assert_eq!(with(&all[..2]).as_deref(), Some(Path::new("/data/outlive")));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_folder_of_xdg_is_no_folder() {
+    fn relative_xdg_data_home_is_ignored() {
         let found = with(&[("HOME", "/home/ada"), ("XDG_DATA_HOME", "data")]);
         assert!(found.is_some_and(|found| found.starts_with("/home/ada")));
     }

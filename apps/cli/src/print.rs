@@ -1,8 +1,8 @@
-//! The only way out: everything that the program writes to standard output or standard error.
+//! All output of the program to standard output and standard error.
 //!
-//! Standard output is data: exact in a pipe, and on a terminal made visible (`outlive::text`). Standard
-//! error is for people, and always made visible. So no text of a server, a tool or a caller can steer a
-//! terminal, whoever printed it. `cargo xtask tidy` rejects other ways out.
+//! Standard output carries data: exact in a pipe, escaped on a terminal (`outlive::text`). Standard
+//! error carries messages and is always escaped. Text from a server, tool or caller therefore
+//! cannot control the terminal. `cargo xtask tidy` rejects every other way to print.
 
 #[cfg(unix)]
 use std::os::fd::AsFd;
@@ -24,7 +24,7 @@ static IS_SHOWN: LazyLock<bool> = LazyLock::new(|| io::stdout().is_terminal());
 /// Prefix of each line of a server or tool.
 const GUTTER: &str = "| ";
 
-/// How a part of the program's own text looks on a terminal.
+/// Style of the program's own text on a terminal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Paint {
     Bold,
@@ -35,8 +35,9 @@ pub(crate) enum Paint {
     Red,
 }
 
-/// The marks of `Paint` in a text, in its order, and the one that ends them. They are noncharacters:
-/// no text that was made visible has one.
+/// Marks for the styles of `Paint`, in its order, and the mark that ends a style.
+///
+/// The marks are Unicode noncharacters. Escaped text never contains them.
 const MARKS: [(char, &str); 7] = [
     ('\u{fdd0}', "\u{1b}[1m"),
     ('\u{fdd1}', "\u{1b}[2m"),
@@ -48,54 +49,55 @@ const MARKS: [(char, &str); 7] = [
 ];
 const PLAIN: (char, &str) = ('\u{fdd6}', "\u{1b}[0m");
 
-/// Marks a text, for `page` and `say_painted`.
+/// Marks a text with a style, for `page` and `say_painted`.
 pub(crate) fn paint(paint: Paint, text: &str) -> String {
     let (mark, _) = MARKS[paint as usize];
     format!("{mark}{}{}", text::lines(text), PLAIN.0)
 }
 
-/// Writes data and a line end to standard output.
+/// Writes data and a newline to standard output.
 pub(crate) fn data(text: &str) -> io::Result<()> {
     let shown = if *IS_SHOWN { visible(text) } else { Cow::Borrowed(text) };
     to_stdout(&shown)
 }
 
-/// Writes a page of the program, which may be painted, to standard output.
+/// Writes a page of the program, which may have styles, to standard output.
 pub(crate) fn page(text: &str) -> io::Result<()> {
     to_stdout(&painted(text, *IS_SHOWN, console::colors_enabled()))
 }
 
-/// Writes a line for people to standard error. A closed standard error is no failure.
+/// Writes a message to standard error. Ignores a closed standard error.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", visible(text));
 }
 
-/// As `say`, of a text that may be painted.
+/// Writes a message that may have styles to standard error.
 pub(crate) fn say_painted(text: &str) {
     let shown = painted(text, true, console::colors_enabled_stderr());
     let _ = writeln!(io::stderr().lock(), "{shown}");
 }
 
-/// Writes the beginning of a line for people, who will write the rest.
+/// Writes a prompt to standard error, without a newline.
 pub(crate) fn prompt(text: &str) -> io::Result<()> {
     let mut out = io::stderr().lock();
     write!(out, "{}", text::line(text)).and_then(|()| out.flush())
 }
 
-/// Writes bytes that the program made itself to standard output: generated files, and lines for the
-/// process that started this one.
+/// Writes bytes to standard output without escaping.
+///
+/// Only for bytes that the program generates: completion scripts, and lines for the parent process.
 pub(crate) fn own(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(bytes).and_then(|()| out.flush())
 }
 
-/// Writes a line for people to standard error, as `eprintln!` would.
+/// Writes a formatted message to standard error, like `eprintln!`.
 macro_rules! talk {
     ($($words:tt)*) => { $crate::print::say(&format!($($words)*)) };
 }
 pub(crate) use talk;
 
-/// A text of a peer on a terminal; JSON stays JSON.
+/// Escapes a text for a terminal. JSON stays valid JSON.
 fn visible(text: &str) -> Cow<'_, str> {
     match text::lines(text) {
         Cow::Owned(_) if serde_json::from_str::<IgnoredAny>(text).is_ok() => text::json(text),
@@ -128,8 +130,9 @@ fn to_stdout(text: &str) -> io::Result<()> {
     writeln!(out, "{text}").and_then(|()| out.flush())
 }
 
-/// Completes when whoever read standard output has left: a pipe says so before anything is written
-/// to it. What is no pipe is not left.
+/// Completes when the reader of standard output closes the pipe, even before a write fails.
+///
+/// Never completes if standard output is not a pipe.
 pub(crate) async fn reader_left() {
     #[cfg(unix)]
     if let Some(out) = pipe()
@@ -140,7 +143,8 @@ pub(crate) async fn reader_left() {
     std::future::pending().await
 }
 
-/// Standard output, to be watched and not to be written to: others may share it, and want it blocking.
+/// Returns standard output for watching only. Other processes may share the pipe and need it in
+/// blocking mode.
 #[cfg(unix)]
 fn pipe() -> Option<Sender> {
     let out = io::stdout();
@@ -150,21 +154,20 @@ fn pipe() -> Option<Sender> {
     Sender::from_owned_fd_unchecked(out.as_fd().try_clone_to_owned().ok()?).ok()
 }
 
-/// What a peer says: in lines that begin with a mark and do not reach the end of the terminal, so that
-/// none can pass for a line of the program.
+/// Prefixes each line of a peer's text and wraps it at the terminal's width, so that no line can
+/// imitate the program's own output.
 pub(crate) fn quoted(text: &str) -> String {
     hanging(GUTTER, GUTTER, text)
 }
 
-/// Text in lines that do not reach the end of the terminal: the first begins with one prefix, all
-/// others with another.
+/// Wraps text at the terminal's width. The first line starts with `first`, all others with `rest`.
 pub(crate) fn hanging(first: &str, rest: &str, text: &str) -> String {
     let width = Term::stderr().size_checked().map(|(_, columns)| usize::from(columns));
     hanging_within(first, rest, text, width)
 }
 
 fn hanging_within(first: &str, rest: &str, text: &str, width: Option<usize>) -> String {
-    /// A terminal that is narrower than this folds lines by itself.
+    /// A narrower terminal wraps the lines itself.
     const NARROWEST: usize = 20;
     let room = width.filter(|width| *width >= NARROWEST).map(|width| width - 1);
     let mut out = String::with_capacity(text.len() + 16);
@@ -184,8 +187,9 @@ fn hanging_within(first: &str, rest: &str, text: &str, width: Option<usize>) -> 
     out
 }
 
-/// How many bytes of a line fit into so many columns: whole words, if there are any, and at least one
-/// character.
+/// Returns the number of bytes of `line` that fit into `room` columns.
+///
+/// Breaks between words if possible. The result covers at least one character.
 fn fits(line: &str, room: usize) -> usize {
     let (mut columns, mut word) = (0, None);
     for (at, char) in line.char_indices() {
@@ -203,7 +207,7 @@ fn fits(line: &str, room: usize) -> usize {
     line.len()
 }
 
-/// Where the log goes: standard error, with no more than the colors of the log itself.
+/// Writer of the log: standard error, with only the color sequences that the log itself uses.
 #[derive(Debug)]
 pub(crate) struct Log;
 
@@ -216,7 +220,7 @@ impl Write for Log {
             let color = left.get(at..).and_then(log_color).unwrap_or_default();
             shown.push_str(&visible(&left[..at]));
             match color {
-                // Not a color of the log: shown as what it is.
+                // Not a color sequence of the log.
                 "" => shown.push_str("\\u{1b}"),
                 color => shown.push_str(color),
             }
@@ -231,7 +235,7 @@ impl Write for Log {
     }
 }
 
-/// An event of the log whose further lines, if it has some, cannot pass for events.
+/// Indents the continuation lines of a log event, so that none can imitate an event.
 fn one_event(text: &str) -> Cow<'_, str> {
     let event = text.trim_end_matches('\n');
     match event.contains('\n') {
@@ -240,7 +244,7 @@ fn one_event(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The sequence at the beginning of a text, if the log writes it.
+/// Returns the color sequence at the start of a text, if the log uses that sequence.
 fn log_color(text: &str) -> Option<&str> {
     const COLORS: [&str; 9] = ["0", "1", "2", "3", "31", "32", "33", "34", "35"];
     let end = text.find('m')?;
@@ -257,7 +261,7 @@ mod tests {
         let hostile = "\u{1b}[8mx\u{1b}]0;t\u{7}\u{fdd0}\u{202e}";
         let page = format!("{} {hostile}", paint(Paint::Bold, hostile));
         let shown = painted(&page, true, true);
-        // The mark that stands in the raw text can do no more than paint.
+        // The mark in the unescaped text can only set a style.
         assert_eq!(
             shown,
             "\u{1b}[1mx\\u{1b}]0;t\\u{7}\\u{fdd0}\\u{202e}\u{1b}[0m x\\u{1b}]0;t\\u{7}\u{1b}[1m\\u{202e}"
@@ -272,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_say_never_begins_a_line() {
+    fn quoted_text_lines_always_start_with_prefix() {
         let said = hanging_within("| ", "| ", "a\nerror: b\r? Password", None);
         assert_eq!(said, "| a\n| error: b\n| ? Password");
         let filled = format!("{}Password:", "-".repeat(37));
@@ -286,13 +290,13 @@ mod tests {
     }
 
     #[test]
-    fn line_end_in_an_event_begins_no_other_event() {
+    fn log_event_with_newline_is_indented() {
         assert_eq!(one_event("WARN one\n"), "WARN one\n");
         assert_eq!(one_event("WARN one\nINFO forged\n"), "WARN one\n    INFO forged\n");
     }
 
     #[test]
-    fn a_log_has_its_own_colors_and_no_others() {
+    fn log_color_accepts_only_colors_of_the_log() {
         assert_eq!(log_color("\u{1b}[33mWARN"), Some("\u{1b}[33m"));
         for text in ["\u{1b}[8mx", "\u{1b}[2Jm", "\u{1b}]0;m", "\u{1b}"] {
             assert_eq!(log_color(text), None, "{text:?}");

@@ -1,19 +1,19 @@
-//! The command line, and which command it names.
+//! Parses the command line and runs the command.
 
-use super::{auth, call, doctor, inspect, jobs, print, serve, store, tasks};
+use super::{auth, call, connect, doctor, init, inspect, jobs, print, serve, store, tasks};
 use crate::error::{CliError, Result};
 use clap::{
     CommandFactory, FromArgMatches, Parser, Subcommand,
     error::{ContextKind, ErrorKind},
 };
-use std::{env, path::PathBuf, process::ExitCode};
+use std::{env, fs, path::PathBuf, process::ExitCode};
 
 /// MCP servers whose work outlives the request.
 #[derive(Parser)]
 #[command(name = "outlive", version, propagate_version = true, arg_required_else_help = true)]
 #[command(
-    after_help = "Exit codes: 0 done, 1 the tool failed, 2 wrong use, 3 no way to the server or the store, \
-4 cancelled, 5 input required and no terminal, 130 interrupted, 141 the reader of the output has left."
+    after_help = "Exit codes: 0 success, 1 the tool failed, 2 usage error, 3 server or store unreachable, \
+4 cancelled, 5 input required but no terminal, 130 interrupted, 141 the output pipe was closed."
 )]
 struct Program {
     #[command(subcommand)]
@@ -22,7 +22,9 @@ struct Program {
 
 #[derive(Subcommand)]
 pub(super) enum Command {
+    Init(init::Args),
     Serve(serve::Args),
+    Connect(connect::Args),
     Call(call::Args),
     Tasks(tasks::Args),
     Inspect(inspect::Args),
@@ -33,17 +35,18 @@ pub(super) enum Command {
     Jobs(jobs::Args),
     Doctor(doctor::Args),
     Completions(Completions),
+    Man(Man),
 }
 
-/// Supervises one command; `outlive serve` starts it.
+/// Supervises one command. `outlive serve` starts this process.
 #[derive(Parser)]
 #[command(name = outlive_jobs::SUPERVISE)]
 pub(super) struct Supervise {
-    /// The folder of the job.
+    /// Folder of the job.
     job: PathBuf,
 }
 
-/// Prints completions for a shell.
+/// Prints a completion script for a shell.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example:\n  outlive completions bash > ~/.local/share/bash-completion/completions/outlive"
@@ -52,9 +55,17 @@ pub(super) struct Completions {
     shell: clap_complete::Shell,
 }
 
-/// Reads the command line and does what it says.
+/// Writes the manual pages into a folder.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  outlive man ~/.local/share/man/man1")]
+pub(super) struct Man {
+    /// The folder; it is made if it is missing
+    folder: PathBuf,
+}
+
+/// Parses the command line, runs the command, and returns the exit code.
 pub fn main() -> ExitCode {
-    // No command of users: it is neither offered nor completed.
+    // An internal command: it appears neither in the help nor in completions.
     let ran = match env::args_os().nth(1).is_some_and(|word| word == outlive_jobs::SUPERVISE) {
         true => supervise(&Supervise::parse_from(env::args_os().skip(1))),
         false => match parsed() {
@@ -68,7 +79,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Reads the command line. `--version` names the program, whichever command it is given to.
+/// Parses the command line. `--version` prints the program's name for every subcommand.
 fn parsed() -> Result<Program, clap::Error> {
     fn named(command: clap::Command) -> clap::Command {
         command.display_name("outlive").mut_subcommands(named)
@@ -81,7 +92,7 @@ pub(super) fn supervise(args: &Supervise) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reports a command line that cannot be read. `--help` and `--version` are not errors.
+/// Reports an invalid command line. `--help` and `--version` exit with success.
 pub(super) fn misread(error: &clap::Error) -> Result<ExitCode> {
     let words: Vec<String> =
         env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
@@ -93,14 +104,15 @@ pub(super) fn misread(error: &clap::Error) -> Result<ExitCode> {
             let value = at.and_then(|at| words.get(at + 1)).filter(|it| !it.starts_with('-'));
             let value = value.map_or("VALUE", |value| value);
             Err(CliError::usage(format!("`outlive call` has no option `--{name}`")).remedy(format!(
-                "{name}={value}, if it is an argument of the tool; `outlive call --help` has the options"
+                "write {name}={value} if it is an argument of the tool; `outlive call --help` lists the options"
             )))
         }
         _ => error.exit(),
     }
 }
 
-/// Returns every command that users can give, such as `tasks list`. Tests see by it that they have tried all.
+/// Returns every command of the program, such as `tasks list`, so that tests can check that they
+/// cover all.
 pub fn commands() -> Vec<String> {
     fn collect(command: &clap::Command, path: &str, all: &mut Vec<String>) {
         if !path.is_empty() && !command.has_subcommands() {
@@ -117,7 +129,9 @@ pub fn commands() -> Vec<String> {
 
 pub(super) fn run(command: Command) -> Result<ExitCode> {
     match command {
+        Command::Init(args) => init::run(args),
         Command::Serve(args) => serve::run(args),
+        Command::Connect(args) => connect::run(args),
         Command::Call(args) => call::run(args),
         Command::Tasks(args) => tasks::run(args),
         Command::Inspect(args) => inspect::run(args),
@@ -130,8 +144,20 @@ pub(super) fn run(command: Command) -> Result<ExitCode> {
         Command::Completions(args) => {
             let (mut program, mut script) = (Program::command(), Vec::new());
             clap_complete::generate(args.shell, &mut program, "outlive", &mut script);
-            // Who does not read on, as `head`, has what was wanted.
+            // A closed pipe is not an error: the reader, such as `head`, has read enough.
             let _ = print::own(&script);
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Man(args) => {
+            let written = fs::create_dir_all(&args.folder)
+                .and_then(|()| clap_mangen::generate_to(Program::command(), &args.folder));
+            written.map_err(|error| {
+                let folder = args.folder.display();
+                CliError::usage(format_args!(
+                    "the manual pages cannot be written to {folder}: {error}"
+                ))
+                .remedy("a folder of yours")
+            })?;
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -143,7 +169,7 @@ mod tests {
 
     use super::Program;
 
-    /// Every command below `command` that does something itself, with its full name.
+    /// Collects the commands below `command` that have no subcommands, with their full names.
     fn leaves(command: &Command, name: &str, found: &mut Vec<(String, Command)>) {
         let mut below =
             command.get_subcommands().filter(|below| below.get_name() != "help").peekable();
@@ -156,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn help_of_every_command_says_what_it_does_and_has_an_example_of_that_command() {
+    fn help_of_every_command_has_description_and_example() {
         let mut program = Program::command();
         program.build();
         let mut commands = Vec::new();
@@ -165,7 +191,7 @@ mod tests {
         for (name, mut command) in commands {
             let help = command.render_long_help().to_string();
             let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-            assert!(about.len() > 10, "`{name}` does not say what it does:\n{help}");
+            assert!(about.len() > 10, "`{name}` has no description:\n{help}");
             let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             let (_, examples) = after.split_once("Example").unwrap_or_else(|| {
                 panic!("the help of `{name}` has no example:\n{help}");
@@ -173,7 +199,7 @@ mod tests {
             let mut examples = examples.lines().skip(1).take_while(|line| line.starts_with("  "));
             assert!(
                 examples.any(|line| line.contains(&name)),
-                "no example of `{name}` begins with its name:\n{help}"
+                "no example in the help of `{name}` uses that command:\n{help}"
             );
         }
     }

@@ -70,7 +70,7 @@ fn with(tool: Tool) -> Result<Server, BuildError> {
 }
 
 fn builder(tool: Tool) -> ServerBuilder {
-    Server::builder("bench", "1.0.0").tool(tool.description("Says what it is told"))
+    Server::builder("bench", "1.0.0").tool(tool.description("Returns its argument"))
 }
 
 /// A way that messages come in, without the transport that brings them.

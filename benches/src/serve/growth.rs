@@ -47,7 +47,7 @@ async fn answer(body: Bytes) -> Response {
 
 /// Ours, with so many tools, of which one is called.
 pub(super) async fn ours(tools: usize) -> Result<(u16, impl Sized)> {
-    let tool = |name: &str| Tool::new(name, echo).description("Says what it is told");
+    let tool = |name: &str| Tool::new(name, echo).description("Returns its argument");
     let mut builder = Server::builder("bench", "1.0.0")
         .limits(|limits| limits.max_message_bytes = LONGEST)
         .tool(tool("echo"));

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 pub(super) async fn ours() -> Result<(u16, impl Sized)> {
     let server = Server::builder("bench", "1.0.0")
         .limits(|limits| limits.progress_interval = Duration::ZERO)
-        .tool(Tool::new("count", count).description("Reports so many steps"))
+        .tool(Tool::new("count", count).description("Reports progress steps"))
         .build()?;
     let serving = server.serve_http("127.0.0.1:0", super::unlimited()).await?;
     Ok((serving.address().port(), serving))

@@ -42,9 +42,13 @@ pub(super) async fn start(place: &str) -> Result<(u16, impl Sized)> {
         .max_tasks_per_caller(100_000_000);
     let server = Server::builder("bench", "1.0.0")
         .limits(|limits| limits.progress_interval = Duration::ZERO)
-        .tool(Tool::new("echo", echo).description("Says what it is told"))
-        .tool(Tool::new("count", count).description("Reports so many steps"))
-        .tool(Tool::new("later", echo).description("Says it later").task(TaskPolicy::Always))
+        .tool(Tool::new("echo", echo).description("Returns its argument"))
+        .tool(Tool::new("count", count).description("Reports progress steps"))
+        .tool(
+            Tool::new("later", echo)
+                .description("Returns its argument in a task")
+                .task(TaskPolicy::Always),
+        )
         .tasks(tasks)
         .build()?;
     let http = super::unlimited().max_sessions(100_000);

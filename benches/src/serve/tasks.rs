@@ -19,7 +19,7 @@ pub(super) fn server(config: TaskConfig) -> Result<Server, BuildError> {
         .poll_rate(None)
         // Callers cannot be told apart here: together they may do what many callers may.
         .max_tasks_per_caller(100_000_000);
-    let tool = echo::tool().description("Says what it is told").task(TaskPolicy::Always);
+    let tool = echo::tool().description("Returns its argument").task(TaskPolicy::Always);
     Server::builder("bench", "1.0.0").tool(tool).tasks(config).build()
 }
 

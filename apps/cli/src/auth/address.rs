@@ -1,16 +1,16 @@
-//! The address of a server, as an argument.
+//! The server address argument of the authentication commands.
 
 use crate::{
     call::server::Server,
     error::{CliError, Result},
 };
 
-/// The address of a server, as it was written; commands need no login.
+/// Parses the URL of a server. Rejects commands: a server on stdio needs no login.
 pub(super) fn address(text: &str) -> Result<Server> {
     let server = Server::read(text)?;
     match server.url() {
         Some(_) => Ok(server),
-        None => Err(CliError::usage(format!("`{text}` is no address of a server"))
-            .remedy("addresses begin with http:// or https://")),
+        None => Err(CliError::usage(format!("`{text}` is not the URL of a server"))
+            .remedy("write a URL that starts with http:// or https://")),
     }
 }

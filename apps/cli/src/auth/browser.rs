@@ -1,17 +1,18 @@
-//! The browser of this machine, if somebody can see it.
+//! The browser of this machine, if the user can see its screen.
 
 use std::{env, process::Stdio};
 
 use tokio::process::Command;
 
-/// The commands that open a page, the first one that can be started counts.
+/// Commands that open a page. The first one that starts is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Browser {
     commands: Vec<Vec<String>>,
 }
 
 impl Browser {
-    /// What `BROWSER` names, else what the system opens pages with; `None` where nobody would see it.
+    /// Returns the browser of `BROWSER`, else the system's default. Returns `None` if no display is
+    /// available.
     pub(super) fn find() -> Option<Self> {
         Self::find_in(|name| env::var(name).ok().filter(|value| !value.trim().is_empty()))
     }
@@ -36,7 +37,7 @@ impl Browser {
         Some(Self { commands: vec![command.iter().map(|word| (*word).to_owned()).collect()] })
     }
 
-    /// Opens a page; whether anything was started. No shell reads the address.
+    /// Opens a page. Returns whether a command started. No shell interprets the URL.
     pub(super) fn open(&self, url: &str) -> bool {
         self.commands.iter().any(|command| {
             let mut words = with_page(command, url).into_iter();
@@ -52,7 +53,7 @@ impl Browser {
     }
 }
 
-/// `%s` stands for the address; where it does not stand, the address is the last word.
+/// Replaces `%s` with the URL. Appends the URL if the command has no `%s`.
 fn with_page(command: &[String], url: &str) -> Vec<String> {
     let mut words: Vec<String> = command.iter().map(|word| word.replace("%s", url)).collect();
     if !command.iter().any(|word| word.contains("%s")) {
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_browser_is_the_one_that_was_chosen() {
+    fn browser_variable_with_two_commands_keeps_their_order() {
         let browser = found(&[("BROWSER", "firefox --new-tab %s:w3m"), ("DISPLAY", ":0")]).unwrap();
         assert_eq!(browser.commands, [vec!["firefox", "--new-tab", "%s"], vec!["w3m"]]);
         assert_eq!(with_page(&browser.commands[0], "u"), ["firefox", "--new-tab", "u"]);
@@ -82,13 +83,13 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn where_nobody_would_see_it_there_is_none() {
+    fn browser_without_display_is_not_found() {
         assert_eq!(found(&[]), None);
         assert!(found(&[("WAYLAND_DISPLAY", "wayland-0")]).is_some());
     }
 
     #[test]
-    fn a_browser_that_is_not_there_gives_way_to_the_next() {
+    fn browser_open_with_missing_commands_returns_false() {
         let browser = found(&[("BROWSER", "/no/such/browser:/nor/this/one")]).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         assert!(!runtime.block_on(async { browser.open("http://127.0.0.1/") }));

@@ -1,9 +1,9 @@
-//! What is kept of logins: in the user's data folder, sealed with a key that the operating system
-//! keeps, or where it keeps none in a file that nobody else can read.
+//! Stored logins, in the user's data folder.
 //!
-//! The tokens in it, and the clients that registered themselves, belong to the OAuth client. Beside
-//! them stand the clients that were named by hand, because whoever renews a token has to be the one who
-//! got it.
+//! The file is encrypted with a key in the operating system's keyring. Without a keyring, only the
+//! file's mode protects it. The OAuth client stores tokens and registered clients here. This module
+//! adds clients that the user registered by hand, because only the client that got a token can
+//! refresh it.
 
 use std::env;
 
@@ -18,26 +18,27 @@ use crate::{
     paths,
 };
 
-/// Says with `off` that the operating system's place for secrets is not to be used.
+/// Environment variable that disables the operating system's keyring with `off`.
 const KEY_STORE: &str = "OUTLIVE_KEYRING";
 
-/// What is kept.
+/// The stored logins.
 #[derive(Clone, Debug)]
 pub(crate) struct Credentials {
     store: KeyringStore,
 }
 
-/// A client that somebody has registered with the authorization server. No `Debug`: it has a secret.
+/// A client that the user registered with the authorization server by hand. No `Debug`, because it
+/// has a secret.
 #[derive(Serialize, Deserialize)]
 pub(super) struct OwnClient {
     pub(super) id: String,
     pub(super) secret: Option<String>,
-    /// The port that its logins come back to.
+    /// Port of the client's redirect URI.
     pub(super) port: Option<u16>,
 }
 
 impl Credentials {
-    /// Opens it, in the user's data folder. It need not be there yet.
+    /// Opens the logins in the user's data folder. The file need not exist.
     pub(crate) fn open() -> Result<Self> {
         let store = KeyringStore::new("outlive", paths::data()?.join("credentials.json"));
         let wanted = match env::var_os(KEY_STORE) {
@@ -46,24 +47,24 @@ impl Credentials {
             Some(said) if said == "off" => false,
             Some(said) => {
                 let said = said.to_string_lossy();
-                return Err(CliError::usage(format!("{KEY_STORE} is `{said}`"))
-                    .remedy(format!("{KEY_STORE}=on or {KEY_STORE}=off")));
+                return Err(CliError::usage(format!("{KEY_STORE} has the invalid value `{said}`"))
+                    .remedy(format!("set {KEY_STORE}=on or {KEY_STORE}=off")));
             }
         };
         Ok(Self { store: if wanted { store } else { store.without_system() } })
     }
 
-    /// Where the login to a server is kept, if there is one.
+    /// Returns the location of the login to a server, if there is one.
     pub(super) fn kept_in(&self, url: &str) -> Result<Option<CredentialLocation>> {
         self.store.location(url).map_err(unusable)
     }
 
-    /// The OAuth client for a server, which lets nobody log in yet.
+    /// Returns the OAuth client for a server, without an interactive login.
     pub(crate) fn oauth(&self, url: &str) -> Result<OAuthBuilder> {
         Ok(self.oauth_as(url, self.own_client(url)?.as_ref()))
     }
 
-    /// The same, as a client that was registered by hand.
+    /// Returns the OAuth client for a server that identifies itself as `client`.
     pub(super) fn oauth_as(&self, url: &str, client: Option<&OwnClient>) -> OAuthBuilder {
         let mut builder =
             OAuth::builder(url).client_name("Outlive (command line)").store(self.store.clone());
@@ -76,27 +77,27 @@ impl Credentials {
         builder
     }
 
-    /// What is to be said of a login that is there and cannot be opened.
+    /// Returns the error for a login that exists but cannot be decrypted.
     pub(super) fn closed(&self, url: &str, kind: Kind) -> Result<Option<CliError>> {
         let Some(why) = self.store.unreadable(url).map_err(unusable)? else { return Ok(None) };
-        let trouble = format!("the login to {url} cannot be opened: {why}");
-        let remedy = format!("unlock it and try again; or `outlive login {url}`");
+        let trouble = format!("cannot read the login to {url}: {why}");
+        let remedy = format!("unlock the keyring and try again; or run `outlive login {url}`");
         Ok(Some(CliError::new(kind, trouble).remedy(remedy)))
     }
 
-    /// The servers that somebody is logged in to.
+    /// Returns the servers that the user is logged in to.
     pub(super) fn servers(&self) -> Result<Vec<String>> {
         self.store.servers().map_err(unusable)
     }
 
-    /// The client that was named for a server.
+    /// Returns the client that the user named for a server.
     pub(super) fn own_client(&self, url: &str) -> Result<Option<OwnClient>> {
         let kept = self.store.get(&own_name(url)).map_err(unusable)?;
-        // What cannot be read is named again.
+        // An unreadable entry counts as absent: the user names the client again.
         Ok(kept.and_then(|kept| serde_json::from_str(kept.expose()).ok()))
     }
 
-    /// The port that logins to a server come back to, if that was said with its client.
+    /// Returns the port that the user named with the server's client.
     pub(crate) fn port(&self, url: &str) -> Result<Option<u16>> {
         Ok(self.own_client(url)?.and_then(|client| client.port))
     }
@@ -115,7 +116,7 @@ impl Credentials {
 }
 
 fn own_name(url: &str) -> String {
-    // Tokens are kept without the query as well.
+    // The store ignores the query of a URL for tokens, too.
     format!("named for {}", url.split(['?', '#']).next().unwrap_or(url))
 }
 
@@ -123,23 +124,23 @@ fn unusable(error: CredentialStoreError) -> CliError {
     CliError::new(Kind::Failed, error)
 }
 
-/// Why there is no token, in the words of this program.
+/// Converts an OAuth error to a message with a remedy.
 pub(crate) fn trouble(error: &OAuthError) -> CliError {
-    let or_token = "--token-env VARIABLE or --token-file FILE, if you were given a token";
+    let or_token = "pass --token-env VARIABLE or --token-file FILE if you have a token";
     match error {
         OAuthError::LoginRequired { server } => {
             let closed = Credentials::open().and_then(|it| it.closed(server, Kind::Unreachable));
             if let Ok(Some(trouble)) = closed {
                 return trouble;
             }
-            CliError::unreachable(format_args!("{server} wants its user to log in"))
-                .remedy(format_args!("{or_token}; else `outlive login {server}`"))
+            CliError::unreachable(format_args!("{server} requires a login"))
+                .remedy(format_args!("{or_token}; else run `outlive login {server}`"))
         }
         OAuthError::NoRegistration { issuer } => CliError::unreachable(format_args!(
-            "{issuer} does not let programs register themselves"
+            "{issuer} does not support dynamic client registration"
         ))
         .remedy(format_args!(
-            "register one there by hand, and `outlive login URL --client-id ID`; or {or_token}"
+            "register a client there by hand, then run `outlive login URL --client-id ID`; or {or_token}"
         )),
         OAuthError::Insecure { .. } | OAuthError::NoMetadata { .. } => {
             CliError::unreachable(error).remedy(or_token)

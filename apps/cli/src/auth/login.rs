@@ -1,4 +1,4 @@
-//! `outlive login`: gets a token for a server, and keeps it.
+//! `outlive login`: gets a token for a server, and stores it.
 
 use std::{env, path::PathBuf, process::ExitCode};
 
@@ -20,36 +20,35 @@ use crate::{
 /// Logs in to a server, in the browser.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The login is kept in the data folder, sealed with a key in the system's key store where there is one, else in a file that only
-its owner can read, and renewed while it can be. OUTLIVE_KEYRING=off leaves the key store alone.
-`outlive call`, `tasks` and `inspect` use it.
+The login is stored in the data folder and renewed automatically. It is encrypted with a key in the system's keyring. Without
+a keyring, or with OUTLIVE_KEYRING=off, only the file's mode protects it. `outlive call`, `tasks` and `inspect` use the login.
 
 Examples:
   outlive login https://example.com/mcp
   outlive login https://example.com/mcp --no-browser
   outlive login https://example.com/mcp --client-id 4f1c --client-secret-env SECRET --port 8976")]
 pub(crate) struct Args {
-    /// The address of the server
+    /// URL of the server
     url: String,
-    /// Opens no browser: shows the page's address, and reads where it has led from standard input
+    /// Opens no browser: prints the login page's URL, and reads the final URL from standard input
     #[arg(long)]
     no_browser: bool,
-    /// A scope to ask for, where the server does not say what it wants; may be repeated
+    /// Scope to request if the server names none; may be repeated
     #[arg(long = "scope", value_name = "SCOPE")]
     scopes: Vec<String>,
-    /// The id of a client that was registered by hand, where programs cannot register themselves
+    /// ID of a client that you registered by hand, for servers without dynamic client registration
     #[arg(long, value_name = "ID")]
     client_id: Option<String>,
-    /// The environment variable that has the secret of that client
+    /// Environment variable with the secret of that client
     #[arg(long, value_name = "VARIABLE", requires = "client_id")]
     client_secret_env: Option<String>,
-    /// The port of this machine that the login comes back to, as http://127.0.0.1:PORT/callback
+    /// Port of the redirect URI http://127.0.0.1:PORT/callback
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
-    /// A PEM file of the certificates to trust, in place of the system's
+    /// PEM file of the certificates to trust, instead of the system's
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
-    /// Prints as whom, as JSON
+    /// Prints the login as JSON
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -79,7 +78,7 @@ async fn login(args: Args) -> Result<ExitCode> {
     }
     let oauth = oauth.build();
     let logged_in = log_in(&args, &server, &oauth, &person).await?;
-    // Only one that works is remembered.
+    // Store the client only after a successful login.
     if let Some(client) = client.filter(|_| args.client_id.is_some()) {
         credentials.keep_client(&args.url, &client)?;
     }
@@ -87,22 +86,22 @@ async fn login(args: Args) -> Result<ExitCode> {
     if let Some(CredentialLocation::File { file, why: Some(why), .. }) = &kept_in {
         let file = file.display();
         screen.talk(&format!(
-            "{}, so the login is kept in {file}, which only you can read.",
+            "{}, so the login is stored in {file}, which only you can read.",
             capital(why)
         ));
     }
     match args.json {
         true => screen.data(&Shown::new(&args.url, &logged_in, kept_in).json().to_string()),
-        false => screen.talk(&format!("You are logged in to {}.", args.url)),
+        false => screen.talk(&format!("Logged in to {}.", args.url)),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Logs in, whether somebody is logged in or not.
+/// Logs in, even if there is a login already.
 async fn log_in(args: &Args, server: &Server, oauth: &OAuth, person: &Person) -> Result<LoginInfo> {
     let before = oauth.login_info().await.map_err(|error| trouble(&error))?;
     if before.is_none() {
-        // The server is asked first: a refusal says best where to go and what for.
+        // Connect first: the server's 401 response names its authorization server and scopes.
         let mut builder = Client::builder("outlive", env!("CARGO_PKG_VERSION"));
         if let Some(file) = &args.ca_file {
             builder = builder.ca_file(file);
@@ -116,45 +115,47 @@ async fn log_in(args: &Args, server: &Server, oauth: &OAuth, person: &Person) ->
     }
     match oauth.login_info().await.map_err(|error| trouble(&error))? {
         Some(logged_in) if person.has_begun() => Ok(logged_in),
-        // It lets anybody say hello, or takes the login that there was.
+        // The server accepts anonymous requests, or it accepted the existing login.
         _ => oauth.login().await.map_err(|error| match before {
             None if leads_nowhere(&args.url, &error) => {
-                let what = format!("{} wants no login: it answers without one", args.url);
-                CliError::new(Kind::Failed, what).remedy(format!("`outlive inspect {}`", args.url))
+                let what = format!("{} requires no login", args.url);
+                CliError::new(Kind::Failed, what)
+                    .remedy(format!("run `outlive inspect {}`", args.url))
             }
             _ => trouble(&error),
         }),
     }
 }
 
-/// Says that a server wants a token and names nowhere to get one, if that is why there is none.
+/// Returns an error if the server requires a token but names no authorization server.
 fn nowhere(url: &str, error: &Error) -> Option<CliError> {
     let Error::Client(ClientError::NoToken(why)) = error else { return None };
     let why = why.downcast_ref::<OAuthError>()?;
     leads_nowhere(url, why).then(|| {
-        let what = format!("{url} wants a token, and names no place to log in");
+        let what = format!("{url} requires a token, but names no authorization server");
         CliError::unreachable(what).remedy(
-            "ask the server's operator for a token: --token-env VARIABLE or --token-file FILE",
+            "ask the server's operator for a token, and pass it with --token-env VARIABLE or --token-file FILE",
         )
     })
 }
 
-/// Whether a login failed because the server, which was taken for its own authorization server, is
-/// none.
+/// Returns whether a login failed because the server has no authorization server.
+///
+/// The OAuth client then assumes that the server is its own authorization server.
 fn leads_nowhere(url: &str, error: &OAuthError) -> bool {
     match error {
         OAuthError::NoRegistration { issuer } | OAuthError::NoMetadata { issuer } => {
             url.starts_with(issuer.as_str())
         }
         OAuthError::Refused { refusal, what } => {
-            // An authorization server gives a reason.
+            // A real authorization server gives a reason.
             *what == "the registration" && refusal.code == "no reason given"
         }
         _ => false,
     }
 }
 
-/// The same at the beginning of a sentence.
+/// Returns the text with its first letter in upper case.
 fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
@@ -163,7 +164,7 @@ fn capital(text: &str) -> String {
 fn secret_in(variable: &str) -> Result<String> {
     let secret = env::var(variable).ok().map(|secret| secret.trim().to_owned());
     secret.filter(|secret| !secret.is_empty()).ok_or_else(|| {
-        CliError::usage(format!("the variable {variable} has no secret"))
-            .remedy(format!("{variable}=… outlive login …"))
+        CliError::usage(format!("the environment variable {variable} is not set or empty"))
+            .remedy(format!("{variable}=SECRET outlive login …"))
     })
 }

@@ -1,4 +1,4 @@
-//! `outlive logout`: forgets the login to a server.
+//! `outlive logout`: deletes the login to a server.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -15,12 +15,12 @@ use crate::{
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  outlive logout https://example.com/mcp")]
 pub(crate) struct Args {
-    /// The address of the server
+    /// URL of the server
     url: String,
-    /// A PEM file of the certificates to trust, in place of the system's
+    /// PEM file of the certificates to trust, instead of the system's
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
-    /// Prints whether somebody was logged in, as JSON
+    /// Prints whether you were logged in, as JSON
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -42,7 +42,7 @@ async fn logout(args: Args) -> Result<ExitCode> {
         (true, was_in) => {
             screen.data(&serde_json::json!({"server": url, "loggedOut": was_in}).to_string());
         }
-        (false, true) => screen.talk(&format!("You are logged out of {}.", shown(url))),
+        (false, true) => screen.talk(&format!("Logged out of {}.", shown(url))),
         (false, false) => screen.talk(&format!("You were not logged in to {}.", shown(url))),
     }
     Ok(ExitCode::SUCCESS)

@@ -1,8 +1,8 @@
-//! Being somebody at a server: `outlive login`, `outlive logout`, `outlive whoami`, and what other
-//! commands show a server that wants to know who is calling.
+//! Authentication: `outlive login`, `outlive logout`, `outlive whoami`, and the tokens that other
+//! commands send.
 //!
-//! - `credentials`: what is kept, and where.
-//! - `person`: the one who logs in. `browser`: where that is done, if there is one.
+//! - `credentials`: the stored logins and their location.
+//! - `person`: the interactive login. `browser`: the browser for it, if there is one.
 
 mod address;
 mod browser;

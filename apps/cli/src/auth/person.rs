@@ -1,5 +1,5 @@
-//! Whoever sits in front of this program logs in: in the browser of this machine, or in one elsewhere
-//! whose last address is pasted here.
+//! Interactive login: in the browser of this machine, or in a browser on another machine whose
+//! final URL the user pastes here.
 
 use std::{
     io,
@@ -17,7 +17,7 @@ use crate::{
     print,
 };
 
-/// The user of this program.
+/// The user of the program, who logs in.
 #[derive(Clone)]
 pub(crate) struct Person {
     server: String,
@@ -28,7 +28,7 @@ pub(crate) struct Person {
 }
 
 impl Person {
-    /// Somebody who logs in to this server, in the browser if there is one.
+    /// Creates a login to `server` that opens the browser, if there is one.
     pub(crate) fn new(server: &str, screen: &Arc<Screen>) -> Self {
         Self {
             server: server.to_owned(),
@@ -39,44 +39,44 @@ impl Person {
         }
     }
 
-    /// There is no browser, whatever the environment says.
+    /// Disables the browser, regardless of the environment.
     pub(super) fn without_browser(mut self) -> Self {
         self.browser = None;
         self
     }
 
-    /// The port of this machine that the browser comes back to.
+    /// Sets the port on this machine that the authorization server redirects the browser to.
     pub(crate) fn port(mut self, port: Option<u16>) -> Self {
         self.port = port;
         self
     }
 
-    /// Whether a page was shown.
+    /// Returns whether the user was shown a login page.
     pub(super) fn has_begun(&self) -> bool {
         self.has_begun.load(Ordering::Relaxed)
     }
 
-    /// Opens the page here.
+    /// Opens the login page in the browser of this machine.
     fn open(&self, browser: &Browser, url: &str) {
         self.has_begun.store(true, Ordering::Relaxed);
         let server = &self.server;
         self.screen.talk(&match browser.open(url) {
             true => format!(
-                "Your browser opens, so that you can log in to {server}. If it does not, open this page in it:\n\n{}\n",
+                "Opening your browser to log in to {server}. If it does not open, visit this page:\n\n{}\n",
                 link::shown(url)
             ),
             false => format!(
-                "No browser could be started. To log in to {server}, open this page on this machine (or leave, and use `outlive login --no-browser {server}`):\n\n{}\n",
+                "Cannot start a browser. To log in to {server}, open this page on this machine (or press Ctrl-C and run `outlive login --no-browser {server}`):\n\n{}\n",
                 link::shown(url)
             ),
         });
     }
 
-    /// Shows the page, and reads what comes of it.
+    /// Shows the URL of the login page, and reads the final URL or code that the user pastes.
     async fn ask(self, url: String) -> io::Result<String> {
         self.has_begun.store(true, Ordering::Relaxed);
         self.screen.talk(&format!(
-            "To log in to {}, open this page in a browser:\n\n{}\n\nIt ends at an address of 127.0.0.1 that may not load. Paste that address here, or the code that the page shows.",
+            "To log in to {}, open this page in a browser:\n\n{}\n\nAfter the login, the browser goes to a URL at 127.0.0.1, which may not load. Paste that URL here, or the code that the page shows.",
             self.server,
             link::shown(&url)
         ));
@@ -104,7 +104,7 @@ impl Login for Person {
             }
             None => {
                 let login = ManualLogin::new(move |url| person.clone().ask(url));
-                // The address that is known already will do: nobody has to come back to it.
+                // No server listens at this redirect URI: the user pastes the final URL.
                 let known = self.port.map(|port| format!("http://127.0.0.1:{port}/callback"));
                 match known.as_deref().or(registered) {
                     Some(known) => login.redirect_uri(known).prepare(registered).await,

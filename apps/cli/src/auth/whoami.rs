@@ -1,4 +1,4 @@
-//! `outlive whoami`: as whom this program calls servers. Only what may be seen is shown: no token is.
+//! `outlive whoami`: shows the logins to servers, without their tokens.
 
 use std::{
     process::ExitCode,
@@ -18,13 +18,13 @@ use crate::{
     store::{rough, stamp, wall_clock},
 };
 
-/// Shows where you are logged in, and with which scopes.
+/// Shows the servers you are logged in to, and the scopes.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  outlive whoami\n  outlive whoami https://example.com/mcp --json"
 )]
 pub(crate) struct Args {
-    /// The address of a server; all that there are logins for, if nothing is said
+    /// URL of a server [default: all servers with a login]
     url: Option<String>,
     /// Prints JSON
     #[arg(long)]
@@ -43,7 +43,7 @@ async fn whoami(args: Args) -> Result<ExitCode> {
             return Err(match credentials.closed(url, Kind::Failed)? {
                 Some(trouble) => trouble,
                 None => CliError::new(Kind::Failed, format!("you are not logged in to {url}"))
-                    .remedy(format!("`outlive login {url}`")),
+                    .remedy(format!("run `outlive login {url}`")),
             });
         };
         let found = Shown::new(url, &logged_in, credentials.kept_in(url)?);
@@ -63,7 +63,9 @@ async fn whoami(args: Args) -> Result<ExitCode> {
     let mut shown = all.iter().map(|(url, login, kept)| Shown::new(url, login, kept.clone()));
     match (args.json, is_empty) {
         (true, _) => screen.data(&Value::from_iter(shown.map(|it| it.json())).to_string()),
-        (false, true) => screen.talk("You are logged in nowhere. `outlive login URL` logs in."),
+        (false, true) => {
+            screen.talk("Not logged in to any server. Run `outlive login URL` to log in.")
+        }
         (false, false) => shown.by_ref().for_each(|it| screen.data(&it.text())),
     }
     Ok(ExitCode::SUCCESS)
@@ -73,7 +75,7 @@ async fn look(credentials: &Credentials, url: &str) -> Result<Option<LoginInfo>>
     credentials.oauth(url)?.build().login_info().await.map_err(|error| trouble(&error))
 }
 
-/// A login, as it is shown.
+/// A login, for display.
 pub(super) struct Shown<'a> {
     server: &'a str,
     login: &'a LoginInfo,
@@ -114,7 +116,7 @@ impl<'a> Shown<'a> {
     fn kept(&self) -> String {
         match &self.kept_in {
             Some(CredentialLocation::System { name, file, .. }) => {
-                format!("in {}, which opens with a key in {name}", file.display())
+                format!("in {}, encrypted with a key in {name}", file.display())
             }
             Some(CredentialLocation::File { file, .. }) => {
                 format!("in {}, which only you can read", file.display())
@@ -126,23 +128,23 @@ impl<'a> Shown<'a> {
     fn text(&self) -> String {
         let login = self.login;
         let scopes = match login.scopes.is_empty() {
-            true => "those that are given without asking".to_owned(),
+            true => "the default scopes of the server".to_owned(),
             false => login.scopes.join(" "),
         };
         let now = wall_clock();
         let span = match self.expires() {
-            None => "until it is refused".to_owned(),
-            Some(at) if at > now => format!("for another {}", rough(at - now)),
-            Some(_) => "no more".to_owned(),
+            None => "no expiry time".to_owned(),
+            Some(at) if at > now => format!("expires in {}", rough(at - now)),
+            Some(_) => "expired".to_owned(),
         };
-        let renewed = if login.renewable { ", and is renewed then" } else { "" };
-        let key = if login.bound { "; bound to a key of this machine" } else { "" };
+        let renewed = if login.renewable { ", renewed automatically" } else { "" };
+        let key = if login.bound { ", bound to a key of this machine" } else { "" };
         let lines = [
             ("issuer", &login.issuer),
             ("client", &login.client_id),
             ("scopes", &scopes),
-            ("good", &format!("{span}{renewed}{key}")),
-            ("kept", &self.kept()),
+            ("token", &format!("{span}{renewed}{key}")),
+            ("stored", &self.kept()),
         ];
         let lines = lines.map(|(name, value)| format!("\n  {name:<8}{}", shown(value)));
         format!("{}{}", shown(self.server), lines.concat())

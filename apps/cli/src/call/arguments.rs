@@ -1,7 +1,7 @@
-//! The arguments of a tool, from the words of a command line.
+//! Parses the arguments of a tool from the command line.
 //!
-//! `key=value` is typed by the tool's schema, `key:=JSON` is JSON as it is, a repeated key makes a
-//! list. One word `{…}`, `@FILE` or `-` is the whole object.
+//! The tool's schema gives the type of `key=value`. `key:=JSON` is a JSON value. A repeated key
+//! makes a list. A single `{…}`, `@FILE` or `-` is the whole object.
 
 use std::{
     fs,
@@ -17,8 +17,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{CliError, Result};
 
-/// Makes the arguments of a tool. What the tool does not have, or cannot do without, is refused
-/// before anything is sent.
+/// Builds the arguments of a tool. Rejects unknown and missing arguments before anything is sent.
 pub(crate) fn arguments(
     tool: &str,
     schema: &Value,
@@ -36,35 +35,38 @@ pub(crate) fn arguments(
     }
     let missing = |field: &&Field| field.is_required && !arguments.contains_key(&field.name);
     if let Some(field) = fields.iter().find(missing) {
-        return Err(CliError::usage(format!("`{tool}` needs `{}` ({})", field.name, field.hint))
-            .remedy(named(tool, &fields)));
+        return Err(CliError::usage(format!(
+            "`{tool}` requires the argument `{}` ({})",
+            field.name, field.hint
+        ))
+        .remedy(named(tool, &fields)));
     }
     Ok(arguments)
 }
 
-/// Checks arguments against the whole schema of a tool, as its server would.
+/// Validates arguments against the tool's schema, as its server would.
 pub(crate) fn check(tool: &Tool, arguments: &Map<String, Value>) -> Result<()> {
     check_arguments(tool, arguments).map_err(|reason| {
         let schema = serde_json::to_value(&tool.input_schema).unwrap_or_default();
-        // Reasons name a value by its JSON pointer; a command line by its key.
+        // Reasons name a value by its JSON pointer. On the command line, it has a key.
         let reason = reason.replace("`/", "`");
-        CliError::usage(format!("`{}` does not take this: {reason}", tool.name))
+        CliError::usage(format!("invalid arguments for `{}`: {reason}", tool.name))
             .remedy(named(&tool.name, &fields(&schema)))
     })
 }
 
-/// Values for named fields, from words: for forms.
+/// Parses `key=value` words into values of the fields, for forms.
 pub(crate) fn typed(fields: &[Field], words: &[String]) -> Result<Map<String, Value>> {
     let mut values = Map::new();
     for word in words {
         let Some((key, text)) = word.split_once('=') else {
-            return Err(CliError::usage(format!("`{word}` is no argument"))
+            return Err(CliError::usage(format!("`{word}` is not a valid argument"))
                 .remedy("write key=value, key:=JSON, or the whole object as '{…}', @FILE or -"));
         };
         if let Some(key) = key.strip_suffix(':') {
             let value = serde_json::from_str(text).map_err(|error| {
-                CliError::usage(format!("`{key}:=` needs JSON: {error}"))
-                    .remedy(format!("for a text write {key}={text}"))
+                CliError::usage(format!("the value of `{key}:=` is not valid JSON: {error}"))
+                    .remedy(format!("write {key}={text} to pass a string"))
             })?;
             values.insert(key.to_owned(), value);
             continue;
@@ -74,9 +76,8 @@ pub(crate) fn typed(fields: &[Field], words: &[String]) -> Result<Map<String, Va
             Some(FieldKind::List(item)) => add(&mut values, key, value(key, item, text)?),
             Some(FieldKind::Many(choices)) => add(&mut values, key, one_of(key, choices, text)?),
             Some(_) | None if values.contains_key(key) => {
-                return Err(
-                    CliError::usage(format!("`{key}` is given twice")).remedy("it takes one value")
-                );
+                return Err(CliError::usage(format!("`{key}` is set twice"))
+                    .remedy("pass it once; it takes a single value"));
             }
             Some(kind) => {
                 let value = value(key, kind, text)?;
@@ -97,7 +98,7 @@ fn add(values: &mut Map<String, Value>, key: &str, value: Value) {
     }
 }
 
-/// A value of a kind, from a text.
+/// Parses a text into a value of a kind.
 pub(crate) fn value(key: &str, kind: &FieldKind, text: &str) -> Result<Value> {
     let not = |what: &str| CliError::usage(format!("`{key}` must be {what}, not `{text}`"));
     match kind {
@@ -116,7 +117,7 @@ pub(crate) fn value(key: &str, kind: &FieldKind, text: &str) -> Result<Value> {
             _ => Err(not("true or false").remedy(format!("{key}=true"))),
         },
         FieldKind::One(choices) => one_of(key, choices, text),
-        // A list in one word, where there is no key to repeat.
+        // A list in one word, for a prompt that has no key to repeat.
         FieldKind::Many(choices) => {
             let each = parts(text).map(|text| one_of(key, choices, text));
             each.collect::<Result<_>>().map(Value::Array)
@@ -124,7 +125,7 @@ pub(crate) fn value(key: &str, kind: &FieldKind, text: &str) -> Result<Value> {
         FieldKind::List(item) => {
             parts(text).map(|text| value(key, item, text)).collect::<Result<_>>().map(Value::Array)
         }
-        // Whoever means a text that is also JSON writes it as JSON.
+        // To pass a string that is also valid JSON, the user writes it as a JSON string.
         _ => Ok(serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))),
     }
 }
@@ -138,7 +139,7 @@ fn one_of(key: &str, choices: &[FieldChoice], text: &str) -> Result<Value> {
     found.map(|choice| choice.value.clone()).ok_or_else(|| {
         let all: Vec<String> = choices.iter().map(|choice| plain_text(&choice.value)).collect();
         CliError::usage(format!("`{key}` cannot be `{text}`"))
-            .remedy(format!("one of {}", all.join(", ")))
+            .remedy(format!("use one of {}", all.join(", ")))
     })
 }
 
@@ -146,7 +147,7 @@ fn is_whole(word: &str) -> bool {
     word == "-" || word.starts_with('{') || word.starts_with('@')
 }
 
-/// The whole object: in the word itself, in a file, or on standard input.
+/// Reads the whole object: from the word, a file, or standard input.
 pub(crate) fn whole(word: &str) -> Result<Map<String, Value>> {
     let (text, place) = match word.strip_prefix('@') {
         Some(file) => {
@@ -164,21 +165,21 @@ pub(crate) fn whole(word: &str) -> Result<Map<String, Value>> {
         None => (word.to_owned(), "the command line"),
     };
     serde_json::from_str(&text).map_err(|error| {
-        CliError::usage(format!("{place} has no JSON object: {error}"))
-            .remedy("it looks like {\"key\": 1}")
+        CliError::usage(format!("{place} is not a JSON object: {error}"))
+            .remedy("write an object such as {\"key\": 1}")
     })
 }
 
-/// What arguments there are.
+/// Lists the arguments of a tool.
 fn named(tool: &str, fields: &[Field]) -> String {
     if fields.is_empty() {
-        return format!("`{tool}` takes no arguments");
+        return format!("remove the arguments; `{tool}` takes none");
     }
     let one = |field: &Field| match field.is_required {
         true => format!("{} ({})", field.name, field.hint),
         false => format!("[{} ({})]", field.name, field.hint),
     };
-    format!("its arguments are {}", fields.iter().map(one).collect::<Vec<_>>().join(", "))
+    format!("use its arguments: {}", fields.iter().map(one).collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_typed_by_the_schema() {
+    fn arguments_from_words_are_typed_by_schema() {
         let words =
             ["name=7", "count=-7", "ratio=1e3", "loud=yes", "tags=a", "tags=b=c", "size=large"];
         let expected = json!({"name": "7", "count": -7, "ratio": 1e3, "loud": true,
@@ -220,18 +221,18 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_before_it_is_sent() {
+    fn invalid_arguments_are_rejected_before_sending() {
         for (words, why) in [
             (&["name=a", "count=x"][..], "`count` must be an integer, not `x`"),
             (&["name=a", "loud=maybe"], "`loud` must be true or false, not `maybe`"),
             (&["name=a", "size=huge"], "`size` cannot be `huge`"),
             (&["name=a", "nmae=b"], "`greet` has no argument `nmae`"),
-            (&["count=1"], "`greet` needs `name` (text)"),
-            (&["name=a", "name=b"], "`name` is given twice"),
-            (&["name"], "`name` is no argument"),
+            (&["count=1"], "`greet` requires the argument `name` (text)"),
+            (&["name=a", "name=b"], "`name` is set twice"),
+            (&["name"], "`name` is not a valid argument"),
             (
                 &[r#"{"name": 1"#],
-                "the command line has no JSON object: EOF while parsing an object at line 1 column 10",
+                "the command line is not a JSON object: EOF while parsing an object at line 1 column 10",
             ),
         ] {
             assert_eq!(made(words), Err(why.to_owned()), "{words:?}");

@@ -22,17 +22,17 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// How long a call may take without `--timeout`, where there is no terminal to interrupt it from.
+/// Default limit of a call without `--timeout`.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// How long a connection is given to end properly.
+/// Maximum time to close a connection.
 pub(super) const PARTING: Duration = Duration::from_secs(3);
 
-// One line for each paragraph: the help is folded where the terminal ends.
+// One line per paragraph: the help is wrapped at the terminal's width.
 pub(super) const EXAMPLES: &str = "\
-SERVER is a URL, or the command that starts a server on standard input and output: in one word with \
-spaces, or behind `--` at the end. Arguments are key=value, typed by the tool's schema; key:=JSON for \
-any JSON; a key that is repeated makes a list; one word '{…}', @FILE or - (standard input) is all of them.
+SERVER is a URL, or a command that starts a server on stdio: quoted as one word, or after `--` at \
+the end. Arguments are key=value, typed by the tool's schema, or key:=JSON for any JSON value. \
+Repeat a key to make a list. A single '{…}', @FILE or - (standard input) is the whole arguments object.
 
 Examples:
   outlive call http://127.0.0.1:8000/mcp add a=1 b=2
@@ -42,8 +42,8 @@ Examples:
   outlive call --detach http://127.0.0.1:8000/mcp render frames=1000
   outlive call http://127.0.0.1:8000/mcp deploy version=7 --answer yes=true
 
-Ctrl-C asks: go on, detach or cancel; a second one leaves at once. `outlive tasks` goes on with a call \
-that was killed.";
+Ctrl-C opens a menu: continue, detach or cancel. A second Ctrl-C exits at once. `outlive tasks` \
+resumes a call whose program was killed.";
 
 /// Calls a tool of an MCP server.
 #[derive(clap::Args)]
@@ -53,25 +53,25 @@ that was killed.";
                       outlive call [OPTIONS] TOOL [KEY=VALUE]… -- COMMAND…"
 )]
 pub(crate) struct Args {
-    /// The server, the tool, and its arguments
+    /// Server, tool, and arguments of the tool
     #[arg(required = true, value_name = "SERVER TOOL KEY=VALUE")]
     words: Vec<String>,
-    /// The command that starts the server, in place of SERVER
+    /// Command that starts the server, instead of SERVER
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
-    /// Prints the whole result as JSON, when it is there
+    /// Prints the complete result as JSON when the call ends
     #[arg(long)]
     pub(super) json: bool,
-    /// Prints the handle of the task and leaves; the task goes on
+    /// Prints the handle of the task and exits; the task keeps running
     #[arg(long)]
     detach: bool,
-    /// Leaves after this time: 30, 30s, 5m, 2h. A task goes on
+    /// Exits after this time: 30, 30s, 5m, 2h. A task keeps running
     #[arg(long, value_name = "TIME", value_parser = span)]
     timeout: Option<Duration>,
-    /// How long the task and its result should exist, where a client may say so
+    /// Requested TTL of the task and its result, for servers that let clients choose
     #[arg(long, value_name = "TIME", value_parser = span)]
     task_ttl: Option<Duration>,
-    /// Lets the server execute the call once, however often it is sent with this key
+    /// Idempotency key: the server executes calls with the same key once
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
     #[command(flatten)]
@@ -84,12 +84,12 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     block_on(Box::pin(call(args)))
 }
 
-/// Runs a future to its end. Blocking work that still waits, such as for a key press, is left behind.
+/// Runs a future to completion. Abandons blocking threads, such as one that waits for a key press.
 pub(crate) fn block_on(work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| CliError::unreachable(format!("no runtime: {error}")))?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
+            CliError::unreachable(format!("cannot start the async runtime: {error}"))
+        })?;
     let done = runtime.block_on(work);
     runtime.shutdown_background();
     done
@@ -98,8 +98,8 @@ pub(crate) fn block_on(work: impl Future<Output = Result<ExitCode>>) -> Result<E
 pub(super) async fn call(args: Args) -> Result<ExitCode> {
     let (server, words) = Server::of_words(&args.words, args.command.clone())?;
     let Some((name, words)) = words.split_first() else {
-        return Err(CliError::usage("there is no tool to call")
-            .remedy(format!("`outlive inspect {}` shows what there is", server.text)));
+        return Err(CliError::usage("missing argument: the tool to call")
+            .remedy(format!("run `outlive inspect {}` to list the tools", server.text)));
     };
     let screen = Screen::new();
     let handles = Handles::open(&screen).made_at(&server, &args.connection);
@@ -148,7 +148,7 @@ pub(super) async fn call(args: Args) -> Result<ExitCode> {
         Ok((left, handle)) => outcome.tell(left, handle.as_ref(), args.detach).await,
         Err(trouble) => Err(outcome.failed(trouble)),
     };
-    // What is not ended properly in time ends with this process.
+    // The process exits anyway after this timeout.
     let _ = tokio::time::timeout(PARTING, client.close()).await;
     code
 }
@@ -169,7 +169,7 @@ pub(super) async fn attend(
     }
 }
 
-/// The tool of this name. One that is not there is refused before anything is sent.
+/// Returns the tool with this name. Fails before any call is sent if the server has no such tool.
 pub(super) async fn tool(client: &Client, server: &Server, name: &str) -> Result<Tool> {
     let tools =
         client.list_tools().collect().await.map_err(|error| trouble(&error, Some(server)))?;
@@ -177,13 +177,13 @@ pub(super) async fn tool(client: &Client, server: &Server, name: &str) -> Result
     tools.into_iter().find(|tool| tool.name == name).ok_or_else(|| {
         let trouble = CliError::usage(format!("{} has no tool `{name}`", server.text));
         match names.is_empty() {
-            true => trouble.remedy("it has no tools at all"),
-            false => trouble.remedy(format!("its tools are {}", names.join(", "))),
+            true => trouble.remedy("check the server: it has no tools"),
+            false => trouble.remedy(format!("one of its tools: {}", names.join(", "))),
         }
     })
 }
 
-/// Whether the server makes tasks of calls by itself.
+/// Returns whether the server can turn calls into tasks.
 pub(super) async fn makes_tasks(client: &Client) -> Result<bool> {
     let server = client.server_info().await.map_err(|error| trouble(&error, None))?;
     let extensions = server.capabilities.extensions;

@@ -1,4 +1,4 @@
-//! Questions as terminal forms: one field after the other, each held against its schema.
+//! Input requests as terminal forms: one field after another, each validated against its schema.
 
 use std::io;
 
@@ -21,13 +21,13 @@ use super::{
 };
 use crate::print::{self, Paint, paint};
 
-/// How many columns a label of the server may take, so that a prompt keeps to its line.
+/// Maximum width of a server's label, so that a prompt fits on one line.
 const LABEL: usize = 60;
 
-/// What a form came to; `None` if the user pressed Ctrl-C in it.
+/// Result of a form; `None` if the user pressed Ctrl-C.
 pub(crate) type Filled = io::Result<Option<InputResponse>>;
 
-/// What the user wants to happen after Ctrl-C.
+/// The user's choice after Ctrl-C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     GoOn,
@@ -37,11 +37,14 @@ pub(crate) enum Wish {
     Dismiss,
 }
 
-/// Puts a question to the user; what is known of the answer is not asked.
+/// Shows an input request as a form. Skips the fields in `known`.
 pub(crate) fn ask(question: &PendingInput, known: &Map<String, Value>) -> Filled {
     let term = Term::stderr();
     let theme = theme();
-    print::say_painted(&paint(Paint::Bold, &format!("{} asks:", shown(&question.server))));
+    print::say_painted(&paint(
+        Paint::Bold,
+        &format!("{} requests input:", shown(&question.server)),
+    ));
     let asked = match &question.request {
         InputKind::Form(form) => {
             print::say(&print::quoted(&form.message));
@@ -52,18 +55,18 @@ pub(crate) fn ask(question: &PendingInput, known: &Map<String, Value>) -> Filled
             consent(&url.url, &*theme, &term)
         }
         other => {
-            Ok(InputResponse::Error(format!("{} cannot be given at a terminal", other.kind())))
+            Ok(InputResponse::Error(format!("a terminal client does not support {}", other.kind())))
         }
     };
     interruptible(asked)
 }
 
-/// Asks what to do after Ctrl-C; `None` if the answer was another one.
+/// Shows the menu after Ctrl-C. Returns `None` if the user pressed Ctrl-C again.
 pub(crate) fn wish(wishes: &[(Wish, String)]) -> io::Result<Option<Wish>> {
     let labels: Vec<&str> = wishes.iter().map(|(_, label)| label.as_str()).collect();
     let chosen = Select::with_theme(&*theme())
-        // Short: a prompt that a narrow terminal folds leaves a line behind.
-        .with_prompt("What now? (Ctrl-C leaves)")
+        // Kept short: redrawing a prompt that wraps leaves an old line behind.
+        .with_prompt("What now? (Ctrl-C exits)")
         .items(&labels)
         .default(0)
         .interact_on(&Term::stderr())
@@ -71,11 +74,11 @@ pub(crate) fn wish(wishes: &[(Wish, String)]) -> io::Result<Option<Wish>> {
     Ok(interruptible(chosen)?.and_then(|at| wishes.get(at)).map(|(wish, _)| *wish))
 }
 
-fn interruptible<T>(asked: io::Result<T>) -> io::Result<Option<T>> {
+pub(crate) fn interruptible<T>(asked: io::Result<T>) -> io::Result<Option<T>> {
     match asked {
         Ok(answer) => Ok(Some(answer)),
         Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-            // Where the prompt stood, so that the next line does not stand in it.
+            // Ends the line of the prompt, so that the next output starts on a new line.
             let term = Term::stderr();
             term.show_cursor()?;
             term.write_line("")?;
@@ -85,7 +88,7 @@ fn interruptible<T>(asked: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-fn theme() -> Box<dyn Theme> {
+pub(crate) fn theme() -> Box<dyn Theme> {
     match console::colors_enabled_stderr() {
         true => Box::new(ColorfulTheme::default()),
         false => Box::new(SimpleTheme),
@@ -108,12 +111,12 @@ fn fill(
     Ok(InputResponse::accept(content))
 }
 
-/// The URL in full, and what the user says to it. It is never opened from here.
+/// Shows a URL in full and asks for consent. The program never opens it.
 fn consent(url: &str, theme: &dyn Theme, term: &Term) -> io::Result<InputResponse> {
     print::say(&link::shown(url));
     let chosen = Select::with_theme(theme)
-        .with_prompt("Visit it?")
-        .items(["yes, I open it in my browser", "no, decline", "not now"])
+        .with_prompt("Visit this URL?")
+        .items(["yes, I will open it in my browser", "no, decline", "not now"])
         .default(2)
         .interact_on(term)
         .map_err(io::Error::from)?;
@@ -124,7 +127,7 @@ fn consent(url: &str, theme: &dyn Theme, term: &Term) -> io::Result<InputRespons
     })
 }
 
-/// One field.
+/// Prompt for one field.
 struct Asking<'a> {
     question: &'a PendingInput,
     field: &'a Field,
@@ -133,10 +136,10 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// What the user says; `None` if the field stays empty.
+    /// Asks for the value. Returns `None` if the field stays empty.
     fn value(&self) -> io::Result<Option<Value>> {
         if let Some(description) = &self.field.description {
-            // It stands before the field: whose it is must be said.
+            // The prefix marks the description as text of the server.
             let said = format!("{}: {description}", self.prompt());
             print::say_painted(&paint(Paint::Dim, &print::quoted(&said)));
         }
@@ -166,7 +169,7 @@ impl Asking<'_> {
         let mut labels: Vec<String> =
             choices.iter().map(|choice| short(&choice.label, LABEL)).collect();
         if !self.field.is_required {
-            labels.push("(nothing)".to_owned());
+            labels.push("(none)".to_owned());
         }
         let default = self.field.default.as_ref();
         let at = choices.iter().position(|choice| Some(&choice.value) == default).unwrap_or(0);
@@ -188,7 +191,7 @@ impl Asking<'_> {
             .collect();
         loop {
             let chosen = MultiSelect::with_theme(self.theme)
-                .with_prompt(format!("{} (space ticks, enter ends)", self.prompt()))
+                .with_prompt(format!("{} (space selects, enter confirms)", self.prompt()))
                 .items(&labels)
                 .defaults(&ticked)
                 .interact_on(self.term)?;
@@ -199,13 +202,13 @@ impl Asking<'_> {
             let value = value.map(|choice| choice.value.clone()).collect();
             match self.question.check_field(&self.field.name, &value) {
                 Ok(()) => return Ok(Some(value)),
-                Err(why) => print::say(&print::quoted(&format!("it {why}"))),
+                Err(why) => print::say(&print::quoted(&format!("the value {why}"))),
             }
         }
     }
 
     fn typed(&self) -> io::Result<Option<Value>> {
-        let optional = if self.field.is_required { "" } else { ", may stay empty" };
+        let optional = if self.field.is_required { "" } else { ", optional" };
         let mut input: Input<'_, String> = Input::with_theme(self.theme)
             .with_prompt(format!(
                 "{} ({}{optional})",
@@ -214,7 +217,7 @@ impl Asking<'_> {
             ))
             .allow_empty(true);
         if let Some(default) = &self.field.default {
-            // One that cannot be shown as it is cannot be taken by pressing Enter either.
+            // A default with escaped characters must not be accepted by pressing Enter.
             let default = plain_text(default);
             match shown(&default) == default {
                 true => input = input.default(default),
@@ -226,12 +229,12 @@ impl Asking<'_> {
         self.read(&text).map_err(io::Error::other)
     }
 
-    /// A value of what was typed, or why it is none.
+    /// Parses and validates the typed text.
     fn read(&self, text: &str) -> Result<Option<Value>, String> {
         if text.is_empty() {
             return match self.field.is_required && !matches!(self.field.kind, FieldKind::Text) {
-                true => Err("it is needed".to_owned()),
-                // An empty text is a text, if its schema says so.
+                true => Err("a value is required".to_owned()),
+                // An empty string is a valid value if the schema allows it.
                 false if self.field.is_required => self.checked(Value::from("")).map(Some),
                 false => Ok(None),
             };
@@ -243,7 +246,7 @@ impl Asking<'_> {
     fn checked(&self, value: Value) -> Result<Value, String> {
         match self.question.check_field(&self.field.name, &value) {
             Ok(()) => Ok(value),
-            Err(why) => Err(shown(&format!("it {why} ({})", self.field.hint))),
+            Err(why) => Err(shown(&format!("the value {why} ({})", self.field.hint))),
         }
     }
 }

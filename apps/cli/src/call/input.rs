@@ -1,4 +1,5 @@
-//! Where questions of a server arrive: answered by flags, or brought to whoever sits at the terminal.
+//! Input requests of a server: answered from command-line options, or passed to the user at the
+//! terminal.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
@@ -12,24 +13,24 @@ use tokio::sync::{mpsc, oneshot};
 use super::arguments::typed;
 use crate::error::{CliError, Result};
 
-/// Answers that are given beforehand.
+/// Input responses from the command line.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "Answers to questions")]
+#[command(next_help_heading = "Answers")]
 pub(crate) struct Prepared {
-    /// Answers a field of the form that the server will show; may be repeated
+    /// Answers a field of a form that the server sends; may be repeated
     #[arg(long = "answer", value_name = "FIELD=VALUE")]
     answers: Vec<String>,
-    /// A JSON file that has the answers, by the names of the fields
+    /// JSON file with answers, by field name
     #[arg(long = "answers", value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Declines what is asked and not answered by these
+    /// Declines every input request that has no answer
     #[arg(long)]
     decline: bool,
 }
 
 impl Prepared {
-    /// The answer that was prepared for a question, if there is a whole one; and otherwise what there is
-    /// of it.
+    /// Returns the complete input response for a request, or the prepared fields if some are
+    /// missing.
     pub(crate) fn fill(&self, question: &PendingInput) -> Result<Filled> {
         let InputKind::Form(form) = &question.request else { return Ok(self.without_words()) };
         let fields = fields(question);
@@ -44,14 +45,14 @@ impl Prepared {
         values.extend(typed(&fields, &words)?);
         for (name, value) in &values {
             question.check_field(name, value).map_err(|why| {
-                CliError::usage(format!("the answer does not fit: `{name}` {why}"))
-                    .remedy(&form.message)
+                CliError::usage(format!("invalid answer: `{name}` {why}")).remedy(&form.message)
             })?;
         }
         let is_whole = |field: &Field| {
             !field.is_required || field.default.is_some() || values.contains_key(&field.name)
         };
-        // Without a word for it a form is not answered, even if it would take nothing for an answer.
+        // Never submit a form for which the user gave no answer, even if all its fields are
+        // optional.
         if values.is_empty() || !fields.iter().all(is_whole) {
             return Ok(match self.without_words() {
                 Filled::Partly(_) => Filled::Partly(values),
@@ -66,7 +67,7 @@ impl Prepared {
         Ok(Filled::Answer(InputResponse::accept(values)))
     }
 
-    /// The first answer on the command line that is for none of these fields.
+    /// Returns the first answer on the command line that matches none of the fields.
     pub(crate) fn unknown(&self, fields: &BTreeSet<String>) -> Option<&str> {
         self.answers.iter().map(|word| names(word)).find(|name| !fields.contains(*name))
     }
@@ -86,26 +87,26 @@ impl Prepared {
         })?;
         serde_json::from_str(&text).map_err(|error| {
             CliError::usage(format!("{place}, line {}: {error}", error.line()))
-                .remedy("answers are a JSON object: {\"field\": value}")
+                .remedy("write the answers as a JSON object: {\"field\": value}")
         })
     }
 }
 
-/// How much of an answer was prepared.
+/// Completeness of a prepared input response.
 #[derive(Debug)]
 pub(crate) enum Filled {
     Answer(InputResponse),
-    /// These fields of it.
+    /// Only these fields have values.
     Partly(Map<String, Value>),
 }
 
-/// The field that a word names.
+/// Returns the name of the field in a `FIELD=VALUE` argument.
 fn names(word: &str) -> &str {
     let name = word.split_once('=').map_or(word, |(name, _)| name);
     name.strip_suffix(':').unwrap_or(name)
 }
 
-/// The fields of a form.
+/// Returns the fields of a form. Returns none for other input requests.
 pub(crate) fn fields(question: &PendingInput) -> Vec<Field> {
     match &question.request {
         InputKind::Form(form) => {
@@ -116,20 +117,21 @@ pub(crate) fn fields(question: &PendingInput) -> Vec<Field> {
     }
 }
 
-/// A question, and where its answer goes.
+/// An input request and the channel for its response.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) question: PendingInput,
     pub(crate) reply: oneshot::Sender<InputResponse>,
 }
 
-/// Takes questions. Whoever does not answer leaves them open: a task waits, and can be answered later.
+/// Input handler that queues input requests. Unanswered requests stay open: a task waits, and
+/// accepts a response later.
 #[derive(Debug)]
 pub(crate) struct Desk(mpsc::Sender<Asked>);
 
 impl Desk {
     pub(crate) fn new() -> (Self, mpsc::Receiver<Asked>) {
-        // One at a time: a terminal shows one form.
+        // Capacity 1, because a terminal shows one form at a time.
         let (desk, asked) = mpsc::channel(1);
         (Self(desk), asked)
     }
@@ -147,7 +149,7 @@ impl InputHandler for Desk {
         {
             return answer;
         }
-        // To refuse would cancel the task.
+        // An error response would cancel the task.
         std::future::pending().await
     }
 }

@@ -1,22 +1,24 @@
-//! URLs of a server, as people should see them: where they lead stands by itself.
+//! Display of URLs from a server: the real host is shown on a separate line.
 
 use outlive::text;
 
-/// A URL in full, below the host that it leads to. Nothing before an `@`, no letter that looks like
-/// another, can make it look like another host.
+/// Returns the host of a URL, and the URL below it.
+///
+/// User info before an `@` and look-alike letters cannot disguise the host.
 pub(crate) fn shown(url: &str) -> String {
-    let host = host(url).unwrap_or_else(|| "cannot be read; do not open it".to_owned());
+    let host = host(url).unwrap_or_else(|| "unknown; do not open this URL".to_owned());
     format!("  host: {}\n  {}", text::line(&host), text::line(url))
 }
 
-/// The host and port of a URL, in ASCII; `None` if two programs could read two hosts from it.
+/// Returns the host and port of a URL in ASCII. Returns `None` if programs may disagree on the
+/// host.
 fn host(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let is_scheme = |char: char| char.is_ascii_alphanumeric() || "+-.".contains(char);
     if scheme.is_empty() || !scheme.chars().all(is_scheme) {
         return None;
     }
-    // Some programs take a backslash for a slash.
+    // Some programs treat a backslash as a slash.
     let authority = rest.split(['/', '?', '#']).next().filter(|it| !it.contains('\\'))?;
     let (name, port) = match authority.rsplit_once('@') {
         Some((_, place)) => split_port(place),
@@ -30,7 +32,7 @@ fn host(url: &str) -> Option<String> {
     (!name.is_empty() && name.chars().all(is_plain)).then(|| format!("{name}{port}"))
 }
 
-/// The name, and the port with its colon.
+/// Splits a host into the name and the port, which includes its colon.
 fn split_port(place: &str) -> (&str, &str) {
     let digits = place.trim_end_matches(|char: char| char.is_ascii_digit());
     match digits.ends_with(':') && digits.len() < place.len() {
@@ -39,7 +41,7 @@ fn split_port(place: &str) -> (&str, &str) {
     }
 }
 
-/// A label in ASCII: as it is, or in Punycode (RFC 3492) behind `xn--`.
+/// Returns a label in ASCII: unchanged, or as Punycode (RFC 3492) with the prefix `xn--`.
 fn ascii(label: &str) -> Option<String> {
     let label = label.to_lowercase();
     match label.is_ascii() {
@@ -80,7 +82,7 @@ fn punycode(label: &str) -> Option<String> {
                 place += BASE;
             }
             out.push(digit(left));
-            // Adapts the bias.
+            // Bias adaptation of RFC 3492, section 6.1.
             delta = if done == basic { delta / 700 } else { delta / 2 };
             delta += delta / (done + 1);
             let mut turns = 0;
@@ -106,7 +108,7 @@ mod tests {
     use super::{host, shown};
 
     #[test]
-    fn host_of_a_url_is_the_one_it_leads_to() {
+    fn host_of_deceptive_url_is_real_destination() {
         for (url, expected) in [
             ("https://shop.example/login?next=%2Fcart", Some("shop.example")),
             ("https://bank.example@evil.example/", Some("evil.example")),
@@ -126,8 +128,8 @@ mod tests {
     }
 
     #[test]
-    fn url_with_invisible_characters_shows_them() {
-        // In a host too: Punycode writes them.
+    fn shown_url_with_invisible_characters_escapes_them() {
+        // Punycode makes them visible in a host name, too.
         assert_ne!(host("https://bank\u{200b}.example"), host("https://bank.example"));
         let shown = shown("https://a.example/\u{202e}\u{200b}");
         assert_eq!(shown, "  host: a.example\n  https://a.example/\\u{202e}\\u{200b}");

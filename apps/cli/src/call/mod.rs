@@ -1,9 +1,9 @@
-//! `outlive call`: calls a tool of any server, and stays until it is over or the user leaves.
+//! `outlive call`: calls a tool, and waits until the call ends or the user detaches.
 //!
-//! - `server`: which server is meant, and how it is reached. `older`: which ones were met with a handshake.
-//! - `arguments`, `schema`: what the words of the command line mean to the tool.
-//! - `attend`: sits with the call. `desk` and `form` are its questions, `screen`, `bar` and `show` what
-//!   the user sees, `link` how a URL is shown, `handles` and `origin` what is saved.
+//! - `server`: the server and the connection to it. `older`: the servers of the legacy era.
+//! - `arguments`: the tool's arguments, from the command line.
+//! - `run_call`: follows the call. `input` and `form` handle its input requests.
+//! - `screen`, `progress_bar`, `show`, `link`: output. `saved_calls` and `origin`: calls on disk.
 
 pub(crate) mod arguments;
 mod command;

@@ -1,21 +1,23 @@
-//! Servers that were met with the handshake of an older generation, so that the next command does not ask them what
-//! they do not know: old servers log that, and the user would see it every time.
+//! Cache of servers that support only the legacy era.
+//!
+//! For a cached server, the next command skips the modern probe. Old servers log such a probe as an
+//! error, and the user would see that log every time.
 
 use std::{collections::BTreeMap, fs, io, path::PathBuf};
 
 use super::private_file::write_private;
 use crate::{paths, store::wall_clock};
 
-/// How long a server is taken for what it was: it may have been upgraded.
+/// Age at which an entry expires, because the server may have been upgraded, in milliseconds.
 const MAX_AGE: u64 = 24 * 3600 * 1000;
 
-/// How many servers are remembered; more are forgotten all together.
+/// Maximum number of entries. A full cache is cleared.
 const MAX_SERVERS: usize = 1_000;
 
-/// What is remembered, in a file of the data folder. Where nothing can be kept, nothing is.
+/// The cache, in a file of the data folder. Without a data folder, nothing is cached.
 pub(super) struct OlderServers {
     file: Option<PathBuf>,
-    /// When each was met, in milliseconds since 1970.
+    /// Time of the last connection to each server, in Unix milliseconds.
     met: BTreeMap<String, u64>,
 }
 
@@ -26,13 +28,13 @@ impl OlderServers {
         Self { file, met: serde_json::from_slice(&text).unwrap_or_default() }
     }
 
-    /// Whether a server was older when it was last met, not long ago.
+    /// Returns whether a server supported only the legacy era at its last recent connection.
     pub(super) fn has(&self, server: &str) -> bool {
         let now = wall_clock();
         self.met.get(server).is_some_and(|met| *met <= now && now - met < MAX_AGE)
     }
 
-    /// Notes what a server has turned out to be.
+    /// Records the era of a server.
     pub(super) fn note(&mut self, server: &str, is_older: bool) {
         if self.has(server) == is_older {
             return;
@@ -65,7 +67,7 @@ mod tests {
     use crate::store::wall_clock;
 
     #[test]
-    fn server_is_remembered_for_a_day_and_no_longer() {
+    fn older_server_entry_expires_after_a_day() {
         let now = wall_clock();
         let met = [("new", now - 1), ("old", now - MAX_AGE), ("later", now + 60_000)];
         let met: BTreeMap<String, u64> =

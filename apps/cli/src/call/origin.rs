@@ -1,4 +1,4 @@
-//! Where a call was made and how its server was reached, as it is saved with the call's handle.
+//! The origin of a saved call: its folder and the connection options.
 
 use std::{
     env, fs,
@@ -15,15 +15,15 @@ use super::{
 };
 use crate::error::{CliError, Result};
 
-/// Where a call comes from. It has names and paths only: a token is never saved.
+/// Origin of a call. It has only names and paths: tokens are never saved.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Origin {
-    /// When the call was saved first, in milliseconds since 1970.
+    /// Time at which the call was first saved, in Unix milliseconds.
     pub(crate) created: Option<u64>,
-    /// The folder in which a server that is a command was started.
+    /// Working folder of a server that the client starts as a command.
     pub(crate) folder: Option<PathBuf>,
-    /// The protocol version that the user has named.
+    /// Protocol version that the user chose.
     pub(crate) protocol_version: Option<String>,
     token_env: Option<String>,
     token_file: Option<PathBuf>,
@@ -31,7 +31,7 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// The origin of a call that is made now.
+    /// Returns the origin of a new call.
     pub(crate) fn new(server: &Server, connection: &Connection) -> Self {
         let whole = |file: &PathBuf| absolute(file).unwrap_or_else(|_| file.clone());
         Self {
@@ -44,28 +44,29 @@ impl Origin {
         }
     }
 
-    /// The same, for a call that is saved for the first time.
+    /// Returns this origin with the current time as its creation time.
     pub(crate) fn created_now(&self) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { created: u64::try_from(now.as_millis()).ok(), ..self.clone() }
     }
 
-    /// The server of a saved call, to be started where it was started before.
+    /// Returns the server of a saved call, with the original working folder.
     pub(crate) fn server(&self, call: &SavedCall) -> Result<Server> {
         let server = Server::read(&call.server)?;
         let Some(folder) = &self.folder else { return Ok(server) };
         if !fs::metadata(folder).is_ok_and(|folder| folder.is_dir()) {
             let place = folder.display();
             return Err(CliError::usage(format!(
-                "the folder {place} is gone, in which the server was started: {}",
+                "the working folder {place} of the server no longer exists: {}",
                 server.text
             ))
-            .remedy("make it again, or name the task and its server: outlive tasks get TASK --server SERVER"));
+            .remedy("create the folder again, or name the task and its server: outlive tasks get TASK --server SERVER"));
         }
         Ok(server.in_folder(folder))
     }
 
-    /// How to reach the server of a saved call: as the user says now, else as the call was made.
+    /// Returns the connection options of a saved call. Options on the current command line take
+    /// precedence.
     pub(crate) fn connection(&self, given: &Connection, call: &SavedCall) -> Connection {
         let mut connection = given.clone();
         if !connection.has_credentials() {
@@ -80,7 +81,7 @@ impl Origin {
         connection
     }
 
-    /// The folder in which the server is started, if it is a command.
+    /// Returns the working folder of the server, if the server is a command.
     pub(crate) fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }

@@ -1,4 +1,4 @@
-//! What is said when nobody sits with a call any more, and the exit code that says it to programs.
+//! Reports how a call ended or why the program stopped waiting, and selects the exit code.
 
 use std::process::ExitCode;
 
@@ -20,19 +20,19 @@ use super::{
 };
 use crate::error::{CliError, Kind, Result};
 
-/// Where an outcome is told.
+/// Destination of the report.
 pub(crate) struct Outcome<'a> {
     pub(crate) screen: &'a Screen,
     pub(crate) handles: &'a Handles,
     pub(crate) is_json: bool,
-    /// Whether the handle is kept after the result was shown.
+    /// Whether to keep the handle after the result was printed.
     pub(crate) keeps: bool,
-    /// The server, if it is a task of one's that is not written down here.
+    /// The server, if the task has no saved call on this machine.
     pub(crate) elsewhere: Option<&'a str>,
 }
 
 impl Outcome<'_> {
-    /// Tells what became of a call. `wanted` says that nothing but a handle was asked for.
+    /// Reports how a call ended. `wanted` means that the user asked to detach.
     pub(crate) async fn tell(
         &self,
         left: Left,
@@ -46,7 +46,7 @@ impl Outcome<'_> {
         match left {
             Left::Done(result, came) => {
                 if wanted {
-                    self.screen.talk("it was answered at once: there is no task");
+                    self.screen.talk("the call completed immediately, without a task");
                 }
                 let code = self.result(&result, came);
                 self.done(code, saved.as_ref())
@@ -82,22 +82,23 @@ impl Outcome<'_> {
                 Err(lost(&why).remedy(self.again(saved.as_ref())))
             }
             Left::TimedOut => {
-                let trouble = CliError::unreachable("there was no result in time");
-                let remedy = "the call was cancelled; give it more with --timeout";
+                let trouble = CliError::unreachable("no result within the timeout");
+                let remedy = "the call was cancelled; set a longer --timeout";
                 Err(self.left(trouble, saved.as_ref(), "result", remedy))
             }
             Left::Unanswered(asked) => {
                 let trouble = CliError::new(
                     Kind::Unanswered,
-                    format!("the server asks, and there is no terminal to ask at: {asked}"),
+                    format!("input required, but there is no terminal: {asked}"),
                 );
-                let remedy = "--answer FIELD=VALUE, or run it at a terminal";
+                let remedy =
+                    "pass --answer FIELD=VALUE or --decline, or run the command in a terminal";
                 Err(self.left(trouble, saved.as_ref(), "answer", remedy))
             }
         }
     }
 
-    /// Ends a call whose result was printed: its handle is deleted, unless the output was lost.
+    /// Finishes a call whose result was printed. Deletes its handle, unless the output was lost.
     fn done(&self, code: ExitCode, saved: Option<&SavedCall>) -> Result<ExitCode> {
         match self.screen.output_failure() {
             Some(OutputFailure::Lost(why)) => Err(lost(&why).remedy(self.again(saved))),
@@ -114,7 +115,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// Leaves a call before its end. A task keeps its handle; any other call is over.
+    /// Stops waiting before the call ends. A task keeps its handle; any other call ends.
     fn leave(&self, saved: Option<&SavedCall>) {
         match saved.filter(|saved| task_id(saved).is_some()) {
             Some(saved) => self.go_on(saved),
@@ -122,7 +123,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// A failure: one that ended the call, or one that leaves a task behind.
+    /// Reports a failure, and how to continue if the task still exists.
     pub(crate) fn failed(&self, trouble: CliError) -> CliError {
         let Some(saved) = self.handles.mine() else { return trouble };
         match saved.stage {
@@ -131,7 +132,7 @@ impl Outcome<'_> {
             CallStage::Task(_) => self.go_on(&saved),
             _ => {
                 let result = self.command("result", &saved);
-                self.screen.talk(&format!("it may have been done; go on with it: {result}"));
+                self.screen.talk(&format!("the tool may have run; resume the call: {result}"));
             }
         }
         trouble
@@ -148,7 +149,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// The handle, as data.
+    /// Prints the handle as data.
     fn handle(&self, saved: &SavedCall) {
         let is_saved = self.handles.is_saved();
         let id = is_saved.then_some(saved.id.as_str());
@@ -159,14 +160,16 @@ impl Outcome<'_> {
         }
     }
 
-    /// How to go on, as talk.
+    /// Prints the commands that continue with the task.
     fn go_on(&self, saved: &SavedCall) {
         let (get, result) = (self.command("get", saved), self.command("result", saved));
-        self.screen
-            .talk(&format!("it goes on; see how far it is: {get}\nwait for its result: {result}"));
+        self.screen.talk(&format!(
+            "the task keeps running; check its status: {get}\nwait for its result: {result}"
+        ));
     }
 
-    /// A task that is left keeps its handle; anything else is over.
+    /// Adds a remedy: the command for a task, whose handle is kept, or `otherwise` for any other
+    /// call.
     fn left(
         &self,
         trouble: CliError,
@@ -183,7 +186,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// The command that goes on with a call.
+    /// Returns the command that continues with a call.
     pub(crate) fn command(&self, how: &str, saved: &SavedCall) -> String {
         match task_id(saved).filter(|_| !self.handles.is_saved()) {
             Some(id) => go_on(how, id, Some(self.elsewhere.unwrap_or(&saved.server))),
@@ -191,11 +194,11 @@ impl Outcome<'_> {
         }
     }
 
-    /// How to get what could not be written.
+    /// Returns the remedy for output that could not be written.
     fn again(&self, saved: Option<&SavedCall>) -> String {
         match saved.filter(|saved| task_id(saved).is_some() || self.handles.is_saved()) {
-            Some(saved) => format!("make room, then {}", self.command("result", saved)),
-            None => "make room, and look whether it may be called again".to_owned(),
+            Some(saved) => format!("free some space, then run {}", self.command("result", saved)),
+            None => "free some space, and check that it is safe to call the tool again".to_owned(),
         }
     }
 
@@ -207,10 +210,10 @@ impl Outcome<'_> {
 }
 
 fn lost(why: &str) -> CliError {
-    CliError::new(Kind::Failed, format!("the output cannot be written: {why}"))
+    CliError::new(Kind::Failed, format!("cannot write the output: {why}"))
 }
 
-/// As of a program that was ended by SIGPIPE.
+/// Returns the exit code of a program that SIGPIPE ended.
 fn reader_left() -> ExitCode {
     ExitCode::from(Kind::ReaderLeft as u8)
 }

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-/// Writes a file that only its owner can read, whole or not at all: arguments and answers may be
+/// Writes a file atomically, readable only by its owner: arguments and input responses may be
 /// private.
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
@@ -18,7 +18,7 @@ pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&beside, path)?;
-    // A new name is safe when its folder is.
+    // A rename is durable only after its folder is synced.
     #[cfg(unix)]
     if let Some(folder) = path.parent() {
         fs::File::open(folder)?.sync_all()?;

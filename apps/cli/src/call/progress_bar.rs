@@ -1,4 +1,4 @@
-//! The line at the bottom of a terminal that says how far something is.
+//! The progress line at the bottom of a terminal.
 
 use std::{
     io::{self, Write as _},
@@ -12,28 +12,28 @@ use std::{
 
 use console::{Term, measure_text_width, truncate_str};
 
-/// How often the line is drawn. What is over sooner is never drawn.
+/// Redraw interval. A call that ends sooner never draws the line.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How many columns a bar has.
+/// Width of a progress bar in columns.
 const COLUMNS: usize = 24;
 
 const SPINNER: [char; 8] = ['⠁', '⠂', '⠄', '⡀', '⢀', '⠠', '⠐', '⠈'];
 
-/// What the line shows.
+/// Contents of the progress line.
 #[derive(Clone)]
 pub(super) struct View {
-    /// How much of it is full; `None` for a spinner.
+    /// Completed fraction; `None` shows a spinner.
     pub(super) part: Option<f64>,
     pub(super) message: String,
 }
 
 impl View {
-    /// The line, for a terminal that is so wide.
+    /// Returns the line for a terminal of this width.
     ///
-    /// It never fills it: the last columns stay free, since a terminal writes `^C` there, and must not begin
-    /// another line for it. And no line is longer than most terminals are wide, nor padded to its end: one
-    /// that becomes narrower folds what does not fit, for good.
+    /// The last columns stay free: the terminal prints `^C` there, which must not wrap. The line is
+    /// never wider than 80 columns and never padded, because shrinking a terminal wraps long lines
+    /// permanently.
     fn line(&self, width: usize, tick: usize) -> String {
         const FREE: usize = 3;
         const WIDEST: usize = 80;
@@ -52,16 +52,16 @@ impl View {
     }
 }
 
-/// The line, drawn by a thread of its own until this goes, which takes it away.
+/// The progress line. A thread draws it until the value is dropped, which erases the line.
 pub(super) struct Bar {
     canvas: Arc<Mutex<Canvas>>,
-    /// Nothing is ever sent: that this is gone ends the thread.
+    /// Dropping the sender ends the thread. No value is ever sent.
     _alive: mpsc::SyncSender<()>,
 }
 
 struct Canvas {
     term: Term,
-    /// `None` when the bar is gone.
+    /// `None` after the bar was dropped.
     view: Option<View>,
     tick: usize,
     is_drawn: bool,
@@ -81,17 +81,17 @@ impl Bar {
                 canvas.draw();
             }
         };
-        // Without a thread there is no line; what the call says is written all the same.
+        // A failure only disables the progress line; other output is unaffected.
         let _ = thread::Builder::new().name("outlive-bar".into()).spawn(draw);
         Self { canvas, _alive }
     }
 
-    /// Shows this from the next drawing on.
+    /// Sets the contents for the next redraw.
     pub(super) fn show(&self, view: View) {
         lock(&self.canvas).view = Some(view);
     }
 
-    /// Takes the line away while something is written above it.
+    /// Erases the line while `write` prints above it.
     pub(super) fn above(&self, write: impl FnOnce()) {
         let mut canvas = lock(&self.canvas);
         let was_drawn = canvas.is_drawn;
@@ -112,7 +112,7 @@ impl Drop for Bar {
 }
 
 impl Canvas {
-    /// A terminal that cannot be written to is no reason to end the call.
+    /// Draws the line. Ignores write errors, which must not end the call.
     fn draw(&mut self) {
         let Some(view) = &self.view else { return };
         let line = view.line(usize::from(self.term.size().1), self.tick);
@@ -126,7 +126,7 @@ impl Canvas {
         }
     }
 
-    /// Puts this where the line is, at once.
+    /// Replaces the line with `line`.
     fn put(&mut self, line: &str) -> io::Result<()> {
         self.term.clear_line()?;
         self.term.write_all(line.as_bytes())?;
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_is_as_full_as_its_part() {
+    fn progress_bar_fills_to_completed_fraction() {
         assert_eq!(line(Some(0.0), "", 80), "[>                       ]   0%  ");
         assert_eq!(line(Some(0.5), "half", 80), "[============>           ]  50%  half");
         assert_eq!(line(Some(0.999), "", 80), "[=======================>]  99%  ");
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_leaves_columns_free_however_narrow_the_terminal_is() {
+    fn progress_line_in_narrow_terminal_leaves_columns_free() {
         assert_eq!(
             line(Some(0.5), "2 of 4  counting", 40),
             "[============>           ]  50%  2 o…"

@@ -1,5 +1,7 @@
-//! Sits with a call until it is over: shows how far it is and what it emits, brings its questions to the
-//! user, and asks what to do when the user presses Ctrl-C.
+//! Follows a call until it ends.
+//!
+//! Shows its progress and partial results, passes input requests to the user, and shows a menu on
+//! Ctrl-C.
 
 use std::{collections::BTreeSet, future::Future, pin::pin, sync::Arc, time::Duration};
 
@@ -25,72 +27,73 @@ use crate::{
     print,
 };
 
-/// How long the answer of a call that the user leaves is waited for: it may be a task, which can be come back to.
+/// Time to wait for a response after the user stops waiting: it may carry a task ID, under which
+/// the call can be resumed.
 const LAST_WORD: Duration = Duration::from_millis(100);
 
-/// How long a server may be unreachable before the program tells the user.
+/// Time that a server may be unreachable before the program tells the user.
 pub(crate) const OUTAGE_GRACE: Duration = Duration::from_secs(3);
 
-/// Why nobody sits with a call any more.
+/// Reason why the program stopped following a call.
 #[derive(Debug)]
 pub(crate) enum Left {
-    /// It is over. So many of its blocks were shown as they came.
+    /// The call ended. The number is the count of content blocks already shown.
     Done(Box<CallToolResult>, usize),
-    /// It goes on by itself.
+    /// The task keeps running.
     Detached,
-    /// The user has cancelled it.
+    /// The user cancelled the call.
     Cancelled,
-    /// The user has stopped this program.
+    /// The user interrupted the program.
     Interrupted,
-    /// Its time was over.
+    /// The timeout elapsed.
     TimedOut,
-    /// It asks this, and nobody is here to answer.
+    /// The server requires this input, and the program has no terminal.
     Unanswered(String),
-    /// It asked, and was answered; nothing more was wanted.
+    /// All input requests have responses, and the user wanted nothing else.
     Answered,
-    /// It asked, and what was prepared for that is no answer.
+    /// The prepared answer is invalid for the input request.
     Misanswered(CliError),
-    /// The reader of standard output has left, or standard output cannot be written.
+    /// The reader of standard output closed the pipe, or standard output cannot be written.
     OutputFailed(OutputFailure),
 }
 
-/// What became of a call that was begun.
+/// Result of sending a call.
 pub(crate) enum Begun {
     Handle(TaskHandle),
     Left(Left),
 }
 
-/// A server that does not answer.
+/// A server that does not respond.
 struct Outage {
     why: String,
-    /// When the program tells the user; `None` once it has.
+    /// Time at which the program tells the user; `None` afterwards.
     tell_at: Option<Instant>,
 }
 
-/// Whoever sits with a call.
+/// Follower of a call.
 pub(crate) struct Attendant {
     pub(crate) screen: Arc<Screen>,
-    /// Answers that are given beforehand.
+    /// Answers from the command line.
     pub(crate) prepared: Prepared,
-    /// Until when to wait.
+    /// End of the timeout.
     pub(crate) deadline: Option<Instant>,
-    /// Whether blocks are shown as they come.
+    /// Whether to print content blocks as they arrive.
     pub(crate) shows_parts: bool,
-    /// Whether to leave as soon as the call is a task.
+    /// Whether to exit as soon as the call is a task.
     pub(crate) detaches: bool,
-    /// Whether to leave as soon as what was asked is answered.
+    /// Whether to exit as soon as no input request is open.
     pub(crate) only_answers: bool,
-    /// Whether the server makes tasks of calls by itself.
+    /// Whether the server can turn calls into tasks.
     pub(crate) makes_tasks: bool,
-    /// The fields that the task's open questions have, as far as they are known.
+    /// Fields of the task's open input requests that are known so far.
     pub(crate) known_fields: BTreeSet<String>,
-    /// The command that comes back to the task.
+    /// Command that returns to the task.
     pub(crate) way_back: Option<String>,
     outage: Option<Outage>,
     asked: mpsc::Receiver<Asked>,
     interrupts: mpsc::Receiver<()>,
     _listening: JoinSet<()>,
-    /// What the user has chosen before it was a task.
+    /// Choice of the user before the call became a task.
     left: Option<Left>,
     came: usize,
     has_answered: bool,
@@ -131,7 +134,7 @@ impl Attendant {
         }
     }
 
-    /// Makes a call, until it is answered or has become a task.
+    /// Sends a call, and waits for its result or task ID.
     pub(crate) async fn begin(
         &mut self,
         starting: impl Future<Output = client::Result<TaskHandle>>,
@@ -147,10 +150,10 @@ impl Attendant {
                 () = until(self.deadline) => Some(Left::TimedOut),
             };
             match left {
-                // There is nothing to leave alone yet.
+                // The call is not a task yet, so detaching waits.
                 Some(Left::Detached) => self.detaches = true,
                 Some(left) => {
-                    // The answer that makes it a task may be here, or be about to be saved.
+                    // The response with the task ID may already be here, or is about to be saved.
                     let wait = match left {
                         Left::Interrupted | Left::TimedOut => LAST_WORD,
                         _ => Duration::ZERO,
@@ -168,7 +171,7 @@ impl Attendant {
         }
     }
 
-    /// Stays until the call is over.
+    /// Follows the call until it ends.
     pub(crate) async fn attend(&mut self, handle: &mut TaskHandle) -> Result<Left> {
         if self.detaches && handle.task_id().is_some() {
             return Ok(Left::Detached);
@@ -179,14 +182,15 @@ impl Attendant {
             let left = if let Some(left) = self.left.take() {
                 Some(left)
             } else {
-                // Kept while a question is answered: on some wires the question is part of it.
+                // Kept alive during input: in the legacy era, the input request is part of this
+                // future.
                 let mut next = pin!(events.next());
                 loop {
                     let tell_at = self.outage.as_ref().and_then(|outage| outage.tell_at);
                     let left = tokio::select! {
                         event = &mut next => match event {
                             Some(event) => break self.happened(event)?,
-                            None => return Err(CliError::unreachable("nothing more is heard of the task")),
+                            None => return Err(CliError::unreachable("the server stopped reporting on the task")),
                         },
                         Some(asked) = self.asked.recv() => self.answer(asked, true).await?,
                         Some(()) = self.interrupts.recv() => self.interrupted(true).await?,
@@ -203,7 +207,7 @@ impl Attendant {
                 }
             };
             match left {
-                // It may still come to something: what it is in the end is among the events.
+                // The task may still complete. Its final status is among the events.
                 Some(Left::Cancelled) if !self.cancels => {
                     self.cancels = true;
                     self.screen.status("cancelling");
@@ -215,7 +219,7 @@ impl Attendant {
         }
     }
 
-    /// Cancels a call, and stays until it is.
+    /// Cancels a call, and waits for its final status.
     pub(crate) async fn cancel(&mut self, handle: &mut TaskHandle) -> Result<Left> {
         self.cancels = true;
         self.shows_parts = false;
@@ -245,30 +249,30 @@ impl Attendant {
             }
             Ok(TaskEvent::Reachable) => {
                 if self.outage.take().is_some_and(|outage| outage.tell_at.is_none()) {
-                    self.screen.talk("the server answers again");
+                    self.screen.talk("the server responds again");
                 }
                 Ok(None)
             }
             Ok(_) => Ok(None),
             Err(error) if error.is_transient() => {
-                self.screen.talk(&format!("{}; trying again", shown(&error.to_string())));
+                self.screen.talk(&format!("{}; retrying", shown(&error.to_string())));
                 Ok(None)
             }
             Err(error) => self.failed(&error),
         }
     }
 
-    /// Tells the user that the server is away, what is done about it, and how to come back.
+    /// Tells the user about the outage, the retries, and the command that returns to the task.
     fn tell_outage(&mut self) {
         let Some(outage) = &mut self.outage else { return };
         outage.tell_at = None;
         let until = match self.deadline {
-            Some(_) => "trying again until it does or --timeout is over",
-            None => "trying again until it does",
+            Some(_) => "retrying until it responds or --timeout elapses",
+            None => "retrying until it responds",
         };
-        let mut told = format!("the server does not answer: {}; {until}", shown(&outage.why));
+        let mut told = format!("the server does not respond: {}; {until}", shown(&outage.why));
         if let Some(command) = &self.way_back {
-            told.push_str(&format!("\n  to come back later: {command}"));
+            told.push_str(&format!("\n  to return to the task later: {command}"));
         }
         self.screen.talk(&told);
     }
@@ -276,7 +280,7 @@ impl Attendant {
     fn failed(&self, error: &Error) -> Result<Option<Left>> {
         match error.kind() {
             Some(ServerErrorKind::TaskCancelled) if self.cancels => Ok(Some(Left::Cancelled)),
-            // Another client has cancelled the task, or it had ended before.
+            // Another client cancelled the task, or it ended before.
             Some(ServerErrorKind::TaskCancelled) => {
                 Err(CliError::new(Kind::Cancelled, "the task was cancelled"))
             }
@@ -292,11 +296,11 @@ impl Attendant {
         }
     }
 
-    /// Answers a question: as was prepared, or by asking the user.
+    /// Responds to an input request: with prepared answers, or by asking the user.
     async fn answer(&mut self, asked: Asked, is_task: bool) -> Result<Option<Left>> {
         let Asked { question, reply } = asked;
         if self.cancels {
-            // It is about to end, and wants no answer any more.
+            // A task that is being cancelled needs no input.
             return Ok(None);
         }
         let filled = match self.prepared.fill(&question) {
@@ -339,7 +343,7 @@ impl Attendant {
         Ok(None)
     }
 
-    /// The user has pressed Ctrl-C.
+    /// Handles Ctrl-C.
     async fn interrupted(&mut self, is_task: bool) -> Result<Option<Left>> {
         if !Screen::can_ask() {
             return Ok(Some(Left::Interrupted));
@@ -352,19 +356,17 @@ impl Attendant {
         })
     }
 
-    /// Asks what to do; `None` if Ctrl-C was the answer again.
+    /// Shows the menu after Ctrl-C. Returns `None` if the user pressed Ctrl-C again.
     async fn wish(&mut self, is_task: bool, in_form: bool) -> Result<Option<Wish>> {
-        let mut wishes = vec![(Wish::GoOn, "go on".to_owned())];
+        let mut wishes = vec![(Wish::GoOn, "continue".to_owned())];
         if in_form {
-            wishes.push((Wish::Decline, "decline to answer".to_owned()));
-            wishes.push((Wish::Dismiss, "close the question without an answer".to_owned()));
+            wishes.push((Wish::Decline, "decline the input request".to_owned()));
+            wishes.push((Wish::Dismiss, "close the form without a response".to_owned()));
         }
         match (is_task, self.makes_tasks) {
-            (true, _) => {
-                wishes.push((Wish::Detach, "detach: the task goes on without me".to_owned()))
-            }
+            (true, _) => wishes.push((Wish::Detach, "detach: the task keeps running".to_owned())),
             (false, true) if !in_form => {
-                wishes.push((Wish::Detach, "detach as soon as it is a task".to_owned()));
+                wishes.push((Wish::Detach, "detach as soon as the call becomes a task".to_owned()));
             }
             _ => {}
         }
@@ -373,7 +375,7 @@ impl Attendant {
         self.at_terminal(move || form::wish(&wishes)).await
     }
 
-    /// Gives the terminal to something that waits for keys.
+    /// Runs a blocking prompt with exclusive use of the terminal.
     async fn at_terminal<T: Send + 'static>(
         &mut self,
         show: impl FnOnce() -> std::io::Result<T> + Send + 'static,
@@ -381,7 +383,7 @@ impl Attendant {
         self.screen.hold();
         let shown = tokio::task::spawn_blocking(show).await;
         self.screen.release();
-        // A Ctrl-C in it has been dealt with there.
+        // The prompt has already handled its Ctrl-C: discard the signals of that key press.
         tokio::task::yield_now().await;
         while self.interrupts.try_recv().is_ok() {}
         let shown = shown.unwrap_or_else(|error| Err(std::io::Error::other(error)));
@@ -391,19 +393,19 @@ impl Attendant {
     }
 }
 
-/// An answer names a field that is nowhere in what is asked.
+/// Returns the error for an answer to a field that no input request has.
 pub(crate) fn no_field(unknown: &str, question: &PendingInput) -> CliError {
     let names: Vec<String> =
         fields(question).iter().map(|field| format!("`{}`", shown(&field.name))).collect();
     let has = match names.is_empty() {
-        true => "it has none".to_owned(),
-        false => format!("it has {}", names.join(", ")),
+        true => "it has no fields".to_owned(),
+        false => format!("its fields are {}", names.join(", ")),
     };
     CliError::usage(format!("the form has no field `{unknown}`; {has}"))
-        .remedy(format!("--answer FIELD=VALUE; it asks: {}", in_words(question)))
+        .remedy(format!("pass --answer FIELD=VALUE; the form asks: {}", in_words(question)))
 }
 
-/// What a question says, in a line.
+/// Returns the text of an input request in one line.
 pub(crate) fn in_words(question: &PendingInput) -> String {
     match &question.request {
         InputKind::Form(form) => shown(&form.message),

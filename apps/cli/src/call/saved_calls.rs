@@ -1,8 +1,8 @@
-//! Saved calls: a file for each in `handles/` of the data folder, so that `outlive tasks` goes on with
-//! a call whose `outlive call` has left or was killed.
+//! Saved calls: one file per call in `handles/` of the data folder.
 //!
-//! A file has the call as the client saves it, and in `origin` where it was made. Where nothing can be
-//! saved, the program makes the call anyway and warns the user once.
+//! `outlive tasks` resumes a call from its file after `outlive call` ended or was killed. A file
+//! has the call as the client saves it, and its origin in `origin`. If a call cannot be saved, the
+//! program warns once and makes the call anyway.
 
 use std::{
     collections::BTreeMap,
@@ -31,27 +31,29 @@ use crate::{
     paths,
 };
 
-/// How much of a handle is shown; a part of it is enough to name it.
+/// Displayed length of a handle. A unique prefix is enough to name a call.
 const SHORT: usize = 8;
 
-/// What to do where calls cannot be saved.
-const REMEDY: &str = "set OUTLIVE_DATA_DIR to a folder of yours";
+/// Remedy if calls cannot be saved.
+const REMEDY: &str = "set OUTLIVE_DATA_DIR to a folder that you can write to";
 
-/// The saved calls of this user.
+/// The saved calls of the user.
 #[derive(Clone)]
 pub(crate) struct Handles {
-    /// Where they are, or why there is no such place.
+    /// Folder of the files, or the reason why it is unknown.
     folder: Arc<Result<PathBuf, String>>,
-    /// Where calls that are new here come from.
+    /// Origin of new calls.
     origin: Arc<Origin>,
-    /// The call that this process has to do with, as it was last saved. Locked while it is being saved, so that
-    /// no reader finds a file that is newer than this.
+    /// Call of this process, as last saved.
+    ///
+    /// The lock is held during a save, so that no reader finds a file that is newer than this
+    /// value.
     mine: Arc<Mutex<Option<SavedCall>>>,
     is_unsaved: Arc<AtomicBool>,
     screen: Arc<Screen>,
 }
 
-/// A saved call, and where it comes from.
+/// A saved call and its origin.
 #[derive(Clone, Debug)]
 pub(crate) struct SavedHandle {
     pub(crate) call: SavedCall,
@@ -59,7 +61,8 @@ pub(crate) struct SavedHandle {
 }
 
 impl Handles {
-    /// Opens them, in the user's data folder. Nothing is made there before a call is saved.
+    /// Opens the saved calls in the user's data folder. The folder is created when the first call
+    /// is saved.
     pub(crate) fn open(screen: &Arc<Screen>) -> Self {
         let folder = paths::data().map(|data| data.join("handles"));
         Self::open_in(folder.map_err(|trouble| trouble.to_string()), screen)
@@ -75,14 +78,13 @@ impl Handles {
         }
     }
 
-    /// Saves new calls as made here, at this server.
+    /// Sets the origin of new calls: this server and connection.
     pub(crate) fn made_at(mut self, server: &Server, connection: &Connection) -> Self {
         self.origin = Arc::new(Origin::new(server, connection));
         self
     }
 
-    /// The call that this process has to do with, if it is still to be gone on with. Waits for a save that has
-    /// begun.
+    /// Returns the call of this process, if it has not ended. Waits for a save in progress.
     pub(crate) fn mine(&self) -> Option<SavedCall> {
         self.lock().clone()
     }
@@ -91,19 +93,19 @@ impl Handles {
         self.mine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether what this process has saved can be found again.
+    /// Returns whether all saves of this process succeeded.
     pub(crate) fn is_saved(&self) -> bool {
         !self.is_unsaved.load(Ordering::Relaxed)
     }
 
-    /// Returns all saved calls, the oldest first. Warns about a file that cannot be read, and skips it.
+    /// Returns all saved calls, oldest first. Warns about unreadable files and skips them.
     pub(crate) fn all(&self) -> Result<Vec<SavedHandle>> {
         let folder = match &*self.folder {
             Ok(folder) => folder,
             Err(why) => return Err(CliError::usage(why).remedy(REMEDY)),
         };
         let unreadable = |error: &io::Error| {
-            CliError::usage(format!("saved calls in {} cannot be read: {error}", folder.display()))
+            CliError::usage(format!("cannot read the saved calls in {}: {error}", folder.display()))
                 .remedy(REMEDY)
         };
         let entries = match fs::read_dir(folder) {
@@ -113,7 +115,7 @@ impl Handles {
         let mut handles = Vec::new();
         for entry in entries {
             let path = entry.map_err(|error| unreadable(&error))?.path();
-            // A file without its final name is an unfinished write.
+            // A file without the final extension is an unfinished write.
             if path.extension().is_none_or(|extension| extension != "json") {
                 continue;
             }
@@ -121,7 +123,7 @@ impl Handles {
                 Ok(Some(handle)) => handles.push(handle),
                 Ok(None) => {}
                 Err(error) => {
-                    let what = format!("{} cannot be read: {error}", path.display());
+                    let what = format!("cannot read {}: {error}", path.display());
                     self.screen.talk(&shown(&what));
                 }
             }
@@ -133,8 +135,8 @@ impl Handles {
         Ok(handles)
     }
 
-    /// Finds a call by the beginning of its handle or of its task ID. Without a name, returns the only
-    /// saved call.
+    /// Finds a call by a prefix of its handle or task ID. Without a name, returns the only saved
+    /// call.
     pub(crate) fn find(&self, named: Option<&str>) -> Result<SavedHandle> {
         let mut handles = self.all()?;
         if let Some(named) = named {
@@ -142,21 +144,19 @@ impl Handles {
                 call.id.starts_with(named) || task_id(call).is_some_and(|id| id.starts_with(named))
             });
         }
-        let list = "`outlive tasks list` shows all";
+        let list = "`outlive tasks list` lists the saved calls";
         match (handles.len(), named) {
             (1, _) => Ok(handles.remove(0)),
-            (0, None) => {
-                Err(CliError::usage("no call is saved")
-                    .remedy("`outlive call --detach …` saves one"))
-            }
+            (0, None) => Err(CliError::usage("no saved calls")
+                .remedy("run `outlive call --detach …` to save one")),
             (0, Some(named)) => {
                 Err(CliError::usage(format!("no call has the handle `{named}`")).remedy(list))
             }
-            (count, None) => Err(CliError::usage(format!("{count} calls are saved"))
-                .remedy(format!("name one; {list}"))),
+            (count, None) => Err(CliError::usage(format!("there are {count} saved calls"))
+                .remedy(format!("name one of them; {list}"))),
             (count, Some(named)) => {
-                Err(CliError::usage(format!("{count} handles begin with `{named}`"))
-                    .remedy(format!("write more of it; {list}")))
+                Err(CliError::usage(format!("{count} handles start with `{named}`"))
+                    .remedy(format!("use a longer prefix; {list}")))
             }
         }
     }
@@ -175,7 +175,7 @@ impl Handles {
         };
         let text = serde_json::to_string(call)?;
         let origin = to_raw_value(&origin)?;
-        // Member by member: what the arguments are stays as it was written.
+        // `RawValue` keeps the arguments exactly as they were written.
         let mut members: BTreeMap<&str, &RawValue> = serde_json::from_str(&text)?;
         members.insert("origin", &origin);
         paths::make_private(folder)?;
@@ -190,7 +190,7 @@ impl Handles {
                 Err(_) => String::new(),
             };
             let what =
-                format!("this call cannot be saved{place}: {error}; it goes on without a handle");
+                format!("cannot save this call{place}: {error}; continuing without a handle");
             self.screen.talk(&format!("warning: {}\n  try: {REMEDY}", shown(&what)));
         }
     }
@@ -222,12 +222,12 @@ impl CallStore for Handles {
     }
 }
 
-/// A handle as it is shown.
+/// Shortens a handle for display.
 pub(crate) fn short(id: &str) -> &str {
     id.get(..SHORT).unwrap_or(id)
 }
 
-/// The command that goes on with a call, or with a task of a server that is not saved here.
+/// Returns the command that continues with a call, or with a task that has no saved call here.
 pub(crate) fn go_on(how: &str, id: &str, elsewhere: Option<&str>) -> String {
     match elsewhere {
         Some(server) => {
@@ -237,17 +237,16 @@ pub(crate) fn go_on(how: &str, id: &str, elsewhere: Option<&str>) -> String {
     }
 }
 
-/// Returns the path of a saved call. An ID from a file that another program wrote must not lead out of
-/// the folder.
+/// Returns the path of a saved call. Rejects an ID that would lead out of the folder.
 fn path_of(folder: &Path, id: &str) -> io::Result<PathBuf> {
     let is_plain = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
     match is_plain {
         true => Ok(folder.join(format!("{id}.json"))),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "no id of a call")),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "invalid ID of a saved call")),
     }
 }
 
-/// Reads a saved call; `None` if it is gone.
+/// Reads a saved call. Returns `None` if the file does not exist.
 fn read(path: &Path) -> io::Result<Option<SavedHandle>> {
     #[derive(Deserialize)]
     struct Beside {
@@ -283,17 +282,17 @@ mod tests {
     }
 
     #[test]
-    fn saved_call_keeps_the_origin_that_it_was_made_with() {
+    fn saved_call_resaved_by_other_process_keeps_origin() {
         let folder = env::temp_dir().join(format!("outlive-handles-{}", process::id()));
         let open = || Handles::open_in(Ok(folder.clone()), &Screen::new());
         let server = Server::read("my-server --stdio").unwrap();
         open().made_at(&server, &Connection::default()).save(&call("abc")).unwrap();
-        // Another process goes on with it.
+        // Another process resumes the call.
         open().save(&call("abc")).unwrap();
         let found = open().find(Some("ab")).unwrap();
         assert_eq!(found.origin.folder(), env::current_dir().ok().as_deref());
         assert!(found.origin.created.is_some() && found.call.arguments.get() == "{\"a\":1}");
-        // One that cannot be read hides no other.
+        // An unreadable file must not hide the others.
         fs::write(folder.join("broken.json"), "{").unwrap();
         assert_eq!(open().all().unwrap().len(), 1);
         open().forget("abc");
@@ -302,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn saved_file_never_says_more_than_what_this_process_knows() {
+    fn saved_file_is_never_newer_than_call_in_memory() {
         const SAVES: u64 = 300;
         let folder = env::temp_dir().join(format!("outlive-handles-race-{}", process::id()));
         let handles = Handles::open_in(Ok(folder.clone()), &Screen::new());
@@ -322,14 +321,14 @@ mod tests {
             let Some(saved) = handles.all().unwrap().pop() else { continue };
             seen = number(&saved.call);
             let mine = handles.mine().map_or(0, |call| number(&call));
-            assert!(mine >= seen, "the file has save {seen}, this process knows of {mine}");
+            assert!(mine >= seen, "the file has save {seen}, but memory has save {mine}");
         }
         saving.join().unwrap();
         fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
-    fn call_that_cannot_be_saved_is_made_all_the_same() {
+    fn call_with_failing_save_continues() {
         let handles = Handles::open_in(Err("HOME is not set".to_owned()), &Screen::new());
         handles.save(&call("abc")).unwrap();
         assert!(!handles.is_saved());

@@ -2,7 +2,7 @@
 
 use outlive::client::saved::{CallStage, SavedCall};
 
-/// The task that a call has become.
+/// Returns the ID of the task that a call became, if it is a task.
 pub(crate) fn task_id(call: &SavedCall) -> Option<&str> {
     match &call.stage {
         CallStage::Task(task) => Some(&task.id),
@@ -10,7 +10,7 @@ pub(crate) fn task_id(call: &SavedCall) -> Option<&str> {
     }
 }
 
-/// The protocol version on which the task of a call was made.
+/// Returns the protocol version with which the task of a call was created.
 pub(crate) fn task_version(call: &SavedCall) -> Option<&str> {
     match &call.stage {
         CallStage::Task(task) => Some(&task.version),

@@ -1,5 +1,5 @@
-//! What the user sees: data on standard output, talk on standard error, and on a terminal a bar at the
-//! bottom of it.
+//! The user's screen: data on standard output, messages on standard error, and a progress line on a
+//! terminal.
 
 use std::{
     io::{self, IsTerminal},
@@ -11,31 +11,31 @@ use outlive::text;
 use super::progress_bar::{Bar, View};
 use crate::print;
 
-/// The terminal, or the two streams that stand in for one.
+/// The terminal, or standard output and standard error without one.
 pub(crate) struct Screen {
     state: Mutex<State>,
-    /// Whether there is a terminal for talk.
+    /// Whether standard error is a terminal.
     is_lively: bool,
 }
 
 #[derive(Default)]
 struct State {
-    /// What goes on, if something does.
+    /// Contents of the progress line, while a call runs.
     view: Option<View>,
-    /// Where that is drawn. Not there while a form has the terminal to itself.
+    /// The progress line. `None` while a form uses the terminal.
     bar: Option<Bar>,
-    /// What is to be said when the form is over.
+    /// Output that waits until a form ends.
     held: Option<Vec<Said>>,
-    /// Why standard output cannot be written.
+    /// First error of a write to standard output.
     failure: Option<OutputFailure>,
 }
 
-/// Why standard output cannot be written.
+/// Reason why standard output cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OutputFailure {
-    /// The reader has left, as `head` does.
+    /// The reader closed the pipe, as `head` does.
     ReaderLeft,
-    /// Output is lost, for this reason.
+    /// Output was lost, with the error.
     Lost(String),
 }
 
@@ -50,17 +50,17 @@ impl Screen {
         Arc::new(Self { state: Mutex::default(), is_lively: io::stderr().is_terminal() })
     }
 
-    /// Whether there is somebody to ask.
+    /// Returns whether the user can fill in forms.
     pub(crate) fn can_ask() -> bool {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
-    /// Begins to show that something goes on.
+    /// Starts the progress line.
     pub(crate) fn begin(&self, what: &str) {
         self.show(View { part: None, message: shown(what) });
     }
 
-    /// Shows how far it is: as a bar where there is a total.
+    /// Shows the progress, as a bar if there is a total.
     pub(crate) fn progress(&self, done: f64, total: Option<f64>, message: Option<&str>) {
         let message = message.map(|it| shown(&text::lines(it))).unwrap_or_default();
         self.show(match total.filter(|total| *total > 0.0) {
@@ -74,12 +74,12 @@ impl Screen {
         });
     }
 
-    /// Shows what it is doing.
+    /// Shows a status message.
     pub(crate) fn status(&self, message: &str) {
         self.show(View { part: None, message: shown(&text::lines(message)) });
     }
 
-    /// Takes the bar away.
+    /// Removes the progress line.
     pub(crate) fn end(&self) {
         let mut state = self.lock();
         state.view = None;
@@ -91,34 +91,35 @@ impl Screen {
         self.lock().say(Said::Data(text.to_owned()));
     }
 
-    /// Writes a page of the program, which may be painted, to standard output.
+    /// Writes a page of the program, which may have styles, to standard output.
     pub(crate) fn page(&self, text: &str) {
         self.lock().say(Said::Page(text.to_owned()));
     }
 
-    /// Talk, for people.
+    /// Writes a message to standard error.
     pub(crate) fn talk(&self, text: &str) {
         self.lock().say(Said::Talk(text.to_owned()));
     }
 
-    /// Shows a message of a server. It cannot pass for a message of the program.
+    /// Shows a message of a server. The prefix prevents it from imitating the program's own
+    /// messages.
     pub(crate) fn quote(&self, text: &str) {
         self.talk(&print::quoted(text));
     }
 
-    /// Returns why standard output cannot be written, if it cannot.
+    /// Returns the error of standard output, if a write failed.
     pub(crate) fn output_failure(&self) -> Option<OutputFailure> {
         self.lock().failure.clone()
     }
 
-    /// Gives the terminal to a form.
+    /// Reserves the terminal for a form. Other output waits.
     pub(crate) fn hold(&self) {
         let mut state = self.lock();
         state.bar = None;
         state.held.get_or_insert_default();
     }
 
-    /// Takes the terminal back, and says what was held back.
+    /// Ends the reservation, and prints the output that waited.
     pub(crate) fn release(&self) {
         let mut state = self.lock();
         for said in state.held.take().into_iter().flatten() {
@@ -158,7 +159,7 @@ impl State {
         self.note(written);
     }
 
-    /// Remembers the first failure, so that a waiting call can detach.
+    /// Records the first failure, so that a waiting call can detach.
     fn note(&mut self, written: io::Result<()>) {
         if let Err(error) = written {
             self.failure.get_or_insert_with(|| match error.kind() {
@@ -169,7 +170,7 @@ impl State {
     }
 }
 
-/// Writes a message. Returns whether data was written; a message on standard error that is lost is no failure.
+/// Writes a message. Returns only errors of standard output.
 fn write(said: &Said) -> io::Result<()> {
     match said {
         Said::Data(text) => print::data(text),
@@ -181,12 +182,12 @@ fn write(said: &Said) -> io::Result<()> {
     }
 }
 
-/// A text of a server in one line, without what would steer a terminal.
+/// Escapes a text of a server and joins it into one line.
 pub(crate) fn shown(text: &str) -> String {
     text::line(text).into_owned()
 }
 
-/// A text of a server in one line that is not too long: for labels and prompts.
+/// Escapes and truncates a text of a server, for labels and prompts.
 pub(crate) fn short(text: &str, most: usize) -> String {
     console::truncate_str(&shown(text), most, "…").into_owned()
 }

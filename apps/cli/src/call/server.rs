@@ -1,4 +1,4 @@
-//! Which server is meant, and how it is reached: a URL, or a command line.
+//! The server of a command, as a URL or a command line, and the connection to it.
 
 use std::{
     env, fs,
@@ -22,26 +22,26 @@ use crate::{
     error::{CliError, Kind, Result},
 };
 
-/// How to get there.
+/// Connection options.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct Connection {
-    /// The environment variable that has the bearer token
+    /// Environment variable with the bearer token
     #[arg(long, value_name = "VARIABLE", conflicts_with = "token_file")]
     pub(super) token_env: Option<String>,
-    /// The file that has the bearer token
+    /// File with the bearer token
     #[arg(long, value_name = "FILE")]
     pub(super) token_file: Option<PathBuf>,
-    /// A header of every HTTP request; may be repeated
+    /// Header for every HTTP request; may be repeated
     #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
-    /// A PEM file of the certificates to trust, in place of the system's
+    /// PEM file of the certificates to trust, instead of the system's
     #[arg(long, value_name = "FILE")]
     pub(super) ca_file: Option<PathBuf>,
-    /// Uses this protocol version and no other
+    /// Uses only this protocol version
     #[arg(long, value_name = "VERSION")]
     pub(crate) protocol_version: Option<String>,
-    /// Whether nobody is asked to log in: for what only looks
+    /// Whether to skip the interactive login: for commands that only display.
     #[arg(skip)]
     pub(crate) without_login: bool,
 }
@@ -49,10 +49,10 @@ pub(crate) struct Connection {
 /// A server, as the user named it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Server {
-    /// By which its calls are found again; a command line can be split again into what it was.
+    /// Name under which its calls are saved: the URL, or the command line with quotes.
     pub(crate) text: String,
     place: Place,
-    /// Where a command is started, if not here.
+    /// Working folder of a command, if it is not the current one.
     folder: Option<PathBuf>,
 }
 
@@ -63,46 +63,45 @@ enum Place {
 }
 
 impl Server {
-    /// Reads a URL or a command line in one word.
+    /// Parses a URL, or a command line in one word.
     pub(crate) fn read(text: &str) -> Result<Self> {
         if text.starts_with("http://") || text.starts_with("https://") {
             let place = Place::Url(text.to_owned());
             return Ok(Self { text: text.to_owned(), place, folder: None });
         }
-        // A command may have an address among its words.
+        // A command line may contain a URL.
         let scheme = text.split_once("://").map(|(scheme, _)| scheme);
         let is_scheme = |char: char| char.is_ascii_alphanumeric() || "+-.".contains(char);
         if scheme.is_some_and(|scheme| scheme.chars().all(is_scheme))
             && !text.contains(char::is_whitespace)
         {
-            return Err(CliError::usage(format!("`{text}` is no address of a server"))
-                .remedy("addresses begin with http:// or https://"));
+            return Err(CliError::usage(format!("`{text}` is not the URL of a server"))
+                .remedy("write a URL that starts with http:// or https://"));
         }
         let words = split(text).ok_or_else(|| {
-            CliError::usage(format!("the command line `{text}` has a quote that does not end"))
+            CliError::usage(format!("the command line `{text}` has an unclosed quote"))
         })?;
         Self::command(words)
     }
 
-    /// A command to start.
+    /// Creates a server that is a command.
     pub(crate) fn command(words: Vec<String>) -> Result<Self> {
         if words.is_empty() {
-            return Err(CliError::usage("there is no server").remedy(
-                "name a URL, or the command that starts a server on standard input and output",
-            ));
+            return Err(CliError::usage("missing argument: the server")
+                .remedy("name a URL, or a command that starts a server on stdio"));
         }
         let text = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
         Ok(Self { text, place: Place::Command(words), folder: None })
     }
 
-    /// Starts it in this folder, if it is a command.
+    /// Sets the working folder of a command.
     pub(crate) fn in_folder(mut self, folder: &Path) -> Self {
         self.folder = Some(folder.to_owned());
         self
     }
 
-    /// The server of a command line whose first word is one, unless a command stands behind `--`; and
-    /// the other words.
+    /// Splits the server from the other words of a command line. A command after `--` is the
+    /// server; otherwise the first word is.
     pub(crate) fn of_words(words: &[String], command: Vec<String>) -> Result<(Self, &[String])> {
         match (command.is_empty(), words) {
             (false, words) => Ok((Self::command(command)?, words)),
@@ -111,7 +110,7 @@ impl Server {
         }
     }
 
-    /// Where it is, unless it is a command.
+    /// Returns the URL, unless the server is a command.
     pub(crate) fn url(&self) -> Option<&str> {
         match &self.place {
             Place::Url(url) => Some(url),
@@ -123,7 +122,8 @@ impl Server {
         match &self.place {
             Place::Url(url) => Target::Url(url.clone()),
             Place::Command(words) => {
-                let (program, arguments) = words.split_first().expect("a command has a word");
+                let (program, arguments) =
+                    words.split_first().expect("a command line has at least one word");
                 let screen = Arc::clone(screen);
                 let mut program = ChildProcess::new(program).args(arguments.iter().cloned());
                 if let Some(folder) = &self.folder {
@@ -134,25 +134,25 @@ impl Server {
         }
     }
 
-    /// Returns the remedy for a server that does not serve the path.
+    /// Returns the remedy for a server that does not serve MCP at the path.
     fn path_remedy(&self) -> String {
         let url = self.url().unwrap_or_default();
-        format!("a server is there, but no MCP at this path; check the path of {url}, often /mcp")
+        format!("check the path of {url}, often /mcp; the server responds, but not with MCP")
     }
 
-    /// What to try when there is no way.
+    /// Returns the remedy for an unreachable server.
     fn remedy(&self) -> String {
         match &self.place {
             Place::Url(url) => {
-                format!("is it running? `outlive serve` starts one; the address was {url}")
+                format!("check that a server runs at {url}; `outlive serve` starts one")
             }
             Place::Command(words) => {
                 let program = words.first().map_or("", String::as_str);
                 match program.contains(':') || program.starts_with("localhost") {
-                    true => format!("an address begins with http://, like http://{program}"),
-                    false => format!(
-                        "is `{program}` a program that speaks MCP on standard input and output?"
-                    ),
+                    true => format!("write a URL with http://, such as http://{program}"),
+                    false => {
+                        format!("check that `{program}` is a program that serves MCP on stdio")
+                    }
                 }
             }
         }
@@ -160,7 +160,7 @@ impl Server {
 }
 
 impl Connection {
-    /// Connects.
+    /// Connects to the server. `change` adds options to the client.
     pub(crate) async fn connect(
         &self,
         server: &Server,
@@ -197,10 +197,10 @@ impl Connection {
         Ok(client)
     }
 
-    /// The login that is kept for a server, and a new one where somebody is here who could log in.
+    /// Returns the stored login to a server, with an interactive login if there is a terminal.
     fn oauth(&self, server: &Server, screen: &Arc<Screen>) -> Result<Option<OAuth>> {
         let Some(url) = server.url().filter(|_| !self.has_authorization()) else { return Ok(None) };
-        // Where nothing can be kept, nobody is logged in.
+        // Logins require a data folder.
         let Ok(credentials) = Credentials::open() else { return Ok(None) };
         let mut oauth = credentials.oauth(url)?;
         if let Some(file) = &self.ca_file {
@@ -212,12 +212,12 @@ impl Connection {
         Ok(Some(oauth.build()))
     }
 
-    /// Whether the user says who is calling.
+    /// Returns whether the command line has credentials.
     pub(super) fn has_credentials(&self) -> bool {
         self.token_env.is_some() || self.token_file.is_some() || self.has_authorization()
     }
 
-    /// Whether the user says who is calling in a header.
+    /// Returns whether a header on the command line has credentials.
     fn has_authorization(&self) -> bool {
         self.headers.iter().any(|header| {
             let name = header.split(':').next().unwrap_or_default();
@@ -229,8 +229,10 @@ impl Connection {
         if let Some(variable) = &self.token_env {
             return match env::var(variable) {
                 Ok(token) if !token.trim().is_empty() => Ok(Some(token.trim().to_owned())),
-                _ => Err(CliError::usage(format!("the variable {variable} has no token"))
-                    .remedy(format!("{variable}=… outlive …"))),
+                _ => Err(CliError::usage(format!(
+                    "the environment variable {variable} is not set or empty"
+                ))
+                .remedy(format!("{variable}=TOKEN outlive …"))),
             };
         }
         let Some(file) = &self.token_file else { return Ok(None) };
@@ -245,7 +247,7 @@ pub(crate) fn read_version(text: &str) -> Result<Version> {
     Version::parse(text).ok_or_else(|| {
         let all: Vec<&str> = Version::ALL.iter().map(|version| version.as_str()).collect();
         CliError::usage(format!("`{text}` is not a protocol version"))
-            .remedy(format!("one of {}", all.join(", ")))
+            .remedy(format!("use one of {}", all.join(", ")))
     })
 }
 
@@ -253,13 +255,13 @@ fn read_header(text: &str) -> Result<(HeaderName, HeaderValue)> {
     let parts = text.split_once(':').and_then(|(name, value)| {
         Some((name.trim().parse().ok()?, HeaderValue::from_str(value.trim()).ok()?))
     });
-    // The value may be a secret.
+    // Not shown, because the value may be a secret.
     parts.ok_or_else(|| {
-        CliError::usage("a header is not written as one").remedy("--header 'Name: value'")
+        CliError::usage("a header is invalid").remedy("write --header 'Name: value'")
     })
 }
 
-/// What went wrong between here and a server, for people.
+/// Converts a client error to a message with a remedy.
 pub(crate) fn trouble(error: &Error, server: Option<&Server>) -> CliError {
     if let Error::Client(ClientError::NoToken(why)) = error
         && let Some(why) = why.downcast_ref::<OAuthError>()
@@ -284,7 +286,7 @@ pub(crate) fn trouble(error: &Error, server: Option<&Server>) -> CliError {
     let trouble = CliError::new(kind, error);
     match error {
         Error::Server(refused) if refused.kind == ServerErrorKind::Unauthorized => {
-            trouble.remedy("--token-env VARIABLE or --token-file FILE")
+            trouble.remedy("pass --token-env VARIABLE or --token-file FILE")
         }
         Error::Server(refused) if is_elsewhere(refused) && server.is_some() => {
             trouble.remedy(server.map(Server::path_remedy).unwrap_or_default())
@@ -301,24 +303,26 @@ pub(crate) fn trouble(error: &Error, server: Option<&Server>) -> CliError {
     }
 }
 
-/// Whether a refusal says that there is no MCP at this path.
+/// Returns whether an error means that the path does not serve MCP.
 fn is_elsewhere(refused: &ServerError) -> bool {
     matches!(refused.status, Some(404 | 405)) && refused.kind == ServerErrorKind::Request
 }
 
-/// What to try when TLS failed: a certificate, or no TLS at all.
+/// Returns the remedy for a TLS failure: another certificate, or HTTP without TLS.
 fn tls_remedy(error: &Error, server: Option<&Server>) -> String {
-    // What rustls says of an answer that is no TLS.
+    // The rustls error for a response that is not TLS.
     let is_plain = error.to_string().contains("InvalidContentType");
     match server.and_then(Server::url).and_then(|url| url.strip_prefix("https://")) {
-        Some(rest) if is_plain => format!("it speaks no TLS there: http://{rest}"),
-        _ => "--ca-file FILE, if its certificate is your own".to_owned(),
+        Some(rest) if is_plain => format!("the server does not use TLS; write http://{rest}"),
+        _ => {
+            "pass --ca-file FILE if its certificate is self-signed or from a private CA".to_owned()
+        }
     }
 }
 
-/// Splits a command line as a shell would, without anything else that a shell does; `None` if a quote
-/// does not end.
-fn split(text: &str) -> Option<Vec<String>> {
+/// Splits a command line into words by the shell's quoting rules only. Returns `None` if a quote is
+/// unclosed.
+pub(crate) fn split(text: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut chars = text.chars();
     while let Some(char) = chars.next() {
@@ -337,7 +341,7 @@ fn split(text: &str) -> Option<Vec<String>> {
     quote.is_none().then_some(words)
 }
 
-/// A word that `split`, like a shell, makes one word of.
+/// Quotes a word for [`split`] and for a shell.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |char: char| char.is_alphanumeric() || "-_./=:@%+,".contains(char);
     match !word.is_empty() && word.chars().all(is_plain) {
@@ -351,7 +355,7 @@ mod tests {
     use super::{Place, Server, split};
 
     #[test]
-    fn a_command_line_is_split_into_its_words_and_back() {
+    fn command_line_split_and_quoted_round_trips() {
         let words =
             ["my server", "--stdio", "", "it's", "a\\b", "\"x\""].map(str::to_owned).to_vec();
         let server = Server::command(words.clone()).unwrap();
@@ -361,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn command_with_an_address_among_its_words_is_a_command() {
+    fn command_line_containing_url_is_command() {
         let server = Server::read("npx mcp-remote http://127.0.0.1:8000/mcp").unwrap();
         let words = ["npx", "mcp-remote", "http://127.0.0.1:8000/mcp"].map(str::to_owned);
         assert_eq!(server.place, Place::Command(words.to_vec()));
@@ -369,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_and_no_command_is_refused() {
+    fn server_neither_url_nor_command_is_rejected() {
         assert!(Server::read("ftp://example.com").is_err());
         assert!(Server::read("  ").is_err());
         assert!(matches!(Server::read("https://example.com/mcp").unwrap().place, Place::Url(_)));

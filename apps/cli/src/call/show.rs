@@ -1,4 +1,4 @@
-//! Results, for people.
+//! Formats results as text.
 
 use outlive::{
     client::tasks::TaskSnapshot,
@@ -9,19 +9,19 @@ use serde_json::Value;
 use super::screen::{Screen, shown};
 use crate::print;
 
-/// Shows what a result has beyond the blocks that were shown as they came.
+/// Prints a result without its first `came` content blocks, which were printed as they arrived.
 pub(crate) fn result(screen: &Screen, result: &CallToolResult, came: usize) {
     let structured: Option<Value> = result
         .structured_content
         .as_ref()
         .and_then(|content| serde_json::from_str(content.get()).ok());
     let rest = result.content.get(came..).unwrap_or_default();
-    // A tool that failed says why at the end; what stands before it is what it has printed.
+    // The last block of a tool error is its message. The blocks before it are the tool's output.
     let (rest, error) = match (result.is_error, rest) {
         (Some(true), [rest @ .., error]) => (rest, Some(error)),
         (_, rest) => (rest, None),
     };
-    // Servers repeat structured content as text, for clients that know no other. It is shown once.
+    // Servers repeat structured content as text for old clients. Print it once.
     let is_same = |block: &ContentBlock| structured.is_some() && as_json(block) == structured;
     for block in rest.iter().filter(|block| !is_same(block)) {
         screen.data(&text(block));
@@ -38,7 +38,7 @@ pub(crate) fn result(screen: &Screen, result: &CallToolResult, came: usize) {
     }
 }
 
-/// Whether structured content only wraps what the text says: `{"result": 3}` beside `3`.
+/// Returns whether structured content only wraps the text, as `{"result": 3}` wraps `3`.
 fn repeats(structured: &Value, content: &[ContentBlock]) -> bool {
     let mut members = structured.as_object().into_iter().flat_map(|members| members.values());
     let (Some(wrapped), None) = (members.next(), members.next()) else { return false };
@@ -65,8 +65,10 @@ fn repeats(structured: &Value, content: &[ContentBlock]) -> bool {
     }
 }
 
-/// What a task is doing, in words, beside how far it is. A server that has no other words for that says
-/// how far it is in the words themselves.
+/// Returns the status message of a task, without its progress.
+///
+/// A server without a progress field writes the progress into the status message. That repetition
+/// is removed.
 pub(crate) fn doing(task: &TaskSnapshot) -> Option<&str> {
     let (Some(far), Some(message)) = (&task.progress, &task.message) else {
         let far = task.progress.as_ref().and_then(|far| far.message.as_deref());
@@ -83,7 +85,7 @@ pub(crate) fn doing(task: &TaskSnapshot) -> Option<&str> {
     }
 }
 
-/// A block: its text, or a line that says what it is.
+/// Formats a content block: its text, or a line that describes it.
 pub(crate) fn text(block: &ContentBlock) -> String {
     match block {
         ContentBlock::Text(text) => text.text.clone(),
@@ -116,7 +118,7 @@ fn as_json(block: &ContentBlock) -> Option<Value> {
     }
 }
 
-/// How much Base64 stands for.
+/// Formats the size of Base64 data.
 fn size(base64: &str) -> String {
     let bytes = base64.trim_end_matches('=').len() * 3 / 4;
     format!("{bytes} bytes")
@@ -136,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn structured_result_that_wraps_its_text_says_nothing_more() {
+    fn structured_result_wrapping_its_text_is_repetition() {
         assert_repeats(&json!({"result": 3}), &["3"], true);
         assert_repeats(&json!({"result": "3"}), &["3"], true);
         assert_repeats(&json!({"content": "a\nb"}), &["a\nb"], true);
@@ -146,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn structured_result_that_says_more_is_shown() {
+    fn structured_result_with_more_data_is_not_repetition() {
         assert_repeats(&json!({"result": 3}), &["4"], false);
         assert_repeats(&json!({"result": 3, "unit": "m"}), &["3"], false);
         assert_repeats(&json!({"result": ["a", "b"]}), &["a"], false);

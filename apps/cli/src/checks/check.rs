@@ -1,4 +1,4 @@
-//! A check, and how bad it is.
+//! The result of a check and its severity.
 
 use crate::{
     error::Result,
@@ -6,20 +6,20 @@ use crate::{
     serve::config::{Mistake, Mistakes},
 };
 
-/// How bad something is.
+/// Severity of a check's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
-    /// All is well.
+    /// No problem.
     Ok,
-    /// Probably not meant so. Both say it.
+    /// Probably a mistake. `doctor` and `serve` both report it.
     Warning,
-    /// Something of it cannot work, or is not safe. `doctor` fails, `serve` says it and serves the rest.
+    /// A part does not work or is not safe. `doctor` fails; `serve` reports it and serves the rest.
     Broken,
-    /// It cannot be served. `doctor` fails, and so does `serve`.
+    /// The server cannot start. `doctor` and `serve` fail.
     Refused,
 }
 
-/// What was found about one thing.
+/// Result of a check.
 #[derive(Debug)]
 pub(crate) struct Check {
     pub(crate) topic: &'static str,
@@ -43,11 +43,11 @@ impl Check {
     }
 }
 
-/// Says on standard error what `serve` has to warn of.
+/// Prints the warnings of `serve` to standard error.
 ///
 /// # Errors
 ///
-/// Everything for which it must not serve, at once.
+/// Returns all results that prevent the server from starting.
 pub(crate) fn admit(checks: impl IntoIterator<Item = Check>) -> Result<()> {
     let mut refused = Vec::new();
     for Check { level, what, remedy, .. } in checks {
@@ -61,11 +61,11 @@ pub(crate) fn admit(checks: impl IntoIterator<Item = Check>) -> Result<()> {
     if refused.is_empty() { Ok(()) } else { Err(Mistakes(refused).into()) }
 }
 
-/// Says on standard error what is probably not meant so.
+/// Prints a warning to standard error.
 pub(crate) fn warn(mistake: &Mistake) {
     print::say(&print::hanging("warning: ", "         ", &mistake.what));
     if let Some(remedy) = &mistake.remedy {
-        // Commands are copied: those are not folded.
+        // A line break inside a command would break copy and paste.
         print::say(&format!("  try: {}", outlive::text::line(remedy)));
     }
 }

@@ -1,4 +1,4 @@
-//! Files and folders: whether others than this user can read or write what must be this user's alone.
+//! Checks the permissions of files and folders that only the current user may access.
 
 use std::{fs, path::Path};
 
@@ -11,8 +11,8 @@ const STORE: &str = "store";
 const TOKENS: &str = "tokens";
 const KEYS: &str = "keys";
 
-/// Checks who can get at the data folder, and at what commands are kept in. Whoever can write it can
-/// run commands as this user.
+/// Checks the permissions of the data folder and its job folder. A user who can write to them can
+/// run commands as the current user.
 pub(crate) fn data_folder(data: &Path) -> Vec<Check> {
     let mut checks = Vec::new();
     let place = data.display();
@@ -21,39 +21,39 @@ pub(crate) fn data_folder(data: &Path) -> Vec<Check> {
         Some(access) if access.anyone_writes() => checks.push(Check::new(
             DATA,
             Level::Refused,
-            format!("anyone may write {place} (mode {:03o})", access.mode),
-            format!("chmod 700 {place}; or --data-dir FOLDER for another one, which is made if it is not there"),
+            format!("all users can write to {place} (mode {:03o})", access.mode),
+            format!("chmod 700 {place}; or choose another folder with --data-dir FOLDER, which is created if missing"),
         )),
         Some(Access { owner: Some(owner), user, .. }) => checks.push(Check::new(
             DATA,
             Level::Warning,
-            format!("{place} belongs to user {owner}, and this is user {user}"),
-            "run this program as the user that it belongs to",
+            format!("{place} belongs to user {owner}, but this program runs as user {user}"),
+            "run this program as the owner of the folder",
         )),
         Some(Access { mode, .. }) if mode & 0o077 != 0 => checks.push(Check::new(
             DATA,
             Level::Warning,
-            format!("others may look into {place} (mode {mode:03o})"),
+            format!("other users can access {place} (mode {mode:03o})"),
             format!("chmod 700 {place}"),
         )),
         Some(Access { mode, .. }) => {
-            checks.push(Check::ok(DATA, format!("nobody else may look into it (mode {mode:03o})")));
+            checks.push(Check::ok(DATA, format!("only its owner can access the folder (mode {mode:03o})")));
         }
     }
-    // The target of a link may belong to another user: its mode is not changed.
+    // Never change the mode of a link's target: it may belong to another user.
     let jobs = data.join("jobs");
     if fs::symlink_metadata(&jobs).is_ok_and(|about| about.is_symlink()) {
         checks.push(Check::new(
             DATA,
             Level::Refused,
-            format!("{} is a symbolic link, and has to be a folder", jobs.display()),
-            "remove the link; --data-dir FOLDER puts all of it elsewhere",
+            format!("{} is a symbolic link, but must be a folder", jobs.display()),
+            "remove the link; to use another disk, move the whole data folder with --data-dir FOLDER",
         ));
     }
     checks
 }
 
-/// Checks who can get at the file of a store, if it is one.
+/// Checks the permissions of a SQLite store's file.
 pub(crate) fn store_file(url: &str) -> Option<Check> {
     let path = url.strip_prefix("sqlite:")?;
     let path = Path::new(path.strip_prefix("//").unwrap_or(path));
@@ -61,35 +61,35 @@ pub(crate) fn store_file(url: &str) -> Option<Check> {
     let mode = access.mode;
     let remedy = format!("chmod 600 {place}");
     if access.anyone_writes() {
-        let what = format!("anyone may write the store {place} (mode {mode:03o})");
+        let what = format!("all users can write to the store {place} (mode {mode:03o})");
         return Some(Check::new(STORE, Level::Refused, what, remedy));
     }
     (mode & 0o077 != 0).then(|| {
-        let what = format!("others may read or write the store {place} (mode {mode:03o})");
+        let what = format!("other users can read or write the store {place} (mode {mode:03o})");
         Check::new(STORE, Level::Warning, what, remedy)
     })
 }
 
-/// Checks a file with tokens.
+/// Checks a token file.
 pub(crate) fn tokens(file: &Path) -> Check {
     let place = file.display();
     let tokens = match StaticTokens::from_file(file) {
         Ok(tokens) => tokens,
         Err(error) => {
-            let remedy = "a `name token` on each line";
+            let remedy = "write one `name token` per line";
             return Check::new(TOKENS, Level::Refused, error.to_string(), remedy);
         }
     };
     if tokens.is_empty() {
-        let what = format!("{place} has no tokens, so nobody would be let in");
-        return Check::new(TOKENS, Level::Refused, what, "a `name token` on each line");
+        let what = format!("{place} has no tokens, so the server would reject every caller");
+        return Check::new(TOKENS, Level::Refused, what, "write one `name token` per line");
     }
     match Access::to(file) {
         Some(access) if access.anyone_writes() => Check::new(
             TOKENS,
             Level::Refused,
             format!(
-                "anyone may write {place} (mode {:03o}), and so let themselves in",
+                "all users can write to {place} (mode {:03o}) and add their own tokens",
                 access.mode
             ),
             format!("chmod 600 {place}"),
@@ -98,7 +98,7 @@ pub(crate) fn tokens(file: &Path) -> Check {
             Some(why) => Check::new(TOKENS, Level::Broken, why, format!("chmod 600 {place}")),
             None => Check::ok(
                 TOKENS,
-                format!("{place} is its owner's alone: {}", callers(tokens.len())),
+                format!("only its owner can access {place}: {}", callers(tokens.len())),
             ),
         },
         None => Check::ok(TOKENS, format!("{place}: {}", callers(tokens.len()))),
@@ -109,34 +109,35 @@ fn callers(count: usize) -> String {
     if count == 1 { "1 caller".to_owned() } else { format!("{count} callers") }
 }
 
-/// Checks a file with keys that seal.
+/// Checks a file with seal keys.
 pub(crate) fn keys(file: &Path) -> Check {
     let place = file.display();
     if !file.exists() {
-        return Check::ok(KEYS, format!("{place} will be made"));
+        return Check::ok(KEYS, format!("{place} will be created"));
     }
     if let Some(why) = Access::to(file).and_then(|access| access.of_others(file)) {
         return Check::new(KEYS, Level::Refused, why, format!("chmod 600 {place}"));
     }
     match SealKeys::from_file(file) {
-        Ok(_) => Check::ok(KEYS, format!("{place} is its owner's alone, and has keys")),
+        Ok(_) => Check::ok(KEYS, format!("{place} has keys, and only its owner can access it")),
         Err(error) => {
-            let remedy = "restore it, or name another with `seal_key_file`";
+            let remedy = "restore the file, or set `seal_key_file` to another one";
             Check::new(KEYS, Level::Refused, error.to_string(), remedy)
         }
     }
 }
 
-/// Who may do what with a file or folder.
+/// Permissions of a file or folder.
 struct Access {
     mode: u32,
-    /// Whose it is, if it is not this user's.
+    /// Owner, if it is not the current user.
     owner: Option<u32>,
     user: u32,
 }
 
 impl Access {
-    /// What the system says of a file; `None` if there is none, or the system does not say it so.
+    /// Reads the permissions. Returns `None` if the file does not exist or the system has no Unix
+    /// modes.
     #[cfg(unix)]
     fn to(path: &Path) -> Option<Self> {
         use std::os::unix::fs::MetadataExt;
@@ -155,16 +156,16 @@ impl Access {
         self.mode & 0o002 != 0
     }
 
-    /// Why a file is not this user's alone.
+    /// Describes why the file is accessible to other users, if it is.
     fn of_others(&self, file: &Path) -> Option<String> {
         let Self { mode, owner, user } = self;
         let place = file.display();
         match owner {
-            Some(owner) => {
-                Some(format!("{place} belongs to user {owner}, and this is user {user}"))
-            }
+            Some(owner) => Some(format!(
+                "{place} belongs to user {owner}, but this program runs as user {user}"
+            )),
             None => (mode & 0o077 != 0)
-                .then(|| format!("others may read or write {place} (mode {mode:03o})")),
+                .then(|| format!("other users can read or write {place} (mode {mode:03o})")),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! What `outlive serve` and `outlive doctor` look at alike: one list of checks, and two readers.
+//! Checks that `outlive serve` and `outlive doctor` share.
 //!
-//! - `files`: files and folders that others than this user can read or write.
-//! - `skills`: the folder of skills.
-//! - `tools`: programs and folders of the tools, and who can reach the server.
+//! - `files`: permissions of files and folders.
+//! - `skills`: the skills folder.
+//! - `tools`: programs and folders of the tools, and access to the server from other machines.
 
 mod check;
 mod files;

@@ -1,4 +1,4 @@
-//! The folder of skills: whether everything in it can be served.
+//! Checks that the server can serve every skill in the skills folder.
 
 use std::path::Path;
 
@@ -8,21 +8,21 @@ use super::{Check, Level};
 
 const SKILLS: &str = "skills";
 
-/// Checks a folder of skills.
+/// Checks a skills folder.
 pub(crate) fn skills(folder: &Path) -> Check {
     match Skills::from_folder(folder) {
         Ok(skills) if skills.is_empty() => Check::new(
             SKILLS,
             Level::Warning,
             format!("{} has no skills", folder.display()),
-            "a folder in it with a SKILL.md; or leave `skills` out",
+            "add a folder with a SKILL.md to it, or remove `skills`",
         ),
         Ok(skills) => {
             Check::ok(SKILLS, format!("{} has {}", folder.display(), number(skills.len())))
         }
         Err(error) => {
             let remedy =
-                "correct it, or leave `skills` out; docs/skills.md says what a skill needs";
+                "correct the skill, or remove `skills`; docs/skills.md describes the format";
             Check::new(SKILLS, Level::Refused, error.to_string(), remedy)
         }
     }

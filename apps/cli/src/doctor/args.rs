@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-/// Checks what this program needs, and says what to do.
+/// Checks the environment of the program, and suggests remedies.
 ///
-/// Looks at the data folder, the store, the port, files with tokens and keys, issuers of tokens, the clock, and the
-/// terminal. It writes and forgets a note in the store and a file in the data folder; nothing else is changed.
+/// Checks the data folder, the store, the port, token and key files, token issuers, the clock, and
+/// the terminal. Writes and deletes one test file in the data folder and one test value in the
+/// store.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   outlive doctor
@@ -13,27 +14,27 @@ use std::path::PathBuf;
   outlive doctor --store postgres://outlive@db/outlive
   outlive doctor --json | jq -r '.findings[] | select(.level == \"failure\") | .remedy'
 
-Exit codes: 0 nothing keeps the program from working, 1 something does.
-With --json it is one JSON object.")]
+Exit codes: 0 no failures, 1 at least one failure.
+With --json the output is one JSON object.")]
 pub(crate) struct Args {
-    /// The file with the tools; ./outlive.toml if it is there
+    /// File with the tools [default: ./outlive.toml if it exists]
     pub(super) file: Option<PathBuf>,
-    /// Where tasks are kept: sqlite:FILE or postgres://…
+    /// Store of the tasks: sqlite:FILE or postgres://…
     #[arg(long, value_name = "URL", env = "OUTLIVE_STORE", hide_env_values = true)]
     pub(super) store: Option<String>,
-    /// Where a server is to listen
+    /// Address that the server will listen on
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(super) listen: Option<String>,
-    /// The data folder
+    /// Data folder
     #[arg(long, value_name = "FOLDER")]
     pub(super) data_dir: Option<PathBuf>,
-    /// The file with the tokens of callers
+    /// File with the tokens of callers
     #[arg(long, value_name = "FILE")]
     pub(super) token_file: Option<PathBuf>,
-    /// The file with the keys that seal what clients carry
+    /// File with the keys that seal request states
     #[arg(long, value_name = "FILE")]
     pub(super) key_file: Option<PathBuf>,
-    /// Print JSON
+    /// Prints JSON
     #[arg(long)]
     pub(super) json: bool,
 }

@@ -1,4 +1,4 @@
-//! `[auth]`: whether tokens can be checked, and clients find out where to get them.
+//! Checks that the server can verify tokens, and that clients can find the authorization server.
 
 use std::sync::Arc;
 
@@ -21,33 +21,38 @@ pub(super) async fn check(auth: &AuthConfig) -> Vec<Finding> {
     for (tried, issuer) in server.check_issuers().await.into_iter().zip(&auth.issuers) {
         let name = &tried.issuer;
         findings.push(match tried.found {
-            Ok(Some(keys)) => Finding::ok(AUTH, format!("{name} has {keys} keys for its tokens")),
-            Ok(None) => Finding::ok(AUTH, format!("{name} answers questions about tokens")),
+            Ok(Some(keys)) => {
+                Finding::ok(AUTH, format!("{name} publishes {keys} keys for its tokens"))
+            }
+            Ok(None) => Finding::ok(AUTH, format!("{name} supports token introspection")),
             Err(why) => Finding::failure(
                 AUTH,
-                format!("tokens of {name} cannot be checked: {why}"),
+                format!("cannot verify tokens of {name}: {why}"),
                 remedy(&issuer.check),
             ),
         });
     }
     if let (Some(proxy), Some(config)) = (proxy, &auth.proxy) {
         let (callback, provider) = (proxy.callback(), config.provider());
-        findings.push(Finding::ok(AUTH, format!("{provider} has to know {callback}")));
+        findings.push(Finding::ok(
+            AUTH,
+            format!("register the redirect URI {callback} with {provider}"),
+        ));
     }
     findings
 }
 
-/// Clients connect to the address that tokens are for, and this program serves `/mcp`.
+/// Checks that the `resource` URL has the path `/mcp`, which this program serves.
 fn resource(auth: &AuthConfig, metadata: &str) -> Finding {
     let resource = &auth.resource;
     if resource.trim_end_matches('/').ends_with("/mcp") {
-        return Finding::ok(AUTH, format!("clients find out about {resource} at {metadata}"));
+        return Finding::ok(AUTH, format!("clients read the metadata of {resource} at {metadata}"));
     }
     Finding::warning(
         AUTH,
-        format!("`resource` is {resource}, and this program serves /mcp"),
+        format!("`resource` is {resource}, but this program serves /mcp"),
         format!(
-            "nothing if a proxy in front rewrites the path, and that of {metadata}; else `resource` with /mcp at its end"
+            "ignore this if a reverse proxy rewrites this path and {metadata}; else end `resource` with /mcp"
         ),
     )
 }
@@ -55,13 +60,13 @@ fn resource(auth: &AuthConfig, metadata: &str) -> Finding {
 fn remedy(check: &Check) -> String {
     match check {
         Check::Signature => {
-            "`issuer` letter by letter as its metadata has it; or `jwks_url`, if it publishes none"
+            "copy `issuer` exactly from the issuer's metadata; or set `jwks_url` if it publishes no metadata"
                 .to_owned()
         }
-        Check::KeysAt(url) => format!("open {url}: it should be a JSON object with `keys`"),
+        Check::KeysAt(url) => format!("open {url}, which must be a JSON object with `keys`"),
         Check::Introspection { client_id, secret_env, .. } => {
             format!(
-                "see whether the issuer knows the client `{client_id}`, and that {secret_env} has its secret"
+                "check that the issuer knows the client `{client_id}`, and that {secret_env} has its secret"
             )
         }
     }

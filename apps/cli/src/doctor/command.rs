@@ -32,7 +32,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
                 findings
             }
             Err(several) => {
-                vec![Finding::warning("store", several.to_string(), "name one: --store URL")]
+                vec![Finding::warning("store", several.to_string(), "choose one with --store URL")]
             }
         };
         findings.push(port::check(&plan.listen).await);
@@ -57,7 +57,7 @@ pub(super) fn say(findings: &[Finding], healthy: bool, json: bool) -> Result<()>
         lines.push(serde_json::to_string(&report).map_err(|error| failed(&error))?);
     }
     for Finding { check, level, what, remedy } in findings.iter().filter(|_| !json) {
-        // `console` leaves colors out where the output is not a terminal.
+        // `console` omits colors if the output is not a terminal.
         let word = match level {
             Level::Ok => paint(Paint::Green, "ok     "),
             Level::Warning => paint(Paint::Yellow, "warning"),

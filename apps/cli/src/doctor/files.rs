@@ -1,4 +1,4 @@
-//! Files: outlive.toml, tokens of callers, keys that seal.
+//! Checks outlive.toml, the tokens of callers, and the seal keys.
 
 use std::path::Path;
 
@@ -17,7 +17,9 @@ pub(super) fn check(plan: &Plan) -> Vec<Finding> {
     let mut findings = Vec::new();
     match &plan.file {
         Some((file, config)) => findings.extend(tools(file, config.as_ref())),
-        None => findings.push(Finding::ok(FILE, "no outlive.toml here: a demo is served")),
+        None => {
+            findings.push(Finding::ok(FILE, "no outlive.toml here; `outlive serve` serves a demo"))
+        }
     }
     if let Some(file) = &plan.token_file {
         findings.push(checks::tokens(file).into());
@@ -31,13 +33,13 @@ pub(super) fn check(plan: &Plan) -> Vec<Finding> {
     findings
 }
 
-/// Whether the file with tools is what it should be, and their programs are there.
+/// Checks the file with the tools, and that their programs exist.
 fn tools(file: &Path, config: Result<&Config, &Mistakes>) -> Vec<Finding> {
     let config = match config {
         Ok(config) => config,
         Err(Mistakes(mistakes)) => {
             let failure = |Mistake { what, remedy }: &Mistake| {
-                let remedy = remedy.as_deref().unwrap_or("correct it: the line is named");
+                let remedy = remedy.as_deref().unwrap_or("correct the line that is named");
                 Finding::failure(FILE, what, remedy)
             };
             return mistakes.iter().map(failure).collect();
@@ -46,7 +48,7 @@ fn tools(file: &Path, config: Result<&Config, &Mistakes>) -> Vec<Finding> {
     let tools = config.tools.len();
     let mut findings = vec![Finding::ok(FILE, format!("{} has {tools} tools", file.display()))];
     let warning = |Mistake { what, remedy }: &Mistake| {
-        Finding::warning(FILE, what, remedy.as_deref().unwrap_or("correct it: the line is named"))
+        Finding::warning(FILE, what, remedy.as_deref().unwrap_or("correct the line that is named"))
     };
     findings.extend(config.warnings.iter().map(warning));
     let base = serve::base_of(Some(file));

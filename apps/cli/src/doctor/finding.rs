@@ -1,9 +1,9 @@
-//! Findings of checks.
+//! Findings of the checks.
 
 use crate::checks::{self, Check};
 use serde::Serialize;
 
-/// What was found about one thing.
+/// Result of one check.
 #[derive(Debug, Serialize)]
 pub(crate) struct Finding {
     pub(super) check: &'static str,

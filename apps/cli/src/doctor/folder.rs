@@ -1,5 +1,5 @@
-//! The data folder: there, ours, private, with room, and with a path that is short enough for the
-//! sockets of those who watch over commands.
+//! Checks the data folder: existence, owner, mode, free space, and a path short enough for Unix
+//! sockets.
 
 use std::{
     fs, io,
@@ -12,7 +12,7 @@ use crate::checks;
 
 const DATA: &str = "data";
 
-/// What is asked for when nothing is there yet: the nearest folder above that is.
+/// Returns the nearest existing ancestor of a data folder that does not exist yet.
 fn nearest(data: &Path) -> Option<PathBuf> {
     let full = std::path::absolute(data).ok()?;
     full.ancestors().find(|folder| folder.is_dir()).map(Path::to_owned)
@@ -20,26 +20,26 @@ fn nearest(data: &Path) -> Option<PathBuf> {
 
 pub(super) fn check(data: &Path) -> Vec<Finding> {
     let place = data.display();
-    let another = "--data-dir FOLDER, or OUTLIVE_DATA_DIR, for another one";
+    let another = "choose another folder with --data-dir FOLDER or OUTLIVE_DATA_DIR";
     let (folder, there) = match (data.is_dir(), data.exists()) {
         (true, _) => (data.to_owned(), true),
         (false, true) => {
-            return vec![Finding::failure(DATA, format!("{place} is no folder"), another)];
+            return vec![Finding::failure(DATA, format!("{place} is not a folder"), another)];
         }
         (false, false) => match nearest(data) {
             Some(above) => (above, false),
             None => {
-                return vec![Finding::failure(DATA, format!("{place} cannot be made"), another)];
+                return vec![Finding::failure(DATA, format!("cannot create {place}"), another)];
             }
         },
     };
     let mut findings = vec![match (writable(&folder), there) {
-        (Ok(()), true) => Finding::ok(DATA, format!("{place} can be written")),
-        (Ok(()), false) => Finding::ok(DATA, format!("{place} will be made")),
+        (Ok(()), true) => Finding::ok(DATA, format!("{place} is writable")),
+        (Ok(()), false) => Finding::ok(DATA, format!("{place} will be created")),
         (Err(error), _) => Finding::failure(
             DATA,
-            format!("{} cannot be written: {error}", folder.display()),
-            format!("let this user write it, or {another}"),
+            format!("cannot write to {}: {error}", folder.display()),
+            format!("give this user write permission, or {another}"),
         ),
     }];
     findings.extend(space(&folder));
@@ -50,7 +50,7 @@ pub(super) fn check(data: &Path) -> Vec<Finding> {
     findings
 }
 
-/// A file with a name of its own, gone when it is not looked at any more.
+/// A test file or socket with a unique name, deleted on drop.
 struct Trial(PathBuf);
 
 impl Trial {
@@ -76,10 +76,10 @@ fn space(folder: &Path) -> Option<Finding> {
     const MIB: u64 = 1 << 20;
     let disk = rustix::fs::statvfs(folder).ok()?;
     let free = disk.f_bavail.saturating_mul(disk.f_frsize) / MIB;
-    let what = format!("{free} MiB are free where it is");
+    let what = format!("{free} MiB free on the disk of the data folder");
     Some(match free {
         0..64 => {
-            Finding::failure("disk", what, "free some space: what tasks record would be refused")
+            Finding::failure("disk", what, "free some space: tasks cannot record their progress")
         }
         64..1_024 => Finding::warning("disk", what, "free some space"),
         _ => Finding::ok("disk", what),
@@ -91,7 +91,7 @@ fn space(_folder: &Path) -> Option<Finding> {
     None
 }
 
-/// Commands are watched over through sockets in the data folder, whose paths must be short.
+/// Checks that the supervisors of commands can open their sockets in the data folder.
 #[cfg(unix)]
 fn socket(data: &Path, folder: &Path, there: bool) -> Option<Finding> {
     use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
@@ -101,21 +101,21 @@ fn socket(data: &Path, folder: &Path, there: bool) -> Option<Finding> {
     if SocketAddr::from_pathname(full.join(LONGEST)).is_err() {
         return Some(Finding::failure(
             CHECK,
-            format!("the path of {} is too long for sockets in it", full.display()),
-            "--data-dir FOLDER, or OUTLIVE_DATA_DIR, for one with a shorter path",
+            format!("the path {} is too long for Unix sockets", full.display()),
+            "choose a shorter path with --data-dir FOLDER or OUTLIVE_DATA_DIR",
         ));
     }
     if !there {
-        return Some(Finding::ok(CHECK, "its path is short enough for sockets"));
+        return Some(Finding::ok(CHECK, "the path of the data folder is short enough for sockets"));
     }
     let trial = Trial::in_folder(folder, ".s");
     let opened = UnixListener::bind(&trial.0).and_then(|_listener| UnixStream::connect(&trial.0));
     Some(match opened {
-        Ok(_) => Finding::ok(CHECK, "commands can be watched over: a socket in it can be opened"),
+        Ok(_) => Finding::ok(CHECK, "supervisors can open sockets in the data folder"),
         Err(error) => Finding::failure(
             CHECK,
-            format!("no socket can be opened in {}: {error}", folder.display()),
-            "--data-dir FOLDER, or OUTLIVE_DATA_DIR, for one on a local disk",
+            format!("cannot open a socket in {}: {error}", folder.display()),
+            "choose a folder on a local disk with --data-dir FOLDER or OUTLIVE_DATA_DIR",
         ),
     })
 }

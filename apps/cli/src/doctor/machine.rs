@@ -1,4 +1,4 @@
-//! The machine: its clock, its locale, and the terminal.
+//! Checks the clock, the locale and the terminal of the machine.
 
 use std::{env, time::Instant};
 
@@ -7,13 +7,13 @@ use console::Term;
 use super::Finding;
 use crate::store::{stamp, wall_clock};
 
-/// 2026, in milliseconds since 1970: this program is not older.
+/// Start of 2026 in Unix milliseconds. The program is not older than that.
 const EARLIEST: u64 = 1_767_225_600_000;
 
-/// 2100.
+/// Start of 2100 in Unix milliseconds.
 const LATEST: u64 = 4_102_444_800_000;
 
-/// When something began, by two clocks.
+/// Start time of the checks, on the wall clock and the monotonic clock.
 pub(super) struct Began {
     wall: u64,
     steady: Instant,
@@ -24,7 +24,7 @@ impl Began {
         Self { wall: wall_clock(), steady: Instant::now() }
     }
 
-    /// How far the two clocks have come apart since then.
+    /// Returns how far the two clocks have drifted apart since the start, in milliseconds.
     fn apart(&self) -> u64 {
         let steady = u64::try_from(self.steady.elapsed().as_millis()).unwrap_or(u64::MAX);
         wall_clock().abs_diff(self.wall.saturating_add(steady))
@@ -41,19 +41,19 @@ pub(super) fn check(began: &Began) -> Vec<Finding> {
 
 fn clock(now: u64, apart: u64) -> Finding {
     const CHECK: &str = "clock";
-    let what = format!("it is {} here", stamp(now));
+    let what = format!("the clock shows {}", stamp(now));
     match (EARLIEST..LATEST).contains(&now) {
-        false => Finding::failure(CHECK, what, "set the clock: times of tasks would be wrong"),
+        false => Finding::failure(CHECK, what, "set the clock, else the times of tasks are wrong"),
         true if apart > 500 => Finding::warning(
             CHECK,
-            format!("{what}, and the clock was moved by {apart} ms just now"),
-            "let it be set by NTP, in small steps",
+            format!("{what}, and it jumped by {apart} ms during this check"),
+            "synchronize the clock with NTP, in small steps",
         ),
         true => Finding::ok(CHECK, what),
     }
 }
 
-/// Text that is not UTF-8 is shown wrongly.
+/// Checks that the locale is UTF-8, because the program writes UTF-8.
 fn locale(variable: impl Fn(&str) -> Option<String>) -> Option<Finding> {
     if cfg!(windows) {
         return None;
@@ -65,8 +65,8 @@ fn locale(variable: impl Fn(&str) -> Option<String>) -> Option<Finding> {
         true => Finding::ok("locale", format!("{chosen} is UTF-8")),
         false => Finding::warning(
             "locale",
-            format!("{chosen} is not UTF-8: other letters may be shown wrongly"),
-            "set LC_ALL to one that is, such as C.UTF-8",
+            format!("{chosen} is not UTF-8, so some characters may display incorrectly"),
+            "set LC_ALL to a UTF-8 locale, such as C.UTF-8",
         ),
     })
 }
@@ -74,11 +74,11 @@ fn locale(variable: impl Fn(&str) -> Option<String>) -> Option<Finding> {
 fn terminal() -> Finding {
     const CHECK: &str = "terminal";
     if !console::user_attended() {
-        return Finding::ok(CHECK, "none: no colours, no bars, no forms");
+        return Finding::ok(CHECK, "no terminal: no colors, progress bars or forms");
     }
     let (rows, columns) = Term::stdout().size();
-    let colours = if console::colors_enabled() { "colours" } else { "no colours" };
-    Finding::ok(CHECK, format!("{columns} columns, {rows} rows, {colours}"))
+    let colors = if console::colors_enabled() { "colors" } else { "no colors" };
+    Finding::ok(CHECK, format!("{columns} columns, {rows} rows, {colors}"))
 }
 
 #[cfg(test)]
@@ -87,14 +87,14 @@ mod tests {
     use crate::doctor::finding::Level;
 
     #[test]
-    fn a_clock_that_is_wrong_or_moved_is_seen() {
+    fn clock_wrong_or_moved_is_reported() {
         assert_eq!(clock(EARLIEST, 0).level, Level::Ok);
         assert_eq!(clock(EARLIEST - 1, 0).level, Level::Failure);
         assert_eq!(clock(EARLIEST, 60_000).level, Level::Warning);
     }
 
     #[test]
-    fn the_first_variable_that_is_set_is_the_locale() {
+    fn locale_uses_first_variable_that_is_set() {
         let level = |set: &[(&str, &str)]| {
             let variable = |name: &str| {
                 set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())

@@ -1,7 +1,9 @@
-//! `outlive doctor`: checks what the program needs, and says what to do.
+//! `outlive doctor`: checks the environment of the program, and suggests remedies.
 //!
-//! - `folder`: the data folder, and sockets in it. `store`: where tasks are kept. `port`: where is
-//!   listened. `files`: outlive.toml, tokens, keys. `auth`: issuers of tokens. `machine`: clock, locale, terminal.
+//! - `folder`: the data folder and its sockets.
+//! - `store`: the task store. `port`: the listen address.
+//! - `files`: outlive.toml, tokens, keys. `auth`: token issuers. `machine`: clock, locale,
+//!   terminal.
 
 mod args;
 mod auth;

@@ -1,4 +1,4 @@
-//! What is looked at.
+//! Settings that `outlive doctor` checks.
 
 use super::args::Args;
 use crate::{
@@ -9,7 +9,8 @@ use crate::{
 };
 use std::path::PathBuf;
 
-/// What `outlive serve` would use: what the command line says, then the file, then the defaults.
+/// Settings that `outlive serve` would use: from the command line, then the file, then the
+/// defaults.
 pub(super) struct Plan {
     pub(super) file: Option<(PathBuf, Result<Config, Mistakes>)>,
     pub(super) data: PathBuf,
@@ -55,12 +56,12 @@ impl Plan {
 }
 
 impl Plan {
-    /// What the file says, if it can be served.
+    /// Returns the configuration, if the file is valid.
     pub(super) fn config(&self) -> Option<&Config> {
         self.file.as_ref().and_then(|(_, config)| config.as_ref().ok())
     }
 
-    /// Whether others can reach the server without a token.
+    /// Checks whether other machines can reach the server without a token.
     pub(super) fn reach(&self) -> Option<Check> {
         let demo;
         let config = match &self.file {

@@ -1,4 +1,4 @@
-//! Where a server is to listen: free, or taken, and by whom.
+//! Checks that the listen address is free, or which server uses it.
 
 use std::{io, time::Duration};
 
@@ -9,7 +9,7 @@ use super::Finding;
 
 const PORT: &str = "port";
 
-/// How long whoever is there may take to say who it is.
+/// Maximum time that a server on the port may take to identify itself.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 pub(super) async fn check(listen: &str) -> Finding {
@@ -21,25 +21,25 @@ pub(super) async fn check(listen: &str) -> Finding {
         io::ErrorKind::AddrInUse => taken(listen).await,
         io::ErrorKind::PermissionDenied => Finding::failure(
             PORT,
-            format!("this user may not listen at {listen}"),
-            "--listen ADDRESS:PORT with a port of 1024 or above",
+            format!("this user has no permission to listen on {listen}"),
+            "choose a port of 1024 or above with --listen ADDRESS:PORT",
         ),
         io::ErrorKind::AddrNotAvailable => Finding::failure(
             PORT,
-            format!("{listen} is no address of this machine"),
-            "--listen 127.0.0.1:PORT, or 0.0.0.0:PORT for all of them",
+            format!("{listen} is not an address of this machine"),
+            "use --listen 127.0.0.1:PORT, or --listen 0.0.0.0:PORT for all addresses",
         ),
         _ => Finding::failure(
             PORT,
-            format!("cannot listen at {listen}: {error}"),
-            "--listen ADDRESS:PORT, such as 127.0.0.1:8000",
+            format!("cannot listen on {listen}: {error}"),
+            "use --listen ADDRESS:PORT, such as 127.0.0.1:8000",
         ),
     }
 }
 
-/// Who listens there may be the server that this is about.
+/// Identifies the server on the port. It may be the server that the user checks.
 async fn taken(listen: &str) -> Finding {
-    // Who listens everywhere is asked here.
+    // A server that listens on all addresses is reachable at the loopback address.
     let reached = listen.replace("0.0.0.0:", "127.0.0.1:").replace("[::]:", "[::1]:");
     let asked = async {
         let client = Client::builder("outlive-doctor", env!("CARGO_PKG_VERSION"));
@@ -51,13 +51,13 @@ async fn taken(listen: &str) -> Finding {
     match timeout(PATIENCE, asked).await {
         Ok(Some(server)) => Finding::warning(
             PORT,
-            format!("{listen} is taken by the MCP server {} {}", server.name, server.version),
-            "nothing if it is this one; else stop it, or --listen ADDRESS:PORT for another port",
+            format!("{listen} is in use by the MCP server {} {}", server.name, server.version),
+            "ignore this if it is your server; else stop it, or choose another port with --listen ADDRESS:PORT",
         ),
         _ => Finding::failure(
             PORT,
-            format!("{listen} is taken by a program that does not answer as an MCP server"),
-            "stop it, or --listen ADDRESS:PORT for another port",
+            format!("{listen} is in use by a program that is not an MCP server"),
+            "stop that program, or choose another port with --listen ADDRESS:PORT",
         ),
     }
 }

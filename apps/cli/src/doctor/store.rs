@@ -1,5 +1,4 @@
-//! The store: there, with tables of this version, on a disk or a database that it can trust, and able to
-//! keep something.
+//! Checks the store: reachable, schema version, disk or database, and a test write.
 
 use std::{
     path::Path,
@@ -14,13 +13,13 @@ use crate::store::{rough, wall_clock, without_password};
 
 const STORE: &str = "store";
 
-/// Above this, each step of a task is slow.
+/// Round trip above which each step of a task is slow.
 const SLOW: Duration = Duration::from_millis(50);
 
-/// Above this, times that servers and the store speak of are not the same.
+/// Clock difference, in milliseconds, above which `doctor` warns.
 const SKEW: u64 = 2_000;
 
-/// PostgreSQL's oldest version that has what is needed.
+/// Oldest supported major version of PostgreSQL.
 const OLDEST: u32 = 14;
 
 pub(super) async fn check(url: &str) -> Vec<Finding> {
@@ -35,8 +34,8 @@ pub(super) async fn check(url: &str) -> Vec<Finding> {
         StoreKind::Memory => {
             return vec![Finding::warning(
                 STORE,
-                "tasks are kept in memory, and lost with their server",
-                "sqlite:FILE or postgres://… keeps them",
+                "the store is in memory: tasks are lost when the server stops",
+                "use sqlite:FILE or postgres://… to keep them",
             )];
         }
         StoreKind::Postgres => findings.extend(database(&found, asked)),
@@ -53,10 +52,10 @@ pub(super) async fn check(url: &str) -> Vec<Finding> {
 
 fn unusable(place: &str, error: &StoreError) -> Finding {
     let what = error.to_string();
-    // It says what to do behind its last semicolon.
+    // The error's text has its remedy after the last semicolon.
     let (what, remedy) = match what.rsplit_once("; ") {
         Some((what, remedy)) => (what.to_owned(), remedy.to_owned()),
-        None => (what, "name another store: --store URL".to_owned()),
+        None => (what, "choose another store with --store URL".to_owned()),
     };
     let what = if what.contains(place) { what } else { format!("{place}: {what}") };
     Finding::failure(STORE, what, remedy)
@@ -72,23 +71,22 @@ fn tables(place: &str, found: &StoreProbe) -> Finding {
     match tables {
         None => Finding::ok(
             STORE,
-            format!("{place} has no tables yet ({product} {version}); a server makes them"),
+            format!("{place} has no tables yet ({product} {version}); the server creates them"),
         ),
-        Some(tables) if tables == known => Finding::ok(
-            STORE,
-            format!("{place} has tables of version {known} ({product} {version})"),
-        ),
+        Some(tables) if tables == known => {
+            Finding::ok(STORE, format!("{place} has schema version {known} ({product} {version})"))
+        }
         Some(tables) if tables < known => Finding::warning(
             STORE,
+            format!("{place} has schema version {tables}, but this program uses version {known}"),
             format!(
-                "{place} has tables of version {tables}, and this program uses version {known}"
+                "stop all servers of the older version, then run: outlive store migrate {place}"
             ),
-            format!("when no server of the older version uses it: outlive store migrate {place}"),
         ),
         Some(tables) => Finding::failure(
             STORE,
             format!(
-                "{place} has tables of version {tables}, and this program knows version {known} only"
+                "{place} has schema version {tables}, but this program supports up to version {known}"
             ),
             "upgrade this program",
         ),
@@ -101,37 +99,40 @@ fn database(found: &StoreProbe, asked: u64) -> Vec<Finding> {
     let major: Option<u32> = version.split('.').next().and_then(|major| major.trim().parse().ok());
     let mut findings = Vec::new();
     if major.is_some_and(|major| major < OLDEST) {
-        let what = format!("this is PostgreSQL {version}");
+        let what = format!("PostgreSQL {version} is not supported");
         findings.push(Finding::failure(CHECK, what, format!("use PostgreSQL {OLDEST} or newer")));
     }
-    let took = format!("it answers within {:.1} ms", round_trip.as_secs_f64() * 1e3);
+    let took = format!("the database responds within {:.1} ms", round_trip.as_secs_f64() * 1e3);
     findings.push(match *round_trip > SLOW {
-        true => {
-            Finding::warning(CHECK, took, "run servers near it: each step of a task waits for it")
-        }
+        true => Finding::warning(
+            CHECK,
+            took,
+            "run the servers near the database: each step of a task waits for it",
+        ),
         false => Finding::ok(CHECK, took),
     });
-    // It was asked somewhere between these two.
+    // The database read its clock between `asked` and `now`.
     let now = wall_clock();
     let apart = match found.time {
         early if early < asked => asked - early,
         late => late.saturating_sub(now),
     };
     findings.push(match apart {
-        0..SKEW => Finding::ok("clock", "the database's clock agrees with that of this machine"),
+        0..SKEW => Finding::ok("clock", "the clocks of the database and this machine agree"),
         _ => Finding::warning(
             "clock",
-            format!("the database's clock is {} away from that of this machine", rough(apart)),
-            "let both be set by NTP: times of leases and timers are the database's",
+            format!("the clocks of the database and this machine differ by {}", rough(apart)),
+            "synchronize both clocks with NTP: leases and timers use the clock of the database",
         ),
     });
     findings
 }
 
-/// What keeps its log in memory that processes share works on a local disk only.
+/// Checks that the store is on a local disk. SQLite's WAL uses shared memory, which network disks
+/// lack.
 #[cfg(target_os = "linux")]
 fn disk(path: &Path) -> Option<Finding> {
-    // NFS, SMB, CIFS, FUSE, 9P, Ceph, AFS, as the kernel numbers them.
+    // File system magic numbers of the Linux kernel.
     const REMOTE: [(u64, &str); 9] = [
         (0x6969, "NFS"),
         (0x517b, "SMB"),
@@ -146,19 +147,19 @@ fn disk(path: &Path) -> Option<Finding> {
     let full = std::path::absolute(path).ok()?;
     let there = full.ancestors().find(|place| place.exists())?;
     let disk = rustix::fs::statfs(there).ok()?;
-    #[expect(clippy::cast_sign_loss, reason = "it is a bit pattern, and signed on some machines")]
+    #[expect(clippy::cast_sign_loss, reason = "a bit pattern that is signed on some platforms")]
     let kind = disk.f_type as u64 & 0xffff_ffff;
     Some(match REMOTE.iter().find(|(number, _)| *number == kind) {
-        // Many of these are on this machine.
+        // Many FUSE file systems are local.
         Some((_, "FUSE")) => Finding::warning(
             "disk",
-            "the store is on a file system of a program (FUSE)",
-            "put it on a local disk if that one is on the network",
+            "the store is on a FUSE file system",
+            "move it to a local disk if that file system is on the network",
         ),
         Some((_, name)) => Finding::failure(
             "disk",
-            format!("the store is on a network ({name}), where its log breaks"),
-            "put the file on a local disk, or use postgres://…",
+            format!("the store is on a network file system ({name}), where SQLite can corrupt it"),
+            "move the file to a local disk, or use postgres://…",
         ),
         None => Finding::ok("disk", "the store is on a local disk"),
     })
@@ -169,7 +170,7 @@ fn disk(_path: &Path) -> Option<Finding> {
     None
 }
 
-/// Writes something, reads it back, and forgets it.
+/// Writes, reads and deletes a test value.
 async fn note(url: &str, place: &str) -> Finding {
     let began = Instant::now();
     let kept = async {
@@ -187,13 +188,15 @@ async fn note(url: &str, place: &str) -> Finding {
             let took = began.elapsed().as_secs_f64() * 1e3;
             Finding::ok(
                 STORE,
-                format!("a note was written and read back ({took:.0} ms with opening it)"),
+                format!(
+                    "a test value was written and read ({took:.0} ms, including opening the store)"
+                ),
             )
         }
         Ok(false) => Finding::failure(
             STORE,
-            format!("{place} did not give back what was written"),
-            "check its disk, and that nobody else writes to it",
+            format!("{place} did not return the test value"),
+            "check the disk, and that no other program writes to the store",
         ),
         Err(error) => unusable(place, &error),
     }

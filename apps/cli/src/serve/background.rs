@@ -1,9 +1,9 @@
-//! Work that ends with the server.
+//! Background work that ends with the server.
 
 use std::future::Future;
 use tokio::task::AbortHandle;
 
-/// Ends what it runs when it is dropped.
+/// Handle of a background task. Dropping it aborts the task.
 pub(super) struct Background(AbortHandle);
 
 pub(super) fn in_background(work: impl Future<Output = ()> + Send + 'static) -> Background {

@@ -1,5 +1,6 @@
-//! What is said when a server starts and stops: where it is, what it has, and how to connect a host.
-//! It is talk, so it goes to standard error.
+//! Messages at start and stop: the URL, the tools, and how to connect a host.
+//!
+//! They go to standard error.
 
 use std::path::{Path, PathBuf};
 
@@ -24,9 +25,9 @@ pub(super) struct Hello {
     store: String,
     /// Whether callers need a token.
     tokens: bool,
-    /// Whose tokens, and for which address, where callers log in.
+    /// Issuers and resource URL, if callers log in.
     auth: Option<AuthConfig>,
-    /// A call that shows something, for those who have no tools of their own yet.
+    /// Example call, if the server serves the demo.
     example: Option<&'static str>,
 }
 
@@ -42,7 +43,7 @@ impl Hello {
         let tool = |tool: &ToolConfig| {
             let task = match tool.task {
                 TaskMode::Never => "",
-                TaskMode::Auto { .. } => "a task when it takes long",
+                TaskMode::Auto { .. } => "becomes a task if it takes long",
                 TaskMode::Always => "always a task",
             };
             (tool.name.clone(), task.to_owned())
@@ -64,8 +65,8 @@ impl Hello {
         match &self.file {
             Some(file) => talk!("outlive {version} serves {}", path(file)),
             None => {
-                talk!("outlive {version} serves a demo, because there is no outlive.toml here.");
-                talk!("  to write your own:  outlive serve --print-demo > outlive.toml");
+                talk!("outlive {version} serves a demo, because this folder has no outlive.toml.");
+                talk!("  to create your own:  outlive serve --print-demo > outlive.toml");
             }
         }
     }
@@ -91,19 +92,19 @@ impl Hello {
             talk!("  login  {}", plain(&login));
         }
         talk!("");
-        // Tokens are for the address that the outside sees.
+        // Tokens are valid for the public URL, not for the listen address.
         self.connect(self.auth.as_ref().map_or(url, |auth| &auth.resource));
         if json {
             let tools: Vec<&str> = self.tools.iter().map(|(name, _)| name.as_str()).collect();
             let said = json!({"url": url, "tools": tools, "data": self.data, "store": self.store});
-            // The server runs even if standard output has no reader.
+            // The server runs even if standard output is closed.
             let _ = print::data(&said.to_string());
         }
     }
 
     fn connect(&self, address: &str) {
         let Self { name, tokens, .. } = self;
-        // Lines that are copied into a shell.
+        // The user copies these lines into a shell.
         let (word, url) = (plain(&quoted(name)), plain(&quoted(address)));
         let header = if *tokens { " --header \"Authorization: Bearer $TOKEN\"" } else { "" };
         talk!("  Claude Code   claude mcp add --transport http {word} {url}{header}");
@@ -117,34 +118,36 @@ impl Hello {
             Some(example) => talk!("  a terminal    outlive call {url}{token} {example}"),
             None => talk!("  a terminal    outlive inspect {url}{token}"),
         }
-        talk!("\nCtrl-C stops the server; commands that run as tasks go on.");
+        talk!("\nCtrl-C stops the server; commands that run as tasks keep running.");
     }
 }
 
-/// A path for people.
+/// Formats a path for display.
 fn path(path: &Path) -> String {
     plain(&path.display().to_string())
 }
 
-/// Says what is waited for when the user stops the server: without a word the wait looks like a hang.
+/// Announces the shutdown timeout after Ctrl-C, so that the wait does not look like a hang.
 pub(super) async fn stopping() {
     if tokio::signal::ctrl_c().await.is_ok() {
-        talk!("\nstopping: calls that still run have ten seconds to end; commands of tasks go on");
+        talk!(
+            "\nstopping: running calls have ten seconds to finish; commands of tasks keep running"
+        );
     }
 }
 
-/// What is said at the end.
+/// Reports the commands that keep running after the server stops.
 pub(super) fn goodbye(runner: &Runner) {
     let jobs = runner.jobs.list().unwrap_or_default();
     let running = jobs.iter().filter(|job| job.state == State::Running).count();
     match running {
         0 => {}
         1 => talk!(
-            "1 command goes on without the server; start it again to see it end, or see `outlive jobs`"
+            "1 command keeps running; restart the server to get its result, or run `outlive jobs list`"
         ),
         _ => {
             talk!(
-                "{running} commands go on without the server; start it again to see them end, or see `outlive jobs`"
+                "{running} commands keep running; restart the server to get their results, or run `outlive jobs list`"
             )
         }
     }

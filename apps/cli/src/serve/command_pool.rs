@@ -1,8 +1,9 @@
-//! What all commands of a server share: the folder of jobs, the machine, and who looks after what.
+//! State that all commands of a server share: the job folder, the machine, and the calls that
+//! follow jobs.
 //!
-//! A job is *attended* while a call follows it, in this process or another one on the same data
-//! folder: a file that is locked says so. A call that is dropped without being a task takes its
-//! command with it; all others are the janitor's.
+//! A job is *attended* while a call follows it, in this process or in another one with the same
+//! data folder. A locked file marks an attended job. If a call that is not a task is dropped, its
+//! command ends. The janitor ends all other unattended jobs.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -22,27 +23,27 @@ use tokio::{runtime::Handle, task::JoinSet};
 
 use super::{host_liveness::Host, places::Places};
 
-/// What commands share.
+/// State shared by all commands.
 pub(super) struct Runner {
     pub(super) jobs: Jobs,
     pub(super) host: Host,
-    /// The store, where other machines use it too.
+    /// The store, if other machines use it, too.
     pub(super) shared_store: Option<Arc<dyn Store>>,
-    /// When a machine that is not heard of is gone.
+    /// Time without heartbeats after which a machine is considered gone.
     pub(super) replica_timeout: Duration,
-    /// Which jobs hold a place.
+    /// Concurrency slots of the jobs.
     pub(super) places: Places,
-    /// Variables that no command inherits.
+    /// Environment variables that no command inherits.
     pub(super) withheld_env: Vec<String>,
-    /// How many commands of one caller may wait for input in calls that are no tasks.
+    /// Maximum number of commands of one caller that may wait for input in inline calls.
     pub(super) max_waiting: usize,
-    /// Where the locks of attended jobs are.
+    /// Folder with the lock files of attended jobs.
     attended: PathBuf,
-    /// What is being ended while nobody waits for it.
+    /// Jobs that are being ended in the background.
     ending: Mutex<JoinSet<()>>,
 }
 
-/// Whose job it is, as it is written on it.
+/// Owner of a job, stored with the job.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Owner {
     principal: String,
@@ -54,7 +55,7 @@ impl Owner {
         serde_json::from_str(note).ok()
     }
 
-    /// Whether the task may still want its command. A store that does not answer says nothing.
+    /// Returns whether the task may still need its command. A store error counts as yes.
     pub(super) async fn may_go_on(&self, store: &dyn Store) -> bool {
         let view = store.get(&self.principal, &TaskId::new(self.task.as_str())).await;
         match view {
@@ -89,7 +90,7 @@ impl Runner {
         })
     }
 
-    /// Follows a job, for a call.
+    /// Marks a job as attended by a call.
     pub(super) fn attend(
         self: &Arc<Self>,
         id: String,
@@ -98,7 +99,7 @@ impl Runner {
     ) -> io::Result<Attendance> {
         fs::create_dir_all(&self.attended)?;
         let file = File::create(self.attended.join(&id))?;
-        // Who looks whether it is locked holds it for an instant.
+        // Waits only while `is_attended` briefly holds the lock.
         file.lock_shared()?;
         let (runner, call) = (Arc::clone(self), call.clone());
         Ok(Attendance {
@@ -118,7 +119,7 @@ impl Runner {
         file.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
     }
 
-    /// Ends all processes of a job, if it has any.
+    /// Ends all processes of a job.
     pub(super) async fn end(&self, id: &str) -> outlive_jobs::Result<()> {
         self.end_processes(id).await?;
         self.places.release(id);
@@ -136,22 +137,22 @@ impl Runner {
         }
     }
 
-    /// Removes what is left of a job that is over. Nobody attends it any more, nor will.
+    /// Deletes the files of an ended job. No call may attend it now or later.
     pub(super) async fn forget(&self, id: &str) -> outlive_jobs::Result<()> {
         self.places.release(id);
         let (jobs, id, lock) = (self.jobs.clone(), id.to_owned(), self.attended.join(id));
-        // It waits for the disk.
+        // Deleting files blocks.
         let forgotten = tokio::task::spawn_blocking(move || {
             jobs.remove(&id)?;
             let _ = fs::remove_file(lock);
             Ok(())
         });
-        // A runtime that ends leaves it to the janitor of the next server.
+        // If the runtime shuts down first, the janitor of the next server deletes the files.
         forgotten.await.unwrap_or(Ok(()))
     }
 
     fn end_in_the_background(self: &Arc<Self>, id: String) {
-        // Without a runtime there is nobody to do it; the next server's janitor will.
+        // Without a runtime, the janitor of the next server ends the job.
         let Ok(runtime) = Handle::try_current() else { return };
         let runner = Arc::clone(self);
         let ending = async move {
@@ -160,7 +161,7 @@ impl Runner {
                 runner.forget(&id).await
             };
             if let Err(error) = done.await {
-                tracing::warn!(job_id = id, %error, "a command may not have ended");
+                tracing::warn!(job_id = id, %error, "cannot end a command; it may still run");
             }
         };
         let mut set = lock(&self.ending);
@@ -168,29 +169,29 @@ impl Runner {
         set.spawn_on(ending, &runtime);
     }
 
-    /// Waits until everything is ended that should be.
+    /// Waits until all jobs that are being ended have ended.
     pub(super) async fn settled(&self) {
         let mut ending = std::mem::take(&mut *lock(&self.ending));
         while ending.join_next().await.is_some() {}
     }
 }
 
-/// That a call follows a job.
+/// Marks a job as followed by a call, until dropped.
 pub(super) struct Attendance {
     runner: Arc<Runner>,
     id: String,
     caller: String,
     call: Cx,
-    /// Whether it is written on the job which task it belongs to.
+    /// Whether the task ID is stored with the job.
     labelled: bool,
     asks: bool,
-    /// Set when the job has been read to its end: whether the call ends with it.
+    /// Set when the job's output was read to its end: whether the call ends, too.
     over: Option<bool>,
     _locked: File,
 }
 
 impl Attendance {
-    /// Writes on the job which task it belongs to, once there is one.
+    /// Stores the task ID with the job, once the call is a task.
     pub(super) fn label(&mut self, job: &Job) {
         if self.labelled {
             return;
@@ -200,20 +201,23 @@ impl Attendance {
         let note = serde_json::to_string(&owner).unwrap_or_default();
         match job.set_note(&note) {
             Ok(()) => self.labelled = true,
-            Err(error) => tracing::warn!(job_id = self.id, %error, "a job could not be labelled"),
+            Err(error) => {
+                tracing::warn!(job_id = self.id, %error, "cannot store the task ID with the job")
+            }
         }
     }
 
-    /// Whether it is a task's, and that is written on it.
+    /// Returns whether the job belongs to a task, and the task ID is stored with it.
     pub(super) fn is_labelled(&self) -> bool {
         self.labelled
     }
 
-    /// Says whether a question is out: the call may be dropped and come back with the answer.
+    /// Records whether an input request is open. An open request keeps the job alive if the call is
+    /// dropped, because the call may return with the response.
     ///
     /// # Errors
     ///
-    /// When too many commands of the caller wait already, each for a call that is no task.
+    /// Fails if too many commands of the caller wait for input in inline calls.
     pub(super) fn asks(&mut self, asks: bool) -> Result<(), Error> {
         self.asks = asks;
         let Runner { places, max_waiting, .. } = &*self.runner;
@@ -227,11 +231,12 @@ impl Attendance {
         }
         self.asks = false;
         Err(Error::new(format!(
-            "{max_waiting} commands of this caller wait for input already (`max_waiting_jobs_per_caller`), and this one was ended; respond to one of those first"
+            "this caller already has {max_waiting} commands that wait for input (`max_waiting_jobs_per_caller`), so this command was ended; respond to one of those first"
         )))
     }
 
-    /// The job has been read to its end. `for_good` if no later run of this call can ask for it.
+    /// Records that the job's output was read to its end. `for_good` means that no later run of
+    /// this call needs the job.
     pub(super) fn over(&mut self, for_good: bool) {
         self.runner.places.release(&self.id);
         self.over = Some(for_good);
@@ -241,13 +246,13 @@ impl Attendance {
 impl Drop for Attendance {
     fn drop(&mut self) {
         let id = std::mem::take(&mut self.id);
-        // A task is stored before its result is; until then it may run again.
+        // A task may run again until its result is stored.
         let is_task = self.call.task_id().is_some();
         match self.over {
             _ if is_task => {}
             Some(false) => {}
             None if self.asks => {}
-            // It is over, or its caller has left, and nobody can come back to it.
+            // The call ended or its caller disconnected, so no later run needs the job.
             Some(true) | None => self.runner.end_in_the_background(id),
         }
     }

@@ -1,12 +1,11 @@
-//! How many files the server may have open: every connection is one.
+//! Limit of open files: every connection uses one.
 
-/// Enough for the connections that a server takes by default. More would be inherited by commands, of
-/// which some look at every file that they could have.
+/// Enough for the default number of connections. Commands inherit the limit, and some programs loop
+/// over every possible descriptor.
 #[cfg(unix)]
 const ENOUGH: u64 = 65_536;
 
-/// Raises the soft limit of open files as far as the hard one allows. Many systems begin with 1,024,
-/// for programs that could not have more.
+/// Raises the soft limit of open files, up to the hard limit. Many systems default to 1,024.
 #[cfg(unix)]
 pub(super) fn raise_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -18,10 +17,10 @@ pub(super) fn raise_limit() {
     }
     let raised = Rlimit { current: Some(wanted), maximum };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(%error, ?current, wanted, "the limit of open files could not be raised");
+        tracing::warn!(%error, ?current, wanted, "cannot raise the limit of open files");
     }
 }
 
-/// Other systems have no such limit.
+/// Does nothing: other systems have no such limit.
 #[cfg(not(unix))]
 pub(super) fn raise_limit() {}

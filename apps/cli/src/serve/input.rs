@@ -1,4 +1,5 @@
-//! Input requests of a command: what its user sees, and the line that the command gets in response.
+//! Input requests of a command: the elicitation for the user, and the response line for the
+//! command.
 
 use outlive::{
     server::{Durable, Error, durable::ElicitOutcome},
@@ -7,13 +8,13 @@ use outlive::{
 use outlive_jobs::InputLine;
 use serde_json::{Map, Value as Json, json};
 
-/// How much of what a command printed stands above the text of an input request.
+/// Maximum output of a command above the message of an input request.
 const MAX_LINES: usize = 40;
 const MAX_BYTES: usize = 4 << 10;
 
-/// Requests input from the user. Returns the line for the command.
+/// Requests input from the user. Returns the response line for the command.
 ///
-/// `printed` is what the command has printed and the client cannot read elsewhere before it responds.
+/// `printed` is output that the client cannot read elsewhere before it responds.
 pub(super) async fn request(
     input: &InputLine,
     cx: &Durable,
@@ -43,7 +44,7 @@ fn response(input: &InputLine, reply: Result<ElicitOutcome<Map<String, Json>>, E
     let key = &input.key;
     match reply {
         Ok(ElicitOutcome::Accepted(mut content)) => {
-            // In the order of the request, so that a script can read it with a pattern.
+            // In the order of the request, so that a script can match the line with a pattern.
             let order = input.fields.iter().flatten().map(|(name, _)| name);
             let mut sorted: Map<String, Json> =
                 order.filter_map(|name| Some((name.clone(), content.remove(name)?))).collect();
@@ -52,14 +53,15 @@ fn response(input: &InputLine, reply: Result<ElicitOutcome<Map<String, Json>>, E
         }
         Ok(ElicitOutcome::Declined) => json!({"response": key, "action": "decline"}).to_string(),
         Ok(ElicitOutcome::Cancelled) => json!({"response": key, "action": "cancel"}).to_string(),
-        // The client was not asked: the command can go on without, if it knows how.
+        // The client never saw the request. The command may continue without a response.
         Err(error) => {
             json!({"response": key, "action": "cancel", "reason": error.to_string()}).to_string()
         }
     }
 }
 
-/// The form; without fields it is yes or no. What has no default must be filled in, unless the command says which.
+/// Builds the form. Without `fields`, it is a yes-or-no form. By default, fields without a default
+/// value are required.
 fn schema(input: &InputLine) -> serde_json::Result<RequestedSchema> {
     let yes_or_no = || {
         let field = json!({"type": "boolean", "title": "Yes"});
@@ -75,7 +77,7 @@ fn schema(input: &InputLine) -> serde_json::Result<RequestedSchema> {
     serde_json::from_value(schema)
 }
 
-/// Drops the beginning of what was printed, once it is much longer than what is shown of it.
+/// Drops the start of the output once it is much longer than the displayed part.
 pub(super) fn shorten(printed: &mut String) {
     if printed.len() > 8 * MAX_BYTES {
         let mut start = printed.len() - 2 * MAX_BYTES;
@@ -86,7 +88,7 @@ pub(super) fn shorten(printed: &mut String) {
     }
 }
 
-/// The end of what was printed, in whole lines where it can be, and a mark if there was more.
+/// Returns the last lines of the output, with a mark if earlier output was cut.
 fn last_lines(printed: &str) -> String {
     let printed = printed.trim_end_matches('\n');
     let mut start = printed.len().saturating_sub(MAX_BYTES);
@@ -95,7 +97,7 @@ fn last_lines(printed: &str) -> String {
     }
     let mut end = &printed[start..];
     if start > 0 {
-        // The rest of a line that is cut.
+        // Drop the first line, which is incomplete.
         end = end.split_once('\n').map_or(end, |(_, rest)| rest);
     }
     let surplus = end.split('\n').count().saturating_sub(MAX_LINES);
@@ -116,27 +118,27 @@ mod tests {
     }
 
     #[test]
-    fn form_without_fields_is_yes_or_no() {
+    fn form_without_fields_asks_yes_or_no() {
         let schema = schema(&input(json!({"input": "go", "message": "Go?"}))).expect("is a form");
         assert_eq!(schema.required.as_deref(), Some(&["yes".to_owned()][..]));
     }
 
     #[test]
-    fn field_with_a_default_may_stay_empty() {
+    fn form_field_with_default_is_optional() {
         let fields = json!({"a": {"type": "string"}, "b": {"type": "integer", "default": 1}});
         let asked = input(json!({"input": "go", "message": "Go?", "fields": fields}));
         assert_eq!(schema(&asked).expect("is a form").required, Some(vec!["a".to_owned()]));
     }
 
     #[test]
-    fn response_names_its_key() {
+    fn response_line_has_key_of_request() {
         let asked = input(json!({"input": "a\"b", "message": "Go?"}));
         let line = response(&asked, Ok(outlive::server::durable::ElicitOutcome::Declined));
         assert_eq!(line, r#"{"response":"a\"b","action":"decline"}"#);
     }
 
     #[test]
-    fn printed_text_above_a_request_is_its_last_lines() {
+    fn output_above_request_is_its_last_lines() {
         assert_eq!(last_lines("one\ntwo\n"), "one\ntwo");
         let many: String = (0..100).map(|number| format!("{number}\n")).collect();
         let shown = last_lines(&many);

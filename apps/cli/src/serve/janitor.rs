@@ -1,7 +1,7 @@
-//! Ends commands that nobody wants any more, and removes what is left of those that are over.
+//! Terminates orphaned jobs, and deletes their files.
 //!
-//! Most commands never meet it: their calls end them. It is for what a killed server has left
-//! behind, and for tasks that were cancelled or have expired while nobody was here.
+//! Usually a call ends its command. The janitor handles commands that a killed server left behind,
+//! and tasks that were cancelled or expired while no server ran.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -11,20 +11,19 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::command_pool::{Owner, Runner};
 
-/// How often it looks.
+/// Interval of the checks.
 const ROUND: Duration = Duration::from_secs(10);
 
-/// How long the command of a call that is no task may be unattended: a run that is dropped while
-/// the next one begins.
+/// Time that the command of an inline call may be unattended, such as between two runs of the call.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// How long an input request of a call that is no task waits for its caller to come back: as long as
-/// the request state of the call is valid.
+/// Returns how long an input request of an inline call waits for its caller: the TTL of the request
+/// state.
 pub(super) fn abandon_timeout() -> Duration {
     Limits::default().request_state_ttl
 }
 
-/// Looks after jobs, for as long as it is polled.
+/// Checks jobs periodically until dropped.
 pub(super) async fn tidy(runner: Arc<Runner>, store: Arc<dyn Store>) {
     let mut alone: HashMap<String, Instant> = HashMap::new();
     let mut rounds = interval(ROUND);
@@ -32,7 +31,7 @@ pub(super) async fn tidy(runner: Arc<Runner>, store: Arc<dyn Store>) {
     loop {
         rounds.tick().await;
         if let Err(error) = round(&runner, &*store, &mut alone).await {
-            tracing::warn!(%error, "jobs could not be looked after");
+            tracing::warn!(%error, "cannot check the jobs");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where the data and the store of a server are.
+//! Locations of the data and the store of a server.
 
 use super::args::Args;
 use crate::serve::config::TasksConfig;
@@ -12,45 +12,46 @@ use std::{
     sync::Arc,
 };
 
-/// Each file has a folder of its own: tasks of one must not be taken for those of another.
+/// Creates the data folder of a server. Each configuration file has its own, so that their tasks do
+/// not mix.
 pub(crate) fn data_folder(args: &Args, file: Option<&Path>) -> Result<PathBuf> {
     let folder = match &args.data_dir {
         Some(data) => data.clone(),
         None => paths::of_server(file)?,
     };
     paths::make_private(&folder).map_err(|error| unusable(&folder, &error))?;
-    // Commands and supervisors have folders of their own to be in.
+    // Absolute, because commands and supervisors have other working folders.
     std::path::absolute(&folder).map_err(|error| unusable(&folder, &error))
 }
 
 pub(super) fn unusable(data: &Path, error: &std::io::Error) -> CliError {
     CliError::new(
         Kind::Failed,
-        format_args!("the data folder {} cannot be used: {error}", data.display()),
+        format_args!("cannot use the data folder {}: {error}", data.display()),
     )
     .remedy(
-        "--data-dir FOLDER, or OUTLIVE_DATA_DIR, for another one; `outlive doctor` looks closer",
+        "choose another folder with --data-dir FOLDER or OUTLIVE_DATA_DIR; `outlive doctor` checks it",
     )
 }
 
-/// Where tasks are kept.
+/// Returns the URL of the task store: the configured one, or a SQLite file in the data folder.
 pub(super) fn store_url(tasks: &TasksConfig, data: &Path) -> String {
     let own = || format!("sqlite:{}", data.join("tasks.db").display());
     tasks.store.clone().unwrap_or_else(own)
 }
 
 pub(super) async fn open_store(url: &str) -> Result<Arc<dyn Store>> {
-    outlive::store::open(url)
-        .await
-        .map_err(|error| CliError::unreachable(error).remedy("`outlive doctor` looks closer"))
+    outlive::store::open(url).await.map_err(|error| {
+        CliError::unreachable(error).remedy("run `outlive doctor` to check the store")
+    })
 }
 
-/// Whether other machines may use the store.
+/// Returns whether other machines may use the store.
 pub(super) fn is_shared(url: &str) -> bool {
     url.starts_with("postgres:") || url.starts_with("postgresql:")
 }
 
-/// Where relative folders and programs begin: where the file is.
+/// Returns the folder that relative paths in the file start from: the folder of the file.
 pub(crate) fn base_of(file: Option<&Path>) -> PathBuf {
     let folder = file.and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));

@@ -1,7 +1,7 @@
-//! A listener for /metrics alone: `metrics_listen` of `[server]`.
+//! A separate listener for /metrics: `metrics_listen` in `[server]`.
 //!
-//! It speaks just enough HTTP for a scraper: it reads the head of one request, answers and closes. Heads
-//! are short, readers have seconds, and few connections are served at once.
+//! It implements the HTTP that a scraper needs: one request per connection, then it closes. Request
+//! size, time and the number of connections are limited.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -17,10 +17,10 @@ use super::pages::Numbers;
 const MAX_CONNECTIONS: usize = 16;
 const MAX_HEAD: usize = 8 << 10;
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Pause after a connection could not be taken: there may be too many open files.
+/// Delay after a failed accept, for example when too many files are open.
 const ACCEPT_BACK_OFF: Duration = Duration::from_millis(100);
 
-/// Answers those who connect, for as long as it is polled.
+/// Serves connections until dropped.
 pub(super) async fn serve(listener: TcpListener, numbers: Numbers) {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
@@ -29,13 +29,13 @@ pub(super) async fn serve(listener: TcpListener, numbers: Numbers) {
             Ok((stream, _)) => {
                 let numbers = numbers.clone();
                 tokio::spawn(async move {
-                    // One who goes away, or is slow, gets no answer.
+                    // A client that disconnects or is slow gets no response.
                     let _ = timeout(TIMEOUT, answer(stream, &numbers)).await;
                     drop(place);
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "a connection to `metrics_listen` cannot be taken");
+                tracing::warn!(%error, "cannot accept a connection on `metrics_listen`");
                 sleep(ACCEPT_BACK_OFF).await;
             }
         }
@@ -54,7 +54,7 @@ async fn answer(mut stream: TcpStream, numbers: &Numbers) -> io::Result<()> {
         [b"GET", target, _] if target.split(|byte| *byte == b'?').next() == Some(b"/metrics") => {
             ("200 OK", numbers.text().await)
         }
-        _ => ("404 Not Found", "the numbers are at /metrics\n".to_owned()),
+        _ => ("404 Not Found", "not found; the metrics are at /metrics\n".to_owned()),
     };
     let head = format!(
         "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\ncache-control: no-store\r\nconnection: close\r\n\r\n",

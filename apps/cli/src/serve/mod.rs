@@ -1,14 +1,15 @@
-//! `outlive serve`: commands as MCP tools that survive.
+//! `outlive serve`: serves commands as MCP tools that survive restarts.
 //!
 //! ```text
 //! outlive.toml ─config─▶ ToolConfig ─tools─▶ outlive's Tool ─call─▶ command ─▶ job (a supervisor) ─▶ the command
 //!                                                                   └ follow: lines, input requests, the end
 //! ```
 //!
-//! - `config`: the file. `reload`: the file, when it changes.
-//! - `command`: one tool. `input`: what it requests from its user. `text`: what it prints.
-//! - `runner`, `places`, `janitor`, `host`: what commands share, what is left of them, and where they are.
-//! - `pages`: /healthz, /readyz, /metrics. `metrics`: a listener for the last. `hello`: what is said at the start.
+//! - `config`: the configuration file. `reload`: reloads it when it changes.
+//! - `command`: one tool. `input`: its input requests. `text`: its output as text.
+//! - `command_pool`, `places`, `janitor`, `host_liveness`: state that all commands share.
+//! - `pages`: /healthz, /readyz, /metrics. `metrics`: a listener for /metrics. `banner`: messages
+//!   at start and stop.
 
 mod args;
 mod background;

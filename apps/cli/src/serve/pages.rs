@@ -1,8 +1,8 @@
-//! /healthz, /readyz and /metrics: for those who watch the server.
+//! /healthz, /readyz and /metrics, for monitoring.
 //!
-//! Anyone may ask for the first two, so an answer of /readyz is remembered for a second. /metrics says how
-//! much the server is used: it has a listener of its own, or a token, or a server that only its own
-//! machine reaches.
+//! The first two are public, so a response of /readyz is cached for a second. /metrics shows the
+//! load of the server. It requires a separate listener, a token, or a server that only its own
+//! machine can reach.
 
 use std::{
     fs, io,
@@ -25,16 +25,16 @@ use crate::{
     error::{CliError, Result},
 };
 
-/// How long the store may take to answer before this server is not ready.
+/// Maximum time for the store to respond before the server counts as not ready.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long an answer of /readyz is remembered.
+/// Cache TTL of /readyz.
 const READY_TTL: Duration = Duration::from_secs(1);
-/// How long an answer of /metrics is remembered.
+/// Cache TTL of /metrics.
 const METRICS_TTL: Duration = Duration::from_secs(5);
-/// Shorter tokens can be guessed.
+/// Minimum length of a token. Shorter tokens can be guessed.
 const SHORTEST_TOKEN: usize = 16;
 
-/// An answer that is made at most once in a while, however many ask for it.
+/// A cached response. Concurrent requests share one computation.
 pub(super) struct Remembered {
     ttl: Duration,
     last: Mutex<Option<(Instant, StatusCode, String)>>,
@@ -45,7 +45,7 @@ impl Remembered {
         Self { ttl, last: Mutex::new(None) }
     }
 
-    /// Returns the last answer, or makes a new one. Those who come meanwhile wait for it.
+    /// Returns the cached response, or computes a new one. Concurrent requests wait for it.
     async fn get<F: Future<Output = (StatusCode, String)>>(
         &self,
         make: impl FnOnce() -> F,
@@ -62,7 +62,7 @@ impl Remembered {
     }
 }
 
-/// The numbers of a server.
+/// Metrics of a server.
 #[derive(Clone)]
 pub(super) struct Numbers {
     server: Server,
@@ -74,17 +74,18 @@ impl Numbers {
         Self { server: server.clone(), remembered: Arc::new(Remembered::new(METRICS_TTL)) }
     }
 
-    /// The text that Prometheus reads.
+    /// Returns the metrics in the text format of Prometheus.
     pub(super) async fn text(&self) -> String {
         let make = || async {
-            // Numbers of the store are left out if it does not answer; the others are there.
+            // If the store does not respond, its metrics are missing and the others are still
+            // there.
             (StatusCode::OK, self.server.metrics().await.to_string())
         };
         self.remembered.get(make).await.1
     }
 }
 
-/// Adds the pages to what is served.
+/// Adds the pages to the HTTP configuration.
 pub(super) fn add(
     http: HttpConfig,
     config: &ServerConfig,
@@ -112,7 +113,8 @@ pub(super) fn add(
     }))
 }
 
-/// Whether only this machine reaches the server: no proxy is in front of it, and no other name leads to it.
+/// Returns whether only this machine can reach the server: no reverse proxy and no other host name
+/// is configured.
 fn is_private(config: &ServerConfig) -> bool {
     checks::is_loopback(&config.listen)
         && config.allow_hosts.is_empty()
@@ -122,24 +124,24 @@ fn is_private(config: &ServerConfig) -> bool {
 async fn readiness(server: Server) -> (StatusCode, String) {
     match timeout(PATIENCE, server.ready()).await {
         Ok(Ok(())) => (StatusCode::OK, "ready\n".to_owned()),
-        _ => (StatusCode::SERVICE_UNAVAILABLE, "the store does not answer\n".to_owned()),
+        _ => (StatusCode::SERVICE_UNAVAILABLE, "the store does not respond\n".to_owned()),
     }
 }
 
 fn read_token(file: &Path) -> Result<String> {
     let wrong = |what: &dyn std::fmt::Display| {
         CliError::usage(format_args!("`metrics_token_file` {}: {what}", file.display()))
-            .remedy("one token of 16 characters or more in the file, and chmod 600")
+            .remedy("write one token of 16 or more characters into the file, and run chmod 600")
     };
     let read: io::Result<String> = fs::read_to_string(file);
     let token = read.map_err(|error| wrong(&error))?.trim().to_owned();
     match token.len() >= SHORTEST_TOKEN && !token.contains(char::is_whitespace) {
         true => Ok(token),
-        false => Err(wrong(&"it has no token of 16 characters or more")),
+        false => Err(wrong(&"the file has no token of 16 or more characters")),
     }
 }
 
-/// /metrics for those who have the token.
+/// /metrics for requests with the token.
 struct Guarded {
     token: String,
     numbers: Numbers,
@@ -163,14 +165,16 @@ impl Routes for Guarded {
                 false => builder
                     .status(StatusCode::UNAUTHORIZED)
                     .header(header::WWW_AUTHENTICATE, "Bearer")
-                    .body(Bytes::from_static(b"send the token of `metrics_token_file`\n")),
+                    .body(Bytes::from_static(
+                        b"send the token in `metrics_token_file` as a bearer token\n",
+                    )),
             };
-            response.expect("these headers are valid")
+            response.expect("the headers are valid constants")
         })
     }
 }
 
-/// Compares two texts in a time that depends on their lengths only.
+/// Compares two byte strings in constant time for equal lengths.
 fn same(left: &[u8], right: &[u8]) -> bool {
     let differ = left.iter().zip(right).fold(0, |differ, (left, right)| differ | (left ^ right));
     left.len() == right.len() && std::hint::black_box(differ) == 0

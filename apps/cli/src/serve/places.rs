@@ -1,5 +1,6 @@
-//! Which jobs hold a place among those of their tool, and which wait for input: until their processes have exited,
-//! whatever becomes of the calls that started them.
+//! Concurrency slots (*places*) of jobs, and jobs that wait for input.
+//!
+//! A job holds its slot until its processes have exited, even if its call has ended.
 
 use std::{
     collections::HashMap,
@@ -14,12 +15,12 @@ use outlive::server::{
 use outlive_jobs::{JobInfo, Jobs, State};
 use serde::{Deserialize, Serialize};
 
-/// What a job is, and for whom it runs.
+/// Tool and caller of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Label {
     /// Name of the tool.
     pub(crate) tool: String,
-    /// Who has called it: a name, or the address of a caller without one.
+    /// Caller: a principal, or the network address of an anonymous client.
     pub(crate) caller: String,
 }
 
@@ -37,10 +38,10 @@ impl Label {
     }
 }
 
-/// How long a job may have a place before it is there.
+/// Time after which a slot without a running job is released.
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
 
-/// The places of all tools of a server.
+/// Concurrency slots of all tools of a server.
 #[derive(Default)]
 pub(super) struct Places(Mutex<Held>);
 
@@ -48,22 +49,22 @@ pub(super) struct Places(Mutex<Held>);
 struct Held {
     /// Capacities by tool.
     capacities: HashMap<String, Capacity>,
-    /// Places by job.
+    /// Slots by job.
     places: HashMap<String, Place>,
-    /// Callers by job, of commands that wait for input in a call that is no task.
+    /// Callers by job, for jobs that wait for input in an inline call.
     waiting: HashMap<String, String>,
 }
 
-/// The place of one job.
+/// Slot of one job.
 struct Place {
-    /// Whom the job runs for.
+    /// Caller of the job.
     caller: String,
     since: Instant,
     _permit: Permit,
 }
 
 impl Places {
-    /// Counts the jobs that run already, because they have outlived the server that started them.
+    /// Adds the running jobs of an earlier server.
     pub(super) fn adopt(&self, jobs: &Jobs) {
         for job in jobs.list().unwrap_or_default() {
             let Some(label) = Label::of(&job).filter(|_| job.state == State::Running) else {
@@ -77,7 +78,7 @@ impl Places {
         }
     }
 
-    /// The capacity of a tool. `max` is its `concurrency`, where it is known.
+    /// Returns the capacity of a tool. `max` is its `max_concurrent`, if known.
     pub(super) fn capacity(&self, tool: &str, max: Option<u32>) -> Capacity {
         let mut held = self.lock();
         let name = || Capacity::new(format!("tools.{tool}.concurrency"), 0);
@@ -93,18 +94,18 @@ impl Places {
         self.lock().places.contains_key(job)
     }
 
-    /// Gives a job its place.
+    /// Assigns a slot to a job.
     pub(super) fn give(&self, job: &str, caller: &str, permit: Permit) {
         let place = Place { caller: caller.to_owned(), since: Instant::now(), _permit: permit };
         let before = self.lock().places.insert(job.to_owned(), place);
-        // Dropping a permit may wake others.
+        // Outside the lock, because dropping a permit may wake other calls.
         drop(before);
     }
 
-    /// The priority of a job: the lower, the more jobs its caller has already. So a caller that runs many shares the
-    /// processors with itself, and not with others and the server.
+    /// Returns the niceness of a job. It grows with the caller's other jobs, so that a caller with
+    /// many jobs does not slow down other callers or the server.
     pub(super) fn niceness(&self, job: &str, caller: &str) -> i32 {
-        /// So many jobs of a caller run at the priority of the server.
+        /// Number of jobs per caller that run at the priority of the server.
         const FREE: usize = 2;
         const MAX: i32 = 15;
         let held = self.lock();
@@ -113,7 +114,7 @@ impl Places {
         i32::try_from((others + 1).saturating_sub(FREE) * 2).map_or(MAX, |nice| nice.min(MAX))
     }
 
-    /// Takes the place of a job back, because none of its processes is left.
+    /// Releases the slot of a job whose processes have all exited.
     pub(super) fn release(&self, job: &str) {
         let mut held = self.lock();
         held.waiting.remove(job);
@@ -122,14 +123,14 @@ impl Places {
         drop(place);
     }
 
-    /// Releases the places of all jobs that exited while no call followed them.
+    /// Releases the slots of all jobs that exited while no call followed them.
     pub(super) fn release_ended(&self, jobs: &Jobs) {
         let held = self.lock();
         let places = held.places.iter().map(|(job, place)| (job.clone(), place.since));
         let places: Vec<(String, Instant)> = places.collect();
         drop(held);
         for (job, since) in places {
-            // One that is not there is about to be started, unless its call was dropped before that.
+            // A job without a folder is about to start, unless its call was dropped before that.
             let may_start = since.elapsed() < STARTS_WITHIN;
             let is_terminal = jobs.has_ended(&job).unwrap_or(false);
             if is_terminal || !may_start && !jobs.may_run(&job).unwrap_or(true) {
@@ -138,7 +139,8 @@ impl Places {
         }
     }
 
-    /// Notes that a job waits for input in a call that is no task, unless its caller has `max` of them.
+    /// Records that a job waits for input in an inline call. Returns false if its caller already
+    /// has `max` of them.
     pub(super) fn wait(&self, job: &str, caller: &str, max: usize) -> bool {
         let mut held = self.lock();
         let others = held.waiting.iter().filter(|(id, other)| *id != job && *other == caller);
@@ -149,7 +151,7 @@ impl Places {
         true
     }
 
-    /// Notes that a job does not wait, or that a task waits for it.
+    /// Records that a job no longer waits for input in an inline call.
     pub(super) fn go_on(&self, job: &str) {
         self.lock().waiting.remove(job);
     }
@@ -164,7 +166,7 @@ mod tests {
     use super::Places;
 
     #[test]
-    fn priority_falls_with_the_jobs_of_the_same_caller_and_not_with_those_of_others() {
+    fn niceness_grows_only_with_jobs_of_same_caller() {
         let places = Places::default();
         let capacity = places.capacity("work", Some(100));
         let start = |number: usize, caller: &str| {

@@ -1,4 +1,4 @@
-//! Sees that the file has changed, and serves what it says now.
+//! Reloads the tools when the configuration file changes.
 
 use std::{
     fs,
@@ -20,11 +20,11 @@ use crate::{
     store::plain,
 };
 
-/// How often to look. Looking is one question to the file system, and works where notices of
-/// changes do not: on network drives and in containers.
+/// Poll interval. Polling works where change notifications do not: on network drives and in
+/// containers.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What changes when a file is written, also if it is replaced by another of the same name.
+/// Modification time and size of the file, which change when the file is written or replaced.
 #[derive(PartialEq, Eq)]
 struct Stamp(Option<SystemTime>, u64);
 
@@ -35,7 +35,7 @@ impl Stamp {
     }
 }
 
-/// Keeps a server at what its file says, for as long as it is polled.
+/// Keeps the tools of a server in sync with the file, until dropped.
 pub(super) async fn follow(path: PathBuf, server: Server, mut tools: Tools) {
     let mut seen = Stamp::of(&path);
     let mut looks = interval(LOOK);
@@ -43,7 +43,7 @@ pub(super) async fn follow(path: PathBuf, server: Server, mut tools: Tools) {
     loop {
         looks.tick().await;
         let now = Stamp::of(&path);
-        // While an editor writes there may be no file: the tools stay.
+        // An editor may remove the file while it saves. The tools stay.
         if now.is_none() || now == seen {
             continue;
         }
@@ -51,11 +51,11 @@ pub(super) async fn follow(path: PathBuf, server: Server, mut tools: Tools) {
         match config::load(&path) {
             Err(mistakes) => {
                 CliError::from(mistakes).tell();
-                talk!("  the tools stay as they were");
+                talk!("  the tools are unchanged");
             }
             Ok(config) => {
                 config.warnings.iter().for_each(checks::warn);
-                // None of them refuses: a tool that cannot run says so when it is called.
+                // These checks are never fatal: a tool that cannot run fails when it is called.
                 let _ = checks::admit(checks::tools(&config.tools, &base_of(Some(&path))));
                 match tools.update(&server, config.tools) {
                     Ok(changed) => tell(&path, &changed),
@@ -72,7 +72,7 @@ pub(super) async fn follow(path: PathBuf, server: Server, mut tools: Tools) {
 fn tell(path: &Path, changed: &Changed) {
     let path = plain(&path.display().to_string());
     let parts =
-        [("new", &changed.added), ("changed", &changed.replaced), ("gone", &changed.removed)];
+        [("new", &changed.added), ("changed", &changed.replaced), ("removed", &changed.removed)];
     let parts: Vec<String> = parts
         .iter()
         .filter(|(_, names)| !names.is_empty())
@@ -80,9 +80,9 @@ fn tell(path: &Path, changed: &Changed) {
         .collect();
     if parts.is_empty() {
         talk!(
-            "{path} was written; the tools are the same ([server], [auth] and [tasks] are read at the start only)"
+            "{path} changed, but the tools did not; restart the server to apply changes to [server], [auth] or [tasks]"
         );
     } else {
-        talk!("{path} was read again; {}", plain(&parts.join("; ")));
+        talk!("reloaded {path}; {}", plain(&parts.join("; ")));
     }
 }

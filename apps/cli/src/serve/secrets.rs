@@ -1,11 +1,11 @@
-//! Which variables of the server's environment are secrets that no command is given.
+//! Environment variables with secrets of the server, which no command inherits.
 
 use std::{fs, path::Path};
 
 use toml::{Table, Value};
 
-/// Names of the variables that any `*_env` key of the file names. A file that cannot be read has none: who reads it for
-/// its tools says why.
+/// Returns the variables that the `*_env` keys of the file name. Returns none if the file cannot be
+/// read; loading the tools reports that error.
 pub(super) fn variables(file: Option<&Path>) -> Vec<String> {
     let text = file.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
     let mut names = Vec::new();
@@ -28,7 +28,7 @@ mod tests {
     use super::collect;
 
     #[test]
-    fn every_key_that_names_a_variable_counts() {
+    fn variables_of_all_env_keys_are_collected() {
         let file = "[auth]\nintrospection_secret_env = \"A\"\n[auth.proxy]\nsigning_secret_env = \"B\"\n[tools.t]\ninherit_env = true\npass_env = [\"C\"]\n";
         let mut names = Vec::new();
         collect(&file.parse().expect("is TOML"), &mut names);

@@ -46,7 +46,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     files::raise_limit();
     let runtime = Runtime::new().map_err(|error| CliError::new(Kind::Failed, error))?;
     let served = runtime.block_on(serve(args));
-    // A thread may still read a file; the program does not wait for it.
+    // Do not wait for threads in blocking reads.
     runtime.shutdown_timeout(Duration::from_secs(1));
     calls.flush();
     served.map(|()| ExitCode::SUCCESS)
@@ -104,7 +104,7 @@ pub(super) async fn serve(args: Args) -> Result<()> {
         let url = serving.url();
         let _farewell = in_background(banner::stopping());
         let mut stopped = pin!(serving.wait());
-        // Polled first: a signal that comes as soon as the address is printed must stop the server.
+        // Polled first: a signal right after the URL is printed must stop the server.
         let ended = tokio::select! {
             biased;
             ended = stopped.as_mut() => ended,
@@ -117,11 +117,11 @@ pub(super) async fn serve(args: Args) -> Result<()> {
     Ok(())
 }
 
-/// Says what `doctor` would say of what is to be served.
+/// Runs the checks of `doctor` on the configuration, and prints warnings.
 ///
 /// # Errors
 ///
-/// Everything for which it must not be served.
+/// Returns all problems that prevent the server from starting.
 pub(super) fn check(
     config: &Config,
     stdio: bool,
@@ -145,30 +145,30 @@ pub(super) fn check(
 
 pub(super) async fn listen(address: &str) -> Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|error| {
-        CliError::usage(format_args!("`metrics_listen` {address} cannot be used: {error}"))
-            .remedy("metrics_listen = \"127.0.0.1:PORT\" in [server], with a free port")
+        CliError::usage(format_args!("cannot listen on `metrics_listen` {address}: {error}"))
+            .remedy("set metrics_listen = \"127.0.0.1:PORT\" in [server], with a free port")
     })
 }
 
-/// Returns the error for an address that the server cannot listen at.
+/// Returns the error for an address that the server cannot listen on.
 pub(super) fn no_listener(server: &ServerConfig, error: &io::Error) -> CliError {
-    CliError::usage(format_args!("cannot listen at {}: {error}", server.listen))
-        .remedy("outlive serve --listen 127.0.0.1:PORT")
+    CliError::usage(format_args!("cannot listen on {}: {error}", server.listen))
+        .remedy("choose a free port: outlive serve --listen 127.0.0.1:PORT")
 }
 
-/// What the command line says counts more than what the file says.
+/// Applies the command line, which takes precedence over the file.
 pub(super) fn with_flags(mut config: Config, args: &Args) -> Result<Config> {
     if let Some(listen) = &args.listen {
         if !config::is_address(listen) {
-            let what = format!("--listen must be an address and a port, and is \"{listen}\"");
-            return Err(CliError::usage(what).remedy("--listen 127.0.0.1:8000"));
+            let what = format!("--listen must be an address and a port, but is \"{listen}\"");
+            return Err(CliError::usage(what).remedy("write --listen 127.0.0.1:8000"));
         }
         config.server.listen.clone_from(listen);
     }
     if args.token_file.is_some() {
         if config.auth.is_some() {
-            return Err(CliError::usage("the file has [auth], and callers have one kind of token")
-                .remedy("leave --token-file out, or [auth]"));
+            return Err(CliError::usage("--token-file cannot be combined with [auth] in the file")
+                .remedy("remove --token-file or [auth]"));
         }
         config.server.token_file.clone_from(&args.token_file);
     }
@@ -206,7 +206,7 @@ pub(super) fn builder(
             engine.cancel_grace = engine.cancel_grace.max(longest_end + Duration::from_secs(5));
             engine.cleanup_timeout =
                 engine.cleanup_timeout.max(longest_end + Duration::from_secs(5));
-            // A command does not run in this process and cannot be what kills it.
+            // A command runs in another process, so it cannot crash the server.
             engine.max_crashes = 1_000;
             engine.max_backoff = engine.backoff;
         });

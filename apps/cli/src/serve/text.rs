@@ -1,11 +1,12 @@
-//! What commands print, as text that everybody can show.
+//! Decodes the output of commands into displayable text.
 
-/// Makes text of lines, of which long ones come in pieces that may end inside a letter.
+/// Decoder of lines. Long lines arrive in pieces, which may end inside a character.
 #[derive(Debug, Default)]
 pub(super) struct Decoder(Vec<u8>);
 
 impl Decoder {
-    /// Bytes that are no text become U+FFFD, and so does NUL, which not every reader can hold.
+    /// Decodes one piece. Replaces invalid bytes and NUL, which some clients cannot store, with
+    /// U+FFFD.
     pub(super) fn decode(&mut self, mut bytes: Vec<u8>, ended: bool) -> String {
         if !self.0.is_empty() {
             bytes.splice(0..0, self.0.drain(..));
@@ -18,13 +19,13 @@ impl Decoder {
         String::from_utf8_lossy(&bytes).replace('\0', "\u{fffd}")
     }
 
-    /// What is left when nothing more comes.
+    /// Returns the rest of an incomplete character at the end of the output.
     pub(super) fn finish(&mut self) -> String {
         String::from_utf8_lossy(&std::mem::take(&mut self.0)).into_owned()
     }
 }
 
-/// How many bytes at the end begin a letter and do not finish it.
+/// Returns the number of bytes at the end that start a character but do not complete it.
 fn unfinished(bytes: &[u8]) -> usize {
     let last = &bytes[bytes.len().saturating_sub(3)..];
     let begins = last.iter().rposition(|byte| *byte >= 0xC0);
@@ -38,14 +39,14 @@ fn unfinished(bytes: &[u8]) -> usize {
     if has < needs { has } else { 0 }
 }
 
-/// A line for a status: without control characters, and short.
+/// Shortens a text to one line for a status message, without control characters.
 pub(super) fn one_line(text: &str) -> String {
     const LONGEST: usize = 200;
     let mut plain = String::new();
     let mut chars = text.chars();
     while let Some(letter) = chars.next() {
         match letter {
-            // Colours and the like: up to the letter that ends them.
+            // Skip an escape sequence, such as a color, up to its final letter.
             '\u{1b}' => {
                 let _ = chars.by_ref().find(char::is_ascii_alphabetic);
             }
@@ -67,7 +68,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_say_what_the_whole_says(text in ".{0,40}", cuts in vec(any::<proptest::sample::Index>(), 0..4)) {
+        fn decoder_of_pieces_returns_whole_text(text in ".{0,40}", cuts in vec(any::<proptest::sample::Index>(), 0..4)) {
             let text = text.replace(['\0', '\r'], "");
             let bytes = text.as_bytes();
             let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
@@ -83,13 +84,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_can_still_be_shown() {
+    fn decoder_replaces_invalid_bytes_and_nul() {
         let mut decoder = Decoder::default();
         assert_eq!(decoder.decode(b"a\xff\0b\r".to_vec(), true), "a\u{fffd}\u{fffd}b");
     }
 
     #[test]
-    fn a_status_is_one_short_plain_line() {
+    fn status_line_is_short_and_plain() {
         assert_eq!(one_line("\u{1b}[31mred\u{1b}[0m\tand\u{7}"), "redand");
         assert_eq!(one_line(&"x".repeat(500)).chars().count(), 201);
     }

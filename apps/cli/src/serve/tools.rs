@@ -1,4 +1,4 @@
-//! The tools of the file as tools of the server, now and each time the file changes.
+//! Converts the tools of the file to tools of the server, at start and at each reload.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -17,14 +17,14 @@ use super::{
     config::{Output, TaskMode, ToolConfig},
 };
 
-/// The tools that are served, by name.
+/// The served tools, by name.
 pub(super) struct Tools {
     base: PathBuf,
     runner: Arc<Runner>,
     served: BTreeMap<String, ToolConfig>,
 }
 
-/// What a change of the file has changed.
+/// Changes of a reload.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Changed {
     pub(super) added: Vec<String>,
@@ -50,7 +50,7 @@ impl Tools {
         builder
     }
 
-    /// Brings a server that runs up to date. Calls that are running go on as they began.
+    /// Updates the tools of a running server. Running calls keep the old configuration.
     pub(super) fn update(
         &mut self,
         server: &Server,
@@ -109,8 +109,8 @@ impl Tools {
             }
             TaskMode::Always => tool = tool.task(outlive::server::tasks::TaskPolicy::Always),
         }
-        // A command of a call that is no task ends with the call, also after a crash: the janitor sees to
-        // it. So a quick command need not become a task.
+        // The command of an inline call ends with the call; after a crash, the janitor ends it. So
+        // a short command need not become a task.
         tool.promote_at_first_step(false).cleanup(move |task: Cleanup| {
             let command = Arc::clone(&command);
             async move { command.clean_up(task).await }
@@ -128,7 +128,7 @@ fn annotations(config: &ToolConfig) -> ToolAnnotations {
 }
 
 fn raw(json: &Json) -> outlive::wire::RawJson {
-    to_raw_value(json).expect("JSON can be written as JSON")
+    to_raw_value(json).expect("a JSON value can be serialized")
 }
 
 fn arguments(params: &RawParams) -> serde_json::Result<Map<String, Json>> {

@@ -1,5 +1,4 @@
-//! Which store is meant, and whether it may be touched: a look makes no store, and brings no tables
-//! up to date under a server of an older version.
+//! Selects and opens the store. Opening never creates a store or migrates its tables.
 
 use std::{env, fs, path::Path};
 
@@ -17,25 +16,25 @@ use crate::{
 
 const SCHEMES: [&str; 4] = ["sqlite:", "postgres:", "postgresql:", "memory:"];
 
-/// A store that an operator looks after.
+/// A store that an operator works on.
 pub(crate) struct Store {
     pub(crate) operator: Operator,
 }
 
 impl Store {
-    /// Opens a store whose tables are those of this program.
+    /// Opens a store that has the schema version of this program.
     pub(crate) async fn open(url: &str) -> Result<Self> {
         open(url).await.map(|operator| Self { operator })
     }
 
-    /// Finds a task by its ID or by the beginning of its ID.
+    /// Finds a task by its ID or a unique prefix.
     pub(crate) async fn find(&self, word: &str) -> Result<TaskId> {
         find(&self.operator, word).await?.ok_or_else(|| no_task(word))
     }
 }
 
-/// The tasks that these words mean. A word that means none is taken for an id, and found missing by
-/// whoever looks for it.
+/// Resolves words to task IDs. A word without a match counts as an ID, which the store then reports
+/// as missing.
 pub(super) async fn tasks(operator: &Operator, words: Vec<String>) -> Result<Vec<TaskId>> {
     let mut tasks = Vec::new();
     for word in words {
@@ -50,17 +49,17 @@ async fn find(operator: &Operator, word: &str) -> Result<Option<TaskId>> {
     match found.len() {
         0 => Ok(None),
         1 => Ok(found.pop()),
-        _ => Err(CliError::usage(format_args!("more than one task begins with `{}`", plain(word)))
-            .remedy("write more of it; `outlive store list --all` shows all there are")),
+        _ => Err(CliError::usage(format_args!("several task IDs start with `{}`", plain(word)))
+            .remedy("use a longer prefix; `outlive store list --all` lists all tasks")),
     }
 }
 
 pub(crate) fn no_task(task: &str) -> CliError {
-    CliError::new(Kind::Failed, format_args!("there is no task {}", plain(task)))
-        .remedy("`outlive store list --all` shows all there are")
+    CliError::new(Kind::Failed, format_args!("no task has the ID {}", plain(task)))
+        .remedy("run `outlive store list --all` to see all tasks")
 }
 
-/// The URL and the other words of a command line: a URL comes first, and may be left out.
+/// Splits the optional leading URL from the other words, and resolves it.
 pub(super) fn url_and_words(mut words: Vec<String>) -> Result<(String, Vec<String>)> {
     let is_url = |word: &String| SCHEMES.iter().any(|scheme| word.starts_with(scheme));
     let url = match words.first().is_some_and(is_url) {
@@ -68,14 +67,14 @@ pub(super) fn url_and_words(mut words: Vec<String>) -> Result<(String, Vec<Strin
         false => None,
     };
     if let Some(second) = words.iter().find(|word| is_url(word)) {
-        return Err(CliError::usage(format_args!("{} is no task", without_password(second)))
-            .remedy("the URL of a store comes first, and there is one"));
+        return Err(CliError::usage(format_args!("{} is not a task ID", without_password(second)))
+            .remedy("pass one store URL, before the task IDs"));
     }
     Ok((url_or_own(url)?, words))
 }
 
-/// This URL, that of OUTLIVE_STORE, that of the server whose file is in this folder, or that of the
-/// store in the data folder.
+/// Returns `url`, or the default: OUTLIVE_STORE, the store of ./outlive.toml, or the store in the
+/// data folder.
 pub(crate) fn url_or_own(url: Option<String>) -> Result<String> {
     let chosen = || env::var("OUTLIVE_STORE").ok().filter(|url| !url.is_empty());
     match url.or_else(chosen).or_else(of_this_folder) {
@@ -84,8 +83,10 @@ pub(crate) fn url_or_own(url: Option<String>) -> Result<String> {
     }
 }
 
-/// The store that `outlive serve` uses in this folder: the one that its file names, or its own if it
-/// is there. A file that cannot be read names none.
+/// Returns the store that `outlive serve` uses in this folder: the one that outlive.toml names, or
+/// its default if that exists.
+///
+/// Ignores a file that cannot be read.
 fn of_this_folder() -> Option<String> {
     let file = Path::new("outlive.toml");
     if !file.exists() {
@@ -98,8 +99,9 @@ fn of_this_folder() -> Option<String> {
     })
 }
 
-/// The URL of the store in a data folder, which may not be there yet. Each server has a folder of
-/// its own in it; where there are several stores, one has to be named.
+/// Returns the URL of the only store in a data folder. The store need not exist.
+///
+/// Each server has a folder with a store there. Fails if there are several.
 pub(crate) fn own_url(data: &Path) -> Result<String> {
     let servers = fs::read_dir(data.join("servers")).into_iter().flatten().flatten();
     let mut found: Vec<_> = servers.map(|folder| folder.path().join("tasks.db")).collect();
@@ -112,34 +114,35 @@ pub(crate) fn own_url(data: &Path) -> Result<String> {
         [only] => Ok(url(only)),
         [first, ..] => {
             let all: Vec<_> = found.iter().map(|file| format!("\n  {}", url(file))).collect();
-            let what =
-                format!("there is more than one store in {}:{}", data.display(), all.concat());
+            let what = format!("several stores are in {}:{}", data.display(), all.concat());
             Err(CliError::usage(what)
-                .remedy(format_args!("name one: outlive store list {}", url(first))))
+                .remedy(format_args!("name one of them: outlive store list {}", url(first))))
         }
     }
 }
 
-/// Opens a store whose tables are those of this program; none is made, and none is changed.
+/// Opens an existing store that has the schema version of this program. Changes nothing.
 pub(super) async fn open(url: &str) -> Result<Operator> {
     let StoreProbe { product, tables, known, .. } = look(url).await?;
     let place = without_password(url);
     let refused = |what: String| Err(CliError::new(Kind::Failed, what));
     match tables {
-        _ if product == StoreKind::Memory => Err(CliError::usage("a store in memory is in its server's process only")
-            .remedy("name the store of a server: sqlite:FILE or postgres://…")),
-        None => Err(CliError::unreachable(format_args!("there is no store at {place}"))
-            .remedy("`outlive serve` makes one; or name another")),
+        _ if product == StoreKind::Memory => {
+            Err(CliError::usage("an in-memory store exists only inside its server's process")
+                .remedy("name the store of a server: sqlite:FILE or postgres://…"))
+        }
+        None => Err(CliError::unreachable(format_args!("no store exists at {place}"))
+            .remedy("name another store, or create this one with `outlive serve`")),
         Some(tables) if tables < known => refused(format!(
-            "the tables of {place} have version {tables}, and this program uses version {known}"
+            "{place} has schema version {tables}, but this program uses version {known}"
         ))
         .map_err(|trouble| {
             trouble.remedy(format_args!(
-                "when all its servers are stopped or of this version: outlive store migrate {place}"
+                "stop all servers of the older version, then run: outlive store migrate {place}"
             ))
         }),
         Some(tables) if tables > known => refused(format!(
-            "the tables of {place} have version {tables}, and this program knows version {known} only"
+            "{place} has schema version {tables}, but this program supports up to version {known}"
         ))
         .map_err(|trouble| trouble.remedy("upgrade this program")),
         Some(_) => {
@@ -149,23 +152,23 @@ pub(super) async fn open(url: &str) -> Result<Operator> {
     }
 }
 
-/// Looks at a store without touching it.
+/// Probes a store without changing it.
 pub(super) async fn look(url: &str) -> Result<StoreProbe> {
     probe(url).await.map_err(trouble)
 }
 
-/// What a store says, as what this program says. It says itself what to do.
+/// Converts a store error to a message.
 pub(crate) fn trouble(error: StoreError) -> CliError {
-    CliError::unreachable(error).remedy("`outlive doctor --store URL` looks closer")
+    CliError::unreachable(error).remedy("run `outlive doctor --store URL` to check the store")
 }
 
-/// Who uses this program, for those who look at what has happened.
+/// Returns the name of the user, for the audit log.
 fn user() -> String {
     let named = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| env::var(name).ok());
     named.filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// A URL as it may be shown.
+/// Returns a store URL without its password.
 pub(crate) fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -175,7 +178,7 @@ pub(crate) fn without_password(url: &str) -> String {
         None => authority.to_owned(),
     };
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
-    // A password may also stand among the parameters.
+    // The password may also be a query parameter.
     let shown = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("password="));
     let shown: Vec<_> = shown.collect();
     match shown.is_empty() {
@@ -189,7 +192,7 @@ mod tests {
     use super::{url_and_words, without_password};
 
     #[test]
-    fn a_password_is_not_shown() {
+    fn store_url_with_password_is_shown_without_it() {
         for (url, shown) in [
             ("postgres://ada:secret@db:5432/tasks", "postgres://ada@db:5432/tasks"),
             ("postgres://ada:s@e:c@db/t?sslmode=require", "postgres://ada@db/t?sslmode=require"),
@@ -203,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_comes_first_and_there_is_one() {
+    fn store_url_as_second_word_is_rejected() {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let (url, tasks) = url_and_words(words(&["sqlite:a.db", "one", "two"])).unwrap();
         assert_eq!((url.as_str(), tasks.len()), ("sqlite:a.db", 2));

@@ -5,22 +5,22 @@ use crate::error::{CliError, Kind, Result};
 use std::{future::Future, process::ExitCode};
 use tokio::runtime::Builder;
 
-/// Looks after a store of tasks: those of all callers.
+/// Inspects and repairs a task store, for all callers.
 ///
-/// A store is named by its URL: sqlite:FILE or postgres://…. Without one it is that of OUTLIVE_STORE,
-/// else that of the server whose outlive.toml is in this folder, else the one in the data folder. Servers may
-/// use it meanwhile. The beginning of a task's id is enough.
+/// A store is named by its URL: sqlite:FILE or postgres://…. The default is OUTLIVE_STORE, else the
+/// store of ./outlive.toml, else the store in the data folder. Servers may use the store at the
+/// same time. A unique prefix of a task ID is enough.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  outlive store list                                  the newest tasks of all callers
+  outlive store list                                  newest tasks of all callers
   outlive store list postgres://outlive@db/outlive --phase quarantined
-  outlive tasks answer TASK --all-callers             answer for its caller; likewise: cancel
-  outlive store show TASK                             its journal, its questions, what has happened
+  outlive tasks answer TASK --all-callers             answer on behalf of its caller; also: cancel
+  outlive store show TASK                             journal, input requests and events
   outlive store retry TASK                            retry a quarantined task
   outlive store purge --ended-before 30d
   outlive store migrate sqlite:/srv/outlive/tasks.db
 
-Exit codes: 0 done, 1 not done (there is no such task, or it must not be), 2 wrong use, 3 no way to the store.")]
+Exit codes: 0 success, 1 no such task, or not allowed in its phase, 2 usage error, 3 store unreachable.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -45,7 +45,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     }
 }
 
-/// Runs a command that waits for a store. One thread is enough for that.
+/// Runs a command on a runtime with one thread.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::new(Kind::Failed, error))?;

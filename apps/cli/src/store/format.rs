@@ -1,4 +1,4 @@
-//! Tasks and times for people. What others have written is shown without what a terminal would obey.
+//! Formats tasks and times as text, with control characters escaped.
 
 use std::{
     fmt::Write,
@@ -8,13 +8,13 @@ use std::{
 use outlive::store::{Phase, TaskOutcome, TaskSummary, UnixMillis};
 use serde::Deserialize;
 
-/// Milliseconds since 1970, by the clock of this machine.
+/// Returns the current time of this machine in Unix milliseconds.
 pub(crate) fn wall_clock() -> UnixMillis {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// How far a task is, in one word.
+/// Returns the state of a task in one word.
 pub(super) fn state(task: &TaskSummary) -> &'static str {
     match (task.view.phase, &task.view.outcome) {
         (Phase::Queued, _) => "queued",
@@ -27,7 +27,7 @@ pub(super) fn state(task: &TaskSummary) -> &'static str {
     }
 }
 
-/// How a task has ended, in one word; `None` if it has not.
+/// Returns how a task ended in one word. Returns `None` if it has not ended.
 pub(crate) fn end_of(task: &TaskSummary) -> Option<&'static str> {
     (task.view.phase == Phase::Ended).then(|| state(task))
 }
@@ -60,12 +60,12 @@ pub(super) fn phase_word(phase: Phase) -> &'static str {
     }
 }
 
-/// Text of others, on one line.
+/// Escapes text from a peer and joins it into one line.
 pub(crate) fn plain(text: &str) -> String {
     outlive::text::line(text).into_owned()
 }
 
-/// No more than so many characters of it.
+/// Truncates a text to at most `most` characters.
 pub(super) fn shortened(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),
@@ -77,7 +77,7 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
     }
 }
 
-/// A span of time, roughly.
+/// Formats a duration in one unit.
 pub(crate) fn rough(millis: u64) -> String {
     let seconds = millis / 1_000;
     match seconds {
@@ -89,7 +89,7 @@ pub(crate) fn rough(millis: u64) -> String {
     }
 }
 
-/// When something is or was, from now, and as a time.
+/// Formats a time, both relative to now and absolute.
 pub(super) fn when(at: UnixMillis, now: UnixMillis) -> String {
     let relative = match at > now {
         true => format!("in {}", rough(at - now)),
@@ -98,12 +98,12 @@ pub(super) fn when(at: UnixMillis, now: UnixMillis) -> String {
     format!("{relative} ({})", stamp(at))
 }
 
-/// A time in UTC as RFC 3339 writes it.
+/// Formats a time in UTC as RFC 3339.
 pub(crate) fn stamp(at: UnixMillis) -> String {
     let (seconds, millis) = (at / 1_000, at % 1_000);
     let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // The calendar repeats itself every 400 years; years begin in March here, so that the day that
-    // is not always there is the last.
+    // The calendar repeats every 400 years. Here a year starts in March, so that a leap day is its
+    // last day.
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era =
@@ -117,7 +117,7 @@ pub(crate) fn stamp(at: UnixMillis) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
-/// Rows under a head, each column as wide as what is widest in it.
+/// Formats a table. Each column is as wide as its widest cell.
 pub(super) fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| console::measure_text_width(&row[column]));
@@ -143,7 +143,7 @@ mod tests {
     use super::{plain, rough, shortened, stamp, table, when};
 
     #[test]
-    fn times_are_those_of_the_calendar() {
+    fn stamp_matches_gregorian_calendar() {
         for (at, expected) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (951_782_400_000, "2000-02-29T00:00:00.000Z"),
@@ -160,14 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_obeys_nothing_of_it() {
+    fn plain_text_escapes_control_characters() {
         assert_eq!(plain("a\x1b[2Jb\nc\u{202e}d"), "a\\u{1b}[2Jb c\\u{202e}d");
         assert_eq!(shortened("grün", 4), "grün");
         assert_eq!(shortened("grünes", 4), "grü…");
     }
 
     #[test]
-    fn columns_are_as_wide_as_they_must_be() {
+    fn table_columns_fit_widest_cell() {
         let rows = [["a".to_owned(), "1".to_owned()], ["größer".to_owned(), "2".to_owned()]];
         assert_eq!(table(["X", "Y"], &rows), "X       Y\na       1\ngrößer  2\n");
     }

@@ -1,4 +1,4 @@
-//! Tasks for programs. Times are those of the store, as RFC 3339 writes them.
+//! Tasks as JSON. Times are those of the store, in RFC 3339.
 
 use outlive::{
     operator::TaskReport,
@@ -87,7 +87,7 @@ impl<'a> Task<'a> {
     }
 }
 
-/// A task with all that belongs to it.
+/// A task with its request, journal, input requests and events.
 #[derive(Serialize)]
 pub(super) struct Whole<'a> {
     #[serde(flatten)]
@@ -113,7 +113,7 @@ impl<'a> Whole<'a> {
     }
 }
 
-/// An entry of the journal.
+/// A journal entry.
 #[derive(Serialize)]
 pub(super) struct Line<'a> {
     pub(super) key: &'a str,
@@ -125,7 +125,7 @@ pub(super) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// Secrets are shown to nobody.
+    /// Converts a journal entry. Omits the values of secrets.
     pub(super) fn of(key: &'a str, entry: &'a JournalEntry) -> Self {
         let (kind, value, text) = match entry {
             JournalEntry::Value(raw) => ("value", Some(raw), None),
@@ -136,14 +136,14 @@ impl<'a> Line<'a> {
                 ("failed", None, Some(message.clone()))
             }
             JournalEntry::Unanswered(InputFailure::TimedOut) => {
-                ("unanswered", None, Some("too late".to_owned()))
+                ("unanswered", None, Some("timed out".to_owned()))
             }
             JournalEntry::Unanswered(InputFailure::Refused { message, .. }) => {
                 ("unanswered", None, Some(message.clone()))
             }
             JournalEntry::Due(at) => ("timer", None, Some(stamp(*at))),
             JournalEntry::Begun => ("begun", None, None),
-            // Whatever comes next may be a secret.
+            // The value of an unknown kind may be a secret.
             _ => ("unknown", None, None),
         };
         Self { key, kind, value, text }
@@ -202,7 +202,7 @@ impl<'a> Event<'a> {
     }
 }
 
-/// Prints one value on a line of its own.
+/// Prints a value as one line of JSON.
 pub(super) fn print(value: &impl Serialize) -> crate::error::Result<()> {
     use crate::error::{CliError, Kind};
     let text = serde_json::to_string(value).map_err(|error| CliError::new(Kind::Failed, error))?;

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{error::Result, print::talk};
 
-/// How many tasks are read at once.
+/// Number of tasks read per query.
 const PAGE: usize = 500;
 
 /// Default number of tasks in a list.
@@ -28,39 +28,39 @@ const NEWEST: usize = 50;
   outlive store list postgres://outlive@db/outlive --tool deploy --older-than 2h
   outlive store list --all --json | jq -r 'select(.state == \"failed\") | .id'
 
-With --json each task is a JSON object on a line of its own.")]
+With --json each task is one JSON object on a line.")]
 pub(super) struct Args {
-    /// The store: sqlite:FILE or postgres://…
+    /// Store: sqlite:FILE or postgres://…
     url: Option<String>,
     #[command(flatten)]
     which: Which,
-    /// List no more than so many
+    /// Maximum number of tasks
     #[arg(long, default_value_t = NEWEST, value_name = "COUNT")]
     limit: usize,
-    /// List all of them
+    /// Lists all tasks
     #[arg(long, conflicts_with = "limit")]
     all: bool,
-    /// Print JSON lines
+    /// Prints JSON lines
     #[arg(long)]
     pub(super) json: bool,
 }
 
-/// Which tasks are meant.
+/// Filter for tasks.
 #[derive(clap::Args)]
 pub(super) struct Which {
-    /// Only those in this phase
+    /// Only tasks in this phase
     #[arg(long, value_enum)]
     phase: Option<PhaseName>,
-    /// Only those that ended like this
+    /// Only tasks that ended with this outcome
     #[arg(long, value_enum)]
     outcome: Option<OutcomeName>,
-    /// Only those of this tool
+    /// Only tasks of this tool
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
-    /// Only those of this caller, as it stands in a list
+    /// Only tasks of this caller, written as in the list
     #[arg(long, value_name = "NAME")]
     principal: Option<String>,
-    /// Only those that were made longer ago: 90s, 15m, 36h, 30d
+    /// Only tasks created longer ago than this: 90s, 15m, 36h, 30d
     #[arg(long, value_name = "SPAN", value_parser = span)]
     older_than: Option<Duration>,
 }
@@ -69,13 +69,13 @@ pub(super) struct Which {
 enum PhaseName {
     /// Waits for a worker
     Queued,
-    /// A worker has it
+    /// Executed by a worker
     Running,
-    /// Waits for an answer or a time
+    /// Waits for input or a timer
     Parked,
     /// Stopped until an operator retries it
     Quarantined,
-    /// Is over
+    /// Ended
     Ended,
 }
 
@@ -83,11 +83,11 @@ enum PhaseName {
 enum OutcomeName {
     /// With a result
     Completed,
-    /// With an error, or a result that is one
+    /// With an error, or a result that is a tool error
     Failed,
-    /// The caller or an operator cancelled it
+    /// Cancelled by the caller or an operator
     Cancelled,
-    /// Its time was over
+    /// The TTL elapsed
     Expired,
 }
 
@@ -146,17 +146,17 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
     }
     if !args.json {
         match rows.is_empty() {
-            true => talk!("no such tasks"),
+            true => talk!("no tasks match"),
             false => say(table(HEAD, &rows).trim_end())?,
         }
         if left == 0 {
-            talk!("there may be more: --all, or --limit COUNT");
+            talk!("there may be more tasks; pass --all or --limit COUNT");
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Some tasks, and where the list goes on.
+/// Returns one page of tasks, and the cursor of the next page.
 pub(super) async fn page(
     operator: &Operator,
     filter: &TaskFilter,

@@ -8,22 +8,21 @@ use serde::Serialize;
 use super::{access, json, output::say};
 use crate::error::{CliError, Kind, Result};
 
-/// Brings the tables of a store up to date; makes them if there are none.
+/// Migrates the tables of a store to the schema version of this program; creates missing tables.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   outlive store migrate --check
   outlive store migrate postgres://outlive@db/outlive
 
-Servers do so by themselves when they start. Done before, it is done with no server in the middle of it: stop the
-servers of the older version, or let all of them be of this one. Tables of a newer version are refused.
-With --json it is one JSON object.")]
+Servers migrate the store when they start. To migrate ahead of an upgrade, first stop all servers of the older version.
+A store with a newer schema version is rejected. With --json the output is one JSON object.")]
 pub(super) struct Args {
-    /// The store: sqlite:FILE or postgres://…
+    /// Store: sqlite:FILE or postgres://…
     url: Option<String>,
-    /// Say what would be done, and do nothing; exit code 1 if there is something
+    /// Only reports whether a migration is necessary; exit code 1 if it is
     #[arg(long)]
     check: bool,
-    /// Print JSON
+    /// Prints JSON
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -40,12 +39,12 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
     let found = access::look(&url).await?;
     let (from, to) = (found.tables, found.known);
     if found.product == StoreKind::Memory {
-        return Err(CliError::usage("a store in memory has no tables"));
+        return Err(CliError::usage("an in-memory store has no tables"));
     }
     if from.is_some_and(|from| from > to) {
         let (from, place) = (from.unwrap_or_default(), access::without_password(&url));
         let what = format!(
-            "the tables of {place} have version {from}, and this program knows version {to} only"
+            "{place} has schema version {from}, but this program supports up to version {to}"
         );
         return Err(CliError::new(Kind::Failed, what).remedy("upgrade this program"));
     }
@@ -57,9 +56,11 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
     let before = from.map_or("no tables".to_owned(), |from| format!("version {from}"));
     match (args.json, is_old) {
         (true, _) => json::print(&Done { from, to, migrated })?,
-        (false, false) => say(&format!("version {to}: nothing to do"))?,
-        (false, true) if args.check => say(&format!("{before}, to be brought to version {to}"))?,
-        (false, true) => say(&format!("brought from {before} to version {to}"))?,
+        (false, false) => say(&format!("version {to}: up to date"))?,
+        (false, true) if args.check => {
+            say(&format!("{before}: migration to version {to} required"))?
+        }
+        (false, true) => say(&format!("migrated from {before} to version {to}"))?,
     }
     Ok(if is_old && args.check { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

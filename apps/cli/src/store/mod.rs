@@ -1,7 +1,8 @@
-//! `outlive store`: what operators do with a store, also while servers use it.
+//! `outlive store`: operator commands for a store. Servers may use the store at the same time.
 //!
-//! - `access`: which store, and whether it may be touched. `list`, `show`, `retry`, `purge`,
-//!   `migrate`: the commands. `words`: tasks and times for people. `json`: tasks for programs.
+//! - `access`: selects and opens the store.
+//! - `list`, `show`, `retry`, `purge`, `migrate`: the commands.
+//! - `format`: tasks and times as text. `json`: tasks as JSON.
 
 mod access;
 mod command;

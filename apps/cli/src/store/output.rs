@@ -6,7 +6,8 @@ use crate::{
 };
 use std::io;
 
-/// Prints a line on standard output. A reader that has left, such as `head`, is not an error.
+/// Prints a line to standard output. Exits with success if the reader, such as `head`, closed the
+/// pipe.
 pub(crate) fn say(text: &str) -> Result<()> {
     match print::data(text) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),

@@ -17,30 +17,30 @@ use crate::{
     print::talk,
 };
 
-/// How many tasks are forgotten at once: servers write in between.
+/// Number of tasks deleted per transaction, so that servers can write in between.
 const AT_ONCE: usize = 1_000;
 
-/// Forgets tasks that have ended, with all that belongs to them.
+/// Deletes ended tasks and all their data.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   outlive store purge TASK
   outlive store purge postgres://outlive@db/outlive --ended-before 30d
   outlive store purge TASK --force
 
-Servers delete tasks that have ended by themselves, when their time to live is over. A task that has not ended is
-deleted with --force only: its worker stops, and its client is told that there is no such task. The audit log records
-that a task was purged. With --json each task is a JSON object on a line of its own.")]
+Servers delete ended tasks by themselves when the TTL elapses. A task that has not ended is deleted only with --force:
+its worker stops, and its client gets the error for an unknown task. The audit log records the deletion.
+With --json each task is one JSON object on a line.")]
 pub(super) struct Args {
-    /// The store, if it is not the one in the data folder, and the tasks
+    /// URL of the store (default: the one in the data folder), and task IDs
     #[arg(value_name = "URL TASK")]
     words: Vec<String>,
-    /// All that have ended longer ago: 90s, 15m, 36h, 30d
+    /// All tasks that ended longer ago than this: 90s, 15m, 36h, 30d
     #[arg(long, value_name = "SPAN", value_parser = span)]
     ended_before: Option<Duration>,
-    /// Also those that have not ended, or are owed a clean-up
+    /// Also tasks that have not ended, or whose cleanup is pending
     #[arg(long, conflicts_with = "ended_before")]
     force: bool,
-    /// Print JSON lines
+    /// Prints JSON lines
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -61,8 +61,9 @@ struct Count {
 pub(super) async fn run(args: Args) -> Result<ExitCode> {
     let (url, words) = access::url_and_words(args.words)?;
     if words.is_empty() != args.ended_before.is_some() {
-        return Err(CliError::usage("no tasks are named, or too many")
-            .remedy("name the tasks, or --ended-before SPAN for all that have ended by then"));
+        return Err(CliError::usage("name either tasks or --ended-before").remedy(
+            "pass task IDs, or --ended-before SPAN for all tasks that ended before that time",
+        ));
     }
     let operator = access::open(&url).await?;
     if let Some(span) = args.ended_before {
@@ -75,19 +76,19 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
         let why = match &purged {
             Some(PurgeOutcome::Purged(..)) => None,
             Some(PurgeOutcome::NotEnded(phase)) => {
-                Some(format!("it is {}; --force forgets it all the same", phase_word(*phase)))
+                Some(format!("it is {}; pass --force to delete it anyway", phase_word(*phase)))
             }
             Some(PurgeOutcome::CleanupPending) => {
-                Some("its clean-up is not done; --force forgets it all the same".to_owned())
+                Some("its cleanup is pending; pass --force to delete it anyway".to_owned())
             }
-            None => Some("there is no such task".to_owned()),
+            None => Some("no such task".to_owned()),
         };
         all &= why.is_none();
         match (args.json, why) {
             (true, why) => json::print(&Done { id: task.as_str(), purged: why.is_none(), why })?,
-            (false, None) => say(&format!("{} is gone", plain(task.as_str())))?,
+            (false, None) => say(&format!("{} is deleted", plain(task.as_str())))?,
             (false, Some(_)) if purged.is_none() => drop(no_task(task.as_str()).tell()),
-            (false, Some(why)) => talk!("error: {} is not purged: {why}", plain(task.as_str())),
+            (false, Some(why)) => talk!("error: {} was not deleted: {why}", plain(task.as_str())),
         }
     }
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -105,7 +106,7 @@ async fn all_ended(operator: &Operator, span: Duration, json: bool) -> Result<Ex
     }
     match json {
         true => json::print(&Count { purged })?,
-        false => say(&format!("{purged} tasks are gone"))?,
+        false => say(&format!("{purged} tasks deleted"))?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -20,28 +20,27 @@ use crate::{
     print::talk,
 };
 
-/// Retries quarantined tasks: after repeated crashes, or because what they had recorded
-/// could not be read any more.
+/// Retries quarantined tasks: tasks that crashed repeatedly, or whose journal could not be read.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   outlive store retry TASK
   outlive store retry postgres://outlive@db/outlive TASK TASK
   outlive store retry --all-quarantined --tool deploy
 
-A task goes on from what it has recorded, under the same name; the next free server takes it. What has ended is
-refused, because its client was told and what has ended never changes: call the tool again. All others go on by
-themselves. With --json each task is a JSON object on a line of its own.")]
+A retried task keeps its ID and resumes from its journal on the next free worker. An ended task cannot be retried,
+because its status is final: call the tool again. Tasks in any other phase need no retry.
+With --json each task is one JSON object on a line.")]
 pub(super) struct Args {
-    /// The store, if it is not the one in the data folder, and the tasks
+    /// URL of the store (default: the one in the data folder), and task IDs
     #[arg(value_name = "URL TASK")]
     words: Vec<String>,
     /// All quarantined tasks
     #[arg(long)]
     all_quarantined: bool,
-    /// With --all-quarantined, only those of this tool
+    /// With --all-quarantined, only tasks of this tool
     #[arg(long, value_name = "NAME", requires = "all_quarantined")]
     tool: Option<String>,
-    /// Print JSON lines
+    /// Prints JSON lines
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -57,8 +56,8 @@ struct Done<'a> {
 pub(super) async fn run(args: Args) -> Result<ExitCode> {
     let (url, words) = access::url_and_words(args.words)?;
     if words.is_empty() != args.all_quarantined {
-        return Err(CliError::usage("no tasks are named, or too many")
-            .remedy("name the tasks, or --all-quarantined for all quarantined tasks"));
+        return Err(CliError::usage("name either tasks or --all-quarantined")
+            .remedy("pass task IDs, or --all-quarantined for all quarantined tasks"));
     }
     let operator = access::open(&url).await?;
     let tasks = match args.all_quarantined {
@@ -71,7 +70,7 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
         let why = match retried {
             Some(RetryOutcome::Queued(_)) => None,
             Some(RetryOutcome::NotQuarantined(phase)) => Some(reason(phase)),
-            None => Some("there is no such task"),
+            None => Some("no such task"),
         };
         all &= why.is_none();
         match (args.json, why) {
@@ -81,7 +80,7 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
             (false, None) => say(&format!("{} is queued", plain(task.as_str())))?,
             (false, Some(_)) if retried.is_none() => drop(no_task(task.as_str()).tell()),
             (false, Some(why)) => {
-                talk!("error: {} is not tried again: {why}", plain(task.as_str()))
+                talk!("error: {} was not retried: {why}", plain(task.as_str()))
             }
         }
     }
@@ -106,10 +105,10 @@ async fn quarantined(operator: &Operator, tool: Option<String>) -> Result<Vec<Ta
 
 fn reason(phase: Phase) -> &'static str {
     match phase {
-        Phase::Ended => "it has ended, and what has ended never changes; call the tool again",
-        Phase::Running => "a worker has it",
-        Phase::Queued => "it waits for a worker already",
-        Phase::Parked => "it waits for an answer or a time, and goes on by itself",
+        Phase::Ended => "it has ended, and its status is final; call the tool again",
+        Phase::Running => "a worker runs it",
+        Phase::Queued => "it is already queued",
+        Phase::Parked => "it waits for input or a timer, and then resumes",
         Phase::Quarantined => phase_word(Phase::Quarantined),
     }
 }

@@ -15,26 +15,26 @@ use super::{
 };
 use crate::error::{CliError, Result};
 
-/// How many characters of a value are shown, and how many events.
+/// Displayed length of a value in characters, and displayed number of events.
 const VALUE: usize = 100;
 const EVENTS: usize = 20;
 
-/// Shows a task: its journal, its questions, and what has happened to it.
+/// Shows a task: its journal, input requests and events.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   outlive store show TASK
   outlive store show postgres://outlive@db/outlive TASK --full
   outlive store show TASK --json | jq '.journal[] | select(.kind == \"answer\")'
 
-Values that a tool has recorded as secret are never shown. With --json it is one JSON object.")]
+Secret values in the journal are never shown. With --json the output is one JSON object.")]
 pub(super) struct Args {
-    /// The store, if it is not the one in the data folder, and the task
+    /// URL of the store (default: the one in the data folder), and the task ID
     #[arg(required = true, num_args = 1..=2, value_name = "URL TASK")]
     words: Vec<String>,
-    /// Show values and events in full
+    /// Shows values and events in full
     #[arg(long)]
     full: bool,
-    /// Print JSON
+    /// Prints JSON
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -42,8 +42,8 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args) -> Result<ExitCode> {
     let (url, words) = access::url_and_words(args.words)?;
     let [word] = &words[..] else {
-        return Err(CliError::usage("one task is shown at a time")
-            .remedy("`outlive store list` shows their names"));
+        return Err(CliError::usage("name exactly one task")
+            .remedy("run `outlive store list` to see the task IDs"));
     };
     let store = Store::open(&url).await?;
     let task = store.find(word).await?;
@@ -56,7 +56,7 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A task for people.
+/// Formats a task as text.
 fn page(shown: &TaskReport, full: bool, now: u64) -> String {
     let TaskDetail { task, request, entries, input_requests: questions, segments, .. } =
         &shown.task;
@@ -72,7 +72,7 @@ fn page(shown: &TaskReport, full: bool, now: u64) -> String {
     section(&mut page, "journal", entries.iter().map(|(key, entry)| line(key, entry, value)));
     section(
         &mut page,
-        "questions",
+        "input requests",
         questions.iter().map(|asked| {
             let due = asked.due.map(|due| format!("until {}", when(due, now)));
             [plain(&asked.name), question_word(asked.state).to_owned(), due.unwrap_or_default()]
@@ -91,7 +91,7 @@ fn page(shown: &TaskReport, full: bool, now: u64) -> String {
         }),
     );
     if skipped > 0 {
-        let _ = writeln!(page, "  and {skipped} before them: --full");
+        let _ = writeln!(page, "  {skipped} earlier events: pass --full to see them");
     }
     page
 }
@@ -112,7 +112,7 @@ fn head(task: &TaskSummary, now: u64) -> String {
     say("changed", when(view.updated_at, now));
     if let Some(ttl) = view.ttl {
         let over = match view.phase {
-            Phase::Ended => "forgotten",
+            Phase::Ended => "deleted",
             Phase::Quarantined => "fails",
             _ => "expires",
         };
@@ -127,7 +127,7 @@ fn head(task: &TaskSummary, now: u64) -> String {
     let owner = task.owner.as_ref().map_or("none", |owner| owner.as_str());
     let lost = match task.crash_count {
         0 => String::new(),
-        crashes => format!(", {crashes} lost in a row"),
+        crashes => format!(", {crashes} crashes in a row"),
     };
     say("worker", format!("{} (claimed {} times{lost})", plain(owner), task.epoch));
     if let Some(message) = &view.status_message {
@@ -155,14 +155,14 @@ fn line(key: &str, entry: &JournalEntry, value: impl Fn(&str) -> String) -> [Str
     [plain(key), kind.to_owned(), shown]
 }
 
-/// Rows under a name, if there are any.
+/// Appends a section with rows, if there are any.
 fn section(page: &mut String, name: &str, rows: impl Iterator<Item = [String; 3]>) {
     let rows: Vec<_> = rows.collect();
     if rows.is_empty() {
         return;
     }
     let _ = writeln!(page, "\n{name}");
-    // The head of a table is for columns that are not plain by themselves.
+    // The columns need no headers.
     for line in table(["", "", ""], &rows).lines().skip(1) {
         let _ = writeln!(page, "  {line}");
     }

@@ -1,11 +1,11 @@
-//! A span of time, as an argument.
+//! Parser for durations with a unit.
 
 use crate::error::Result;
 use std::time::Duration;
 
-/// A span of time as people write it: `90s`, `15m`, `36h`, `30d`.
+/// Parses a duration: `90s`, `15m`, `36h`, `30d`.
 pub(super) fn span(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no span of time; write 90s, 15m, 36h or 30d");
+    let wrong = || format!("invalid duration `{text}`; write 90s, 15m, 36h or 30d");
     let digits = text.find(|one: char| !one.is_ascii_digit()).ok_or_else(wrong)?;
     let number: u64 = text[..digits].parse().map_err(|_| wrong())?;
     let seconds = match text[digits..].trim_start() {
@@ -26,7 +26,7 @@ mod tests {
     use super::span;
 
     #[test]
-    fn spans_are_a_number_and_a_unit() {
+    fn span_requires_number_and_unit() {
         for (text, seconds) in [("90s", 90), ("15m", 900), ("36 h", 129_600), ("30d", 2_592_000)] {
             assert_eq!(span(text), Ok(Duration::from_secs(seconds)));
         }

@@ -1,4 +1,4 @@
-//! `outlive tasks cancel`: asks tasks to stop, and stays until they have.
+//! `outlive tasks cancel`: cancels tasks, and waits until they end.
 
 use std::process::ExitCode;
 
@@ -18,22 +18,22 @@ use crate::{
     error::{CliError, Kind, Result},
 };
 
-/// Asks tasks to stop, and waits until they have
+/// Cancels tasks, and waits until they end
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  outlive tasks cancel 3f2a91c0\n  outlive tasks cancel 3f2a91c0 77ab01de\n  \
                   outlive tasks cancel TASK --server http://127.0.0.1:8000/mcp\n  \
                   outlive tasks cancel TASK --all-callers\n\n\
-Exit codes: 4 cancelled, 0 completed before that, 1 failed before that. With --json each task is a \
-JSON object on a line of its own."
+Exit codes: 4 cancelled, 0 already completed, 1 already failed. With --json each task is one \
+JSON object on a line."
 )]
 pub(crate) struct Args {
-    /// Which calls: their handles, or the beginnings of them
+    /// Handles of the calls, or unique prefixes
     handles: Vec<String>,
-    /// All that are saved
+    /// All saved calls
     #[arg(long, conflicts_with_all = ["handles", "server", "all_callers", "store"])]
     all: bool,
-    /// Means the tasks of these ids at a server, in place of saved calls
+    /// Uses the tasks with these IDs on a server, instead of saved calls
     #[arg(long, value_name = "SERVER", requires = "handles")]
     server: Option<String>,
     /// Prints JSON
@@ -67,10 +67,10 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
         let end = match one(taken, &args.connection).await {
             Ok(end) => end,
             Err(trouble) if is_one || trouble.kind() == Kind::Interrupted => return Err(trouble),
-            // The others are cancelled all the same.
+            // The other tasks are still cancelled.
             Err(trouble) => {
                 screen.talk(&format!("{}: {}", shown(&name), shown(&trouble.to_string())));
-                failed = Some(CliError::new(trouble.kind(), "not all were cancelled"));
+                failed = Some(CliError::new(trouble.kind(), "some tasks were not cancelled"));
                 continue;
             }
         };
@@ -81,16 +81,15 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
                 screen.data(&json!({"handle": name, "state": end.as_str()}).to_string());
             }
             (false, End::Cancelled) => screen.talk(&format!("{whose}cancelled")),
-            (false, end) => screen.talk(&format!(
-                "{whose}it had {} before; see what it came to: {result}",
-                end.as_str()
-            )),
+            (false, end) => {
+                screen.talk(&format!("{whose}already {}; see its result: {result}", end.as_str()))
+            }
         }
     }
     failed.map_or_else(|| Ok(exit_code(&ends)), Err)
 }
 
-/// Cancels one call; how it has ended.
+/// Cancels one call, and returns its final state.
 async fn one(taken: Taken, connection: &Connection) -> Result<End> {
     let mut resumed = Resumed::connect(taken, connection, Prepared::default()).await?;
     let mut handle = resumed.handle().await?;
@@ -105,8 +104,10 @@ async fn one(taken: Taken, connection: &Connection) -> Result<End> {
         (Ok(Left::Interrupted), _) => Err(CliError::new(Kind::Interrupted, "interrupted")),
         (Ok(Left::Done(result, _)), _) if result.is_error == Some(true) => Ok(End::Failed),
         (Ok(Left::Done(..)), _) => Ok(End::Completed),
-        (Ok(_), _) => Err(CliError::unreachable("the task was asked to stop, and still goes on")),
-        // It had failed before, without a result.
+        (Ok(_), _) => {
+            Err(CliError::unreachable("the task keeps running although it was asked to stop"))
+        }
+        // The task had already failed, without a result.
         (Err(_), CallStage::Failed(_)) => Ok(End::Failed),
         (Err(trouble), _) => Err(trouble),
     }

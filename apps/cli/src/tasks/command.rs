@@ -6,11 +6,11 @@ use super::{cancel, list, operate, resume, watch};
 use crate::{call::block_on, error::Result};
 use std::process::ExitCode;
 
-/// Lists, watches, answers and cancels calls that go on.
+/// Lists, watches, answers and cancels calls and tasks.
 #[derive(clap::Args)]
 #[command(
-    after_help = "A HANDLE is what `outlive call --detach` printed, or the beginning of it. \
-With one call saved it can be left out.
+    after_help = "A HANDLE is the ID that `outlive call --detach` prints, or a unique prefix of it. \
+It is optional if only one call is saved.
 
 Examples:
   outlive tasks list
@@ -18,7 +18,7 @@ Examples:
   outlive tasks answer 3f2a91c0 --answer yes=true
   outlive tasks result 3f2a91c0 > report.txt
   outlive tasks list --server http://127.0.0.1:8000/mcp --token-env TOKEN
-  outlive tasks list --all-callers                   as the operator of the server of this folder"
+  outlive tasks list --all-callers                   as operator of the server in this folder"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -7,10 +7,10 @@ use crate::{
 use outlive::client::saved::CallStage;
 use serde_json::{Value, json};
 
-/// How many characters of the arguments a table has room for.
+/// Displayed length of the arguments in a table, in characters.
 pub(super) const ARGUMENTS: usize = 40;
 
-/// A call as plain JSON.
+/// Describes a saved call as JSON.
 pub(crate) fn described(saved: &SavedHandle) -> Value {
     let SavedHandle { call, origin } = saved;
     json!({
@@ -26,7 +26,7 @@ pub(crate) fn described(saved: &SavedHandle) -> Value {
     })
 }
 
-/// How far a call is, as it was last saved.
+/// Returns the state of a call, as last saved.
 pub(super) fn state(stage: &CallStage) -> &'static str {
     match stage {
         CallStage::Calling(_) => "calling",

@@ -1,9 +1,9 @@
-//! How a cancelled task has ended, and the exit code for that.
+//! Final states of cancelled tasks, and the exit code.
 
 use crate::error::Kind;
 use std::process::ExitCode;
 
-/// How a task has ended.
+/// Final state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Cancelled,
@@ -21,7 +21,7 @@ impl End {
     }
 }
 
-/// The exit code for several: that of a failure, else that something was cancelled.
+/// Returns the exit code for several tasks: that of a failure, else that of a cancellation.
 pub(crate) fn exit_code(ends: &[End]) -> ExitCode {
     let has = |end: End| ends.contains(&end);
     match (has(End::Failed), has(End::Cancelled)) {

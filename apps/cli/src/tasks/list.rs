@@ -1,4 +1,4 @@
-//! `outlive tasks list`: what is saved here, what a server lists, or the tasks of all callers.
+//! `outlive tasks list`: lists saved calls, the tasks of a server, or the tasks of all callers.
 
 use std::{collections::BTreeMap, process::ExitCode, sync::Arc};
 
@@ -29,18 +29,18 @@ use crate::{
     error::{CliError, Result},
 };
 
-/// Lists the calls that are saved here, the tasks that a server lists, or those of all its callers
+/// Lists saved calls, the tasks that a server lists, or the tasks of all its callers
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  outlive tasks list\n  \
                   outlive tasks list --server http://127.0.0.1:8000/mcp --token-env TOKEN\n  \
                   outlive tasks list --all-callers\n  \
                   outlive tasks list --store postgres://outlive@db/outlive\n\n\
-Servers are asked how far their tasks are; `outlive store list` can find tasks of all callers by more.")]
+The status comes from the servers. `outlive store list` has more filters for tasks of all callers.")]
 pub(crate) struct Args {
-    /// Lists the tasks of this caller on a server, whichever protocol version created them
+    /// Lists your tasks on a server, whichever protocol version created them
     #[arg(long, value_name = "SERVER")]
     server: Option<String>,
-    /// Asks no server: what was saved last
+    /// Contacts no server: shows the status as last saved
     #[arg(long, conflicts_with = "server")]
     offline: bool,
     /// Prints JSON
@@ -71,7 +71,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     if args.json {
         screen.data(&format!("{:#}", Value::Array(all)));
     } else if rows.is_empty() {
-        screen.talk("nothing is going on");
+        screen.talk("no saved calls or tasks");
     } else {
         screen.data(&table::lines(&head, &rows, None).join("\n"));
     }
@@ -111,7 +111,7 @@ fn saved(calls: &[SavedHandle], looked: &BTreeMap<usize, Seen>) -> Listed {
     (vec!["HANDLE", "TOOL", "STATE", "AGE", "ARGUMENTS", "SERVER"], rows, all)
 }
 
-/// The tasks of a server: those that it lists, and those that were made from here.
+/// Returns the tasks of a server: those that it lists, and those of saved calls.
 async fn of_server(
     server: &str,
     connection: &Connection,
@@ -141,14 +141,14 @@ async fn of_server(
         (Some(refused), true) => Err(refused),
         (Some(refused), false) => {
             let why = shown(&refused.to_string());
-            screen.talk(&format!("{why}; shown are the tasks that were made from here"));
+            screen.talk(&format!("{why}; showing only the tasks of saved calls"));
             Ok(tasks)
         }
         (None, _) => Ok(tasks),
     }
 }
 
-/// A task of a list as plain JSON.
+/// Formats a task of a list as JSON.
 fn as_json(task: &TaskSnapshot) -> Value {
     json!({
         "taskId": task.id,
@@ -161,8 +161,8 @@ fn as_json(task: &TaskSnapshot) -> Value {
     })
 }
 
-/// The tasks that a server lists: of every protocol version if it has such a list, else of the newest
-/// one that has any.
+/// Returns the tasks that a server lists: of every protocol version if it supports that, else of
+/// the newest version that has a list.
 pub(crate) async fn tasks_of(
     server: &Server,
     connection: &Connection,
@@ -189,14 +189,14 @@ pub(crate) async fn tasks_of(
             version.as_str()
         ));
         screen.talk(
-            "  try: `outlive tasks list` where the others were created; with the ID of a task: \
+            "  try: run `outlive tasks list` on the machine that created the others; or with a task ID: \
              `outlive tasks get ID --server SERVER`",
         );
     }
     Ok(list.tasks.iter().map(as_json).collect())
 }
 
-/// Asks a server for its list, and says which protocol version it was asked with.
+/// Requests the task list. Returns the negotiated protocol version, too.
 async fn ask(
     server: &Server,
     connection: &Connection,
@@ -209,7 +209,8 @@ async fn ask(
     Ok((version, listed))
 }
 
-/// The protocol version before one: the newest may have no list where an older one has.
+/// Returns the protocol version before `version`. An older version may have a task list that the
+/// newest lacks.
 fn older_than(version: Version) -> Option<Version> {
     Version::ALL.iter().rev().copied().skip_while(|known| *known != version).nth(1)
 }
@@ -234,7 +235,7 @@ fn does_not_list(error: &Error, server: &Server) -> CliError {
     match error.kind() {
         Some(ServerErrorKind::MethodNotFound) => {
             CliError::usage(format!("{} does not list tasks for this caller", server.text)).remedy(
-                "log in (outlive login SERVER) or pass --token-env VARIABLE: servers list the tasks of callers they know; with the ID of a task: outlive tasks get ID --server SERVER; as operator of the server: outlive tasks list --all-callers",
+                "log in (outlive login SERVER) or pass --token-env VARIABLE: servers list tasks only for authenticated callers; with a task ID: outlive tasks get ID --server SERVER; as operator of the server: outlive tasks list --all-callers",
             )
         }
         _ => trouble(error, Some(server)),

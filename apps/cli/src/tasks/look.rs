@@ -1,4 +1,5 @@
-//! Asks servers how far saved calls are: each server once, all at the same time, and none for long.
+//! Queries the status of saved calls: all servers in parallel, with one connection and a timeout
+//! each.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
@@ -10,26 +11,26 @@ use crate::call::{
     saved_calls::SavedHandle, saved_task::task_version, screen::Screen, server::Connection,
 };
 
-/// How long a server may take. A list must not keep its reader waiting for a server that is away.
+/// Timeout per server, so that an unreachable server does not delay the list.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a connection is given to end properly.
+/// Maximum time to close a connection.
 const PARTING: Duration = Duration::from_secs(2);
 
-/// How far a task is.
+/// Status of a task.
 pub(super) enum Seen {
-    /// Like this.
+    /// The server's snapshot of the task.
     Task(Box<TaskSnapshot>),
-    /// Its server does not know it.
+    /// The server does not know the task.
     Gone,
-    /// Its server cannot be asked; this is why.
+    /// The server is unreachable, with the reason.
     Unreachable(String),
 }
 
-/// How calls are reached together: the server, where it is started, and the protocol version.
+/// Connection that calls share: the server, its working folder, and the protocol version.
 type Way = (String, Option<PathBuf>, String);
 
-/// Looks at the tasks among these calls; what was seen of each, by its place.
+/// Queries the tasks among `calls`. Returns the status by index in `calls`.
 pub(super) async fn look(
     calls: &[SavedHandle],
     given: &Connection,
@@ -56,7 +57,7 @@ pub(super) async fn look(
                     seen
                 }
                 Err(_) => {
-                    let late = || Seen::Unreachable("no response in time".to_owned());
+                    let late = || Seen::Unreachable("no response within the timeout".to_owned());
                     places.into_iter().map(|at| (at, late())).collect()
                 }
             }
@@ -65,7 +66,7 @@ pub(super) async fn look(
     looking.join_all().await.into_iter().flatten().collect()
 }
 
-/// Looks at tasks of one server. The caller closes the connection.
+/// Queries the tasks of one server. The caller closes the returned connection.
 async fn at_server(
     group: Vec<(usize, Taken)>,
     given: &Connection,

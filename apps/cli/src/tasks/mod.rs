@@ -1,9 +1,10 @@
-//! `outlive tasks`: goes on with calls that are saved, and with tasks of servers.
+//! `outlive tasks`: resumes saved calls, and operates on tasks of servers.
 //!
-//! - `list`: what is saved, or what a server lists. `look`: asks servers how far saved calls are.
-//! - `resume`: takes a call up again, to see it, answer it, or wait for its result. `cancel`: stops some.
-//! - `operate`: the same for the tasks of all callers, over the store of a server.
-//! - `taken`: which call that is, and how to get at it. `page`, `table`: calls for people.
+//! - `list`: lists saved calls or the tasks of a server. `look`: polls servers for the status of
+//!   saved calls.
+//! - `resume`: shows a call, answers it, or waits for its result. `cancel`: cancels calls.
+//! - `operate`: the same for tasks of all callers, through the store of a server.
+//! - `target`: the call that a command names. `page`, `table`: text output.
 //! - `watch`: a live table.
 
 mod cancel;

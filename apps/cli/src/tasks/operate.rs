@@ -1,5 +1,7 @@
-//! What an operator does with the tasks of all callers of a server: over its store, without its address
-//! and without anybody's token. The server may run meanwhile, and notices.
+//! Operator commands for tasks of all callers: through the store of a server, without its URL or a
+//! token.
+//!
+//! The server may run at the same time; it sees the changes.
 
 use std::{collections::BTreeSet, process::ExitCode, sync::Arc, time::Duration};
 
@@ -27,10 +29,10 @@ use crate::{
     store::{Store, end_of},
 };
 
-/// How long a server is given to end a task that it was asked to stop.
+/// Time to wait for a server to end a cancelled task.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often is looked whether it has.
+/// Poll interval while waiting for that.
 const POLL: Duration = Duration::from_millis(100);
 
 /// `outlive tasks list --all-callers`.
@@ -44,7 +46,7 @@ pub(super) async fn cancel(url: &str, words: &[String], is_json: bool) -> Result
         return Err(no_task_named());
     }
     let store = Store::open(url).await?;
-    // All are found before one is cancelled.
+    // Find all tasks before cancelling any, so that an unknown ID cancels nothing.
     let mut tasks = Vec::new();
     for word in words {
         tasks.push(store.find(word).await?);
@@ -61,14 +63,14 @@ pub(super) async fn cancel(url: &str, words: &[String], is_json: bool) -> Result
             }
             (false, End::Cancelled) => screen.talk(&format!("{}: cancelled", shown(id))),
             (false, end) => {
-                screen.talk(&format!("{}: it had {} before", shown(id), end.as_str()));
+                screen.talk(&format!("{}: already {}", shown(id), end.as_str()));
             }
         }
     }
     Ok(exit_code(&ends))
 }
 
-/// Cancels a task, and waits until it is over.
+/// Cancels a task, and waits until it ends.
 async fn stop(store: &Store, task: &TaskId) -> Result<End> {
     let operator: &Operator = &store.operator;
     let cancelled = operator.cancel(task).await.map_err(crate::store::trouble)?;
@@ -84,10 +86,10 @@ async fn stop(store: &Store, task: &TaskId) -> Result<End> {
             Some(_) => return Ok(End::Cancelled),
             None if Instant::now() >= deadline => {
                 return Err(CliError::unreachable(format_args!(
-                    "{} was asked to stop, and its server has not ended it yet",
+                    "{} was asked to stop, but its server has not ended it yet",
                     shown(task.as_str())
                 ))
-                .remedy("does its server run? it ends the task as soon as it does"));
+                .remedy("check that its server runs; the server ends the task when it starts"));
             }
             None => tokio::time::sleep(POLL).await,
         }
@@ -112,7 +114,7 @@ pub(super) async fn answer(
     if asked.phase == Phase::Ended || asked.input_requests.is_empty() {
         match is_json {
             true => tell_answered(&screen, task.as_str(), false),
-            false => screen.talk("it asks nothing"),
+            false => screen.talk("the task has no open input requests"),
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -132,7 +134,7 @@ pub(super) async fn answer(
     if taken.unwrap_or_default() == 0 {
         return Err(CliError::new(
             Kind::Failed,
-            "another client has answered this input request already",
+            "another client has already answered this input request",
         ));
     }
     match is_json {
@@ -142,7 +144,7 @@ pub(super) async fn answer(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The questions of a task, as a form shows them.
+/// Converts the input requests of a task for display as forms.
 fn read(questions: Vec<(String, InputRequest)>, task: &TaskId) -> Result<Vec<PendingInput>> {
     let questions = questions
         .into_iter()
@@ -163,9 +165,9 @@ async fn one(
     if !Screen::can_ask() {
         return Err(CliError::new(
             Kind::Unanswered,
-            format!("there is no terminal to ask at: {}", in_words(question)),
+            format!("input required, but there is no terminal: {}", in_words(question)),
         )
-        .remedy("--answer FIELD=VALUE, or --decline"));
+        .remedy("pass --answer FIELD=VALUE or --decline"));
     }
     let asked = question.clone();
     screen.hold();
@@ -174,7 +176,7 @@ async fn one(
     let filled = filled.unwrap_or_else(|error| Err(std::io::Error::other(error)));
     match filled {
         Ok(Some(answer)) => Ok(answer),
-        Ok(None) => Err(CliError::new(Kind::Interrupted, "nothing was answered")),
+        Ok(None) => Err(CliError::new(Kind::Interrupted, "interrupted: no answer was sent")),
         Err(error) => Err(CliError::new(Kind::Unanswered, format!("the terminal failed: {error}"))),
     }
 }

@@ -1,4 +1,4 @@
-//! A call for people: how far it is, what it asks, and how long it exists, in words.
+//! Formats a call as text: state, progress, input requests and expiry.
 
 use outlive::schema;
 use serde_json::Value;
@@ -8,17 +8,17 @@ use crate::{
     store::{rough, wall_clock},
 };
 
-/// How many characters of the arguments are shown on a page.
+/// Displayed length of the arguments, in characters.
 const ARGUMENTS: usize = 200;
 
-/// Tells what is known of a call.
+/// Prints the description of a call.
 pub(super) fn tell(screen: &Screen, call: &Value) {
     for (name, value) in lines(call, wall_clock()) {
         screen.data(&format!("{name:<11}{value}"));
     }
 }
 
-/// The lines of a page: a name, and what is said under it.
+/// Returns the lines of the page: a label and a value each.
 fn lines(call: &Value, now: u64) -> Vec<(&'static str, String)> {
     let text = |key: &str| call[key].as_str().filter(|text| !text.is_empty()).map(shown);
     let when = |key: &str| call[key].as_str().and_then(millis).map(|at| ago(at, now));
@@ -43,12 +43,12 @@ fn lines(call: &Value, now: u64) -> Vec<(&'static str, String)> {
     lines.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
-/// A state as it is read: the wire has underscores.
+/// Replaces the underscores of a protocol state with spaces.
 pub(super) fn state_in_words(state: &str) -> String {
     shown(state).replace('_', " ")
 }
 
-/// How long ago something was.
+/// Formats the time since `at`.
 pub(super) fn age(at: u64) -> String {
     rough(wall_clock().saturating_sub(at))
 }
@@ -60,7 +60,7 @@ fn ago(at: u64, now: u64) -> String {
     }
 }
 
-/// Arguments as they are written on a command line, in so many characters.
+/// Formats arguments as on a command line, in at most `most` characters.
 pub(super) fn arguments(arguments: &Value, most: usize) -> String {
     let word = |(name, value): (&String, &Value)| match value {
         Value::String(text) => format!("{name}={text}"),
@@ -74,7 +74,7 @@ pub(super) fn arguments(arguments: &Value, most: usize) -> String {
     }
 }
 
-/// How far it is: a count, a part where there is a total, and what the server says of it.
+/// Formats the progress: a count, a percentage if there is a total, and the server's message.
 fn progress(far: &Value) -> Option<String> {
     let done = far["progress"].as_f64()?;
     let mut words = match far["total"].as_f64().filter(|total| *total > 0.0) {
@@ -90,7 +90,7 @@ fn progress(far: &Value) -> Option<String> {
     Some(words)
 }
 
-/// Until when the task and its result exist.
+/// Returns when the task and its result expire.
 fn expiry(call: &Value, now: u64) -> Option<String> {
     let created = call["created"].as_str().and_then(millis)?;
     match call["ttlMs"].as_u64() {
@@ -99,15 +99,15 @@ fn expiry(call: &Value, now: u64) -> Option<String> {
     }
 }
 
-/// What is asked, with the fields of its form.
+/// Formats an input request, with the fields of its form.
 pub(super) fn asked(question: &Value) -> String {
     let params = &question["params"];
-    let message = shown(params["message"].as_str().unwrap_or("something without words"));
+    let message = shown(params["message"].as_str().unwrap_or("(no message)"));
     if let Some(url) = params["url"].as_str() {
-        return format!("{message} (a visit to {})", shown(url));
+        return format!("{message} (visit {})", shown(url));
     }
     let field = |field: &schema::Field| {
-        let needed = if field.is_required { "" } else { ", may stay empty" };
+        let needed = if field.is_required { "" } else { ", optional" };
         format!("{}: {}{needed}", shown(&field.name), shown(&field.hint))
     };
     let fields: Vec<String> =
@@ -118,7 +118,7 @@ pub(super) fn asked(question: &Value) -> String {
     }
 }
 
-/// A time as RFC 3339 writes it, in milliseconds since 1970; `None` for what is none.
+/// Parses an RFC 3339 time into Unix milliseconds. Returns `None` for any other text.
 pub(super) fn millis(text: &str) -> Option<u64> {
     let (date, time) = text.split_once(['T', 't', ' '])?;
     let mut date = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
@@ -140,7 +140,7 @@ pub(super) fn millis(text: &str) -> Option<u64> {
     if !(1..=12).contains(&month) || !(0.0..61.0).contains(&second) {
         return None;
     }
-    // Years begin in March here, so that the day that is not always there is the last.
+    // Here a year starts in March, so that a leap day is its last day.
     let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
     let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
     let day_of_year = (153 * month + 2) / 5 + day - 1;
@@ -157,7 +157,7 @@ mod tests {
     use super::{arguments, lines, millis};
 
     #[test]
-    fn times_are_read_as_rfc_3339_writes_them() {
+    fn millis_parses_rfc_3339_times() {
         for (text, at) in [
             ("1970-01-01T00:00:00.000Z", Some(0)),
             ("2000-02-29T00:00:00Z", Some(951_782_400_000)),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_short_and_steer_no_terminal() {
+    fn arguments_are_truncated_and_escaped() {
         let hostile = arguments(&json!({"a": 1, "b": "x\u{1b}[2J\ny"}), 40);
         assert!(hostile.starts_with("a=1 b=x") && !hostile.contains(['\u{1b}', '\n']), "{hostile}");
         assert_eq!(arguments(&json!({"text": "abcdef"}), 8), "text=ab…");
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn page_says_in_words_how_far_a_task_is() {
+    fn page_of_task_shows_state_progress_and_input_request() {
         let call = json!({
             "handle": "abc", "tool": "plan", "state": "input_required", "task": "t", "message": "",
             "progress": {"progress": 2.0, "total": 4.0, "message": "counting"},

@@ -9,15 +9,15 @@ use crate::{
 };
 use std::process::ExitCode;
 
-/// Deletes handles, and leaves their tasks alone
+/// Deletes saved calls; their tasks keep running
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  outlive tasks remove 3f2a91c0\n  outlive tasks remove 3f2a91c0 77ab01de\n  outlive tasks remove --all"
 )]
 pub(super) struct Remove {
-    /// Which calls
+    /// Handles of the calls
     handles: Vec<String>,
-    /// All that are saved
+    /// All saved calls
     #[arg(long, conflicts_with = "handles")]
     all: bool,
     /// Prints JSON
@@ -28,7 +28,7 @@ pub(super) struct Remove {
 pub(super) fn remove(args: &Remove) -> Result<ExitCode> {
     let screen = Screen::new();
     let handles = Handles::open(&screen);
-    // All are found before one is deleted.
+    // Find all calls before deleting any, so that an unknown handle deletes nothing.
     let found = match (args.all, &args.handles[..]) {
         (true, _) => handles.all()?,
         (false, []) => vec![handles.find(None)?],
@@ -43,7 +43,7 @@ pub(super) fn remove(args: &Remove) -> Result<ExitCode> {
                 let forgotten = serde_json::json!({"handle": saved.call.id, "forgotten": true});
                 screen.data(&forgotten.to_string());
             }
-            false => screen.talk(&format!("forgotten: {}", short(&saved.call.id))),
+            false => screen.talk(&format!("removed: {}", short(&saved.call.id))),
         }
     }
     Ok(ExitCode::SUCCESS)

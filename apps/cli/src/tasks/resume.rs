@@ -1,4 +1,4 @@
-//! Takes a call up again: to see how far it is, to answer it, to wait for its result.
+//! Resumes a call: to show its status, to answer it, or to wait for its result.
 
 use std::{collections::BTreeSet, process::ExitCode, sync::Arc};
 
@@ -28,7 +28,7 @@ use crate::{
     error::{CliError, Kind, Result},
 };
 
-/// A call that is taken up again.
+/// A resumed call.
 pub(super) struct Resumed {
     screen: Arc<Screen>,
     handles: Handles,
@@ -51,7 +51,7 @@ impl Resumed {
         let connection = taken.connection(connection);
         let connecting = connection.connect(&server, &screen, |builder| {
             let builder = builder.input_handler(desk).call_store(book);
-            // As `outlive call` waits: the user says when it is enough.
+            // No client timeout, as in `outlive call`: the user decides how long to wait.
             builder.limits(|limits| limits.max_total_timeout = PATIENCE)
         });
         let client = connecting.await?;
@@ -60,7 +60,7 @@ impl Resumed {
         Ok(Self { screen, handles, taken, client, attendant })
     }
 
-    /// Takes up what a command line means.
+    /// Resumes the call that the command line names.
     async fn open(which: &Which, prepared: Prepared) -> Result<Self> {
         let taken = match (&which.server, &which.handle) {
             (Some(server), Some(task)) => Taken::task(server, task),
@@ -76,7 +76,7 @@ impl Resumed {
         }
     }
 
-    /// A handle on it. A call of which nothing was heard is made again, if that does no harm.
+    /// Resumes the call. Sends a call without a response again only if that is safe.
     async fn begin(&mut self) -> Result<Begun> {
         if let Taken::Saved(saved) = &self.taken
             && let CallStage::Calling(_) = saved.call.stage
@@ -93,10 +93,11 @@ impl Resumed {
         match self.begin().await? {
             Begun::Handle(handle) => Ok(handle),
             Begun::Left(Left::Interrupted) => Err(CliError::new(Kind::Interrupted, "interrupted")),
-            Begun::Left(_) => {
-                Err(CliError::new(Kind::Unanswered, "the call is not a task yet, and asks")
-                    .remedy(self.taken.command("answer")))
-            }
+            Begun::Left(_) => Err(CliError::new(
+                Kind::Unanswered,
+                "the call is not a task yet, and input is required",
+            )
+            .remedy(self.taken.command("answer"))),
         }
     }
 }
@@ -105,7 +106,7 @@ impl Resumed {
 pub(super) async fn get(which: &Which, is_json: bool) -> Result<ExitCode> {
     let screen = Screen::new();
     if which.server.is_none() {
-        // What is over needs no server.
+        // An ended call needs no server.
         let saved = Handles::open(&screen).find(which.handle.as_deref())?;
         if !matches!(saved.call.stage, CallStage::Task(_)) {
             tell(&screen, &described(&saved), is_json);
@@ -123,7 +124,7 @@ pub(super) async fn get(which: &Which, is_json: bool) -> Result<ExitCode> {
     };
     tell(&screen, &seen, is_json);
     if snapshot.is_some_and(|snapshot| snapshot.status == TaskStatus::InputRequired) {
-        screen.talk(&format!("it asks: {}", resumed.taken.command("answer")));
+        screen.talk(&format!("input required; answer with: {}", resumed.taken.command("answer")));
     }
     resumed.client.close().await;
     Ok(ExitCode::SUCCESS)
@@ -136,12 +137,13 @@ fn tell(screen: &Screen, seen: &Value, is_json: bool) {
     }
 }
 
-/// A task cannot be looked at. If its server does not know it, its handle is of no use any more.
+/// Converts the error of a status query. If the server does not know the task, suggests deleting
+/// the handle.
 fn unknown(error: &Error, taken: &Taken) -> CliError {
     let trouble = trouble(error, None);
     match (error.kind(), taken) {
         (Some(ServerErrorKind::TaskGone), Taken::Saved(_)) => trouble.remedy(format!(
-            "it may belong to another caller, or have expired; {} deletes the handle",
+            "the task may have expired or belong to another caller; to delete the handle, run {}",
             taken.command("remove")
         )),
         _ => trouble,
@@ -163,7 +165,7 @@ pub(super) async fn answer(which: &Which, prepared: Prepared, is_json: bool) -> 
             let Some(task) = seen.filter(|task| task.status == TaskStatus::InputRequired) else {
                 match is_json {
                     true => tell_answered(&resumed.screen, &name, false),
-                    false => resumed.screen.talk("it asks nothing"),
+                    false => resumed.screen.talk("the task has no open input requests"),
                 }
                 resumed.client.close().await;
                 return Ok(ExitCode::SUCCESS);
@@ -180,7 +182,7 @@ pub(super) async fn answer(which: &Which, prepared: Prepared, is_json: bool) -> 
         elsewhere: which.server.as_deref(),
     };
     let code = match left {
-        // It may have gone on to its end meanwhile; its result is for `tasks result`.
+        // The task may have ended meanwhile. Its result is left for `tasks result`.
         Left::Done(..) | Left::Answered if is_json => {
             tell_answered(&resumed.screen, &name, true);
             Ok(ExitCode::SUCCESS)
@@ -192,12 +194,12 @@ pub(super) async fn answer(which: &Which, prepared: Prepared, is_json: bool) -> 
     code
 }
 
-/// Says in JSON whether something was answered.
+/// Prints as JSON whether an input request was answered.
 pub(super) fn tell_answered(screen: &Screen, name: &str, was_asked: bool) {
     screen.data(&json!({"handle": name, "answered": was_asked}).to_string());
 }
 
-/// The names of all fields that a task asks for.
+/// Returns the names of all fields in the task's input requests.
 fn field_names(task: &TaskSnapshot) -> BTreeSet<String> {
     let questions: Value = serde_json::to_value(&task.questions).unwrap_or_default();
     let schemas = questions
@@ -233,7 +235,7 @@ pub(super) async fn result(args: WithResult) -> Result<ExitCode> {
         Ok((left, handle)) => outcome.tell(left, handle.as_ref(), false).await,
         Err(trouble) => {
             let trouble = outcome.failed(trouble);
-            // It was over when it was saved, and its end has been told now.
+            // The call had ended before it was resumed, and its outcome is now reported.
             if !args.keep_handle && resumed.taken.is_terminal() {
                 resumed.forget();
             }

@@ -1,10 +1,10 @@
-//! What a server says of a task, joined to what is known of its call.
+//! Combines a saved call with the status of its task.
 
 use crate::call::show;
 use outlive::client::tasks::TaskSnapshot;
 use serde_json::{Value, json};
 
-/// What is known of a call and what its task looks like, as plain JSON.
+/// Adds the status of a task to the description of its call, as JSON.
 pub(crate) fn seen(mut seen: Value, snapshot: &TaskSnapshot) -> Value {
     let far = snapshot.progress.as_ref();
     seen["state"] = json!(snapshot.status.as_str());

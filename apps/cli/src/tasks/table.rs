@@ -1,8 +1,8 @@
-//! Tables in plain text: columns as wide as what is in them.
+//! Plain-text tables whose columns fit their contents.
 
 use console::{measure_text_width, truncate_str};
 
-/// Writes rows below a head, each in one line of at most so many columns.
+/// Formats a header and rows, each as one line of at most `width` columns.
 pub(crate) fn lines(head: &[&str], rows: &[Vec<String>], width: Option<usize>) -> Vec<String> {
     let mut widths: Vec<usize> = head.iter().map(|name| name.len()).collect();
     for row in rows {
@@ -27,7 +27,7 @@ mod tests {
     use super::lines;
 
     #[test]
-    fn columns_are_as_wide_as_what_is_in_them() {
+    fn table_columns_fit_their_contents() {
         let rows =
             [vec!["a".to_owned(), "größer".to_owned()], vec!["long".to_owned(), String::new()]];
         assert_eq!(lines(&["X", "Y"], &rows, None), ["X     Y", "a     größer", "long"]);

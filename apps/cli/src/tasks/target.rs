@@ -1,4 +1,4 @@
-//! What is taken up: a saved call, or a task of a server by its id.
+//! The target of a command: a saved call, or a task of a server by its ID.
 
 use outlive::client::{Client, Error, saved::CallStage, tasks::TaskHandle};
 use serde_json::{Value, json};
@@ -12,17 +12,17 @@ use crate::{
     error::Result,
 };
 
-/// A call that somebody goes on with.
+/// A call that a command operates on.
 #[derive(Clone)]
 pub(super) enum Taken {
-    /// It is saved here.
+    /// A saved call.
     Saved(Box<SavedHandle>),
-    /// Nothing of it is saved here.
+    /// A task without a saved call.
     Task { server: String, id: String },
 }
 
 impl Taken {
-    /// The one that is saved and meant.
+    /// Finds a saved call by its handle, or the only one.
     pub(super) fn saved(handles: &Handles, named: Option<&str>) -> Result<Self> {
         handles.find(named).map(Self::from)
     }
@@ -38,7 +38,7 @@ impl Taken {
         }
     }
 
-    /// How to get to its server: as the user says, else as it was made.
+    /// Returns the connection options. Options on the command line take precedence over saved ones.
     pub(super) fn connection(&self, given: &Connection) -> Connection {
         match self {
             Self::Saved(saved) => saved.origin.connection(given, &saved.call),
@@ -46,7 +46,7 @@ impl Taken {
         }
     }
 
-    /// A handle on it.
+    /// Resumes the call, and returns its handle.
     pub(super) async fn resume(&self, client: &Client) -> Result<TaskHandle, Error> {
         match self {
             Self::Saved(saved) => client.resume(saved.call.clone()).await,
@@ -54,7 +54,7 @@ impl Taken {
         }
     }
 
-    /// Whether there is a task, as far as is known here.
+    /// Returns whether the call is a task, as last saved.
     pub(super) fn is_task(&self) -> bool {
         match self {
             Self::Saved(saved) => matches!(saved.call.stage, CallStage::Task(_)),
@@ -62,12 +62,12 @@ impl Taken {
         }
     }
 
-    /// Whether it is over, as far as is known here.
+    /// Returns whether the call has ended, as last saved.
     pub(super) fn is_terminal(&self) -> bool {
         matches!(self, Self::Saved(saved) if saved.call.is_terminal())
     }
 
-    /// What it is called where little room is.
+    /// Returns the short name.
     pub(super) fn name(&self) -> &str {
         match self {
             Self::Saved(saved) => short(&saved.call.id),
@@ -75,7 +75,7 @@ impl Taken {
         }
     }
 
-    /// The tool that was called, or what else it is known by.
+    /// Returns the name of the tool, or the task ID if the tool is unknown.
     pub(super) fn title(&self) -> &str {
         match self {
             Self::Saved(saved) => &saved.call.tool,
@@ -83,7 +83,7 @@ impl Taken {
         }
     }
 
-    /// The server, if nothing is saved here.
+    /// Returns the server of a task without a saved call.
     pub(super) fn elsewhere(&self) -> Option<&str> {
         match self {
             Self::Saved(_) => None,
@@ -91,7 +91,7 @@ impl Taken {
         }
     }
 
-    /// The command that goes on with it.
+    /// Returns the command that continues with the call.
     pub(super) fn command(&self, how: &str) -> String {
         match self {
             Self::Saved(saved) => go_on(how, &saved.call.id, None),
@@ -99,7 +99,7 @@ impl Taken {
         }
     }
 
-    /// What is known of it here, as plain JSON.
+    /// Describes the call as JSON, from saved data only.
     pub(super) fn described(&self) -> Value {
         match self {
             Self::Saved(saved) => described(saved),

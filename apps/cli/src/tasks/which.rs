@@ -5,19 +5,19 @@ use crate::{
     error::CliError,
 };
 
-/// Which call is meant, and how to get to its server.
+/// Names a call, and the connection to its server.
 #[derive(clap::Args)]
 pub(super) struct Which {
-    /// Which call: its handle, or the beginning of it
+    /// Handle of the call, or a unique prefix of it
     pub(super) handle: Option<String>,
-    /// Means the task of this id at a server, in place of a saved call
+    /// Uses the task with this ID on a server, instead of a saved call
     #[arg(long, value_name = "SERVER", requires = "handle")]
     pub(super) server: Option<String>,
     #[command(flatten)]
     pub(super) connection: Connection,
 }
 
-/// Shows how far a task is
+/// Shows the status of a task
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  outlive tasks get 3f2a91c0 --json")]
 pub(super) struct Get {
@@ -28,7 +28,7 @@ pub(super) struct Get {
     pub(super) json: bool,
 }
 
-/// Answers what a task asks: in a form, or with --answer
+/// Answers the input requests of a task: in a form, or with --answer
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  outlive tasks answer 3f2a91c0\n  \
                   outlive tasks answer 3f2a91c0 --answer yes=true\n  outlive tasks answer 3f2a91c0 --decline\n  \
@@ -45,7 +45,7 @@ pub(super) struct Answer {
     pub(super) json: bool,
 }
 
-/// Waits for a task and prints its result, as `outlive call` would have
+/// Waits for a task and prints its result, like `outlive call`
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  outlive tasks result 3f2a91c0\n  outlive tasks result 3f2a91c0 --json --keep-handle"
@@ -53,20 +53,21 @@ pub(super) struct Answer {
 pub(super) struct WithResult {
     #[command(flatten)]
     pub(super) which: Which,
-    /// Prints the whole result as JSON
+    /// Prints the complete result as JSON
     #[arg(long)]
     pub(super) json: bool,
     /// Keeps the handle, so that the result can be printed again
     #[arg(long)]
     pub(super) keep_handle: bool,
-    /// Leaves after this time: 30, 30s, 5m, 2h. The task goes on
+    /// Exits after this time: 30, 30s, 5m, 2h. The task keeps running
     #[arg(long, value_name = "TIME", value_parser = crate::call::span)]
     pub(super) timeout: Option<std::time::Duration>,
     #[command(flatten)]
     pub(super) prepared: Prepared,
 }
 
-/// Among the tasks of all callers one has to be named.
+/// Returns the error for a missing task ID, which `--all-callers` requires.
 pub(super) fn no_task_named() -> CliError {
-    CliError::usage("no task is named").remedy("`outlive tasks list --all-callers` shows their ids")
+    CliError::usage("missing argument: the task ID")
+        .remedy("run `outlive tasks list --all-callers` to see the IDs")
 }

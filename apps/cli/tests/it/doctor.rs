@@ -15,7 +15,7 @@ use crate::{
     store::{Folder, Place, err, out, outlive},
 };
 
-/// A port that nobody else has.
+/// Returns a listener on a free port, and its address.
 fn free_port() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -26,7 +26,7 @@ fn doctor(folder: &Folder, args: &[&str]) -> Output {
     outlive(&folder.0, &[&["doctor", "--json"], args].concat())
 }
 
-/// What was found about something, with the level before it.
+/// Returns the findings of a check: level, and message with remedy.
 fn findings(output: &Output, check: &str) -> Vec<(String, String)> {
     let report: Value =
         serde_json::from_str(&out(output)).unwrap_or_else(|_| panic!("{}", err(output)));
@@ -43,11 +43,11 @@ fn findings(output: &Output, check: &str) -> Vec<(String, String)> {
 fn finds(output: &Output, check: &str, level: &str, words: &str) {
     let found = findings(output, check);
     let fits = |(is, what): &(String, String)| is == level && what.contains(words);
-    assert!(found.iter().any(fits), "no {level} of {check} says `{words}`: {found:?}");
+    assert!(found.iter().any(fits), "no {level} of {check} contains `{words}`: {found:?}");
 }
 
 #[tokio::test]
-async fn where_all_is_well_it_says_so() {
+async fn doctor_in_healthy_environment_reports_ok() {
     let folder = Folder::new();
     let (listener, address) = free_port();
     drop(listener);
@@ -55,20 +55,20 @@ async fn where_all_is_well_it_says_so() {
     assert_eq!(healthy.status.code(), Some(0), "{}", out(&healthy));
     finds(&healthy, "port", "ok", "is free");
     finds(&healthy, "store", "ok", "no tables yet");
-    assert!(!folder.0.join("tasks.db").exists(), "nothing is made");
-    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0, "and nothing is left");
+    assert!(!folder.0.join("tasks.db").exists(), "doctor must not create a store");
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0, "doctor must leave no files");
     outlive(&folder.0, &["store", "migrate"]);
     let data = folder.0.display().to_string();
     let healthy = doctor(&folder, &["--listen", &address, "--data-dir", &data]);
-    finds(&healthy, "store", "ok", "written and read back");
+    finds(&healthy, "store", "ok", "written and read");
     let text = outlive(&folder.0, &["doctor", "--listen", &address]);
     assert_eq!(text.status.code(), Some(0));
     assert!(out(&text).lines().any(|line| line.starts_with("ok") && line.contains("clock")));
-    assert!(!out(&text).contains('\u{1b}'), "no colours where nobody sees them");
+    assert!(!out(&text).contains('\u{1b}'), "no colors without a terminal");
 }
 
 #[tokio::test]
-async fn a_database_is_looked_at() {
+async fn doctor_checks_database() {
     let place = Place::database().await;
     let (listener, address) = free_port();
     drop(listener);
@@ -78,9 +78,9 @@ async fn a_database_is_looked_at() {
     outlive(&place.folder.0, &["store", "migrate", &place.url]);
     let after = doctor(&place.folder, &args);
     assert_eq!(after.status.code(), Some(0), "{}", out(&after));
-    finds(&after, "store", "ok", "written and read back");
-    finds(&after, "database", "ok", "answers within");
-    finds(&after, "clock", "ok", "agrees");
+    finds(&after, "store", "ok", "written and read");
+    finds(&after, "database", "ok", "responds within");
+    finds(&after, "clock", "ok", "agree");
     let absent = doctor(&place.folder, &["--store", "postgres://ada:hunter2@127.0.0.1:1/d"]);
     assert_eq!(absent.status.code(), Some(1));
     finds(&absent, "store", "failure", "check");
@@ -88,7 +88,7 @@ async fn a_database_is_looked_at() {
 }
 
 #[test]
-fn database_that_cannot_be_reached_is_reported_with_the_reason() {
+fn unreachable_database_is_reported_with_reason() {
     let folder = Folder::new();
     for (url, says) in [
         ("postgres://ada:secret@127.0.0.1:1/d", "onnection refused"),
@@ -103,7 +103,7 @@ fn database_that_cannot_be_reached_is_reported_with_the_reason() {
 }
 
 #[tokio::test]
-async fn a_port_is_taken_by_somebody() {
+async fn doctor_port_in_use_reports_owner() {
     let folder = Folder::new();
     let server = Server::builder("greeter", "3.1").build().unwrap();
     let serving = server.serve_http("127.0.0.1:0", HttpConfig::new()).await.unwrap();
@@ -116,11 +116,11 @@ async fn a_port_is_taken_by_somebody() {
     });
     let ours = ours.await.unwrap();
     finds(&ours, "port", "warning", "the MCP server greeter 3.1");
-    assert_eq!(ours.status.code(), Some(0), "it may be the one that this is about");
+    assert_eq!(ours.status.code(), Some(0), "it may be the server that the user checks");
 
     let (listener, address) = free_port();
     let stranger = std::thread::spawn(move || {
-        // It answers whoever asks with something else.
+        // Responds to every request with something other than MCP.
         for connection in listener.incoming() {
             let Ok(mut connection) = connection else { return };
             let read = connection.read(&mut [0; 1024]).unwrap_or_default();
@@ -131,17 +131,17 @@ async fn a_port_is_taken_by_somebody() {
         }
     });
     let taken = doctor(&folder, &["--listen", &address]);
-    finds(&taken, "port", "failure", "does not answer as an MCP server");
+    finds(&taken, "port", "failure", "a program that is not an MCP server");
     assert_eq!(taken.status.code(), Some(1));
-    // Whoever says nothing ends it.
+    // A connection without data ends the thread.
     drop(std::net::TcpStream::connect(&address));
     stranger.join().unwrap();
     let nowhere = doctor(&folder, &["--listen", "192.0.2.1:8000"]);
-    finds(&nowhere, "port", "failure", "no address of this machine");
+    finds(&nowhere, "port", "failure", "not an address of this machine");
 }
 
 #[test]
-fn what_is_wrong_is_said_with_what_to_do() {
+fn doctor_failures_have_remedies() {
     let folder = Folder::new();
     let file = |name: &str, text: &str| {
         let path = folder.0.join(name);
@@ -161,22 +161,27 @@ fn what_is_wrong_is_said_with_what_to_do() {
     let wrong = doctor(&folder, &[&toml]);
     finds(&wrong, "file", "ok", "has 2 tools");
     finds(&wrong, "file", "failure", "`a` runs `no-such-program`");
-    finds(&wrong, "file", "failure", "the folder of `b` is not there");
-    finds(&wrong, "port", "failure", "no address of this machine");
+    finds(&wrong, "file", "failure", "the working folder of tool `b` does not exist");
+    finds(&wrong, "port", "failure", "not an address of this machine");
     let no_folder = doctor(&folder, &["--data-dir", &plain]);
-    finds(&no_folder, "data", "failure", "is no folder");
+    finds(&no_folder, "data", "failure", "is not a folder");
     let long = folder.0.join("x".repeat(120)).display().to_string();
     finds(&doctor(&folder, &["--data-dir", &long]), "socket", "failure", "too long");
     let future = doctor(&folder, &["--data-dir", &folder.0.join("new/er").display().to_string()]);
-    finds(&future, "data", "ok", "will be made");
+    finds(&future, "data", "ok", "will be created");
     let diary = format!("sqlite:{}", file("diary", &"dear diary, ".repeat(1_000)));
-    finds(&doctor(&folder, &["--store", &diary]), "store", "failure", "name another file");
-    finds(&doctor(&folder, &["--store", "memory:"]), "store", "warning", "lost with their server");
+    finds(&doctor(&folder, &["--store", &diary]), "store", "failure", "use another file");
+    finds(
+        &doctor(&folder, &["--store", "memory:"]),
+        "store",
+        "warning",
+        "tasks are lost when the server stops",
+    );
 }
 
 #[cfg(unix)]
 #[test]
-fn files_and_folders_that_others_may_read_are_named() {
+fn doctor_reports_files_readable_by_other_users() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new();
     let tokens = folder.0.join("tokens");
@@ -203,15 +208,15 @@ fn files_and_folders_that_others_may_read_are_named() {
     mode(&tokens, 0o600);
     mode(&key, 0o600);
     let shut = look();
-    finds(&shut, "data", "ok", "nobody else");
-    finds(&shut, "tokens", "ok", "its owner's alone");
+    finds(&shut, "data", "ok", "only its owner");
+    finds(&shut, "tokens", "ok", "only its owner");
     finds(&shut, "keys", "ok", "has keys");
     fs::write(&tokens, "ada short\n").unwrap();
     finds(&look(), "tokens", "failure", "16 characters");
 }
 
 #[test]
-fn issuers_are_asked_for_what_their_tokens_are_checked_with() {
+fn doctor_checks_token_issuers() {
     let (folder, issuer) = (Folder::new(), Authority::start(Ways::default()));
     let url = issuer.url.as_str();
     let file = folder.0.join("auth.toml");
@@ -223,18 +228,18 @@ fn issuers_are_asked_for_what_their_tokens_are_checked_with() {
     let mcp = "resource = \"https://mcp.test/mcp\"\n";
     let all_well = check(&format!("{mcp}issuer = \"{url}\"\n"));
     finds(&all_well, "auth", "ok", "https://mcp.test/.well-known/oauth-protected-resource/mcp");
-    finds(&all_well, "auth", "ok", &format!("{url} has 1 keys"));
+    finds(&all_well, "auth", "ok", &format!("{url} publishes 1 keys"));
     assert_eq!(all_well.status.code(), Some(0), "{}", out(&all_well));
-    // The same address by another name: whoever answers there is about another issuer.
+    // The same address under another name: the metadata there names another issuer.
     let other = url.replace("127.0.0.1", "localhost");
     let found = check(&format!("{mcp}issuer = \"{other}\"\n"));
-    finds(&found, "auth", "failure", "is about another issuer; `issuer` letter by letter");
+    finds(&found, "auth", "failure", "describes another issuer; copy `issuer` exactly");
     assert_eq!(found.status.code(), Some(1));
     let found = check(&format!("{mcp}issuer = \"{url}\"\njwks_url = \"{url}/nowhere\"\n"));
-    finds(&found, "auth", "failure", &format!("answered HTTP 404; open {url}/nowhere"));
+    finds(&found, "auth", "failure", &format!("returned HTTP 404; open {url}/nowhere"));
     let gone = free_port().1;
     let found = check(&format!("{mcp}issuer = \"http://{gone}\"\n"));
-    finds(&found, "auth", "failure", &format!("tokens of http://{gone} cannot be checked"));
+    finds(&found, "auth", "failure", &format!("cannot verify tokens of http://{gone}"));
     let found = check(&format!("resource = \"https://mcp.test/tools\"\nissuer = \"{url}\"\n"));
     finds(&found, "auth", "warning", "serves /mcp");
     let found = check(&format!("resource = \"mcp.test\"\nissuer = \"{url}\"\n"));
@@ -243,7 +248,7 @@ fn issuers_are_asked_for_what_their_tokens_are_checked_with() {
         "introspection_url = \"{url}/introspect\"\nintrospection_client_id = \"us\"\nintrospection_secret_env = \"PATH\"\n"
     );
     let found = check(&format!("{mcp}issuer = \"{url}\"\n{asking}"));
-    finds(&found, "auth", "ok", "answers questions about tokens");
+    finds(&found, "auth", "ok", "supports token introspection");
     let found =
         check(&format!("{mcp}issuer = \"{url}\"\n{}", asking.replace("/introspect", "/elsewhere")));
     finds(&found, "auth", "failure", "knows the client `us`, and that PATH has its secret");

@@ -1,9 +1,9 @@
-//! `outlive store`, on a file and on a database.
+//! `outlive store`, on SQLite and PostgreSQL.
 
 mod changing; // retry and purge
 mod listing; // list and show
-mod migrating; // tables of other versions
-mod serving; // with servers on the same store
+mod migrating; // other schema versions
+mod serving; // servers on the same store
 
 use std::{
     env, fs,
@@ -26,7 +26,7 @@ use outlive::{
 use serde_json::{Value, json, value::to_raw_value};
 use tokio_postgres::NoTls;
 
-/// Runs the program with a data folder of its own.
+/// Runs the program with this data folder.
 pub(crate) fn outlive(data: &std::path::Path, args: &[&str]) -> Output {
     let mut program = Command::new(env!("CARGO_BIN_EXE_outlive"));
     program
@@ -45,20 +45,20 @@ pub(crate) fn err(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// What was printed, if all went well.
+/// Returns standard output, and asserts success.
 #[track_caller]
 fn fine(output: &Output) -> String {
     assert!(output.status.success(), "{}{}", out(output), err(output));
     out(output)
 }
 
-/// The JSON on each line.
+/// Parses each line of the output as JSON.
 #[track_caller]
 fn lines(output: &Output) -> Vec<Value> {
     fine(output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// A folder that is gone when the test is.
+/// Temporary folder, deleted on drop.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
@@ -77,7 +77,7 @@ impl Drop for Folder {
     }
 }
 
-/// An empty store, and the data folder of whoever looks after it.
+/// An empty store, and the data folder of its operator.
 pub(crate) struct Place {
     pub(crate) folder: Folder,
     pub(crate) url: String,
@@ -90,18 +90,18 @@ impl Place {
         Self { folder, url }
     }
 
-    /// A database of its own, on the server of the tests.
+    /// Creates a database on the PostgreSQL server of the tests.
     pub(crate) async fn database() -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let server = env::var("OUTLIVE_TEST_POSTGRES").expect(
-            "these tests need a database: run `cargo xtask test`, or start `cargo xtask postgres` \
+            "these tests require a database: run `cargo xtask test`, or start `cargo xtask postgres` \
              and set OUTLIVE_TEST_POSTGRES to what it prints",
         );
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("cli_{}_{number}", process::id());
         let (client, connection) = tokio_postgres::connect(&server, NoTls).await.unwrap();
         tokio::spawn(connection);
-        // One of an earlier process with the same number.
+        // Left over from an earlier process with the same ID.
         client.batch_execute(&format!("DROP DATABASE IF EXISTS {name}")).await.unwrap();
         client.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
         let (before, _) = server.rsplit_once('/').unwrap();
@@ -116,7 +116,7 @@ impl Place {
         open(&self.url).await.unwrap()
     }
 
-    /// `outlive store` with the URL behind the command.
+    /// Runs `outlive store` with the URL after the command.
     fn run(&self, command: &str, args: &[&str]) -> Output {
         outlive(&self.folder.0, &[&["store", command, &self.url], args].concat())
     }
@@ -139,7 +139,7 @@ pub(crate) fn task(id: &str, principal: &str, kind: &str) -> NewTask {
     .quota(1_000)
 }
 
-/// Makes a task that a worker has which never says anything more.
+/// Creates a task under the lease of a worker that never writes again.
 pub(crate) async fn start(store: &dyn Store, new: NewTask) -> Lease {
     let worker = Some((WorkerId::new("worker-1"), Duration::from_secs(3600)));
     match store.create(new.worker(worker)).await.unwrap() {
@@ -154,9 +154,9 @@ async fn end(store: &dyn Store, lease: &Lease) {
     store.commit(lease, &Changes::default(), &then).await.unwrap();
 }
 
-/// Has a task kept, as an engine does.
+/// Quarantines a task, as the engine does.
 async fn keep(store: &dyn Store, lease: &Lease) {
-    let message = "its worker was lost 5 times in a row".to_owned();
+    let message = "its worker crashed 5 times in a row".to_owned();
     let outcome = TaskOutcome::Error(ErrorObject { code: -32603, message, data: None });
     let then = Transition::Quarantine { outcome, ttl: Duration::from_secs(7 * 24 * 3600) };
     let changes = Changes::default().status_message(Some("stopped".to_owned()));

@@ -1,5 +1,5 @@
-//! Follows a command to its end: its lines become the result, its input requests go to its user, its
-//! standard error is what the task is doing.
+//! Follows a command to its exit: its lines become the result, its input requests go to the user,
+//! and its standard error becomes the status message.
 
 use std::{collections::VecDeque, pin::pin, sync::Arc, time::Duration};
 
@@ -15,15 +15,15 @@ use super::super::{
 };
 use super::unreachable;
 
-/// How an attempt ended.
+/// Outcome of an attempt.
 pub(super) enum Ended {
-    /// The command is over.
+    /// The command exited.
     Result(Result<CallToolResult>),
-    /// It ended with its machine or its supervisor; this is why.
+    /// The command was lost with its machine or supervisor, for this reason.
     Lost(String),
 }
 
-/// How often to see whether the call has become a task meanwhile.
+/// Interval at which to check whether the call has become a task.
 const LOOK: Duration = Duration::from_millis(250);
 
 pub(super) async fn follow(
@@ -41,7 +41,7 @@ pub(super) async fn follow(
         Ok(Some(exit)) => exit,
         Ok(None) => return cancelled(&job, attendance).await,
         Err(error) => {
-            // A call that has failed must not leave its command behind.
+            // A failed call must not leave its command behind.
             job.end().await.map_err(unreachable)?;
             attendance.over(true);
             return Err(error);
@@ -51,15 +51,15 @@ pub(super) async fn follow(
         run.exit_code(*code);
     }
     let ended = match &exit.how {
-        How::Lost => Ended::Lost("its supervisor was ended, or the machine was".to_owned()),
-        How::Orphaned => Ended::Lost("its server was away for too long".to_owned()),
+        How::Lost => Ended::Lost("its supervisor or its machine was stopped".to_owned()),
+        How::Orphaned => Ended::Lost("its server was unreachable for too long".to_owned()),
         _ => Ended::Result(gathered.result(run, &exit).await),
     };
     attendance.over(matches!(ended, Ended::Result(_)));
     Ok(ended)
 }
 
-/// Follows a command to its exit; `None` if the call is cancelled.
+/// Follows a command to its exit. Returns `None` if the call is cancelled.
 async fn follow_on(
     run: &Durable,
     job: &mut Job,
@@ -71,7 +71,7 @@ async fn follow_on(
         let event = tokio::select! {
             event = job.next() => event.map_err(unreachable)?,
             () = run.cancelled() => return Ok(None),
-            // Nothing happens, but it may have become a task, and somebody may be able to read what there is.
+            // The call may have become a task, whose client can read the lines held so far.
             () = tokio::time::sleep(LOOK), if !attendance.is_labelled() => {
                 gathered.let_go(run).await?;
                 continue;
@@ -91,24 +91,24 @@ async fn follow_on(
     }
 }
 
-/// How an input request ended.
+/// Outcome of an input request.
 enum Asked {
     Answered,
-    /// The command did not wait for the response.
+    /// The command exited before the response.
     Over(Exit),
     Cancelled,
 }
 
-/// An input request, and what its user has to see before it.
+/// An input request, and the output to show above it.
 struct Input {
     number: u32,
     request: InputLine,
-    /// What was printed before, where the client reads it nowhere else in time.
+    /// Output before the request, if the client cannot read it elsewhere in time.
     printed: Option<String>,
 }
 
-/// Requests input while the command goes on, and gives the command the response. A request that comes
-/// while one is open waits for it.
+/// Requests input while the command runs, and sends it the response. Further requests wait until
+/// the open one is answered.
 async fn respond(
     run: &Durable,
     job: &mut Job,
@@ -144,18 +144,18 @@ async fn respond(
 async fn cancelled(job: &Job, mut attendance: Attendance) -> Result<Ended> {
     job.end().await.map_err(unreachable)?;
     attendance.over(true);
-    Ok(Ended::Result(Err(Error::new("cancelled; the command and all its processes were ended"))))
+    Ok(Ended::Result(Err(Error::new("cancelled; the command and its child processes were ended"))))
 }
 
-/// What a command has printed so far.
+/// Output of a command so far.
 struct Gathered<'c> {
     config: &'c ToolConfig,
-    /// Lines that nobody can read before the end: a call that is no task has one block in the end.
+    /// Lines held until the end, because an inline call returns a single content block.
     held: Option<Held>,
-    /// What was printed since the last input request, for clients that read it only above the next one.
+    /// Output since the last input request, for clients that can read it only above the next one.
     printed: Option<String>,
     decoder: Decoder,
-    /// Whether a line that was begun has been taken, but not its end.
+    /// Whether the last piece ended inside a line.
     in_line: bool,
 }
 
@@ -167,19 +167,19 @@ impl<'c> Gathered<'c> {
         Self { config, held, printed, decoder: Decoder::default(), in_line: false }
     }
 
-    /// Whether lines are held back that could be read if the call were a task.
+    /// Returns whether lines are held that a task could emit.
     fn holds_back(&self) -> bool {
         self.held.is_some() && matches!(self.config.output, Output::Text)
     }
 
-    /// Takes what a command has to say; an input request is for the caller.
+    /// Handles an event of a command. Returns its input request, if the event is one.
     async fn take(&mut self, run: &Durable, event: Event) -> Result<Option<Input>> {
         match event {
             Event::Status(status) => run.set_status_message(one_line(&status)),
             Event::Progress(far) => run.progress(far.progress, far.total, far.message),
             Event::Warning(warning) => {
-                tracing::error!(tool = self.config.name, %warning, "output of a command is lost");
-                run.set_status_message(format!("output is lost: {}", one_line(&warning)));
+                tracing::error!(tool = self.config.name, %warning, "output of a command was lost");
+                run.set_status_message(format!("output was lost: {}", one_line(&warning)));
             }
             Event::Gap { bytes, lines } => {
                 self.end_line(run).await?;
@@ -220,7 +220,7 @@ impl<'c> Gathered<'c> {
         }
     }
 
-    /// Ends the line that was begun, if one was.
+    /// Ends an incomplete line.
     async fn end_line(&mut self, run: &Durable) -> Result<()> {
         let rest = self.decoder.finish();
         if !rest.is_empty() {
@@ -234,8 +234,8 @@ impl<'c> Gathered<'c> {
         Ok(())
     }
 
-    /// Emits what was held back, once the call is a task. It is the same pieces, in the same order,
-    /// whenever that happens.
+    /// Emits the held lines once the call is a task. A rerun emits the same segments in the same
+    /// order.
     async fn let_go(&mut self, run: &Durable) -> Result<()> {
         if !self.holds_back() || run.task_id().is_none() {
             return Ok(());
@@ -246,17 +246,17 @@ impl<'c> Gathered<'c> {
         Ok(())
     }
 
-    /// What the caller is told in the end.
+    /// Builds the result of the call.
     async fn result(mut self, run: &Durable, exit: &Exit) -> Result<CallToolResult> {
         self.end_line(run).await?;
         self.let_go(run).await?;
         let held = self.held.take().unwrap_or_default().text;
-        let lost = exit.output_lost.as_ref().map(|lost| format!("output is missing: {lost}"));
+        let lost = exit.output_lost.as_ref().map(|lost| format!("output is incomplete: {lost}"));
         let failure = self.failure(exit);
         if let (None, None, Output::Json { .. }) = (&failure, &lost, &self.config.output) {
             if exit.bytes_dropped > 0 {
                 let cut = self.gap(exit.bytes_dropped, exit.lines_dropped);
-                return Err(Error::new(format!("its JSON cannot be read: {cut}")));
+                return Err(Error::new(format!("the JSON output is incomplete: {cut}")));
             }
             return json(&held);
         }
@@ -267,56 +267,60 @@ impl<'c> Gathered<'c> {
         }
         let notices = [&lost, &exit.warning].into_iter().flatten();
         result.content.extend(notices.map(|notice| ContentBlock::text(format!("[{notice}]"))));
-        // A result that lacks output is none that a caller may rely on.
+        // Callers must not rely on a result with missing output.
         result.is_error = (failure.is_some() || lost.is_some()).then_some(true);
         result.content.extend(failure.map(ContentBlock::text));
         Ok(result)
     }
 
-    /// What stands where output was not kept.
+    /// Returns the text that replaces dropped output.
     fn gap(&self, bytes: u64, lines: u64) -> String {
         format!(
-            "[output cut: {bytes} bytes in {lines} lines are left out here; the tool keeps {} bytes (`max_output`) and {} lines (`max_lines`)]",
+            "[output cut: {bytes} bytes in {lines} lines dropped; the tool keeps {} bytes (`max_output`) and {} lines (`max_lines`)]",
             self.config.max_output, self.config.max_lines
         )
     }
 
-    /// Why the command failed, if it did, with what it said on standard error.
+    /// Describes the failure of the command, with its last output on standard error.
     fn failure(&self, exit: &Exit) -> Option<String> {
         let what = match &exit.how {
             How::Code(code) if self.config.success_codes.contains(code) => return None,
-            How::Code(code) => format!("the command ended with exit code {code}"),
-            How::Signal(signal) => format!("the command was ended by signal {signal}"),
+            How::Code(code) => format!("the command exited with code {code}"),
+            How::Signal(signal) => format!("signal {signal} ended the command"),
             How::TimedOut => {
                 format!(
-                    "the command ran for longer than {} and was ended",
+                    "the command exceeded its timeout of {} and was ended",
                     in_words(self.config.timeout)
                 )
             }
             How::Ended => "the command was ended".to_owned(),
-            How::NotStarted(why) => format!("the command could not be started: {why}"),
+            How::NotStarted(why) => format!("cannot start the command: {why}"),
             How::Abandoned => {
-                "the command waited for input, nobody responded, and it was ended".to_owned()
+                "the command waited for input, got no response, and was ended".to_owned()
             }
             How::Orphaned | How::Lost => "the command was interrupted".to_owned(),
         };
         let said = exit.stderr_tail.trim();
-        Some(if said.is_empty() { what } else { format!("{what}; it said:\n{said}") })
+        Some(if said.is_empty() {
+            what
+        } else {
+            format!("{what}; its last output on standard error:\n{said}")
+        })
     }
 }
 
-/// Whether the client of a call reads what a task emits before the task ends.
+/// Returns whether the client reads partial results of the task before it ends.
 fn reads_segments(run: &Durable) -> bool {
     const PARTIALS: &str = "dev.outlive/task-partials";
     let declared = run.client_capabilities().extensions;
     run.task_id().is_some() && declared.is_some_and(|declared| declared.contains_key(PARTIALS))
 }
 
-/// Pieces of output that are not emitted yet.
+/// Output that is not emitted yet.
 #[derive(Debug, Default)]
 struct Held {
     text: String,
-    /// Where the pieces end, line ends included.
+    /// End of each piece in `text`, including its newline.
     ends: Vec<usize>,
 }
 
@@ -347,7 +351,7 @@ fn json(printed: &str) -> Result<CallToolResult> {
     let json: Box<RawValue> = serde_json::from_str(printed).map_err(|error| {
         let begins: String = printed.chars().take(80).collect();
         Error::new(format!(
-            "the command must print JSON and nothing else: {error}; it begins with: {begins}"
+            "the command must print only JSON: {error}; its output starts with: {begins}"
         ))
     })?;
     Ok(CallToolResult::text(json.get()).with_structured_content(json))

@@ -1,9 +1,9 @@
-//! A tool that is a command: starts it under a supervisor, or finds the one that an earlier run of
-//! this call has started, and follows it to its end.
+//! A tool that runs a command: starts it under a supervisor, or finds it if an earlier run of the
+//! call started it, and follows it to its exit.
 //!
-//! The call's journal knows on which machine the command was started, and how often it was lost.
-//! Everything else is in the job's folder: lines are read from the first one each time, and those
-//! that were emitted before are not emitted again.
+//! The journal of the call has the machine of the command and its lost attempts. Everything else is
+//! in the job folder. Each run reads the lines from the first one, and the journal skips those
+//! already emitted.
 
 mod error;
 mod follow;

@@ -26,20 +26,20 @@ use tokio::time::timeout;
 /// A tool of the file, ready to be called.
 pub(crate) struct Command {
     config: ToolConfig,
-    /// Where its command runs.
+    /// Working folder of the command.
     folder: PathBuf,
     capacity: Capacity,
     runner: Arc<Runner>,
 }
 
-/// How long to wait before looking again whether the machine that has the command is there.
+/// Delay before the next liveness check of the machine that runs the command.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// How long a call that is no task waits for a place.
+/// Time that an inline call waits for a slot before it becomes a task or fails.
 pub(super) const MOMENT: Duration = Duration::from_secs(1);
 
-/// What a command gets of the server's environment, unless its tool says otherwise: enough to find
-/// programs and the user's files, and none of the server's secrets.
+/// Environment variables that commands inherit by default: enough to find programs and the user's
+/// files, without secrets of the server.
 pub(super) const PASSED_ON: [&str; 11] = [
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR",
     "TERM",
@@ -73,17 +73,17 @@ impl Command {
             };
             if self.config.on_crash == OnCrash::Fail {
                 return Err(Error::new(format!(
-                    "the command was interrupted: {why}; it may have done part of its work, so it is not run again unless its tool says `on_crash = \"rerun\"`"
+                    "the command was interrupted: {why}; it is not rerun, because it may have taken effect in part; set `on_crash = \"rerun\"` for the tool if a rerun is safe"
                 )));
             }
             if attempt >= self.config.max_attempts {
                 return Err(Error::new(format!(
-                    "the command was interrupted {attempt} times, the last time because {why}"
+                    "the command was interrupted {attempt} times; last reason: {why}"
                 )));
             }
             run.step("lost", async || Ok(why.clone())).await?;
-            // In a place of its own: the lines of the lost run have theirs.
-            run.scope("note").emit(format!("[interrupted: {why}; running again]")).await?;
+            // In a separate scope: the lines of the lost attempt use the segment keys of `run`.
+            run.scope("note").emit(format!("[interrupted: {why}; rerunning]")).await?;
             attempt += 1;
         }
     }
@@ -93,7 +93,7 @@ impl Command {
         let host: String = run.step("host", async || Ok(here.to_owned())).await?;
         if host != here {
             self.wait_for(run, &host).await?;
-            return Ok(Ended::Lost("the machine it ran on is gone".to_owned()));
+            return Ok(Ended::Lost("its machine is gone".to_owned()));
         }
         let id = run.idempotency_key("job");
         self.place(run, &id, label).await?;
@@ -106,26 +106,26 @@ impl Command {
         follow(run, &self.config, &self.runner, job, id, label.caller.clone()).await
     }
 
-    /// Waits until this call goes on at the machine that has its command, which drops this run;
-    /// returns when that machine is gone.
+    /// Waits while the machine of the command is alive. That machine may claim the task, which
+    /// drops this run. Returns when the machine is gone.
     async fn wait_for(&self, run: &Durable, host: &str) -> Result<()> {
         let Some(store) = &self.runner.shared_store else { return Ok(()) };
         while Host::is_alive(&**store, host).await {
-            // Whoever takes it next may be the one that has the command.
+            // The next worker may be the one on the machine of the command.
             run.yield_to_replica().retry_after(LOOK_AGAIN).await?;
             tokio::time::sleep(LOOK_AGAIN).await;
         }
         Ok(())
     }
 
-    /// Waits until the job has a place among those of its tool that may run at once. It keeps the place until its
-    /// processes have exited. A task waits in the store, without a place in the engine.
+    /// Waits for a concurrency slot of the tool. The job keeps the slot until its processes have
+    /// exited. A task waits in the store, without using a worker.
     async fn place(&self, run: &Durable, id: &str, label: &Label) -> Result<()> {
         let places = &self.runner.places;
         if places.has(id) {
             return Ok(());
         }
-        // One that runs already has outlived the server that gave it its place.
+        // A job that already runs had its slot from an earlier server.
         if self.runner.jobs.may_run(id).map_err(unreachable)? {
             places.give(id, &label.caller, self.capacity.force_acquire());
             return Ok(());
@@ -135,7 +135,7 @@ impl Command {
         }
         let free = match run.task_id() {
             Some(_) => None,
-            // A call that is no task waits for a moment before it becomes one, or is refused.
+            // An inline call waits briefly before it becomes a task or fails.
             None => timeout(MOMENT, self.capacity.acquire(&label.caller)).await.ok(),
         };
         let permit = match free {
@@ -144,7 +144,7 @@ impl Command {
                 let is_full = self.capacity.used() >= self.capacity.max();
                 if is_full {
                     run.set_status_message(format!(
-                        "waits: {} run already",
+                        "waiting for a free slot (max_concurrent = {})",
                         self.config.concurrency
                     ));
                 }
@@ -186,7 +186,7 @@ impl Command {
             timeout: Some(self.config.timeout),
             max_output_bytes: self.config.max_output,
             max_output_lines: self.config.max_lines,
-            // It has to be over before others take it for lost.
+            // The command must end before other replicas consider it lost.
             kill_grace: replica_timeout
                 .map_or(*kill_grace, |lost| longest_end(lost).min(*kill_grace)),
             orphan_timeout: replica_timeout.map(orphan_after),
@@ -195,7 +195,7 @@ impl Command {
         }
     }
 
-    /// What is done after a task that was cancelled or has expired: nothing of its command is left.
+    /// Ends the command of a cancelled or expired task.
     pub(crate) async fn clean_up(&self, task: Cleanup) -> Result<()> {
         for attempt in 1..=self.config.max_attempts {
             let run = task.scope(("run", attempt));

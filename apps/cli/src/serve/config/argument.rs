@@ -1,5 +1,5 @@
-//! The arguments of a tool: what stands in the file becomes the schema that clients see, and values
-//! become words for the command.
+//! The arguments of a tool: reads them from the file, builds the schema for clients, and converts
+//! values to words of the command.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -18,23 +18,23 @@ pub(crate) struct Argument {
     pub(crate) default: Option<Json>,
     /// Whether a value may look like an option of the command.
     pub(crate) may_begin_with_dash: bool,
-    /// Where it stands in the file.
+    /// Line of the argument in the file.
     pub(crate) line: usize,
     schema: Map<String, Json>,
 }
 
-/// What values of an argument are.
+/// Type of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
     Integer,
     Number,
     Flag,
-    /// Several of one kind, none of which is a list.
+    /// A list of values of one type. Lists cannot be nested.
     List(Item),
 }
 
-/// What stands in a list.
+/// Type of the values in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
     Text,
@@ -45,8 +45,9 @@ pub(crate) enum Item {
 const KINDS: &str = "string, integer, number, boolean or array";
 
 impl Argument {
-    /// Reads `[tools.NAME.arguments.NAME]`. What is wrong with it is reported. Words of the command may
-    /// name it all the same, so that one mistake is not told twice.
+    /// Reads `[tools.NAME.arguments.NAME]`, and reports mistakes.
+    ///
+    /// Always returns an argument, so that a placeholder for it does not cause a second error.
     pub(crate) fn read(name: String, value: Value<'_>, asked: &mut Asked) -> Self {
         let (line, report) = (value.line, value.reported());
         let mut argument = Self {
@@ -67,10 +68,10 @@ impl Argument {
     fn fill(&mut self, value: Value<'_>, asked: &mut Asked) -> Result<()> {
         let mut section = value.section()?;
         if !is_name(&self.name) {
-            let what = format!("`{}` cannot be the name of an argument", self.name);
+            let what = format!("`{}` is not a valid name for an argument", self.name);
             section.report(
                 Problem::at(section.line, what)
-                    .remedy("letters, digits and `_`, not beginning with a digit"),
+                    .remedy("use letters, digits and `_`, and do not start with a digit"),
             );
         }
         let schema = &mut self.schema;
@@ -87,13 +88,13 @@ impl Argument {
         self.kind = kind.unwrap_or(Kind::Text);
         self.required = section.read("required")?.unwrap_or(self.default.is_none());
         let dash: bool = section.read("allow_dash")?.unwrap_or(false);
-        // What the author has listed is the author's own.
+        // The author listed these values, so they are safe.
         self.may_begin_with_dash = dash || schema.contains_key("enum");
         asked.note("tools.NAME.arguments.NAME", section.finish()?);
         Ok(())
     }
 
-    /// A value as words for a command line; one, unless it is a list.
+    /// Converts a value to words of the command line: one word, or one per list item.
     pub(crate) fn words(value: &Json) -> Vec<String> {
         match value {
             Json::Array(items) => items.iter().map(word).collect(),
@@ -102,7 +103,7 @@ impl Argument {
     }
 }
 
-/// The schema of all arguments of a tool.
+/// Returns the schema of all arguments of a tool.
 pub(crate) fn schema(arguments: &[Argument]) -> Json {
     let properties: Map<String, Json> = arguments
         .iter()
@@ -128,7 +129,7 @@ fn word(value: &Json) -> String {
     }
 }
 
-/// Whether it can be the name of an argument.
+/// Returns whether a text is a valid name for an argument.
 pub(super) fn is_name(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
@@ -141,11 +142,13 @@ fn kind(section: &mut Section<'_>, schema: &mut Map<String, Json>) -> Result<Kin
     let items = section.take_as("items", json!({"enum": ["string", "integer", "number"]}));
     let Some(value) = said else {
         let what = format!("`{}` has no type", section.path());
-        return Err(section.lacks("type", what).or_remedy(format_args!("type = one of {KINDS}")));
+        return Err(section
+            .lacks("type", what)
+            .or_remedy(format_args!("set type to one of {KINDS}")));
     };
     let (line, name) = (value.line, String::read(value)?);
     if let Some(items) = items.as_ref().filter(|_| name != "array") {
-        section.report(Problem::at(items.line, "`items` is for arrays only"));
+        section.report(Problem::at(items.line, "`items` is valid only for arrays"));
     }
     let kind = match name.as_str() {
         "string" => Kind::Text,
@@ -154,8 +157,8 @@ fn kind(section: &mut Section<'_>, schema: &mut Map<String, Json>) -> Result<Kin
         "boolean" => Kind::Flag,
         "array" => Kind::List(item(items, schema)?),
         _ => {
-            return Err(Problem::at(line, format_args!("`{name}` is no type of an argument"))
-                .remedy(format_args!("one of {KINDS}")));
+            return Err(Problem::at(line, format_args!("`{name}` is not an argument type"))
+                .remedy(format_args!("use one of {KINDS}")));
         }
     };
     schema.insert("type".into(), json!(name));
@@ -173,10 +176,8 @@ fn item(items: Option<Value<'_>>, schema: &mut Map<String, Json>) -> Result<Item
         "string" => Ok(Item::Text),
         "integer" => Ok(Item::Integer),
         "number" => Ok(Item::Number),
-        _ => {
-            Err(Problem::at(line, format_args!("a list of `{name}` is nothing for a command line"))
-                .remedy("items = string, integer or number"))
-        }
+        _ => Err(Problem::at(line, format_args!("a command line cannot have a list of `{name}`"))
+            .remedy("set items to string, integer or number")),
     }
 }
 
@@ -189,7 +190,7 @@ fn describe(section: &mut Section<'_>, schema: &mut Map<String, Json>) -> Result
     Ok(())
 }
 
-/// A limit of the file, its name in the schema, and for which kinds it means something.
+/// A key of the file, its name in the schema, and the types it applies to.
 type Limit = (&'static str, &'static str, fn(Kind) -> bool);
 
 const LIMITS: [Limit; 6] = [
@@ -201,7 +202,7 @@ const LIMITS: [Limit; 6] = [
     ("max_items", "maxItems", |kind| matches!(kind, Kind::List(_))),
 ];
 
-/// Reads the limits. Where the kind is not known they are only known keys.
+/// Reads the limits. If the type is unknown, only marks the keys as known.
 fn constrain(section: &mut Section<'_>, kind: Option<Kind>, schema: &mut Map<String, Json>) {
     let mut lines = Vec::new();
     for (key, name, fits) in LIMITS {
@@ -223,10 +224,11 @@ fn constrain(section: &mut Section<'_>, kind: Option<Kind>, schema: &mut Map<Str
             && low > high
         {
             let (least, most) = (least.0, most.0);
-            let what = format!("`{least}` is {low}, and `{most}` {high} is less: no value fits");
+            let what =
+                format!("`{least}` is {low}, but `{most}` is only {high}, so no value is valid");
             let line = lines.iter().find(|(key, _)| *key == least).map_or(section.line, |it| it.1);
             section.report(
-                Problem::at(line, what).remedy(format_args!("`{least}` of at most `{most}`")),
+                Problem::at(line, what).remedy(format_args!("set `{least}` to at most `{most}`")),
             );
         }
     }
@@ -235,8 +237,8 @@ fn constrain(section: &mut Section<'_>, kind: Option<Kind>, schema: &mut Map<Str
 fn limit(key: &str, value: Value<'_>, kind: Kind, fits: fn(Kind) -> bool) -> Result<Json> {
     let line = value.line;
     if !fits(kind) {
-        return Err(Problem::at(line, format_args!("`{key}` means nothing for this type"))
-            .remedy("numbers have minimum and maximum, strings min_length, max_length and pattern, arrays min_items and max_items"));
+        return Err(Problem::at(line, format_args!("`{key}` does not apply to this type"))
+            .remedy("use minimum and maximum for numbers; min_length, max_length and pattern for strings; min_items and max_items for arrays"));
     }
     Ok(match kind {
         Kind::Number => json!(f64::read(value)?),
@@ -248,7 +250,7 @@ fn limit(key: &str, value: Value<'_>, kind: Kind, fits: fn(Kind) -> bool) -> Res
     })
 }
 
-/// Reads the pattern, and has it read by what checks values against it.
+/// Reads the pattern, and validates it with the regex engine that checks values.
 fn pattern(
     section: &mut Section<'_>,
     kind: Option<Kind>,
@@ -261,7 +263,7 @@ fn pattern(
     };
     let line = value.line;
     if kind.is_some_and(|kind| kind != Kind::Text) {
-        return Err(Problem::at(line, "`pattern` is for strings only"));
+        return Err(Problem::at(line, "`pattern` is valid only for strings"));
     }
     let unfit = value.unfit("a regular expression");
     let pattern = json!(String::read(value)?);
@@ -296,7 +298,7 @@ fn listed(
         ));
     }
     match (kind, schema.get_mut("items")) {
-        // What may stand in a list is said of its items.
+        // The schema of a list has the choices in its `items`.
         (Kind::List(_), Some(Json::Object(items))) => {
             items.insert("enum".into(), Json::Array(choices))
         }
@@ -305,7 +307,7 @@ fn listed(
     Ok(())
 }
 
-/// Reads the default. It has to be a value that a caller could give.
+/// Reads the default, which must be valid as a value from a caller.
 fn default(
     section: &mut Section<'_>,
     kind: Option<Kind>,
@@ -323,15 +325,14 @@ fn default(
     }
     let refused = schema.and_then(|schema| trial::value(schema, &default).err());
     if let Some(why) = refused {
-        let what = format!("the default is a value that is refused when a caller gives it: {why}");
-        return Err(
-            Problem::at(line, what).remedy("a default that fits the other keys of the argument")
-        );
+        let what = format!("the default is not a valid value of the argument: {why}");
+        return Err(Problem::at(line, what)
+            .remedy("change the default to match the other keys of the argument"));
     }
     Ok(Some(default))
 }
 
-/// Whether a value is of a kind.
+/// Returns whether a value has a type.
 fn fits(kind: Kind, value: &Json) -> bool {
     match kind {
         Kind::Text => value.is_string(),

@@ -1,11 +1,10 @@
-//! Which keys of the file were read, for the JSON Schema of it.
+//! Keys that the reader requested, for the JSON Schema of the file.
 
 use super::reader::Key;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
-/// Which keys a section may have, gathered while a file is read; the page about them is checked
-/// against it.
+/// Keys of each section, collected while a file is read. Tests compare the documentation with them.
 #[derive(Debug, Default)]
 pub(crate) struct Asked(pub(crate) BTreeMap<&'static str, BTreeMap<&'static str, Json>>);
 

@@ -1,4 +1,4 @@
-//! `[auth]`: whose tokens are taken, and for what.
+//! `[auth]`: the token issuers, and what tokens are required for.
 
 use std::{env, sync::Arc};
 
@@ -20,7 +20,7 @@ use crate::error::{CliError, Result};
 #[derive(Clone, Debug)]
 pub(crate) struct AuthConfig {
     pub(crate) resource: String,
-    /// That of `[auth]` itself, then those of `[auth.issuers]`. At least one, or a proxy.
+    /// Issuer of `[auth]`, then those of `[auth.issuers]`. At least one, unless there is a proxy.
     pub(crate) issuers: Vec<IssuerConfig>,
     pub(crate) scopes: Vec<String>,
     pub(crate) needs_dpop: bool,
@@ -36,14 +36,15 @@ pub(crate) struct IssuerConfig {
     pub(crate) tenant_claim: Option<String>,
 }
 
-/// How tokens are checked.
+/// Verification of tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Check {
     /// With the keys that the issuer's metadata names.
     Signature,
-    /// With the keys that are published there.
+    /// With the keys at this URL.
     KeysAt(String),
-    /// By asking there. The secret stands in a variable: the file may be seen by others.
+    /// By introspection at this URL. The secret is in an environment variable, because others may
+    /// read the file.
     Introspection { url: String, client_id: String, secret_env: String },
 }
 
@@ -68,7 +69,7 @@ pub(super) fn auth(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Opti
     let table = section.section("proxy")?;
     let has_proxy = table.is_some();
     let proxy = section.attempt(|_| proxy(table, asked)).flatten();
-    // For the page: what such a table may have is known also where there is none.
+    // The documentation test needs the keys of this table even if the file has no such table.
     let mut none = Section::empty();
     issuer(&mut none)?;
     asked.note("auth.issuers.NAME", none.finish()?);
@@ -86,18 +87,18 @@ pub(super) fn auth(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Opti
         (true, Some(resource)) => Some(AuthConfig { resource, issuers, scopes, needs_dpop, proxy }),
     };
     if let Some(twice) = read.as_ref().and_then(AuthConfig::twice) {
-        let what = format!("the issuer {twice} is there twice");
-        section.report(Problem::at(section.line, what).remedy("leave one of them out"));
+        let what = format!("the issuer {twice} is listed twice");
+        section.report(Problem::at(section.line, what).remedy("remove one of them"));
     }
     if read.as_ref().is_some_and(|read| read.needs_dpop && read.issuers.is_empty()) {
-        let what = "the proxy gives tokens that are not bound to a key";
-        section.report(Problem::at(section.line, what).remedy("leave `dpop` out"));
+        let what = "the proxy issues tokens without DPoP, so `dpop` cannot be required";
+        section.report(Problem::at(section.line, what).remedy("remove `dpop`"));
     }
     asked.note("auth", section.finish()?);
     Ok(read)
 }
 
-/// Reads an issuer; `None` if there is none in this section.
+/// Reads an issuer. Returns `None` if this section has none.
 fn issuer(section: &mut Section<'_>) -> Read<Option<IssuerConfig>> {
     let issuer: Option<String> = section.read("issuer")?;
     let audiences = section.read("audiences")?.unwrap_or_default();
@@ -134,14 +135,14 @@ fn check(section: &mut Section<'_>) -> Read<Check> {
         }
         (jwks, url, ..) => {
             let line = jwks.or(url).map_or(section.line, |written| written.line);
-            Err(Problem::at(line, "tokens are checked by their signature, or by asking about them")
-                .remedy("`jwks_url`, or `introspection_url`, `introspection_client_id` and `introspection_secret_env` together, or none of these"))
+            Err(Problem::at(line, "tokens are verified either by signature or by introspection, not both")
+                .remedy("write `jwks_url`; or `introspection_url`, `introspection_client_id` and `introspection_secret_env` together; or none of these"))
         }
     }
 }
 
 impl AuthConfig {
-    /// The issuer that is named more than once.
+    /// Returns an issuer that is listed more than once.
     fn twice(&self) -> Option<&str> {
         let names = self.issuers.iter().map(|one| one.issuer.as_str());
         names.enumerate().find_map(|(at, name)| {
@@ -149,8 +150,8 @@ impl AuthConfig {
         })
     }
 
-    /// Returns a tool, and a scope that it needs and no user can get. Other issuers than our own proxy
-    /// may give any scope.
+    /// Returns a tool and a scope that it requires but no user can get. Issuers other than the
+    /// proxy may grant any scope.
     pub(super) fn ungranted<'t>(&self, tools: &'t [ToolConfig]) -> Option<(&'t str, &'t str)> {
         let proxy = self.proxy.as_ref().filter(|_| self.issuers.is_empty())?;
         let is_given = |scope: &String| self.scopes.contains(scope) || proxy.grants(scope);
@@ -180,12 +181,12 @@ impl AuthConfig {
         }
         let server = server.build().map_err(|error| {
             CliError::usage(format_args!("[auth]: {error}"))
-                .remedy("docs/outlive-toml.md has an example")
+                .remedy("see the example in docs/outlive-toml.md")
         })?;
         Ok((server, proxy))
     }
 
-    /// Who logs callers in, to be shown.
+    /// Returns the issuers and the provider, for display.
     pub(crate) fn places(&self) -> String {
         let issuers = self.issuers.iter().map(|one| one.issuer.as_str());
         let all: Vec<&str> =
@@ -203,8 +204,10 @@ impl IssuerConfig {
             Check::Introspection { url, client_id, secret_env } => {
                 let secret = env::var(secret_env).ok().filter(|it| !it.trim().is_empty());
                 let secret = secret.ok_or_else(|| {
-                    CliError::usage(format_args!("the variable {secret_env} has no secret"))
-                        .remedy(format_args!("{secret_env}=… outlive serve"))
+                    CliError::usage(format_args!(
+                        "the environment variable {secret_env} is not set or empty"
+                    ))
+                    .remedy(format_args!("{secret_env}=SECRET outlive serve"))
                 })?;
                 issuer.introspection(url, client_id, secret.trim())
             }

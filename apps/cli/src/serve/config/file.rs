@@ -11,32 +11,33 @@ use super::tasks::{TasksConfig, tasks};
 use super::tool::ToolConfig;
 use std::{fs, path::Path};
 
-/// A file, read and checked.
+/// A file, parsed and validated.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) server: ServerConfig,
     pub(crate) auth: Option<AuthConfig>,
     pub(crate) tasks: TasksConfig,
     pub(crate) tools: Vec<ToolConfig>,
-    /// Warnings: keys that are valid and probably a mistake.
+    /// Warnings: valid keys that are probably a mistake.
     pub(crate) warnings: Vec<Mistake>,
 }
 
-/// The file that is served where there is none.
+/// The demo, which is served without a file.
 pub(crate) const DEMO: &str = include_str!("../demo.toml");
 
-/// The JSON Schema of a file, for editors; the tests make it from the keys that are read here.
-pub(crate) const SCHEMA: &str = include_str!("../../../../../docs/outlive.schema.json");
+/// JSON Schema of the file, for editors. A test generates it from the keys that the reader
+/// requests.
+pub(crate) const SCHEMA: &str = include_str!("../../../outlive.schema.json");
 
-/// Reads a file. It is the only judge of a file, for every command of the program.
+/// Reads a file. Every command of the program uses this function, so all report the same mistakes.
 ///
 /// # Errors
 ///
-/// All mistakes of the file, in the order of its lines.
+/// Returns all mistakes of the file, in the order of its lines.
 pub(crate) fn load(path: &Path) -> Result<Config, Mistakes> {
     let text = fs::read_to_string(path).map_err(|error| {
-        let what = format!("{} cannot be read: {error}", path.display());
-        let remedy = "outlive serve --print-demo > outlive.toml writes one to begin with";
+        let what = format!("cannot read {}: {error}", path.display());
+        let remedy = "create a file from the demo: outlive serve --print-demo > outlive.toml";
         Mistakes(vec![Mistake { what, remedy: Some(remedy.to_owned()) }])
     })?;
     let told = |problem: Problem| problem.in_file(path);
@@ -48,7 +49,7 @@ pub(crate) fn load(path: &Path) -> Result<Config, Mistakes> {
     }
 }
 
-/// The file that is served where there is none.
+/// Returns the demo, which is served without a file.
 pub(crate) fn demo() -> Config {
     parse(DEMO).expect("the demo is checked by the tests")
 }
@@ -57,7 +58,7 @@ pub(super) fn parse(text: &str) -> Result<Config, Problems> {
     parse_noting(text, &mut Asked::default()).map(|(config, _)| config)
 }
 
-/// Reads a text: what it says and what to warn of, or all its mistakes.
+/// Parses a text. Returns the configuration and the warnings, or all mistakes.
 pub(super) fn parse_noting(
     text: &str,
     asked: &mut Asked,
@@ -67,7 +68,7 @@ pub(super) fn parse_noting(
     let config = file.attempt(|file| whole(file, asked));
     asked.note("", file.finish().unwrap_or_default());
     let warnings = Problems::sorted(report.problems())?;
-    Ok((config.expect("what cannot be read is reported"), warnings))
+    Ok((config.expect("a failed read is reported as a mistake"), warnings))
 }
 
 pub(super) fn whole(file: &mut Section<'_>, asked: &mut Asked) -> Read<Config> {
@@ -79,8 +80,8 @@ pub(super) fn whole(file: &mut Section<'_>, asked: &mut Asked) -> Read<Config> {
     let auth = file.attempt(|_| auth::auth(table, asked)).flatten();
     if has_auth && server.token_file.is_some() {
         file.report(
-            Problem::at(line, "callers have tokens of [auth], or of `token_file`, not of both")
-                .remedy("leave one of them out"),
+            Problem::at(line, "`token_file` cannot be combined with [auth]")
+                .remedy("remove one of them"),
         );
     }
     let table = file.section("tasks")?;
@@ -89,9 +90,10 @@ pub(super) fn whole(file: &mut Section<'_>, asked: &mut Asked) -> Read<Config> {
     if let Some(auth) = &auth
         && let Some((tool, scope)) = auth.ungranted(&tools)
     {
-        let what = format!("the tool `{tool}` needs the scope `{scope}`, and no user can get it");
+        let what =
+            format!("the tool `{tool}` requires the scope `{scope}`, but no user can get it");
         file.report(Problem::at(line, what).remedy(format_args!(
-            "[auth.proxy.grants] with \"{scope}\" = {{ groups = [\"ops\"] }}; or \"{scope}\" = \"all\""
+            "add \"{scope}\" = {{ groups = [\"ops\"] }} or \"{scope}\" = \"all\" to [auth.proxy.grants]"
         )));
     }
     Ok(Config { server, auth, tasks, tools, warnings: Vec::new() })
@@ -102,7 +104,7 @@ pub(super) fn tools(
     has_auth: bool,
     asked: &mut Asked,
 ) -> Read<Vec<ToolConfig>> {
-    const EXAMPLE: &str = "[tools.NAME] with a description and a command";
+    const EXAMPLE: &str = "add [tools.NAME] with a description and a command";
     let Some(section) = file.section("tools")? else {
         return Err(Problem::at(1, "the file has no tools").remedy(EXAMPLE));
     };
@@ -115,12 +117,14 @@ pub(super) fn tools(
     for (name, value) in entries {
         let line = value.line;
         let Some(tool) = file.attempt(|_| ToolConfig::read(name, value, asked)) else { continue };
-        // Only an issuer grants scopes: without one, no caller could ever call the tool.
+        // Only an issuer grants scopes. Without one, every call of the tool would be rejected.
         if !tool.scopes.is_empty() && !has_auth {
-            let what =
-                format!("the tool `{}` needs scopes, and no token has scopes here", tool.name);
+            let what = format!(
+                "the tool `{}` requires scopes, but without [auth] no token has scopes",
+                tool.name
+            );
             file.report(
-                Problem::at(line, what).remedy("[auth] with an issuer; or leave `scopes` out"),
+                Problem::at(line, what).remedy("add [auth] with an issuer, or remove `scopes`"),
             );
         }
         tools.push(tool);

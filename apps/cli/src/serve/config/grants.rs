@@ -9,11 +9,11 @@ use super::{
 
 const EXAMPLE: &str = "\"shop:operate\" = { groups = [\"ops\"] }";
 
-/// Claims, and for each the values that fit. A user fits if every claim does.
+/// Claims and their accepted values. A user matches if every claim matches.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Claims(Vec<(String, Vec<String>)>);
 
-/// A scope, and the users who get it: those whom one of the rules fits.
+/// A scope and its rules. A user gets the scope if one of the rules matches.
 #[derive(Clone, Debug)]
 pub(super) struct GrantRule {
     pub(super) scope: String,
@@ -21,7 +21,7 @@ pub(super) struct GrantRule {
 }
 
 impl Claims {
-    /// Reads a table of claims, each with an array of values. An empty table fits every user.
+    /// Reads a table of claims, each with an array of values. An empty table matches every user.
     pub(super) fn read(value: Value<'_>) -> Read<Self> {
         let entries = value.section()?.entries().into_iter();
         entries.map(|(claim, value)| Ok((claim, Vec::read(value)?))).collect::<Read<_>>().map(Self)
@@ -42,7 +42,7 @@ impl GrantRule {
     }
 }
 
-/// Reads the table: a scope, and who gets it.
+/// Reads the table: scopes and the users who get them.
 pub(super) fn grants(value: Option<Value<'_>>) -> Read<Vec<GrantRule>> {
     let entries = value.map(|value| Ok(value.section()?.entries())).transpose()?;
     entries.into_iter().flatten().map(|(scope, value)| grant(scope, value)).collect()
@@ -51,15 +51,15 @@ pub(super) fn grants(value: Option<Value<'_>>) -> Read<Vec<GrantRule>> {
 fn grant(scope: String, value: Value<'_>) -> Read<GrantRule> {
     let line = value.line;
     let scope = tool::scope(At { value: scope, line }).map_err(|problem| {
-        // The remedy of a list of scopes would not fit a key.
+        // The example for a list of scopes does not apply to a key.
         problem.remedy(EXAMPLE)
     })?;
     if value.is_string() {
         let written = String::read(value)?;
         return match written.as_str() {
             "all" => Ok(GrantRule { scope, users: vec![Claims::default()] }),
-            _ => Err(Problem::at(line, format_args!("`{written}` does not name users"))
-                .remedy(format_args!("{EXAMPLE}, or \"all\" for every user who may log in"))),
+            _ => Err(Problem::at(line, format_args!("`{written}` is not a valid rule for users"))
+                .remedy(format_args!("write {EXAMPLE}, or \"all\" for every user who may log in"))),
         };
     }
     let rules = if value.is_array() { value.items()? } else { vec![value] };
@@ -70,7 +70,7 @@ fn grant(scope: String, value: Value<'_>) -> Read<GrantRule> {
     }
 }
 
-/// Reads claims that name some users: neither all of them nor none.
+/// Reads claims that match some users: neither all nor none.
 fn named(scope: &str, value: Value<'_>) -> Read<Claims> {
     let line = value.line;
     let claims = Claims::read(value)?;
@@ -81,6 +81,6 @@ fn named(scope: &str, value: Value<'_>) -> Read<Claims> {
 }
 
 fn nobody(line: usize, scope: &str) -> Problem {
-    Problem::at(line, format_args!("the rule for the scope `{scope}` names no users"))
-        .remedy(format_args!("{EXAMPLE}, or \"all\" for every user who may log in"))
+    Problem::at(line, format_args!("the rule for the scope `{scope}` matches no users"))
+        .remedy(format_args!("write {EXAMPLE}, or \"all\" for every user who may log in"))
 }

@@ -1,4 +1,4 @@
-//! The limits in `[server]`: what one caller may use of it, and all of them together.
+//! The limits in `[server]`: per caller, and for all callers together.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{
     units::{Bytes, Span},
 };
 
-/// Limits of the server. What the file does not name has the default of the library.
+/// Limits of the server. An absent key has the default of the library.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServerLimits {
     connections: Option<u32>,
@@ -50,7 +50,7 @@ impl ServerLimits {
         })
     }
 
-    /// Sets those of the HTTP server.
+    /// Applies the limits of the HTTP server.
     pub(crate) fn http(&self, http: HttpConfig) -> HttpConfig {
         let http = set(http, self.connections, number, HttpConfig::max_connections);
         let per_address = HttpConfig::max_connections_per_address;
@@ -71,7 +71,7 @@ impl ServerLimits {
         set(http, self.write_timeout, time, HttpConfig::write_timeout)
     }
 
-    /// Sets those of the protocol.
+    /// Applies the limits of the protocol.
     pub(crate) fn protocol(&self, limits: &mut Limits) {
         if let Some(bytes) = self.stream_bytes.map(bytes) {
             limits.max_stream_bytes = bytes;
@@ -82,7 +82,7 @@ impl ServerLimits {
     }
 }
 
-/// Uses a setter, if there is something to set.
+/// Calls a setter if there is a value.
 fn set<T, U>(
     http: HttpConfig,
     value: Option<T>,
@@ -114,7 +114,7 @@ mod tests {
     use super::super::file::parse;
 
     #[test]
-    fn limits_of_the_file_are_those_of_the_server() {
+    fn limits_in_file_are_applied_to_server() {
         let file = "[server]\nmax_connections = 11\nmax_connections_per_address = 12\nmax_sessions = 13\n\
              max_sessions_per_caller = 14\nmax_waiting_calls_per_caller = 15\nmax_request_bytes = \"16 B\"\n\
              max_request_bytes_per_caller = \"17 B\"\nmax_unread_bytes = \"18 B\"\n\

@@ -1,14 +1,11 @@
-//! `outlive.toml`: what is served, and how.
+//! `outlive.toml`: the configuration file.
 //!
-//! - `reader`: TOML with lines; it gathers mistakes. `problem`: a mistake, and all of them.
-//! - `units`: spans of time and amounts of bytes.
-//! - `auth`: whose tokens are taken.
-//! - `limits`: what callers may use of the server.
-//! - `proxy`: the identity provider behind our own authorization server.
-//! - `grants`: which of its users get which scopes.
-//! - `argument`: arguments of tools, and their schema.
-//! - `template`: commands with placeholders.
-//! - `tool`: a tool. `trial`: whether the server takes its schemas.
+//! - `file`: the file as a whole. `server`, `tasks`, `auth`: its sections.
+//! - `reader`: reads TOML with line numbers, and collects mistakes. `problem`: mistakes.
+//! - `units`: durations and byte sizes. `limits`: limits of callers.
+//! - `proxy`: the identity provider behind the authorization proxy. `grants`: scopes of its users.
+//! - `tool`: a tool. `argument`: its arguments. `template`: its command with placeholders.
+//! - `trial`: validation of schemas by the server. `asked`: all known keys.
 
 mod argument;
 mod asked;

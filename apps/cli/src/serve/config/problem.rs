@@ -1,16 +1,16 @@
-//! Mistakes in the file: where, what, and what to write instead.
+//! Mistakes in the file: line, message and remedy.
 
 use std::{fmt, path::Path};
 
 use crate::error::CliError;
 
-/// A mistake in the file, or something that is probably one.
+/// A mistake or a warning about the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(super) line: usize,
     what: String,
     pub(super) remedy: Option<String>,
-    /// Whether the file can be served all the same.
+    /// Whether the file can still be served.
     is_warning: bool,
 }
 
@@ -26,12 +26,12 @@ impl Problem {
         self
     }
 
-    /// What to write, if it is not known better.
+    /// Sets the remedy, unless there is one.
     pub(crate) fn or_remedy(self, remedy: impl fmt::Display) -> Self {
         if self.remedy.is_some() { self } else { self.remedy(remedy) }
     }
 
-    /// Makes it a warning: the operator reads it, and the file is served.
+    /// Makes the problem a warning: it is reported, and the file is served.
     pub(crate) fn warning(mut self) -> Self {
         self.is_warning = true;
         self
@@ -41,7 +41,7 @@ impl Problem {
         self.is_warning
     }
 
-    /// The same, with the file's name.
+    /// Adds the name of the file.
     pub(super) fn in_file(self, file: &Path) -> Mistake {
         let what = format!("{}:{}: {}", file.display(), self.line, self.what);
         Mistake { what, remedy: self.remedy }
@@ -59,7 +59,7 @@ impl fmt::Display for Problem {
 pub(crate) struct Problems(pub(super) Vec<Problem>);
 
 impl Problems {
-    /// Sorts mistakes and warnings apart. Without mistakes the file can be served.
+    /// Separates warnings from mistakes. Returns only the warnings if the file has no mistakes.
     pub(super) fn sorted(mut all: Vec<Problem>) -> Result<Vec<Problem>, Self> {
         all.sort_by_key(|problem| problem.line);
         let (warnings, mistakes): (Vec<_>, Vec<_>) = all.into_iter().partition(Problem::is_warning);
@@ -77,21 +77,21 @@ impl fmt::Display for Problems {
     }
 }
 
-/// A mistake or a warning, in words for the operator.
+/// A mistake or a warning, as text for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mistake {
-    /// What is wrong, with file and line.
+    /// Message with file and line.
     pub(crate) what: String,
-    /// What to do about it.
+    /// Next step for the operator.
     pub(crate) remedy: Option<String>,
 }
 
-/// Why a file cannot be served: one mistake at least.
+/// Reasons why a file cannot be served; at least one.
 #[derive(Debug)]
 pub(crate) struct Mistakes(pub(crate) Vec<Mistake>);
 
 impl From<Mistakes> for CliError {
-    /// All of them as one failure: `error: …` and `try: …` for each.
+    /// Combines all mistakes into one error: `error: …` and `try: …` for each.
     fn from(Mistakes(mistakes): Mistakes) -> Self {
         let last = mistakes.len().saturating_sub(1);
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! `[auth.proxy]`: an identity provider that knows nothing of MCP, and who of its users may log in.
+//! `[auth.proxy]`: an identity provider without MCP support, and its users who may log in.
 
 use std::{env, sync::Arc};
 
@@ -19,19 +19,19 @@ use crate::error::{CliError, Result};
 pub(crate) struct ProxyConfig {
     place: Place,
     client_id: String,
-    /// Secrets stand in variables: the file may be seen by others.
+    /// Environment variable: secrets must not be in the file, which others may read.
     client_secret_env: Option<String>,
     signing_secret_env: String,
     scopes: Option<Vec<String>>,
     subject: Option<String>,
     tenant: Option<String>,
     parameters: Vec<(String, String)>,
-    /// Claims of the users who may log in. Without claims every user may.
+    /// Claims of the users who may log in. Without claims, every user may.
     allow: Claims,
     grants: Vec<GrantRule>,
 }
 
-/// Where the provider is.
+/// Location of the provider.
 #[derive(Clone, Debug)]
 enum Place {
     Upstream(String),
@@ -63,19 +63,21 @@ pub(super) fn proxy(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Opt
             None
         }
         (true, _, None, _) => {
-            section.report(lacks("client_id", "client_id = \"…\", of the provider"));
+            section.report(lacks(
+                "client_id",
+                "set client_id = \"…\" to the client ID at the provider",
+            ));
             None
         }
         (true, _, _, None) => {
-            let example =
-                "signing_secret_env = \"PROXY_SECRET\", a variable with 32 random signs or more";
+            let example = "set signing_secret_env = \"PROXY_SECRET\", a variable with 32 or more random characters";
             section.report(lacks("signing_secret_env", example));
             None
         }
         (true, ..) if allow.is_empty() != allow_all_users => {
-            let what = "[auth.proxy] does not say who may log in, or says it twice";
+            let what = "[auth.proxy] needs exactly one of `allow_users` and `allow_all_users`";
             section.report(Problem::at(section.line, what).remedy(
-                "allow_users = { email = [\"ann@example.com\"] }; or `allow_all_users = true`, if everybody may whom the provider knows",
+                "write allow_users = { email = [\"ann@example.com\"] }; or allow_all_users = true to admit every user of the provider",
             ));
             None
         }
@@ -107,13 +109,17 @@ fn place(section: &mut Section<'_>) -> Read<Option<Place>> {
         (None, Some(authorize), Some(token), Some(userinfo)) => {
             Ok(Some(Place::Known { authorize, token, userinfo }))
         }
-        _ => Err(Problem::at(section.line, "a provider is found by its name, or by its addresses")
-            .remedy("`upstream`; or `authorize_url`, `token_url` and `userinfo_url` together")),
+        _ => {
+            Err(Problem::at(section.line, "[auth.proxy] needs either `provider` or all three URLs")
+                .remedy(
+                    "write `provider`; or `authorize_url`, `token_url` and `userinfo_url` together",
+                ))
+        }
     }
 }
 
 impl ProxyConfig {
-    /// Who logs people in, to be shown.
+    /// Returns the URL of the provider, for display.
     pub(crate) fn provider(&self) -> &str {
         match &self.place {
             Place::Upstream(url) | Place::Known { authorize: url, .. } => url,
@@ -125,7 +131,7 @@ impl ProxyConfig {
         self.grants.iter().any(|rule| rule.scope == scope)
     }
 
-    /// The proxy, for the server at `resource`. Every user who may log in gets these scopes.
+    /// Builds the proxy for the server at `resource`. Every user who may log in gets `scopes`.
     pub(crate) fn build(
         &self,
         resource: &str,
@@ -164,7 +170,7 @@ impl ProxyConfig {
             proxy.secret(secret(&self.signing_secret_env)?).login_store(TaskLoginStore::new(store));
         proxy.allow_user(move |user| allow.fit(user)).build().map_err(|error| {
             CliError::usage(format_args!("[auth.proxy]: {error}"))
-                .remedy("docs/outlive-toml.md has an example")
+                .remedy("see the example in docs/outlive-toml.md")
         })
     }
 }
@@ -172,7 +178,7 @@ impl ProxyConfig {
 fn secret(variable: &str) -> Result<String> {
     let secret = env::var(variable).ok().map(|secret| secret.trim().to_owned());
     secret.filter(|secret| !secret.is_empty()).ok_or_else(|| {
-        CliError::usage(format_args!("the variable {variable} has no secret"))
-            .remedy(format_args!("{variable}=… outlive serve"))
+        CliError::usage(format_args!("the environment variable {variable} is not set or empty"))
+            .remedy(format_args!("{variable}=SECRET outlive serve"))
     })
 }

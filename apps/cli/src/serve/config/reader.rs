@@ -1,10 +1,10 @@
-//! Reads a TOML file section by section, and knows the line of everything it reads.
+//! Reads a TOML file section by section, with the line of every value.
 //!
-//! A section remembers which keys it was asked for, and what their values are: what is left over is a
-//! mistake of the author, and the JSON Schema of the file is made from these keys.
+//! A section records the keys that the program requests, and their schemas. The remaining keys are
+//! mistakes of the author. A test generates the JSON Schema of the file from the requested keys.
 //!
-//! Mistakes are gathered, so that the author is told all of them at once. A value that cannot be used
-//! is reported and counts as absent; reading goes on behind it.
+//! The reader collects mistakes, so that the author sees all at once. An invalid value is reported
+//! and counts as absent.
 
 use std::{borrow::Cow, cell::RefCell, fmt, ops::Range, rc::Rc};
 
@@ -17,17 +17,17 @@ use toml::{
 use super::problem::Problems;
 pub(crate) use super::problem::{Problem, Result};
 
-/// The mistakes of a file, gathered while it is read.
+/// Mistakes of a file, collected while it is read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Report(Rc<RefCell<Vec<Problem>>>);
 
 impl Report {
-    /// All that was reported so far.
+    /// Returns all mistakes so far.
     pub(super) fn problems(&self) -> Vec<Problem> {
         self.0.borrow().clone()
     }
 
-    /// Adds a mistake, unless it is known.
+    /// Adds a mistake, unless it is already there.
     pub(super) fn add(&self, problem: Problem) {
         let mut known = self.0.borrow_mut();
         if !known.contains(&problem) {
@@ -36,14 +36,14 @@ impl Report {
     }
 }
 
-/// A key that a table of the file may have, and the JSON Schema of its values.
+/// A key of a table, and the JSON Schema of its values.
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
     pub(crate) name: &'static str,
     pub(crate) schema: serde_json::Value,
 }
 
-/// Turns places of the text into lines.
+/// Converts offsets in the text to line numbers.
 #[derive(Clone, Copy)]
 struct Lines<'t>(&'t str);
 
@@ -54,31 +54,31 @@ impl Lines<'_> {
     }
 }
 
-/// A value, and the line it stands in.
+/// A value and its line.
 pub(crate) struct Value<'t> {
     value: DeValue<'t>,
     pub(crate) line: usize,
     lines: Lines<'t>,
-    /// What it is the value of, as the author would say it: `tools.render.command`.
+    /// Path of the value, such as `tools.render.command`.
     path: String,
     report: Report,
 }
 
 impl<'t> Value<'t> {
-    /// Where mistakes of the whole file are gathered.
+    /// Returns the collector of mistakes for the file.
     pub(super) fn reported(&self) -> Report {
         self.report.clone()
     }
 
-    /// Not what was expected.
+    /// Returns the mistake for a value of the wrong type or format.
     pub(crate) fn unfit(&self, wanted: &str) -> Problem {
         Problem::at(
             self.line,
-            format_args!("`{}` must be {wanted}, and is {}", self.path, self.shown()),
+            format_args!("`{}` must be {wanted}, but is {}", self.path, self.shown()),
         )
     }
 
-    /// The value as an error shows it.
+    /// Formats the value for a message.
     fn shown(&self) -> String {
         match &self.value {
             DeValue::String(text) => format!("the string {}", quoted(text)),
@@ -95,7 +95,7 @@ impl<'t> Value<'t> {
         matches!(self.value, DeValue::String(_))
     }
 
-    /// The text of a string.
+    /// Returns the text of a string.
     fn text(&self) -> Option<&str> {
         match &self.value {
             DeValue::String(text) => Some(text),
@@ -131,7 +131,7 @@ impl<'t> Value<'t> {
         }
     }
 
-    /// The same value as JSON, for what is handed on without being looked at.
+    /// Converts the value to JSON.
     pub(crate) fn json(self) -> Result<serde_json::Value> {
         use serde_json::Value as Json;
         let unfit = self.unfit("text, a number, true or false, an array or a table");
@@ -163,7 +163,7 @@ impl<'t> Value<'t> {
     }
 }
 
-/// A text in quotes, cut where it is long.
+/// Quotes a text, and truncates a long one.
 fn quoted(text: &str) -> String {
     const LONGEST: usize = 60;
     match text.char_indices().nth(LONGEST) {
@@ -172,11 +172,11 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// A type that can stand in the file.
+/// A type that can be read from the file.
 pub(crate) trait Read: Sized {
     fn read(value: Value<'_>) -> Result<Self>;
 
-    /// The JSON Schema of such values, for editors.
+    /// Returns the JSON Schema of the values, for editors.
     fn schema() -> serde_json::Value {
         json!({})
     }
@@ -258,7 +258,7 @@ impl<T: Read> Read for Vec<T> {
     }
 }
 
-/// A value that is still needed with its line.
+/// A value with its line.
 #[derive(Clone, Debug)]
 pub(crate) struct At<T> {
     pub(crate) value: T,
@@ -287,8 +287,7 @@ pub(crate) struct Section<'t> {
 }
 
 impl<'t> Section<'t> {
-    /// The whole file. Text that is not TOML has no meaning to look for further mistakes in; a key that
-    /// is there twice has one.
+    /// Parses a file. Reports duplicate keys and continues; fails for any other syntax error.
     pub(crate) fn of(text: &'t str) -> Result<Self, Problems> {
         let lines = Lines(text);
         let (table, errors) = DeTable::parse_recoverable(text);
@@ -298,11 +297,10 @@ impl<'t> Section<'t> {
             let line = error.span().map_or(1, |span| lines.of(&span));
             let key = error.span().and_then(|span| text.get(span)).map(str::trim);
             report.add(match key.filter(|_| repeated(error)) {
-                Some(key) => Problem::at(line, format_args!("`{key}` is there twice")).remedy(
-                    "leave one of them out, or rename it; lines of one table stand together",
-                ),
+                Some(key) => Problem::at(line, format_args!("`{key}` is defined twice"))
+                    .remedy("remove or rename one of them, and keep the lines of a table together"),
                 None => Problem::at(line, error.message().trim_end())
-                    .remedy("the file must be TOML; strings stand in quotes, tables in [brackets]"),
+                    .remedy("write valid TOML: strings in quotes, table names in [brackets]"),
             });
         }
         if !errors.iter().all(repeated) {
@@ -314,38 +312,38 @@ impl<'t> Section<'t> {
         Ok(Self { table, line: 1, lines, path, asked, report })
     }
 
-    /// A table that is not there.
+    /// Returns an empty table, in place of an absent one.
     pub(crate) fn empty() -> Self {
         let (table, lines, report) = (DeTable::new(), Lines(""), Report::default());
         Self { table, line: 1, lines, path: String::new(), asked: Vec::new(), report }
     }
 
-    /// Where mistakes of the whole file are gathered.
+    /// Returns the collector of mistakes for the file.
     pub(super) fn reported(&self) -> Report {
         self.report.clone()
     }
 
-    /// Notes a mistake, or a warning, and lets reading go on.
+    /// Records a mistake or a warning. Reading continues.
     pub(crate) fn report(&self, problem: Problem) {
         self.report.add(problem);
     }
 
-    /// Reads something that may fail; then that is reported, and there is no value.
+    /// Runs `read`. Reports a failure, and returns `None`.
     pub(crate) fn attempt<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Option<T> {
         read(self).map_err(|problem| self.report(problem)).ok()
     }
 
-    /// Where it stands, as the author would say it.
+    /// Returns the path of the table.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
 
-    /// The value of a key, if it is there, whatever it is.
+    /// Takes the value of a key of any type.
     pub(crate) fn take(&mut self, key: &'static str) -> Option<Value<'t>> {
         self.take_as(key, json!({}))
     }
 
-    /// The value of a key, if it is there. The schema says what it may be, to editors only.
+    /// Takes the value of a key. The schema is only for editors.
     pub(crate) fn take_as(
         &mut self,
         key: &'static str,
@@ -356,14 +354,14 @@ impl<'t> Section<'t> {
         Some(Value::new(value, self.lines, self.join(key), &self.report))
     }
 
-    /// The value of a key, read, if it is there. One that cannot be read is reported and counts as
-    /// absent, so this never fails.
+    /// Reads the value of a key. An invalid value is reported and counts as absent, so this method
+    /// never fails.
     pub(crate) fn read<T: Read>(&mut self, key: &'static str) -> Result<Option<T>> {
         let value = self.take_as(key, T::schema());
         Ok(self.attempt(|_| value.map(T::read).transpose()).flatten())
     }
 
-    /// The value of a key that has one of these words, if it is there and has one.
+    /// Reads the value of a key that must be one of `choices`. Reports any other value.
     pub(crate) fn choice<T: Copy>(
         &mut self,
         key: &'static str,
@@ -384,13 +382,14 @@ impl<'t> Section<'t> {
         }
     }
 
-    /// A table inside, if it is there. Like [`Section::read`] it never fails.
+    /// Takes a nested table. Like [`Section::read`], it never fails.
     pub(crate) fn section(&mut self, key: &'static str) -> Result<Option<Section<'t>>> {
         let value = self.take_as(key, json!({"type": "object"}));
         Ok(self.attempt(|_| value.map(Value::section).transpose()).flatten())
     }
 
-    /// A key that has to be there is not; perhaps it was meant by one that nobody knows.
+    /// Returns the mistake for a missing key, or for an unknown key that is probably a misspelling
+    /// of it.
     pub(crate) fn lacks(&self, key: &'static str, what: impl fmt::Display) -> Problem {
         let meant = self.table.keys().find(|written| nearest(written.get_ref(), &[key]).is_some());
         match meant {
@@ -399,7 +398,7 @@ impl<'t> Section<'t> {
         }
     }
 
-    /// What is inside, whatever it is called; in the order of the file.
+    /// Returns all entries, in the order of the file.
     pub(crate) fn entries(self) -> Vec<(String, Value<'t>)> {
         let Self { table, lines, path, report, .. } = self;
         let entry = |(key, value): (Spanned<Cow<'t, str>>, Spanned<DeValue<'t>>)| {
@@ -410,7 +409,7 @@ impl<'t> Section<'t> {
         table.into_iter().map(entry).collect()
     }
 
-    /// Reports every key that was not asked for. Returns those that were.
+    /// Reports every key that was not requested. Returns the requested ones.
     pub(crate) fn finish(self) -> Result<Vec<Key>> {
         self.table.keys().for_each(|key| self.report(self.unknown(key)));
         Ok(self.asked)
@@ -418,13 +417,16 @@ impl<'t> Section<'t> {
 
     fn unknown(&self, key: &Spanned<Cow<'t, str>>) -> Problem {
         let line = self.lines.of(&key.span());
-        let place =
-            if self.path.is_empty() { "here".to_owned() } else { format!("in [{}]", self.path) };
-        let problem = Problem::at(line, format_args!("`{}` means nothing {place}", key.get_ref()));
+        let place = if self.path.is_empty() {
+            "at the top level".to_owned()
+        } else {
+            format!("in [{}]", self.path)
+        };
+        let problem = Problem::at(line, format_args!("unknown key `{}` {place}", key.get_ref()));
         let asked: Vec<&str> = self.asked.iter().map(|key| key.name).collect();
         problem.remedy(match nearest(key.get_ref(), &asked) {
-            Some(meant) => format!("`{meant}`?"),
-            None => format!("one of: {}", asked.join(", ")),
+            Some(meant) => format!("write `{meant}`"),
+            None => format!("use one of: {}", asked.join(", ")),
         })
     }
 
@@ -437,14 +439,15 @@ fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// What the author probably meant: a key that is one slip away.
+/// Returns a key that differs from the written one by one typo.
 fn nearest<'k>(written: &str, keys: &[&'k str]) -> Option<&'k str> {
     let plain = |text: &str| text.to_lowercase().replace('-', "_");
     let written = plain(written);
     keys.iter().copied().find(|key| *key == written || is_one_slip(&written, key))
 }
 
-/// Whether one letter is added, missing or another, or two have changed places.
+/// Returns whether two texts differ by one inserted, deleted or replaced letter, or two swapped
+/// letters.
 fn is_one_slip(left: &str, right: &str) -> bool {
     let (left, right) = (left.as_bytes(), right.as_bytes());
     let same = left.iter().zip(right).take_while(|(left, right)| left == right).count();
@@ -463,7 +466,7 @@ mod tests {
     use super::{Section, is_one_slip};
 
     #[test]
-    fn key_that_is_unknown_is_reported_with_its_line() {
+    fn unknown_key_is_reported_with_line_and_suggestion() {
         let mut file =
             Section::of("[server]\nname = \"x\"\nlsiten = \"y\"\nport = 1\n").expect("is TOML");
         let mut server = file.section("server").expect("is a table").expect("is there");
@@ -471,29 +474,29 @@ mod tests {
         assert!(server.take("listen").is_none());
         server.finish().expect("reports");
         let problems = file.reported().problems();
-        assert_eq!(problems[0].to_string(), "line 3: `lsiten` means nothing in [server]");
-        assert_eq!(problems[0].remedy.as_deref(), Some("`listen`?"));
-        assert_eq!(problems[1].to_string(), "line 4: `port` means nothing in [server]");
+        assert_eq!(problems[0].to_string(), "line 3: unknown key `lsiten` in [server]");
+        assert_eq!(problems[0].remedy.as_deref(), Some("write `listen`"));
+        assert_eq!(problems[1].to_string(), "line 4: unknown key `port` in [server]");
     }
 
     #[test]
-    fn text_that_is_not_toml_is_reported_with_every_line() {
+    fn invalid_toml_reports_line_of_every_error() {
         let Err(problems) = Section::of("a = 1\nb = oops\nc = 2\n[d\n") else {
-            panic!("that is no TOML")
+            panic!("the text is not TOML")
         };
         let lines: Vec<usize> = problems.0.iter().map(|problem| problem.line).collect();
         assert_eq!(lines, [2, 4], "{problems}");
     }
 
     #[test]
-    fn table_that_is_there_twice_is_named() {
+    fn duplicate_table_is_reported_by_name() {
         let text = "[tools.a]\nb = 1\n[tools.a]\nc = 1\n";
         let file = Section::of(text).expect("can be read");
-        assert_eq!(file.reported().problems()[0].to_string(), "line 3: `a` is there twice");
+        assert_eq!(file.reported().problems()[0].to_string(), "line 3: `a` is defined twice");
     }
 
     #[test]
-    fn slips_are_slips_of_one_key() {
+    fn typo_of_one_letter_is_recognized() {
         for (written, meant) in [("comand", "command"), ("commmand", "command"), ("evn", "env")] {
             assert!(is_one_slip(written, meant), "{written}");
         }

@@ -14,7 +14,7 @@ pub(crate) struct ServerConfig {
     pub(crate) version: String,
     pub(crate) title: Option<String>,
     pub(crate) instructions: Option<String>,
-    /// The folder of skills, from the folder of the file on.
+    /// Skills folder, relative to the folder of the file.
     pub(crate) skills: Option<PathBuf>,
     pub(crate) listen: String,
     pub(crate) token_file: Option<PathBuf>,
@@ -23,9 +23,9 @@ pub(crate) struct ServerConfig {
     pub(crate) allow_origins: Vec<String>,
     pub(crate) trusted_proxies: Vec<IpAddr>,
     pub(crate) allow_anonymous: bool,
-    /// Where the metrics are served, if not at `listen`.
+    /// Separate address for the metrics.
     pub(crate) metrics_listen: Option<String>,
-    /// Token that opens the metrics at `listen`.
+    /// File with the token for the metrics at `listen`.
     pub(crate) metrics_token_file: Option<PathBuf>,
     pub(crate) max_waiting_jobs_per_caller: u32,
     pub(crate) limits: ServerLimits,
@@ -61,7 +61,7 @@ pub(super) fn server(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Se
     Ok(read)
 }
 
-/// An address to listen at, with its port.
+/// An address to listen on, with its port.
 pub(super) struct Address(String);
 
 impl reader::Read for Address {
@@ -76,7 +76,7 @@ impl reader::Read for Address {
     }
 }
 
-/// Whether a text is an address, or a name, with a port.
+/// Returns whether a text is an IP address or host name with a port.
 pub(crate) fn is_address(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else { return false };
     let is_six = host.starts_with('[') && host.ends_with(']');
@@ -90,8 +90,8 @@ pub(super) fn proxies(section: &mut Section<'_>) -> Read<Vec<IpAddr>> {
         match value.parse() {
             Ok(address) => read.push(address),
             Err(_) => section.report(
-                Problem::at(line, format_args!("`{value}` is no address"))
-                    .remedy("trusted_proxies = [\"10.0.0.7\"]"),
+                Problem::at(line, format_args!("`{value}` is not an IP address"))
+                    .remedy("write IP addresses, such as trusted_proxies = [\"10.0.0.7\"]"),
             ),
         }
     }

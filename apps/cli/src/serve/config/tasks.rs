@@ -21,7 +21,7 @@ pub(crate) struct TasksConfig {
     pub(crate) max_anonymous_store: u64,
     pub(crate) max_store: u64,
     pub(crate) max_running: u32,
-    /// `None` for a quarter of `max_running`.
+    /// `None` means a quarter of `max_running`.
     pub(crate) max_running_per_caller: Option<u32>,
     pub(crate) replica_timeout: Duration,
 }
@@ -46,24 +46,25 @@ pub(crate) const MAX_RUNNING: u32 = 256;
 
 pub(crate) const REPLICA_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where tasks are kept.
+/// URL of the task store.
 pub(super) struct StoreUrl(String);
 
 impl reader::Read for StoreUrl {
     fn read(value: Value<'_>) -> Read<Self> {
         let line = value.line;
         let text = String::read(value)?;
-        // The rest of the URL may have a password.
+        // Only the scheme is shown: the rest of the URL may have a password.
         match text.split_once(':').map(|(scheme, _)| scheme) {
             Some("sqlite" | "postgres" | "postgresql" | "memory") => Ok(Self(text)),
             Some(scheme) => Err(Problem::at(
                 line,
-                format_args!("`store` begins with `{scheme}:`, which is no store"),
+                format_args!("`store` starts with the unknown scheme `{scheme}:`"),
             )),
-            None => Err(Problem::at(line, "`store` does not say what kind of store it is")),
+            None => Err(Problem::at(line, "`store` has no scheme such as `sqlite:`")),
         }
         .map_err(|problem| {
-            problem.remedy("store = \"sqlite:FILE\", or \"postgres://…\" for replicas")
+            problem
+                .remedy("write store = \"sqlite:FILE\", or \"postgres://…\" for several replicas")
         })
     }
 
@@ -81,13 +82,13 @@ pub(super) fn tasks(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Tas
         && ttl.value.0 > max_ttl.value.0
     {
         let (ttl_shown, max_shown) = (in_words(ttl.value.0), in_words(max_ttl.value.0));
-        let what = format!("`ttl` is {ttl_shown}, and `max_ttl` {max_shown} is less");
-        section.report(Problem::at(ttl.line, what).remedy("`ttl` of at most `max_ttl`"));
+        let what = format!("`ttl` is {ttl_shown}, but `max_ttl` is only {max_shown}");
+        section.report(Problem::at(ttl.line, what).remedy("set `ttl` to at most `max_ttl`"));
     }
     let max_ttl = time(max_ttl.map(|it| it.value), MAX_TTL);
     let read = TasksConfig {
         store: section.read("store")?.map(|StoreUrl(url)| url),
-        // A default never contradicts what is written.
+        // The default `ttl` must not exceed a written `max_ttl`.
         ttl: time(ttl.map(|it| it.value), TTL.min(max_ttl)),
         max_ttl,
         poll_interval: time(section.read("poll_interval")?, POLL_INTERVAL),

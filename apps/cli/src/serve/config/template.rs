@@ -1,8 +1,7 @@
-//! The command of a tool: words with placeholders, filled with the caller's values.
+//! The command of a tool: words with placeholders for the caller's values.
 //!
-//! A value becomes a part of one word, or words of its own, and is never read again: no shell, no
-//! splitting, no globs. What a value could still do is look like an option of the command; where
-//! that is possible it is refused.
+//! A value becomes part of one word, or separate words. It is never interpreted: no shell, no
+//! splitting, no globs. A value that the command could mistake for an option is rejected.
 
 use serde_json::{Map, Value as Json};
 
@@ -11,17 +10,17 @@ use super::{
     reader::{Problem, Read, Result, Value},
 };
 
-/// The longest word that Linux hands to a program, in bytes.
+/// Maximum length of one argument of a program on Linux, in bytes.
 const LONGEST_WORD: usize = 128 * 1024 - 1;
 
-/// What a caller has given, with the defaults, in the order of the arguments.
+/// Values from a caller, with defaults, in the order of the arguments.
 pub(crate) struct Given(Vec<Option<Json>>);
 
 impl Given {
     pub(crate) fn new(arguments: &[Argument], mut values: Map<String, Json>) -> Self {
         let value = |argument: &Argument| {
             let given = values.remove(&argument.name).filter(|value| !value.is_null());
-            // An empty list is no value: the option before it would stand alone.
+            // An empty list counts as absent, so that its group is omitted, too.
             let given = given.or_else(|| argument.default.clone());
             given.filter(|value| value.as_array().is_none_or(|items| !items.is_empty()))
         };
@@ -29,28 +28,30 @@ impl Given {
     }
 }
 
-/// A value that must not get to the command, and why.
+/// Reason why a value must not reach the command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refused(pub(crate) String);
 
-/// A text with placeholders.
+/// A word with placeholders.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Word {
     pieces: Vec<Piece>,
-    /// Whether a value at its beginning could be taken for an option.
+    /// Whether to reject a value at the start that looks like an option.
     guarded: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum Piece {
     Literal(String),
-    /// The value of an argument, by its place.
+    /// Value of the argument with this index.
     Value(usize),
 }
 
 impl Word {
-    /// Reads `--size={width}x{height}`. A placeholder is a name in braces; `{{name}}` stands for
-    /// `{name}`, and all other braces are meant as they are: there is JSON in commands, and `${x}`.
+    /// Parses a word such as `--size={width}x{height}`.
+    ///
+    /// A placeholder is a name in braces. `{{name}}` stands for a literal `{name}`. All other
+    /// braces are literal, because commands contain JSON and `${x}`.
     pub(crate) fn parse(text: &str, line: usize, arguments: &[Argument]) -> Result<Self> {
         let mut pieces = Vec::new();
         let mut literal = String::new();
@@ -86,13 +87,13 @@ impl Word {
             matches!(piece, Piece::Value(index) if matches!(arguments[*index].kind, Kind::List(_)))
         });
         if lists && pieces.len() > 1 {
-            return Err(Problem::at(line, format_args!("`{text}` has a list inside a word"))
-                .remedy("let the list stand alone: each of its values becomes a word"));
+            return Err(Problem::at(line, format_args!("`{text}` has a list as part of a word"))
+                .remedy("make the list a separate word; each of its values becomes one word"));
         }
         Ok(Self { pieces, guarded: false })
     }
 
-    /// The arguments it is made of.
+    /// Returns the indexes of the arguments in this word.
     pub(super) fn arguments(&self) -> impl Iterator<Item = usize> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Value(index) => Some(*index),
@@ -107,14 +108,14 @@ impl Word {
         }
     }
 
-    /// Guards it where a value at its beginning is one that the author has not listed. A number below 0
-    /// is an option to most commands: `kill -9`.
+    /// Guards the word if it starts with a value that the author has not listed. Negative numbers
+    /// count, because they look like options: `kill -9`.
     fn guard(&mut self, arguments: &[Argument]) {
         let Some(Piece::Value(first)) = self.pieces.first() else { return };
         self.guarded = !arguments[*first].may_begin_with_dash;
     }
 
-    /// The words it becomes: none if a value it needs was not given.
+    /// Returns the filled words. Returns none if a required value is absent.
     pub(crate) fn fill(
         &self,
         arguments: &[Argument],
@@ -147,24 +148,24 @@ impl Word {
         let names = names.join(", ");
         if word.contains('\0') {
             return Err(Refused(format!(
-                "{names} has a NUL character in it, which no command can be given; leave it out"
+                "{names} contains a NUL character, which a command cannot receive; remove it"
             )));
         }
         if word.len() > LONGEST_WORD {
             return Err(Refused(format!(
-                "{names} is longer than {LONGEST_WORD} bytes, which is as long as a word of a command may be"
+                "{names} is longer than {LONGEST_WORD} bytes, the maximum for one argument of a command"
             )));
         }
         if self.guarded && word.starts_with('-') {
             return Err(Refused(format!(
-                "{names} begins with `-`, and the command would take it for an option; write it another way, a file as `./-name`; a tool that takes numbers below 0 says `allow_dash = true`"
+                "{names} starts with `-`, so the command would take it for an option; write a file as `./-name`; a tool that accepts negative numbers needs `allow_dash = true`"
             )));
         }
         Ok(())
     }
 }
 
-/// The name between two marks at the beginning of a text, and what follows.
+/// Returns the name between two delimiters at the start of a text, and the rest.
 fn named<'t>(text: &'t str, open: &str, close: &str) -> Option<(&'t str, &'t str)> {
     let (name, after) = text.strip_prefix(open)?.split_once(close)?;
     argument::is_name(name).then_some((name, after))
@@ -172,22 +173,22 @@ fn named<'t>(text: &'t str, open: &str, close: &str) -> Option<(&'t str, &'t str
 
 fn unknown(name: &str, line: usize, arguments: &[Argument]) -> Problem {
     let known: Vec<&str> = arguments.iter().map(|argument| argument.name.as_str()).collect();
-    let problem = Problem::at(line, format_args!("there is no argument `{name}`"));
+    let problem = Problem::at(line, format_args!("unknown argument `{name}`"));
     problem.remedy(if known.is_empty() {
-        format!("the tool has no arguments; write {{{{{name}}}}} if {{{name}}} is meant as it is")
+        format!("add the argument to the tool, which has none; or write {{{{{name}}}}} for a literal {{{name}}}")
     } else {
-        format!("one of: {}; or {{{{{name}}}}} if {{{name}}} is meant as it is", known.join(", "))
+        format!("use one of: {}; or write {{{{{name}}}}} for a literal {{{name}}}", known.join(", "))
     })
 }
 
-/// A command line.
+/// A command line with placeholders.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Template(Vec<Part>);
 
 #[derive(Clone, Debug, PartialEq)]
 enum Part {
     Word(Word),
-    /// Words that are there together or not at all.
+    /// Words that are included or omitted together.
     Group {
         when: Option<usize>,
         words: Vec<Word>,
@@ -214,9 +215,9 @@ impl Template {
             Some(_) => {
                 return Err(Problem::at(
                     line,
-                    "the first word of a command is its program, and no caller may choose it",
+                    "the first word of a command is its program, which must not be a placeholder",
                 )
-                .remedy("command = [\"program\", \"{argument}\", …]"));
+                .remedy("write command = [\"program\", \"{argument}\", …]"));
             }
             None => return Err(Problem::at(line, "the command is empty")),
         }
@@ -224,14 +225,14 @@ impl Template {
         Ok(Self(parts))
     }
 
-    /// A command of fixed words.
+    /// Creates a command without placeholders.
     pub(crate) fn fixed(words: &[&str]) -> Self {
         let word =
             |text: &&str| Word { pieces: vec![Piece::Literal((*text).to_owned())], guarded: false };
         Self(words.iter().map(word).map(Part::Word).collect())
     }
 
-    /// Whether words, or whether they are there, depend on an argument.
+    /// Returns whether the words or their conditions use an argument.
     pub(super) fn uses(&self, argument: usize) -> bool {
         self.0.iter().any(|part| match part {
             Part::Word(word) => word.arguments().any(|index| index == argument),
@@ -242,13 +243,13 @@ impl Template {
         })
     }
 
-    /// Whether a text stands in one of the fixed words.
+    /// Returns whether a literal word contains a text.
     pub(super) fn has_text(&self, text: &str) -> bool {
         let has = |word: &Word| word.literal().is_some_and(|literal| literal.contains(text));
         self.0.iter().any(|part| matches!(part, Part::Word(word) if has(word)))
     }
 
-    /// The program.
+    /// Returns the program.
     pub(crate) fn program(&self) -> &str {
         match self.0.first() {
             Some(Part::Word(word)) => word.literal().unwrap_or_default(),
@@ -256,7 +257,7 @@ impl Template {
         }
     }
 
-    /// The command line for what a caller has given.
+    /// Returns the command line for the values of a caller.
     pub(crate) fn fill(
         &self,
         arguments: &[Argument],
@@ -285,7 +286,7 @@ impl Template {
     }
 }
 
-/// Behind a word `--` nothing is an option any more.
+/// Guards all words before `--`. After it, a command treats no word as an option.
 fn guard(parts: &mut [Part], arguments: &[Argument]) {
     for part in parts {
         let words = match part {
@@ -313,7 +314,7 @@ fn conditional(value: Value<'_>, arguments: &[Argument]) -> Result<Part> {
     let line = section.line;
     let shape = "{ when = \"argument\", args = [\"--word\"] }";
     let (Some(when), Some(args)) = (section.read::<String>("when")?, section.take("args")) else {
-        return Err(Problem::at(line, "words on a condition need `when` and `args`").remedy(shape));
+        return Err(Problem::at(line, "conditional words require `when` and `args`").remedy(shape));
     };
     section.finish()?;
     let Some(index) = arguments.iter().position(|argument| argument.name == when) else {
@@ -322,7 +323,8 @@ fn conditional(value: Value<'_>, arguments: &[Argument]) -> Result<Part> {
     Ok(Part::Group { when: Some(index), words: words(args, arguments)? })
 }
 
-/// The caller's values as variables for a shell: `arg_NAME`, a list as lines.
+/// Returns the caller's values as environment variables `arg_NAME` for a shell. A list has one
+/// value per line.
 pub(crate) fn variables(
     arguments: &[Argument],
     given: &Given,
@@ -333,13 +335,13 @@ pub(crate) fn variables(
         let text = Argument::words(value).join("\n");
         if text.contains('\0') {
             return Err(Refused(format!(
-                "`{}` has a NUL character in it, which no command can be given; leave it out",
+                "`{}` contains a NUL character, which a command cannot receive; remove it",
                 argument.name
             )));
         }
         if text.len() + argument.name.len() + "arg_=".len() > LONGEST_WORD {
             return Err(Refused(format!(
-                "`{}` is longer than a variable may be, {LONGEST_WORD} bytes",
+                "`{}` is longer than {LONGEST_WORD} bytes, the maximum for an environment variable",
                 argument.name
             )));
         }

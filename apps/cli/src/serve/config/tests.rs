@@ -1,6 +1,6 @@
 //! The file as a whole: the demo, defaults, and mistakes with their lines.
 
-mod schema; // docs/outlive.schema.json
+mod schema; // apps/cli/outlive.schema.json
 
 use std::collections::BTreeSet;
 
@@ -15,14 +15,14 @@ use super::{
 };
 
 #[test]
-fn the_demo_can_be_read() {
+fn demo_file_is_valid() {
     let demo = demo();
     let names: Vec<&str> = demo.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["countdown", "release", "disk"]);
 }
 
 #[test]
-fn arguments_become_a_schema() {
+fn tool_arguments_are_converted_to_schema() {
     let text = r#"
 [tools.scale]
 description = "Scales a picture."
@@ -58,7 +58,7 @@ required = false
 }
 
 #[test]
-fn what_changes_nothing_is_run_again_after_a_crash() {
+fn read_only_or_idempotent_tool_is_rerun_after_crash() {
     let tool = |rest: &str| {
         let text = format!("[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\n{rest}");
         parse(&text).unwrap_or_else(|problem| panic!("{problem}")).tools.remove(0)
@@ -70,23 +70,23 @@ fn what_changes_nothing_is_run_again_after_a_crash() {
 }
 
 #[test]
-fn mistakes_name_their_line() {
+fn mistake_in_file_is_reported_with_line() {
     for (text, line, says) in [
         ("", 1, "no tools"),
-        ("[server]\nname = 3\n", 2, "`server.name` must be a string, and is the integer 3"),
+        ("[server]\nname = 3\n", 2, "`server.name` must be a string, but is the integer 3"),
         ("[tools.t]\ncommand = [\"c\"]\n", 1, "has no description"),
         ("[tools.t]\ndescription = \"d\"\n", 1, "has no command"),
         (
             "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\ntimeout = \"soon\"\n",
             4,
-            "a span of time",
+            "a duration",
         ),
         (
             "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\ntask = \"maybe\"\n",
             4,
-            "`tools.t.task` must be \"never\" or \"auto\" or \"always\", and is the string \"maybe\"",
+            "`tools.t.task` must be \"never\" or \"auto\" or \"always\", but is the string \"maybe\"",
         ),
-        ("[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\nmax_output = 3\n", 4, "an amount"),
+        ("[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\nmax_output = 3\n", 4, "a size"),
         (
             "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\nmax_lines = 300000\n",
             4,
@@ -100,7 +100,7 @@ fn mistakes_name_their_line() {
         (
             "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\ninteractive = true\ncontrol = \"stdout\"\nstdin = \"x\"\n",
             1,
-            "its responses come there",
+            "needs for input responses",
         ),
         (
             "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\ncontrol = \"stdin\"\n",
@@ -110,12 +110,12 @@ fn mistakes_name_their_line() {
         (
             "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\n[tools.t.arguments.a]\ntype = \"text\"\n",
             5,
-            "no type of an argument",
+            "not an argument type",
         ),
         (
             "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\n[tools.t.arguments.a]\ntype = \"string\"\nminimum = 1\n",
             6,
-            "means nothing for this type",
+            "does not apply to this type",
         ),
         (
             "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\n[tools.t.arguments.a]\ntype = \"integer\"\ndefault = \"1\"\n",
@@ -125,34 +125,34 @@ fn mistakes_name_their_line() {
         (
             "[tools.\"a b\"]\ndescription = \"d\"\ncommand = [\"c\"]\n",
             1,
-            "cannot be the name of a tool",
+            "not a valid name for a tool",
         ),
         (
             "[tools.t]\ndescription = \"d\"\ncomand = [\"c\"]\n",
             3,
-            "`comand` means nothing in [tools.t]",
+            "unknown key `comand` in [tools.t]",
         ),
-        ("[server]\nport = 1\n", 2, "`port` means nothing in [server]"),
+        ("[server]\nport = 1\n", 2, "unknown key `port` in [server]"),
         ("[auth]\nissuer = \"https://id\"\n", 1, "[auth] has no `resource`"),
         (
             "[auth]\nresource = \"https://a/mcp\"\nisuer = \"https://id\"\n",
             3,
-            "`isuer` means nothing",
+            "unknown key `isuer`",
         ),
         (
             "[auth]\nresource = \"https://a/mcp\"\nissuer = \"https://id\"\nintrospection_url = \"https://id/i\"\n",
             4,
-            "or by asking about them",
+            "either by signature or by introspection",
         ),
         (
             "[server]\ntoken_file = \"t\"\n[auth]\nresource = \"https://a/mcp\"\nissuer = \"https://id\"\n",
             3,
-            "not of both",
+            "cannot be combined with [auth]",
         ),
         (
             "[auth]\nresource = \"https://a/mcp\"\nissuer = \"https://id\"\ndpop = \"maybe\"\n",
             4,
-            "`auth.dpop` must be \"allowed\" or \"required\", and is the string \"maybe\"",
+            "`auth.dpop` must be \"allowed\" or \"required\", but is the string \"maybe\"",
         ),
         ("[auth]\nresource = \"https://a/mcp\"\n", 1, "[auth] has no `issuer`"),
         (
@@ -163,12 +163,12 @@ fn mistakes_name_their_line() {
         (
             "[auth]\nresource = \"https://a/mcp\"\n[auth.proxy]\nprovider = \"https://id\"\ntoken_url = \"https://id/t\"\n",
             3,
-            "by its name, or by its addresses",
+            "either `provider` or all three URLs",
         ),
         (
             "[auth]\nresource = \"https://a/mcp\"\n[auth.proxy]\nprovider = \"https://id\"\nclient_id = \"x\"\nsigning_secret_env = \"S\"\n",
             3,
-            "does not say who may log in",
+            "exactly one of `allow_users` and `allow_all_users`",
         ),
         (
             "[auth]\nresource = \"https://a/mcp\"\n[auth.issuers.two]\naudiences = [\"a\"]\n",
@@ -178,21 +178,21 @@ fn mistakes_name_their_line() {
         (
             "[auth]\nresource = \"https://a/mcp\"\nissuer = \"https://id\"\n[auth.issuers.two]\nissuer = \"https://id\"\n",
             1,
-            "https://id is there twice",
+            "https://id is listed twice",
         ),
         (
             "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\nscopes = [\n  \"a b\",\n]\n",
             5,
-            "`a b` is no scope",
+            "`a b` is not a valid scope",
         ),
         (
             "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\nscopes = [\"a\"]\n",
             1,
-            "the tool `t` needs scopes, and no token has scopes here",
+            "the tool `t` requires scopes, but without [auth] no token has scopes",
         ),
-        ("[server]\ntrusted_proxies = [\n  \"proxy\",\n]\n", 3, "is no address"),
+        ("[server]\ntrusted_proxies = [\n  \"proxy\",\n]\n", 3, "is not an IP address"),
     ] {
-        let problems = parse(text).expect_err("should be refused").to_string();
+        let problems = parse(text).expect_err("should be rejected").to_string();
         let start = format!("line {line}: ");
         let said = |problem: &str| problem.starts_with(&start) && problem.contains(says);
         assert!(problems.lines().any(said), "{says}: {problems}");
@@ -200,7 +200,7 @@ fn mistakes_name_their_line() {
 }
 
 #[test]
-fn file_with_many_mistakes_reports_each_once_with_line_and_value() {
+fn file_with_many_mistakes_reports_each_once() {
     let text = r#"[server]
 listen = "localhost"
 port = 1
@@ -218,36 +218,36 @@ on_crash = "maybe"
 [tools.b]
 command = ["c", "{x}", "{y}"]
 max_concurrent = 0
-colour = "red"
+color = "red"
 
 [tools.b.arguments]
 x = { type = "text", minimum = 1 }
 
 [elsewhere]
 "#;
-    let problems = parse(text).expect_err("should be refused").to_string();
+    let problems = parse(text).expect_err("should be rejected").to_string();
     let said: Vec<&str> = problems.lines().collect();
     assert_eq!(
         said,
         [
-            "line 2: `server.listen` must be an address and a port such as \"127.0.0.1:8000\", and is the string \"localhost\"",
-            "line 3: `port` means nothing in [server]",
-            "line 6: `store` begins with `mysql:`, which is no store",
-            "line 7: `tasks.max_running` must be an integer from 1 to 4294967295, and is the integer 0",
-            "line 11: `comand` means nothing in [tools.a]",
-            "line 12: `tools.a.max_output` must be an amount such as \"64 KiB\" or \"10 MB\", and is the string \"lots\"",
-            "line 13: `tools.a.on_crash` must be \"fail\" or \"rerun\", and is the string \"maybe\"",
+            "line 2: `server.listen` must be an address and a port such as \"127.0.0.1:8000\", but is the string \"localhost\"",
+            "line 3: unknown key `port` in [server]",
+            "line 6: `store` starts with the unknown scheme `mysql:`",
+            "line 7: `tasks.max_running` must be an integer from 1 to 4294967295, but is the integer 0",
+            "line 11: unknown key `comand` in [tools.a]",
+            "line 12: `tools.a.max_output` must be a size such as \"64 KiB\" or \"10 MB\", but is the string \"lots\"",
+            "line 13: `tools.a.on_crash` must be \"fail\" or \"rerun\", but is the string \"maybe\"",
             "line 15: the tool `b` has no description",
-            "line 16: there is no argument `y`",
-            "line 17: `tools.b.max_concurrent` must be an integer from 1 to 4294967295, and is the integer 0",
-            "line 18: `colour` means nothing in [tools.b]",
-            "line 21: `text` is no type of an argument",
-            "line 23: `elsewhere` means nothing here",
+            "line 16: unknown argument `y`",
+            "line 17: `tools.b.max_concurrent` must be an integer from 1 to 4294967295, but is the integer 0",
+            "line 18: unknown key `color` in [tools.b]",
+            "line 21: `text` is not an argument type",
+            "line 23: unknown key `elsewhere` at the top level",
         ]
     );
 }
 
-/// A tool with further keys, and with these tables behind it.
+/// Returns a tool with these additional keys and tables.
 fn tool_with(keys: &str, tables: &str) -> String {
     format!(
         "[tools.t]\ndescription = \"d\"\ncommand = [\"c\", \"{{a}}\"]\n{keys}\n{tables}\n[tools.t.arguments.a]\n"
@@ -255,7 +255,7 @@ fn tool_with(keys: &str, tables: &str) -> String {
 }
 
 #[test]
-fn default_that_a_caller_could_not_give_is_refused() {
+fn argument_default_violating_its_schema_is_rejected() {
     for argument in [
         "type = \"string\"\nenum = [\"a\", \"b\"]\ndefault = \"c\"",
         "type = \"integer\"\nmaximum = 3\ndefault = 4",
@@ -266,55 +266,55 @@ fn default_that_a_caller_could_not_give_is_refused() {
     ] {
         let text = tool_with("", "") + argument;
         let problems = parse(&text).expect_err(argument).to_string();
-        let fits = problems.starts_with("line 9: the default is a value that is refused");
+        let fits = problems.starts_with("line 9: the default is not a valid value");
         assert!(fits && problems.lines().count() == 1, "{argument}: {problems}");
     }
 }
 
 #[test]
-fn pattern_that_is_not_a_regular_expression_is_refused_with_its_line() {
+fn invalid_pattern_is_rejected_with_line() {
     let text = tool_with("", "") + "type = \"string\"\npattern = \"([a-z\"\n";
-    let problems = parse(&text).expect_err("should be refused").to_string();
-    let says = "line 8: `tools.t.arguments.a.pattern` must be a regular expression, and is the string \"([a-z\"";
+    let problems = parse(&text).expect_err("should be rejected").to_string();
+    let says = "line 8: `tools.t.arguments.a.pattern` must be a regular expression, but is the string \"([a-z\"";
     assert_eq!(problems, says);
     let text = tool_with("output_schema = { type = \"nothing\" }", "") + "type = \"string\"\n";
-    let problems = parse(&text).expect_err("should be refused").to_string();
+    let problems = parse(&text).expect_err("should be rejected").to_string();
     assert!(problems.starts_with("line 4: `output_schema`: "), "{problems}");
 }
 
 #[test]
-fn limits_that_contradict_each_other_are_refused() {
+fn contradictory_limits_are_rejected() {
     let argument = "type = \"string\"\n";
     for (keys, tables, argument, says) in [
         (
             "timeout = \"10s\"\ntask_after = \"20s\"",
             "",
             argument,
-            "line 5: `task_after` is 20s, and `timeout` 10s is less",
+            "line 5: `task_after` is 20s, but `timeout` is only 10s",
         ),
         (
             "max_attempts = 5",
             "",
             argument,
-            "line 4: `max_attempts` is for commands that are run again",
+            "line 4: `max_attempts` applies only to commands that are rerun",
         ),
         (
             "on_crash = \"fail\"\nread_only = true\nmax_attempts = 5",
             "",
             argument,
-            "line 6: `max_attempts` is for",
+            "line 6: `max_attempts` applies only",
         ),
         (
             "",
             "[tasks]\nttl = \"2d\"\nmax_ttl = \"1d\"",
             argument,
-            "line 6: `ttl` is 2d, and `max_ttl` 1d is less",
+            "line 6: `ttl` is 2d, but `max_ttl` is only 1d",
         ),
         (
             "",
             "",
             "type = \"integer\"\nminimum = 3\nmaximum = 2\n",
-            "line 8: `minimum` is 3, and `maximum` 2 is less",
+            "line 8: `minimum` is 3, but `maximum` is only 2",
         ),
         (
             "",
@@ -328,7 +328,7 @@ fn limits_that_contradict_each_other_are_refused() {
         let problems = parse(&text).expect_err(says).to_string();
         assert!(problems.starts_with(says) && problems.lines().count() == 1, "{says}: {problems}");
     }
-    // A default never contradicts what is written.
+    // The default `ttl` must not exceed a written `max_ttl`.
     let text = tool_with(
         "timeout = \"1s\"\nidempotent = true\nmax_attempts = 5",
         "[tasks]\nmax_ttl = \"1h\"",
@@ -338,11 +338,11 @@ fn limits_that_contradict_each_other_are_refused() {
 }
 
 #[test]
-fn typical_slips_are_warned_of_and_served() {
+fn probable_mistakes_cause_warnings_only() {
     for (keys, tables, says) in [
-        ("", "[tools.t.arguments.b]\ntype = \"string\"", "uses the argument `b`"),
-        ("task = \"never\"\ntask_after = \"1s\"", "", "line 5: `task_after` means nothing here"),
-        ("read_only = true\ndestructive = true", "", "`t` is `read_only`, and `destructive`"),
+        ("", "[tools.t.arguments.b]\ntype = \"string\"", "not use the argument `b`"),
+        ("task = \"never\"\ntask_after = \"1s\"", "", "line 5: `task_after` has no effect"),
+        ("read_only = true\ndestructive = true", "", "`t` is both `read_only` and `destructive`"),
     ] {
         let text = tool_with(keys, tables) + "type = \"string\"\n";
         let (_, warnings) = parse_noting(&text, &mut Asked::default()).expect("is a file");
@@ -352,10 +352,10 @@ fn typical_slips_are_warned_of_and_served() {
     let shell = "[tools.t]\ndescription = \"d\"\nshell = true\ncommand = \"echo \\\"${arg_a}\\\"\"\n[tools.t.arguments]\na = { type = \"string\" }\nb = { type = \"string\" }\n";
     let (_, warnings) = parse_noting(shell, &mut Asked::default()).expect("is a file");
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(warnings[0].to_string().starts_with("line 7: no word of the command of `t` uses"));
+    assert!(warnings[0].to_string().starts_with("line 7: the command of `t` does not use"));
 }
 
-/// A file with a tool that needs a scope, and a proxy that ends with `more`, from line 8 on.
+/// Returns a file with a tool that requires a scope, and a proxy with `more` from line 8 on.
 fn behind_a_proxy(more: &str) -> String {
     format!(
         "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\nscopes = [\"op\"]\n\
@@ -365,7 +365,7 @@ fn behind_a_proxy(more: &str) -> String {
 }
 
 #[test]
-fn grants_of_scopes_are_read() {
+fn valid_grants_are_accepted() {
     for good in [
         "grants = { op = \"all\" }",
         "grants.op = { groups = [\"ops\"], hd = [\"example.com\"] }",
@@ -376,21 +376,21 @@ fn grants_of_scopes_are_read() {
 }
 
 #[test]
-fn mistakes_in_grants_of_scopes_name_their_line() {
+fn mistake_in_grants_is_reported_with_line() {
     for (more, line, says) in [
-        ("", 5, "the tool `t` needs the scope `op`, and no user can get it"),
-        ("grants = { other = \"all\" }", 5, "the tool `t` needs the scope `op`"),
-        ("grants = [\"op\"]", 8, "`auth.proxy.grants` must be a table, and is an array"),
-        ("grants = { op = \"everybody\" }", 8, "`everybody` does not name users"),
-        ("grants.op = {}", 8, "the rule for the scope `op` names no users"),
-        ("grants.op = []", 8, "the rule for the scope `op` names no users"),
-        ("grants.op = { groups = [] }", 8, "the rule for the scope `op` names no users"),
-        ("grants.op = [\n  { groups = [\"ops\"] },\n  {},\n]", 10, "names no users"),
+        ("", 5, "the tool `t` requires the scope `op`, but no user can get it"),
+        ("grants = { other = \"all\" }", 5, "the tool `t` requires the scope `op`"),
+        ("grants = [\"op\"]", 8, "`auth.proxy.grants` must be a table, but is an array"),
+        ("grants = { op = \"others\" }", 8, "`others` is not a valid rule for users"),
+        ("grants.op = {}", 8, "the rule for the scope `op` matches no users"),
+        ("grants.op = []", 8, "the rule for the scope `op` matches no users"),
+        ("grants.op = { groups = [] }", 8, "the rule for the scope `op` matches no users"),
+        ("grants.op = [\n  { groups = [\"ops\"] },\n  {},\n]", 10, "matches no users"),
         ("grants.op = { groups = \"ops\" }", 8, "`auth.proxy.grants.op.groups` must be an array"),
-        ("grants.op = { groups = [1] }", 8, "must be a string, and is the integer 1"),
-        ("grants.\"o p\" = \"all\"", 8, "`o p` is no scope"),
+        ("grants.op = { groups = [1] }", 8, "must be a string, but is the integer 1"),
+        ("grants.\"o p\" = \"all\"", 8, "`o p` is not a valid scope"),
     ] {
-        let problem = parse(&behind_a_proxy(more)).expect_err("should be refused").to_string();
+        let problem = parse(&behind_a_proxy(more)).expect_err("should be rejected").to_string();
         assert!(problem.starts_with(&format!("line {line}: ")), "{problem}: {more}");
         assert!(problem.contains(says), "{problem}: {more}");
     }
@@ -398,13 +398,13 @@ fn mistakes_in_grants_of_scopes_name_their_line() {
 
 const PAGE: &str = include_str!("../../../../../docs/outlive-toml.md");
 
-/// The rows of the table under a heading: key and default.
+/// Returns the rows of the table under a heading: key and default.
 fn rows(section: &str) -> Vec<(String, String)> {
     let row = |row: Vec<String>| (row[0].trim_matches('`').to_owned(), row[2].clone());
     cells(section).into_iter().map(row).collect()
 }
 
-/// The rows of the table under a heading: key, type, default and words.
+/// Returns the rows of the table under a heading: key, type, default and description.
 fn cells(section: &str) -> Vec<Vec<String>> {
     let heading = format!("\n## `[{section}]`\n");
     let (_, after) =
@@ -416,18 +416,18 @@ fn cells(section: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn the_page_has_every_key_and_no_other() {
+fn docs_page_lists_exactly_the_known_keys() {
     let mut asked = Asked::default();
     parse_noting(DEMO, &mut asked).expect("is a file");
     for (section, keys) in asked.0.into_iter().filter(|(section, _)| !section.is_empty()) {
         let said: BTreeSet<String> = rows(section).into_iter().map(|(key, _)| key).collect();
         let known: BTreeSet<String> = keys.into_keys().map(str::to_owned).collect();
-        assert_eq!(said, known, "what the page says of [{section}], and what is read");
+        assert_eq!(said, known, "keys on the page for [{section}], and keys of the reader");
     }
 }
 
 #[test]
-fn the_page_says_the_defaults() {
+fn docs_page_has_actual_defaults() {
     let Config { server, tasks, tools, .. } =
         parse("[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\n").expect("is a file");
     let tool = &tools[0];
@@ -473,13 +473,13 @@ fn the_page_says_the_defaults() {
 }
 
 #[test]
-fn the_page_says_the_limits_of_the_library() {
+fn docs_page_has_actual_limits_of_library() {
     let library = format!(
         "{:?} {:?}",
         outlive::server::http::HttpConfig::new(),
         outlive::server::Limits::default()
     );
-    // The program's own, of which the library knows nothing.
+    // A limit of the program, which the library does not have.
     let is_own = |key: &str| key == "max_waiting_jobs_per_caller";
     let is_limit =
         |key: &str| (key.starts_with("max_") || key.ends_with("_timeout")) && !is_own(key);
@@ -497,7 +497,7 @@ fn the_page_says_the_limits_of_the_library() {
 }
 
 #[test]
-fn the_examples_of_the_page_can_be_read() {
+fn docs_page_examples_are_valid() {
     let blocks = PAGE.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
     let mut count = 0;
     for block in blocks {

@@ -1,4 +1,4 @@
-//! One tool of the file: a command, and everything that is said about it.
+//! One tool of the file: a command and its settings.
 
 use std::{
     collections::BTreeSet,
@@ -52,7 +52,7 @@ pub(crate) struct ToolConfig {
     pub(crate) always_listed: bool,
 }
 
-/// Whether calls become tasks.
+/// Policy for turning calls into tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TaskMode {
     Never,
@@ -60,23 +60,23 @@ pub(crate) enum TaskMode {
     Always,
 }
 
-/// What is done with a command that was lost in the middle.
+/// Policy for a command that was lost while it ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnCrash {
     Fail,
     RunAgain,
 }
 
-/// What the command prints.
+/// Output format of the command.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Output {
-    /// Lines for a reader.
+    /// Lines of text.
     Text,
-    /// One JSON value, with a schema if one was given.
+    /// One JSON value, with an optional schema.
     Json { schema: Option<Json> },
 }
 
-/// Defaults, which docs/outlive-toml.md lists.
+/// Defaults. docs/outlive-toml.md lists them.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(3_600);
 pub(crate) const KILL_GRACE: Duration = Duration::from_secs(5);
 pub(crate) const MAX_OUTPUT: u64 = 1 << 20;
@@ -85,11 +85,11 @@ pub(crate) const CONCURRENCY: u32 = 16;
 pub(crate) const TASK_AFTER: Duration = Duration::from_secs(2);
 pub(crate) const MAX_ATTEMPTS: u32 = 3;
 
-/// How many lines a task can emit: as many as it has segments (`TaskConfig::max_segments`), but for some that notices and
-/// lines with an input request inside take.
+/// Maximum number of lines that a task can emit: `TaskConfig::max_segments`, minus a reserve for
+/// notices and for lines split by an input request.
 const MAX_EMITTED_LINES: u32 = 99_000;
 
-/// A command line that is ready to be run.
+/// A command line, ready to run.
 pub(crate) struct Ready {
     pub(crate) argv: Vec<String>,
     pub(crate) env: Vec<(String, String)>,
@@ -97,7 +97,7 @@ pub(crate) struct Ready {
 }
 
 impl ToolConfig {
-    /// Reads `[tools.NAME]`. What is wrong with it is reported; then it is not for use.
+    /// Reads `[tools.NAME]`, and reports mistakes. After a mistake, the tool must not be used.
     pub(crate) fn read(name: String, value: Value<'_>, asked: &mut Asked) -> Result<Self> {
         let mut section = value.section()?;
         let line = section.line;
@@ -109,7 +109,7 @@ impl ToolConfig {
         let description = section.attempt(|section| description(section, &name));
         let read_only = section.read("read_only")?;
         let idempotent = section.read("idempotent")?;
-        // As for every tool: who changes nothing, or nothing more, can be run again.
+        // Tools that are read-only or idempotent can be rerun.
         let repeatable = read_only == Some(true) || idempotent == Some(true);
         let (task, timeout) = task(&mut section)?;
         let (on_crash, max_attempts) = on_crash(&mut section, repeatable)?;
@@ -150,33 +150,35 @@ impl ToolConfig {
         Ok(tool)
     }
 
-    /// Reports what is probably not meant as it is written.
+    /// Reports settings that are probably a mistake.
     fn warn(&self, section: &Section<'_>, has_command: bool) {
         let name = &self.name;
         for (index, argument) in self.arguments.iter().enumerate().filter(|_| has_command) {
             if !self.uses(index, argument) {
                 let what = format!(
-                    "no word of the command of `{name}` uses the argument `{}`",
+                    "the command of `{name}` does not use the argument `{}`",
                     argument.name
                 );
                 let remedy = match self.shell {
                     true => format!(
-                        "\"$arg_{}\" in the command; or leave the argument out",
+                        "use \"$arg_{}\" in the command, or remove the argument",
                         argument.name
                     ),
-                    false => format!("{{{}}} in a word; or leave the argument out", argument.name),
+                    false => format!(
+                        "use {{{}}} in a word of the command, or remove the argument",
+                        argument.name
+                    ),
                 };
                 section.report(Problem::at(argument.line, what).remedy(remedy).warning());
             }
         }
         if self.read_only == Some(true) && self.destructive == Some(true) {
-            let what = format!("`{name}` is `read_only`, and `destructive`");
-            section
-                .report(Problem::at(section.line, what).remedy("leave one of them out").warning());
+            let what = format!("`{name}` is both `read_only` and `destructive`");
+            section.report(Problem::at(section.line, what).remedy("remove one of them").warning());
         }
     }
 
-    /// Whether a value of an argument gets to the command.
+    /// Returns whether the command uses an argument.
     fn uses(&self, index: usize, argument: &Argument) -> bool {
         let in_word = |word: &Word| word.arguments().any(|used| used == index);
         self.command.uses(index)
@@ -185,39 +187,39 @@ impl ToolConfig {
             || (self.shell && self.command.has_text(&format!("arg_{}", argument.name)))
     }
 
-    /// Reports what contradicts itself.
+    /// Reports settings that contradict each other.
     fn check(&self, section: &Section<'_>) {
         let line = section.line;
         let name = &self.name;
         if self.asks && self.stdin.is_some() && self.control == ControlMode::Stdout {
             let what = format!(
-                "the tool `{name}` has `stdin`, and with `control = \"stdout\"` its responses come there"
+                "the tool `{name}` sets `stdin`, which `control = \"stdout\"` needs for input responses"
             );
-            section.report(Problem::at(line, what).remedy("leave `stdin` out, or `control`"));
+            section.report(Problem::at(line, what).remedy("remove `stdin` or `control`"));
         }
     }
 
-    /// The schema of its arguments.
+    /// Returns the schema of the arguments.
     pub(crate) fn input_schema(&self) -> Json {
         argument::schema(&self.arguments)
     }
 
-    /// Where it is run: relative folders begin where the file is.
+    /// Returns the working folder. A relative folder is relative to the folder of the file.
     pub(crate) fn folder_in(&self, base: &Path) -> PathBuf {
         self.folder.as_ref().map_or_else(|| base.to_owned(), |folder| base.join(folder))
     }
 
-    /// What is run.
+    /// Returns the program.
     pub(crate) fn program(&self) -> &str {
         self.command.program()
     }
 
-    /// The command line for what a caller has given.
+    /// Returns the command line for the values of a caller.
     pub(crate) fn ready(&self, values: serde_json::Map<String, Json>) -> Result<Ready, Refused> {
         let given = Given::new(&self.arguments, values);
         let mut env = Vec::new();
         for (name, word) in &self.env {
-            // A variable whose argument was not given is not set.
+            // A variable is not set if its argument is absent.
             if let Some(value) = word.fill(&self.arguments, &given)?.pop() {
                 env.push((name.clone(), value));
             }
@@ -238,8 +240,8 @@ fn check_name(name: &str, line: usize) -> Result<()> {
     if (1..=64).contains(&name.len()) && name.bytes().all(fine) {
         return Ok(());
     }
-    Err(Problem::at(line, format_args!("`{name}` cannot be the name of a tool"))
-        .remedy("1 to 64 letters, digits, `_`, `-` or `.`"))
+    Err(Problem::at(line, format_args!("`{name}` is not a valid name for a tool"))
+        .remedy("use 1 to 64 letters, digits, `_`, `-` or `.`"))
 }
 
 fn arguments(section: &mut Section<'_>, asked: &mut Asked) -> Result<Vec<Argument>> {
@@ -252,7 +254,7 @@ fn description(section: &mut Section<'_>, tool: &str) -> Result<String> {
     section.read::<String>("description")?.ok_or_else(|| {
         section
             .lacks("description", format_args!("the tool `{tool}` has no description"))
-            .or_remedy("description = \"what it does, for the model that chooses\"")
+            .or_remedy("add description = \"…\", which tells the model what the tool does")
     })
 }
 
@@ -262,23 +264,23 @@ fn command(section: &mut Section<'_>, arguments: &[Argument]) -> Result<(Templat
     let Some(command) = section.take_as("command", words) else {
         let what = format!("[{}] has no command", section.path());
         let lacking = section.lacks("command", what);
-        return Err(lacking.or_remedy("command = [\"program\", \"{argument}\", …]"));
+        return Err(lacking.or_remedy("add command = [\"program\", \"{argument}\", …]"));
     };
     let line = command.line;
     match (shell, command.is_string()) {
-        (false, true) => Err(Problem::at(line, "`command` is one text, and no shell is to read it")
-            .remedy("a list of words, command = [\"program\", \"{argument}\"]; or shell = true, with values as \"$arg_NAME\"")),
-        (true, false) => Err(Problem::at(line, "with `shell = true` the command is one text")
-            .remedy("command = \"cd project && make \\\"$arg_target\\\"\"")),
+        (false, true) => Err(Problem::at(line, "`command` is a string, but `shell` is not set")
+            .remedy("write a list of words, command = [\"program\", \"{argument}\"]; or set shell = true and use values as \"$arg_NAME\"")),
+        (true, false) => Err(Problem::at(line, "with `shell = true`, `command` must be a string")
+            .remedy("write command = \"cd project && make \\\"$arg_target\\\"\"")),
         (false, false) => Ok((Template::read(command, arguments)?, false)),
         (true, true) => {
             let script = String::read(command)?;
             let placeholder =
                 arguments.iter().find(|argument| script.contains(&format!("{{{}}}", argument.name)));
             match placeholder.filter(|argument| !script.contains(&format!("${{{}}}", argument.name))) {
-                // Text inside a script would be read as script.
-                Some(Argument { name, .. }) => Err(Problem::at(line, format_args!("a shell would read the value of `{{{name}}}` as its own text"))
-                    .remedy(format_args!("\"$arg_{name}\", in quotes"))),
+                // A value inserted into a script would be executed as script.
+                Some(Argument { name, .. }) => Err(Problem::at(line, format_args!("a shell would execute the value of `{{{name}}}` as script text"))
+                    .remedy(format_args!("use \"$arg_{name}\", in quotes"))),
                 None => Ok((Template::fixed(&["/bin/sh", "-c", &script]), true)),
             }
         }
@@ -292,7 +294,7 @@ fn environment(section: &mut Section<'_>, arguments: &[Argument]) -> Result<Vec<
         if name.is_empty() || name.contains(['=', '\0']) {
             return Err(Problem::at(
                 line,
-                format_args!("`{name}` cannot be the name of a variable"),
+                format_args!("`{name}` is not a valid name for a variable"),
             ));
         }
         Word::parse(&String::read(value)?, line, arguments)
@@ -312,7 +314,7 @@ fn stdin(section: &mut Section<'_>, arguments: &[Argument]) -> Result<Option<Wor
     Word::parse(&String::read(value)?, line, arguments).map(Some)
 }
 
-/// Returns how many lines of one attempt of a command a task can emit.
+/// Returns how many lines of one attempt a task can emit.
 fn most_lines(on_crash: OnCrash, max_attempts: u32) -> u32 {
     let attempts = match on_crash {
         OnCrash::Fail => 1,
@@ -321,7 +323,7 @@ fn most_lines(on_crash: OnCrash, max_attempts: u32) -> u32 {
     MAX_EMITTED_LINES / attempts
 }
 
-/// Reads how many lines are kept. A default never contradicts what is written.
+/// Reads `max_lines`. The default never exceeds the limit of a task.
 fn max_lines(section: &mut Section<'_>, task: TaskMode, most: u32) -> Result<u64> {
     let most = if task == TaskMode::Never { u32::MAX } else { most };
     let Some(At { value, line }) = section.read::<At<u32>>("max_lines")? else {
@@ -329,21 +331,21 @@ fn max_lines(section: &mut Section<'_>, task: TaskMode, most: u32) -> Result<u64
     };
     if value > most {
         let what = format!(
-            "`max_lines` is {value}, and a task emits at most {most} lines of one attempt of a command"
+            "`max_lines` is {value}, but a task emits at most {most} lines per attempt of a command"
         );
-        let remedy = format!("max_lines = {most} or less; or task = \"never\"");
+        let remedy = format!("set max_lines to {most} or less; or set task = \"never\"");
         section.report(Problem::at(line, what).remedy(remedy));
     }
     Ok(value.into())
 }
 
-/// Where the control channel of the command is.
+/// Reads the location of the command's control channel.
 fn control(section: &mut Section<'_>) -> ControlMode {
     let words = [("fd", ControlMode::Descriptors), ("stdout", ControlMode::Stdout)];
     section.choice("control", &words).map_or(ControlMode::Descriptors, |chosen| chosen.value)
 }
 
-/// Whether calls become tasks, and how long the command may run.
+/// Reads the task policy and the timeout of the command.
 fn task(section: &mut Section<'_>) -> Result<(TaskMode, Duration)> {
     #[derive(Clone, Copy)]
     enum Mode {
@@ -358,12 +360,14 @@ fn task(section: &mut Section<'_>) -> Result<(TaskMode, Duration)> {
     match (mode, &after) {
         (Mode::Auto, Some(At { value: Span(after), line })) if *after > limit => {
             let (after, limit) = (in_words(*after), in_words(limit));
-            let what = format!("`task_after` is {after}, and `timeout` {limit} is less");
-            section.report(Problem::at(*line, what).remedy("`task_after` of at most `timeout`"));
+            let what = format!("`task_after` is {after}, but `timeout` is only {limit}");
+            section
+                .report(Problem::at(*line, what).remedy("set `task_after` to at most `timeout`"));
         }
         (Mode::Never | Mode::Always, Some(At { line, .. })) => {
-            let what = "`task_after` means nothing here: it is for `task = \"auto\"`";
-            section.report(Problem::at(*line, what).remedy("leave one of them out").warning());
+            let what = "`task_after` has no effect: it requires `task = \"auto\"`";
+            section
+                .report(Problem::at(*line, what).remedy("remove `task_after` or `task`").warning());
         }
         _ => {}
     }
@@ -376,15 +380,15 @@ fn task(section: &mut Section<'_>) -> Result<(TaskMode, Duration)> {
     Ok((mode, limit))
 }
 
-/// What is done with a command that was lost, and how often it is begun.
+/// Reads the policy for a lost command, and the number of attempts.
 fn on_crash(section: &mut Section<'_>, repeatable: bool) -> Result<(OnCrash, u32)> {
     let words = [("fail", OnCrash::Fail), ("rerun", OnCrash::RunAgain)];
     let otherwise = if repeatable { OnCrash::RunAgain } else { OnCrash::Fail };
     let on_crash = section.choice("on_crash", &words).map_or(otherwise, |chosen| chosen.value);
     let attempts: Option<At<u32>> = section.read("max_attempts")?;
     if let (OnCrash::Fail, Some(At { value: 2.., line })) = (on_crash, &attempts) {
-        let what = "`max_attempts` is for commands that are run again, and this one is not";
-        let remedy = "on_crash = \"rerun\"; or leave `max_attempts` out";
+        let what = "`max_attempts` applies only to commands that are rerun, and this one is not";
+        let remedy = "set on_crash = \"rerun\", or remove `max_attempts`";
         section.report(Problem::at(*line, what).remedy(remedy));
     }
     Ok((on_crash, attempts.map_or(MAX_ATTEMPTS, |attempts| attempts.value)))
@@ -407,21 +411,23 @@ fn output(section: &mut Section<'_>) -> Result<Output> {
             Ok(Output::Json { schema })
         }
         (Some(false), Some(schema)) => {
-            section
-                .report(Problem::at(schema.line, "text has no schema").remedy("output = \"json\""));
+            section.report(
+                Problem::at(schema.line, "`output_schema` requires JSON output")
+                    .remedy("set output = \"json\""),
+            );
             Ok(Output::Text)
         }
     }
 }
 
-/// A schema in the file as a table, or as JSON in a string.
+/// Reads a schema, which is a table or a string of JSON.
 fn schema_of(value: Value<'_>) -> Result<Json> {
     let line = value.line;
     if !value.is_string() {
         return value.json();
     }
     serde_json::from_str(&String::read(value)?)
-        .map_err(|error| Problem::at(line, format_args!("the schema is no JSON: {error}")))
+        .map_err(|error| Problem::at(line, format_args!("the schema is not valid JSON: {error}")))
 }
 
 pub(super) fn scopes(section: &mut Section<'_>) -> Result<Vec<String>> {
@@ -436,13 +442,13 @@ pub(super) fn scopes(section: &mut Section<'_>) -> Result<Vec<String>> {
     Ok(scopes)
 }
 
-/// Checks that a text can be a scope (RFC 6749 section 3.3).
+/// Validates a scope (RFC 6749, section 3.3).
 pub(super) fn scope(At { value, line }: At<String>) -> Result<String> {
     let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
     match !value.is_empty() && value.bytes().all(plain) {
         true => Ok(value),
-        false => Err(Problem::at(line, format_args!("`{value}` is no scope"))
-            .remedy("scopes = [\"files:read\", \"files:write\"]")),
+        false => Err(Problem::at(line, format_args!("`{value}` is not a valid scope"))
+            .remedy("write scopes such as scopes = [\"files:read\", \"files:write\"]")),
     }
 }
 
@@ -460,6 +466,6 @@ fn success_codes(section: &mut Section<'_>) -> Result<BTreeSet<i32>> {
         .collect();
     codes.filter(|codes| !codes.is_empty()).ok_or_else(|| {
         Problem::at(line, "`success_codes` must list exit codes from 0 to 255")
-            .remedy("success_codes = [0, 1]")
+            .remedy("write success_codes = [0, 1]")
     })
 }

@@ -1,4 +1,4 @@
-//! Spans of time and amounts of bytes, as people write them: `90s`, `1h 30m`, `64 KiB`.
+//! Durations and byte sizes with units: `90s`, `1h 30m`, `64 KiB`.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use serde_json::json;
 
 use super::reader::{Read, Result, Value};
 
-/// A span of time.
+/// A duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span(pub(crate) Duration);
 
 impl Read for Span {
     fn read(value: Value<'_>) -> Result<Self> {
-        let unfit = value.unfit("a span of time such as \"90s\", \"1h 30m\" or \"7d\"");
+        let unfit = value.unfit("a duration such as \"90s\", \"1h 30m\" or \"7d\"");
         if !value.is_string() {
             return Err(unfit);
         }
@@ -24,17 +24,17 @@ impl Read for Span {
     }
 }
 
-/// What is read as a span, as editors check it.
+/// Pattern of durations, for editors.
 const SPAN: &str =
     "^\\s*([0-9]+\\s*(ms|s|sec|seconds?|m|min|minutes?|h|hours?|d|days?|w|weeks?)\\s*)+$";
 
-/// An amount of bytes.
+/// A size in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bytes(pub(crate) u64);
 
 impl Read for Bytes {
     fn read(value: Value<'_>) -> Result<Self> {
-        let unfit = value.unfit("an amount such as \"64 KiB\" or \"10 MB\"");
+        let unfit = value.unfit("a size such as \"64 KiB\" or \"10 MB\"");
         if !value.is_string() {
             return Err(unfit);
         }
@@ -46,10 +46,10 @@ impl Read for Bytes {
     }
 }
 
-/// What is read as an amount, as editors check it.
+/// Pattern of sizes, for editors.
 const BYTES: &str = "^\\s*[0-9]+\\s*(B|[kKMG]B|[KMG]iB)\\s*$";
 
-/// Reads one or more of number and unit; more than nothing.
+/// Parses one or more numbers with units. Rejects zero.
 pub(crate) fn span(text: &str) -> Option<Duration> {
     let mut rest = text.trim();
     let mut span = Duration::ZERO;
@@ -98,7 +98,7 @@ fn number_and_unit(text: &str) -> Option<(u64, &str, &str)> {
     Some((number.parse().ok()?, unit, rest.trim_start()))
 }
 
-/// A span as a person would say it.
+/// Formats a duration in its largest exact unit.
 pub(crate) fn in_words(span: Duration) -> String {
     let seconds = span.as_secs();
     let units = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
@@ -115,7 +115,7 @@ mod tests {
     use super::{bytes, in_words, span};
 
     #[test]
-    fn spans_are_read_as_people_write_them() {
+    fn span_with_units_is_parsed() {
         for (text, seconds) in [
             ("90s", 90),
             ("1h 30m", 5_400),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_read_with_their_unit() {
+    fn bytes_with_unit_are_parsed() {
         assert_eq!(bytes("64 KiB"), Some(65_536));
         assert_eq!(bytes("10MB"), Some(10_000_000));
         for text in ["", "64", "KiB", "0 B", "1 KiB 2", "1 Mib", "99999999999 GiB"] {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn words_read_back_as_the_same_span() {
+    fn formatted_span_parses_to_same_duration() {
         for seconds in [1, 59, 60, 90, 3_600, 86_400, 90_000] {
             let time = Duration::from_secs(seconds);
             assert_eq!(span(&in_words(time)), Some(time));

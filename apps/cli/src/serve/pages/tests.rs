@@ -24,14 +24,14 @@ use tokio::{
 use super::{METRICS_TTL, Numbers, READY_TTL, Remembered, add};
 use crate::serve::config::demo;
 
-/// How often a page is made for many requests that come at once.
+/// Sends `requests` at once. Returns how often the page was computed.
 async fn made(ttl: Duration, requests: usize) -> usize {
     let (page, made) = (Arc::new(Remembered::new(ttl)), Arc::new(AtomicUsize::new(0)));
     let request = || {
         let (page, made) = (Arc::clone(&page), Arc::clone(&made));
         let make = move || async move {
             made.fetch_add(1, Ordering::Relaxed);
-            // A store takes its time, and all of them come meanwhile.
+            // Yield as a slow store would, so that all requests arrive during the computation.
             tokio::task::yield_now().await;
             (StatusCode::OK, "ready\n".to_owned())
         };
@@ -44,18 +44,18 @@ async fn made(ttl: Duration, requests: usize) -> usize {
 }
 
 #[tokio::test]
-async fn many_requests_for_readiness_read_the_store_once_until_that_is_old() {
+async fn concurrent_readiness_requests_share_one_store_read_per_ttl() {
     assert_eq!(READY_TTL, Duration::from_secs(1));
     assert_eq!(made(Duration::MAX, 1_000).await, 1);
     assert_eq!(made(Duration::ZERO, 100).await, 100);
 }
 
-/// A store that counts how often its state is read.
+/// A store that counts its status queries.
 #[derive(Default)]
 struct CountedStore {
     store: MemoryStore,
     calls: Mutex<HashMap<&'static str, usize>>,
-    /// Whether it cannot count its tasks.
+    /// Whether counting tasks fails.
     counts_fail: AtomicBool,
 }
 
@@ -100,7 +100,7 @@ async fn get(address: SocketAddr, path: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// Requests a page 200 times. Returns how often the store was read for it, and how long that took.
+/// Requests a page 200 times. Returns the number of store reads and the elapsed time.
 async fn reads(
     store: &CountedStore,
     operation: &str,
@@ -114,22 +114,22 @@ async fn reads(
 }
 
 #[tokio::test]
-async fn requests_for_readiness_and_metrics_read_the_store_once_in_their_time() {
+async fn readiness_and_metrics_read_store_once_per_ttl() {
     let store = Arc::new(CountedStore::default());
     let server = Server::builder("s", "1").tasks(TaskConfig::new(Arc::clone(&store) as _));
     let server = server.build().unwrap();
     let http = add(HttpConfig::new(), &demo().server, &server, &Numbers::new(&server)).unwrap();
     let serving = server.serve_http("127.0.0.1:0", http).await.unwrap();
-    // One at the start, and one each time that the last is too old.
+    // One at the start, and one after each TTL.
     let times = |elapsed: Duration, ttl: Duration| elapsed.div_duration_f64(ttl) as usize + 1;
 
-    // A server is ready although its store cannot count tasks: readiness does not count them.
+    // Readiness must not count tasks: the server is ready although counting fails.
     store.counts_fail.store(true, Ordering::Relaxed);
     let (ready, elapsed) = reads(&store, "ready", (serving.address(), "/readyz")).await;
     assert!((1..=times(elapsed, READY_TTL)).contains(&ready), "/readyz: {ready} reads");
 
     store.counts_fail.store(false, Ordering::Relaxed);
     let (counts, elapsed) = reads(&store, "stats", (serving.address(), "/metrics")).await;
-    // The server itself looks how full its store is, as often.
+    // The server itself also checks the size of its store at the same rate.
     assert!((1..=2 * times(elapsed, METRICS_TTL)).contains(&counts), "/metrics: {counts} reads");
 }

@@ -23,25 +23,25 @@ use serde_json::Value;
 use std::{collections::BTreeSet, pin::pin, process::ExitCode, sync::Arc, time::Duration};
 use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
-/// How often to look at a task whose server names no interval, and at most.
+/// Default poll interval, and its maximum.
 pub(super) const POLL: Duration = Duration::from_secs(1);
 
 pub(super) const FLOOR: Duration = Duration::from_millis(100);
 
-/// How many lines are shown of what a task printed before it asks.
+/// Maximum number of output lines shown before an input request.
 pub(super) const PRINTED: usize = 40;
 
-/// Watches calls until they are over: a table on a terminal, lines elsewhere
+/// Watches calls until they end: as a table on a terminal, as lines otherwise
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  outlive tasks watch\n  outlive tasks watch 3f2a91c0\n  outlive tasks watch --json | jq .state\n  \
                   outlive tasks watch --server http://127.0.0.1:8000/mcp --token-env TOKEN"
 )]
 pub(crate) struct Args {
-    /// Which calls; all that are saved otherwise
+    /// Handles of the calls [default: all saved calls]
     handles: Vec<String>,
-    /// Means tasks of this server by their ids, or all that it lists and that go on, in place of
-    /// saved calls
+    /// Watches tasks of this server by their IDs, or all of its unfinished tasks, instead of saved
+    /// calls
     #[arg(long, value_name = "SERVER")]
     server: Option<String>,
     /// Prints a line of JSON for each change
@@ -56,7 +56,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     let handles = Handles::open(&screen);
     let calls = args.calls(&handles).await?;
     if calls.is_empty() {
-        screen.talk("nothing is going on");
+        screen.talk("no saved calls or tasks");
         return Ok(ExitCode::SUCCESS);
     }
     let (tell, mut told) = mpsc::channel(16);
@@ -77,9 +77,9 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
                 None => break,
             },
             () = &mut reader_left => return Ok(ExitCode::from(Kind::ReaderLeft as u8)),
-            _ = tokio::signal::ctrl_c() => return Err(CliError::new(Kind::Interrupted, "no longer watched; the tasks go on")),
+            _ = tokio::signal::ctrl_c() => return Err(CliError::new(Kind::Interrupted, "stopped watching; the tasks keep running")),
         }
-        // A table shows what it waits for; the reader of a pipe would not know.
+        // A table shows the open input requests. Without a terminal, waiting would hang silently.
         if !view.is_table() && view.all_wait_for_input() {
             return Err(view.unanswered());
         }
@@ -88,15 +88,15 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     match view.count(UNREACHABLE) {
         0 => Ok(ExitCode::SUCCESS),
         lost => Err(CliError::unreachable(format_args!(
-            "{lost} of {} could not be watched to the end; what they do goes on",
+            "lost contact with {lost} of {} tasks; the tasks may still be running",
             view.len()
         ))
-        .remedy("the same command again, once their server can be reached")),
+        .remedy("run the same command again when their server is reachable")),
     }
 }
 
 impl Args {
-    /// What is to be watched.
+    /// Returns the calls to watch.
     async fn calls(&self, handles: &Handles) -> Result<Vec<Taken>> {
         let named = self.handles.iter();
         match &self.server {
@@ -118,7 +118,7 @@ impl Args {
     }
 }
 
-/// Looks at a call again and again, until it is over.
+/// Polls a call until it ends.
 pub(super) async fn look(
     at: usize,
     call: Taken,
@@ -189,14 +189,14 @@ pub(super) async fn look(
 /// Input requests and output of a task so far.
 #[derive(Default)]
 pub(super) struct Asking {
-    /// The keys of the questions that are open.
+    /// Keys of the open input requests.
     open: BTreeSet<String>,
-    /// The number of the last segment that was read.
+    /// Number of the last segment that was read.
     after: u64,
 }
 
 impl Asking {
-    /// Looks at a task. If it asks something new, reads what it has printed before that.
+    /// Queries a task. If it has a new input request, also reads the output before that.
     async fn look(
         &mut self,
         handle: &mut TaskHandle,
@@ -216,17 +216,17 @@ impl Asking {
             .flat_map(|it| show::text(&it.block).lines().map(str::to_owned).collect::<Vec<_>>())
             .collect();
         let skipped = lines.len().saturating_sub(PRINTED);
-        let mark = (skipped > 0).then(|| format!("[{skipped} lines before these]"));
+        let mark = (skipped > 0).then(|| format!("[{skipped} earlier lines]"));
         Ok(Some((task, Some(mark.into_iter().chain(lines.into_iter().skip(skipped)).collect()))))
     }
 }
 
-/// Since when a server does not answer, and whether that was told.
+/// Start of an outage, and whether it was reported.
 #[derive(Default)]
 pub(super) struct Outage(Option<(Instant, bool)>);
 
 impl Outage {
-    /// Notes that it does not answer. Returns whether it is time to tell.
+    /// Records a failed request. Returns whether the outage is due to be reported.
     fn goes_on(&mut self) -> bool {
         let (since, is_told) = self.0.get_or_insert_with(|| (Instant::now(), false));
         let is_due = !*is_told && since.elapsed() >= OUTAGE_GRACE;
@@ -234,7 +234,7 @@ impl Outage {
         is_due
     }
 
-    /// Notes that it answers. Returns whether that has to be told.
+    /// Ends the outage. Returns whether the recovery must be reported.
     fn ends(&mut self) -> bool {
         self.0.take().is_some_and(|(_, is_told)| is_told)
     }

@@ -1,5 +1,7 @@
-//! `outlive tasks watch`: a live table of calls. On a terminal it is drawn over itself, elsewhere each
-//! change is a line. What a task has printed before it asks stands before its question.
+//! `outlive tasks watch`: a live table of calls.
+//!
+//! On a terminal the table is redrawn in place; otherwise each change is a line. The output of a
+//! task is shown before its input request.
 
 mod command;
 mod news;

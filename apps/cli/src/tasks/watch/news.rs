@@ -1,19 +1,19 @@
-//! What there is to show of a task.
+//! Updates about watched calls.
 
 use serde_json::Value;
 
-/// What is heard of a call.
+/// An update about a call.
 pub(super) struct News {
-    /// Which call.
+    /// Index of the call.
     pub(super) at: usize,
     pub(super) what: What,
 }
 
 pub(super) enum What {
-    /// It looks like this. If it asks something new, with what it has printed before that.
+    /// Status of the call. With a new input request, also the output before it.
     Seen { call: Value, asks: Option<Vec<String>> },
-    /// Its server does not answer, for this reason.
+    /// The server does not respond, with the reason.
     Unreachable(String),
-    /// Its server answers again.
+    /// The server responds again.
     Reachable,
 }

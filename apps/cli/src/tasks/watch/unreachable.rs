@@ -1,4 +1,4 @@
-//! The state of a task whose server does not answer.
+//! State of a call whose server does not respond.
 
-/// The state of a call that nothing more is heard of.
+/// State of a call that can no longer be watched.
 pub(crate) const UNREACHABLE: &str = "unreachable";

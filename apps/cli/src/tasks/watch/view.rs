@@ -1,4 +1,4 @@
-//! What `outlive tasks watch` shows: a table, or a line for each change.
+//! Output of `outlive tasks watch`: a table, or one line per change.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,27 +19,27 @@ use crate::{
     error::{CliError, Kind},
 };
 
-/// The state of a task that waits for an answer.
+/// State of a task that waits for input.
 const INPUT_REQUIRED: &str = "input_required";
 
-/// How wide a bar is in the table.
+/// Width of a progress bar in the table.
 const BAR: usize = 16;
 
-/// A call that is watched.
+/// A watched call.
 struct Call {
     taken: Taken,
     seen: Value,
 }
 
-/// What is shown.
+/// The output.
 pub(super) struct View<'a> {
     screen: &'a Screen,
     is_json: bool,
     term: Option<Term>,
     calls: Vec<Call>,
-    /// What was last said of each, where changes are lines.
+    /// Last line printed for each call, without a table.
     said: BTreeMap<usize, String>,
-    /// The servers of which was told that they do not answer.
+    /// Servers whose outage was reported.
     unreachable: BTreeSet<String>,
     drawn: usize,
 }
@@ -53,7 +53,7 @@ impl<'a> View<'a> {
         Self { screen, is_json, term, calls, said, unreachable, drawn: 0 }
     }
 
-    /// Whether it is a table that is drawn over itself.
+    /// Returns whether the output is a table that is redrawn in place.
     pub(super) fn is_table(&self) -> bool {
         self.term.is_some()
     }
@@ -62,7 +62,7 @@ impl<'a> View<'a> {
         self.calls.len()
     }
 
-    /// Shows news of a call.
+    /// Updates a call, and redraws.
     pub(super) fn take(&mut self, News { at, what }: News) {
         let Some(call) = self.calls.get_mut(at) else { return };
         let server = call.seen["server"].as_str().unwrap_or_default().to_owned();
@@ -81,7 +81,7 @@ impl<'a> View<'a> {
             What::Unreachable(why) => {
                 if self.unreachable.insert(server.clone()) {
                     let told = format!(
-                        "{} does not answer: {}; trying again until it does\n  to come back later: outlive tasks watch",
+                        "{} does not respond: {}; retrying until it responds\n  to return later: outlive tasks watch",
                         shown(&server),
                         shown(&why)
                     );
@@ -90,7 +90,7 @@ impl<'a> View<'a> {
             }
             What::Reachable => {
                 if self.unreachable.remove(&server) {
-                    let told = format!("{} answers again", shown(&server));
+                    let told = format!("{} responds again", shown(&server));
                     self.above(|view| view.screen.talk(&told));
                 }
             }
@@ -98,10 +98,10 @@ impl<'a> View<'a> {
         self.draw();
     }
 
-    /// Writes something where the table is; the table is drawn again below it.
+    /// Clears the table, and writes something above it.
     fn above(&mut self, write: impl FnOnce(&Self)) {
         if let Some(term) = &self.term {
-            // A terminal that went away shows nothing, and that is no failure.
+            // A closed terminal is not an error.
             let _ = term.clear_last_lines(self.drawn);
         }
         write(self);
@@ -136,7 +136,7 @@ impl<'a> View<'a> {
         let width = usize::from(term.size().1).saturating_sub(1);
         let lines =
             table::lines(&["HANDLE", "TOOL", "STATE", "PROGRESS", "MESSAGE"], &rows, Some(width));
-        // A terminal that went away shows nothing, and that is no failure.
+        // A closed terminal is not an error.
         let _ = term.clear_last_lines(self.drawn);
         for line in &lines {
             let _ = term.write_line(line);
@@ -148,7 +148,7 @@ impl<'a> View<'a> {
         self.calls.iter().filter(|call| call.seen["state"] == state).count()
     }
 
-    /// Whether everything that is not over waits for an answer, and something does.
+    /// Returns whether some task waits for input, and every other task waits too or has ended.
     pub(super) fn all_wait_for_input(&self) -> bool {
         let is = |call: &Call, states: &[&str]| {
             call.seen["state"].as_str().is_some_and(|state| states.contains(&state))
@@ -162,20 +162,20 @@ impl<'a> View<'a> {
             })
     }
 
-    /// All tasks that are left wait for input, and there is no terminal.
+    /// Returns the error for remaining tasks that all wait for input without a terminal.
     pub(super) fn unanswered(&self) -> CliError {
         self.hint();
         let asking = self.calls.iter().filter(|call| call.seen["state"] == INPUT_REQUIRED);
         let commands: Vec<String> = asking.map(|call| call.taken.command("answer")).collect();
         let what = match commands.len() {
-            1 => "a task waits for an answer".to_owned(),
-            count => format!("{count} tasks wait for answers"),
+            1 => "a task waits for input".to_owned(),
+            count => format!("{count} tasks wait for input"),
         };
-        CliError::new(Kind::Unanswered, format!("{what}, and nothing else goes on"))
+        CliError::new(Kind::Unanswered, format!("{what}, and no other task is running"))
             .remedy(commands.join("\n       "))
     }
 
-    /// How to get the results that are there.
+    /// Prints the commands that print the results of completed tasks.
     pub(super) fn hint(&self) {
         for call in self.calls.iter().filter(|call| call.seen["state"] == "completed") {
             self.screen.talk(&call.taken.command("result"));
@@ -184,7 +184,8 @@ impl<'a> View<'a> {
 }
 
 impl Call {
-    /// What stands before a question: what was printed, and the question where a line has no room for it.
+    /// Returns the lines before an input request: the output of the task, and a message of several
+    /// lines.
     fn before_question(&self, printed: &[String]) -> Vec<String> {
         let asked = self.question().unwrap_or_default();
         let asked = Some(text::lines(asked)).filter(|asked| asked.contains('\n'));
@@ -194,10 +195,12 @@ impl Call {
         lines.map(|line| format!("{name} | {}", shown(&text::lines(line)))).collect()
     }
 
-    /// The text of its first open question.
+    /// Returns the message of the first open input request.
     fn question(&self) -> Option<&str> {
         let question = self.seen["questions"].as_object()?.values().next()?;
-        Some(question.pointer("/params/message").and_then(Value::as_str).unwrap_or("a question"))
+        Some(
+            question.pointer("/params/message").and_then(Value::as_str).unwrap_or("input required"),
+        )
     }
 
     fn row(&self) -> Vec<String> {
@@ -212,7 +215,7 @@ impl Call {
     }
 }
 
-/// How far a task is, as a bar where there is a total.
+/// Formats the progress, as a bar if there is a total.
 fn bar(far: &Value) -> String {
     let Some(done) = far["progress"].as_f64() else { return String::new() };
     match far["total"].as_f64().filter(|total| *total > 0.0) {

@@ -13,12 +13,12 @@ use crate::call::stage::Ran;
 
 // ACL-33
 #[test]
-fn somebody_logs_in_in_the_browser_and_out_again() {
+fn login_in_browser_then_logout_deletes_tokens() {
     let world = World::new();
     let url = world.url.as_str();
     let (code, said) = world.log_in(&[]);
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("Your browser opens") && said.contains("You are logged in to"), "{said}");
+    assert!(said.contains("Opening your browser") && said.contains("Logged in to"), "{said}");
     let file = world.credentials();
     let mode = fs::metadata(&file).unwrap().permissions().mode() & 0o777;
     let kept = fs::read_to_string(&file).unwrap();
@@ -31,15 +31,15 @@ fn somebody_logs_in_in_the_browser_and_out_again() {
     assert_eq!(world.outlive.json(&["whoami", "--json"]), Value::from(vec![who.clone()]));
     let page = world.outlive.run(&["whoami"]);
     assert!(page.code == 0 && page.out.contains(url) && page.out.contains("mcp"), "{page:?}");
-    assert!(page.out.contains(&format!("kept    in {file}, which only you can read")), "{page:?}");
+    assert!(page.out.contains(&format!("stored  in {file}, which only you can read")), "{page:?}");
     assert_eq!(who["keptIn"], serde_json::json!({"file": file}));
-    // Nothing that anybody could use is shown.
+    // No output contains a token.
     for shown in [said, who.to_string(), page.out] {
         assert!(!shown.contains("secret-") && !shown.contains("eyJ"), "{shown}");
     }
 
     let out = world.outlive.run(&["logout", url]);
-    assert!(out.code == 0 && out.err.contains("logged out"), "{out:?}");
+    assert!(out.code == 0 && out.err.contains("Logged out"), "{out:?}");
     assert_eq!(world.issuer.all("/revoke").len(), 1);
     let kept = fs::read_to_string(&file).unwrap();
     assert!(!kept.contains("secret-refresh-"));
@@ -51,7 +51,7 @@ fn somebody_logs_in_in_the_browser_and_out_again() {
 }
 
 #[test]
-fn where_there_is_no_browser_the_address_is_pasted() {
+fn login_without_browser_reads_pasted_url() {
     let world = World::new();
     let mut login = world.start(&["login", &world.url, "--no-browser", "--json"]);
     let mut said = BufReader::new(login.stderr.take().unwrap()).lines();
@@ -61,27 +61,27 @@ fn where_there_is_no_browser_the_address_is_pasted() {
     });
     let back = agreed(&page.unwrap());
     writeln!(login.stdin.take().unwrap(), "{back}").unwrap();
-    // It must not write to a pipe that is closed.
+    // Read to the end, so that the program never writes to a closed pipe.
     said.for_each(drop);
     let ended = login.wait_with_output().unwrap();
     assert!(ended.status.success());
     let shown: Value = serde_json::from_slice(&ended.stdout).unwrap();
     assert_eq!(shown["server"], world.url.as_str());
     world.outlive.says(&["call", &world.url, "scopes"], "mcp\n");
-    // Nobody opened a browser.
+    // The program opened no browser.
     assert!(fs::metadata(world.outlive.folder.file("page")).is_err());
 }
 
 #[test]
-fn nothing_pasted_is_no_login() {
+fn login_with_empty_paste_fails() {
     let world = World::new();
     let ran = world.outlive.run(&["login", &world.url, "--no-browser"]);
-    assert!(ran.code == 3 && ran.err.contains("nothing was pasted"), "{ran:?}");
+    assert!(ran.code == 3 && ran.err.contains("the pasted text is empty"), "{ran:?}");
     assert_eq!(world.outlive.run(&["whoami", &world.url]).code, 1);
 }
 
 #[test]
-fn a_second_login_takes_the_place_of_the_first() {
+fn second_login_replaces_first() {
     let world = World::new();
     assert_eq!(world.log_in(&[]).0, 0);
     assert_eq!(world.log_in(&["--scope", "write"]).0, 0);
@@ -91,8 +91,8 @@ fn a_second_login_takes_the_place_of_the_first() {
 }
 
 #[test]
-fn where_programs_cannot_register_a_client_is_named_and_remembered() {
-    // So short that each use renews it.
+fn client_id_named_at_login_is_remembered() {
+    // So short that each use renews the token.
     let world = World::with(Ways { registers: false, expires_in: 10 });
     let ran = world.command(&["login", &world.url]).output().unwrap();
     let said = String::from_utf8(ran.stderr).unwrap();
@@ -106,7 +106,7 @@ fn where_programs_cannot_register_a_client_is_named_and_remembered() {
 }
 
 #[test]
-fn what_is_no_address_has_no_login() {
+fn login_commands_without_url_are_usage_errors() {
     let world = World::new();
     for command in ["login", "logout", "whoami"] {
         let ran = world.outlive.run(&[command, "my-server --stdio"]);
@@ -115,7 +115,7 @@ fn what_is_no_address_has_no_login() {
 }
 
 #[test]
-fn keyring_variable_with_another_value_is_a_usage_error() {
+fn invalid_keyring_variable_is_usage_error() {
     let world = World::new();
     let ran = Ran::of(world.command(&["whoami"]).env("OUTLIVE_KEYRING", "no").output().unwrap());
     assert!(ran.code == 2 && ran.err.contains("OUTLIVE_KEYRING=off"), "{ran:?}");

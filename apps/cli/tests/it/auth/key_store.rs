@@ -1,6 +1,6 @@
-//! Logins in the key store of a Linux desktop: a session bus and GNOME Keyring of the test's own.
+//! Logins with the keyring of a Linux desktop: a private session bus and GNOME Keyring.
 //!
-//! Where their programs are not installed this says so and tests nothing; Debian has them as `dbus` and
+//! Prints a notice and tests nothing if their programs are missing. Debian has them in `dbus` and
 //! `gnome-keyring`.
 
 use std::{
@@ -15,7 +15,7 @@ use std::{
 use super::world::World;
 use crate::call::stage::{GUARD, Ran};
 
-/// A session: a bus, and a keyring that is open or locked.
+/// A session: a bus, and an unlocked or locked keyring.
 struct Desktop {
     bus: Child,
     address: String,
@@ -24,7 +24,7 @@ struct Desktop {
 }
 
 impl Desktop {
-    /// `None` where there is none to be had.
+    /// Starts a session bus. Returns `None` if the programs are not installed.
     fn start(world: &World) -> Option<Self> {
         let home = world.outlive.folder.file("home");
         fs::create_dir_all(&home).unwrap();
@@ -39,7 +39,7 @@ impl Desktop {
             );
             return None;
         }
-        // One that starts nobody by itself.
+        // A bus that starts no services by itself.
         let config = world.outlive.folder.file("bus.conf");
         let rules = format!(
             "<busconfig><type>session</type><listen>unix:path={home}/bus</listen>\
@@ -58,7 +58,7 @@ impl Desktop {
         Some(Self { bus, address: address.trim().to_owned(), keyring: None, home })
     }
 
-    /// Ends the keyring that runs, and starts another one.
+    /// Stops the running keyring, and starts another one.
     fn keyring(&mut self, password: Option<&str>) {
         self.end_keyring();
         self.until(false);
@@ -74,17 +74,17 @@ impl Desktop {
         self.until(true);
     }
 
-    /// Waits until there is a keyring, or none any more.
+    /// Waits until the keyring is on the bus, or until it is gone.
     fn until(&self, there: bool) {
-        let begun = Instant::now();
+        let start = Instant::now();
         while self.has_keyring() != there {
             let state = if there { "not there" } else { "still there" };
-            assert!(begun.elapsed() < GUARD, "after {GUARD:?} the keyring is {state}");
+            assert!(start.elapsed() < GUARD, "after {GUARD:?} the keyring is {state}");
             thread::sleep(Duration::from_millis(20));
         }
     }
 
-    /// Whether the bus knows of one.
+    /// Returns whether the bus has a keyring.
     fn has_keyring(&self) -> bool {
         let mut asked = self.with(Command::new("dbus-send"));
         asked.args(["--session", "--print-reply", "--dest=org.freedesktop.DBus", "/"]);
@@ -99,7 +99,7 @@ impl Desktop {
         }
     }
 
-    /// A program of this session.
+    /// Returns the command with the environment of this session.
     fn with(&self, mut command: Command) -> Command {
         command.env("DBUS_SESSION_BUS_ADDRESS", &self.address).env("HOME", &self.home);
         command
@@ -130,19 +130,19 @@ impl Drop for Desktop {
 
 // ACL-33
 #[test]
-fn a_login_opens_with_a_key_of_the_key_store() {
+fn login_with_keyring_is_encrypted() {
     let world = World::new();
     let Some(mut desktop) = Desktop::start(&world) else { return };
     let (plain, sealed) =
         (world.credentials(), world.outlive.folder.file("data/credentials.sealed"));
     let url = world.url.as_str();
 
-    // A bus without a key store: the file, without a word.
+    // A bus without a keyring: the login is in the plain file, without a message.
     let ran = desktop.log_in(&world);
-    assert!(ran.code == 0 && !ran.err.contains("kept in"), "{ran:?}");
+    assert!(ran.code == 0 && !ran.err.contains("stored in"), "{ran:?}");
     assert!(fs::read_to_string(&plain).unwrap().contains("secret-refresh-"));
 
-    // One that is open: what is kept from now on is sealed, and not in the file any more.
+    // An unlocked keyring: logins move from the plain file to the encrypted one.
     desktop.keyring(Some("password"));
     let ran = desktop.run(&world, &["call", url, "scopes"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "mcp\n"), "{ran:?}");
@@ -153,29 +153,30 @@ fn a_login_opens_with_a_key_of_the_key_store() {
     assert!(kept.contains(url) && !kept.contains("secret-") && !kept.contains("eyJ"), "{kept}");
     assert_eq!(fs::metadata(&sealed).unwrap().permissions().mode() & 0o777, 0o600);
     let who = desktop.run(&world, &["whoami"]);
-    let where_to = format!("kept    in {sealed}, which opens with a key in the Secret Service");
+    let where_to = format!("stored  in {sealed}, encrypted with a key in the Secret Service");
     assert!(who.code == 0 && who.out.contains(&where_to), "{who:?}");
     let ran = desktop.run(&world, &["call", url, "scopes"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "mcp\n"), "{ran:?}");
 
-    // One that is locked: what is sealed stays closed, and a new login is in the file, with a word.
+    // A locked keyring: the encrypted login is unreadable, and a new login goes to the plain file,
+    // with a message.
     desktop.keyring(None);
     let who = desktop.run(&world, &["whoami", url]);
     assert!(who.code == 1 && who.err.contains("outlive login"), "{who:?}");
-    assert!(who.err.contains("cannot be opened: the Secret Service is locked"), "{who:?}");
+    assert!(who.err.contains(": the Secret Service is locked"), "{who:?}");
     let ran = desktop.run(&world, &["call", url, "scopes"]);
     assert!(ran.code == 3 && ran.err.contains("the Secret Service is locked"), "{ran:?}");
     let ran = desktop.log_in(&world);
-    let word = format!("The Secret Service is locked, so the login is kept in {plain}");
+    let word = format!("The Secret Service is locked, so the login is stored in {plain}");
     assert!(ran.code == 0 && ran.err.contains(&word), "{ran:?}");
     assert!(fs::read_to_string(&plain).unwrap().contains("secret-refresh-"));
 
-    // Open again, with the key that it had.
+    // Unlocked again, with the same key.
     desktop.keyring(Some("password"));
     assert_eq!(desktop.log_in(&world).code, 0);
     assert_eq!(desktop.run(&world, &["whoami", url]).code, 0);
     let out = desktop.run(&world, &["logout", url]);
-    assert!(out.code == 0 && out.err.contains("logged out"), "{out:?}");
+    assert!(out.code == 0 && out.err.contains("Logged out"), "{out:?}");
     assert!(!fs::read_to_string(&sealed).unwrap().contains(url));
     assert_eq!(desktop.run(&world, &["whoami", url]).code, 1);
 }

@@ -1,7 +1,7 @@
-//! Logins of the program, at a real server that a real issuer protects.
+//! Logins of the program to a real server with a real issuer.
 
 mod commands; // login, logout, whoami
 #[cfg(all(target_os = "linux", feature = "secret-service"))]
-mod key_store; // logins that open with a key of the system's key store
-mod using; // what other commands do with a login, or without one
-pub(crate) mod world; // the issuer, the server, and a browser that is a test
+mod key_store; // logins encrypted with a key in the system's keyring
+mod using; // other commands, with and without a login
+pub(crate) mod world; // the issuer, the server, and the browser script

@@ -1,10 +1,10 @@
-//! What `outlive call`, `inspect` and `tasks` do with a login, and where there is none.
+//! `outlive call`, `inspect` and `tasks`, with and without a login.
 
 use super::world::{Ways, World};
 use crate::call::tmux::Terminal;
 
 #[test]
-fn without_a_terminal_nobody_is_sent_to_a_browser() {
+fn commands_without_terminal_open_no_browser() {
     let world = World::new();
     let url = world.url.as_str();
     let login = format!("outlive login {url}");
@@ -21,8 +21,8 @@ fn without_a_terminal_nobody_is_sent_to_a_browser() {
 
 // ACL-22
 #[test]
-fn a_login_is_used_and_renewed_in_silence() {
-    // So short that each use renews it.
+fn expired_login_is_renewed_silently() {
+    // So short that each use renews the token.
     let world = World::with(Ways { expires_in: 10, ..Ways::default() });
     let url = world.url.as_str();
     assert_eq!(world.log_in(&[]).0, 0);
@@ -39,7 +39,7 @@ fn a_login_is_used_and_renewed_in_silence() {
 }
 
 #[test]
-fn a_token_of_the_user_comes_before_a_login() {
+fn authorization_header_takes_precedence_over_login() {
     let world = World::new();
     let url = world.url.as_str();
     assert_eq!(world.log_in(&[]).0, 0);
@@ -49,7 +49,7 @@ fn a_token_of_the_user_comes_before_a_login() {
 }
 
 #[test]
-fn at_a_terminal_a_call_logs_in_by_itself_and_for_more_when_it_needs_more() {
+fn call_at_terminal_logs_in_and_steps_up_scopes() {
     let world = World::new();
     let before = format!("BROWSER='{}'", world.browser());
     let call =
@@ -57,7 +57,7 @@ fn at_a_terminal_a_call_logs_in_by_itself_and_for_more_when_it_needs_more() {
     let terminal = call("scopes");
     assert!(world.browse().contains("You may close this page"));
     let screen = terminal.until("EXIT:0");
-    assert!(screen.contains("Your browser opens") && screen.contains("mcp\n"), "{screen}");
+    assert!(screen.contains("Opening your browser") && screen.contains("mcp\n"), "{screen}");
     let terminal = call("scopes");
     let screen = terminal.until("EXIT:0");
     assert!(!screen.contains("browser"), "{screen}");
@@ -65,6 +65,6 @@ fn at_a_terminal_a_call_logs_in_by_itself_and_for_more_when_it_needs_more() {
     assert!(world.browse().contains("You may close this page"));
     terminal.until("EXIT:0");
     assert_eq!(world.logins(), 2);
-    // What was added there is there for everybody.
+    // The added scope is available to later commands.
     world.outlive.says(&["call", &world.url, "write"], "mcp write\n");
 }

@@ -1,5 +1,7 @@
-//! An issuer that signs what it is asked for, an MCP server that takes its tokens, and a browser that is a
-//! script: it writes the page's address down, and the test goes there.
+//! Helpers: an issuer that signs every requested token, an MCP server that accepts its tokens, and
+//! a script as browser.
+//!
+//! The script writes the URL of the login page to a file, and the test follows it.
 
 use std::{
     collections::HashMap,
@@ -28,7 +30,7 @@ use serde_json::{Value, json};
 
 use crate::call::stage::{GUARD, Outlive};
 
-/// A request that came.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) path: String,
@@ -41,12 +43,12 @@ impl Seen {
     }
 }
 
-/// How an issuer differs from the usual one.
+/// Options of an issuer.
 #[derive(Clone, Copy)]
 pub(crate) struct Ways {
-    /// How many seconds tokens are good for.
+    /// Lifetime of tokens in seconds.
     pub(crate) expires_in: u64,
-    /// Whether programs may register themselves.
+    /// Whether clients can register dynamically.
     pub(crate) registers: bool,
 }
 
@@ -71,7 +73,7 @@ impl Authority {
         let key = SigningKey::generate(Algorithm::Es256).unwrap().with_id("k1");
         let mut desk =
             Desk { base, ways, key, codes: HashMap::new(), refresh: HashMap::new(), made: 0 };
-        // It ends with the tests.
+        // The thread runs until the test process ends.
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let Some(request) = read(&stream) else { continue };
@@ -91,8 +93,8 @@ impl Authority {
         Self { url, seen }
     }
 
-    /// A token for a server, as if somebody had logged in.
-    #[cfg(target_os = "linux")] // for the tests of `outlive serve`, which are there alone
+    /// Returns a token for a server, as after a login.
+    #[cfg(target_os = "linux")] // for the tests of `outlive serve`, which run only on Linux
     pub(crate) fn token(&self, audience: &str, scope: &str) -> String {
         let asked =
             [("resource", audience), ("scope", scope), ("redirect_uri", "http://127.0.0.1:9/")];
@@ -104,7 +106,7 @@ impl Authority {
         given["access_token"].as_str().unwrap().to_owned()
     }
 
-    /// All that came for a path.
+    /// Returns all received requests for a path.
     pub(crate) fn all(&self, path: &str) -> Vec<Seen> {
         self.seen.lock().unwrap().iter().filter(|seen| seen.path == path).cloned().collect()
     }
@@ -114,7 +116,7 @@ struct Desk {
     base: String,
     ways: Ways,
     key: SigningKey,
-    /// Scopes and audience of codes and of refresh tokens, each of which is good for one time.
+    /// Scopes and audience of the unused codes and refresh tokens.
     codes: HashMap<String, (String, String)>,
     refresh: HashMap<String, (String, String)>,
     made: usize,
@@ -153,13 +155,14 @@ impl Desk {
                 (302, json!(format!("{}?{}", seen.field("redirect_uri"), form::encode(query))))
             }
             "/token" => self.token(seen),
-            // It knows one token that is none of those it signs.
+            // The only opaque token that introspection accepts.
             "/introspect" => (
                 200,
                 json!({"active": seen.field("token") == "opaque-and-good",
                 "sub": "ann", "client_id": "c", "scope": "mcp", "aud": "https://mcp.test/mcp"}),
             ),
-            // Whoever asks is Ann: a provider that is no issuer says it like this.
+            // Returns the same user for every token, as an identity provider without OpenID Connect
+            // does.
             "/userinfo" => {
                 (200, json!({"id": 7, "email": "ann@example.com", "email_verified": true}))
             }
@@ -215,7 +218,7 @@ fn read(stream: &TcpStream) -> Option<Seen> {
     Some(Seen { path: path.to_owned(), fields })
 }
 
-/// What a GET is answered with, head and body.
+/// Sends a GET request. Returns the response with head and body.
 pub(crate) fn get(url: &str) -> String {
     let rest = url.strip_prefix("http://").unwrap();
     let (host, path) = rest.split_at(rest.find('/').unwrap());
@@ -226,19 +229,19 @@ pub(crate) fn get(url: &str) -> String {
     reply
 }
 
-/// Where a login page leads whoever agrees.
+/// Returns the redirect of a login page after consent.
 pub(crate) fn agreed(page: &str) -> String {
     let reply = get(page);
     let location = reply.lines().find_map(|line| line.strip_prefix("location: "));
     location.unwrap_or_else(|| panic!("{reply}")).to_owned()
 }
 
-/// An issuer, a server that takes its tokens, and the program.
+/// An issuer, a server that accepts its tokens, and the program.
 pub(crate) struct World {
     pub(crate) issuer: Authority,
     pub(crate) outlive: Outlive,
     pub(crate) url: String,
-    // Dropped in this order.
+    // The fields are dropped in this order.
     _serving: HttpServer,
     _runtime: tokio::runtime::Runtime,
 }
@@ -262,12 +265,12 @@ impl World {
         Self { issuer, outlive, url, _serving: serving, _runtime: runtime }
     }
 
-    /// The variable that names the browser.
+    /// Returns the value of BROWSER.
     pub(crate) fn browser(&self) -> String {
         self.outlive.folder.file("browser")
     }
 
-    /// Starts the program, with its browser.
+    /// Starts the program with the browser script.
     pub(crate) fn start(&self, arguments: &[&str]) -> Child {
         self.command(arguments).spawn().unwrap()
     }
@@ -278,22 +281,22 @@ impl World {
         command
     }
 
-    /// Waits for the page that the browser is given, agrees, and goes back; what stands there.
+    /// Waits for the login page, consents, and follows the redirect. Returns the final page.
     pub(crate) fn browse(&self) -> String {
         let page = self.outlive.folder.file("page");
-        let begun = Instant::now();
+        let start = Instant::now();
         let url = loop {
             if let Ok(url) = fs::read_to_string(&page) {
                 break url;
             }
-            assert!(begun.elapsed() < GUARD, "no page was opened");
+            assert!(start.elapsed() < GUARD, "no page was opened");
             thread::sleep(Duration::from_millis(20));
         };
         fs::remove_file(page).unwrap();
         get(&agreed(&url))
     }
 
-    /// Logs in, in the browser.
+    /// Logs in with the browser script. Returns the exit code and the output.
     pub(crate) fn log_in(&self, more: &[&str]) -> (i32, String) {
         let arguments = [&["login", self.url.as_str()][..], more].concat();
         let login = self.start(&arguments);
@@ -304,7 +307,7 @@ impl World {
         (ended.status.code().unwrap(), talk)
     }
 
-    /// The file of credentials.
+    /// Returns the path of the file with the credentials.
     pub(crate) fn credentials(&self) -> String {
         self.outlive.folder.file("data/credentials.json")
     }
@@ -313,14 +316,14 @@ impl World {
         self.issuer.all("/authorize").len()
     }
 
-    /// What tokens were asked for with.
+    /// Returns the grant types of all token requests.
     pub(crate) fn grants(&self) -> Vec<String> {
         let asked = self.issuer.all("/token");
         asked.iter().map(|seen| seen.field("grant_type").to_owned()).collect()
     }
 }
 
-/// A server that protects itself, at an address that it knows before it listens.
+/// Starts a server with authorization, at a URL chosen before it listens.
 async fn protected(issuer: &str) -> (HttpServer, String) {
     let says = async |cx: Cx| cx.principal().scopes().to_string();
     let server = Server::builder("protected", "1")
@@ -333,10 +336,10 @@ async fn protected(issuer: &str) -> (HttpServer, String) {
         let url = format!("http://{free}/mcp");
         let auth = ResourceServer::builder(&url).issuer(Issuer::new(issuer)).scopes(["mcp"]);
         let config = HttpConfig::new().authenticator(auth.build().unwrap());
-        // Somebody else may have taken it meanwhile.
+        // Another process may have taken the port meanwhile.
         if let Ok(serving) = server.serve_http(free, config).await {
             return (serving, url);
         }
     }
-    panic!("no address is free");
+    panic!("no free port found");
 }

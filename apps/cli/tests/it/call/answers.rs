@@ -1,4 +1,4 @@
-//! Answers to questions without a terminal.
+//! Input responses without a terminal.
 
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ fn check(outlive: &Outlive, arguments: &[&str]) {
 }
 
 #[test]
-fn a_form_is_answered_by_flags_before_a_task_and_inside_of_it() {
+fn answer_options_fill_form_inline_and_in_task() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     for era in ERAS {
         for tool in ["order", "order_task"] {
@@ -42,7 +42,7 @@ fn a_form_is_answered_by_flags_before_a_task_and_inside_of_it() {
 }
 
 #[test]
-fn a_form_is_answered_by_a_file_and_flags_go_before_it() {
+fn answer_options_take_precedence_over_answers_file() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     let file = outlive.folder.file("answers.json");
     let answers = json!({"name": "Bert", "size": "Large", "extras": ["Milk", "Sugar"], "gift": true, "other": 1});
@@ -51,7 +51,7 @@ fn a_form_is_answered_by_a_file_and_flags_go_before_it() {
 }
 
 #[test]
-fn an_answer_that_does_not_fit_is_refused() {
+fn invalid_answer_is_rejected() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     for (answer, why) in [
         ("name=A", "`name`"),
@@ -62,12 +62,12 @@ fn an_answer_that_does_not_fit_is_refused() {
     ] {
         let ran = outlive.run(&["call", &stage.url, "order", "--answer", answer]);
         assert!(ran.code == 2 && ran.err.contains(why), "{answer}: {ran:?}");
-        assert!(outlive.written().is_empty(), "there is nothing to go on with");
+        assert!(outlive.written().is_empty(), "no call is saved");
     }
 }
 
 #[test]
-fn a_question_that_nobody_answers_is_exit_code_5_and_a_task_keeps_it() {
+fn unanswered_request_exits_with_code_5_and_task_waits() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     for era in ERAS {
         let version = ["--protocol-version", era];
@@ -77,8 +77,8 @@ fn a_question_that_nobody_answers_is_exit_code_5_and_a_task_keeps_it() {
             ran.err.contains("What would you like?") && ran.err.contains("--answer"),
             "{ran:?}"
         );
-        assert!(outlive.written().is_empty(), "there is nothing to go on with");
-        // Half of an answer is none.
+        assert!(outlive.written().is_empty(), "no call is saved");
+        // An incomplete answer is not sent.
         let ran = outlive.run(&[
             "call",
             "--protocol-version",
@@ -90,7 +90,7 @@ fn a_question_that_nobody_answers_is_exit_code_5_and_a_task_keeps_it() {
         ]);
         assert_eq!((ran.code, ran.out.as_str()), (5, ""), "{ran:?}");
         assert!(ran.err.contains("outlive tasks answer"), "{ran:?}");
-        let [call] = &outlive.written()[..] else { panic!("its handle is there") };
+        let [call] = &outlive.written()[..] else { panic!("the call is not saved") };
         let handle = call["handle"].as_str().unwrap();
         let answering = [&["tasks", "answer", &handle[..6]][..], &version, &ANSWERS].concat();
         let ran = outlive.run(&answering);
@@ -101,7 +101,7 @@ fn a_question_that_nobody_answers_is_exit_code_5_and_a_task_keeps_it() {
 }
 
 #[test]
-fn what_is_declined_is_declined() {
+fn decline_option_declines_form_and_url() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     for tool in ["order", "visit"] {
         let ran = outlive.run(&["call", &stage.url, tool, "--decline"]);

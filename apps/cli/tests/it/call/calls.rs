@@ -12,27 +12,27 @@ use super::stage::{ERAS, Outlive, Stage, program};
 const SUM: &str = "{\n  \"sum\": 3\n}\n";
 
 #[test]
-fn a_tool_is_called_by_url_by_command_line_and_behind_two_dashes() {
+fn call_accepts_url_command_line_and_command_after_dashes() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     let command = format!("'{}' --stdio", program());
     for era in ERAS {
         let ran = outlive
             .says(&["call", "--protocol-version", era, &stage.url, "add", "a=1", "b=2"], SUM);
-        assert_eq!(ran.err, "", "nothing to talk about");
+        assert_eq!(ran.err, "", "no messages");
         let ran =
             outlive.says(&["call", "--protocol-version", era, &command, "add", "a=1", "b=2"], SUM);
-        assert_eq!(ran.err, "| stage is on stdio\n", "what the server says is talk");
+        assert_eq!(ran.err, "| stage is on stdio\n", "the server's standard error is passed on");
         let program = program();
         outlive.says(
             &["call", "--protocol-version", era, "add", "a=1", "b=2", "--", &program, "--stdio"],
             SUM,
         );
     }
-    assert!(outlive.written().is_empty(), "what is over is not written down");
+    assert!(outlive.written().is_empty(), "an ended call is not saved");
 }
 
 #[test]
-fn arguments_are_typed_by_the_schema_of_the_tool() {
+fn call_arguments_are_typed_by_tool_schema() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     let words = [
         "text=007",
@@ -53,14 +53,14 @@ fn arguments_are_typed_by_the_schema_of_the_tool() {
 }
 
 #[test]
-fn all_arguments_come_as_one_object_from_a_word_a_file_or_standard_input() {
+fn arguments_object_is_read_from_word_file_or_stdin() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     let object = r#"{"a": 1, "b": 2}"#;
     let file = outlive.folder.file("arguments.json");
     std::fs::write(&file, object).unwrap();
     outlive.says(&["call", &stage.url, "add", object], SUM);
     outlive.says(&["call", &stage.url, "add", &format!("@{file}")], SUM);
-    // With `--json` in front of it, the result is JSON as well.
+    // `--json` before the object also makes the result JSON.
     let whole = outlive.json(&["call", &stage.url, "add", "--json", object]);
     assert_eq!(whole["structuredContent"], json!({"sum": 3}));
     let mut reading =
@@ -70,15 +70,15 @@ fn all_arguments_come_as_one_object_from_a_word_a_file_or_standard_input() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_what_would() {
+fn invalid_arguments_are_rejected_with_remedy() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     for (words, why, remedy) in [
         (&["ad", "a=1"][..], "has no tool `ad`", "add, echo"),
-        (&["add", "a=1"], "`add` needs `b` (integer)", "a (integer), b (integer)"),
+        (&["add", "a=1"], "`add` requires the argument `b` (integer)", "a (integer), b (integer)"),
         (&["add", "a=1", "b=2", "c=3"], "`add` has no argument `c`", "a (integer), b (integer)"),
         (&["add", "a=one", "b=2"], "`a` must be an integer, not `one`", "a=3"),
         (&["echo", "size=huge"], "`size` cannot be `huge`", "small, large"),
-        (&["add", "{\"a\": 1"], "the command line has no JSON object", "{\"key\": 1}"),
+        (&["add", "{\"a\": 1"], "the command line is not a JSON object", "{\"key\": 1}"),
     ] {
         let mut call = vec!["call", stage.url.as_str()];
         call.extend(words);
@@ -89,7 +89,7 @@ fn what_does_not_fit_is_refused_with_what_would() {
 }
 
 #[test]
-fn a_tool_that_fails_is_exit_code_1() {
+fn failed_tool_exits_with_code_1() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     for era in ERAS {
         let ran = outlive.run(&["call", "--protocol-version", era, &stage.url, "fail"]);
@@ -102,14 +102,14 @@ fn a_tool_that_fails_is_exit_code_1() {
 }
 
 #[test]
-fn what_is_no_text_is_a_line_and_pipes_get_texts_as_they_are() {
+fn binary_content_is_described_and_piped_text_is_exact() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     let out = "a picture:\n[image: image/png, 3 bytes]\n\u{1b}[31mred\u{1b}[0m\n";
     outlive.says(&["call", &stage.url, "picture"], out);
 }
 
 #[test]
-fn partial_results_come_while_the_tool_works_and_each_once() {
+fn partial_results_are_printed_once_while_tool_runs() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     let command = format!("'{}' --stdio", program());
     for (number, server) in [stage.url.as_str(), &command].into_iter().enumerate() {
@@ -122,31 +122,31 @@ fn partial_results_come_while_the_tool_works_and_each_once() {
         for _ in 0..2 {
             said.read_line(&mut first).unwrap();
         }
-        assert_eq!(first, "line 1\nline 2\n", "it waits in the middle");
+        assert_eq!(first, "line 1\nline 2\n", "the tool waits in the middle");
         outlive.folder.touch(&hold);
         let mut rest = String::new();
         said.read_to_string(&mut rest).unwrap();
         assert_eq!(rest, "line 3\nline 4\n");
         assert!(calling.wait().unwrap().success());
     }
-    // With JSON they come at the end alone.
+    // With `--json`, the result is printed only at the end.
     let whole = outlive.json(&["call", &stage.url, "count", "to=3", "--json"]);
     assert_eq!(whole["content"].as_array().unwrap().len(), 3);
 }
 
 #[test]
-fn an_older_server_gives_them_all_at_the_end() {
+fn legacy_call_prints_all_content_at_the_end() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     let call = ["call", "--protocol-version", "2025-11-25", &stage.url, "count", "to=3"];
     outlive.says(&call, "line 1\nline 2\nline 3\n");
 }
 
 #[test]
-fn no_way_to_the_server_is_exit_code_3_and_says_what_to_try() {
+fn unreachable_server_exits_with_code_3_and_remedy() {
     let outlive = Outlive::new();
     for (server, remedy) in [
-        ("http://127.0.0.1:9/mcp", "is it running?"),
-        ("no-such-program-of-ours --stdio", "a program that speaks MCP"),
+        ("http://127.0.0.1:9/mcp", "check that a server runs at"),
+        ("no-such-program-of-ours --stdio", "a program that serves MCP"),
         ("localhost:8000/mcp", "http://localhost:8000/mcp"),
     ] {
         let ran = outlive.run(&["call", server, "add", "a=1", "b=2"]);
@@ -161,7 +161,7 @@ fn no_way_to_the_server_is_exit_code_3_and_says_what_to_try() {
 }
 
 #[test]
-fn tokens_come_from_the_environment_or_a_file() {
+fn token_is_read_from_environment_file_or_header() {
     let token = "adas-token-0123456789";
     let (outlive, stage) = (Outlive::new(), Stage::start(&["--token", token]));
     let call = ["call", stage.url.as_str(), "add", "a=1", "b=2"];
@@ -180,19 +180,19 @@ fn tokens_come_from_the_environment_or_a_file() {
 }
 
 #[test]
-fn a_call_that_takes_too_long_is_left() {
+fn call_timeout_cancels_call_and_keeps_task() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     let hold = format!("hold={}", outlive.folder.file("never"));
     let ran = outlive.run(&["call", &stage.url, "hang", &hold, "--timeout", "300ms"]);
     assert!(ran.code == 3 && ran.err.contains("--timeout"), "{ran:?}");
-    assert!(outlive.written().is_empty(), "it was cancelled");
+    assert!(outlive.written().is_empty(), "the call was cancelled");
     let ran = outlive.run(&["call", &stage.url, "count", "to=2", &hold, "--timeout", "1s"]);
     assert!(ran.code == 3 && ran.err.contains("outlive tasks result "), "{ran:?}");
-    assert_eq!(outlive.written().len(), 1, "a task goes on");
+    assert_eq!(outlive.written().len(), 1, "the task keeps running");
 }
 
 #[test]
-fn every_command_has_examples() {
+fn help_of_client_commands_has_examples() {
     let outlive = Outlive::new();
     for command in [
         &["call"][..],

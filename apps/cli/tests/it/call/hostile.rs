@@ -1,8 +1,10 @@
-//! Servers (`examples/hostile.rs`), callers and files that mean harm, in front of every command, in a real terminal:
-//! nothing that they wrote steers the terminal, hides, or looks like a line of the program.
+//! Every command in a real terminal, against hostile servers (`examples/hostile.rs`), callers and
+//! files.
+//!
+//! Their text must not control the terminal, hide, or imitate a line of the program.
 
 #[cfg(target_os = "linux")]
-mod operator; // what callers, files and folders can say to the operator of a server
+mod operator; // hostile callers, files and folders against an operator
 
 use std::{
     cell::RefCell,
@@ -19,21 +21,21 @@ use super::{
     tmux::Terminal,
 };
 
-/// What every text of the server holds, but for ASCII.
+/// Non-ASCII characters in every text of the server.
 const INVISIBLE: &str = "\u{85}\u{90}\u{9b}\u{9c}\u{9d}\u{202a}\u{202b}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}\u{202c}\
 \u{200e}\u{200f}\u{61c}\u{200b}\u{200c}\u{200d}\u{2060}\u{2064}\u{feff}\u{ad}\u{34f}\u{180e}\u{e0001}\u{e0041}\
 \u{fe00}\u{fe0f}\u{e0100}\u{3164}\u{2028}\u{2029}\u{fff9}\u{fdd0}";
 
-/// What does harm, as far as it can be the name of a file.
+/// Escape sequences that may also be in a file name.
 const HARM: &str = "\u{1b}]0;PWNED\u{7}\u{1b}[2J\u{1b}[8m\u{1b}[31m\u{9b}2J";
 const LINES: &str = "\rerror: forged\nPassword for root: ";
 
-/// A text with a word to find it by.
+/// Returns a hostile text that starts with a word to search for.
 fn harm(word: &str) -> String {
     format!("<{word}>{HARM}{INVISIBLE}{LINES}")
 }
 
-/// Which commands each test drives.
+/// Commands that each test runs.
 const LISTS: &[&str] = &["inspect"];
 const RESULTS: &[&str] = &["call"];
 const INPUT_REQUESTS: &[&str] = &["call"];
@@ -49,7 +51,7 @@ const TASKS: &[&str] = &[
 ];
 const LEGACY_TASKS: &[&str] = &["call", "tasks list"];
 const PAGES: &[&str] = &["inspect", "call", "login", "whoami", "logout"];
-const SERVING: &[&str] = &["serve", "doctor", "jobs list", "jobs end"];
+const SERVING: &[&str] = &["init", "serve", "connect", "doctor", "jobs list", "jobs end"];
 const STORE: &[&str] = &[
     "store list",
     "store show",
@@ -60,20 +62,20 @@ const STORE: &[&str] = &[
     "tasks answer",
     "tasks cancel",
 ];
-/// What prints nothing that others wrote.
-const OWN_TEXT: &[&str] = &["completions"];
+/// Commands that print only text of the program.
+const OWN_TEXT: &[&str] = &["completions", "man"];
 
 #[test]
-fn every_command_meets_hostile_text() {
+fn every_command_is_tested_with_hostile_text() {
     let driven =
         [LISTS, RESULTS, INPUT_REQUESTS, TASKS, LEGACY_TASKS, PAGES, SERVING, STORE, OWN_TEXT];
     let driven: BTreeSet<String> =
         driven.iter().flat_map(|it| it.iter()).map(|it| (*it).to_owned()).collect();
     let all: BTreeSet<String> = outlive_cli::commands().into_iter().collect();
-    assert_eq!(driven, all, "a test of this module has to drive each command");
+    assert_eq!(driven, all, "a test of this module must run each command");
 }
 
-/// The program, in a test that promises to drive some of its commands.
+/// The program, in a test that must run all commands in `promised`.
 struct Driver {
     outlive: Outlive,
     promised: &'static [&'static str],
@@ -85,7 +87,7 @@ impl Driver {
         Self { outlive: Outlive::new(), promised, driven: RefCell::default() }
     }
 
-    /// Runs the program at a terminal.
+    /// Runs the program in a terminal.
     #[track_caller]
     fn run(&self, arguments: &[&str]) -> Recorded {
         self.run_with("", arguments)
@@ -113,7 +115,7 @@ impl Drop for Driver {
     }
 }
 
-/// The program at a terminal, with every byte that it wrote.
+/// The program in a terminal, with every byte of its output.
 struct Recorded {
     terminal: Terminal,
     file: String,
@@ -130,16 +132,16 @@ impl Recorded {
         String::from_utf8_lossy(&fs::read(&self.file).unwrap_or_default()).into_owned()
     }
 
-    /// Waits until this was written.
+    /// Waits until the output contains a text.
     #[track_caller]
     fn until(&self, text: &str) -> String {
-        let begun = Instant::now();
+        let start = Instant::now();
         loop {
             let bytes = self.bytes();
             if bytes.contains(text) {
                 return bytes;
             }
-            assert!(begun.elapsed() < GUARD, "`{text}` was not written:\n{bytes:?}");
+            assert!(start.elapsed() < GUARD, "timed out waiting for `{text}`:\n{bytes:?}");
             thread::sleep(Duration::from_millis(20));
         }
     }
@@ -157,7 +159,7 @@ impl Recorded {
         self.terminal.press(&["y"]);
     }
 
-    /// Waits for the end, and holds what was written against the rules. `words` were all shown.
+    /// Waits for the end, and checks the output. All `words` must be shown.
     #[track_caller]
     fn check(&self, kind: Kind, words: &[&str]) {
         let bytes = self.until("EXIT:");
@@ -172,20 +174,20 @@ impl Recorded {
         }
         for line in text.split(['\r', '\n']).filter(|_| kind == Kind::Talk) {
             let is_forged = line.starts_with("error: forged") || line.starts_with("Password for");
-            assert!(!is_forged, "a line of the server looks like one of the program:\n{bytes:?}");
+            assert!(!is_forged, "a line of the server imitates the program:\n{bytes:?}");
         }
     }
 }
 
-/// Whether a command prints what the server made, which may have lines of any kind.
+/// Whether a command prints data of the server, which may have any lines.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Talk,
     Data,
 }
 
-/// The text without the sequences that the program itself may write: colors, lines that are taken
-/// away, a cursor that moves beside or up and is hidden.
+/// Removes the escape sequences that the program itself may write: colors, clearing a line, moving
+/// and hiding the cursor.
 fn without_own(bytes: &str) -> String {
     let mut text = String::new();
     let mut left = bytes;
@@ -218,7 +220,7 @@ fn server(era: &str) -> String {
 }
 
 #[test]
-fn hostile_lists_do_not_steer_the_terminal() {
+fn hostile_lists_do_not_control_terminal() {
     let driver = Driver::new(LISTS);
     let words = [
         "stderr",
@@ -249,13 +251,13 @@ fn hostile_lists_do_not_steer_the_terminal() {
         driver.run(&["inspect", &server]).check(Kind::Talk, &words);
         let json = driver.run(&["inspect", "--json", &server]);
         json.check(Kind::Talk, &["server-title", "tool-name"]);
-        assert!(json.bytes().contains(r"\u202e"), "JSON stays JSON");
+        assert!(json.bytes().contains(r"\u202e"), "the output is not valid JSON");
         driver.run(&["inspect", "--all-protocol-versions", &server]).check(Kind::Talk, &words);
     }
 }
 
 #[test]
-fn hostile_results_and_errors_do_not_steer_the_terminal() {
+fn hostile_results_and_errors_do_not_control_terminal() {
     let driver = Driver::new(RESULTS);
     for era in ERAS {
         let server = server(era);
@@ -274,7 +276,7 @@ fn hostile_results_and_errors_do_not_steer_the_terminal() {
 }
 
 #[test]
-fn hostile_input_requests_do_not_steer_the_terminal() {
+fn hostile_input_requests_do_not_control_terminal() {
     let driver = Driver::new(INPUT_REQUESTS);
     for era in ERAS {
         let server = server(era);
@@ -285,22 +287,25 @@ fn hostile_input_requests_do_not_steer_the_terminal() {
         form.check(Kind::Data, &words);
         let said = without_own(&form.bytes());
         assert!(said.contains("\n| error: forged"), "the message is quoted: {said}");
-        assert!(!said.contains(r"\u{fdd6}"), "a mark of paint is no text: {said}");
+        assert!(!said.contains(r"\u{fdd6}"), "a style mark is printed as text: {said}");
 
         let visit = driver.run(&["call", &server, "visit"]);
         visit.until("not now");
         visit.terminal.press(&["Enter"]);
         visit.check(Kind::Data, &["url-message", "url"]);
         let said = without_own(&visit.bytes());
-        assert!(said.contains("host: evil.example\r\n"), "the host stands apart: {said}");
-        // Nobody is here who could be asked.
+        assert!(
+            said.contains("host: evil.example\r\n"),
+            "the host is not on a separate line: {said}"
+        );
+        // Without a terminal.
         let ran = driver.outlive.run(&["call", &server, "ask"]);
         assert!(ran.code == 5 && !ran.err.contains(['\u{1b}', '\u{202e}']), "{ran:?}");
     }
 }
 
 #[test]
-fn hostile_tasks_do_not_steer_the_terminal() {
+fn hostile_tasks_do_not_control_terminal() {
     let driver = Driver::new(TASKS);
     let server = server(ERAS[0]);
     let call = driver.run(&["call", &server, "task"]);
@@ -341,7 +346,7 @@ fn hostile_tasks_do_not_steer_the_terminal() {
 }
 
 #[test]
-fn own_text_has_nothing_to_steer_with() {
+fn own_text_does_not_control_terminal() {
     let driver = Driver::new(OWN_TEXT);
     for shell in ["bash", "zsh", "fish"] {
         driver.run(&["completions", shell]).check(Kind::Talk, &[]);
@@ -349,7 +354,7 @@ fn own_text_has_nothing_to_steer_with() {
 }
 
 #[test]
-fn hostile_legacy_tasks_do_not_steer_the_terminal() {
+fn hostile_legacy_tasks_do_not_control_terminal() {
     let driver = Driver::new(LEGACY_TASKS);
     let server = server(ERAS[1]);
     let list = ["tasks", "list", "--server", &server, "--protocol-version", ERAS[1]];
@@ -357,7 +362,7 @@ fn hostile_legacy_tasks_do_not_steer_the_terminal() {
     driver.run(&["call", &server, "task"]).check(Kind::Data, &["status", "task-result"]);
 }
 
-/// Serves error pages and documents of a login.
+/// A server of error pages and documents of a login.
 struct Pages(Child, String);
 
 impl Pages {
@@ -378,7 +383,7 @@ impl Drop for Pages {
 }
 
 #[test]
-fn hostile_pages_and_logins_do_not_steer_the_terminal() {
+fn hostile_pages_and_logins_do_not_control_terminal() {
     let (driver, pages) = (Driver::new(PAGES), Pages::start());
     let url = |path: &str| format!("{}{path}", pages.1);
     for path in ["/error", "/page", "/nothing"] {
@@ -391,14 +396,14 @@ fn hostile_pages_and_logins_do_not_steer_the_terminal() {
         driver.run(&login).check(Kind::Talk, &[step]);
     }
     let login = driver.run(&["login", &url("/mcp/page"), "--no-browser"]);
-    login.until("Paste that address here");
+    login.until("Paste that URL here");
     login.terminal.enter("nonsense");
     login.check(Kind::Talk, &[]);
-    assert!(login.bytes().contains("host: 127.0.0.1:"), "the host stands apart");
+    assert!(login.bytes().contains("host: 127.0.0.1:"), "the host is not on a separate line");
 
     let full = url("/mcp/full");
     let login = driver.run(&["login", &full, "--no-browser"]);
-    let shown = login.until("Paste that address here");
+    let shown = login.until("Paste that URL here");
     let parameter = |name: &str| {
         let (_, rest) = shown.split_once(&format!("{name}=")).unwrap();
         rest.split(['&', '\r']).next().unwrap().to_owned()
@@ -406,7 +411,7 @@ fn hostile_pages_and_logins_do_not_steer_the_terminal() {
     let back = parameter("redirect_uri").replace("%3A", ":").replace("%2F", "/");
     login.terminal.enter(&format!("{back}?code=c&state={}", parameter("state")));
     login.check(Kind::Talk, &[]);
-    assert!(login.bytes().contains("You are logged in"), "{}", login.bytes());
+    assert!(login.bytes().contains("Logged in to"), "{}", login.bytes());
     driver.run(&["whoami"]).check(Kind::Talk, &["client", "granted"]);
     driver.run(&["whoami", "--json"]).check(Kind::Talk, &["client", "granted"]);
     driver.run(&["logout", &full]).check(Kind::Talk, &[]);

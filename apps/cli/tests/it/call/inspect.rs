@@ -1,4 +1,4 @@
-//! What a server has.
+//! `outlive inspect`.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::stage::{Outlive, Stage, example, program};
 
 #[test]
-fn a_page_has_tools_with_their_arguments() {
+fn inspect_page_has_tools_with_arguments() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     let command = format!("'{}' --stdio", program());
     for server in [&stage.url, &command] {
@@ -16,24 +16,24 @@ fn a_page_has_tools_with_their_arguments() {
             "stage 1.0.0\n",
             "protocol version  2026-07-28\n",
             "io.modelcontextprotocol/tasks",
-            "Everything that can happen to a call.",
+            "A tool for every situation of a call.",
             "Tools (10)\n",
             "  add  read-only\n      Adds two numbers.\n    * a  integer\n    * b  integer\n      returns {sum}\n",
             "size    one of small, large",
         ] {
             assert!(page.contains(part), "{part:?} is missing:\n{page}");
         }
-        assert!(!page.contains('\u{1b}'), "no colours in a pipe");
+        assert!(!page.contains('\u{1b}'), "no colors in a pipe");
     }
 }
 
 #[test]
-fn lists_that_fail_do_not_take_the_others_with_them() {
+fn inspect_with_failed_lists_shows_the_others() {
     let outlive = Outlive::new();
     let server = |how: &str| format!("'{}' {how}", example("hostile"));
     let page = outlive.run(&["inspect", &server("--broken")]);
     assert_eq!(page.code, 0, "{page:?}");
-    for part in ["<tool-name>", "Could not be read (2)\n  resources: ", "  prompts: ", "<broken>"] {
+    for part in ["<tool-name>", "Failed lists (2)\n  resources: ", "  prompts: ", "<broken>"] {
         assert!(page.out.contains(part), "{part:?} is missing:\n{}", page.out);
     }
     let found = outlive.json(&["inspect", "--json", &server("--broken")]);
@@ -44,7 +44,7 @@ fn lists_that_fail_do_not_take_the_others_with_them() {
 }
 
 #[test]
-fn json_has_everything_as_the_server_said_it() {
+fn inspect_json_has_complete_server_data() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     let found = outlive.json(&["inspect", &stage.url, "--json", "--all-protocol-versions"]);
     assert_eq!(found["server"]["name"], "stage");
@@ -57,7 +57,7 @@ fn json_has_everything_as_the_server_said_it() {
     assert!(older["capabilities"]["tasks"].is_object());
 }
 
-/// A server of an older generation, which writes down what it is sent.
+/// A server of the legacy era that logs the methods of its requests.
 const OLDER: &str = r#"
 import json, sys
 results = {"initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
@@ -77,7 +77,7 @@ with open(sys.argv[1], "a") as log:
 "#;
 
 #[test]
-fn older_server_is_asked_once_what_it_does_not_know() {
+fn legacy_server_is_probed_once() {
     let outlive = Outlive::new();
     let (script, log) = (outlive.folder.file("old.py"), outlive.folder.file("log"));
     fs::write(&script, OLDER).unwrap();
@@ -92,7 +92,7 @@ fn older_server_is_asked_once_what_it_does_not_know() {
     let other = Outlive::new();
     let pinned = other.run(&["inspect", "--protocol-version", "2025-06-18", &server]);
     assert!(pinned.code == 0 && unknown() == 1, "{pinned:?}");
-    // What is found on a connection for one version says nothing about the server.
+    // A connection with a fixed version must not update the cache.
     let stage = Stage::start(&[]);
     other.run(&["inspect", "--protocol-version", "2025-11-25", &stage.url]);
     other.run(&["inspect", "--all-protocol-versions", &stage.url]);

@@ -1,13 +1,13 @@
-//! The client side of the program, against a real server (`examples/stage.rs`), on both eras.
+//! The client commands of the program, against a real server (`examples/stage.rs`), in both eras.
 
-mod answers; // answers to questions without a terminal
+mod answers; // input responses without a terminal
 mod calls; // arguments, results, errors, exit codes
-mod hostile; // a server that means harm, in front of every command
-mod inspect; // what a server has
-mod operating; // the tasks of all callers, over a store
-mod saved; // handles: their list, several at once, and none
-pub(crate) mod stage; // a server and the program, started for a test
-mod tasks; // what is written down, and gone on with
+mod hostile; // every command against a hostile server
+mod inspect; // contents of a server
+mod operating; // tasks of all callers, through a store
+mod saved; // saved calls: list, several at once, and none
+pub(crate) mod stage; // helpers: a server and the program
+mod tasks; // detached and resumed calls
 mod terminal; // at a terminal: bars, forms, Ctrl-C
-pub(crate) mod tmux; // a terminal to look at
-mod words; // what the words of a command line mean, and what is said of wrong ones
+pub(crate) mod tmux; // helper: a terminal
+mod words; // parsing of the command line, and its errors

@@ -1,5 +1,4 @@
-//! What the operator of a server does with the tasks of all its callers: without its address, and
-//! without anybody's token.
+//! Operator commands for the tasks of all callers, without the server's URL or a token.
 
 use std::{
     fs,
@@ -12,7 +11,7 @@ use super::stage::{Outlive, Ran, Stage};
 
 const TOKEN: &str = "adas-token-0123456789";
 
-/// A caller with a token, a server with a store, and the URL of that store.
+/// Returns a caller with a token, a server with a store, and the URL of that store.
 fn world() -> (Outlive, Stage, String) {
     let caller = Outlive::new();
     let file = caller.folder.file("tasks.db");
@@ -21,7 +20,7 @@ fn world() -> (Outlive, Stage, String) {
     (caller, stage, format!("sqlite:{file}"))
 }
 
-/// The task of a detached call.
+/// Detaches a call, and returns its task ID.
 #[track_caller]
 fn detach(caller: &Outlive, stage: &Stage, words: &[&str]) -> String {
     let token = caller.folder.file("token");
@@ -30,12 +29,12 @@ fn detach(caller: &Outlive, stage: &Stage, words: &[&str]) -> String {
     detached["task"].as_str().unwrap().to_owned()
 }
 
-/// Runs a command until the task asks something: its client has the ID before its handler asks.
+/// Repeats a command until the task requires input: the client has the ID before that.
 fn until_it_asks(operator: &Outlive, words: &[&str]) -> Ran {
     let end = Instant::now() + Duration::from_secs(20);
     loop {
         let ran = operator.run(words);
-        if ran.err != "it asks nothing\n" || Instant::now() > end {
+        if ran.err != "the task has no open input requests\n" || Instant::now() > end {
             return ran;
         }
     }
@@ -70,9 +69,13 @@ fn operator_answers_in_place_of_a_caller() {
     let result = caller.run(&["tasks", "result"]);
     assert!(result.code == 0 && result.out.contains("Grace"), "{result:?}");
     let again = operator.run(&[&answer[..], &answers].concat());
-    assert_eq!((again.code, again.err.as_str()), (0, "it asks nothing\n"), "{again:?}");
+    assert_eq!(
+        (again.code, again.err.as_str()),
+        (0, "the task has no open input requests\n"),
+        "{again:?}"
+    );
     let shown = operator.run(&["store", "show", &store, &task[..8], "--json"]);
-    assert!(shown.out.contains("operator:"), "who it was stays known: {shown:?}");
+    assert!(shown.out.contains("operator:"), "the audit log has the operator: {shown:?}");
 }
 
 #[test]
@@ -82,7 +85,7 @@ fn operator_cancels_in_place_of_a_caller() {
     let waiting = detach(&caller, &stage, &["order_task"]);
     let running = detach(&caller, &stage, &["count", "to=4", &hold]);
     let operator = Outlive::new();
-    let unknown = operator.run(&["tasks", "cancel", &waiting, "nobody", "--store", &store]);
+    let unknown = operator.run(&["tasks", "cancel", &waiting, "unknown", "--store", &store]);
     assert_eq!(unknown.code, 1, "{unknown:?}");
     let ran = operator.run(&["tasks", "cancel", &waiting, &running, "--store", &store, "--json"]);
     assert_eq!((ran.code, ran.out.matches("\"cancelled\"").count()), (4, 2), "{ran:?}");
@@ -91,7 +94,7 @@ fn operator_cancels_in_place_of_a_caller() {
 }
 
 #[test]
-fn operator_means_the_store_of_the_server_of_this_folder() {
+fn operator_uses_store_of_server_in_current_folder() {
     let operator = Outlive::new();
     let tool = "[tools.hello]\ndescription = \"Greets.\"\ncommand = [\"echo\", \"hello\"]\n";
     let run = |folder: &str, words: &[&str]| {
@@ -103,16 +106,16 @@ fn operator_means_the_store_of_the_server_of_this_folder() {
     }
     for folder in ["one", "two"] {
         fs::write(operator.folder.file(&format!("{folder}/outlive.toml")), tool).unwrap();
-        // Standard input is empty, so it ends at once; its store is made.
+        // The server exits at the end of its empty standard input, after it has created its store.
         let served = run(folder, &["serve", "--stdio"]);
         assert_eq!(served.code, 0, "{served:?}");
     }
     for words in [&["tasks", "list", "--all-callers"][..], &["store", "list"]] {
         for folder in ["one", "two"] {
             let ran = run(folder, words);
-            assert_eq!((ran.code, ran.err.as_str()), (0, "no such tasks\n"), "{words:?}: {ran:?}");
+            assert_eq!((ran.code, ran.err.as_str()), (0, "no tasks match\n"), "{words:?}: {ran:?}");
         }
         let ran = run("empty", words);
-        assert!(ran.code == 2 && ran.err.contains("more than one store"), "{words:?}: {ran:?}");
+        assert!(ran.code == 2 && ran.err.contains("several stores"), "{words:?}: {ran:?}");
     }
 }

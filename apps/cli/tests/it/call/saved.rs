@@ -1,4 +1,4 @@
-//! Handles: what a list says of them, several at once, in a pipe, and where nothing can be saved.
+//! Saved calls: their list, several at once, in a pipe, and without a data folder.
 
 use serde_json::{Value, json};
 
@@ -15,11 +15,11 @@ fn detach(outlive: &Outlive, words: &[&str]) -> String {
     ran.out.trim().to_owned()
 }
 
-/// The line of a table that begins with this.
+/// Returns the line of a table that starts with `begin`.
 #[track_caller]
 fn line<'a>(ran: &'a Ran, begin: &str) -> &'a str {
     let found = ran.out.lines().find(|line| line.starts_with(begin));
-    found.unwrap_or_else(|| panic!("no line begins with {begin}: {ran:?}"))
+    found.unwrap_or_else(|| panic!("no line starts with {begin}: {ran:?}"))
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn list_of_saved_calls_shows_state_age_and_arguments() {
 }
 
 #[test]
-fn tasks_of_a_named_caller_are_found_without_a_version() {
+fn list_of_authenticated_caller_has_tasks_of_all_versions() {
     let token = "adas-token-0123456789";
     let (outlive, stage) = (Outlive::new(), Stage::start(&["--token", token]));
     let file = outlive.folder.file("token");
@@ -72,17 +72,17 @@ fn tasks_of_a_named_caller_are_found_without_a_version() {
     let listed = outlive.json(&[&list[..], &known].concat());
     let statuses: Vec<_> = listed.as_array().unwrap().iter().map(|it| &it["status"]).collect();
     assert_eq!(statuses, ["input_required"; 2], "{listed}");
-    // Where the token is, too, is part of a handle.
+    // The saved call also has the path of the token file.
     let listed = outlive.run(&["tasks", "list"]);
     assert_eq!(listed.out.matches("input required").count(), 2, "{listed:?}");
-    // Another machine of the caller finds the same tasks.
+    // Another machine of the caller lists the same tasks.
     let other = Outlive::new();
     let listed = other.json(&[&list[..], &known].concat());
     assert_eq!(listed.as_array().unwrap().len(), 2, "{listed}");
 }
 
 #[test]
-fn answer_for_a_field_that_is_not_asked_names_those_that_are() {
+fn answer_for_unknown_field_names_known_fields() {
     for era in ERAS {
         let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
         let handle = detach(&outlive, &["--protocol-version", era, &stage.url, "order_task"]);
@@ -90,12 +90,12 @@ fn answer_for_a_field_that_is_not_asked_names_those_that_are() {
         assert_eq!(ran.code, 2, "{era}: {ran:?}");
         let said = ran.err.lines().find(|line| line.starts_with("error: ")).unwrap();
         assert!(said.contains("no field `nofield`") && said.contains("`size`"), "{era}: {ran:?}");
-        assert_eq!(outlive.written().len(), 1, "it can still be answered");
+        assert_eq!(outlive.written().len(), 1, "the input request is still open");
     }
 }
 
 #[test]
-fn answer_and_forget_say_in_json_what_they_did() {
+fn answer_and_remove_report_outcome_as_json() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     let handle = detach(&outlive, &[&stage.url, "order_task"]);
     let answers = ["--answer", "name=Ada", "--answer", "size=Small", "--answer", "gift=no"];
@@ -107,7 +107,7 @@ fn answer_and_forget_say_in_json_what_they_did() {
 }
 
 #[test]
-fn several_handles_are_cancelled_or_forgotten_at_once() {
+fn several_handles_are_cancelled_or_removed_at_once() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     let mut handles: Vec<String> =
         (0..5).map(|_| detach(&outlive, &[&stage.url, "order_task"])).collect();
@@ -117,8 +117,8 @@ fn several_handles_are_cancelled_or_forgotten_at_once() {
     let states = ran.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     assert!(states.clone().all(|told| told["state"] == "cancelled"), "{ran:?}");
     assert_eq!(states.count(), 2, "{ran:?}");
-    // One that is not there keeps all others as they are.
-    let ran = outlive.run(&["tasks", "remove", &handles[2], "nobody"]);
+    // An unknown handle prevents the removal of all others.
+    let ran = outlive.run(&["tasks", "remove", &handles[2], "unknown"]);
     assert_eq!((ran.code, outlive.written().len()), (2, 3), "{ran:?}");
     assert_eq!(outlive.run(&["tasks", "remove", &handles[2], &handles[3]]).code, 0);
     assert_eq!(outlive.written()[0]["handle"], json!(last));
@@ -127,7 +127,7 @@ fn several_handles_are_cancelled_or_forgotten_at_once() {
 }
 
 #[test]
-fn watch_in_a_pipe_ends_when_everything_left_waits_for_input() {
+fn watch_in_pipe_exits_when_all_tasks_wait_for_input() {
     for era in ERAS {
         let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
         let handle = detach(&outlive, &["--protocol-version", era, &stage.url, "order_task"]);
@@ -136,7 +136,7 @@ fn watch_in_a_pipe_ends_when_everything_left_waits_for_input() {
             &["--protocol-version", era, &stage.url, "count", "to=4", &hold(&outlive)],
         );
         let watching = outlive.command(&["tasks", "watch"]).spawn().unwrap();
-        // As long as something goes on it stays.
+        // The command waits as long as another task runs.
         outlive.folder.touch("hold");
         let ran = Ran::of(watching.wait_with_output().unwrap());
         assert_eq!(ran.code, 5, "{era}: {ran:?}");
@@ -146,7 +146,7 @@ fn watch_in_a_pipe_ends_when_everything_left_waits_for_input() {
 }
 
 #[test]
-fn task_is_described_in_words() {
+fn task_page_has_labels_and_no_json() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     let handle = detach(&outlive, &[&stage.url, "order_task"]);
     let seen = outlive.run(&["tasks", "get"]);
@@ -159,9 +159,9 @@ fn task_is_described_in_words() {
 }
 
 #[test]
-fn call_without_a_data_folder_is_made_and_says_that_it_is_not_saved() {
+fn call_without_data_folder_runs_with_warning() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
-    // Nobody can make a folder there, root included.
+    // Not even root can create a folder there.
     let nowhere = "/proc/outlive-data";
     let run = |words: &[&str]| {
         let mut command = outlive.command(words);
@@ -169,14 +169,14 @@ fn call_without_a_data_folder_is_made_and_says_that_it_is_not_saved() {
     };
     let ran = run(&["call", &stage.url, "add", "a=1", "b=2"]);
     assert!(ran.code == 0 && ran.out.contains('3'), "{ran:?}");
-    assert_eq!(ran.err.matches("warning: this call cannot be saved").count(), 1, "{ran:?}");
+    assert_eq!(ran.err.matches("warning: cannot save this call").count(), 1, "{ran:?}");
     let mut homeless = outlive.command(&["call", &stage.url, "add", "a=1", "b=2"]);
     for variable in ["OUTLIVE_DATA_DIR", "HOME", "XDG_DATA_HOME"] {
         homeless.env_remove(variable);
     }
     let ran = Ran::of(homeless.output().unwrap());
     assert!(ran.code == 0 && ran.err.contains("HOME is not set"), "{ran:?}");
-    // The task's own id is what is left to name it by.
+    // Without a handle, the task ID names the task.
     let ran = run(&["call", "--detach", &stage.url, "count", "to=4", &hold(&outlive)]);
     let task = ran.out.trim();
     let result = format!("outlive tasks result {task} --server {}", stage.url);

@@ -1,4 +1,4 @@
-//! A server and the program, started for a test, and gone with it.
+//! Helpers that start a server and the program, and stop them on drop.
 
 use std::{
     env, fs,
@@ -12,14 +12,14 @@ use std::{
 
 use serde_json::Value;
 
-/// How long something may take. Only a test that fails waits so long.
+/// Timeout of every wait. Only a failing test waits this long.
 pub(crate) const GUARD: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The two eras, as `--protocol-version` has them.
+/// Values of `--protocol-version` for the two eras.
 pub(crate) const ERAS: [&str; 2] = ["2026-07-28", "2025-11-25"];
 
-/// A folder of a test, gone with it.
+/// Temporary folder of a test, deleted on drop.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -31,12 +31,12 @@ impl Folder {
         Self(folder)
     }
 
-    /// A file in it, as an argument.
+    /// Returns the path of a file in the folder.
     pub(crate) fn file(&self, name: &str) -> String {
         self.0.join(name).to_str().unwrap().to_owned()
     }
 
-    /// Lets whoever waits for a file go on.
+    /// Creates a file, so that a tool that waits for it continues.
     pub(crate) fn touch(&self, name: &str) {
         fs::write(self.0.join(name), "").unwrap();
     }
@@ -48,21 +48,21 @@ impl Drop for Folder {
     }
 }
 
-/// The server of `examples/stage.rs`, which cargo builds with the tests.
+/// Returns the path of `examples/stage.rs`, which cargo builds with the tests.
 pub(crate) fn program() -> String {
     example("stage")
 }
 
-/// A program of `examples`, which cargo builds with the tests.
+/// Returns the path of an example, which cargo builds with the tests.
 pub(crate) fn example(name: &str) -> String {
     let tests = env::current_exe().unwrap();
     let built = tests.parent().and_then(Path::parent).unwrap();
     let program = built.join("examples").join(format!("{name}{}", env::consts::EXE_SUFFIX));
-    assert!(program.exists(), "{} is not there: cargo build --example {name}", program.display());
+    assert!(program.exists(), "{} is missing; run cargo build --example {name}", program.display());
     program.to_str().unwrap().to_owned()
 }
 
-/// A server that listens.
+/// A running server.
 pub(crate) struct Stage {
     server: Child,
     pub(crate) url: String,
@@ -75,7 +75,7 @@ impl Stage {
         let mut said = BufReader::new(server.stderr.take().unwrap());
         let mut url = String::new();
         said.read_line(&mut url).unwrap();
-        // It must not block on what nobody reads.
+        // Drain standard error, so that the server does not block on it.
         thread::spawn(move || said.lines().count());
         assert!(url.starts_with("http://"), "{url}");
         Self { server, url: url.trim().to_owned() }
@@ -89,12 +89,12 @@ impl Drop for Stage {
     }
 }
 
-/// The program, with a data folder of its own.
+/// The program, with a temporary data folder.
 pub(crate) struct Outlive {
     pub(crate) folder: Folder,
 }
 
-/// What a run of the program came to.
+/// Exit code and output of a run of the program.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -110,18 +110,18 @@ impl Outlive {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_outlive"));
         command.args(arguments).env("OUTLIVE_DATA_DIR", self.folder.file("data"));
-        // Nothing of a test gets into the key store of whoever runs it.
+        // Keeps tests out of the keyring of the user who runs them.
         command.env("OUTLIVE_KEYRING", "off");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
-    /// Runs it to its end.
+    /// Runs the program to its end.
     pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
         Ran::of(self.command(arguments).output().unwrap())
     }
 
-    /// Runs it, and expects this on standard output and a good end.
+    /// Runs the program, and asserts success and its standard output.
     #[track_caller]
     pub(crate) fn says(&self, arguments: &[&str], out: &str) -> Ran {
         let ran = self.run(arguments);
@@ -129,27 +129,27 @@ impl Outlive {
         ran
     }
 
-    /// Runs it, and reads the JSON that it prints.
+    /// Runs the program, and parses the JSON that it prints.
     #[track_caller]
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let ran = self.run(arguments);
         serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
     }
 
-    /// The calls that are saved.
+    /// Returns the saved calls.
     pub(crate) fn written(&self) -> Vec<Value> {
         let listed = self.json(&["tasks", "list", "--json", "--offline"]);
         listed.as_array().unwrap().clone()
     }
 
-    /// Waits until a call has become a task; its handle.
+    /// Waits until a call is a task. Returns its handle.
     pub(crate) fn until_task(&self) -> String {
-        let begun = Instant::now();
+        let start = Instant::now();
         loop {
             if let Some(call) = self.written().iter().find(|call| call["state"] == "task") {
                 return call["handle"].as_str().unwrap().to_owned();
             }
-            assert!(begun.elapsed() < GUARD, "no call has become a task");
+            assert!(start.elapsed() < GUARD, "no call has become a task");
             thread::sleep(PAUSE);
         }
     }

@@ -1,4 +1,4 @@
-//! What is written down, and gone on with.
+//! Detached and resumed calls, and the tasks of a server.
 
 use std::{
     io::{BufRead, BufReader},
@@ -13,7 +13,7 @@ fn hold(folder: &Folder) -> String {
     format!("hold={}", folder.file("hold"))
 }
 
-/// A server that knows its callers, and the file that has the token of one.
+/// Returns a server that requires tokens, and the path of a file with a token.
 fn named_caller() -> (Outlive, Stage, String) {
     let token = "adas-token-0123456789";
     let (outlive, stage) = (Outlive::new(), Stage::start(&["--token", token]));
@@ -23,7 +23,7 @@ fn named_caller() -> (Outlive, Stage, String) {
 }
 
 #[test]
-fn a_detached_call_is_listed_seen_and_waited_for() {
+fn detached_call_is_listed_shown_and_awaited() {
     for era in ERAS {
         let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
         let version = ["--protocol-version", era];
@@ -43,7 +43,7 @@ fn a_detached_call_is_listed_seen_and_waited_for() {
             "{seen}"
         );
         outlive.folder.touch("hold");
-        // Without a name, since there is one.
+        // The only saved call needs no handle.
         let lines = "line 1\nline 2\nline 3\nline 4\n";
         outlive.says(&[&["tasks", "result", "--keep-handle"][..], &version].concat(), lines);
         assert_eq!(outlive.written()[0]["state"], "completed");
@@ -53,7 +53,7 @@ fn a_detached_call_is_listed_seen_and_waited_for() {
 }
 
 #[test]
-fn how_far_a_task_is_comes_in_numbers() {
+fn task_progress_in_json_has_numbers() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     let detached = outlive.json(&[
         "call",
@@ -67,23 +67,23 @@ fn how_far_a_task_is_comes_in_numbers() {
     assert_eq!((&detached["tool"], detached["task"].is_string()), (&json!("count"), true));
     let expected = json!({"progress": 2.0, "total": 4.0, "message": "counting"});
     let far = || outlive.json(&["tasks", "get", "--json"])["progress"].clone();
-    let begun = std::time::Instant::now();
+    let start = std::time::Instant::now();
     while far() != expected {
-        assert!(begun.elapsed() < super::stage::GUARD, "{}", far());
+        assert!(start.elapsed() < super::stage::GUARD, "{}", far());
     }
     outlive.folder.touch("hold");
 }
 
 #[test]
-fn a_call_without_a_task_is_answered_although_it_should_be_detached() {
+fn detach_of_call_without_task_prints_result() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     let call = ["call", "--detach", &stage.url, "add", "a=1", "b=2"];
     let ran = outlive.says(&call, "{\n  \"sum\": 3\n}\n");
-    assert!(ran.err.contains("there is no task"), "{ran:?}");
+    assert!(ran.err.contains("without a task"), "{ran:?}");
 }
 
 #[test]
-fn a_task_is_cancelled() {
+fn tasks_cancel_cancels_task() {
     for era in ERAS {
         let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
         for tool in ["count", "order_task"] {
@@ -107,7 +107,7 @@ fn killed(mut calling: Child) {
 }
 
 #[test]
-fn a_killed_call_is_gone_on_with() {
+fn result_after_killed_call_is_complete() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     let call = ["call", &stage.url, "count", "to=4", &hold(&outlive.folder)];
     let calling = outlive.command(&call).spawn().unwrap();
@@ -118,7 +118,7 @@ fn a_killed_call_is_gone_on_with() {
 }
 
 #[test]
-fn an_interrupt_in_a_pipe_leaves_at_once_and_the_task_goes_on() {
+fn interrupt_in_pipe_exits_and_task_keeps_running() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     let call = ["call", &stage.url, "count", "to=4", &hold(&outlive.folder)];
     let calling = outlive.command(&call).spawn().unwrap();
@@ -133,7 +133,7 @@ fn an_interrupt_in_a_pipe_leaves_at_once_and_the_task_goes_on() {
 }
 
 #[test]
-fn a_task_of_a_stored_server_on_stdio_goes_on_with_its_next_process() {
+fn task_of_stdio_server_with_store_resumes_in_next_process() {
     let outlive = Outlive::new();
     let server = format!(
         "'{}' --stdio --store '{}'",
@@ -150,7 +150,7 @@ fn a_task_of_a_stored_server_on_stdio_goes_on_with_its_next_process() {
 }
 
 #[test]
-fn a_pipe_gets_a_line_for_each_change_of_what_is_watched() {
+fn tasks_watch_in_pipe_prints_line_per_change() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     assert_eq!(
         outlive
@@ -165,7 +165,7 @@ fn a_pipe_gets_a_line_for_each_change_of_what_is_watched() {
     let last = lines.lines().last().unwrap();
     assert!(last.contains("count  completed"), "{lines}");
     assert!(!lines.contains('\u{1b}'), "{lines}");
-    // What is over is still there, for its result.
+    // An ended task is still listed, so that its result can be printed.
     let ran = outlive.run(&["tasks", "watch", "--json"]);
     let line: Value = serde_json::from_str(ran.out.lines().last().unwrap()).unwrap();
     assert_eq!(line["tool"], "count", "{ran:?}");
@@ -173,19 +173,19 @@ fn a_pipe_gets_a_line_for_each_change_of_what_is_watched() {
 }
 
 #[test]
-fn what_cannot_be_watched_to_its_end_is_said_and_has_an_exit_code() {
+fn tasks_watch_with_unreachable_server_exits_with_code_3() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     let call = ["call", "--detach", &stage.url, "count", "to=4", &hold(&outlive.folder)];
     assert_eq!(outlive.run(&call).code, 0);
     drop(stage);
     let ran = outlive.run(&["tasks", "watch"]);
     assert!(ran.out.contains("unreachable"), "{ran:?}");
-    assert!(ran.code == 3 && ran.err.contains("1 of 1 could not be watched"), "{ran:?}");
-    assert_eq!(outlive.written().len(), 1, "it can be watched again");
+    assert!(ran.code == 3 && ran.err.contains("lost contact with 1 of 1 tasks"), "{ran:?}");
+    assert_eq!(outlive.written().len(), 1, "the call can be watched again");
 }
 
 #[test]
-fn a_server_that_lists_is_asked() {
+fn tasks_list_of_server_has_its_tasks() {
     let (outlive, stage, file) = named_caller();
     let known = ["--token-file", file.as_str()];
     let call =
@@ -203,7 +203,8 @@ fn a_server_that_lists_is_asked() {
     let listed = outlive.json(&[&list[..], &known].concat());
     assert_eq!(listed[0]["status"], "input_required", "{listed}");
     assert_eq!(listed[0]["taskId"], outlive.written()[0]["task"]);
-    // Whoever has its name can see it, answer it and have its result, without a handle.
+    // With the task ID, the caller can show the task, answer it and get its result, without a
+    // handle.
     let name = listed[0]["taskId"].as_str().unwrap();
     let there = ["--server", stage.url.as_str(), "--protocol-version", "2025-11-25"];
     let there = [&there[..], &known].concat();
@@ -219,7 +220,7 @@ fn a_server_that_lists_is_asked() {
 }
 
 #[test]
-fn list_of_a_server_has_the_tasks_of_every_version_and_machine_of_its_caller() {
+fn tasks_list_of_server_covers_all_versions_and_machines() {
     let (ada, eve) = ("adas-token-0123456789", "eves-token-0123456789");
     let stage = Stage::start(&["--token", ada, "--other-token", eve]);
     let machine = |token: &str| {
@@ -251,19 +252,22 @@ fn list_of_a_server_has_the_tasks_of_every_version_and_machine_of_its_caller() {
         assert_eq!(ids, made.each_ref(), "oldest first, over {era}: {ran:?}");
         assert!(listed.iter().all(|task| task["status"] == "input_required"), "{ran:?}");
     }
-    // A listed task can be seen, whichever version created it.
+    // Any protocol version can show a listed task.
     for id in &made {
         let ran = run(&third, &["tasks", "get", id, "--server", &stage.url]);
         assert!(ran.code == 0 && ran.out.contains("input required"), "{ran:?}");
     }
     let ran = run(&machine(eve), &list);
-    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "", "nothing is going on\n"));
+    assert_eq!(
+        (ran.code, ran.out.as_str(), ran.err.as_str()),
+        (0, "", "no saved calls or tasks\n")
+    );
     let ran = run(&machine(eve), &[&list[..], &["--json"]].concat());
     assert_eq!((ran.code, ran.out.as_str()), (0, "[]\n"), "{ran:?}");
 }
 
 #[test]
-fn server_without_a_list_for_the_caller_is_reported_with_a_next_step() {
+fn server_without_task_list_is_reported_with_remedy() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     let list = ["tasks", "list", "--server", &stage.url];
     for list in [&list[..], &[&list[..], &["--json"]].concat()] {
@@ -275,18 +279,18 @@ fn server_without_a_list_for_the_caller_is_reported_with_a_next_step() {
     assert_eq!(outlive.run(&["call", "--detach", &stage.url, "order_task"]).code, 0);
     let ran = outlive.run(&list);
     assert!(ran.code == 0 && ran.out.contains("order_task"), "{ran:?}");
-    assert!(ran.err.contains("shown are the tasks that were made from here"), "{ran:?}");
+    assert!(ran.err.contains("showing only the tasks of saved calls"), "{ran:?}");
 }
 
 #[test]
-fn tasks_of_a_server_are_watched_by_their_names_or_all_that_it_lists() {
+fn tasks_watch_of_server_accepts_ids_or_watches_all() {
     let (outlive, stage, file) = named_caller();
     let there = ["--protocol-version", "2025-11-25", "--token-file", file.as_str()];
     let call = ["call", "--detach", &stage.url, "count", "to=4", &hold(&outlive.folder)];
     assert_eq!(outlive.run(&[&call[..], &there].concat()).code, 0);
     let written = outlive.written();
     let name = written[0]["task"].as_str().unwrap();
-    // Somebody else has the name of the task, and nothing that is written down.
+    // Another user of the program has the task ID, but no saved call.
     let other = Outlive::new();
     let watch = [&["tasks", "watch", "--server", &stage.url][..], &there].concat();
     let watching = [&watch[..], &[&watch[..], &[name, "--json"]].concat()].map(|watch| {
@@ -305,20 +309,20 @@ fn tasks_of_a_server_are_watched_by_their_names_or_all_that_it_lists() {
         assert!(String::from_utf8_lossy(&ended.stderr).contains(&result), "{ended:?}");
     }
     let ran = other.run(&watch);
-    assert!(ran.code == 0 && ran.err.contains("nothing is going on"), "{ran:?}");
+    assert!(ran.code == 0 && ran.err.contains("no saved calls or tasks"), "{ran:?}");
 }
 
 #[test]
-fn a_handle_that_is_none_is_refused_with_where_to_look() {
+fn unknown_or_ambiguous_handle_is_rejected_with_remedy() {
     let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
     let ran = outlive.run(&["tasks", "result"]);
-    assert!(ran.code == 2 && ran.err.contains("no call is saved"), "{ran:?}");
+    assert!(ran.code == 2 && ran.err.contains("no saved calls"), "{ran:?}");
     for _ in 0..2 {
         assert_eq!(outlive.run(&["call", "--detach", &stage.url, "order_task"]).code, 0);
     }
     let ran = outlive.run(&["tasks", "result"]);
     assert!(
-        ran.code == 2 && ran.err.contains("2 calls") && ran.err.contains("tasks list"),
+        ran.code == 2 && ran.err.contains("2 saved calls") && ran.err.contains("tasks list"),
         "{ran:?}"
     );
     let ran = outlive.run(&["tasks", "get", "nothing"]);

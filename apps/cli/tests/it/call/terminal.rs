@@ -1,4 +1,4 @@
-//! At a terminal: bars, forms, Ctrl-C, size and colours.
+//! The program in a terminal: progress bars, forms, Ctrl-C, size and colors.
 
 use super::{
     stage::{ERAS, Outlive, Stage},
@@ -19,10 +19,10 @@ impl World {
         Terminal::run(&self.outlive, &[&["call", self.stage.url.as_str()][..], words].concat())
     }
 
-    /// A call that stops in the middle, as a task.
+    /// Starts a call that waits in the middle, as a task.
     fn counting(&self) -> Terminal {
         let terminal = self.call(&["count", "to=4", &self.hold()]);
-        // Only a task says something before it is over.
+        // Only a task prints lines before it ends.
         terminal.until("line 2");
         terminal.until("50%");
         terminal
@@ -38,7 +38,7 @@ fn count(screen: &str, text: &str) -> usize {
 }
 
 #[test]
-fn a_bar_shows_how_far_a_task_is_below_what_it_has_said() {
+fn progress_bar_is_below_output_of_task() {
     let world = World::new();
     let terminal = world.counting();
     let screen = terminal.until("2 of 4  counting");
@@ -50,7 +50,7 @@ fn a_bar_shows_how_far_a_task_is_below_what_it_has_said() {
     assert!(!screen.contains('%'), "the bar is gone: {screen}");
 }
 
-/// Each line is there once, also what the terminal has pushed out.
+/// Waits for the end, and asserts that each line is printed once, including the scrollback.
 #[track_caller]
 fn each_line_once(terminal: &Terminal) -> String {
     terminal.until("EXIT:0");
@@ -62,11 +62,12 @@ fn each_line_once(terminal: &Terminal) -> String {
 }
 
 #[test]
-fn a_bar_leaves_nothing_on_a_terminal_that_becomes_narrow() {
+fn progress_bar_in_shrunk_terminal_leaves_no_copy() {
     let world = World::new();
     let terminal = world.counting();
     terminal.until("50%  2 of 4  counting");
-    // Narrower than it was, and as wide as what is drawn: what is taken away is all of it.
+    // Narrower than before, and exactly as wide as the line, so that clearing the line removes all
+    // of it.
     terminal.resize("60", "30");
     world.outlive.folder.touch("hold");
     let screen = each_line_once(&terminal);
@@ -74,7 +75,7 @@ fn a_bar_leaves_nothing_on_a_terminal_that_becomes_narrow() {
 }
 
 #[test]
-fn a_bar_is_cut_on_a_terminal_that_becomes_narrower_than_it() {
+fn progress_bar_wider_than_terminal_is_truncated() {
     let world = World::new();
     let terminal = world.counting();
     terminal.until("50%  2 of 4  counting");
@@ -85,7 +86,7 @@ fn a_bar_is_cut_on_a_terminal_that_becomes_narrower_than_it() {
 }
 
 #[test]
-fn a_spinner_shows_what_has_no_end_in_sight() {
+fn progress_without_total_shows_spinner() {
     let world = World::new();
     let terminal = world.call(&["hang", &world.hold()]);
     terminal.until("1  hanging");
@@ -94,7 +95,7 @@ fn a_spinner_shows_what_has_no_end_in_sight() {
     assert!(screen.starts_with("hung\n"), "{screen}");
 }
 
-/// Fills in the form of `order`, with a mistake in every field that can have one.
+/// Fills in the form of `order`, with an invalid value in every validated field.
 fn fill(terminal: &Terminal) {
     terminal.until("What would you like?");
     terminal.until("name (text, at least 2 characters)");
@@ -102,16 +103,18 @@ fn fill(terminal: &Terminal) {
     terminal.until("at least 2 characters");
     terminal.press(&["BSpace"]);
     terminal.enter("Ada");
-    terminal.until("contact (text, email, may stay empty)");
-    terminal.enter("nobody");
-    terminal.until_that("the mistake is shown", |screen| screen.contains("it must be an e"));
-    for _ in 0.."nobody".len() {
+    terminal.until("contact (text, email, optional)");
+    terminal.enter("nowhere");
+    terminal.until_that("the mistake is shown", |screen| screen.contains("the value must be an e"));
+    for _ in 0.."nowhere".len() {
         terminal.press(&["BSpace"]);
     }
     terminal.press(&["Enter"]);
     terminal.until("count (integer, 1 to 10");
     terminal.enter("11");
-    terminal.until_that("the mistake is shown", |screen| screen.contains("it must be at most 10"));
+    terminal.until_that("the mistake is shown", |screen| {
+        screen.contains("the value must be at most 10")
+    });
     terminal.press(&["BSpace", "BSpace", "Enter"]);
     terminal.until("Large");
     terminal.press(&["Down", "Enter"]);
@@ -122,14 +125,14 @@ fn fill(terminal: &Terminal) {
 }
 
 #[test]
-fn a_form_asks_for_every_kind_of_field_and_says_what_does_not_fit() {
+fn form_supports_all_field_kinds_and_validates() {
     for era in ERAS {
         for tool in ["order", "order_task"] {
             let world = World::new();
             let terminal = world.call(&[tool, "--protocol-version", era]);
             fill(&terminal);
             let screen = terminal.until("EXIT:0");
-            assert!(screen.contains(&format!("{} asks:", world.stage.url)), "{screen}");
+            assert!(screen.contains(&format!("{} requests input:", world.stage.url)), "{screen}");
             let order = r#"{"name":"Ada","contact":null,"count":3,"size":"Large","extras":["Sugar"],"gift":true}"#;
             assert!(screen.contains(order), "{era} {tool}: {screen}");
         }
@@ -137,7 +140,7 @@ fn a_form_asks_for_every_kind_of_field_and_says_what_does_not_fit() {
 }
 
 #[test]
-fn what_is_prepared_is_not_asked() {
+fn form_skips_fields_with_prepared_answers() {
     let world = World::new();
     let answers = ["--answer", "name=Ada", "--answer", "size=Small", "--answer", "extras=Milk"];
     let terminal = world.call(&[&["order"][..], &answers].concat());
@@ -153,7 +156,7 @@ fn what_is_prepared_is_not_asked() {
 }
 
 #[test]
-fn a_url_is_shown_in_full_and_visited_by_consent() {
+fn url_request_shows_full_url_and_asks_consent() {
     let world = World::new();
     for (keys, code, out) in
         [(&["Up", "Up", "Enter"][..], "EXIT:0", "agreed"), (&["Enter"], "EXIT:1", "error")]
@@ -169,7 +172,7 @@ fn a_url_is_shown_in_full_and_visited_by_consent() {
 }
 
 #[test]
-fn ctrl_c_offers_to_go_on() {
+fn ctrl_c_then_continue_resumes_call() {
     let world = World::new();
     let terminal = world.counting();
     terminal.press(&["C-c"]);
@@ -181,11 +184,11 @@ fn ctrl_c_offers_to_go_on() {
 }
 
 #[test]
-fn ctrl_c_offers_to_detach() {
+fn ctrl_c_then_detach_keeps_task_running() {
     let world = World::new();
     let terminal = world.counting();
     terminal.press(&["C-c"]);
-    terminal.until("detach: the task goes on without me");
+    terminal.until("detach: the task keeps running");
     terminal.press(&["Down", "Enter"]);
     let screen = terminal.until("EXIT:130");
     assert!(screen.contains("outlive tasks result"), "{screen}");
@@ -194,7 +197,7 @@ fn ctrl_c_offers_to_detach() {
 }
 
 #[test]
-fn ctrl_c_offers_to_cancel() {
+fn ctrl_c_then_cancel_cancels_task() {
     let world = World::new();
     let terminal = world.counting();
     terminal.press(&["C-c"]);
@@ -206,12 +209,12 @@ fn ctrl_c_offers_to_cancel() {
 }
 
 #[test]
-fn a_call_that_is_no_task_yet_is_cancelled_or_detached_when_it_is_one() {
+fn ctrl_c_before_task_offers_cancel_and_later_detach() {
     let world = World::new();
     let terminal = world.call(&["hang", &world.hold()]);
     terminal.until("hanging");
     terminal.press(&["C-c"]);
-    terminal.until("detach as soon as it is a task");
+    terminal.until("detach as soon as the call becomes a task");
     terminal.until("cancel the call");
     terminal.press(&["Down", "Down", "Enter"]);
     terminal.until("EXIT:4");
@@ -219,35 +222,35 @@ fn a_call_that_is_no_task_yet_is_cancelled_or_detached_when_it_is_one() {
 }
 
 #[test]
-fn a_second_ctrl_c_leaves_at_once() {
+fn second_ctrl_c_exits_at_once() {
     let world = World::new();
     let terminal = world.counting();
     terminal.press(&["C-c"]);
     terminal.until("What now?");
     terminal.press(&["C-c"]);
     terminal.until("EXIT:130");
-    assert_eq!(world.outlive.written().len(), 1, "the task goes on");
+    assert_eq!(world.outlive.written().len(), 1, "the task keeps running");
 }
 
 #[test]
-fn ctrl_c_in_a_form_offers_to_decline_and_more() {
+fn ctrl_c_in_form_offers_to_decline() {
     let world = World::new();
     let terminal = world.call(&["order_task"]);
     terminal.until("name (");
     terminal.press(&["C-c"]);
-    terminal.until("close the question without an answer");
-    // Going on shows the form from its beginning.
+    terminal.until("close the form without a response");
+    // The form starts again from its first field.
     terminal.press(&["Enter"]);
-    terminal.until_that("the form is there again", |screen| count(screen, "name (") == 2);
+    terminal.until_that("the form is shown again", |screen| count(screen, "name (") == 2);
     terminal.press(&["C-c"]);
-    terminal.until_that("the menu is there again", |screen| screen.contains("cancel the task"));
+    terminal.until_that("the menu is shown again", |screen| screen.contains("cancel the task"));
     terminal.press(&["Down", "Enter"]);
     let screen = terminal.until("EXIT:1");
     assert!(screen.contains("declined"), "{screen}");
 }
 
 #[test]
-fn a_form_is_left_and_answered_later() {
+fn detached_form_is_answered_later() {
     let world = World::new();
     let terminal = world.call(&["order_task"]);
     terminal.until("name (");
@@ -263,15 +266,15 @@ fn a_form_is_left_and_answered_later() {
 }
 
 #[test]
-fn colours_are_for_terminals_that_want_them() {
+fn colors_are_only_for_terminals_without_no_color() {
     let world = World::new();
     let call = ["call", world.stage.url.as_str(), "order_task"];
-    let coloured = Terminal::run(&world.outlive, &call);
-    coloured.until("name (");
-    assert!(coloured.colours().contains("\u{1b}["), "{:?}", coloured.colours());
+    let colored = Terminal::run(&world.outlive, &call);
+    colored.until("name (");
+    assert!(colored.colors().contains("\u{1b}["), "{:?}", colored.colors());
     let plain = Terminal::run_with(&world.outlive, "NO_COLOR=1", &call, "");
     plain.until("name (");
-    assert!(!plain.colours().contains("\u{1b}["), "{:?}", plain.colours());
+    assert!(!plain.colors().contains("\u{1b}["), "{:?}", plain.colors());
     // Standard output in a pipe, standard error on the terminal.
     let inspect = ["inspect", world.stage.url.as_str()];
     let piped = Terminal::run_with(&world.outlive, "", &inspect, "| head -3 | cat -v");
@@ -279,11 +282,11 @@ fn colours_are_for_terminals_that_want_them() {
     assert!(screen.contains("stage 1.0.0") && !screen.contains("^["), "{screen}");
     let shown = Terminal::run(&world.outlive, &["call", &world.stage.url, "picture"]);
     let screen = shown.until("EXIT:0");
-    assert!(screen.contains("red") && !shown.colours().contains("[31m"), "{screen}");
+    assert!(screen.contains("red") && !shown.colors().contains("[31m"), "{screen}");
 }
 
 #[test]
-fn what_is_watched_is_a_table_that_is_drawn_over_itself() {
+fn tasks_watch_in_terminal_redraws_table_in_place() {
     let world = World::new();
     let (outlive, url) = (&world.outlive, world.stage.url.as_str());
     assert_eq!(outlive.run(&["call", "--detach", url, "count", "to=4", &world.hold()]).code, 0);

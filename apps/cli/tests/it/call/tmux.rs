@@ -1,4 +1,4 @@
-//! A terminal to look at: tmux, with a server of its own for each test.
+//! A terminal for tests: tmux, with a separate tmux server per test.
 
 use std::{
     env,
@@ -12,18 +12,18 @@ use super::stage::{GUARD, Outlive};
 
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(30);
 
-/// A terminal with the program in it. Gone with this value.
+/// A terminal that runs the program. Dropping it closes the terminal.
 pub(crate) struct Terminal {
     socket: String,
 }
 
 impl Terminal {
-    /// Runs the program in a terminal, and says there how it ended.
+    /// Runs the program in a terminal, and prints its exit code there.
     pub(crate) fn run(outlive: &Outlive, arguments: &[&str]) -> Self {
         Self::run_with(outlive, "", arguments, "")
     }
 
-    /// As `run`, with variables before the command and something behind it.
+    /// Like `run`, with a shell prefix and suffix around the command.
     pub(crate) fn run_with(
         outlive: &Outlive,
         before: &str,
@@ -36,7 +36,7 @@ impl Terminal {
         let words: Vec<String> = arguments.iter().map(|word| quoted(word)).collect();
         let program = quoted(env!("CARGO_BIN_EXE_outlive"));
         let data = quoted(&outlive.folder.file("data"));
-        // `cat` keeps the terminal, and what stands on it, until the test is over.
+        // `cat` keeps the terminal and its contents until the test ends.
         let line = format!(
             "export OUTLIVE_DATA_DIR={data} OUTLIVE_KEYRING=off; {before} {program} {} {behind}; echo EXIT:$?; exec cat",
             words.join(" ")
@@ -45,15 +45,16 @@ impl Terminal {
         terminal
     }
 
-    /// Runs the program in a terminal, and keeps every byte that it writes there in a file. `variables` are of its
-    /// environment: `A=1 B=2`.
+    /// Runs the program in a terminal, and records every byte of its output in a file.
+    ///
+    /// `variables` are for its environment: `A=1 B=2`.
     pub(crate) fn record(
         outlive: &Outlive,
         variables: &str,
         arguments: &[&str],
         file: &str,
     ) -> Self {
-        // Nothing is written before somebody listens.
+        // The program starts only after the recording has started.
         let begin = format!("{file}.begin");
         let begin_at = quoted(&begin);
         let wait = format!("while [ ! -e {begin_at} ]; do sleep 0.02; done; env {variables}");
@@ -63,12 +64,12 @@ impl Terminal {
         terminal
     }
 
-    /// Presses keys, by the names that tmux has for them.
+    /// Presses keys, named as in tmux.
     pub(crate) fn press(&self, keys: &[&str]) {
         self.tmux(&[&["send-keys"][..], keys].concat());
     }
 
-    /// Types a text.
+    /// Types a text and presses Enter.
     pub(crate) fn enter(&self, text: &str) {
         self.tmux(&["send-keys", "-l", text]);
         self.press(&["Enter"]);
@@ -78,36 +79,37 @@ impl Terminal {
         self.tmux(&["resize-window", "-x", columns, "-y", rows]);
     }
 
-    /// What stands on the screen.
+    /// Returns the contents of the screen.
     pub(crate) fn screen(&self) -> String {
         self.tmux(&["capture-pane", "-p"])
     }
 
-    /// The same, and what has stood there before: a terminal that becomes smaller pushes lines out.
+    /// Returns the contents of the screen and the scrollback: shrinking a terminal pushes lines
+    /// out.
     pub(crate) fn history(&self) -> String {
         self.tmux(&["capture-pane", "-p", "-S", "-"])
     }
 
-    /// What stands on the screen, with the colours it has.
-    pub(crate) fn colours(&self) -> String {
+    /// Returns the contents of the screen with color sequences.
+    pub(crate) fn colors(&self) -> String {
         self.tmux(&["capture-pane", "-p", "-e"])
     }
 
-    /// Waits until the screen shows this; what it shows then.
+    /// Waits until the screen shows a text. Returns the contents of the screen.
     #[track_caller]
     pub(crate) fn until(&self, text: &str) -> String {
-        self.until_that(&format!("`{text}` is there"), |screen| screen.contains(text))
+        self.until_that(&format!("the screen shows `{text}`"), |screen| screen.contains(text))
     }
 
     #[track_caller]
     pub(crate) fn until_that(&self, what: &str, is_there: impl Fn(&str) -> bool) -> String {
-        let begun = Instant::now();
+        let start = Instant::now();
         loop {
             let screen = self.screen();
             if is_there(&screen) {
                 return screen;
             }
-            assert!(begun.elapsed() < GUARD, "not true that {what}:\n{screen}");
+            assert!(start.elapsed() < GUARD, "timed out waiting until {what}:\n{screen}");
             thread::sleep(PAUSE);
         }
     }
@@ -118,8 +120,10 @@ impl Terminal {
         tmux.args(["-u", "-L", &self.socket]).args(arguments).env_remove("TMUX");
         let ran = tmux.env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8").output();
         let ran = ran.unwrap_or_else(|error| {
-            panic!("tmux cannot be run ({error}); install it (apt-get install tmux, brew install tmux), \
-                    or `cargo xtask test --only nextest`, which does")
+            panic!(
+                "cannot run tmux ({error}); install it (apt-get install tmux, brew install tmux), \
+                    or run `cargo xtask test --only nextest`, which installs it"
+            )
         });
         assert!(
             ran.status.success(),

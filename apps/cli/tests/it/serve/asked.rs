@@ -1,4 +1,4 @@
-//! `outlive tasks watch`: what a task has printed before it asks stands before its question.
+//! `outlive tasks watch`: shows the output of a task before its input request.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use crate::call::{
     tmux::Terminal,
 };
 
-/// Prints a line and then requests input, again and again.
+/// Repeatedly prints a line and then requests input.
 const PLANS: &str = r#"
 [tasks]
 poll_interval = "100ms"
@@ -38,7 +38,7 @@ max_concurrent = 16
 task = "always"
 "#;
 
-/// What stands on a terminal, line by line, as it was written.
+/// Recorded output of a terminal.
 struct Written {
     file: File,
     text: String,
@@ -50,7 +50,7 @@ impl Written {
         let read = u64::try_from(self.text.len()).unwrap();
         self.file.seek(SeekFrom::Start(read)).unwrap();
         self.file.read_to_end(&mut more).unwrap();
-        // The rest of a character comes with the next read.
+        // The rest of an incomplete character comes with the next read.
         let whole = match std::str::from_utf8(&more) {
             Ok(text) => text,
             Err(error) => std::str::from_utf8(&more[..error.valid_up_to()]).unwrap(),
@@ -60,7 +60,8 @@ impl Written {
     }
 }
 
-/// Answers all questions of a task, each when the screen has shown it. Returns how many had the output before them.
+/// Responds to all input requests of a task once the screen shows them. Returns for each whether
+/// its output was shown first.
 async fn answer_all(
     client: &Client,
     handle: &str,
@@ -127,7 +128,7 @@ async fn output_before_a_request_is_on_the_screen_of_tasks_watch_200_of_200() {
 }
 
 #[test]
-fn question_in_a_pipe_comes_after_what_was_printed_before_it() {
+fn input_request_in_pipe_follows_earlier_output() {
     let (outlive, place) = (Outlive::new(), Place::new(&PLANS.replace("COUNT", "2")));
     assert_eq!(outlive.run(&["call", "--detach", place.url(), "plan"]).code, 0);
     let watch = outlive.run(&["tasks", "watch"]);
@@ -138,14 +139,14 @@ fn question_in_a_pipe_comes_after_what_was_printed_before_it() {
     let json = outlive.run(&["tasks", "watch", "--json"]);
     let last: serde_json::Value = serde_json::from_str(json.out.lines().last().unwrap()).unwrap();
     assert_eq!(last["output"], "will destroy resource 0", "{json:?}");
-    // A host that does not know our extension has it in the message, which is shown whole.
+    // For a host without our extension, the message contains the output and is shown in full.
     let other = Outlive::new();
     let ran = with_old_task(&place, &other);
     assert!(ran.out.contains("| will destroy resource 0\n"), "{ran:?}");
     assert!(ran.out.contains("| Apply 0?\n"), "{ran:?}");
 }
 
-/// Watches a task that a host has made which does not know our extension.
+/// Watches a task that a host without our extension created.
 fn with_old_task(place: &Place, other: &Outlive) -> Ran {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let task = runtime.block_on(async {

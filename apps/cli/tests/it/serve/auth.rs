@@ -1,4 +1,4 @@
-//! `[auth]`: the server takes the tokens of an issuer, and tells others where to get one.
+//! `[auth]`: the server accepts tokens of its issuers, and publishes their URLs.
 
 use std::process::Command;
 
@@ -16,7 +16,7 @@ fn file(issuer: &str, more: &str) -> String {
     )
 }
 
-/// Whether a caller with this token is let in.
+/// Returns whether the server accepts a token.
 async fn lets_in(place: &Place, token: &str) -> bool {
     match builder().token(token.to_owned()).connect(place.url()).await {
         Ok(client) => {
@@ -37,7 +37,7 @@ async fn lets_in(place: &Place, token: &str) -> bool {
 }
 
 #[tokio::test]
-async fn tokens_of_the_issuer_are_taken_and_no_others() {
+async fn only_tokens_of_issuer_are_accepted() {
     let issuer = Authority::start(Ways::default());
     let place = Place::new(&file(&issuer.url, ""));
     assert!(lets_in(&place, &issuer.token(RESOURCE, "mcp")).await);
@@ -46,14 +46,14 @@ async fn tokens_of_the_issuer_are_taken_and_no_others() {
     assert!(!lets_in(&place, "made-up").await);
     let other = Authority::start(Ways::default());
     assert!(!lets_in(&place, &other.token(RESOURCE, "mcp")).await);
-    // Whoever comes without one learns where to go.
+    // The metadata names the issuer for clients without a token.
     let at = place.url().replace("/mcp", "/.well-known/oauth-protected-resource/mcp");
     let metadata = get(&at);
     assert!(metadata.contains(RESOURCE) && metadata.contains(&issuer.url), "{metadata}");
 }
 
 #[tokio::test]
-async fn keys_are_found_where_the_file_says() {
+async fn keys_are_read_from_jwks_url() {
     let issuer = Authority::start(Ways::default());
     let more = format!("jwks_url = \"{}/keys\"\naudiences = [\"by-name\"]\n", issuer.url);
     let place = Place::new(&file(&issuer.url, &more));
@@ -62,28 +62,28 @@ async fn keys_are_found_where_the_file_says() {
 }
 
 #[tokio::test]
-async fn a_tenant_that_is_wanted_has_to_be_named() {
+async fn token_without_tenant_claim_is_rejected() {
     let issuer = Authority::start(Ways::default());
     let place = Place::new(&file(&issuer.url, "tenant_claim = \"tid\"\n"));
     assert!(!lets_in(&place, &issuer.token(RESOURCE, "mcp")).await);
 }
 
 #[tokio::test]
-async fn the_issuer_is_asked_if_the_file_says_so() {
+async fn opaque_token_is_verified_by_introspection() {
     let issuer = Authority::start(Ways::default());
     let more = format!(
         "introspection_url = \"{}/introspect\"\nintrospection_client_id = \"us\"\n\
          introspection_secret_env = \"HOME\"\n",
         issuer.url
     );
-    // Any variable that is there will do: the issuer of the tests does not look at it.
+    // Any variable that is set works: the test issuer ignores the secret.
     let place = Place::new(&file(&issuer.url, &more));
     assert!(lets_in(&place, "opaque-and-good").await);
     assert!(!lets_in(&place, "opaque-and-bad").await);
 }
 
 #[tokio::test]
-async fn tokens_of_several_issuers_are_taken() {
+async fn tokens_of_several_issuers_are_accepted() {
     let all = [(); 3].map(|()| Authority::start(Ways::default()));
     let more = format!(
         "[auth.issuers.second]\nissuer = \"{}\"\n[auth.issuers.third]\nissuer = \"{}\"\naudiences = [\"by-name\"]\n",
@@ -93,7 +93,7 @@ async fn tokens_of_several_issuers_are_taken() {
     for issuer in &all {
         assert!(lets_in(&place, &issuer.token(RESOURCE, "mcp")).await, "{}", issuer.url);
     }
-    // What is said of one is said of no other.
+    // The audience of one issuer does not apply to the others.
     assert!(lets_in(&place, &all[2].token("by-name", "mcp")).await);
     assert!(!lets_in(&place, &all[1].token("by-name", "mcp")).await);
     assert!(!lets_in(&place, &all[0].token("by-name", "mcp")).await);
@@ -103,7 +103,7 @@ async fn tokens_of_several_issuers_are_taken() {
 }
 
 #[tokio::test]
-async fn where_proofs_are_required_a_token_alone_is_not_enough() {
+async fn token_without_proof_is_rejected_if_dpop_is_required() {
     let issuer = Authority::start(Ways::default());
     let place = Place::new(&file(&issuer.url, "dpop = \"required\"\n"));
     assert!(!lets_in(&place, &issuer.token(RESOURCE, "mcp")).await);
@@ -114,7 +114,7 @@ async fn where_proofs_are_required_a_token_alone_is_not_enough() {
 }
 
 #[tokio::test]
-async fn a_tool_is_for_those_who_have_its_scopes() {
+async fn tool_with_scopes_requires_them() {
     let issuer = Authority::start(Ways::default());
     let more = "[tools.wipe]\ndescription = \"d\"\ncommand = [\"echo\", \"wiped\"]\nscopes = [\"write\", \"admin\"]\n\
                 [tools.show]\ndescription = \"d\"\ncommand = [\"echo\", \"shown\"]\nscopes = [\"write\"]\nalways_listed = true\n";
@@ -141,14 +141,14 @@ async fn a_tool_is_for_those_who_have_its_scopes() {
 }
 
 #[test]
-fn what_cannot_be_protected_is_not_served() {
+fn serve_with_invalid_auth_fails() {
     for (more, flags, says) in [
-        ("", &["--token-file", "tokens"][..], "one kind of token"),
+        ("", &["--token-file", "tokens"][..], "cannot be combined with [auth]"),
         (
             "introspection_url = \"https://id.test/i\"\nintrospection_client_id = \"us\"\n\
              introspection_secret_env = \"OUTLIVE_NOT_THERE\"\n",
             &[],
-            "OUTLIVE_NOT_THERE has no secret",
+            "OUTLIVE_NOT_THERE is not set or empty",
         ),
         ("jwks_url = \"http://id.test/keys\"\n", &[], "[auth]: "),
     ] {

@@ -1,4 +1,5 @@
-//! A server that is unreachable while a task runs: the program tells its user, and continues when the server is back.
+//! A server that is unreachable while a task runs: the program reports it, and continues when the
+//! server is back.
 
 use std::{fs, net::TcpListener, process::Child};
 
@@ -15,7 +16,7 @@ command = 'echo begun; touch "$arg_until.begun"; while [ ! -e "$arg_until" ]; do
 until = { type = "string" }
 "#;
 
-/// The program, with what it writes in files.
+/// A running program, with its output in files.
 struct Waiting {
     process: Child,
     out: String,
@@ -30,12 +31,12 @@ impl Waiting {
         Self { process: command.spawn().unwrap(), out, err }
     }
 
-    /// Waits for words on standard error.
+    /// Waits until standard error contains `words`.
     async fn says(&self, words: &str) {
         Self::has(&self.err, words).await;
     }
 
-    /// Waits for words on standard output.
+    /// Waits until standard output contains `words`.
     async fn prints(&self, words: &str) {
         Self::has(&self.out, words).await;
     }
@@ -54,7 +55,7 @@ impl Waiting {
 }
 
 #[tokio::test]
-async fn server_that_goes_away_is_told_and_so_is_its_return() {
+async fn outage_and_return_of_server_are_reported() {
     for era in ERAS {
         let (outlive, mut place) = (Outlive::new(), Place::new(&SLOW.replace("TASK", "always")));
         let hold = format!("until={}", outlive.folder.file("hold"));
@@ -66,7 +67,8 @@ async fn server_that_goes_away_is_told_and_so_is_its_return() {
         );
         let handle = outlive.until_task();
         let watch = Waiting::start(&outlive, "watch", &["tasks", "watch", &handle]);
-        // Each has met the server. What an older one prints comes at its end.
+        // Each program must have contacted the server first. In the legacy era, output is printed
+        // only at the end.
         watch.prints("working").await;
         let result = match era == ERAS[0] {
             true => Some(Waiting::start(
@@ -81,17 +83,17 @@ async fn server_that_goes_away_is_told_and_so_is_its_return() {
         }
         place.kill();
         for waiting in [&call, &watch].into_iter().chain(&result) {
-            waiting.says("does not answer: ").await;
-            waiting.says("; trying again until it does\n").await;
+            waiting.says("does not respond: ").await;
+            waiting.says("; retrying until it responds\n").await;
         }
-        let back = format!("to come back later: outlive tasks result {}", &handle[..8]);
+        let back = format!("to return to the task later: outlive tasks result {}", &handle[..8]);
         for waiting in [&call].into_iter().chain(&result) {
             waiting.says(&back).await;
         }
-        watch.says("to come back later: outlive tasks watch").await;
+        watch.says("to return later: outlive tasks watch").await;
         place.start();
         for waiting in [&call, &watch].into_iter().chain(&result) {
-            waiting.says("answers again").await;
+            waiting.says("responds again").await;
         }
         outlive.folder.touch("hold");
         for waiting in [call].into_iter().chain(result) {
@@ -103,7 +105,7 @@ async fn server_that_goes_away_is_told_and_so_is_its_return() {
 }
 
 #[tokio::test]
-async fn call_that_may_have_been_done_keeps_its_handle_when_its_server_is_gone() {
+async fn call_of_lost_server_keeps_its_handle() {
     let (outlive, mut place) = (Outlive::new(), Place::new(&SLOW.replace("TASK", "never")));
     let hold = outlive.folder.file("hold");
     let url = place.url().to_owned();
@@ -112,14 +114,14 @@ async fn call_that_may_have_been_done_keeps_its_handle_when_its_server_is_gone()
     let begun = outlive.folder.file("hold.begun");
     until("the command runs", || fs::exists(&begun).unwrap().then_some(())).await;
     place.kill();
-    // In the server's place: it closes each connection, so each retry fails where the test sees it.
+    // Takes the place of the server and closes each connection, so that the test sees each retry.
     let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
     let listener = TcpListener::bind(address).unwrap();
     listener.set_nonblocking(true).unwrap();
     for retry in ["first", "second"] {
         until(&format!("the {retry} retry"), || listener.accept().ok()).await;
     }
-    assert_eq!(outlive.written().len(), 1, "it may have been done");
+    assert_eq!(outlive.written().len(), 1, "the call may have been executed");
     call.process.kill().unwrap();
     call.process.wait().unwrap();
     outlive.folder.touch("hold");

@@ -1,4 +1,4 @@
-//! What `serve` refuses and warns of when it starts: the same as `doctor`.
+//! Errors and warnings of `serve` at start: the same as those of `doctor`.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use super::Place;
 
 const TOOL: &str = "[tools.t]\ndescription = \"d\"\ncommand = [\"true\"]\n";
 
-/// A command of the program in a place.
+/// Returns a command of the program in the folder of the test.
 fn command(place: &Place, args: &[&str]) -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_outlive"));
     program.current_dir(&place.folder).args(args).env_remove("OUTLIVE_STORE");
@@ -23,7 +23,7 @@ fn command(place: &Place, args: &[&str]) -> Command {
     program
 }
 
-/// Runs `serve` to its end. One that begins to serve is killed.
+/// Runs `serve` to its end. Kills a server that starts successfully.
 fn serve(place: &Place) -> Output {
     let mut program = command(place, &["serve", "--json"]);
     let mut server = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -35,7 +35,7 @@ fn serve(place: &Place) -> Output {
     server.wait_with_output().unwrap()
 }
 
-/// What `doctor` finds of a level.
+/// Returns the findings of `doctor` at a level.
 fn findings(place: &Place, level: &str) -> Vec<String> {
     let output = command(place, &["doctor", "--json"]).output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -44,7 +44,7 @@ fn findings(place: &Place, level: &str) -> Vec<String> {
     found.map(|finding| finding["what"].as_str().unwrap().to_owned()).collect()
 }
 
-/// `serve` ends with exit code 2 and says everything that `doctor` calls a failure.
+/// Asserts that `serve` exits with code 2 and prints every failure of `doctor`.
 #[track_caller]
 fn refused(place: &Place, says: &str) {
     let failures = findings(place, "failure");
@@ -62,24 +62,27 @@ fn mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn files_with_mistakes_get_the_same_verdict_from_serve_and_doctor() {
+fn file_with_mistakes_is_rejected_by_serve_and_doctor() {
     for (file, says) in [
-        (format!("{TOOL}comand = [\"x\"]\nmax_concurrent = 0\n"), "outlive.toml:4: `comand`"),
+        (
+            format!("{TOOL}comand = [\"x\"]\nmax_concurrent = 0\n"),
+            "outlive.toml:4: unknown key `comand`",
+        ),
         (
             format!("{TOOL}[tools.t.arguments.a]\ntype = \"string\"\npattern = \"([a-z\"\n"),
             "outlive.toml:6: `tools.t.arguments.a.pattern` must be a regular expression",
         ),
         (format!("{TOOL}output_schema = {{ type = \"x\" }}\n"), "outlive.toml:4: `output_schema`"),
         (format!("[server]\nlisten = \"localhost\"\n{TOOL}"), "outlive.toml:2: `server.listen`"),
-        (format!("[tasks]\nstore = \"mysql:x\"\n{TOOL}"), "outlive.toml:2: `store` begins"),
-        (format!("{TOOL}{TOOL}"), "outlive.toml:4: `t` is there twice"),
+        (format!("[tasks]\nstore = \"mysql:x\"\n{TOOL}"), "outlive.toml:2: `store` starts"),
+        (format!("{TOOL}{TOOL}"), "outlive.toml:4: `t` is defined twice"),
     ] {
         refused(&Place::unserved(&file), says);
     }
 }
 
 #[test]
-fn open_address_without_tokens_is_refused_by_serve_and_doctor() {
+fn public_address_without_tokens_is_rejected_by_serve_and_doctor() {
     let place = Place::unserved(TOOL);
     for command in ["serve", "doctor"] {
         let mut program = Command::new(env!("CARGO_BIN_EXE_outlive"));
@@ -87,31 +90,31 @@ fn open_address_without_tokens_is_refused_by_serve_and_doctor() {
         let output = program.arg("--data-dir").arg(place.folder.join("data")).output().unwrap();
         let said = [output.stdout, output.stderr].concat();
         let said = String::from_utf8_lossy(&said);
-        assert!(said.contains("others can reach 0.0.0.0:0"), "{said}");
+        assert!(said.contains("other machines can reach 0.0.0.0:0"), "{said}");
         assert!(!output.status.success());
     }
 }
 
 #[test]
-fn data_folder_that_anyone_may_write_is_refused() {
+fn world_writable_data_folder_is_rejected() {
     let place = Place::unserved(TOOL);
     let data = place.folder.join("data");
     fs::create_dir(&data).unwrap();
     mode(&data, 0o777);
-    refused(&place, "anyone may write");
-    assert_eq!(fs::read_dir(&data).unwrap().count(), 0, "nothing is made in it");
+    refused(&place, "all users can write to");
+    assert_eq!(fs::read_dir(&data).unwrap().count(), 0, "no file is created in it");
 }
 
 #[test]
-fn store_file_that_anyone_may_write_is_refused() {
+fn world_writable_store_file_is_rejected() {
     let mut place = Place::new(TOOL);
     place.stop();
     mode(&place.folder.join("data/tasks.db"), 0o666);
-    refused(&place, "anyone may write the store");
+    refused(&place, "all users can write to the store");
 }
 
 #[test]
-fn jobs_folder_that_is_a_link_is_refused_and_its_target_left_alone() {
+fn symlinked_jobs_folder_is_rejected_and_target_unchanged() {
     let place = Place::unserved(TOOL);
     let (data, target) = (place.folder.join("data"), place.folder.join("target"));
     for folder in [&data, &target] {
@@ -125,19 +128,19 @@ fn jobs_folder_that_is_a_link_is_refused_and_its_target_left_alone() {
 }
 
 #[test]
-fn token_files_that_let_the_wrong_callers_in_are_refused() {
+fn unsafe_token_file_is_rejected() {
     let place = Place::unserved(&format!("[server]\ntoken_file = \"tokens\"\n{TOOL}"));
     let tokens = place.folder.join("tokens");
     for (text, bits, says) in [
         ("", 0o600, "has no tokens"),
-        ("# nobody yet\n\n", 0o600, "has no tokens"),
+        ("# empty\n\n", 0o600, "has no tokens"),
         (
             "ada 0123456789abcdef\nbob 0123456789abcdef\n",
             0o600,
             "tokens:2 has the token of another name",
         ),
         ("ada 0123456789abcdef\nbob\n", 0o600, "tokens:2 has no token"),
-        ("ada 0123456789abcdef\n", 0o666, "anyone may write tokens"),
+        ("ada 0123456789abcdef\n", 0o666, "all users can write to tokens"),
     ] {
         fs::write(&tokens, text).unwrap();
         mode(&tokens, bits);
@@ -146,7 +149,7 @@ fn token_files_that_let_the_wrong_callers_in_are_refused() {
 }
 
 #[test]
-fn doubtful_things_are_warned_of_when_the_server_starts() {
+fn serve_start_prints_warnings_of_doctor() {
     let file = "[server]\ntoken_file = \"tokens\"\n\
         [tools.a]\ndescription = \"d\"\ncommand = [\"echo a | wc\"]\n\
         [tools.b]\ndescription = \"d\"\ncommand = [\"true\"]\nworking_dir = \"nowhere\"\n\
@@ -160,39 +163,39 @@ fn doubtful_things_are_warned_of_when_the_server_starts() {
     let log = place.log();
     let found = [findings(&place, "warning"), findings(&place, "failure")].concat();
     for says in [
-        "others may read or write tokens (mode 644)",
-        "`a` runs `echo a | wc`, which is not there",
-        "the folder of `b` is not there",
-        "`c` runs `no-such-program`, which is not there",
-        "outlive.toml:17: no word of the command of `d` uses the argument `x`",
+        "other users can read or write tokens (mode 644)",
+        "tool `a` runs `echo a | wc`, which was not found",
+        "the working folder of tool `b` does not exist",
+        "tool `c` runs `no-such-program`, which was not found",
+        "outlive.toml:17: the command of `d` does not use the argument `x`",
     ] {
         assert!(log.contains(says), "serve: {says}: {log}");
         assert!(found.iter().any(|what| what.contains(says)), "doctor: {says}: {found:?}");
     }
     assert!(
-        log.contains("each word by itself, command = [\"echo\", \"a\", \"|\", \"wc\"]"),
+        log.contains("write one string per word, command = [\"echo\", \"a\", \"|\", \"wc\"]"),
         "{log}"
     );
 }
 
 #[test]
-fn folder_of_skills_with_a_mistake_is_refused_by_serve_and_doctor() {
+fn invalid_skills_folder_is_rejected_by_serve_and_doctor() {
     let place = Place::unserved(&format!("[server]\nskills = \"skills\"\n{TOOL}"));
     refused(&place, "cannot be read");
     let skill = place.folder.join("skills/refunds");
     fs::create_dir_all(&skill).unwrap();
     fs::write(skill.join("SKILL.md"), "---\nname: refund\ndescription: d\n---\n").unwrap();
-    refused(&place, "its name is `refund`, and that of its folder `refunds`");
+    refused(&place, "its name `refund` differs from its folder `refunds`");
     fs::write(skill.join("SKILL.md"), "---\nname: refunds\ndescription: d\n---\n").unwrap();
     symlink("/etc/passwd", skill.join("notes.md")).unwrap();
-    refused(&place, "is a link out of the folder");
+    refused(&place, "is a link that points outside the folder");
     fs::remove_file(skill.join("notes.md")).unwrap();
     let found = findings(&place, "ok");
     assert!(found.iter().any(|what| what.ends_with("skills has 1 skill")), "{found:?}");
 }
 
 #[tokio::test]
-async fn skills_of_a_folder_are_served() {
+async fn skills_in_folder_are_served() {
     let mut place = Place::unserved(&format!("[server]\nskills = \"skills\"\n{TOOL}"));
     let skill = place.folder.join("skills/refunds");
     fs::create_dir_all(skill.join("templates")).unwrap();

@@ -1,4 +1,4 @@
-//! What commands do, and what becomes of it.
+//! Commands and their results.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ async fn call(client: &Client, tool: &str, arguments: Value) -> (String, bool) {
 }
 
 #[tokio::test]
-async fn a_slow_counter_is_a_task_whose_lines_come_as_they_are_printed() {
+async fn slow_command_is_task_that_streams_lines() {
     let place = Place::new(
         r#"
 [tools.count]
@@ -35,7 +35,7 @@ task_after = "300ms"
 }
 
 #[tokio::test]
-async fn a_quick_command_is_answered_at_once_with_one_text() {
+async fn quick_command_returns_single_text() {
     let place = Place::new(
         "[tools.two]\ndescription = \"Two lines.\"\ncommand = [\"sh\", \"-c\", \"echo a; echo b\"]\n",
     );
@@ -43,8 +43,8 @@ async fn a_quick_command_is_answered_at_once_with_one_text() {
     let result = client.call_tool("two", json!({})).await.unwrap();
     assert_eq!(result.content.len(), 1);
     assert_eq!(result_text(&result), "a\nb");
-    // Nothing is left of it.
-    until("the job is forgotten", || {
+    // The job's files are deleted.
+    until("the job is deleted", || {
         let jobs = fs::read_dir(place.folder.join("data/jobs")).ok()?;
         let jobs = jobs.flatten().filter(|job| !job.file_name().to_string_lossy().starts_with('.'));
         (jobs.count() == 0).then_some(())
@@ -53,7 +53,7 @@ async fn a_quick_command_is_answered_at_once_with_one_text() {
 }
 
 #[tokio::test]
-async fn standard_error_is_what_the_task_is_doing() {
+async fn standard_error_becomes_status_message() {
     let place = Place::new(
         r#"
 [tools.build]
@@ -77,7 +77,7 @@ task = "always"
 }
 
 #[tokio::test]
-async fn exit_codes_and_signals_make_the_outcome() {
+async fn exit_code_and_signal_determine_outcome() {
     let place = Place::new(
         r#"
 [tools.code]
@@ -100,15 +100,18 @@ command = ["./no-such-program"]
     assert_eq!(call(&client, "code", json!({"code": 3})).await, ("before".to_owned(), false));
     let (text, failed) = call(&client, "code", json!({"code": 4})).await;
     assert!(failed);
-    assert_eq!(text, "before\nthe command ended with exit code 4; it said:\ntrouble");
+    assert_eq!(
+        text,
+        "before\nthe command exited with code 4; its last output on standard error:\ntrouble"
+    );
     let (text, failed) = call(&client, "signal", json!({})).await;
     assert!(failed && text.contains("signal 11"), "{text}");
     let (text, failed) = call(&client, "missing", json!({})).await;
-    assert!(failed && text.contains("could not be started"), "{text}");
+    assert!(failed && text.contains("cannot start the command"), "{text}");
 }
 
 #[tokio::test]
-async fn json_is_structured_content_with_its_schema() {
+async fn json_output_is_structured_content() {
     let place = Place::new(
         r#"
 [tools.sum]
@@ -132,11 +135,11 @@ output = "json"
     let sum = tools.iter().find(|tool| tool.name == "sum").unwrap();
     assert!(sum.output_schema.as_ref().unwrap().get().contains("integer"));
     let (text, failed) = call(&client, "broken", json!({})).await;
-    assert!(failed && text.contains("must print JSON"), "{text}");
+    assert!(failed && text.contains("must print only JSON"), "{text}");
 }
 
 #[tokio::test]
-async fn a_flood_is_cut_and_costs_no_memory() {
+async fn huge_output_is_cut_with_bounded_memory() {
     let place = Place::new(
         r#"
 [tools.flood]
@@ -149,13 +152,13 @@ max_output = "64 KiB"
     let mut task = client.start_tool("flood", json!({})).await.unwrap();
     let result = task.wait().await.unwrap();
     let text = result_text(&result);
-    // 1,000,000,000 letters and an end after every 99th of them, of which 64 KiB were kept.
+    // 1,000,000,000 letters and a newline after every 99th, of which 64 KiB are kept.
     let printed = 1_000_000_000_u64 + 1_000_000_000 / 99;
     let cut = text.lines().find(|line| line.starts_with("[output cut: ")).unwrap();
     let dropped: u64 = cut.split(' ').nth(2).unwrap().parse().unwrap();
     assert!((printed - 65_536 - 1..=printed - 65_000).contains(&dropped), "{cut}");
     assert!(cut.contains("`max_output`"), "{cut}");
-    // The end is there as well.
+    // The end of the output is kept, too.
     assert!(text.ends_with(&format!("\n{}", "x".repeat(1_000_000_000 % 99))));
     assert!(text.len() < 70_000);
     let status = fs::read_to_string(format!("/proc/{}/status", place.pid())).unwrap();
@@ -165,7 +168,7 @@ max_output = "64 KiB"
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text_are_shown_as_such() {
+async fn invalid_utf8_in_output_is_replaced() {
     let place = Place::new(
         r#"
 [tools.bytes]
@@ -175,11 +178,14 @@ command = ["printf", '\377\000a\303\244\n\302']
     );
     let (text, failed) = call(&place.client().await, "bytes", json!({})).await;
     assert!(!failed);
-    assert_eq!(text, "\u{fffd}\u{fffd}aä\n\u{fffd}", "an unfinished letter at the end too");
+    assert_eq!(
+        text, "\u{fffd}\u{fffd}aä\n\u{fffd}",
+        "including an incomplete character at the end"
+    );
 }
 
 #[tokio::test]
-async fn input_is_given_and_closed_and_need_not_be_read() {
+async fn stdin_is_passed_closed_and_may_stay_unread() {
     let place = Place::new(
         r#"
 [tools.sort]
@@ -209,7 +215,7 @@ command = ["cat"]
 }
 
 #[tokio::test]
-async fn a_command_sees_its_folder_and_no_secrets_of_the_server() {
+async fn command_gets_working_folder_and_no_server_secrets() {
     let place = Place::new(
         r#"
 [tools.where]
@@ -233,13 +239,13 @@ who = { type = "string" }
     let names: Vec<&str> = text.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
     assert!(text.contains("GREETING=hello a b"), "{text}");
     assert!(names.contains(&"PATH"), "{text}");
-    // The test runner sets variables of its own, which are none of the command's business.
+    // The test runner sets this variable, which is not passed on by default.
     assert!(std::env::var("CARGO_PKG_NAME").is_ok());
     assert!(!names.contains(&"CARGO_PKG_NAME"), "{text}");
 }
 
 #[tokio::test]
-async fn calls_beyond_the_limit_wait_for_a_place() {
+async fn calls_above_concurrency_limit_wait_for_slot() {
     let place = Place::new(
         r#"
 [tools.one]
@@ -259,18 +265,18 @@ max_concurrent = 1
 }
 
 #[tokio::test]
-async fn a_command_that_runs_for_too_long_is_ended() {
+async fn command_exceeding_timeout_is_ended() {
     let place = Place::new(
         "[tools.long]\ndescription = \"Sleeps.\"\ncommand = [\"sleep\", \"1000\"]\ntimeout = \"300ms\"\nenv = { MARK = \"1\" }\n",
     );
     let (text, failed) = call(&place.client().await, "long", json!({})).await;
     assert!(failed);
-    assert_eq!(text, "the command ran for longer than 300ms and was ended");
+    assert_eq!(text, "the command exceeded its timeout of 300ms and was ended");
     assert_eq!(place.left_over(), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn health_and_metrics_are_there_without_a_token() {
+async fn health_and_local_metrics_require_no_token() {
     let place = Place::unserved(
         "[tools.t]\ndescription = \"d\"\ncommand = [\"true\"]\n[server]\ntoken_file = \"tokens\"\n",
     );
@@ -285,7 +291,7 @@ async fn health_and_metrics_are_there_without_a_token() {
         assert!(body.contains(says), "{path}: {body}");
     }
     let refused = super::builder().connect(place.url()).await;
-    assert!(refused.is_err(), "nobody gets in without a token");
+    assert!(refused.is_err(), "a client without a token is rejected");
     let named = super::builder().token("0123456789abcdef").connect(place.url()).await.unwrap();
     assert_eq!(call(&named, "t", json!({})).await, (String::new(), false));
 }
@@ -303,7 +309,7 @@ async fn get(url: &str) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn a_client_that_speaks_stdio_starts_its_own_server() {
+async fn stdio_client_starts_its_server() {
     let place = Place::unserved(
         "[tools.hello]\ndescription = \"Greets.\"\ncommand = [\"echo\", \"hello\"]\n",
     );
@@ -318,7 +324,7 @@ async fn a_client_that_speaks_stdio_starts_its_own_server() {
     client.close().await;
 }
 
-/// A server that can write no file of more than 1 MiB: to its commands the disk is full.
+/// A file size limit of 1 MiB acts like a full disk for the commands of the server.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn output_lost_to_a_full_disk_makes_the_result_an_error() {
@@ -339,12 +345,12 @@ task = "never"
     let client = super::builder().connect(program).await.unwrap();
     let (text, failed) = call(&client, "print", json!({})).await;
     let end = text.lines().last().unwrap();
-    assert!(failed && end.starts_with("[output is missing: "), "{failed} {end}");
+    assert!(failed && end.starts_with("[output is incomplete: "), "{failed} {end}");
     client.close().await;
 }
 
 #[tokio::test]
-async fn progress_is_told() {
+async fn progress_of_command_is_reported() {
     let place = Place::new(
         r#"
 [tools.pack]
@@ -364,7 +370,7 @@ command = ["sh", "-c", "echo '{\"progress\": 1, \"total\": 2, \"message\": \"pac
 }
 
 #[test]
-fn an_address_that_others_can_reach_needs_tokens() {
+fn public_address_without_tokens_fails_at_start() {
     let place = Place::unserved("[tools.t]\ndescription = \"d\"\ncommand = [\"true\"]\n");
     let refused = std::process::Command::new(env!("CARGO_BIN_EXE_outlive"))
         .args(["serve", "--listen", "0.0.0.0:0", "--data-dir", "data"])

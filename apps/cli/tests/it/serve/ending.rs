@@ -1,5 +1,5 @@
-//! Commands whose tasks are cancelled or out of time, and those whose callers have left. Nothing of
-//! them is left.
+//! Commands whose tasks are cancelled or expire, and commands whose callers disconnect: no process
+//! remains.
 
 use std::{fs, time::Duration};
 
@@ -37,7 +37,7 @@ env = { MARK = "1" }
 "#;
 
 #[tokio::test]
-async fn cancelling_ends_every_process() {
+async fn cancelled_task_ends_all_processes() {
     for tool in ["stubborn", "parent"] {
         let place = Place::new(COMMANDS);
         let client = place.client().await;
@@ -56,21 +56,21 @@ async fn cancelling_ends_every_process() {
 }
 
 #[tokio::test]
-async fn a_task_that_is_cancelled_while_no_server_is_there_is_ended_by_the_next() {
+async fn task_cancelled_after_restart_ends_all_processes() {
     let mut place = Place::new(COMMANDS);
     let client = place.client().await;
     let task = client.start_tool("parent", json!({})).await.unwrap();
-    until("it runs", || (place.left_over().len() >= 4).then_some(())).await;
+    until("the command runs", || (place.left_over().len() >= 4).then_some(())).await;
     place.kill();
-    assert!(place.left_over().len() >= 4, "it goes on");
+    assert!(place.left_over().len() >= 4, "the command survives");
     place.start();
     let mut task = task;
     task.cancel().await.unwrap();
-    until("it is ended", || place.left_over().is_empty().then_some(())).await;
+    until("the command has ended", || place.left_over().is_empty().then_some(())).await;
 }
 
 #[tokio::test]
-async fn a_command_that_is_over_leaves_nobody_behind() {
+async fn exited_command_leaves_no_processes() {
     let place = Place::new(COMMANDS);
     let result = place.client().await.call_tool("leaver", json!({})).await.unwrap();
     assert_eq!(outlive::client::request::result_text(&result), "left");
@@ -78,23 +78,24 @@ async fn a_command_that_is_over_leaves_nobody_behind() {
 }
 
 #[tokio::test]
-async fn a_caller_that_leaves_takes_its_command_along() {
+async fn disconnected_caller_ends_inline_command() {
     let place = Place::new(COMMANDS);
     let client = place.client().await;
     let call = tokio::spawn(async move { client.call_tool("inline", json!({})).await });
-    until("it runs", || fs::exists(place.folder.join("begun")).unwrap().then_some(())).await;
+    until("the command runs", || fs::exists(place.folder.join("begun")).unwrap().then_some(()))
+        .await;
     call.abort();
-    until("it is ended", || place.left_over().is_empty().then_some(())).await;
+    until("the command has ended", || place.left_over().is_empty().then_some(())).await;
 }
 
 #[tokio::test]
-async fn a_task_that_is_out_of_time_is_ended() {
+async fn expired_task_ends_all_processes() {
     let place = Place::new(
         &COMMANDS.replace("[tools.stubborn]", "[tasks]\nttl = \"1s\"\n[tools.stubborn]"),
     );
     let client = place.client().await;
     let mut task = client.start_tool("stubborn", json!({})).await.unwrap();
     let ended = tokio::time::timeout(Duration::from_secs(40), task.wait()).await;
-    assert!(ended.expect("it ends").is_err());
-    until("it is ended", || place.left_over().is_empty().then_some(())).await;
+    assert!(ended.expect("the task ends").is_err());
+    until("the command has ended", || place.left_over().is_empty().then_some(())).await;
 }

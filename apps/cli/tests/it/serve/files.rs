@@ -1,4 +1,4 @@
-//! How many files a server may have open.
+//! The limit of open files.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use super::Place;
 
 #[test]
 #[cfg(target_os = "linux")]
-fn soft_limit_of_open_files_is_raised_at_the_start() {
+fn serve_raises_soft_limit_of_open_files() {
     let place = Place::unserved("[tools.up]\ndescription = \"d\"\ncommand = [\"true\"]\n");
     let outlive = env!("CARGO_BIN_EXE_outlive");
     let mut command = Command::new("sh");

@@ -1,4 +1,4 @@
-//! What `outlive call` and `outlive tasks` say about commands that run: cancelled, failed, left alone.
+//! `outlive call` and `outlive tasks` on real commands: cancelled, failed, and detached.
 
 use std::{
     fs,
@@ -38,12 +38,12 @@ command = ["sh", "-c", "echo one; echo two; exit 7"]
 task = "never"
 "#;
 
-/// The store of a place, as its operator names it.
+/// Returns the store URL of the server.
 fn store(place: &Place) -> String {
     format!("sqlite:{}", place.folder.join("data").join("tasks.db").display())
 }
 
-/// The states of all tasks that the store of a place has.
+/// Returns the states of all tasks in the store of the server.
 fn stored(outlive: &Outlive, place: &Place) -> Vec<String> {
     let listed = outlive.run(&["store", "list", &store(place), "--json"]);
     let state = |line: &str| {
@@ -60,20 +60,20 @@ fn detach(outlive: &Outlive, place: &Place, era: &str, tool: &str) -> String {
 }
 
 #[tokio::test]
-async fn running_command_that_is_cancelled_is_cancelled_for_its_caller_and_in_the_store() {
+async fn cancelled_command_is_cancelled_for_caller_and_in_store() {
     for era in ERAS {
         let (place, outlive) = (Place::new(COMMANDS), Outlive::new());
         detach(&outlive, &place, era, "sleeper");
-        until("it runs", || (!place.left_over().is_empty()).then_some(())).await;
+        until("the command runs", || (!place.left_over().is_empty()).then_some(())).await;
         let ran = outlive.run(&["tasks", "cancel", "--protocol-version", era]);
         assert_eq!((ran.code, ran.err.as_str()), (4, "cancelled\n"), "{era}: {ran:?}");
         assert_eq!(stored(&outlive, &place), ["cancelled"], "{era}");
-        until("it is ended", || place.left_over().is_empty().then_some(())).await;
+        until("the command has ended", || place.left_over().is_empty().then_some(())).await;
     }
 }
 
 #[tokio::test]
-async fn running_command_that_is_cancelled_with_ctrl_c_ends_with_4() {
+async fn command_cancelled_with_ctrl_c_exits_with_code_4() {
     let (place, outlive) = (Place::new(COMMANDS), Outlive::new());
     let terminal = Terminal::run(&outlive, &["call", place.url(), "sleeper"]);
     terminal.until("begun");
@@ -86,7 +86,7 @@ async fn running_command_that_is_cancelled_with_ctrl_c_ends_with_4() {
 }
 
 #[tokio::test]
-async fn handle_is_gone_on_with_on_the_version_that_it_was_made_on() {
+async fn saved_call_resumes_with_its_protocol_version() {
     for era in ERAS {
         let (place, outlive) = (Place::new(COMMANDS), Outlive::new());
         detach(&outlive, &place, era, "counter");
@@ -99,10 +99,10 @@ async fn handle_is_gone_on_with_on_the_version_that_it_was_made_on() {
 }
 
 #[tokio::test]
-async fn handle_that_the_server_refuses_is_kept() {
+async fn handle_rejected_by_server_is_kept() {
     let (place, outlive) = (Place::new(COMMANDS), Outlive::new());
     let handle = detach(&outlive, &place, "2025-11-25", "counter");
-    // A version on which there are no such words, and one on which this task is not there.
+    // One version has no task methods; the other one does not have this task.
     for era in ["2025-06-18", "2026-07-28"] {
         let ran = outlive.run(&[
             "tasks",
@@ -120,7 +120,7 @@ async fn handle_that_the_server_refuses_is_kept() {
 }
 
 #[tokio::test]
-async fn handle_of_a_server_that_is_a_command_works_in_every_folder() {
+async fn handle_of_stdio_server_works_in_every_folder() {
     let (place, outlive) = (Place::unserved(COMMANDS), Outlive::new());
     fs::create_dir(place.folder.join("elsewhere")).unwrap();
     let server = format!("'{}' serve outlive.toml --stdio", env!("CARGO_BIN_EXE_outlive"));
@@ -135,14 +135,14 @@ async fn handle_of_a_server_that_is_a_command_works_in_every_folder() {
 }
 
 #[tokio::test]
-async fn call_whose_reader_leaves_detaches_and_says_how_to_come_back() {
+async fn call_with_closed_pipe_detaches_and_prints_remedy() {
     let (place, outlive) = (Place::new(COMMANDS), Outlive::new());
     let mut calling = outlive.command(&["call", place.url(), "counter"]).spawn().unwrap();
     let mut out = BufReader::new(calling.stdout.take().unwrap());
     let mut first = String::new();
     out.read_line(&mut first).unwrap();
     assert_eq!(first, "1\n");
-    // As `head -1` does. Nothing more is printed until there is a file.
+    // As `head -1` does. The command prints nothing more until a file exists.
     drop(out);
     let ended = Ran::of(calling.wait_with_output().unwrap());
     assert_eq!(ended.code, 141, "{ended:?}");
@@ -152,11 +152,11 @@ async fn call_whose_reader_leaves_detaches_and_says_how_to_come_back() {
 }
 
 #[tokio::test]
-async fn output_that_cannot_be_written_is_told_at_once_and_its_handle_is_kept() {
+async fn output_failure_is_reported_at_once_and_handle_is_kept() {
     let (place, outlive) = (Place::new(COMMANDS), Outlive::new());
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let mut command = outlive.command(&["call", place.url(), "counter"]);
-    // It is still running, and nobody lets it go on.
+    // The command still runs: the file that it waits for does not exist.
     let ended = Ran::of(command.stdout(full).output().unwrap());
     assert_eq!(ended.code, 1, "{ended:?}");
     assert!(ended.err.contains("No space left on device"), "{ended:?}");
@@ -170,7 +170,7 @@ async fn output_that_cannot_be_written_is_told_at_once_and_its_handle_is_kept() 
 }
 
 #[tokio::test]
-async fn output_of_a_failed_command_is_data_and_its_failure_one_error() {
+async fn failed_command_prints_output_and_one_error() {
     let (place, outlive) = (Place::new(COMMANDS), Outlive::new());
     let handle = detach(&outlive, &place, "2026-07-28", "failing");
     let quick = outlive.run(&["call", place.url(), "quickly"]);
@@ -186,7 +186,7 @@ async fn output_of_a_failed_command_is_data_and_its_failure_one_error() {
 }
 
 #[tokio::test]
-async fn output_of_a_cancelled_command_is_data_and_its_end_one_error() {
+async fn cancelled_command_prints_output_and_one_error() {
     let (place, outlive) = (Place::new(COMMANDS), Outlive::new());
     detach(&outlive, &place, "2026-07-28", "sleeper");
     let id = outlive.written()[0]["task"].as_str().unwrap().to_owned();

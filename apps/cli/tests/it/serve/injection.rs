@@ -1,4 +1,4 @@
-//! Whatever a caller writes reaches the command as plain text, or is refused.
+//! Values of callers reach the command as plain text, or are rejected.
 
 use outlive::client::{Client, request::result_text};
 use proptest::{
@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::Place;
 
-/// Shows the words it is given, each behind a line of its own, in hexadecimal digits: nothing that is
-/// in them can be taken for something else.
+/// Prints each argument on a separate line as hexadecimal digits, so that its contents cannot
+/// affect the output.
 const SHOW: &str = "for word; do printf 'word '; printf '%s' \"$word\" | od -An -v -tx1 | tr -d ' \\n'; echo; done";
 
 fn file() -> String {
@@ -64,7 +64,7 @@ choice = {{ type = "string", enum = ["a", "b"] }}
     )
 }
 
-/// Texts that have hurt somebody, in other places.
+/// Texts that are known to cause injections elsewhere.
 fn hostile() -> impl Strategy<Value = String> {
     let known = prop_oneof![
         Just("; touch pwned".to_owned()),
@@ -94,7 +94,7 @@ fn hostile() -> impl Strategy<Value = String> {
     prop_oneof![known, parts.prop_map(|parts| parts.concat())]
 }
 
-/// The ways in which a text gets to a command.
+/// Tools that pass a text to a command in different ways.
 const TOOLS: [&str; 5] = ["words", "guarded", "variable", "shell", "input"];
 
 async fn call(client: &Client, tool: &str, arguments: Value) -> Result<Vec<String>, String> {
@@ -112,7 +112,7 @@ fn decode(hex: &str) -> String {
 }
 
 #[tokio::test]
-async fn two_hundred_hostile_values_are_values_or_refused() {
+async fn hostile_values_are_passed_exactly_or_rejected() {
     let place = Place::new(&file());
     let client = place.client().await;
     let mut runner = TestRunner::new(Config { cases: 200, ..Config::default() });
@@ -157,7 +157,7 @@ async fn two_hundred_hostile_values_are_values_or_refused() {
 }
 
 #[tokio::test]
-async fn values_of_other_types_are_what_their_schema_says() {
+async fn typed_values_violating_schema_are_rejected() {
     let place = Place::new(&file());
     let client = place.client().await;
     let good = json!({"integer": 3, "number": 1.5, "flag": true, "choice": "a"});
@@ -177,14 +177,14 @@ async fn values_of_other_types_are_what_their_schema_says() {
     ] {
         let mut arguments = json!({"integer": 1, "number": 1, "flag": false, "choice": "b"});
         arguments[argument] = value;
-        let why = call(&client, "typed", arguments).await.expect_err("should be refused");
+        let why = call(&client, "typed", arguments).await.expect_err("should be rejected");
         assert!(why.contains(argument), "{why}");
     }
 }
 
-/// What no JSON text can hold does not get as far as a tool.
+/// Bytes that are not valid JSON never reach a tool.
 #[tokio::test]
-async fn bytes_that_are_no_unicode_are_refused_at_the_door() {
+async fn request_with_invalid_utf8_is_rejected() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let place = Place::new(&file());
     let host = place.url().trim_start_matches("http://").trim_end_matches("/mcp").to_owned();

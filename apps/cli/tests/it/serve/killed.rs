@@ -34,16 +34,17 @@ max_output = "1 MiB"
     let mut task = client.start_tool("count", json!({})).await.unwrap();
     let waiting = tokio::spawn(async move { task.wait().await });
     for kill in 0..KILLS {
-        // Each time a little longer, so that some are killed before they have found the command.
+        // Each time a little longer, so that some kills happen before the server has found the
+        // command.
         tokio::time::sleep(Duration::from_millis(10 * kill as u64)).await;
-        assert!(!waiting.is_finished(), "it was over before the last kill");
+        assert!(!waiting.is_finished(), "the command ended before the last kill");
         place.kill();
         place.start();
     }
     fs::write(place.folder.join("go"), "").unwrap();
     let result = tokio::time::timeout(Duration::from_secs(60), waiting).await;
     let result = result
-        .expect("it ends")
+        .expect("the task ends")
         .unwrap()
         .unwrap_or_else(|error| panic!("{error}\n{}", place.log()));
     let expected: Vec<String> = (1..=10_000).map(|number| number.to_string()).collect();
@@ -53,7 +54,7 @@ max_output = "1 MiB"
 }
 
 #[tokio::test]
-async fn a_server_that_is_stopped_leaves_the_commands_of_tasks_alone() {
+async fn commands_of_tasks_survive_server_stop() {
     let mut place = Place::new(
         r#"
 [tools.quiet]
@@ -67,11 +68,11 @@ task_after = "100ms"
     let mut task = client.start_tool("quiet", json!({})).await.unwrap();
     assert!(task.task_id().is_some());
     place.stop();
-    assert!(place.log().contains("1 command goes on without the server"), "{}", place.log());
+    assert!(place.log().contains("1 command keeps running"), "{}", place.log());
     place.start();
     fs::write(place.folder.join("go"), "").unwrap();
     let result = tokio::time::timeout(Duration::from_secs(30), task.wait()).await;
-    let result = result.expect("it ends").unwrap();
+    let result = result.expect("the task ends").unwrap();
     assert_eq!(result_text(&result), "42");
     assert_eq!(place.read("runs"), "run\n");
 }

@@ -1,22 +1,22 @@
 //! `outlive serve` with real commands, called by a real client.
 
-mod asked; // questions of tasks in `outlive tasks watch`
+mod asked; // input requests in `outlive tasks watch`
 mod auth; // callers with tokens of an issuer
-mod away; // servers that are away for a while
-mod checks; // what is refused and warned of at the start, as doctor does
-mod commands; // what commands do, and what becomes of it
-mod ending; // cancelled, out of time, left by their callers
-mod files; // how many files it may have open
-mod handles; // what the program says about commands of its own calls
-mod injection; // whatever a caller writes is a value and nothing else
+mod away; // servers that are temporarily unreachable
+mod checks; // errors and warnings at start, same as doctor
+mod commands; // commands and their results
+mod ending; // cancelled, expired and abandoned commands
+mod files; // limit of open files
+mod handles; // client commands on calls of real commands
+mod injection; // values of callers are never interpreted
 mod killed; // servers that are killed while commands run
-mod places; // processes have an owner and a bound
-mod planted; // text is never a message of a command
-mod proxy; // callers who log in with a provider that knows nothing of MCP
-mod questions; // commands that ask
-mod reload; // a file that changes
+mod places; // concurrency limits of commands
+mod planted; // text is never read as a control message
+mod proxy; // logins with an identity provider without MCP support
+mod questions; // commands that request input
+mod reload; // a file that changes at run time
 mod replicas; // two servers on one database
-mod watching; // what an operator sees: pages, metrics, the log
+mod watching; // monitoring pages, metrics and log
 
 use std::{
     collections::BTreeSet,
@@ -30,7 +30,7 @@ use std::{
 
 use outlive::client::{Client, ClientBuilder};
 
-/// A folder with an `outlive.toml`, and a server on it.
+/// A folder with an `outlive.toml`, and a server that serves it.
 pub(crate) struct Place {
     pub(crate) folder: PathBuf,
     store: Option<String>,
@@ -63,7 +63,8 @@ impl Place {
         place
     }
 
-    /// Writes the file. `MARK` in it becomes a variable by which commands of this place are known.
+    /// Writes the file. Replaces `MARK` with a variable name that identifies commands of this
+    /// folder.
     pub(crate) fn write(&self, file: &str) {
         let file = file.replace("MARK", &self.mark());
         fs::write(self.folder.join("outlive.toml"), file).unwrap();
@@ -73,26 +74,26 @@ impl Place {
         self.folder.file_name().unwrap().to_string_lossy().replace('-', "_")
     }
 
-    /// Another server on the same file, with another data folder and a store that both use.
+    /// Returns another server on the same file, with another data folder and a shared store.
     pub(crate) fn replica(&self, data: &'static str, store: &str) -> Self {
         let (folder, store, env) = (self.folder.clone(), Some(store.to_owned()), Vec::new());
         Self { folder, store, data, env, server: None }
     }
 
-    /// Sets a variable of the server's environment.
+    /// Sets an environment variable of the server.
     pub(crate) fn with_env(mut self, name: &'static str, value: &'static str) -> Self {
         self.env.push((name, value));
         self
     }
 
-    /// Starts the server: where it was before, if it ran before.
+    /// Starts the server, on its previous address if it ran before.
     pub(crate) fn start(&mut self) {
         let log =
             fs::File::options().create(true).append(true).open(self.folder.join("log")).unwrap();
         self.start_logging_to(log);
     }
 
-    /// As `start`, with another standard error.
+    /// Starts the server with another standard error.
     fn start_logging_to(&mut self, log: impl Into<Stdio>) {
         let listen = match &self.server {
             None => "127.0.0.1:0".to_owned(),
@@ -115,27 +116,27 @@ impl Place {
         self.server = Some(Running { process, url });
     }
 
-    /// Kills the server, as the system would.
+    /// Kills the server with SIGKILL.
     pub(crate) fn kill(&mut self) {
-        let server = self.server.as_mut().expect("it runs");
+        let server = self.server.as_mut().expect("the server runs");
         server.process.kill().unwrap();
         server.process.wait().unwrap();
     }
 
-    /// Stops the server, as a person or the system would.
+    /// Stops the server with SIGTERM.
     pub(crate) fn stop(&mut self) {
-        let server = self.server.as_mut().expect("it runs");
+        let server = self.server.as_mut().expect("the server runs");
         let stopped = Command::new("kill").arg(server.process.id().to_string()).status();
         assert!(stopped.unwrap().success());
         assert!(server.process.wait().unwrap().success(), "{}", self.log());
     }
 
     pub(crate) fn url(&self) -> &str {
-        &self.server.as_ref().expect("it runs").url
+        &self.server.as_ref().expect("the server runs").url
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.server.as_ref().expect("it runs").process.id()
+        self.server.as_ref().expect("the server runs").process.id()
     }
 
     pub(crate) fn log(&self) -> String {
@@ -154,7 +155,7 @@ impl Place {
         fs::read_to_string(self.folder.join(file)).unwrap_or_default()
     }
 
-    /// The processes whose environment has the mark of this place: commands and their children.
+    /// Returns the command lines of all processes with the mark: commands and their children.
     pub(crate) fn left_over(&self) -> Vec<String> {
         let line = |(process, _): (PathBuf, String)| {
             let line = fs::read(process.join("cmdline")).unwrap_or_default();
@@ -163,7 +164,7 @@ impl Place {
         self.marked().map(line).collect()
     }
 
-    /// The jobs that those processes belong to.
+    /// Returns the jobs that those processes belong to.
     pub(crate) fn running_jobs(&self) -> BTreeSet<String> {
         let job = |(_, environment): (PathBuf, String)| {
             let mut variables = environment.split('\0');
@@ -172,7 +173,7 @@ impl Place {
         self.marked().filter_map(job).collect()
     }
 
-    /// Processes and their environments.
+    /// Returns all processes with the mark, and their environments.
     fn marked(&self) -> impl Iterator<Item = (PathBuf, String)> {
         let mark = format!("{}=", self.mark());
         fs::read_dir("/proc").unwrap().flatten().filter_map(move |process| {
@@ -199,14 +200,14 @@ pub(crate) fn builder() -> ClientBuilder {
     Client::builder("test", "1.0.0").partial_results()
 }
 
-/// Waits for something to become true; says what it was if it does not.
+/// Waits until `look` returns a value. Panics with `what` after a timeout.
 pub(crate) async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(Instant::now() < deadline, "{what}: it did not happen");
+        assert!(Instant::now() < deadline, "timed out waiting until {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Processes have an owner and a bound.
+//! Concurrency limits of commands.
 
 use std::{fs, process::Command, time::Duration};
 
@@ -34,13 +34,14 @@ description = "Says hello."
 command = ["echo", "hello"]
 "#;
 
-/// A client that never comes back with an answer.
+/// Returns a client that never sends an input response.
 async fn leaver(place: &Place) -> Client {
     let answers = InputCallbacks::new().form(|_| std::future::pending::<InputResponse>());
     place.client_with(builder().input_handler(answers)).await
 }
 
-/// Calls the tool, and leaves while it waits.
+/// Calls the tool, and disconnects while it waits for input. Returns the result, if the call does
+/// not wait.
 async fn leave(place: &Place) -> Option<String> {
     let client = leaver(place).await;
     let call = client.call_tool("ask", json!({}));
@@ -67,25 +68,25 @@ fn listed(place: &Place) -> Vec<serde_json::Value> {
 }
 
 #[tokio::test]
-async fn abandoned_questions_are_bounded_listed_and_ended_across_a_restart() {
+async fn abandoned_jobs_are_limited_and_listed_after_restart() {
     let mut place = Place::new(&FILE.replace("TASK", "never"));
     for _ in 0..3 {
         assert_eq!(leave(&place).await, None);
     }
-    let refused = leave(&place).await.expect("a fourth is not left waiting");
+    let refused = leave(&place).await.expect("the fourth call is rejected");
     assert!(refused.contains("max_waiting_jobs_per_caller"), "{refused}");
     until("the fourth ends", || (place.running_jobs().len() == 3).then_some(())).await;
     place.kill();
     place.start();
-    // Those that were left count on.
-    let refused = leave(&place).await.expect("a fourth is not left waiting");
+    // Abandoned jobs count against the limit after a restart, too.
+    let refused = leave(&place).await.expect("the fourth call is rejected");
     assert!(refused.contains("max_waiting_jobs_per_caller"), "{refused}");
     let found = listed(&place);
     assert_eq!(found.len(), 3, "{found:?}");
     for job in &found {
         assert_eq!((&job["tool"], &job["waitsFor"]), (&json!("ask"), &json!("Go on?")));
         assert_eq!(job["caller"], "127.0.0.1");
-        // A client cannot come back after its request state has expired.
+        // After the request state expires, a client cannot return.
         let spec = place.folder.join("data/jobs").join(job["id"].as_str().unwrap());
         let spec = fs::read(spec.join("spec.json")).unwrap();
         let spec: serde_json::Value = serde_json::from_slice(&spec).unwrap();
@@ -99,13 +100,13 @@ async fn abandoned_questions_are_bounded_listed_and_ended_across_a_restart() {
 }
 
 #[tokio::test]
-async fn job_that_waits_for_input_keeps_its_place_and_others_are_refused() {
+async fn job_waiting_for_input_keeps_its_slot() {
     let file = FILE.replace("TASK", "never").replace("max_concurrent = 5", "max_concurrent = 2");
     let place = Place::new(&file);
     for _ in 0..2 {
         assert_eq!(leave(&place).await, None);
     }
-    let refused = leave(&place).await.expect("there is no place");
+    let refused = leave(&place).await.expect("no slot is free");
     assert!(refused.contains("tools.ask.concurrency"), "{refused}");
     assert_eq!(place.running_jobs().len(), 2);
     let client = place.client().await;
@@ -113,7 +114,7 @@ async fn job_that_waits_for_input_keeps_its_place_and_others_are_refused() {
 }
 
 #[tokio::test]
-async fn task_that_waits_for_a_place_starts_when_one_is_free_and_says_so() {
+async fn task_waiting_for_slot_reports_status_and_starts() {
     let place = Place::new(
         r#"
 [tools.slow]
@@ -129,7 +130,7 @@ until = { type = "string" }
     let client = place.client().await;
     let mut first = client.start_tool("slow", json!({"until": "one"})).await.unwrap();
     let mut second = client.start_tool("slow", json!({"until": "two"})).await.unwrap();
-    says(&second, "waits: 1 run already").await;
+    says(&second, "waiting for a free slot (max_concurrent = 1)").await;
     fs::write(place.folder.join("one"), "").unwrap();
     assert_eq!(result_text(&first.wait().await.unwrap()), "ended");
     says(&second, "started").await;
@@ -141,7 +142,7 @@ until = { type = "string" }
 async fn says(task: &TaskHandle, message: &str) {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
     loop {
-        let seen = task.get().await.unwrap().expect("it is a task");
+        let seen = task.get().await.unwrap().expect("the call is a task");
         if seen.message.as_deref() == Some(message) {
             return;
         }

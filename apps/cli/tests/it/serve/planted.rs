@@ -1,4 +1,4 @@
-//! Text of callers, files and programs is never read as a message of a command.
+//! Text of callers, files and programs is never read as a control message of a command.
 
 use std::{
     fs,
@@ -77,7 +77,7 @@ text = { type = "string" }
 
 const TOOLS: [&str; 7] = ["argv", "shell", "file", "stderr", "json", "input", "stdout"];
 
-/// Lines that would be requests, if who wrote them could write where requests are read.
+/// Returns lines that look like control messages.
 fn planted() -> impl Strategy<Value = String> {
     let request = prop_oneof![
         Just(r#""input":"k","message":"Planted?""#.to_owned()),
@@ -110,7 +110,7 @@ fn planted() -> impl Strategy<Value = String> {
 }
 
 #[tokio::test]
-async fn planted_question_in_argument_file_or_stderr_is_not_asked_1000_of_1000() {
+async fn planted_request_in_argument_file_or_stderr_is_ignored() {
     let place = Place::new(FILE);
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
@@ -121,7 +121,7 @@ async fn planted_question_in_argument_file_or_stderr_is_not_asked_1000_of_1000()
     let client = place.client_with(builder().input_handler(answers)).await;
     let told = Arc::new(AtomicUsize::new(0));
     let mut runner = TestRunner::new(Config::default());
-    // Ten in each call: a call is two processes.
+    // Ten per call, because each call starts two processes.
     for case in 0..100 {
         let ten = (0..10).map(|_| planted().new_tree(&mut runner).unwrap().current());
         let text = ten.collect::<Vec<_>>().join("\n");
@@ -140,7 +140,7 @@ async fn planted_question_in_argument_file_or_stderr_is_not_asked_1000_of_1000()
     assert_eq!(told.load(Ordering::Relaxed), 0, "progress");
 }
 
-/// The example of the page about the file.
+/// Starts the example of docs/outlive-toml.md.
 fn deploy() -> Place {
     let page = include_str!("../../../../../docs/outlive-toml.md");
     let examples = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
@@ -149,10 +149,10 @@ fn deploy() -> Place {
 }
 
 #[tokio::test]
-async fn planted_question_in_argument_does_not_take_the_answer_of_another() {
+async fn planted_request_does_not_take_response_of_real_one() {
     let place = deploy();
     let (heard, mut planted) = mpsc::channel(1_000);
-    // Accepts what is planted, declines what the command requests.
+    // Accepts a planted request, and declines the real one.
     let answers = InputCallbacks::new().form(move |question| {
         let heard = heard.clone();
         async move {
@@ -180,7 +180,7 @@ async fn planted_question_in_argument_does_not_take_the_answer_of_another() {
 }
 
 #[tokio::test]
-async fn secrets_of_the_server_are_not_in_a_command_or_its_supervisor() {
+async fn server_secrets_are_not_passed_to_commands_or_supervisors() {
     let file = r#"
 [auth]
 resource = "https://mcp.example.com/mcp"

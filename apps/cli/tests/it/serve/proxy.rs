@@ -1,4 +1,4 @@
-//! `[auth.proxy]`: callers log in with a provider that knows nothing of MCP.
+//! `[auth.proxy]`: logins with an identity provider without MCP support.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,7 @@ const BACK: &str = "http://127.0.0.1:9/callback";
 const VERIFIER: &str = "a-verifier-that-is-long-enough-for-everybody-here";
 const CHALLENGE: &str = "hcqoBrAUTrPOumzygCpIg3nHHeUojk2YH9Gke-D5Z9s";
 
-/// A file of which the secrets stand in variables that are there anyway.
+/// Returns a file whose secrets are in variables that are always set.
 fn file(provider: &str, allow: &str) -> String {
     format!(
         "[tools.t]\ndescription = \"d\"\ncommand = [\"echo\", \"hello\"]\n\
@@ -29,7 +29,7 @@ fn file(provider: &str, allow: &str) -> String {
     )
 }
 
-/// A browser, as far as it takes one: what it is sent to, what it was shown, and its cookies.
+/// A minimal browser with cookies.
 #[derive(Default)]
 struct Browser {
     cookies: BTreeMap<String, String>,
@@ -41,7 +41,7 @@ struct Got {
 }
 
 impl Browser {
-    /// Sends a request to the server as if it was where the world sees it.
+    /// Sends a request to the server, as if it had the public origin.
     fn send(&mut self, place: &Place, verb: &str, target: &str, kind: &str, body: &str) -> Got {
         let host = place.url().trim_start_matches("http://").trim_end_matches("/mcp");
         let target = target.trim_start_matches(ORIGIN);
@@ -73,12 +73,12 @@ impl Browser {
         self.send(place, "POST", target, "application/x-www-form-urlencoded", &form)
     }
 
-    /// Logs in for a client that it registers first; where that one is sent back to.
+    /// Registers a client, and logs in for it. Returns the client ID and the final redirect.
     fn log_in(&mut self, place: &Place) -> (String, String) {
         self.log_in_for(place, &[])
     }
 
-    /// The same, with more parameters.
+    /// Like `log_in`, with additional parameters.
     fn log_in_for(&mut self, place: &Place, more: &[(&str, &str)]) -> (String, String) {
         let asked = json!({"client_name": "App", "redirect_uris": [BACK]}).to_string();
         let got = self.send(place, "POST", "/register", "application/json", &asked);
@@ -105,7 +105,7 @@ impl Browser {
 }
 
 #[tokio::test]
-async fn callers_log_in_with_a_provider_and_stay_logged_in_when_the_server_is_killed() {
+async fn login_with_provider_survives_killed_server() {
     let provider = Authority::start(Ways::default());
     let allow = "allow_users = { email = [\"bob@example.com\", \"ann@example.com\"] }";
     let mut place = Place::new(&file(&provider.url, allow));
@@ -145,7 +145,7 @@ async fn callers_log_in_with_a_provider_and_stay_logged_in_when_the_server_is_ki
 }
 
 #[test]
-fn who_is_not_allowed_is_not_let_in() {
+fn user_not_in_allow_users_is_rejected() {
     let provider = Authority::start(Ways::default());
     for allow in [
         "allow_users = { email = [\"bob@example.com\"] }",
@@ -162,9 +162,9 @@ fn who_is_not_allowed_is_not_let_in() {
 }
 
 #[tokio::test]
-async fn user_whom_no_rule_names_cannot_call_a_tool_that_needs_a_scope() {
+async fn user_without_grant_cannot_call_tool_with_scope() {
     let provider = Authority::start(Ways::default());
-    // Everybody may log in. The user of this provider has the id 7.
+    // All users may log in. The user of this provider has the ID 7.
     for (rule, granted) in [
         ("{ id = [\"8\"] }", "mcp"),
         ("{ id = [\"7\"] }", "mcp shop:operate"),
@@ -202,7 +202,7 @@ async fn user_whom_no_rule_names_cannot_call_a_tool_that_needs_a_scope() {
 }
 
 #[test]
-fn a_proxy_without_its_secret_is_not_served() {
+fn proxy_without_secret_is_rejected() {
     let file =
         file("https://id.test", "allow_all_users = true").replace("PATH", "OUTLIVE_NOT_THERE");
     let place = Place::unserved(&file);
@@ -211,7 +211,7 @@ fn a_proxy_without_its_secret_is_not_served() {
     let ran = command.arg("--data-dir").arg(place.folder.join("data")).output().unwrap();
     let said = String::from_utf8(ran.stderr).unwrap();
     assert!(
-        ran.status.code() == Some(2) && said.contains("OUTLIVE_NOT_THERE has no secret"),
+        ran.status.code() == Some(2) && said.contains("OUTLIVE_NOT_THERE is not set or empty"),
         "{said}"
     );
 }

@@ -1,4 +1,4 @@
-//! Commands that request input from their user.
+//! Commands that request input from the user.
 
 use std::fs;
 
@@ -46,7 +46,7 @@ fn answers() -> InputCallbacks {
     })
 }
 
-/// What is asked, without what was printed before.
+/// Returns the message of an input request, without the output above it.
 fn message(question: &PendingInput) -> &str {
     match &question.request {
         InputKind::Form(form) => form.message.lines().last().unwrap(),
@@ -59,7 +59,7 @@ got {"response":"what","action":"accept","content":{"size":2,"what":"coffee; tou
 got {"response":"sure","action":"decline"}"#;
 
 #[tokio::test]
-async fn a_call_asks_its_user_and_is_answered() {
+async fn input_requests_of_command_get_responses() {
     for task in ["never", "auto", "always"] {
         let place = Place::new(&file(task));
         let client = place.client_with(builder().input_handler(answers())).await;
@@ -69,7 +69,7 @@ async fn a_call_asks_its_user_and_is_answered() {
 }
 
 #[tokio::test]
-async fn who_cannot_be_asked_lets_the_command_decide() {
+async fn input_request_to_client_without_elicitation_is_cancelled() {
     let place = Place::new(&file("never"));
     let client = Client::builder("deaf", "1.0.0").connect(place.url()).await.unwrap();
     let text = result_text(&client.call_tool("order", json!({})).await.unwrap());
@@ -77,7 +77,7 @@ async fn who_cannot_be_asked_lets_the_command_decide() {
 }
 
 #[tokio::test]
-async fn a_question_outlives_the_server() {
+async fn input_request_survives_killed_server() {
     let mut place = Place::new(&file("always"));
     let client = place.client_with(builder().input_handler(answers())).await;
     let mut task = client.start_tool("order", json!({})).await.unwrap();
@@ -85,7 +85,7 @@ async fn a_question_outlives_the_server() {
     let question = loop {
         match events.next().await.unwrap().unwrap() {
             TaskEvent::Input(question) => break question,
-            TaskEvent::Done(result) => panic!("it did not wait: {}", result_text(&result)),
+            TaskEvent::Done(result) => panic!("the command did not wait: {}", result_text(&result)),
             _ => {}
         }
     };
@@ -114,7 +114,7 @@ async fn a_question_outlives_the_server() {
 }
 
 #[tokio::test]
-async fn a_command_that_ends_takes_its_question_back() {
+async fn exited_command_withdraws_its_input_request() {
     let place = Place::new(
         r#"
 [tools.hasty]
@@ -136,7 +136,7 @@ task = "always"
     }
 }
 
-/// Prints a line and then requests input, again and again; the response says which line it saw.
+/// Repeatedly prints a line and then requests input.
 const PLANS: &str = r#"
 [tools.plan]
 description = "Prints what it will do before it asks."
@@ -158,7 +158,7 @@ fn plans(task: &str, count: usize) -> Place {
     Place::new(&PLANS.replace("COUNT", &count.to_string()).replace("TASK", task))
 }
 
-/// Accepts each question whose message has the output that was printed before it.
+/// Accepts each input request, and asserts that its message has the output before it.
 fn reads_messages() -> (InputCallbacks, std::sync::Arc<std::sync::atomic::AtomicUsize>) {
     let seen = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let count = std::sync::Arc::clone(&seen);
@@ -178,9 +178,9 @@ fn reads_messages() -> (InputCallbacks, std::sync::Arc<std::sync::atomic::Atomic
 const VERSIONS: [Version; 2] = [Version::V2025_11_25, Version::V2026_07_28];
 
 #[tokio::test]
-async fn output_before_a_request_is_in_the_message_of_a_quick_call_200_of_200() {
+async fn output_before_request_is_in_message_of_inline_call() {
     for version in VERSIONS {
-        // On 2026-07-28 each request is a round of its own, and a call has at most so many.
+        // On 2026-07-28 each request is a separate round, and the rounds of a call are limited.
         let (count, calls) = if version == VERSIONS[0] { (20, 10) } else { (5, 40) };
         let place = plans("never", count);
         let (mut total, mut seen) = (0, None);
@@ -197,11 +197,11 @@ async fn output_before_a_request_is_in_the_message_of_a_quick_call_200_of_200() 
 }
 
 #[tokio::test]
-async fn output_before_a_request_is_in_the_message_of_a_host_task_200_of_200() {
+async fn output_before_request_is_in_message_for_host_without_extension() {
     for version in VERSIONS {
         let place = plans("always", 200);
         let (answers, seen) = reads_messages();
-        // A host that does not know our extension.
+        // A host without our extension.
         let host =
             Client::builder("host", "1.0.0").protocol_version(version).input_handler(answers);
         let client = place.client_with(host).await;
@@ -212,7 +212,7 @@ async fn output_before_a_request_is_in_the_message_of_a_host_task_200_of_200() {
 }
 
 #[tokio::test]
-async fn output_before_a_request_is_read_before_it_in_a_task_200_of_200() {
+async fn output_before_request_precedes_it_in_task_events() {
     let place = plans("always", 200);
     let client = place
         .client_with(
@@ -242,7 +242,7 @@ async fn output_before_a_request_is_read_before_it_in_a_task_200_of_200() {
 }
 
 #[tokio::test]
-async fn output_before_a_request_is_read_before_the_answerer_is_asked_200_of_200() {
+async fn output_before_request_precedes_call_of_input_handler() {
     let place = plans("always", 200);
     let lines = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let printed = std::sync::Arc::clone(&lines);
@@ -254,7 +254,7 @@ async fn output_before_a_request_is_read_before_the_answerer_is_asked_200_of_200
     });
     let client = place.client_with(builder().input_handler(answers)).await;
     let mut task = client.start_tool("plan", json!({})).await.unwrap();
-    // As `outlive call` and `outlive tasks watch` do it.
+    // Uses the input handler like `outlive call`.
     let mut events = task.events().with_input_handler();
     while let Some(event) = events.next().await {
         match event.unwrap() {

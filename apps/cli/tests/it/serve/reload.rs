@@ -22,17 +22,18 @@ command = ["echo", "old"]
 "#;
 
 #[tokio::test]
-async fn tools_come_and_go_and_what_runs_goes_on() {
+async fn reload_changes_tools_and_keeps_running_calls() {
     let place = Place::new(FIRST);
     let client = place.client().await;
     let mut slow = client.start_tool("slow", json!({})).await.unwrap();
-    until("it runs", || fs::exists(place.folder.join("begun")).unwrap().then_some(())).await;
+    until("the command runs", || fs::exists(place.folder.join("begun")).unwrap().then_some(()))
+        .await;
     let mut subscription = client.listen(ListenFilter::default().tools()).await.unwrap();
 
     place.write(&FIRST.replace("as it was", "as it is now").replace("tools.old", "tools.new"));
     let notice = subscription.next().await.unwrap();
     assert!(matches!(notice, ServerNotification::ToolsChanged), "{notice:?}");
-    until("both are told", || place.log().contains("was read again").then_some(())).await;
+    until("the reload is logged", || place.log().contains("reloaded ").then_some(())).await;
     let names: Vec<String> =
         client.list_tools().collect().await.unwrap().iter().map(|tool| tool.name.clone()).collect();
     assert_eq!(names, ["slow", "new"]);
@@ -44,12 +45,12 @@ async fn tools_come_and_go_and_what_runs_goes_on() {
 }
 
 #[tokio::test]
-async fn a_mistake_is_told_and_changes_nothing() {
+async fn reload_with_mistake_reports_it_and_keeps_tools() {
     let place = Place::new(FIRST);
     let client = place.client().await;
     place.write("[tools.old]\ndescription = \"d\"\ncomand = [\"echo\"]\n");
-    until("it is told", || {
-        place.log().contains("outlive.toml:3: `comand` means nothing in [tools.old]").then_some(())
+    until("the mistake is logged", || {
+        place.log().contains("outlive.toml:3: unknown key `comand` in [tools.old]").then_some(())
     })
     .await;
     assert_eq!(result_text(&client.call_tool("old", json!({})).await.unwrap()), "old");

@@ -1,4 +1,4 @@
-//! What an operator sees of a server: the log, the metrics and the pages.
+//! Monitoring of a server: the log, the metrics and the pages.
 
 use std::{
     fs,
@@ -26,7 +26,7 @@ command = ["sh", "-c", "exit 7"]
 task = "always"
 "#;
 
-/// What a server answers to a GET: the status and the body.
+/// Sends a GET request. Returns the status and the body.
 fn get(address: &str, path: &str, header: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{header}\r\n")
@@ -42,7 +42,7 @@ fn address(place: &Place) -> String {
     place.url().trim_start_matches("http://").trim_end_matches("/mcp").to_owned()
 }
 
-/// The log's lines about calls.
+/// Returns the lines of the log about calls.
 fn calls(place: &Place) -> Vec<Value> {
     let log = place.log();
     let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -58,7 +58,7 @@ async fn call_all(place: &Place) {
 }
 
 #[tokio::test]
-async fn each_call_is_one_json_line_with_outcome_duration_and_exit_code() {
+async fn json_log_has_one_line_per_call() {
     let mut place = Place::unserved(TOOLS).with_env("OUTLIVE_LOG_FORMAT", "json");
     place.start();
     call_all(&place).await;
@@ -85,7 +85,7 @@ async fn each_call_is_one_json_line_with_outcome_duration_and_exit_code() {
 }
 
 #[tokio::test]
-async fn server_without_settings_logs_each_call_as_a_line_of_text_and_nothing_else() {
+async fn default_log_has_one_text_line_per_call() {
     let mut place = Place::new(TOOLS);
     call_all(&place).await;
     place.stop();
@@ -106,7 +106,7 @@ async fn server_without_settings_logs_each_call_as_a_line_of_text_and_nothing_el
 }
 
 #[tokio::test]
-async fn server_with_the_level_warn_logs_no_calls() {
+async fn log_level_warn_logs_no_calls() {
     let mut place = Place::unserved(TOOLS).with_env("OUTLIVE_LOG", "warn");
     place.start();
     call_all(&place).await;
@@ -116,8 +116,8 @@ async fn server_with_the_level_warn_logs_no_calls() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn server_whose_standard_error_is_not_read_answers_a_flood_of_calls() {
-    // Lines of more than 100 bytes: many times what a pipe holds.
+async fn server_with_unread_stderr_still_handles_calls() {
+    // Lines of more than 100 bytes each exceed the capacity of a pipe many times.
     const CALLS: usize = 6_000;
     let mut place = Place::unserved(TOOLS).with_env("OUTLIVE_LOG", "info");
     let (reader, writer) = std::io::pipe().unwrap();
@@ -132,7 +132,7 @@ async fn server_whose_standard_error_is_not_read_answers_a_flood_of_calls() {
 }
 
 #[tokio::test]
-async fn flood_of_calls_is_logged_in_part_and_the_rest_is_counted() {
+async fn flood_of_calls_is_logged_in_part_with_count_of_rest() {
     const CALLS: usize = 1_000;
     let mut place = Place::new(TOOLS);
     let client = place.client_with(builder()).await;
@@ -147,12 +147,12 @@ async fn flood_of_calls_is_logged_in_part_and_the_rest_is_counted() {
     let logged = log.matches("unknown tool").count();
     assert!(logged >= CALLS.min(100) && logged <= 100 * seconds, "{logged} in {seconds} s");
     if logged < CALLS {
-        assert!(log.contains("calls were not logged"), "{logged} of {CALLS}: {log}");
+        assert!(log.contains("dropped log lines about calls"), "{logged} of {CALLS}: {log}");
     }
 }
 
 #[test]
-fn stdio_server_without_settings_logs_no_calls() {
+fn stdio_server_by_default_logs_no_calls() {
     let (outlive, place) = (Outlive::new(), Place::unserved(TOOLS));
     let file = place.folder.join("outlive.toml");
     let server = format!(
@@ -167,7 +167,7 @@ fn stdio_server_without_settings_logs_no_calls() {
 }
 
 #[tokio::test]
-async fn calls_are_counted_for_each_tool_by_their_outcome() {
+async fn metrics_count_calls_by_tool_and_outcome() {
     let place = Place::new(TOOLS);
     call_all(&place).await;
     let (status, numbers) = get(&address(&place), "/metrics", "");
@@ -185,18 +185,18 @@ async fn calls_are_counted_for_each_tool_by_their_outcome() {
 }
 
 #[tokio::test]
-async fn metrics_are_remembered_and_readiness_is_reported() {
+async fn metrics_are_cached_and_readiness_is_reported() {
     let place = Place::new(TOOLS);
     let address = address(&place);
     let (_, before) = get(&address, "/metrics", "");
     call_all(&place).await;
     let (_, after) = get(&address, "/metrics", "");
-    assert_eq!(before, after, "the numbers are made every few seconds only");
+    assert_eq!(before, after, "the metrics are cached");
     assert_eq!(get(&address, "/readyz", ""), (200, "ready\n".to_owned()));
 }
 
 #[test]
-fn metrics_behind_a_proxy_are_hidden_without_a_listener_or_token_of_their_own() {
+fn metrics_of_public_server_require_listener_or_token() {
     let server =
         |keys: &str| format!("[server]\nallow_hosts = [\"mcp.example.com\"]\n{keys}\n{TOOLS}");
     let place = Place::new(&server(""));
@@ -216,13 +216,17 @@ fn metrics_behind_a_proxy_are_hidden_without_a_listener_or_token_of_their_own() 
 }
 
 #[test]
-fn metrics_listener_serves_the_numbers_and_nothing_else() {
-    // A port that was free a moment ago.
+fn metrics_listener_serves_only_metrics() {
+    // A port that was just free.
     let free =
         std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let place = Place::new(&format!("[server]\nmetrics_listen = \"{free}\"\n{TOOLS}"));
     let (status, numbers) = get(&free, "/metrics", "");
     assert!(status == 200 && numbers.contains("outlive_tool_calls_total"), "{numbers}");
     assert_eq!(get(&free, "/mcp", "").0, 404);
-    assert_ne!(get(&address(&place), "/metrics", "").0, 200, "and they are nowhere else");
+    assert_ne!(
+        get(&address(&place), "/metrics", "").0,
+        200,
+        "the main listener does not serve them"
+    );
 }

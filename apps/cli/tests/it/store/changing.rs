@@ -1,4 +1,4 @@
-//! What operators change: no more than the state machine allows, and it is written down.
+//! `retry` and `purge`: allowed transitions only, with audit events.
 
 use outlive::store::{Phase, TaskId};
 use serde_json::json;
@@ -8,7 +8,7 @@ use super::{Place, end, err, fine, keep, lines, out, start, task};
 const ADA: &str = "name:ada";
 
 #[tokio::test]
-async fn what_is_kept_is_queued_again_and_nothing_else_is() {
+async fn retry_queues_only_quarantined_tasks() {
     for place in Place::both().await {
         let store = place.open().await;
         for id in ["kept", "ended", "running", "other"] {
@@ -31,10 +31,10 @@ async fn what_is_kept_is_queued_again_and_nothing_else_is() {
         );
 
         for (id, why) in [
-            ("kept", "waits for a worker already"),
-            ("ended", "never changes; call the tool again"),
-            ("running", "a worker has it"),
-            ("nobody", "there is no task"),
+            ("kept", "it is already queued"),
+            ("ended", "its status is final; call the tool again"),
+            ("running", "a worker runs it"),
+            ("unknown", "no task has the ID unknown"),
         ] {
             let refused = place.run("retry", &[id]);
             assert_eq!((refused.status.code(), out(&refused).as_str()), (Some(1), ""), "{id}");
@@ -54,7 +54,7 @@ async fn what_is_kept_is_queued_again_and_nothing_else_is() {
 }
 
 #[tokio::test]
-async fn what_has_ended_is_purged_and_what_has_not_is_not() {
+async fn purge_deletes_only_ended_tasks_without_force() {
     for place in Place::both().await {
         let store = place.open().await;
         for id in ["ended", "running", "kept", "left"] {
@@ -65,24 +65,24 @@ async fn what_has_ended_is_purged_and_what_has_not_is_not() {
                 _ => {}
             }
         }
-        assert_eq!(fine(&place.run("purge", &["ended"])), "ended is gone\n");
+        assert_eq!(fine(&place.run("purge", &["ended"])), "ended is deleted\n");
         for (id, phase) in [("running", "running"), ("kept", "quarantined")] {
             let refused = place.run("purge", &[id]);
             assert_eq!(refused.status.code(), Some(1));
             assert!(
-                err(&refused).contains(&format!("it is {phase}; --force")),
+                err(&refused).contains(&format!("it is {phase}; pass --force")),
                 "{}",
                 err(&refused)
             );
             assert!(store.get(ADA, &TaskId::new(id)).await.unwrap().is_some());
         }
-        assert_eq!(fine(&place.run("purge", &["running", "--force"])), "running is gone\n");
+        assert_eq!(fine(&place.run("purge", &["running", "--force"])), "running is deleted\n");
         assert!(store.get(ADA, &TaskId::new("running")).await.unwrap().is_none());
         let events = store.read(Some("running"), 0, 10).await.unwrap();
-        assert_eq!(events.last().unwrap().event.action, "purged", "that it was is known");
-        assert_eq!(events.last().unwrap().event.reason.as_deref(), Some("it was running"));
+        assert_eq!(events.last().unwrap().event.action, "purged", "the audit log has the purge");
+        assert_eq!(events.last().unwrap().event.reason.as_deref(), Some("the task was running"));
 
-        assert_eq!(fine(&place.run("purge", &["--ended-before", "1h"])), "0 tasks are gone\n");
+        assert_eq!(fine(&place.run("purge", &["--ended-before", "1h"])), "0 tasks deleted\n");
         let all = lines(&place.run("purge", &["--ended-before", "0s", "--json"]));
         assert_eq!(all, [json!({"purged": 1})]);
         let left = lines(&place.run("list", &["--json"]));

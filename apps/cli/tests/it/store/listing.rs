@@ -1,4 +1,4 @@
-//! What is seen: all principals, journals, no secrets, nothing that a terminal would obey.
+//! `list` and `show`: tasks of all principals, journals without secrets, escaped text.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{Place, end, err, fine, keep, lines, out, raw, start, task, value};
 
 #[tokio::test]
-async fn tasks_of_all_are_listed_and_found_by_what_they_are() {
+async fn store_list_has_all_callers_and_applies_filters() {
     for place in Place::both().await {
         let store = place.open().await;
         store.create(task("one", "name:ada", "deploy")).await.unwrap();
@@ -52,12 +52,12 @@ async fn tasks_of_all_are_listed_and_found_by_what_they_are() {
         assert!(kept["quarantined"]["error"]["message"].as_str().unwrap().contains("5 times"));
         let limited = place.run("list", &["--limit", "2"]);
         assert_eq!(fine(&limited).lines().count(), 3);
-        assert!(err(&limited).contains("--all"), "standard error says that there is more");
+        assert!(err(&limited).contains("--all"), "standard error mentions further tasks");
     }
 }
 
 #[tokio::test]
-async fn a_task_is_shown_with_its_journal_and_without_its_secrets() {
+async fn store_show_has_journal_without_secrets() {
     for place in Place::both().await {
         let store = place.open().await;
         let lease = start(&*store, task("t", "name:ada", "deploy")).await;
@@ -91,7 +91,7 @@ async fn a_task_is_shown_with_its_journal_and_without_its_secrets() {
             "created",
             "segments  0",
         ] {
-            assert!(page.contains(part), "`{part}` is not in:\n{page}");
+            assert!(page.contains(part), "`{part}` is missing:\n{page}");
         }
         let question = page.lines().find(|line| line.trim().starts_with("where")).unwrap();
         assert!(question.contains("open"), "{page}");
@@ -114,7 +114,7 @@ async fn a_task_is_shown_with_its_journal_and_without_its_secrets() {
 }
 
 #[tokio::test]
-async fn what_others_have_written_moves_no_terminal() {
+async fn store_output_escapes_control_characters() {
     let place = Place::file();
     let store = place.open().await;
     let evil = "\u{1b}]0;owned\u{7}\u{1b}[2J";
@@ -130,16 +130,16 @@ async fn what_others_have_written_moves_no_terminal() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_said() {
+async fn missing_store_or_task_is_reported() {
     let place = Place::file();
     let absent = place.run("list", &[]);
     assert_eq!(absent.status.code(), Some(3));
-    assert!(err(&absent).contains("there is no store at"), "{}", err(&absent));
-    assert!(!place.folder.0.join("tasks.db").exists(), "a look makes none");
+    assert!(err(&absent).contains("no store exists at"), "{}", err(&absent));
+    assert!(!place.folder.0.join("tasks.db").exists(), "listing must not create a store");
     place.open().await;
     let empty = place.run("list", &[]);
-    assert_eq!((fine(&empty).as_str(), err(&empty).as_str()), ("", "no such tasks\n"));
-    let unknown = place.run("show", &["nobody"]);
+    assert_eq!((fine(&empty).as_str(), err(&empty).as_str()), ("", "no tasks match\n"));
+    let unknown = place.run("show", &["unknown"]);
     assert_eq!((unknown.status.code(), out(&unknown).as_str()), (Some(1), ""));
-    assert!(err(&unknown).contains("no task nobody") && err(&unknown).contains("try:"));
+    assert!(err(&unknown).contains("no task has the ID unknown") && err(&unknown).contains("try:"));
 }

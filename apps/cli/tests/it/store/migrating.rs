@@ -1,16 +1,16 @@
-//! Tables of other versions: brought up to date by whom it is meant, and by nobody in passing.
+//! Other schema versions: only `migrate` changes them.
 
 use serde_json::json;
 use tokio_postgres::NoTls;
 
 use super::{Folder, Place, err, fine, lines, out, outlive};
 
-/// Sets the version of a store's tables by hand.
+/// Overwrites the schema version of a store.
 async fn set_version(place: &Place, version: u32) {
     if place.url.starts_with("sqlite:") {
         let file = place.folder.0.join("tasks.db");
         let mut bytes = std::fs::read(&file).unwrap();
-        // Where SQLite's file format keeps `user_version`.
+        // Offset of `user_version` in the file format of SQLite.
         bytes[60..64].copy_from_slice(&version.to_be_bytes());
         std::fs::write(&file, bytes).unwrap();
         return;
@@ -22,22 +22,22 @@ async fn set_version(place: &Place, version: u32) {
 }
 
 #[tokio::test]
-async fn a_store_is_made_and_brought_up_to_date() {
+async fn migrate_creates_store_and_then_reports_up_to_date() {
     for place in Place::both().await {
         let check = place.run("migrate", &["--check"]);
-        assert_eq!(check.status.code(), Some(1), "there is something to do");
+        assert_eq!(check.status.code(), Some(1), "a migration is necessary");
         assert!(out(&check).contains("no tables"));
         let made = &lines(&place.run("migrate", &["--json"]))[0];
         assert_eq!((&made["from"], &made["migrated"]), (&json!(null), &json!(true)));
         let known = made["to"].as_u64().unwrap();
         let again = fine(&place.run("migrate", &[]));
-        assert_eq!(again, format!("version {known}: nothing to do\n"));
+        assert_eq!(again, format!("version {known}: up to date\n"));
         assert_eq!(fine(&place.run("migrate", &["--check"])), again);
     }
 }
 
 #[tokio::test]
-async fn tables_of_other_versions_are_left_alone() {
+async fn stores_of_other_schema_versions_are_rejected() {
     for place in Place::both().await {
         fine(&place.run("migrate", &[]));
         set_version(&place, 99).await;
@@ -57,13 +57,13 @@ async fn tables_of_other_versions_are_left_alone() {
 }
 
 #[tokio::test]
-async fn a_store_need_not_be_named_where_there_is_one() {
+async fn only_store_in_data_folder_needs_no_url() {
     let folder = Folder::new();
     let run = |args: &[&str]| outlive(&folder.0, args);
     fine(&run(&["store", "migrate"]));
     assert!(folder.0.join("tasks.db").exists());
     fine(&run(&["store", "list"]));
-    // A server has a folder of its own.
+    // Each server has a separate folder.
     let server = folder.0.join("servers/demo");
     std::fs::create_dir_all(&server).unwrap();
     let url = format!("sqlite:{}", server.join("tasks.db").display());
@@ -76,14 +76,14 @@ async fn a_store_need_not_be_named_where_there_is_one() {
 }
 
 #[test]
-fn what_is_no_store_is_said_without_its_password() {
+fn invalid_store_url_is_reported_without_password() {
     let folder = Folder::new();
     std::fs::write(folder.0.join("diary"), "dear diary, ".repeat(1_000)).unwrap();
     let diary = format!("sqlite:{}", folder.0.join("diary").display());
     for (url, code, says) in [
-        (diary.as_str(), 3, "name another file"),
+        (diary.as_str(), 3, "use another file"),
         ("redis://localhost", 3, "`sqlite:path/to/file`"),
-        ("memory:", 2, "in its server's process"),
+        ("memory:", 2, "inside its server's process"),
         ("postgres://ada:hunter2@127.0.0.1:1/d", 3, "check"),
     ] {
         let refused = outlive(&folder.0, &["store", "list", url]);

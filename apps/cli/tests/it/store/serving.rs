@@ -1,4 +1,4 @@
-//! Servers on the same store: what they keep, they go on with.
+//! Servers on the same store: quarantined tasks and retries.
 
 use std::{future::pending, time::Duration};
 
@@ -13,23 +13,23 @@ use serde_json::{Value, json};
 
 use super::{Place, fine, lines, out};
 
-/// How often is looked for what a server does by itself.
+/// Poll interval of the waits.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The first version records a text, and waits for better times.
+/// The first version records a string, and then waits forever.
 async fn first(cx: Durable) -> Result<String> {
     let image: String = cx.step("build", async || Ok("shop".to_owned())).await?;
     pending::<()>().await;
     Ok(image)
 }
 
-/// The second one reads a number there.
+/// The second version expects a number in the journal, which is incompatible.
 async fn second(cx: Durable) -> Result<String> {
     let image: u32 = cx.step("build", async || Ok(7)).await?;
     Ok(image.to_string())
 }
 
-/// The third reads what the first has written.
+/// The third version reads the journal of the first.
 async fn third(cx: Durable) -> Result<String> {
     cx.step("build", async || Ok("again".to_owned())).await
 }
@@ -40,7 +40,7 @@ async fn server(place: &Place, tool: Tool) -> Server {
     builder.tool(tool.task(TaskPolicy::Always)).build().unwrap()
 }
 
-/// Asks until a task is as it should be.
+/// Polls until a task matches.
 async fn until(place: &Place, args: &[&str], fits: impl Fn(&Value) -> bool) -> Value {
     for _ in 0..400 {
         let seen = lines(&place.run("list", &[&["--json"], args].concat()));
@@ -49,11 +49,11 @@ async fn until(place: &Place, args: &[&str], fits: impl Fn(&Value) -> bool) -> V
         }
         tokio::time::sleep(LOOK).await;
     }
-    panic!("it never was so: {}", out(&place.run("list", &["--json"])));
+    panic!("no task matched: {}", out(&place.run("list", &["--json"])));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_server_has_kept_goes_on_when_it_can() {
+async fn quarantined_task_resumes_after_retry_with_compatible_handler() {
     for place in Place::both().await {
         let old = server(&place, Tool::new("ship", first)).await;
         let client = Client::builder("test", "1").connect(&old).await.unwrap();
@@ -70,14 +70,14 @@ async fn what_a_server_has_kept_goes_on_when_it_can() {
         old.drain(Duration::from_secs(5)).await;
         calling.abort();
 
-        // Another version cannot read it.
+        // The second version cannot read the journal.
         let new = server(&place, Tool::new("ship", second)).await;
         let _awake = Client::builder("test", "1").connect(&new).await.unwrap();
         let _ = _awake.call_tool("nothing", json!({})).await;
         let kept = until(&place, &["--phase", "quarantined"], |_| true).await;
         assert_eq!(kept["id"], id);
         assert!(kept["message"].as_str().unwrap().contains("`build`"), "{kept}");
-        // It is tried again, by the server that runs, and cannot be read any better.
+        // A retry on the running server quarantines the task again.
         let claims = kept["claims"].as_u64().unwrap();
         fine(&place.run("retry", &[id]));
         let again = |task: &Value| task["claims"].as_u64().unwrap() > claims;
@@ -91,7 +91,7 @@ async fn what_a_server_has_kept_goes_on_when_it_can() {
         let done = until(&place, &["--phase", "ended"], |_| true).await;
         assert_eq!((&done["state"], &done["id"]), (&json!("completed"), &json!(id)));
         let text = &done["outcome"]["result"]["content"][0]["text"];
-        assert_eq!(text, "shop", "what was recorded is not done again");
+        assert_eq!(text, "shop", "the recorded step is not executed again");
         fixed.drain(Duration::from_secs(5)).await;
     }
 }

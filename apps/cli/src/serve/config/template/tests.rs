@@ -1,4 +1,4 @@
-//! What values become, and what is refused.
+//! Filled commands, and rejected values.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -12,7 +12,7 @@ fn tool(rest: &str) -> ToolConfig {
 
 fn refused(rest: &str) -> String {
     let text = format!("[tools.t]\ndescription = \"d\"\n{rest}");
-    parse(&text).expect_err("should be refused").to_string()
+    parse(&text).expect_err("should be rejected").to_string()
 }
 
 fn values(values: Json) -> Map<String, Json> {
@@ -40,7 +40,7 @@ layers = { type = "array", required = false }
 "#;
 
 #[test]
-fn words_are_filled_and_left_out_together() {
+fn words_of_group_are_filled_or_omitted_together() {
     let render = tool(RENDER);
     assert_eq!(argv(&render, json!({"scene": "a b"})), ["render", "a b"]);
     assert_eq!(
@@ -51,13 +51,13 @@ fn words_are_filled_and_left_out_together() {
 }
 
 #[test]
-fn a_value_is_never_an_option() {
+fn value_starting_with_dash_is_rejected() {
     let render = tool(RENDER);
     for given in [json!({"scene": "-rf"}), json!({"scene": "a", "layers": ["b", "--all"]})] {
-        let refused = render.ready(values(given)).err().expect("should be refused");
-        assert!(refused.0.contains("begins with `-`"), "{}", refused.0);
+        let refused = render.ready(values(given)).err().expect("should be rejected");
+        assert!(refused.0.contains("starts with `-`"), "{}", refused.0);
     }
-    // Where the author has said so, or behind `--`, or in the middle of a word, it is.
+    // Accepted with `allow_dash`, after `--`, and inside a word.
     let dashed = tool(
         "command = [\"c\", \"{a}\"]\n[tools.t.arguments]\na = { type = \"string\", allow_dash = true }",
     );
@@ -71,7 +71,7 @@ fn a_value_is_never_an_option() {
 }
 
 #[test]
-fn negative_number_is_refused_as_an_option() {
+fn negative_number_without_allow_dash_is_rejected() {
     for (kind, given) in [
         ("type = \"integer\"", json!(-9)),
         ("type = \"number\"", json!(-0.5)),
@@ -84,8 +84,8 @@ fn negative_number_is_refused_as_an_option() {
             ))
         };
         let refused = with("", "\"{a}\"").ready(values(json!({"a": given.clone()})));
-        let refused = refused.err().expect("should be refused");
-        assert!(refused.0.contains("begins with `-`"), "{}", refused.0);
+        let refused = refused.err().expect("should be rejected");
+        assert!(refused.0.contains("starts with `-`"), "{}", refused.0);
         for allowed in [with(", allow_dash = true", "\"{a}\""), with("", "\"--\", \"{a}\"")] {
             assert!(allowed.ready(values(json!({"a": given.clone()}))).is_ok(), "{kind}");
         }
@@ -96,23 +96,23 @@ fn negative_number_is_refused_as_an_option() {
 }
 
 #[test]
-fn what_no_command_can_be_given_is_refused() {
+fn value_with_nul_or_above_size_limit_is_rejected() {
     let echo =
         tool("command = [\"echo\", \"{a}\"]\n[tools.t.arguments]\na = { type = \"string\" }");
-    let nul = echo.ready(values(json!({"a": "x\0y"}))).err().expect("should be refused");
+    let nul = echo.ready(values(json!({"a": "x\0y"}))).err().expect("should be rejected");
     assert!(nul.0.contains("NUL"), "{}", nul.0);
     let long =
-        echo.ready(values(json!({"a": "x".repeat(200_000)}))).err().expect("should be refused");
+        echo.ready(values(json!({"a": "x".repeat(200_000)}))).err().expect("should be rejected");
     assert!(long.0.contains("longer than"), "{}", long.0);
 }
 
 #[test]
-fn a_shell_gets_values_as_variables() {
+fn shell_command_gets_values_as_variables() {
     let shell = tool(
         "shell = true\ncommand = \"echo \\\"$arg_a\\\"\"\n[tools.t.arguments]\na = { type = \"string\" }\nb = { type = \"array\", required = false }",
     );
     let Ok(ready) = shell.ready(values(json!({"a": "$(touch pwned)", "b": ["1", "2"]}))) else {
-        panic!("text is no danger")
+        panic!("text in a variable is safe")
     };
     assert_eq!(ready.argv, ["/bin/sh", "-c", "echo \"$arg_a\""]);
     assert_eq!(
@@ -125,25 +125,25 @@ fn a_shell_gets_values_as_variables() {
 }
 
 #[test]
-fn mistakes_in_commands_are_found_when_the_file_is_read() {
+fn mistake_in_command_is_found_at_load() {
     for (rest, says) in [
-        ("command = \"echo {a}\"", "no shell is to read it"),
-        ("command = [\"echo\"]\nshell = true", "the command is one text"),
+        ("command = \"echo {a}\"", "`shell` is not set"),
+        ("command = [\"echo\"]\nshell = true", "`command` must be a string"),
         (
             "command = [\"{a}\"]\n[tools.t.arguments]\na = { type = \"string\" }",
-            "no caller may choose it",
+            "must not be a placeholder",
         ),
         ("command = []", "is empty"),
-        ("command = [\"echo\", \"{b}\"]", "there is no argument `b`"),
+        ("command = [\"echo\", \"{b}\"]", "unknown argument `b`"),
         (
             "command = [\"echo\", \"x{a}\"]\n[tools.t.arguments]\na = { type = \"array\" }",
-            "a list inside a word",
+            "a list as part of a word",
         ),
         (
             "command = \"echo {a}\"\nshell = true\n[tools.t.arguments]\na = { type = \"string\" }",
-            "as its own text",
+            "as script text",
         ),
-        ("command = [\"echo\", { when = \"a\" }]", "need `when` and `args`"),
+        ("command = [\"echo\", { when = \"a\" }]", "require `when` and `args`"),
     ] {
         let problem = refused(rest);
         assert!(problem.contains(says), "{rest}: {problem}");
@@ -152,7 +152,7 @@ fn mistakes_in_commands_are_found_when_the_file_is_read() {
 }
 
 #[test]
-fn braces_can_be_written() {
+fn literal_braces_are_kept() {
     for (written, meant) in [
         ("{{a}}", "{a}"),
         (r#"{"a": {"b": 1}}"#, r#"{"a": {"b": 1}}"#),

@@ -1,4 +1,5 @@
-//! docs/outlive.schema.json: made from the keys that the reader asks for, and from the words of the page.
+//! apps/cli/outlive.schema.json: generated from the keys that the reader requests and from
+//! docs/outlive-toml.md.
 
 use std::{env, fs};
 
@@ -6,9 +7,9 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{Asked, DEMO, PAGE, SCHEMA, cells, parse_noting};
 
-const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/outlive.schema.json");
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/outlive.schema.json");
 
-/// The schema as the reader and the page have it now.
+/// Generates the schema from the reader and the documentation page.
 fn made() -> Json {
     let mut asked = Asked::default();
     parse_noting(DEMO, &mut asked).expect("is a file");
@@ -61,7 +62,7 @@ fn table<'k>(section: &str, keys: impl Iterator<Item = (&'k &'static str, &'k Js
 }
 
 #[test]
-fn schema_in_the_docs_is_what_the_reader_reads() {
+fn schema_in_the_docs_matches_reader() {
     let made = serde_json::to_string_pretty(&made()).expect("is JSON") + "\n";
     if env::var_os("OUTLIVE_WRITE_SCHEMA").is_some() {
         fs::write(FILE, &made).expect("can be written");
@@ -69,12 +70,12 @@ fn schema_in_the_docs_is_what_the_reader_reads() {
     let there = fs::read_to_string(FILE).expect("is there");
     assert!(
         made == there,
-        "docs/outlive.schema.json is out of date; write it with OUTLIVE_WRITE_SCHEMA=1 and this test"
+        "apps/cli/outlive.schema.json is out of date; run this test with OUTLIVE_WRITE_SCHEMA=1 to regenerate it"
     );
 }
 
 #[test]
-fn schema_accepts_every_example_and_refuses_mistakes() {
+fn schema_accepts_examples_and_rejects_mistakes() {
     let made = made();
     let schema = jsonschema::validator_for(&made).expect("is a schema");
     let json = |text: &str| toml::from_str::<Json>(text).expect("is TOML");
@@ -97,5 +98,5 @@ fn schema_accepts_every_example_and_refuses_mistakes() {
     ] {
         assert!(!schema.is_valid(&json(mistake)), "{mistake}");
     }
-    assert!(SCHEMA.starts_with('{'), "and it is what --print-schema prints");
+    assert!(SCHEMA.starts_with('{'), "--print-schema must print a JSON object");
 }

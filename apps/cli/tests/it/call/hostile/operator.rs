@@ -1,4 +1,5 @@
-//! What callers, files and folders can say to the operator of a server: on its terminal, in its log, in its store.
+//! Hostile callers, files and folders against the operator of a server: on the terminal, in the
+//! log, in the store.
 
 use std::{
     fs,
@@ -23,7 +24,7 @@ use serde_json::json;
 use super::{Driver, Kind, Recorded, SERVING, STORE, harm};
 use crate::store::{raw, start, task};
 
-/// A text as TOML writes it, with nothing in it that a terminal would obey.
+/// Formats a text as a TOML string without raw control characters.
 fn toml(text: &str) -> String {
     let escaped = text.chars().map(|char| match char {
         ' '..='~' if !matches!(char, '"' | '\\') => char.to_string(),
@@ -32,7 +33,7 @@ fn toml(text: &str) -> String {
     format!("\"{}\"", escaped.collect::<String>())
 }
 
-/// A file whose every text means harm.
+/// Returns a file in which every text is hostile.
 fn file(skills: &str) -> String {
     let [name, title, instructions, tool, argument, choice, prints, fails, asks] = [
         "server-name",
@@ -75,18 +76,18 @@ command = ["sh", "-c", "printf '%s\n' \"$0\" >&3; read -r response <&4", {reques
     )
 }
 
-/// Sends bytes that no client would send, and waits for the end of the response.
+/// Sends an invalid request, and waits for the end of the response.
 fn send(address: &str, head: &str, body: &str) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
     let length = body.len();
     let request = format!("{head}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}");
-    // A server that refuses a request early may not read it to its end.
+    // A server that rejects a request early may not read it to its end.
     let _ = stream.write_all(request.as_bytes());
     let _ = stream.read_to_end(&mut Vec::new());
 }
 
-/// Everything that a request can say, before anybody knows who says it and after.
+/// Sends hostile requests, with and without a token.
 fn requests(address: &str, token: &str) {
     let (line, rest) =
         harm("header").split_once('\r').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
@@ -132,7 +133,7 @@ fn requests(address: &str, token: &str) {
     }
 }
 
-/// A caller that means harm with every word.
+/// Makes calls with hostile arguments.
 async fn calls(url: &str, token: &str) {
     let answers = InputCallbacks::new().form(|_| std::future::pending::<InputResponse>());
     let client = Client::builder(harm("client"), harm("client-version"))
@@ -155,10 +156,10 @@ async fn calls(url: &str, token: &str) {
     // Leaves a command behind that waits for input.
     let call = async { client.call_tool("ask", json!({})).await };
     let left = tokio::time::timeout(Duration::from_secs(2), call).await;
-    assert!(left.is_err(), "it does not wait: {left:?}");
+    assert!(left.is_err(), "the call did not wait: {left:?}");
 }
 
-/// A folder of skills that mean harm.
+/// Creates a folder of hostile skills.
 fn skills(folder: &Path) {
     let skill = folder.join("harm");
     fs::create_dir_all(&skill).unwrap();
@@ -171,7 +172,7 @@ fn skills(folder: &Path) {
     fs::write(skill.join(harm("skill-file")), "").unwrap();
 }
 
-/// The address that a server says it is at.
+/// Returns the address that a server prints.
 fn address(serving: &Recorded) -> String {
     let said = serving.until("/mcp");
     let (_, rest) = said.split_once("http://").unwrap();
@@ -179,7 +180,7 @@ fn address(serving: &Recorded) -> String {
 }
 
 #[tokio::test]
-async fn hostile_callers_and_files_do_not_steer_the_terminal_of_an_operator() {
+async fn hostile_callers_and_files_do_not_control_operator_terminal() {
     let driver = Driver::new(SERVING);
     let place = Path::new(&driver.outlive.folder.file("")).join(harm("folder"));
     let (toml_file, token) = (place.join("outlive.toml"), "0123456789-0123456789");
@@ -192,6 +193,13 @@ async fn hostile_callers_and_files_do_not_steer_the_terminal_of_an_operator() {
     fs::write(&tokens, format!("{named} {token}\n")).unwrap();
     let (toml_file, tokens) = (toml_file.to_str().unwrap(), tokens.to_str().unwrap());
     let data = driver.outlive.folder.file("d");
+    for host in ["cursor", "claude-code", "codex"] {
+        let connect = ["connect", host, "--file", toml_file];
+        driver.run(&connect).check(Kind::Talk, &["server-name"]);
+    }
+    let written = place.join("new.toml");
+    let init = ["init", "--file", written.to_str().unwrap(), "--", &harm("program"), "{a}"];
+    driver.run(&init).check(Kind::Talk, &["folder"]);
     for log in ["OUTLIVE_LOG=trace", "OUTLIVE_LOG=trace OUTLIVE_LOG_FORMAT=json"] {
         let serve = [
             "serve",
@@ -216,13 +224,13 @@ async fn hostile_callers_and_files_do_not_steer_the_terminal_of_an_operator() {
         let listed = driver.outlive.json(&[&["jobs", "list", "--json"][..], &jobs].concat());
         let job = listed["id"].as_str().unwrap();
         driver.run(&[&["jobs", "end", job][..], &jobs].concat()).check(Kind::Talk, &[]);
-        // A file that is written while it is served, first with a mistake.
+        // Changes the file while it is served, first with a mistake.
         let good = fs::read_to_string(toml_file).unwrap();
         fs::write(toml_file, format!("{good}\n[tools.{}]\ncommand = 3\n", toml(&harm("bad"))))
             .unwrap();
-        serving.until("the tools stay as they were");
+        serving.until("the tools are unchanged");
         fs::write(toml_file, good.replace("; exit ", "; exit 1")).unwrap();
-        serving.until("was read again");
+        serving.until("reloaded ");
         serving.terminal.press(&["C-c"]);
         serving.check(Kind::Talk, &["folder", "server-name", "bad", "caller"]);
     }
@@ -261,7 +269,8 @@ async fn hostile_callers_and_files_do_not_steer_the_terminal_of_an_operator() {
     driver.run(&["doctor", toml_file, "--token-file", tokens]).check(Kind::Talk, &[]);
 }
 
-/// A store with tasks of callers that mean harm: one that asks, one that is kept, one that has ended.
+/// Creates a store with tasks of hostile callers: one requires input, one is quarantined, two have
+/// ended.
 async fn store(url: &str) {
     let store = open(url).await.unwrap();
     let new = |id: &str| {
@@ -309,12 +318,12 @@ async fn store(url: &str) {
         store.commit(&lease, &changes, &then).await.unwrap();
         store.append(vec![event(id)], Duration::from_secs(60), 1_000).await.unwrap();
     }
-    // No server gives such ids; a store that others wrote may have them.
+    // No server creates such IDs, but another program may write them to the store.
     store.create(new("id").id(TaskId::new(harm("id")))).await.unwrap();
 }
 
 #[tokio::test]
-async fn hostile_tasks_of_callers_do_not_steer_the_terminal_of_an_operator() {
+async fn hostile_tasks_of_callers_do_not_control_operator_terminal() {
     let driver = Driver::new(STORE);
     let folder = driver.outlive.folder.file("");
     let folder = Path::new(&folder).join(harm("folder"));
