@@ -131,7 +131,7 @@ pub(super) fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Init(args) => init::run(args),
         Command::Serve(args) => serve::run(args),
-        Command::Connect(args) => connect::run(args),
+        Command::Connect(args) => connect::run(&args),
         Command::Call(args) => call::run(args),
         Command::Tasks(args) => tasks::run(args),
         Command::Inspect(args) => inspect::run(args),

@@ -1,4 +1,4 @@
-//! Our server under held load: calls, progress, and tasks in a file.
+//! Our server under sustained load: calls, progress, and tasks in a file.
 
 use std::time::Duration;
 
@@ -27,15 +27,15 @@ async fn echo(Args(Message { message }): Args<Message>) -> String {
 async fn count(cx: Cx, Args(Steps { steps }): Args<Steps>) -> String {
     for step in 1..=steps {
         cx.progress(f64::from(step), f64::from(steps), "");
-        // One that is not taken before the next would be overtaken by it.
+        // A notification that is not sent before the next one would be dropped.
         tokio::task::yield_now().await;
     }
     format!("counted to {steps}")
 }
 
-/// Keeps tasks at a place. What is not a limit of one caller is as it is by default.
+/// Starts with tasks at a place. Apart from the limits per caller, all settings are defaults.
 pub(super) async fn start(place: &str) -> Result<(u16, impl Sized)> {
-    // All connections are one caller's here.
+    // All connections belong to one caller.
     let tasks = TaskConfig::new(Place::told(place).open().await?)
         .poll_rate(None)
         .poll_interval(Duration::from_millis(100))

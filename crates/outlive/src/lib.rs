@@ -51,6 +51,8 @@
 
 #[cfg(feature = "client")]
 pub mod client;
+#[cfg(any(doc, doctest))]
+pub mod docs;
 #[cfg(any(feature = "client", feature = "server"))]
 mod hex;
 #[cfg(all(feature = "client", feature = "server"))]
@@ -106,46 +108,10 @@ pub mod __private {
     pub use serde;
 }
 
-// The examples of the README, the guides and the macro docs are compiled as doctests.
+// The examples of the README and of the macro docs are compiled as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 mod readme {}
-
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/input.md")]
-mod input_page {}
-
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/errors.md")]
-mod errors_page {}
-
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/tasks.md")]
-mod task_page {}
-
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/streaming.md")]
-mod streaming_page {}
-
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/skills.md")]
-mod skills_page {}
-
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/operations.md")]
-mod operating_page {}
-
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/deployment.md")]
-mod deployment_page {}
-
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/client.md")]
-mod client_page {}
-
-#[cfg(all(doctest, feature = "auth-proxy"))]
-#[doc = include_str!("../../../docs/authorization.md")]
-mod authorization_page {}
 
 #[cfg(doctest)]
 #[doc = include_str!("../../macros/docs/tool.md")]

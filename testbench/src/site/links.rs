@@ -24,7 +24,7 @@ impl<'a> Project<'a> {
         Self { root, repository, pages }
     }
 
-    /// Returns the page with the links of the site. Adds each link that leads nowhere to `broken`.
+    /// Returns the page with the links of the site. Adds each broken link to `broken`.
     pub(super) fn rewritten(&self, page: &Page, text: &str, broken: &mut Vec<String>) -> String {
         let mut out = String::with_capacity(text.len());
         let mut fenced = false;
@@ -90,7 +90,7 @@ impl<'a> Project<'a> {
             return Ok(format!("{address}{anchor}"));
         }
         if !self.root.join(&file).exists() {
-            return Err(format!("`{target}` leads nowhere: there is no {file}"));
+            return Err(format!("`{target}` is broken: {file} does not exist"));
         }
         Ok(match file.strip_prefix(IMAGES) {
             Some(image) => format!("/images/{image}"),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn links_to_pages_lead_to_the_site_and_others_to_the_code_host() {
+    fn link_rewritten_points_to_site_or_code_host() {
         let text = "[t](tasks.md#what-x-is-and-why), [c](../Cargo.toml) and [w](https://a.b/c.md)\n[ref]: tasks.md\n";
         let shown = "[t](/concepts/tasks#what-x-is-and-why), [c](https://host/x/blob/main/Cargo.toml) and \
                      [w](https://a.b/c.md)\n[ref]: /concepts/tasks\n";
@@ -161,20 +161,20 @@ mod tests {
     }
 
     #[test]
-    fn links_that_lead_nowhere_are_named_with_their_line() {
+    fn broken_link_is_reported_with_its_line() {
         let (_, broken) = rewritten(
             "a\n[x](missing.md) [y](tasks.md#no) [z](#none)\n```\n[code](missing.md)\n```\n",
         );
         assert_eq!(broken.len(), 3, "{broken:?}");
         assert_eq!(
             broken[0],
-            "docs/a.md:2: `missing.md` leads nowhere: there is no docs/missing.md"
+            "docs/a.md:2: `missing.md` is broken: docs/missing.md does not exist"
         );
         assert_eq!(broken[1], "docs/a.md:2: docs/tasks.md has no heading for `#no`");
     }
 
     #[test]
-    fn headings_in_code_are_not_anchors() {
+    fn heading_in_code_is_no_anchor() {
         let anchors = anchors("# A b\n```sh\n# comment\n```\n#![x]\n");
         assert_eq!(anchors.into_iter().collect::<Vec<_>>(), ["a-b"]);
     }

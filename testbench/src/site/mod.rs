@@ -1,7 +1,7 @@
 //! `cargo xtask site`: builds the site from the project's pages and checks it in a browser.
 //!
 //! `site/nav.json` has the pages and their order. `pages` reads them, `links` rewrites and checks their links, `command`
-//! has the generator (VitePress) build them and a browser look at each page.
+//! runs the generator (VitePress) on them and opens each page in a browser.
 
 mod command;
 mod links;

@@ -66,7 +66,7 @@ mod tests {
     use super::{Page, read, readable};
 
     #[test]
-    fn index_pages_have_the_address_of_their_folder() {
+    fn index_page_has_address_of_its_folder() {
         let page = |url: &str| Page { url: url.to_owned(), file: String::new() };
         assert_eq!(page("index").address(), "/");
         assert_eq!(page("performance/index").address(), "/performance/");
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn code_blocks_lose_hidden_lines_and_options_of_rustdoc() {
+    fn code_block_rendered_omits_hidden_lines_and_rustdoc_options() {
         let text = "# Title\n```rust,no_run\nuse a;\n# use b;\n#[tool]\n#\nfn c() {}\n```\n```sh\n# kept\n```\n";
         let shown = "# Title\n```rust\nuse a;\n#[tool]\nfn c() {}\n```\n```sh\n# kept\n```\n";
         assert_eq!(readable(text), shown);
@@ -90,6 +90,31 @@ mod tests {
         assert_eq!(urls.len(), pages.len());
         for page in &pages {
             assert!(root.join(&page.file).is_file(), "{} is missing", page.file);
+        }
+    }
+
+    #[test]
+    fn links_of_guides_have_a_target_in_rustdoc() {
+        let folder = xtask::process::root().join("crates/outlive");
+        let read = |path: &str| std::fs::read_to_string(folder.join(path)).unwrap();
+        let known = read("src/docs/links.md");
+        let guides = read("src/docs/mod.rs");
+        let files: Vec<&str> =
+            guides.split('"').filter(|part| part.ends_with(".md")).skip(1).collect();
+        assert!(files.len() > 5, "{files:?}");
+        for file in files {
+            let text = read(&format!("docs/{file}"));
+            for line in text.lines().filter(|line| line.starts_with('[') && line.contains("]: ")) {
+                let label = line.split_once("]: ").unwrap().0;
+                assert!(
+                    known.contains(&format!("{label}]: ")),
+                    "{file}: {label}] is not in links.md"
+                );
+            }
+            assert!(
+                !text.contains("](../") && !text.contains(".md)"),
+                "{file} has a link without a label"
+            );
         }
     }
 }

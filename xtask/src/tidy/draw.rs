@@ -93,7 +93,7 @@ mod tests {
     use crate::tidy::tree::Tree;
 
     #[test]
-    fn lines_that_follow_each_other_are_one_comment() {
+    fn adjacent_comment_lines_are_one_comment() {
         let text = "// One\n// two.\nfn a() {} // Three.\n// Four.\n/// ```\n/// code();\n/// ```\n\
                     #[cfg(test)]\nmod tests {\n    // Five.\n}\n";
         let tree = Tree::of(&[("crates/a/src/lib.rs", text)]);
@@ -104,14 +104,14 @@ mod tests {
     }
 
     #[test]
-    fn literals_of_few_words_are_not_messages() {
+    fn literal_of_few_words_is_no_message() {
         let text = "let a = [\"tools/list\", \"the store is not available\"];\n";
         let tree = Tree::of(&[("crates/a/src/lib.rs", text)]);
         assert_eq!(literals(&tree.files()[0]).len(), 1);
     }
 
     #[test]
-    fn numbers_of_one_seed_are_the_same() {
+    fn same_seed_gives_same_numbers() {
         let draw = |seed| {
             let mut random = Random(seed);
             (0..5).map(|_| random.below(1_000)).collect::<Vec<_>>()

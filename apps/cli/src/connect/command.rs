@@ -53,7 +53,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let config = match args.url {
         Some(_) => None,
         None if args.file.exists() => Some(load(&args.file)?),
@@ -64,12 +64,12 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         None => "outlive".to_owned(),
     });
     let host = args.host;
-    let reach = reach(&args, config.as_ref())?;
+    let reach = reach(args, config.as_ref())?;
     let file = host.file(&home()?);
     let command = host.command(&name, &reach);
     let entry = host.entry(&reach);
     if args.json {
-        let report = json!({"host": host.title(), "file": file, "command": command, "entry": whole(host, &name, entry.clone())});
+        let report = json!({"host": host.title(), "file": file, "command": command, "entry": whole(host, &name, &entry)});
         let _ = print::data(&report.to_string());
     }
     if args.write {
@@ -111,10 +111,10 @@ fn shown(host: Host, name: &str, entry: Map<String, Value>) -> String {
         let lines = entry.into_iter().map(|(key, value)| format!("\n{key} = {value}"));
         return table + &lines.collect::<String>();
     }
-    serde_json::to_string_pretty(&whole(host, name, entry)).unwrap_or_default()
+    serde_json::to_string_pretty(&whole(host, name, &entry)).unwrap_or_default()
 }
 
-fn whole(host: Host, name: &str, entry: Map<String, Value>) -> Value {
+fn whole(host: Host, name: &str, entry: &Map<String, Value>) -> Value {
     json!({ host.member(): { name: entry } })
 }
 

@@ -71,7 +71,7 @@ impl Application {
     }
 }
 
-/// So long that a test that waits for it fails.
+/// A timeout so long that a test that waits for it fails.
 const LONG: Duration = Duration::from_secs(60);
 
 #[tokio::test]

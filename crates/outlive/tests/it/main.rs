@@ -25,7 +25,7 @@ mod pipe_eras; // both eras on one pipe, handshakes of all versions
 mod api; // ergonomics of the API
 mod caching; // TTL and scope of cache hints
 mod cancel; // cancellation
-mod completion; // suggestions
+mod completion; // completion of arguments
 mod dynamic; // entries added, changed and removed at run time
 mod errors; // tool errors, protocol errors, panics
 mod limits; // rate limits, concurrency limits

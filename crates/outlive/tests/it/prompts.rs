@@ -93,11 +93,11 @@ async fn invalid_prompt_arguments_are_invalid_params() {
             ),
             (
                 json!({"name": "review", "arguments": {"file": "a", "limit": "many"}}),
-                "`many` is not a positive integer",
+                "`many` is not a non-negative integer",
             ),
             (
                 json!({"name": "review", "arguments": {"file": "a", "limit": "256"}}),
-                "`256` is not a positive integer",
+                "`256` is not a non-negative integer",
             ),
             (
                 json!({"name": "review", "arguments": {"file": "a", "strict": "yes"}}),
@@ -239,5 +239,5 @@ fn empty_or_duplicate_prompt_name_fails_build() {
     let prompt = |name: &str| Prompt::new(name, async || "x");
     assert_eq!(why(Server::builder("t", "1").prompt(prompt(""))), "prompt ``: its name is empty");
     let twice = why(Server::builder("t", "1").prompt(prompt("p")).prompt(prompt("p")));
-    assert!(twice.starts_with("prompt `p`: there is another one"), "{twice}");
+    assert!(twice.starts_with("prompt `p`: this name is already registered"), "{twice}");
 }

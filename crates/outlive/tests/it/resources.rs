@@ -275,7 +275,7 @@ fn invalid_uri_or_template_fails_build() {
         assert!(why.contains("has no scheme"), "{uri}: {why}");
     }
     let twice = why(Server::builder("t", "1").resource(resource("a:b")).resource(resource("a:b")));
-    assert!(twice.starts_with("resource `a:b`: there is another one"), "{twice}");
+    assert!(twice.starts_with("resource `a:b`: this name is already registered"), "{twice}");
     let template = |text: &str| ResourceTemplate::new(text, "r", async || "r");
     for text in ["t://{", "t://{}", "t://{a b}", "t://{a:0}", "t://}"] {
         let why = why(Server::builder("t", "1").resource_template(template(text)));

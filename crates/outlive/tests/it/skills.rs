@@ -286,7 +286,10 @@ fn symlink_out_of_skill_folder_is_rejected_and_inner_one_followed() {
         folder.file("git-workflow/SKILL.md", GIT);
         link(&target, &folder.0.join(at));
         let error = folder.refused();
-        assert!(error.contains("link out of the folder") && error.contains(at), "{error}");
+        assert!(
+            error.contains("link that points outside the folder") && error.contains(at),
+            "{error}"
+        );
     }
     let folder = Folder::new();
     folder.file("git-workflow/SKILL.md", GIT).file(".data/notes.md", "mounted");

@@ -421,7 +421,13 @@ async fn tool_name_must_be_unique_and_not_empty() {
     let twice = ["a", "a"].map(|name| Tool::new(name, async || "x"));
     let twice =
         twice.into_iter().fold(Server::builder("test", "1"), |builder, tool| builder.tool(tool));
-    assert!(twice.build().unwrap_err().to_string().starts_with("tool `a`: there is another one"));
+    assert!(
+        twice
+            .build()
+            .unwrap_err()
+            .to_string()
+            .starts_with("tool `a`: this name is already registered")
+    );
     for name in ["a.b-c_D9", "with space", "a/b", "é", &"n".repeat(200)] {
         let mut pipe = Pipe::open(&server([Tool::new(name, async || "x")]));
         assert_eq!(text(&pipe.call(name, json!({})).await), "x");

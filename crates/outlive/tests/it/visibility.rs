@@ -219,7 +219,7 @@ async fn hidden_entry_reserves_its_name() {
     let tool = |text: &'static str| Tool::new("same", move || std::future::ready(text));
     let builder = Server::builder("test", "1").tool(tool("a").visible_to(is_ann)).tool(tool("b"));
     let refused = builder.build().unwrap_err().to_string();
-    assert!(refused.starts_with("tool `same`: there is another one"), "{refused}");
+    assert!(refused.starts_with("tool `same`: this name is already registered"), "{refused}");
 }
 
 /// Scopes are not secret: every error for a missing scope names it.

@@ -21,10 +21,10 @@ use crate::{
 
 /// Maximum number of rejected connections that get a response at the same time. Further connections
 /// are closed without a response.
-const REFUSALS: usize = 64;
+const REJECTIONS: usize = 64;
 
 /// Time within which a rejected client must read the response.
-const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
+const REJECTION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Admission control for new connections.
 pub(super) struct Admission {
@@ -49,7 +49,7 @@ impl Admission {
             room: Arc::new(Semaphore::new(room(config.max_connections))),
             shares: Shares::new(config.max_connections_per_address),
             trusted_proxies: config.trusted_proxies.clone(),
-            refusals: Arc::new(Semaphore::new(REFUSALS)),
+            refusals: Arc::new(Semaphore::new(REJECTIONS)),
         }
     }
 
@@ -116,5 +116,5 @@ pub(super) async fn refuse(mut stream: TcpStream, _place: OwnedSemaphorePermit) 
         while stream.read(&mut rest).await? > 0 {}
         std::io::Result::Ok(())
     };
-    let _ = timeout(REFUSAL_TIMEOUT, told).await;
+    let _ = timeout(REJECTION_TIMEOUT, told).await;
 }

@@ -282,7 +282,7 @@ impl Left {
         let has_answer = note["answers"].as_object().is_some_and(|answers| !answers.is_empty());
         let has_round = stage.get("Calling").is_some_and(|round| !round.is_null());
         let is_task = stage.get("Task").is_some();
-        // An input request before the task has its response when there is a task.
+        // If there is a task, the input request before it already has its response.
         let before_the_task = |line: &Line| line.event == Event::Other("shown round".to_owned());
         match shown {
             _ if stage.get("Done").is_some() || stage.get("Failed").is_some() => Phase::End,

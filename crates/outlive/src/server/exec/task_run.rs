@@ -16,7 +16,7 @@ use crate::server::{
     run::state::RunState,
 };
 
-/// Returns the engine's view of a call.
+/// Converts a call into the form that the engine runs.
 pub(crate) fn task_run(
     env: &Arc<Env>,
     call: &Arc<Call>,

@@ -292,7 +292,7 @@ fn single_use_request_state_without_tracking_fails_build() {
     let built =
         Server::builder("sealed", "1").tool(tool("once").single_use_request_state()).build();
     let error = built.unwrap_err().to_string();
-    assert!(error.contains("remember_rounds"), "{error}");
+    assert!(error.contains("track_used_request_states"), "{error}");
 }
 
 // M-17

@@ -423,7 +423,7 @@ fn invalid_cleanup_handler_fails_build() {
         server.err().map(|error| error.to_string()).unwrap_or_default()
     };
     let always = || Tool::new("t", polite).task(TaskPolicy::Always);
-    assert!(build(always().cleanup(durable)).contains("`CleanUp`"));
+    assert!(build(always().cleanup(durable)).contains("`Cleanup`"));
     assert!(build(always().cleanup(missing)).contains("Principal"));
     assert!(build(Tool::new("t", polite).cleanup(nothing)).contains("`.task(…)`"));
     assert_eq!(build(always().cleanup(nothing)), "");

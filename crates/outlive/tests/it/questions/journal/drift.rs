@@ -176,10 +176,10 @@ fn durable_context_outside_tools_prompts_and_resources_fails_build() {
     let argument = outlive::wire::PromptArgument::new("name");
     let prompt = Prompt::new("greet", greet).argument(argument).complete("name", asks);
     let error = builder([]).prompt(prompt).build().unwrap_err().to_string();
-    assert!(error.contains("`name`") && error.contains("may ask"), "{error}");
+    assert!(error.contains("`name`") && error.contains("takes `Durable`"), "{error}");
     let template = ResourceTemplate::new("mem://{name}", "mem", greet).complete("name", asks);
     let error = builder([]).resource_template(template).build().unwrap_err().to_string();
-    assert!(error.contains("`name`") && error.contains("may ask"), "{error}");
+    assert!(error.contains("`name`") && error.contains("takes `Durable`"), "{error}");
     let error = builder([]).custom_method("com.example/ask", raw).build().unwrap_err().to_string();
-    assert!(error.contains("`com.example/ask`") && error.contains("may ask"), "{error}");
+    assert!(error.contains("`com.example/ask`") && error.contains("takes `Durable`"), "{error}");
 }
