@@ -122,7 +122,8 @@ impl Server {
         match &self.place {
             Place::Url(url) => Target::Url(url.clone()),
             Place::Command(words) => {
-                let (program, arguments) = words.split_first().expect("a command line has at least one word");
+                let (program, arguments) =
+                    words.split_first().expect("a command line has at least one word");
                 let screen = Arc::clone(screen);
                 let mut program = ChildProcess::new(program).args(arguments.iter().cloned());
                 if let Some(folder) = &self.folder {
