@@ -1,4 +1,4 @@
-//! What is fuzzed: bytes that come from strangers. The corpus is replayed by the plain tests too.
+//! Fuzz targets: bytes from untrusted peers. The normal tests replay the corpus too.
 
 use std::{
     sync::OnceLock,
@@ -10,14 +10,14 @@ use http::{HeaderName, HeaderValue, Request};
 use outlive::server::{Args, Server, Tool, http::SseReader};
 use outlive_protocol::{Accepted, Endpoint, InFlight, MessageContext, Principal, Run, era};
 
-/// Any bytes as a message on a pipe: it is answered, refused or ignored; what is said is JSON on
-/// one line.
+/// Treats any bytes as a message on a pipe. The server responds, rejects or ignores it; every
+/// response is one line of JSON.
 pub(crate) fn envelope(data: &[u8]) {
     let arrival = arrival(None);
     answer(endpoint().accept(&Bytes::copy_from_slice(data), arrival));
 }
 
-/// Any bytes as a stream of events: read whole or in two pieces, the events are the same.
+/// Treats any bytes as an event stream. One read or two partial reads must yield the same events.
 pub(crate) fn sse_reader(data: &[u8]) {
     let Some((split, stream)) = data.split_first() else { return };
     let read = |pieces: &[&[u8]]| {
@@ -34,7 +34,7 @@ pub(crate) fn sse_reader(data: &[u8]) {
     assert_eq!(read(&[stream]), read(&[first, second]));
 }
 
-/// Any bytes as the headers that mirror a body: `name`, a line feed, and the value of `Mcp-Name`.
+/// Treats any bytes as mirrored headers: `name`, a line feed, and the value of `Mcp-Name`.
 pub(crate) fn headers(data: &[u8]) {
     let Some(at) = data.iter().position(|byte| *byte == b'\n') else { return };
     let (name, value) = (&data[..at], &data[at + 1..]);
@@ -55,7 +55,7 @@ pub(crate) fn headers(data: &[u8]) {
         "io.modelcontextprotocol/clientCapabilities": {},
     }}});
     let accepted = endpoint().accept(&Bytes::from(message.to_string()), arrival(Some(parts)));
-    // A header is let through exactly if it stands for the name.
+    // The server accepts a header exactly if its decoded value equals the name.
     let equal = decoded.is_ok_and(|decoded| decoded.as_deref() == Some(name));
     assert_eq!(matches!(accepted, Accepted::Call(_)), equal, "{name:?} {value:?}");
 }
@@ -80,8 +80,8 @@ fn drive(mut run: Run) {
 
 fn check(line: &[u8]) {
     if !line.is_empty() {
-        assert!(!line.contains(&b'\n'), "a line end inside a message");
-        serde_json::from_slice::<serde_json::Value>(line).expect("what we say is JSON");
+        assert!(!line.contains(&b'\n'), "a line break inside a message");
+        serde_json::from_slice::<serde_json::Value>(line).expect("a response is JSON");
     }
 }
 
@@ -112,7 +112,7 @@ fn endpoint() -> &'static Endpoint {
             .advertise_prompts()
             .advertise_resources()
             .build()
-            .expect("it builds")
+            .expect("the server builds")
             .endpoint()
     })
 }

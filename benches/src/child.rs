@@ -1,5 +1,5 @@
-//! Servers are processes of their own, started on the server's core and ended with us; so are clients that
-//! are measured, on the other core.
+//! Server processes on the server's core, and measured client processes on the other core. They end
+//! with this process.
 
 use std::{
     ffi::OsStr,
@@ -18,29 +18,29 @@ use crate::{
     place::Place,
 };
 
-/// A server at work.
+/// A running server.
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
-    /// What one that listens says.
+    /// The output of a listening server.
     said: Option<BufReader<ChildStdout>>,
 }
 
 impl Server {
-    /// Starts one of our own servers that listens.
+    /// Starts one of our servers that listens.
     pub(crate) fn listening(name: &str, cores: Cores) -> Result<(Self, SocketAddr)> {
         let program = std::env::current_exe().context("could not find this program")?;
         let (server, address, _) = Self::start_listening(&program, &["serve", name], cores)?;
         Ok((server, address))
     }
 
-    /// Starts one of our own servers that listens and says what its callers have to know.
+    /// Starts one of our servers that listens and prints additional data for its callers.
     pub(crate) fn telling(name: &str, cores: Cores) -> Result<(Self, SocketAddr, String)> {
         let program = std::env::current_exe().context("could not find this program")?;
         Self::start_listening(&program, &["serve", name], cores)
     }
 
-    /// Starts one of our own servers that listens and keeps tasks somewhere.
+    /// Starts one of our servers that listens and stores tasks at `place`.
     pub(crate) fn keeping(name: &str, place: &Place, cores: Cores) -> Result<(Self, SocketAddr)> {
         let program = std::env::current_exe().context("could not find this program")?;
         let words = ["serve", name, place.as_str()];
@@ -48,7 +48,7 @@ impl Server {
         Ok((server, address))
     }
 
-    /// Starts one of our own servers that listens and has so many of something.
+    /// Starts one of our servers that listens, with a count as argument.
     pub(crate) fn counting(name: &str, count: usize, cores: Cores) -> Result<(Self, SocketAddr)> {
         let program = std::env::current_exe().context("could not find this program")?;
         let words = ["serve", name, &count.to_string()];
@@ -56,12 +56,12 @@ impl Server {
         Ok((server, address))
     }
 
-    /// How many statements the server has made to SQLite by now.
+    /// Number of SQLite statements of the server so far.
     pub(crate) fn statements(&mut self) -> Result<u64> {
         self.told("statements")
     }
 
-    /// What the server has counted by now, by the name it has there.
+    /// A counter of the server, by name.
     pub(crate) fn told(&mut self, name: &str) -> Result<u64> {
         let stdin = self.child.stdin.as_mut().context("the server has no standard input")?;
         stdin.write_all(format!("{name}\n").as_bytes())?;
@@ -69,10 +69,10 @@ impl Server {
         let mut line = String::new();
         said.read_line(&mut line)?;
         let count = line.trim().strip_prefix(name).and_then(|count| count.trim().parse().ok());
-        count.with_context(|| format!("the server said `{}` instead of a number", line.trim()))
+        count.with_context(|| format!("the server printed `{}` instead of a number", line.trim()))
     }
 
-    /// Starts one of our own servers that speaks on its standard streams.
+    /// Starts one of our servers on stdio.
     pub(crate) fn piped(name: &str, cores: Cores) -> Result<(Self, ChildStdin, ChildStdout)> {
         let program = std::env::current_exe().context("could not find this program")?;
         let mut server = Self::start(&program, &["serve", name], cores)?;
@@ -82,7 +82,7 @@ impl Server {
         }
     }
 
-    /// Leaves the input of one that ends with it open for as long as this is there.
+    /// Keeps the standard input of a server open as long as this value lives.
     pub(crate) fn keep_open(&mut self, stdin: ChildStdin) {
         self.child.stdin = Some(stdin);
     }
@@ -91,8 +91,7 @@ impl Server {
         self.child.id()
     }
 
-    /// Starts a server, and waits until it says where it listens. What it says behind that is its
-    /// own.
+    /// Starts a server and waits for the line with its port. Returns the rest of the line.
     pub(crate) fn start_listening(
         program: &Path,
         args: &[&str],
@@ -107,14 +106,14 @@ impl Server {
         let words = line.trim().strip_prefix("listening ");
         let (port, note) = words.map(|words| words.split_once(' ').unwrap_or((words, ""))).unzip();
         let port = port.and_then(|port| port.parse::<u16>().ok());
-        let port =
-            port.with_context(|| format!("the server said `{}` instead of its port", line.trim()))?;
+        let port = port
+            .with_context(|| format!("the server printed `{}` instead of its port", line.trim()))?;
         let note = note.unwrap_or_default().to_owned();
         Ok((server, SocketAddr::from(([127, 0, 0, 1], port)), note))
     }
 
     fn start(program: &Path, args: &[&str], cores: Cores) -> Result<Self> {
-        // A process begins on the cores of who starts it, so that it never runs anywhere else.
+        // A process inherits the cores of its parent, so it never runs on another core.
         pin(cores.server)?;
         let child =
             Command::new(program).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
@@ -131,7 +130,7 @@ impl Drop for Server {
     }
 }
 
-/// A client at work, which calls when it is told to.
+/// A running client that calls on request.
 #[derive(Debug)]
 pub(crate) struct Caller {
     child: Child,
@@ -154,7 +153,7 @@ impl Caller {
         let mut caller = Self { child, stdin, said: BufReader::new(stdout) };
         let line = caller.line()?;
         if line != "ready" {
-            bail!("the client said `{line}` instead of `ready`");
+            bail!("the client printed `{line}` instead of `ready`");
         }
         Ok(caller)
     }
@@ -163,14 +162,14 @@ impl Caller {
         self.child.id()
     }
 
-    /// Lets it call for a while; says how many calls were answered.
+    /// Lets the client call for `time` and returns the number of responses.
     pub(crate) fn call(&mut self, time: Duration) -> Result<u64> {
         writeln!(self.stdin, "{}", time.as_millis())?;
         let line = self.line()?;
-        line.parse().with_context(|| format!("the client said `{line}` instead of a number"))
+        line.parse().with_context(|| format!("the client printed `{line}` instead of a number"))
     }
 
-    /// The server that it has started.
+    /// The server that the client started.
     pub(crate) fn only_child(&self) -> Result<u32> {
         let mut children = Vec::new();
         for thread in fs::read_dir(format!("/proc/{}/task", self.pid()))? {
@@ -179,7 +178,7 @@ impl Caller {
         }
         match children[..] {
             [child] => Ok(child),
-            _ => bail!("the client has started {} programs instead of one", children.len()),
+            _ => bail!("the client started {} programs instead of one", children.len()),
         }
     }
 

@@ -1,4 +1,4 @@
-//! What can be typed: figures by default, and the parts that they are taken with.
+//! The command line: measurements by default, and the parts they consist of.
 
 use std::{fs, process::ExitCode, str::FromStr, time::Duration};
 
@@ -9,24 +9,24 @@ use crate::{
 };
 
 const HELP: &str = "\
-Measures what calls, streams and tasks cost, beside bare servers and beside peers.
+Measures the cost of calls, streams and tasks, beside bare servers and peers.
 
   cargo xtask bench [OPTIONS]
 
   --rounds N     rounds of paired slices (default 24)
-  --quick        short slices, few rounds, few streams: to see that it works
-  --only SUITE   one suite alone; repeatable, or several with commas between them
-  --peers NAMES  these peers alone, of benches/peers.toml: rmcp,turbomcp,pmcp,typescript,fastmcp
-  --no-peers     no peers: nothing has to be built or installed
-  --figure NAME  of the suite `tasks`, one figure alone: creations, lives, journals, http, polls,
+  --quick        short slices, few rounds, few streams: to check that it works
+  --only SUITE   only this suite; repeatable, or a comma-separated list
+  --peers NAMES  only these peers of benches/peers.toml: rmcp,turbomcp,pmcp,typescript,fastmcp
+  --no-peers     no peers: builds and installs nothing
+  --figure NAME  only one figure of the suite `tasks`: creations, lives, journals, http, polls,
                  parked, stream or streams
-  --store STORE  where the tasks of `tasks` are kept: sqlite (default) or postgres
-  --json FILE    writes everything there too, with every single slice
+  --store STORE  the store of the suite `tasks`: sqlite (default) or postgres
+  --json FILE    also writes all results to FILE, with every slice
 
-The report is Markdown: for each suite a table of ratios (the figures to compare: medians of slices
-side by side, with quartiles, and what became of disturbed rounds) and a table of the targets' own
-figures (of this machine at that time), then a line for each bar. A bar that is not kept is a failure.
-Peers that cannot be built or installed are left out, and the report says so.
+The report is Markdown: for each suite a table of ratios (the figures to compare: medians of adjacent
+slices, with quartiles and the number of disturbed rounds) and a table of absolute figures (of this
+machine at that time), then one line per bar. A missed bar is a failure. The report lists peers that
+could not be built or installed.
 
 Suites:
 ";
@@ -45,18 +45,18 @@ const MORE: &str = "
                         modern-http, durable-http, legacy-http or modern-pipe
 ";
 
-/// Does what was typed. A bar that is not kept is a failure.
+/// Runs the command. A missed bar is a failure.
 ///
 /// # Errors
 ///
-/// When that makes no sense, or something could not be measured.
+/// Returns an error if the arguments are invalid or a measurement fails.
 pub fn run(args: impl Iterator<Item = String>) -> Result<ExitCode> {
     let args: Vec<String> = args.collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     do_it(&words)
 }
 
-#[expect(clippy::print_stdout, reason = "the report is the product")]
+#[expect(clippy::print_stdout, reason = "the report is the output of the program")]
 fn do_it(words: &[&str]) -> Result<ExitCode> {
     match words {
         ["help" | "--help" | "-h"] => {
@@ -93,7 +93,7 @@ fn do_it(words: &[&str]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is to be measured, and where to write it as JSON.
+/// Parses the plan and the path of the JSON output.
 fn plan<'a>(words: &[&'a str]) -> Result<(suite::Plan, Option<&'a str>)> {
     let mut plan = suite::Plan {
         rounds: 24,
@@ -129,12 +129,12 @@ fn plan<'a>(words: &[&'a str]) -> Result<(suite::Plan, Option<&'a str>)> {
                 for name in value()?.split(',') {
                     if !suite::SUITES.iter().any(|suite| suite.name == name) {
                         let names: Vec<_> = suite::SUITES.iter().map(|suite| suite.name).collect();
-                        bail!("`--only {name}`: there are {}", names.join(", "));
+                        bail!("unknown suite `--only {name}`; use one of {}", names.join(", "));
                     }
                     plan.only.push(name.to_owned());
                 }
             }
-            _ => bail!("`{word}` is not known here; `--help` tells what is"),
+            _ => bail!("unknown argument `{word}`; see `--help`"),
         }
     }
     if plan.rounds == 0 {
@@ -150,7 +150,7 @@ fn repeat(path: &str, times: u64) -> Result<()> {
         "legacy-http" => Path::legacy_http(messages::legacy_call())?,
         "modern-pipe" => Path::modern_pipe(messages::small_modern_call())?,
         _ => bail!(
-            "there is no path `{path}`; there are modern-http, durable-http, legacy-http and modern-pipe"
+            "unknown path `{path}`; use modern-http, durable-http, legacy-http or modern-pipe"
         ),
     };
     path.repeat(times)

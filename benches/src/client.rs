@@ -1,7 +1,7 @@
-//! Our client as it is measured: `bench client VERSION CONNECTIONS IN_FLIGHT (URL | -- PROGRAM ARGUMENT…)`.
+//! The measured client: `bench client VERSION CONNECTIONS IN_FLIGHT (URL | -- PROGRAM ARGUMENT…)`.
 //!
-//! It says `ready`; then, for every line with a number of milliseconds, it calls `echo` for so long
-//! and says how many calls were answered. `peers` has the same for the client of rmcp.
+//! It prints `ready`. Then, for every line with a number of milliseconds, it calls `echo` for that
+//! time and prints the number of responses. `peers` has the same program for rmcp's client.
 
 use std::{
     io::{self, BufRead},
@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use crate::{messages::TEXT, serve};
 
 /// Calls until standard input ends.
-#[expect(clippy::print_stdout, reason = "this is how the parent learns it")]
+#[expect(clippy::print_stdout, reason = "the parent process reads it from standard output")]
 pub(crate) fn run(
     version: &str,
     connections: usize,
@@ -38,7 +38,8 @@ pub(crate) fn run(
 }
 
 async fn connect(version: &str, connections: usize, target: &[&str]) -> Result<Vec<Client>> {
-    let version = Version::parse(version).with_context(|| format!("`{version}` is unknown"))?;
+    let version =
+        Version::parse(version).with_context(|| format!("unknown version `{version}`"))?;
     let mut clients = Vec::new();
     for _ in 0..connections {
         let target = match target {
@@ -46,7 +47,7 @@ async fn connect(version: &str, connections: usize, target: &[&str]) -> Result<V
             ["--", program, arguments @ ..] => {
                 Target::from(ChildProcess::new(*program).args(arguments.iter().copied()))
             }
-            _ => bail!("a server is named by its URL, or by `--`, a program and its arguments"),
+            _ => bail!("name a server by its URL, or by `--`, a program and its arguments"),
         };
         let connecting =
             Client::builder("bench", "1.0.0").protocol_version(version).connect(target);
@@ -55,13 +56,13 @@ async fn connect(version: &str, connections: usize, target: &[&str]) -> Result<V
     Ok(clients)
 }
 
-/// What the tool takes.
+/// Arguments of the tool.
 #[derive(Serialize)]
 struct Echo {
     message: &'static str,
 }
 
-/// Keeps so many calls in flight on each connection; says how many were answered in time.
+/// Keeps `in_flight` calls in flight on each connection and returns the number of responses.
 async fn call(clients: &[Client], in_flight: usize, time: Duration) -> Result<u64> {
     let end = Instant::now() + time;
     let mut callers = JoinSet::new();
@@ -71,7 +72,7 @@ async fn call(clients: &[Client], in_flight: usize, time: Duration) -> Result<u6
             let mut answered = 0_u64;
             while Instant::now() < end {
                 let result = client.call_tool("echo", Echo { message: TEXT }).await?;
-                ensure!(result_text(&result) == TEXT, "not the answer to our call: {result:?}");
+                ensure!(result_text(&result) == TEXT, "not the response to our call: {result:?}");
                 answered += 1;
             }
             anyhow::Ok(answered)

@@ -1,22 +1,22 @@
-//! Figures anyone can repeat: what a call costs here, beside a bare server and beside a peer.
+//! Reproducible measurements: the cost of a call, beside a bare server and beside peers.
 //!
-//! `cargo xtask bench` takes all of them. The machine is never quiet, so servers are measured
-//! against each other and not against the clock: all of them run at once, each gets a short slice
-//! of load in turn, and a figure is the median of ratios of slices that lie side by side.
+//! `cargo xtask bench` runs all of them. A machine is never idle, so servers are compared with each
+//! other and not with the clock. All servers run at the same time, each gets a short slice of load
+//! in turn, and a figure is the median of the ratios of adjacent slices.
 //!
-//! - [`messages`], [`echo`]: the calls that are measured, byte for byte, and the server that answers
-//!   them, from a crate of their own, `counts`.
-//! - `serve`: the servers, each a process of its own.
-//! - `load`: what asks them, and checks every answer.
-//! - `client`: our client, as it is measured beside that of a peer.
-//! - `peers`: servers of others, from `peers.toml`.
-//! - `bare`, `place`: commits without a store around them, and where tasks are kept.
-//! - [`soak`]: load that is held, and what memory does meanwhile.
-//! - `slices`, `suite`, `report`: the rounds, what is measured in them, and how it is told.
+//! - [`messages`], [`echo`]: the measured calls, byte for byte, and the server that handles them,
+//!   from the crate `counts`.
+//! - `serve`: the servers, each in its own process.
+//! - `load`: the load generators, which check every response.
+//! - `client`: our client, measured beside that of a peer.
+//! - `peers`: third-party servers, from `peers.toml`.
+//! - `bare`, `place`: commits without a store around them, and the places of tasks.
+//! - [`soak`]: sustained load, and the memory during it.
+//! - `slices`, `suite`, `report`: the rounds, the measurements, and their report.
 
 pub use outlive_counts::{echo, messages};
 
-// Cores are pinned and processes are watched with what Linux has for it.
+// Pinning cores and reading process data need Linux.
 #[cfg(target_os = "linux")]
 mod bare;
 #[cfg(target_os = "linux")]

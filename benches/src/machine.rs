@@ -1,7 +1,7 @@
-//! What the machine tells: processor time, memory, cores, limits, and who else is busy.
+//! Data of the machine: processor time, memory, cores, limits, and load of other processes.
 //!
-//! Processor time comes from `schedstat`, in nanoseconds; the clock of `/proc/PID/stat` ticks only
-//! a hundred times a second, which is too coarse for a slice.
+//! Processor time comes from `schedstat`, in nanoseconds. `/proc/PID/stat` counts in hundredths of
+//! a second, which is too coarse for a slice.
 
 use std::{
     fs, io,
@@ -14,10 +14,10 @@ use rustix::{
     thread::{CpuSet, sched_getaffinity, sched_setaffinity},
 };
 
-/// How long one tick of `/proc/stat` is. The kernel shows a hundred a second whatever it counts in.
+/// Duration of a tick in `/proc/stat`. The kernel always shows a hundred per second.
 const TICK: Duration = Duration::from_millis(10);
 
-/// The two cores that are used: one for the server, one for who asks it.
+/// The two cores: one for the server, one for the load generator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cores {
     pub(crate) server: usize,
@@ -25,25 +25,27 @@ pub(crate) struct Cores {
 }
 
 impl Cores {
-    /// The first two cores that we may use.
+    /// Chooses the first two available cores.
     pub(crate) fn choose() -> Result<Self> {
-        let ours = sched_getaffinity(None).context("could not ask for our cores")?;
+        let ours = sched_getaffinity(None).context("could not read the available cores")?;
         let mut cores = (0..CpuSet::MAX_CPU).filter(|core| ours.is_set(*core));
         match (cores.next(), cores.next()) {
             (Some(server), Some(generator)) => Ok(Self { server, generator }),
-            _ => bail!("the benchmark needs two cores: one for the server, one for who asks it"),
+            _ => bail!(
+                "the benchmark needs two cores: one for the server, one for the load generator"
+            ),
         }
     }
 }
 
-/// Keeps this thread, and what it starts from now on, on one core.
+/// Pins this thread and its future children to one core.
 pub(crate) fn pin(core: usize) -> Result<()> {
     let mut only = CpuSet::new();
     only.set(core);
     sched_setaffinity(None, &only).with_context(|| format!("could not move to core {core}"))
 }
 
-/// Lets this thread, and what it starts from now on, use both cores.
+/// Lets this thread and its future children use both cores.
 pub(crate) fn spread(cores: Cores) -> Result<()> {
     let mut both = CpuSet::new();
     both.set(cores.server);
@@ -51,8 +53,8 @@ pub(crate) fn spread(cores: Cores) -> Result<()> {
     sched_setaffinity(None, &both).context("could not use both cores")
 }
 
-/// The processor time that a process has used, of all its threads. Exact only while it sleeps:
-/// what runs is counted when the kernel next looks.
+/// Processor time of all threads of a process. Exact only while it sleeps: running threads are
+/// counted at the next scheduler tick.
 pub(crate) fn cpu_of(pid: u32) -> Result<Duration> {
     let threads = fs::read_dir(format!("/proc/{pid}/task"))
         .with_context(|| format!("process {pid} is gone"))?;
@@ -60,19 +62,19 @@ pub(crate) fn cpu_of(pid: u32) -> Result<Duration> {
     for thread in threads {
         let text = match fs::read_to_string(thread?.path().join("schedstat")) {
             Ok(text) => text,
-            // A thread that has just ended.
+            // The thread has just ended.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error.into()),
         };
         let time = text.split(' ').next().and_then(|time| time.parse::<u64>().ok());
-        nanos += time.context("/proc/PID/task/TID/schedstat does not begin with a number")?;
+        nanos += time.context("/proc/PID/task/TID/schedstat does not start with a number")?;
     }
     Ok(Duration::from_nanos(nanos))
 }
 
-/// The memory that a process has in use, in bytes.
+/// Resident memory of a process in bytes.
 pub(crate) fn resident_bytes(pid: u32) -> Result<u64> {
-    // Not `status`: its counter is kept per core and may lag behind by some hundred KiB.
+    // Not `status`: its per-core counter may lag by some hundred KiB.
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
     let line = text.lines().find_map(|line| line.strip_prefix("Rss:"));
     let kib = line
@@ -81,7 +83,7 @@ pub(crate) fn resident_bytes(pid: u32) -> Result<u64> {
     Ok(kib.context("/proc/PID/smaps_rollup has no Rss")? * 1024)
 }
 
-/// Which machine this is.
+/// Description of the machine.
 pub(crate) fn describe() -> Result<String> {
     let text = fs::read_to_string("/proc/cpuinfo")?;
     let models: Vec<&str> = text
@@ -107,15 +109,14 @@ pub(crate) fn load_average() -> Result<String> {
     Ok(text.split(' ').next().unwrap_or_default().to_owned())
 }
 
-/// Makes room for this many open files, here and in what is started from here. Says how many
-/// there is room for.
+/// Raises the limit of open files for this process and its children. Returns the resulting limit.
 pub(crate) fn allow_open_files(wanted: u64) -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let enough = |limit: &Rlimit| limit.current.is_none_or(|current| current >= wanted);
     if enough(&limit) {
         return wanted;
     }
-    // More than the hard limit needs rights that few have; try, then take what there is.
+    // Raising the hard limit needs privileges; otherwise the existing limit is used.
     let raised =
         Rlimit { current: Some(wanted), maximum: limit.maximum.map(|maximum| maximum.max(wanted)) };
     if setrlimit(Resource::Nofile, raised).is_err() {
@@ -125,7 +126,7 @@ pub(crate) fn allow_open_files(wanted: u64) -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(wanted).min(wanted)
 }
 
-/// Counts who was busy between two moments.
+/// Measures the load between two moments.
 #[derive(Debug)]
 pub(crate) struct Watch {
     begun: Instant,
@@ -137,14 +138,14 @@ pub(crate) struct Watch {
     helper_pid: Option<u32>,
 }
 
-/// What a [`Watch`] saw.
+/// The result of a [`Watch`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) elapsed: Duration,
     pub(crate) server: Duration,
     /// Share of one core that other processes used.
     pub(crate) others: f64,
-    /// Share of one core that the machine below us took away.
+    /// Share of one core that the hypervisor took.
     pub(crate) stolen: f64,
 }
 
@@ -155,7 +156,7 @@ struct Ticks {
 }
 
 impl Watch {
-    /// Watches a process, and one that works for it, which is no stranger then.
+    /// Watches a process and its helper, which does not count as another process.
     pub(crate) fn begin(pid: u32, helper_pid: Option<u32>) -> Result<Self> {
         let own = cpu_of(own_pid())?;
         let helper = helper_pid.map(cpu_of).transpose()?.unwrap_or_default();
@@ -171,7 +172,7 @@ impl Watch {
         let helper = helper.saturating_sub(self.helper);
         let ticks = Ticks::read()?;
         let share = |ticks: u64| (TICK * ticks as u32).as_secs_f64() / elapsed.as_secs_f64();
-        // Who measures itself is counted once.
+        // A process that measures itself is counted once.
         let used = helper + if self.pid == own_pid() { own } else { server + own };
         let ours = used.as_secs_f64() / elapsed.as_secs_f64();
         Ok(Seen {
@@ -190,17 +191,17 @@ impl Ticks {
         let ticks: Vec<u64> =
             line.into_iter().flat_map(str::split_whitespace).flat_map(str::parse).collect();
         // user, nice, system, idle, iowait, irq, softirq, steal. Interrupts are left out: on the
-        // loopback they are our own messages.
+        // loopback interface they are our own messages.
         match ticks[..] {
             [user, nice, system, _, _, _, _, stolen, ..] => {
                 Ok(Self { busy: user + nice + system, stolen })
             }
-            _ => bail!("/proc/stat does not begin with the sum of all cores"),
+            _ => bail!("/proc/stat does not start with the sum of all cores"),
         }
     }
 }
 
-/// This process.
+/// The ID of this process.
 pub(crate) fn own_pid() -> u32 {
     Pid::as_raw(Some(rustix::process::getpid())).cast_unsigned()
 }

@@ -1,7 +1,7 @@
-//! Servers of others: read from `peers.toml`, built or installed before anything is measured.
+//! Third-party servers: read from `peers.toml`, built or installed before the measurement.
 //!
-//! What cannot be had here is left out with a loud line, and never an error: figures of ours do not
-//! depend on a registry that can be reached.
+//! A peer that is not available is skipped with a message, because our figures must not depend on a
+//! reachable registry.
 
 use std::{
     cell::RefCell,
@@ -17,23 +17,23 @@ use serde::Deserialize;
 
 use crate::{child::Server, machine::Cores};
 
-/// Which peers are wanted.
+/// The selected peers.
 #[derive(Clone, Debug)]
 pub(crate) enum Wanted {
     All,
     None,
-    /// Those with one of these names.
+    /// The peers with one of these names.
     Named(Vec<String>),
 }
 
-/// All peers that are wanted and there.
+/// All selected peers that are available.
 #[derive(Debug, Default)]
 pub(crate) struct Peers {
     ready: Vec<Peer>,
     left_out: RefCell<Vec<String>>,
 }
 
-/// A server of others.
+/// A third-party server.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Peer {
@@ -55,7 +55,7 @@ pub(crate) struct Peer {
     pub(crate) has_helpers: bool,
 }
 
-/// What a peer can be told to serve.
+/// A kind of load that a peer can serve.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Serves {
@@ -64,13 +64,13 @@ pub(crate) enum Serves {
     Tasks,
 }
 
-/// A peer at work.
+/// A running peer.
 #[derive(Debug)]
 pub(crate) struct Serving<'a> {
     pub(crate) peer: &'a Peer,
     pub(crate) server: Server,
     pub(crate) address: SocketAddr,
-    /// As it is called in tables, with what it has said of itself.
+    /// Its name in tables, with the additional data that it printed.
     pub(crate) name: String,
 }
 
@@ -80,8 +80,8 @@ struct Entries {
 }
 
 impl Peers {
-    /// Reads the file, and builds and installs what is wanted. Before the process is pinned to a
-    /// core, since compilers like more than one.
+    /// Reads the file, and builds and installs the selected peers. Runs before the process is
+    /// pinned, because compilers use several cores.
     pub(crate) fn prepare(wanted: &Wanted) -> Result<Self> {
         if matches!(wanted, Wanted::None) {
             return Ok(Self::default());
@@ -94,11 +94,11 @@ impl Peers {
             let unknown = names.iter().find(|name| !entries.iter().any(|peer| peer.is(name)));
             if let Some(unknown) = unknown {
                 let names: Vec<_> = entries.iter().map(|peer| peer.name.as_str()).collect();
-                bail!("`--peers {unknown}`: there are {}", names.join(", "));
+                bail!("unknown peer `--peers {unknown}`; use one of {}", names.join(", "));
             }
         }
         let mut peers = Self::default();
-        // Entries may share a program; it is built once.
+        // Entries may share a program, which is built once.
         let mut built = HashMap::new();
         for mut peer in entries {
             if let Wanted::Named(names) = wanted
@@ -114,19 +114,19 @@ impl Peers {
         Ok(peers)
     }
 
-    /// Whether a peer of this name is there.
+    /// Whether a peer with this name is available.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.ready.iter().any(|peer| peer.is(name))
     }
 
-    /// All peers that can serve this to calls of this revision.
+    /// All peers that can serve `what` in this version.
     pub(crate) fn serving(&self, what: Serves, wire: &str) -> impl Iterator<Item = &Peer> {
         self.ready.iter().filter(move |peer| {
             peer.serves.contains(&what) && peer.wires.iter().any(|it| it == wire)
         })
     }
 
-    /// Starts all peers that can serve this to calls of this revision, each told `words`.
+    /// Starts all peers that can serve `what` in this version, with these arguments.
     pub(crate) fn start(
         &self,
         what: Serves,
@@ -145,13 +145,13 @@ impl Peers {
         all
     }
 
-    /// Keeps what can be asked: a peer whose first calls fail is left out too.
+    /// Keeps a working target. A peer whose first calls fail is skipped too.
     pub(crate) fn keep<T>(&self, name: &str, opened: Result<T>) -> Option<T> {
         opened.inspect_err(|error| self.leave_out(name, error)).ok()
     }
 
     fn leave_out(&self, name: &str, error: &anyhow::Error) {
-        // One line: what a server has answered may be long.
+        // One line, because a response may be long.
         let why = format!("{error:#}").replace(['\n', '\r'], " ");
         let why: String = why.chars().take(300).collect();
         let line = format!("LEFT OUT: {name}: {why}");
@@ -159,14 +159,14 @@ impl Peers {
         self.left_out.borrow_mut().push(line);
     }
 
-    /// A line for each peer that was left out.
+    /// One line per skipped peer.
     pub(crate) fn left_out(&self) -> Vec<String> {
         self.left_out.borrow().clone()
     }
 }
 
 impl Peer {
-    /// As it is called in tables.
+    /// The name in tables.
     pub(crate) fn label(&self) -> String {
         format!("{} {} ({})", self.name, self.version, self.config)
     }
@@ -180,7 +180,7 @@ impl Peer {
             || self.name.split(' ').next().is_some_and(|word| word.eq_ignore_ascii_case(name))
     }
 
-    /// Starts it with these words behind its command.
+    /// Starts the peer with these arguments after its command.
     pub(crate) fn serve(&self, words: &[String], cores: Cores) -> Result<Serving<'_>> {
         let (program, first) = self.start.split_first().context("`start` is empty")?;
         let words: Vec<&str> = first.iter().chain(words).map(String::as_str).collect();
@@ -192,13 +192,13 @@ impl Peer {
         Ok(Serving { peer: self, server, address, name })
     }
 
-    /// Builds or installs it, and fills in what `start` leaves open.
+    /// Builds or installs the peer and completes its `start` command.
     fn make(&mut self, built: &mut HashMap<String, PathBuf>) -> Result<()> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let root = root.canonicalize().context("the project is gone")?;
+        let root = root.canonicalize().context("the project folder is gone")?;
         let folder = root.join(&self.folder);
         let target = std::env::current_exe()?;
-        let target = target.ancestors().nth(2).context("this program lies nowhere")?;
+        let target = target.ancestors().nth(2).context("the path of this program has no folder")?;
         let cache = target.join("bench-peers").join(self.name.replace(' ', "-"));
         let mut fill: Vec<(&str, String)> = vec![
             ("{folder}", folder.display().to_string()),
@@ -219,7 +219,8 @@ impl Peer {
         };
         self.start = filled(&self.start);
         if let Some(from) = &self.installed_from {
-            let wanted = fs::read(folder.join(from)).with_context(|| format!("no {from}"))?;
+            let wanted =
+                fs::read(folder.join(from)).with_context(|| format!("{from} is missing"))?;
             let stamp = cache.with_extension("installed");
             if fs::read(&stamp).ok().as_ref() != Some(&wanted) {
                 eprintln!("installing {} {}", self.name, self.version);
@@ -247,7 +248,7 @@ fn run(words: &[String], folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Builds a program outside of the project's own build, and says where it is.
+/// Builds a program outside of the workspace build and returns its path.
 pub(crate) fn build(folder: &Path, bin: &str) -> Result<PathBuf> {
     let built = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["build", "--profile", "dist", "--locked", "--bin", bin])
@@ -260,10 +261,10 @@ pub(crate) fn build(folder: &Path, bin: &str) -> Result<PathBuf> {
     let messages = String::from_utf8_lossy(&built.stdout);
     let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<Artifact>(line).ok());
     let program = artifacts.filter_map(|artifact| artifact.executable).next_back();
-    program.with_context(|| format!("cargo does not say where `{bin}` is"))
+    program.with_context(|| format!("cargo did not report the path of `{bin}`"))
 }
 
-/// The one thing that is of interest in what cargo says.
+/// The only relevant member of cargo's messages.
 #[derive(Deserialize)]
 struct Artifact {
     executable: Option<PathBuf>,

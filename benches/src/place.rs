@@ -1,4 +1,4 @@
-//! Where tasks are kept while they are measured, and what they are made of.
+//! The places of tasks during a measurement, and the content of tasks.
 
 use std::{
     env, fmt, fs,
@@ -17,10 +17,10 @@ use outlive_tasks::store::{NewTask, PostgresOptions, PostgresStore, SqliteStore,
 use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 
-/// Where the address of a PostgreSQL is found.
+/// The variable with the address of PostgreSQL.
 const ADDRESS: &str = "OUTLIVE_TEST_POSTGRES";
 
-/// Which store is measured.
+/// The measured store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Sqlite,
@@ -28,7 +28,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Whether others work for it, as a database does.
+    /// Whether other processes work for the store, as a database does.
     pub(crate) fn has_helpers(self) -> bool {
         self == Self::Postgres
     }
@@ -50,13 +50,13 @@ impl FromStr for Kind {
         match name {
             "sqlite" => Ok(Self::Sqlite),
             "postgres" => Ok(Self::Postgres),
-            _ => bail!("`--store {name}`: there are sqlite and postgres"),
+            _ => bail!("unknown store `--store {name}`; use sqlite or postgres"),
         }
     }
 }
 
-/// A folder for files beside this program, which lies on a disk more likely than a temporary
-/// folder does. Removed with all that is in it.
+/// A folder beside this program, which is more likely on a disk than a temporary folder. Deleted on
+/// drop.
 #[derive(Debug)]
 pub(crate) struct Folder {
     kind: Kind,
@@ -67,12 +67,13 @@ impl Folder {
     pub(crate) fn make(kind: Kind) -> Result<Self> {
         let program = env::current_exe().context("could not find this program")?;
         let name = format!("outlive-bench-tasks-{}", std::process::id());
-        let path = program.parent().context("this program lies nowhere")?.join(name);
-        fs::create_dir_all(&path).with_context(|| format!("could not make {}", path.display()))?;
+        let path = program.parent().context("the path of this program has no folder")?.join(name);
+        fs::create_dir_all(&path)
+            .with_context(|| format!("could not create {}", path.display()))?;
         Ok(Self { kind, path })
     }
 
-    /// A new place of this name.
+    /// A new place with this name.
     pub(crate) fn place(&self, name: &str) -> Place {
         match self.kind {
             Kind::Sqlite => {
@@ -87,7 +88,7 @@ impl Folder {
 }
 
 impl Folder {
-    /// Forgets what was kept here.
+    /// Deletes the stored data.
     pub(crate) fn clear(&self) -> Result<()> {
         match self.kind {
             Kind::Sqlite => Ok(()),
@@ -105,8 +106,8 @@ impl Drop for Folder {
     }
 }
 
-/// Where tasks are, as it is told to a server: `sqlite:FILE`, `postgres:SCHEMA`, or `memory:COUNT` with so
-/// many that are over.
+/// A place as an argument: `sqlite:FILE`, `postgres:SCHEMA`, or `memory:COUNT` with that many ended
+/// tasks.
 #[derive(Clone, Debug)]
 pub(crate) struct Place(String);
 
@@ -135,21 +136,21 @@ impl Place {
         if let Some(path) = self.file() {
             return Ok(Arc::new(SqliteStore::open(path)?));
         }
-        let schema = self.schema().with_context(|| format!("`{}` is no place", self.0))?;
+        let schema = self.schema().with_context(|| format!("unknown place `{}`", self.0))?;
         let options = PostgresOptions::new().with_schema(schema);
         let store = Box::pin(PostgresStore::connect_with(&url()?, options)).await?;
         Ok(Arc::new(store))
     }
 }
 
-/// The address of the PostgreSQL that is measured.
+/// The address of the measured PostgreSQL.
 pub(crate) fn url() -> Result<String> {
     env::var(ADDRESS).with_context(|| {
         format!("{ADDRESS} is not set; `cargo xtask bench --store postgres` starts a database")
     })
 }
 
-/// Removes what was kept in PostgreSQL.
+/// Deletes the data in PostgreSQL.
 async fn remove_schemas() -> Result<()> {
     let (client, connection) = tokio_postgres::connect(&url()?, tokio_postgres::NoTls).await?;
     tokio::spawn(connection);
@@ -164,19 +165,19 @@ async fn remove_schemas() -> Result<()> {
     Ok(())
 }
 
-/// An id like those that servers give, that nobody else has.
+/// A unique ID in the format of servers.
 pub(crate) fn fresh_id() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     static SALT: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
     numbered_id(NEXT.fetch_add(1, Ordering::Relaxed) ^ *SALT)
 }
 
-/// An id that can be told again from its number: as random as all others.
+/// An ID that is derived from a number and looks random.
 pub(crate) fn numbered_id(number: u64) -> String {
     format!("{:016x}{:016x}", mixed(number), mixed(number ^ 0x5555_5555_5555_5555))
 }
 
-/// A number that looks random (splitmix64).
+/// A pseudorandom number (splitmix64).
 pub(crate) fn mixed(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -184,11 +185,11 @@ pub(crate) fn mixed(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// What every task is about.
+/// The kind of every task.
 pub(crate) const KIND: &str = "deploy";
 pub(crate) const ORIGIN: &str = "2026-07-28";
 
-/// The request of every task, of some 250 bytes.
+/// The request of every task, about 250 bytes.
 pub(crate) fn request() -> String {
     REQUEST.get().to_owned()
 }
@@ -199,12 +200,12 @@ static REQUEST: LazyLock<Box<RawValue>> = LazyLock::new(|| {
     raw(&serde_json::json!({ "name": "deploy", "arguments": arguments, "_meta": {} }).to_string())
 });
 
-/// What is JSON, as it is.
+/// Wraps JSON text.
 fn raw(json: &str) -> Box<RawValue> {
     RawValue::from_string(json.to_owned()).expect("this is JSON")
 }
 
-/// A task to be made.
+/// A new task.
 pub(crate) fn new_task(id: String, principal: String) -> NewTask {
     NewTask::new(TaskId::new(id), principal, KIND, ORIGIN, REQUEST.clone())
         .listed(false)
@@ -213,7 +214,7 @@ pub(crate) fn new_task(id: String, principal: String) -> NewTask {
         .quota(100_000_000)
 }
 
-/// A value of a step, or a result.
+/// The value of a step, or a result.
 pub(crate) fn value() -> String {
     VALUE.get().to_owned()
 }
@@ -228,10 +229,10 @@ static VALUE: LazyLock<Box<RawValue>> = LazyLock::new(|| {
     raw(&format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#))
 });
 
-/// How much is done to a store at once when it is filled.
+/// Number of concurrent operations while a store is filled.
 const TOGETHER: usize = 512;
 
-/// Does something to a store for each number below `count`, much of it at once.
+/// Runs an operation for each number below `count`, many at once.
 pub(crate) async fn each_number<D>(
     store: &Arc<dyn Store>,
     count: u64,

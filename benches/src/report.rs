@@ -1,5 +1,5 @@
-//! How the figures are told: Markdown with a table for each suite, and at the end a line for each bar.
-//! The same as JSON is for machines, with every single slice.
+//! The report: Markdown with a table for each suite and one line per bar at the end. The JSON form
+//! has every slice.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use serde::Serialize;
 
 use crate::slices::{Ratio, Series, Slice, Spread};
 
-/// What has been found out.
+/// The results of a run.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Report {
     sections: Vec<Section>,
     bars: Vec<Bar>,
 }
 
-/// One suite, or one figure of it.
+/// A suite, or one figure of it.
 #[derive(Debug, Default, Serialize)]
 struct Section {
     title: String,
@@ -44,7 +44,7 @@ struct Figure {
     unit: &'static str,
 }
 
-/// Something that is promised.
+/// A limit that a figure must meet.
 #[derive(Debug, Serialize)]
 pub(crate) struct Bar {
     name: String,
@@ -72,17 +72,17 @@ impl Bar {
 }
 
 impl Report {
-    /// Begins a section.
+    /// Starts a section.
     pub(crate) fn title(&mut self, title: &str) {
         self.sections.push(Section { title: title.to_owned(), parts: Vec::new() });
     }
 
-    /// A paragraph.
+    /// Adds a paragraph.
     pub(crate) fn say(&mut self, line: impl AsRef<str>) {
         self.parts().push(Part::Note(line.as_ref().to_owned()));
     }
 
-    /// A row with the ratio of two targets. Rows that follow each other are one table.
+    /// Adds a row with the ratio of two targets. Consecutive rows form one table.
     pub(crate) fn ratio(&mut self, name: &str, ratio: Ratio) {
         let row = RatioRow { name: name.to_owned(), ratio };
         match self.parts().last_mut() {
@@ -91,7 +91,7 @@ impl Report {
         }
     }
 
-    /// A row with one figure. Rows that follow each other are one table.
+    /// Adds a row with one figure. Consecutive rows form one table.
     pub(crate) fn figure(&mut self, name: &str, value: f64, unit: &'static str) {
         let row = Figure { name: name.to_owned(), value, unit };
         match self.parts().last_mut() {
@@ -100,7 +100,7 @@ impl Report {
         }
     }
 
-    /// A table with the targets' own figures. These are of the machine as it was; compare ratios.
+    /// Adds a table with absolute figures. They depend on the state of the machine; compare ratios.
     pub(crate) fn series(&mut self, all: &[Series]) {
         self.parts().push(Part::Series(all.to_vec()));
     }
@@ -109,12 +109,12 @@ impl Report {
         self.bars.push(bar);
     }
 
-    /// Whether everything that was measured is as promised.
+    /// Whether every measured bar is met.
     pub(crate) fn is_good(&self) -> bool {
         self.bars.iter().all(Bar::is_kept)
     }
 
-    /// Where something is added: the section that was begun last.
+    /// The parts of the current section.
     fn parts(&mut self) -> &mut Vec<Part> {
         if self.sections.is_empty() {
             self.sections.push(Section::default());

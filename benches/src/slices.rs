@@ -1,8 +1,8 @@
 //! Paired slices: every target gets a short slice of load in turn, round after round.
 //!
-//! The machine has slow phases of seconds and busy neighbours. What lies side by side has met the
-//! same of both, so targets are compared within a round, and the median of the rounds is the
-//! figure. The order is reversed each round, so that nobody always comes after the same one.
+//! The machine has slow phases of seconds, and other processes run on it. Adjacent slices meet the
+//! same conditions, so targets are compared within a round, and the median of the rounds is the
+//! figure. Every other round reverses the order, so that no target always follows the same one.
 
 use std::{thread, time::Duration};
 
@@ -11,37 +11,37 @@ use serde::Serialize;
 
 use crate::machine::Watch;
 
-/// From which share of a core on the work of others makes a slice a disturbed one.
+/// Share of a core used by other processes from which a slice counts as disturbed.
 const DISTURBED: f64 = 0.10;
 
-/// With fewer quiet rounds than this, the disturbed ones are judged too.
+/// With fewer quiet rounds than this, disturbed ones count too.
 const ENOUGH_QUIET: usize = 10;
 
-/// Something that can be put under load.
+/// A target of load.
 pub(crate) trait Target {
     fn name(&self) -> &str;
     fn pid(&self) -> u32;
-    /// Puts it under load for a while; says how many calls were answered. Nothing is under way
+    /// Applies load for `time` and returns the number of responses. Nothing is in flight
     /// afterwards.
     fn load(&mut self, time: Duration) -> Result<u64>;
-    /// Another process of ours that works for it.
+    /// Helper process of the benchmark that works for the target.
     fn helper(&self) -> Option<u32> {
         None
     }
-    /// Whether others work for it that cannot be told from strangers, as a database does.
+    /// Whether unknown processes work for the target, as a database does.
     fn has_helpers(&self) -> bool {
         false
     }
 }
 
-/// What a slice has shown.
+/// The result of a slice.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Slice {
-    /// Processor time of the target, in microseconds for each call.
+    /// Processor time of the target per call, in microseconds.
     pub(crate) cpu: f64,
-    /// Calls in a second.
+    /// Calls per second.
     pub(crate) rate: f64,
-    /// Share of a core that others used, or that was taken away from all of us.
+    /// Share of a core that other processes or the hypervisor used.
     pub(crate) foreign: f64,
 }
 
@@ -51,14 +51,14 @@ impl Slice {
     }
 }
 
-/// The slices of one target, one for each round.
+/// The slices of one target, one per round.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Series {
     pub(crate) name: String,
     pub(crate) slices: Vec<Slice>,
 }
 
-/// Gives every target a slice in every round.
+/// Gives every target one slice per round.
 pub(crate) fn take(
     targets: &mut [Box<dyn Target>],
     rounds: usize,
@@ -68,7 +68,7 @@ pub(crate) fn take(
         .iter()
         .map(|target| Series { name: target.name().to_owned(), slices: Vec::new() })
         .collect();
-    // Once around for nothing: caches, page tables and branch predictors fill.
+    // One warm-up round: caches, page tables and branch predictors fill.
     for target in &mut *targets {
         target.load(time)?;
     }
@@ -88,7 +88,7 @@ pub(crate) fn take(
 fn slice(target: &mut dyn Target, time: Duration) -> Result<Slice> {
     let watch = Watch::begin(target.pid(), target.helper())?;
     let calls = target.load(time)? as f64;
-    // The server's threads fall asleep; only then their time is counted to the end.
+    // The threads of the server must sleep before their time is counted completely.
     thread::sleep(Duration::from_millis(2));
     let seen = watch.end()?;
     Ok(Slice {
@@ -99,13 +99,12 @@ fn slice(target: &mut dyn Target, time: Duration) -> Result<Slice> {
 }
 
 impl Series {
-    /// The quartiles of a figure, over all rounds.
+    /// The quartiles of a figure over all rounds.
     pub(crate) fn spread(&self, figure: impl Fn(&Slice) -> f64) -> Spread {
         Spread::of(self.slices.iter().map(figure).collect())
     }
 
-    /// The quartiles of the ratio to another target, round by round, over the quiet rounds if
-    /// there are enough of them.
+    /// The quartiles of the ratio to another target, over the quiet rounds if there are enough.
     pub(crate) fn ratio(&self, to: &Series, figure: impl Fn(&Slice) -> f64) -> Ratio {
         let pairs: Vec<_> = self.slices.iter().zip(&to.slices).collect();
         let quiet: Vec<_> = pairs
@@ -122,7 +121,7 @@ impl Series {
         Ratio { spread, rounds, disturbed, judged_rounds }
     }
 
-    /// How many slices were disturbed.
+    /// Number of disturbed slices.
     pub(crate) fn disturbed(&self) -> usize {
         self.slices.iter().filter(|slice| !slice.is_quiet()).count()
     }
@@ -136,7 +135,7 @@ pub(crate) struct Spread {
     pub(crate) p75: f64,
 }
 
-/// A ratio, and how many rounds speak for it.
+/// A ratio, and the number of rounds behind it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Ratio {
     pub(crate) spread: Spread,
@@ -146,7 +145,7 @@ pub(crate) struct Ratio {
 }
 
 impl Ratio {
-    /// The same of things that are so many times as much.
+    /// The ratio multiplied by a factor.
     pub(crate) fn times(mut self, factor: f64) -> Self {
         let Spread { p25, median, p75 } = &mut self.spread;
         [p25, median, p75].into_iter().for_each(|value| *value *= factor);
@@ -173,7 +172,7 @@ mod tests {
     use super::Spread;
 
     #[test]
-    fn quartiles_lie_between_the_values_around_them() {
+    fn quartiles_are_interpolated_between_values() {
         let spread = Spread::of(vec![4.0, 1.0, 3.0, 2.0, 5.0]);
         assert_eq!((spread.p25, spread.median, spread.p75), (2.0, 3.0, 4.0));
         let spread = Spread::of(vec![1.0, 2.0]);

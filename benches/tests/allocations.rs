@@ -1,65 +1,64 @@
-//! How often a call allocates between its bytes and the bytes of its answer.
+//! Number of allocations of a call, from its bytes to the bytes of its response.
 //!
-//! Timings are noisy, counts are exact: what one more allocation costs would never show in the
-//! figures, and here it fails a test. The counts are those of `allocation-counter`, because it
-//! counts the calling thread alone, so that neither the test harness nor a parallel test is in
-//! them; and it brings the `unsafe` of a global allocator with it, which this project forbids
-//! itself. It counts growing a buffer as one more allocation, which is what it mostly is.
+//! Timings are noisy, but counts are exact: one more allocation fails a test here. The counter is
+//! `allocation-counter`, which counts only the calling thread, so neither the test harness nor a
+//! parallel test has an influence. It also contains the `unsafe` code of a global allocator, which
+//! this project forbids in its own code. Growing a buffer counts as one more allocation.
 
 use outlive_benches::{echo::Path, messages};
 
-/// The call, the text in its arguments, its boxed work, the list of its content, and the buffer for
-/// its answer.
+/// The call, the text in its arguments, its boxed future, the list of its content, and the buffer
+/// of its response.
 const CALL: u64 = 5;
 
-/// As before, and the state of the run, which the context of the handler owns.
+/// Additionally the state of the run, which the context of the handler owns.
 const DURABLE_CALL: u64 = CALL + 1;
 
-/// Counts one answer, after one that was not counted: what is made once is not part of a call.
+/// Counts the second response, because one-time allocations are not part of a call.
 #[track_caller]
 fn check(path: anyhow::Result<Path>, bound: u64) {
     let path = path.expect("a server and a message");
-    path.answer(path.arrive(), &mut Vec::new()).expect("an answer");
+    path.answer(path.arrive(), &mut Vec::new()).expect("a response");
     let arrival = path.arrive();
     let seen = allocation_counter::measure(|| {
-        // As the HTTP transport does; a pipe writes all its answers into one buffer.
+        // As the HTTP transport does; a pipe reuses one buffer.
         let mut out = Vec::with_capacity(512);
-        path.answer(arrival, &mut out).expect("an answer");
+        path.answer(arrival, &mut out).expect("a response");
     });
     assert!(
         seen.count_total <= bound,
-        "{} allocations ({} bytes) for a call, {bound} so far; find the new one, or raise the bound and say why",
+        "{} allocations ({} bytes) for a call, {bound} allowed; find the new one, or raise the bound and state the reason",
         seen.count_total,
         seen.bytes_total
     );
 }
 
 #[test]
-fn a_modern_call_over_http() {
+fn modern_http_call_stays_within_allocation_bound() {
     let message = messages::small_modern_call();
     assert_eq!(message.len(), 270);
     check(Path::modern_http(message), CALL);
 }
 
 #[test]
-fn a_modern_call_whose_params_come_before_its_method() {
+fn modern_call_with_params_before_method_stays_within_allocation_bound() {
     let message = messages::small_modern_call_reordered();
     assert_eq!(message.len(), 270);
     check(Path::modern_http(message), CALL);
 }
 
 #[test]
-fn a_modern_call_on_a_pipe() {
+fn modern_pipe_call_stays_within_allocation_bound() {
     check(Path::modern_pipe(messages::small_modern_call()), CALL);
 }
 
 #[test]
-fn a_legacy_call_over_http() {
+fn legacy_http_call_stays_within_allocation_bound() {
     check(Path::legacy_http(messages::legacy_call()), CALL);
 }
 
 #[test]
-fn a_call_of_a_handler_that_could_ask() {
+fn durable_handler_call_stays_within_allocation_bound() {
     for path in [
         Path::modern_http(messages::small_modern_call()),
         Path::modern_pipe(messages::small_modern_call()),
@@ -69,9 +68,9 @@ fn a_call_of_a_handler_that_could_ask() {
     }
 }
 
-/// A token that was found good before: a hash and a look-up, for every request.
+/// A token that was validated before: a hash and a lookup for every request.
 #[test]
-fn a_caller_with_a_known_token() {
+fn request_with_known_token_allocates_nothing() {
     use outlive::{
         auth::{
             jose::{Algorithm, JwkSet, SigningKey},
@@ -94,9 +93,12 @@ fn a_caller_with_a_known_token() {
     let token = key.sign("at+jwt", &claims).expect("a token");
     let request = http::Request::post("/mcp").header("authorization", format!("Bearer {token}"));
     let (parts, ()) = request.body(()).expect("a request").into_parts();
-    assert!(matches!(auth.authenticate(&parts), AuthDecision::Now(Ok(_))), "it is good");
+    assert!(matches!(auth.authenticate(&parts), AuthDecision::Now(Ok(_))), "the token is valid");
     let seen = allocation_counter::measure(|| {
-        assert!(matches!(auth.authenticate(&parts), AuthDecision::Now(Ok(_))), "it is still good");
+        assert!(
+            matches!(auth.authenticate(&parts), AuthDecision::Now(Ok(_))),
+            "the token is still valid"
+        );
     });
-    assert_eq!(seen.count_total, 0, "a token that is known costs no memory");
+    assert_eq!(seen.count_total, 0, "a known token allocates no memory");
 }

@@ -1,6 +1,6 @@
-// Clients of others that know nothing of our response modes and extensions: `node unaware.mjs WITH WITHOUT`,
-// two addresses of the same server, which has them switched on at the first and off at the second. What
-// each client is told must be the same at both, message for message, but for what servers declare.
+// Third-party clients that do not know our response modes and extensions: `node unaware.mjs WITH WITHOUT`,
+// two URLs of the same server, with these features enabled and disabled. Each client must get the same
+// messages from both, except for the declared capabilities.
 
 import assert from "node:assert/strict";
 
@@ -13,7 +13,7 @@ import { createTaskSessionFromClient, resultFromTaskOutcome } from "@modelcontex
 const INFO = { name: "unaware", version: "1.0.0" };
 const TASKS = { extensions: { "io.modelcontextprotocol/tasks": {} } };
 
-/// A fetch that keeps all messages that come back.
+/// A fetch that records all response messages.
 function recording(heard) {
   return async (url, init) => {
     const response = await fetch(url, init);
@@ -25,7 +25,7 @@ function recording(heard) {
           status: copy.status,
           text,
         }),
-        // A stream that was still open when its client left.
+        // The stream was still open when its client disconnected.
         () => undefined,
       ),
     );
@@ -33,7 +33,7 @@ function recording(heard) {
   };
 }
 
-/// The TypeScript SDK, first line, with its experimental tasks of 2025-11-25.
+/// The TypeScript SDK, first major version, with its experimental tasks of 2025-11-25.
 async function sdkV1(url, heard) {
   const client = new V1Client(INFO, { capabilities: {} });
   await client.connect(new V1Transport(new URL(url), { fetch: recording(heard) }));
@@ -54,7 +54,7 @@ async function sdkV1(url, heard) {
   return { tools: tools.map((tool) => tool.name), plain: plain.content, seen: seen.filter((it) => it !== "taskStatus") };
 }
 
-/// The TypeScript SDK, second line, without tasks.
+/// The TypeScript SDK, second major version, without tasks.
 async function sdkV2(url, heard, mode) {
   const client = new Client(INFO, { versionNegotiation: { mode } });
   await client.connect(new StreamableHTTPClientTransport(new URL(url), { fetch: recording(heard) }));
@@ -64,7 +64,7 @@ async function sdkV2(url, heard, mode) {
   return { tools: tools.map((tool) => tool.name), plain: plain.content };
 }
 
-/// The client of the tasks extension, on either generation.
+/// The client of the tasks extension, in either era.
 async function extTasks(url, heard, mode) {
   const fetching = recording(heard);
   const modern = mode !== "legacy";
@@ -73,7 +73,7 @@ async function extTasks(url, heard, mode) {
   await client.connect(new StreamableHTTPClientTransport(new URL(url), { fetch: fetching }));
   let id = 1000;
   const raw = {
-    // The framing of a request and the way to the server are the host's part.
+    // The host provides the framing of a request and the transport.
     rawDispatch: async (request) => {
       const name = request.params?.name ?? request.params?.taskId;
       const headers = {
@@ -98,21 +98,21 @@ async function extTasks(url, heard, mode) {
   return { content };
 }
 
-/// The messages of a body: one of JSON, or a stream of events.
+/// The messages of a body: one JSON message, or an event stream.
 function messages(text) {
   if (!/^(id|event|data|retry|:)/m.test(text) || text.startsWith("{")) return text ? [JSON.parse(text)] : [];
   const data = text.split("\n").filter((line) => line.startsWith("data:"));
   return data.map((line) => line.slice(5).trim()).filter(Boolean).map((json) => JSON.parse(json));
 }
 
-/// What a client was told, without names, times and how often it had to look.
+/// The messages of a client without IDs, times and the number of polls.
 async function told(heard) {
   const lines = new Set();
   for (const exchange of (await Promise.all(heard)).filter(Boolean)) {
     const handshake = ["initialize", "server/discover"].includes(exchange.sent.method);
     for (const message of messages(exchange.text)) {
       if (handshake) {
-        // What is switched on is declared there, and nowhere else.
+        // Only these members declare the enabled features.
         delete message.result?.capabilities?.tasks?.responses;
         delete message.result?.capabilities?.extensions?.["dev.outlive/task-partials"];
       }

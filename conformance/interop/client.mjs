@@ -1,5 +1,5 @@
-// The official TypeScript client, at our server: `node client.mjs VERSION URL`, or `… VERSION -- PROGRAM ARGUMENT…`.
-// Says how each feature went as `interop-client` does: a line of JSON for each.
+// The official TypeScript client with our server: `node client.mjs VERSION URL`, or `… VERSION -- PROGRAM ARGUMENT…`.
+// Reports each feature as `interop-client` does: one line of JSON each.
 
 import { setTimeout as sleep } from "node:timers/promises";
 

@@ -1,4 +1,4 @@
-"""The official Python client, at our server: `client.py VERSION URL`, or `… VERSION -- PROGRAM ARGUMENT…`."""
+"""The official Python client with our server: `client.py VERSION URL`, or `… VERSION -- PROGRAM ARGUMENT…`."""
 
 import anyio
 import features

@@ -1,4 +1,4 @@
-"""The client of FastMCP with its tasks, at our server: `fastmcp_client.py VERSION URL`, or `… VERSION -- PROGRAM ARGUMENT…`."""
+"""The FastMCP client with its tasks and our server: `fastmcp_client.py VERSION URL`, or `… VERSION -- PROGRAM ARGUMENT…`."""
 
 import anyio
 import features
@@ -27,7 +27,7 @@ async def logging(client):
 
 
 async def tasks(client):
-    # Seen as a call, with a question on the way; then by a handle, to its end and cancelled.
+    # First as a call with an input request, then with a task handle, to its end and cancelled.
     result = await client.call_tool("confirm_delete", {"filename": "a.txt"}, raise_on_error=False)
     check(not result.is_error, f"`confirm_delete` says {text(result)}")
     task = await call_tool_task(client, "slow_compute", {"seconds": 1, "label": "interop"})

@@ -1,4 +1,4 @@
-"""A server of FastMCP with its tasks, with the names of our own everything server.
+"""A FastMCP server with its tasks, with the names of our everything server.
 
 `fastmcp_server.py --stdio`, or `fastmcp_server.py` with `PORT` in the environment.
 """
@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 warnings.simplefilter("ignore")
 server = FastMCP("fastmcp-server", version="4.1.4")
-# Its queue is in the memory of this process.
+# The queue is in the memory of this process.
 server.add_extension(TasksExtension(url="memory://"))
 held = {"running": 0, "cancelled": 0}
 Said = str | types.InputRequiredResult
@@ -42,7 +42,7 @@ def modern(ctx):
 
 
 def answered(ctx, key):
-    """What the client answered to a round, as plain data."""
+    """The client's responses of a round, as plain data."""
     answer = (ctx.input_responses or {}).get(key)
     return answer.model_dump(by_alias=True) if isinstance(answer, BaseModel) else answer
 
@@ -149,7 +149,7 @@ async def test_trigger_tool_change(ctx: Context) -> str:
 
 @server.tool(output_schema=None)
 async def test_reconnection(ctx: Context) -> str:
-    # Fails where there is nothing to close, so that the cell cannot be green without it.
+    # Fails if there is no stream to close, so that the feature cannot pass without one.
     await ctx.request_context.close_sse_stream()
     await anyio.sleep(0.1)
     return "Reconnection test completed successfully."
@@ -158,6 +158,6 @@ async def test_reconnection(ctx: Context) -> str:
 if "--stdio" in sys.argv:
     server.run("stdio", show_banner=False)
 else:
-    # The log of uvicorn says when it listens: "Uvicorn running on …".
+    # uvicorn logs when it listens: "Uvicorn running on …".
     app = server.http_app(event_store=EventStore(), retry_interval=100)
     uvicorn.run(app, host="127.0.0.1", port=int(os.environ.get("PORT", "0")))

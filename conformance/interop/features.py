@@ -1,7 +1,7 @@
-"""What the Python clients try at our server, `CLIENT.py VERSION URL` or `… VERSION -- PROGRAM ARGUMENT…`, and how they
-say how it went: as `interop-client` does, with a line of JSON for each feature.
+"""The features that the Python clients test with our server: `CLIENT.py VERSION URL` or `… VERSION -- PROGRAM ARGUMENT…`.
+Reports each feature as `interop-client` does, with one line of JSON.
 
-Where two clients name something differently, both names are known here; what differs more is in their own files.
+This file covers names that differ between two clients; larger differences are in the files of the clients.
 """
 
 import json
@@ -17,7 +17,7 @@ MODERN = VERSION == "2026-07-28"
 MODE = VERSION if MODERN else "legacy"
 heard = {"logs": 0, "changes": 0, "progress": 0}
 
-# What a client wants with each call of a tool, and what it calls the function that hears of progress.
+# The options of each tool call, and the name of the progress callback parameter.
 CALL = {}
 ON_PROGRESS = "progress_callback"
 
@@ -152,7 +152,7 @@ if not MODERN and TARGET != "--":
 
 
 async def play(client, **own):
-    """Tries all features with a client, some in its own way, and says how each went."""
+    """Tests all features with a client, some with its own functions, and reports each."""
     async with client:
         for feature, run in (FEATURES | own).items():
             if run is None:

@@ -1,5 +1,5 @@
-// The Inspector's `--cli`, at our server: `node inspector.mjs VERSION URL`, or `… VERSION -- PROGRAM ARGUMENT…`.
-// It is started once for each method; what it prints is looked at.
+// The Inspector's `--cli` with our server: `node inspector.mjs VERSION URL`, or `… VERSION -- PROGRAM ARGUMENT…`.
+// It is started once per method, and its output is checked.
 
 import { execFileSync } from "node:child_process";
 

@@ -1,5 +1,5 @@
-// A server of the official TypeScript SDK, with the names of our own everything server:
-// `node server.mjs --stdio`, or `node server.mjs`, which says `listening PORT`.
+// A server of the official TypeScript SDK, with the names of our everything server:
+// `node server.mjs --stdio`, or `node server.mjs`, which prints `listening PORT`.
 
 import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
@@ -76,7 +76,7 @@ function everything() {
     return text("the list of tools has changed");
   });
   tool("test_reconnection", async (_, ctx) => {
-    // Fails where there is nothing to close, so that the cell cannot be green without it.
+    // Fails if there is no stream to close, so that the feature cannot pass without one.
     ctx.http.closeSSE();
     await sleep(100);
     return text("Reconnection test completed successfully.");
@@ -84,7 +84,7 @@ function everything() {
   return server;
 }
 
-// What a stream may be resumed from.
+// The event store for resumption.
 class Events {
   #events = [];
   async storeEvent(streamId, message) {
@@ -97,7 +97,7 @@ class Events {
   async replayEventsAfter(id, { send }) {
     const { streamId } = this.#events[Number(id)];
     for (const event of this.#events.slice(Number(id) + 1)) {
-      // The first event of a stream says nothing; it only has an id.
+      // The first event of a stream has only an ID.
       if (event.streamId === streamId && event.message.method + event.message.id !== "undefinedundefined") await send(event.id, event.message);
     }
     return streamId;

@@ -1,6 +1,6 @@
-"""A server of the official Python SDK, with the names of our own everything server.
+"""A server of the official Python SDK, with the names of our everything server.
 
-`server.py --stdio`, or `server.py` with `PORT` in the environment, which says `listening`.
+`server.py --stdio`, or `server.py` with `PORT` in the environment, which prints `listening`.
 """
 
 import os
@@ -28,7 +28,7 @@ def modern(ctx):
 
 
 def answered(ctx, key):
-    """What the client answered to a round, as plain data."""
+    """The client's responses of a round, as plain data."""
     answer = (ctx.input_responses or {}).get(key)
     return answer.model_dump(by_alias=True) if isinstance(answer, BaseModel) else answer
 
@@ -144,7 +144,7 @@ async def test_reconnection(ctx: Context) -> str:
 
 
 class Events(EventStore):
-    """What a stream may be resumed from."""
+    """The event store for resumption."""
 
     def __init__(self):
         self.events = []
@@ -164,6 +164,6 @@ class Events(EventStore):
 if "--stdio" in sys.argv:
     server.run("stdio")
 else:
-    # Its own log says when it listens: "Uvicorn running on …".
+    # uvicorn logs when it listens: "Uvicorn running on …".
     port = int(os.environ.get("PORT", "0"))
     server.run("streamable-http", port=port, event_store=Events(), retry_interval=100)

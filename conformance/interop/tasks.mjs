@@ -1,4 +1,4 @@
-// The client of the tasks extension, at our server: `node tasks.mjs VERSION URL`.
+// The client of the tasks extension with our server: `node tasks.mjs VERSION URL`.
 
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { createTaskSessionFromClient, resultFromTaskOutcome } from "@modelcontextprotocol/ext-tasks/client";
@@ -10,7 +10,7 @@ const capabilities = modern ? { extensions: { "io.modelcontextprotocol/tasks": {
 const client = new Client(info, { versionNegotiation: { mode: modern ? { pin: version } : "legacy" }, capabilities });
 await client.connect(new StreamableHTTPClientTransport(new URL(url)));
 let id = 1000;
-// The framing of a request and the way to the server are the host's part.
+// The host provides the framing of a request and the transport.
 const rawDispatch = async (request) => {
   const name = request.params?.name ?? request.params?.taskId;
   const headers = {

@@ -1,7 +1,7 @@
-// People with a browser: a headless Chromium, in which somebody types and clicks.
+// Users with a browser: a headless Chromium with scripted typing and clicking.
 //
-// Each client has a seat of its own, and each person there cookies of their own. Clients bring their pages by way of
-// `open.mjs`, which is what `BROWSER` names; a page that nobody is expected to open is a mistake.
+// Each client has its own browser context, and each user there has separate cookies. Clients open their pages through
+// `open.mjs`, which `BROWSER` names. An unexpected page is an error.
 
 import { createServer } from "node:http";
 
@@ -9,16 +9,16 @@ import puppeteer from "puppeteer-core";
 
 import { PEOPLE } from "./provider.mjs";
 
-/// Only what fails waits so long.
+/// Only a failing test waits this long.
 const PATIENCE = 90_000;
 
 export async function startBrowser(executable, folder) {
   const chromium = await puppeteer.launch({
     executablePath: executable,
-    // It ends when its pipe does, however this process ends.
+    // Chromium ends with its pipe, however this process ends.
     pipe: true,
     userDataDir: folder,
-    // Chromium refuses to have a sandbox where it is root. It sees no page but ours.
+    // Chromium does not support its sandbox as root. It opens only our pages.
     args: process.getuid?.() === 0 ? ["--no-sandbox"] : [],
   });
   const seats = new Map();
@@ -44,7 +44,7 @@ export async function startBrowser(executable, folder) {
 }
 
 class Seat {
-  /// Pages that nobody was expected to open.
+  /// Unexpected pages.
   unexpected = [];
   #people = new Map();
   #expected = [];
@@ -55,17 +55,17 @@ class Seat {
     this.address = address;
   }
 
-  /// Somebody will open a page, after those that are expected already, and answers there. Resolves with the pages that were seen.
+  /// Expects a page after those that are already expected, and acts on it. Resolves with the visited pages.
   expect(person, answer = "agree") {
     const done = Promise.withResolvers();
-    // Whoever waits is told; nobody may be waiting yet.
+    // The rejection may come before the caller awaits it.
     done.promise.catch(() => {});
     setTimeout(() => done.reject(new Error("no page was opened")), 2 * PATIENCE).unref();
     this.#expected.push({ person, answer, done });
     return done.promise;
   }
 
-  /// A client has opened a page.
+  /// Handles a page that a client opened.
   async opened(url) {
     const expected = this.#expected.shift();
     if (!expected) return void this.unexpected.push(url);
@@ -74,7 +74,7 @@ class Seat {
     await visit(await this.#people.get(person), url, person, answer).then(done.resolve, done.reject);
   }
 
-  /// Nobody opens anything any more, and nobody is remembered.
+  /// Rejects all further pages and deletes all cookies.
   async forget() {
     this.#expected = [];
     this.unexpected = [];
@@ -84,7 +84,7 @@ class Seat {
   }
 }
 
-/// Goes where a page leads, until nothing is to be typed or clicked.
+/// Follows a page until there is nothing to type or click.
 async function visit(context, url, person, answer) {
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE);

@@ -1,5 +1,5 @@
-// The official TypeScript client, at a server that wants to know who is calling: `node client.mjs VERSION URL STEP…`.
-// Does as `login-client` does: a step is a tool or a number of seconds to wait; a line of JSON for each tool.
+// The official TypeScript client with a protected server: `node client.mjs VERSION URL STEP…`.
+// Works as `login-client`: a step is a tool or a number of seconds to wait; one line of JSON per tool.
 
 import { spawn } from "node:child_process";
 import { createServer } from "node:http";
@@ -10,7 +10,7 @@ import { Client, DpopSession, StreamableHTTPClientTransport, UnauthorizedError }
 const [version, url, ...steps] = process.argv.slice(2);
 const mode = version === "2026-07-28" ? { pin: version } : "legacy";
 
-// Where the browser comes back to.
+// The redirect URI of the login.
 let redirected = Promise.withResolvers();
 const callback = createServer((request, response) => {
   const query = new URL(request.url, "http://127.0.0.1").searchParams;
@@ -21,7 +21,7 @@ const callback = createServer((request, response) => {
 await new Promise((listening) => callback.listen(0, "127.0.0.1", listening));
 const redirectUrl = `http://127.0.0.1:${callback.address().port}/callback`;
 
-// What an application has to bring along: it keeps things, and opens the browser.
+// The parts that an application provides: storage, and opening the browser.
 const kept = {};
 const provider = {
   redirectUrl,
@@ -56,7 +56,7 @@ async function connected() {
   return (client = made);
 }
 
-/// Calls a tool, and lets somebody log in where that is wanted.
+/// Calls a tool and lets the user log in if required.
 async function call(name) {
   for (let logins = 0; ; logins++) {
     try {

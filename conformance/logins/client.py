@@ -1,6 +1,6 @@
-"""The official Python client, at a server that wants to know who is calling: `client.py VERSION URL STEP…`.
+"""The official Python client with a protected server: `client.py VERSION URL STEP…`.
 
-Does as `login-client` does: a step is a tool or a number of seconds to wait; a line of JSON for each tool.
+Works as `login-client`: a step is a tool or a number of seconds to wait; one line of JSON per tool.
 """
 
 import json
@@ -23,7 +23,7 @@ VERSION, URL, *STEPS = sys.argv[1:]
 
 
 class Callback(BaseHTTPRequestHandler):
-    """Where the browser comes back to."""
+    """The redirect URI of the login."""
 
     came = threading.Event()
     query = {}
@@ -43,7 +43,7 @@ class Callback(BaseHTTPRequestHandler):
 
 
 class Kept:
-    """What an application keeps."""
+    """The storage of an application."""
 
     tokens = client = None
 

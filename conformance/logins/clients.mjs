@@ -1,5 +1,5 @@
-// The clients, all played alike: a version, the address of a server, and steps. A step is a tool, a number of seconds to
-// wait, or `logout`. What comes back has `text` or `error` for each tool.
+// The clients, with one interface: a version, the URL of a server, and steps. A step is a tool, a number of seconds to
+// wait, or `logout`. The result has `text` or `error` for each tool.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ export function clients({ node, python, client, outlive, here }) {
   return all;
 }
 
-/// A program that does all steps by itself.
+/// A program that runs all steps itself.
 function script(...command) {
   return async ({ env }, version, url, steps, more = {}) => {
     const [first, ...args] = [...command, version, url, ...steps];
@@ -27,7 +27,7 @@ function script(...command) {
   };
 }
 
-/// `outlive`: somebody logs in first, unless the first step is `terminal`: then calls are made from one, and log in by
+/// `outlive`: logs in first, unless the first step is `terminal`: then the calls run in a terminal and log in
 /// themselves.
 function program(outlive) {
   return async (stage, version, url, steps) => {
@@ -55,7 +55,7 @@ function line(tool, { code, out, err }) {
 
 let terminals = 0;
 
-/// Runs a command in a terminal: what it prints goes to a file, what it says is on the screen.
+/// Runs a command in a terminal: standard output goes to a file, messages to the screen.
 async function terminal({ env, folder }, outlive, args) {
   const number = ++terminals;
   const tmux = (...words) => run("tmux", ["-S", join(folder, `tmux-${number}`), "-f", "/dev/null", ...words], { env });

@@ -1,4 +1,4 @@
-// What is tried, and what must have been seen: by the client, by the person in the browser, and by the authorization
+// The legs, with the expected observations of the client, of the user in the browser, and of the authorization
 // server.
 
 import assert from "node:assert/strict";
@@ -22,7 +22,7 @@ export const LEGS = [
   { name: "token for another server", clients: ["program"], play: elsewhere },
 ];
 
-/// Somebody logs in, agrees, and is whom the tool names.
+/// The user logs in and consents, and the tool returns that user.
 function login(where, version, person) {
   return async (stage, client) => {
     const url = stage.servers[where];
@@ -38,7 +38,7 @@ function login(where, version, person) {
   };
 }
 
-/// The same at `outlive serve`, whose tools are commands.
+/// The same with `outlive serve`, whose tools are commands.
 async function loginToProgram(stage, client) {
   const url = stage.servers.program;
   await isTurnedAway(url);
@@ -49,7 +49,7 @@ async function loginToProgram(stage, client) {
   hasNoErrors(stage);
 }
 
-/// The provider knows one client, our proxy. Clients register with that, people agree there, and the token is the proxy's.
+/// The provider has one client, our proxy. Clients register with the proxy, users consent there, and the proxy issues the token.
 async function loginByProxy(stage, client) {
   const url = stage.servers.proxy;
   const pages = stage.browser.expect("ann");
@@ -64,7 +64,7 @@ async function loginByProxy(stage, client) {
   assert.deepEqual(stage.provider.seen(), [], "the provider knows more than one client");
 }
 
-/// The provider knows him, and our proxy lets him not in.
+/// The provider accepts the user, but our proxy does not.
 async function notAdmitted(stage, client) {
   const pages = stage.browser.expect("ben");
   const lines = await client.play(stage, MODERN, stage.servers.proxy, ["whoami"]);
@@ -72,7 +72,7 @@ async function notAdmitted(stage, client) {
   assert.equal((await pages).length, 4);
 }
 
-/// A token is good for six seconds. There is one login, and the caller stays the same.
+/// A token is valid for six seconds. There is one login, and the principal stays the same.
 async function renewal(stage, client) {
   const url = stage.servers.brief;
   const pages = stage.browser.expect("ann");
@@ -86,7 +86,7 @@ async function renewal(stage, client) {
   hasNoErrors(stage);
 }
 
-/// A tool wants more. Whoever is logged in already is asked for just that, and the call goes through.
+/// A tool needs an additional scope. A logged-in user is asked only for that scope, and the call succeeds.
 async function stepUp(stage, client) {
   const url = stage.servers.plain;
   const [first, second] = [stage.browser.expect("ann"), stage.browser.expect("ann")];
@@ -105,7 +105,7 @@ async function stepUp(stage, client) {
   hasNoErrors(stage);
 }
 
-/// The token is bound to a key of the client's, which proves that it has it, to both servers, with their nonces.
+/// The token is bound to a key of the client, which proves possession to both servers, with their nonces.
 async function bound(stage, client) {
   const url = stage.servers.proving;
   const pages = stage.browser.expect("ann");
@@ -117,7 +117,7 @@ async function bound(stage, client) {
   hasNoErrors(stage, ["use_dpop_nonce"]);
 }
 
-/// Who does not agree is not logged in, and the client says so and what to do.
+/// A user who does not consent is not logged in, and the client reports that with a remedy.
 async function refusal(stage, client) {
   const url = stage.servers.plain;
   const pages = stage.browser.expect("ann", "refuse");
@@ -136,7 +136,7 @@ async function refusal(stage, client) {
   hasNoErrors(stage, ["access_denied"]);
 }
 
-/// After a logout what was given is good for nothing, here and there.
+/// After a logout the tokens are invalid on both servers.
 async function logout(stage, client) {
   const url = stage.servers.asking;
   const pages = stage.browser.expect("ann");
@@ -145,7 +145,7 @@ async function logout(stage, client) {
   assert.ok(lines.some((line) => line.logout === true || line.text?.includes('"loggedOut":true')), JSON.stringify(lines));
   await pages;
   assert.equal(count(stage, { event: "revoked", client: client.name }), 1, "revoked grants");
-  // The server asks about each token, so it knows at once.
+  // The server introspects each token, so it notices immediately.
   const token = stage.provider.lastToken();
   const { status, challenge } = await ask(url, token);
   assert.equal(status, 401);
@@ -153,7 +153,7 @@ async function logout(stage, client) {
   hasNoErrors(stage);
 }
 
-/// A good token, of the same issuer, for another server: refused here, taken there.
+/// A valid token of the same issuer for another server: rejected here, accepted there.
 async function elsewhere(stage, client) {
   const [here, there] = [stage.servers.plain, stage.servers.program];
   await Promise.all([stage.browser.expect("ann"), client.play(stage, MODERN, there, ["hello"])]);
@@ -165,7 +165,7 @@ async function elsewhere(stage, client) {
   assert.match(challenge, /resource_metadata="/);
 }
 
-/// Whoever has no token is told where to get one.
+/// A client without a token gets the URL of the authorization server.
 async function isTurnedAway(url) {
   const { status, challenge } = await ask(url);
   assert.equal(status, 401);
@@ -175,7 +175,7 @@ async function isTurnedAway(url) {
   assert.equal(document.resource, url);
 }
 
-/// A request as it comes from anywhere, with a token or without.
+/// A plain request, with or without a token.
 async function ask(url, token) {
   const meta = { "io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientCapabilities": {} };
   const headers = {
@@ -227,5 +227,5 @@ function count(stage, what) {
 function hasNoErrors(stage, expected = []) {
   const errors = stage.provider.seen().filter((it) => it.event === "error" && !expected.includes(it.error));
   assert.deepEqual(errors, [], "the authorization server has refused something");
-  assert.deepEqual(stage.browser.unexpected, [], "a page was opened that nobody expected");
+  assert.deepEqual(stage.browser.unexpected, [], "an unexpected page was opened");
 }

@@ -1,5 +1,5 @@
-// Plays all legs: `node main.mjs SETTINGS`, where the settings are JSON with the programs that are needed. Prints a line
-// of JSON for each leg and client: why it did not work, or null. `cargo xtask logins` reads them.
+// Runs all legs: `node main.mjs SETTINGS`, where SETTINGS is JSON with the required programs. Prints one line of JSON
+// per leg and client: the error, or null. `cargo xtask logins` reads them.
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,7 +13,7 @@ import { ASKING, PROXY, startProvider } from "./provider.mjs";
 
 const settings = { ...JSON.parse(process.argv[2]), node: process.execPath, here: import.meta.dirname };
 const root = mkdtempSync(join(tmpdir(), "outlive-logins-"));
-// However this ends, nothing of it is left.
+// All processes end with this one, however it ends.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => process.exit(1));
 process.stdin.resume().on("end", () => process.exit(1));
 process.on("exit", () => rmSync(root, { recursive: true, force: true, maxRetries: 3 }));
@@ -32,7 +32,7 @@ await Promise.all(Object.entries(clients(settings)).map(playAll));
 await browser.stop();
 process.exit(0);
 
-/// All legs of one client, one after the other. The clients do not wait for each other.
+/// Runs all legs of one client in sequence. The clients run in parallel.
 async function playAll([column, client]) {
   const seat = browser.seat(column);
   for (const [number, leg] of LEGS.entries()) {
@@ -49,8 +49,8 @@ async function playAll([column, client]) {
   }
 }
 
-/// Our servers: one that is a proxy, whose port the provider knows, and others for each of which it gives out another kind
-/// of token.
+/// Our servers: a proxy, whose port the provider knows, and others, each with another kind of
+/// token.
 async function startServers() {
   const asking = ["--introspection", `${provider.issuer}/introspect`, ASKING.client_id];
   const kinds = {
@@ -73,7 +73,7 @@ async function startServers() {
   return Object.fromEntries(await Promise.all(started));
 }
 
-/// The file of `outlive serve`.
+/// The configuration of `outlive serve`.
 function file(url, port) {
   const path = join(root, "outlive.toml");
   writeFileSync(
@@ -96,7 +96,7 @@ function versionOf(name) {
   return JSON.parse(readFileSync(join(settings.here, "node_modules", name, "package.json"))).version;
 }
 
-/// What went wrong, and what the authorization server has seen of it.
+/// Returns the error, with the events of the authorization server.
 function explained(error, stage) {
   return [error.message, ...stage.provider.seen().map((it) => JSON.stringify(it))].join("\n");
 }

@@ -1,4 +1,4 @@
-// What a person sees of the authorization server: a page to log in, and one to agree on.
+// The pages of the authorization server: login and consent.
 
 import { PEOPLE } from "./provider.mjs";
 
@@ -32,7 +32,7 @@ async function show(provider, { prompt, params }, response, wrong = "") {
     <button id="refuse" name="answer" value="no">Refuse</button></form>`);
 }
 
-/// What comes of what somebody has typed or clicked; nothing, if it was wrong.
+/// Returns the result of a submitted form; nothing if the input is wrong.
 async function decide(provider, { prompt, params, session, grantId }, form) {
   if (prompt.name === "login") {
     const name = form.get("name");

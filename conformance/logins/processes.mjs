@@ -1,16 +1,16 @@
-// Programs that are started for a leg, and gone with this process.
+// Programs of a leg. They end with this process.
 
 import { spawn } from "node:child_process";
 import { createServer } from "node:net";
 import { createInterface } from "node:readline";
 
-/// Only what fails waits so long.
+/// Only a failing test waits this long.
 export const PATIENCE = 120_000;
 const running = new Set();
 
 process.on("exit", () => running.forEach((child) => child.kill("SIGKILL")));
 
-/// Runs a program to its end: its exit code and what it has said.
+/// Runs a program to its end and returns its exit code and output.
 export async function run(program, args, options = {}) {
   const child = started(program, args, { ...options, stdio: ["ignore", "pipe", "pipe"] });
   const [out, err] = [gathered(child.stdout), gathered(child.stderr)];
@@ -20,9 +20,9 @@ export async function run(program, args, options = {}) {
   return { code, out: await out, err: await err };
 }
 
-/// Starts a server, and waits until it says that it listens.
+/// Starts a server and waits until it listens.
 export async function serve(program, args, options = {}) {
-  // The servers of ours end with their standard input.
+  // Our servers end with their standard input.
   const child = started(program, args, { ...options, stdio: ["pipe", "ignore", "pipe"] });
   const said = [];
   await new Promise((listening, failed) => {
@@ -35,7 +35,7 @@ export async function serve(program, args, options = {}) {
   return { said, stop: () => child.kill() };
 }
 
-/// Ports that are free, all of them different.
+/// Returns distinct free ports.
 export async function freePorts(many) {
   const listeners = Array.from({ length: many }, () => createServer());
   const listen = (it) => new Promise((listening) => it.listen(0, "127.0.0.1", listening));

@@ -1,7 +1,7 @@
-// The authorization server: the certified oidc-provider, with pages to log in and to agree on.
+// The authorization server: the certified oidc-provider, with pages for login and consent.
 //
-// Anybody may register a client; PKCE is required; tokens are for one resource. What it did is noted, so that a
-// leg can say what it has seen on this side.
+// Any client may register; PKCE is required; tokens are for one resource. The provider records its events, so that a
+// leg can check them.
 
 import { generateKeyPairSync } from "node:crypto";
 import { createServer } from "node:http";
@@ -10,16 +10,16 @@ import Provider, { errors } from "oidc-provider";
 
 import { pages } from "./pages.mjs";
 
-/// Who can log in, and with what.
+/// The users and their passwords.
 export const PEOPLE = { ann: "correct horse", ben: "battery staple" };
 
-/// The client as which our server asks about tokens.
+/// The client with which our server introspects tokens.
 export const ASKING = { client_id: "the-resource-server", client_secret: "a secret of the resource server" };
 
-/// The client as which our proxy brings people here. It was registered by hand, as with providers that know nothing of MCP.
+/// The client of our proxy. It is preregistered, as with providers that do not support MCP.
 export const PROXY = { client_id: "the-proxy", client_secret: "a secret of the proxy", client_name: "The proxy" };
 
-/// Starts it. The proxy's logins come back to the address that is given.
+/// Starts the provider. The redirect URI of the proxy is at the given address.
 export async function startProvider(callback) {
   const listener = createServer();
   await new Promise((listening) => listener.listen(0, "127.0.0.1", listening));
@@ -33,13 +33,13 @@ export async function startProvider(callback) {
   );
   return {
     issuer,
-    /// What happens from now on with a client of this name, and with those who have none.
+    /// Records the events of clients with this name, and of those without one.
     watch(name) {
       const from = seen.length;
       const it = { issuer, seen: () => seen.slice(from).filter((it) => [name, undefined].includes(it.client)) };
       return { ...it, lastToken: () => it.seen().findLast((it) => it.event === "grant").token };
     },
-    /// Gives out tokens for a server: how long they are good for, and of which kind they are.
+    /// Issues tokens for a server, with this lifetime and of this kind.
     protect: (url, { seconds, format, alg }) => resources.set(url, { seconds, format, alg }),
     stop: () => listener.close() && listener.closeAllConnections(),
   };
@@ -55,7 +55,7 @@ function configuration(resources, callback) {
     jwks: { keys: [key("RS256", "rsa", { modulusLength: 2048 }), key("ES256", "ec", { namedCurve: "P-256" }), key("EdDSA", "ed25519")] },
     findAccount: (_, sub) => (sub in PEOPLE ? { accountId: sub, claims: () => ({ sub }) } : undefined),
     interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
-    // Clients register with the scope that they begin with, and may ask for others later: those are of resources alone.
+    // Clients register with their first scope and may request others later, which belong to resources only.
     scopes: ["openid", "offline_access", "mcp"],
     ttl: {
       AccessToken: (_, token) => token.resourceServer?.accessTokenTTL ?? 600,
@@ -92,7 +92,7 @@ function key(alg, type, options) {
   return { ...privateKey.export({ format: "jwk" }), alg, use: "sig", kid: alg };
 }
 
-/// What happens, in order: registrations, logins, grants, what was revoked, and what went wrong.
+/// The events in order: registrations, logins, grants, revocations and errors.
 function noted(provider) {
   const seen = [];
   const client = (ctx) => ctx.oidc?.client?.clientName;
@@ -102,7 +102,7 @@ function noted(provider) {
     const { grant_type: type, resource } = ctx.oidc.params;
     const { token_type: kind, access_token: token } = ctx.body;
     const given = { event: "grant", client: client(ctx), type, resource, kind };
-    // For the legs, and for no log.
+    // For the legs, not for a log.
     seen.push(Object.defineProperty(given, "token", { value: token, enumerable: false }));
   });
   provider.on("grant.revoked", (ctx) => seen.push({ event: "revoked", client: client(ctx) }));

@@ -1,4 +1,4 @@
-//! What clients of others cancel, and how they see that it was.
+//! Tools with which third-party clients test cancellation.
 
 use std::sync::{
     Arc,
@@ -7,7 +7,7 @@ use std::sync::{
 
 use outlive::server::{Cx, ServerBuilder, Tool};
 
-/// How many calls wait, and how many were told to stop.
+/// Number of waiting calls, and of cancelled ones.
 #[derive(Debug, Default)]
 struct Held {
     running: AtomicUsize,
@@ -24,11 +24,11 @@ pub(crate) fn add(builder: ServerBuilder) -> ServerBuilder {
         )
         .tool(
             Tool::new("held", move || says(Arc::clone(&held)))
-                .description("How many wait, and how many were cancelled"),
+                .description("Returns the number of waiting and of cancelled calls"),
         )
 }
 
-/// Leaves with its call, however that ends: a call that nobody waits for is dropped.
+/// Updates the counters when the call ends, also when it is dropped.
 struct Waiting(Arc<Held>);
 
 impl Drop for Waiting {

@@ -1,6 +1,6 @@
-//! The server that the official MCP conformance suite is run against: one of everything.
+//! The server for the official MCP conformance suite, with every feature.
 //!
-//! What each tool, resource and prompt must do is said by the suite; names and texts are its own.
+//! The suite defines the behavior, names and texts of each tool, resource and prompt.
 
 mod interop;
 mod prompts;

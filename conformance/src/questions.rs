@@ -1,4 +1,4 @@
-//! What the suite wants to be asked: one handler each, whichever wire it is called on.
+//! Input requests of the suite: one handler each, in both eras.
 
 use outlive::{
     Form,
@@ -16,58 +16,57 @@ use serde_json::Value;
 
 pub(crate) fn add(builder: ServerBuilder) -> ServerBuilder {
     builder
-        .tool(Tool::new("test_sampling", sampling).description("Asks the client's model"))
-        .tool(Tool::new("test_elicitation", elicitation).description("Asks the user"))
+        .tool(Tool::new("test_sampling", sampling).description("Samples the client's model"))
+        .tool(Tool::new("test_elicitation", elicitation).description("Elicits from the user"))
         .tool(
             Tool::new("test_elicitation_sep1034_defaults", defaults)
-                .description("Asks with fields that are filled in"),
+                .description("Elicits with default values"),
         )
         .tool(
             Tool::new("test_elicitation_sep1330_enums", enums)
-                .description("Asks to choose, in every way there is"),
+                .description("Elicits every kind of choice"),
         )
-        .tool(Tool::new("test_streaming_elicitation", name).description("Asks the user"))
+        .tool(Tool::new("test_streaming_elicitation", name).description("Elicits from the user"))
         .tool(
-            Tool::new("test_input_required_result_elicitation", name)
-                .description("Asks for a name"),
+            Tool::new("test_input_required_result_elicitation", name).description("Elicits a name"),
         )
         .tool(
             Tool::new("test_input_required_result_sampling", capital)
-                .description("Asks the model for a capital"),
+                .description("Samples a capital"),
         )
         .tool(
             Tool::new("test_input_required_result_list_roots", roots)
-                .description("Asks for the roots"),
+                .description("Requests the roots"),
         )
         .tool(
             Tool::new("test_input_required_result_request_state", confirm)
-                .description("Asks, and lets the client keep a state"),
+                .description("Elicits with a request state"),
         )
         .tool(
             Tool::new("test_input_required_result_tampered_state", confirm)
-                .description("Asks, and notices a state that was changed"),
+                .description("Elicits and detects a changed request state"),
         )
         .tool(
             Tool::new("test_input_required_result_multiple_inputs", several)
-                .description("Asks three things at once"),
+                .description("Makes three input requests in parallel"),
         )
         .tool(
             Tool::new("test_input_required_result_multi_round", rounds)
-                .description("Asks one thing after the other"),
+                .description("Makes two input requests in sequence"),
         )
         .tool(
             Tool::new("test_input_required_result_capabilities", capable)
-                .description("Asks what the client can be asked"),
+                .description("Makes an input request that the client supports"),
         )
         .prompt(
             Prompt::new("test_input_required_result_prompt", prompt)
-                .description("A prompt that asks the user"),
+                .description("A prompt that elicits"),
         )
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct Ask {
-    /// What to ask the model.
+    /// The prompt for the model.
     prompt: String,
 }
 
@@ -78,7 +77,7 @@ async fn sampling(cx: Durable, Args(ask): Args<Ask>) -> Result<String> {
 
 #[derive(Deserialize, JsonSchema)]
 struct Message {
-    /// What to ask the user.
+    /// The message for the user.
     message: String,
 }
 
@@ -132,7 +131,7 @@ async fn defaults(cx: Durable) -> Result<String> {
     Ok(format!("Elicitation completed: {name}, {age}, {score}, {status:?}, {verified}"))
 }
 
-/// Hand-written: the shape from before 2025-11-25 is one that no type turns into.
+/// An explicit schema: no Rust type yields the enum form from before 2025-11-25.
 async fn enums(cx: Durable) -> Result<String> {
     let values = || ["option1", "option2", "option3"].map(str::to_owned).to_vec();
     let options = || {
@@ -220,11 +219,11 @@ struct Colour {
 
 async fn rounds(cx: Durable) -> Result<String> {
     let Name { name } = cx.elicit("step1", "What is your name?").await?;
-    let Colour { color } = cx.elicit("step2", "What is your favourite colour?").await?;
+    let Colour { color } = cx.elicit("step2", "What is your favorite color?").await?;
     Ok(format!("{name} likes {color}"))
 }
 
-/// Asks the user, or the model if there is no way to the user.
+/// Elicits, or samples if the client does not support elicitation.
 async fn capable(cx: Durable) -> Result<String> {
     match cx.elicit::<Name>("user_name", "What is your name?").await {
         Ok(Name { name }) => Ok(name),

@@ -1,17 +1,17 @@
-//! The server that the suite is run against.
+//! The server for the suite.
 
 use super::{interop, prompts, questions, resources, skills, tasks, tools};
 use outlive::server::{BuildError, Server, tasks::TaskConfig};
 
-/// Puts the server together, with tasks as `config` says.
+/// Builds the server with this task configuration.
 ///
 /// # Errors
 ///
-/// When something in here contradicts itself, which the first run would show.
+/// Fails only if the fixed configuration is invalid.
 pub fn everything(config: TaskConfig) -> Result<Server, BuildError> {
     let builder = Server::builder("outlive-everything", env!("CARGO_PKG_VERSION"))
         .title("Outlive everything server")
-        .instructions("One of everything, for the conformance suite.")
+        .instructions("Every feature, for the conformance suite.")
         .logging(true);
     let builder = interop::add(tasks::add(builder.tasks(config)));
     let builder = questions::add(prompts::add(resources::add(tools::add(skills::add(builder)))));

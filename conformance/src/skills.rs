@@ -1,4 +1,4 @@
-//! The skills of the suite, which it finds by itself.
+//! The skills of the suite.
 
 use outlive::server::{
     ServerBuilder,

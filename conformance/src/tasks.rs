@@ -1,4 +1,4 @@
-//! What the suite wants to become a task: slow, failing, refused, and asking on the way.
+//! Tools of the suite that run as tasks: slow, failing, rejected, and with input requests.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ const AT_ONCE: TaskPolicy = TaskPolicy::Auto { after: Duration::ZERO };
 
 pub(crate) fn add(builder: ServerBuilder) -> ServerBuilder {
     builder
-        .tool(Tool::new("greet", greet).description("Greets, at once"))
-        .tool(Tool::new("slow_compute", slow).description("Takes its time").task(AT_ONCE))
+        .tool(Tool::new("greet", greet).description("Greets immediately"))
+        .tool(Tool::new("slow_compute", slow).description("Runs for some seconds").task(AT_ONCE))
         .tool(
             Tool::new("failing_job", failing)
                 .description("Fails after a while")
@@ -25,22 +25,22 @@ pub(crate) fn add(builder: ServerBuilder) -> ServerBuilder {
         )
         .tool(
             Tool::new("protocol_error_job", refused)
-                .description("Is refused after a while")
+                .description("Returns a protocol error after a while")
                 .task(AT_ONCE),
         )
         .tool(
             Tool::new("confirm_delete", confirm)
-                .description("Asks before it deletes")
+                .description("Elicits before it deletes")
                 .task(TaskPolicy::Always),
         )
         .tool(
             Tool::new("multi_input", several)
-                .description("Asks two things at once")
+                .description("Makes two input requests in parallel")
                 .task(TaskPolicy::Always),
         )
         .tool(
             Tool::new("test_tool_with_task", ask_then_work)
-                .description("Asks first, and becomes a task then")
+                .description("Elicits first, then becomes a task")
                 .task(AT_ONCE),
         )
 }
@@ -62,7 +62,7 @@ struct Slow {
 
 async fn slow(cx: Durable, Args(slow): Args<Slow>) -> Result<String> {
     let span = Duration::from_secs_f64(slow.seconds.clamp(0.0, 60.0));
-    // Ends at once when the task is cancelled.
+    // The sleep ends immediately when the task is cancelled.
     cx.sleep("work", span).await?;
     Ok(format!("{} took {} seconds", slow.label.unwrap_or_default(), slow.seconds))
 }

@@ -13,45 +13,46 @@ use serde_json::{json, value::to_raw_value};
 
 /// A red dot.
 pub(crate) const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
-/// A header and no samples.
+/// A header without samples.
 const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEARKwAAIhYAQACABAAZGF0YQAAAAA=";
 const PAUSE: Duration = Duration::from_millis(50);
 
 pub(crate) fn add(builder: ServerBuilder) -> ServerBuilder {
     builder
-        .tool(Tool::new("test_simple_text", simple_text).description("Answers with text"))
-        .tool(Tool::new("test_image_content", image).description("Answers with an image"))
-        .tool(Tool::new("test_audio_content", audio).description("Answers with audio"))
-        .tool(Tool::new("test_embedded_resource", embedded).description("Answers with a resource"))
+        .tool(Tool::new("test_simple_text", simple_text).description("Returns text"))
+        .tool(Tool::new("test_image_content", image).description("Returns an image"))
+        .tool(Tool::new("test_audio_content", audio).description("Returns audio"))
+        .tool(Tool::new("test_embedded_resource", embedded).description("Returns a resource"))
         .tool(
             Tool::new("test_multiple_content_types", mixed)
-                .description("Answers with several kinds of content"),
+                .description("Returns several kinds of content"),
         )
         .tool(Tool::new("test_error_handling", failing).description("Fails"))
-        .tool(Tool::new("test_tool_with_progress", progress).description("Tells how far it is"))
+        .tool(Tool::new("test_tool_with_progress", progress).description("Reports progress"))
         .tool(Tool::new("test_tool_with_logging", logging).description("Logs while it works"))
         .tool(
-            Tool::new("test_logging_tool", logging).description("Logs, if the request asks for it"),
+            Tool::new("test_logging_tool", logging).description("Logs if the request asks for it"),
         )
         .tool(
             Tool::new("test_reconnection", reconnection)
-                .description("Closes its stream and goes on"),
+                .description("Closes its stream and continues"),
         )
         .tool(
-            Tool::new("test_missing_capability", missing_capability).description("Needs sampling"),
+            Tool::new("test_missing_capability", missing_capability)
+                .description("Requires sampling"),
         )
         .tool(
             Tool::new("test_custom_header", custom_header)
-                .description("Takes an argument that a header repeats"),
+                .description("Takes an argument that a header mirrors"),
         )
         .tool(
             Tool::new("json_schema_2020_12_tool", simple_text)
-                .description("Has a schema with everything in it")
+                .description("Has a schema with every keyword")
                 .input_schema(to_raw_value(&schema_2020_12()).unwrap_or_default()),
         )
 }
 
-/// Adds the tools that change the server they are on.
+/// Adds the tools that change their own server.
 pub(crate) fn own(server: &Server) -> Result<(), BuildError> {
     let own = server.clone();
     server.add_tool(
@@ -126,7 +127,7 @@ async fn missing_capability(cx: Cx) -> Result<&'static str> {
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct CustomHeader {
-    /// The value that the header repeats.
+    /// The value that the header mirrors.
     #[schemars(extend("x-mcp-header" = "Value"))]
     value: String,
 }
@@ -136,17 +137,14 @@ async fn custom_header(Args(args): Args<CustomHeader>) -> String {
 }
 
 async fn change_tools(server: Server) -> Result<&'static str> {
-    server.add_tool(
-        Tool::new("test_added_tool", simple_text).description("Was not there at first"),
-    )?;
+    server.add_tool(Tool::new("test_added_tool", simple_text).description("Was added later"))?;
     server.remove_tool("test_added_tool");
     Ok("the list of tools has changed")
 }
 
 async fn change_prompts(server: Server) -> Result<&'static str> {
     server.add_prompt(
-        Prompt::new("test_added_prompt", || async { "added" })
-            .description("Was not there at first"),
+        Prompt::new("test_added_prompt", || async { "added" }).description("Was added later"),
     )?;
     server.remove_prompt("test_added_prompt");
     Ok("the list of prompts has changed")

@@ -1,4 +1,4 @@
-//! The calculator calculates, explains its errors, and greets.
+//! Checks the results, the tool errors and the greeting of the calculator.
 
 use anyhow::{Result, ensure};
 use outlive::client::request::result_text;
@@ -10,7 +10,7 @@ pub(crate) async fn check(stage: Stage) -> Result<()> {
     let (client, _server) = stage.connect().await?;
     let sum = client.call_tool("add", json!({"a": 2, "b": 40.5})).await?;
     expect(result_text(&sum), r#"{"value":42.5}"#)?;
-    // Held against the schema that the tool has for it.
+    // `structured` validates the content against the output schema.
     let sum: Value = client.call_tool("add", json!({"a": 2, "b": 40.5})).structured().await?;
     expect(sum, json!({"value": 42.5}))?;
 

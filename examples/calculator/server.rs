@@ -47,7 +47,7 @@ async fn main() -> anyhow::Result<()> {
         .tool(Tool::new("divide", divide).description("Divides a by b").read_only())
         .resource_template(
             ResourceTemplate::new("greeting://{name}", "greeting", greeting)
-                .description("A greeting for someone")
+                .description("A greeting for a person")
                 .mime_type("text/plain"),
         )
         .build()?;

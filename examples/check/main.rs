@@ -1,4 +1,5 @@
-//! Runs every story on stdio and on HTTP, in both eras, with our own client, and checks what it says.
+//! Runs every example over stdio and HTTP, in both eras, with the Outlive client, and checks its
+//! behavior.
 //!
 //! `cargo run -p outlive-examples --bin check`
 
@@ -27,7 +28,7 @@ use std::{pin::Pin, time::Duration};
 use anyhow::{Context, Result};
 use stage::{Era, Stage, Wire};
 
-/// A program, and the half that checks it.
+/// A program and its check.
 type Story = (&'static str, fn(Stage) -> Checking);
 type Checking = Pin<Box<dyn Future<Output = Result<()>>>>;
 
@@ -43,7 +44,7 @@ const STORIES: [Story; 9] = [
     ("patterns", |stage| Box::pin(patterns::check(stage))),
 ];
 
-/// How long a story may take. Only one that fails takes so long.
+/// Timeout of one check. Reached only by a failing check.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::main]
@@ -54,7 +55,7 @@ async fn main() -> Result<()> {
             for era in [Era::Modern, Era::Legacy] {
                 let name = format!("{program} on {wire:?}, {era:?}");
                 let checked = tokio::time::timeout(PATIENCE, check(Stage { program, wire, era }));
-                let checked = checked.await.context("it does not end");
+                let checked = checked.await.context("the check timed out");
                 checked.flatten().with_context(|| name.clone())?;
                 eprintln!("ok  {name}");
                 passed += 1;

@@ -1,4 +1,4 @@
-//! Where a story is told: its program as a process, and the way of our own client to it.
+//! Environment of a check: the example as a process, and client connections to it.
 
 use std::{
     env,
@@ -20,21 +20,21 @@ use outlive::{
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// How the client reaches its server.
+/// Transport between client and server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wire {
     Stdio,
     Http,
 }
 
-/// Which generation of the protocol it speaks.
+/// Era of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Era {
     Modern,
     Legacy,
 }
 
-/// A program of this package, on one transport and in one era.
+/// An example, on one transport and in one era.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stage {
     pub(crate) program: &'static str,
@@ -42,8 +42,7 @@ pub(crate) struct Stage {
     pub(crate) era: Era,
 }
 
-/// A server that can be connected to, for as long as this is held. On a pipe every client has a
-/// process of its own, which ends with it.
+/// A running server. On stdio every client starts its own process, which ends with the client.
 pub(crate) struct Server {
     target: Target,
     era: Era,
@@ -60,7 +59,7 @@ impl Drop for Process {
 }
 
 impl Stage {
-    /// Starts the program, with arguments of its own.
+    /// Starts the example with additional arguments.
     pub(crate) fn start(&self, arguments: &[&str]) -> Result<Server> {
         let path = env::current_exe()?.with_file_name(self.program);
         let (target, process) = match self.wire {
@@ -77,26 +76,26 @@ impl Stage {
         Ok(Server { target, era: self.era, _process: process })
     }
 
-    /// Starts the program and connects to it, as somebody whom nobody asks anything.
+    /// Starts the example and connects a client without an input handler.
     pub(crate) async fn connect(&self) -> Result<(Client, Server)> {
         let server = self.start(&[])?;
         Ok((server.connect(plain()).await?, server))
     }
 }
 
-/// Starts a program on a free port; where it listens.
+/// Starts a program on a free port and returns its URL.
 fn listening(path: &PathBuf, arguments: &[&str]) -> Result<(String, Process)> {
     let mut command = Command::new(path);
     command.args(arguments).args(["--port", "0"]).stderr(Stdio::piped());
     let mut process = Process(command.spawn().with_context(|| {
         format!("could not start {}; run `cargo build -p outlive-examples`", path.display())
     })?);
-    let stderr = process.0.stderr.take().context("no stderr")?;
+    let stderr = process.0.stderr.take().context("the process has no stderr")?;
     let mut talk = BufReader::new(stderr).lines().map_while(Result::ok);
     let url = talk.find_map(|line| line.strip_prefix("listening on ").map(str::to_owned));
-    // The rest is read too: a program whose talk nobody reads cannot go on talking.
+    // Reads the remaining output too, because a full pipe would block the program.
     thread::spawn(move || talk.for_each(drop));
-    Ok((url.context("the server did not say where it listens")?, process))
+    Ok((url.context("the server did not print its URL")?, process))
 }
 
 impl Server {
@@ -109,41 +108,42 @@ impl Server {
     }
 }
 
-/// A client that answers nothing.
+/// Returns a builder of a client without an input handler.
 pub(crate) fn plain() -> ClientBuilder {
     Client::builder("check", "1")
 }
 
-/// A client whose user answers forms. `user` is given a question and what it says.
+/// Returns a builder of a client whose `user` responds to forms. `user` receives the request and
+/// its message.
 pub(crate) fn answering(
     user: impl Fn(&PendingInput, &str) -> InputResponse + Send + Sync + 'static,
 ) -> ClientBuilder {
     let answers = InputCallbacks::new().form(move |question| {
         let answer = match &question.request {
             InputKind::Form(form) => user(&question, &form.message),
-            _ => nobody_expected(&question),
+            _ => unexpected_request(&question),
         };
         async { answer }
     });
     plain().input_handler(answers)
 }
 
-/// The answer to a question that should not have been asked: the call fails with it.
-pub(crate) fn nobody_expected(question: &PendingInput) -> InputResponse {
-    InputResponse::Error(format!("nobody expected to be asked {:?}", question.request))
+/// Returns a response to an unexpected input request. The call fails with it.
+pub(crate) fn unexpected_request(question: &PendingInput) -> InputResponse {
+    InputResponse::Error(format!("unexpected input request {:?}", question.request))
 }
 
-/// The next round of a call of 2026-07-28 that came back with questions: the same call, an answer to
-/// each of them, and the state. Earlier answers are not sent again; they are in the state.
+/// Returns the next round of a 2026-07-28 call: the same call, the input responses and the request
+/// state. The request state contains the earlier responses.
 pub(crate) fn answered(
     params: &Value,
     asked: &Value,
     user: impl Fn(&str) -> Option<Value>,
 ) -> Result<Value> {
     let mut answers = Map::new();
-    for (key, question) in asked["inputRequests"].as_object().into_iter().flatten() {
-        let content = question["params"]["message"].as_str().and_then(&user);
-        let content = content.with_context(|| format!("nobody expected {question}"))?;
+    for (key, request) in asked["inputRequests"].as_object().into_iter().flatten() {
+        let content = request["params"]["message"].as_str().and_then(&user);
+        let content = content.with_context(|| format!("unexpected input request {request}"))?;
         answers.insert(key.clone(), json!({"action": "accept", "content": content}));
     }
     let mut round = params.clone();
@@ -154,26 +154,26 @@ pub(crate) fn answered(
     Ok(round)
 }
 
-/// One round of a call of 2026-07-28, as it is on the wire.
+/// Sends one round of a 2026-07-28 call and returns the raw result.
 pub(crate) async fn round(client: &Client, params: &Value) -> Result<Value> {
     let result = client.request("tools/call", params).raw_result().await?;
     Ok(serde_json::from_str(result.get())?)
 }
 
-/// What is wrong with a call that must be refused: its code, and what else the refusal says.
+/// Returns code and data of the server error of a call that must fail.
 pub(crate) fn refusal<T>(outcome: Result<T, Error>) -> Result<(i32, Value)> {
-    let error = outcome.err().context("it was not refused")?;
-    let refused = error.server_error().with_context(|| format!("no refusal: {error}"))?;
+    let error = outcome.err().context("the call did not fail")?;
+    let refused = error.server_error().with_context(|| format!("not a server error: {error}"))?;
     let data = refused.data.as_ref().map(|data| serde_json::from_str(data.get()));
     Ok((refused.code, data.transpose()?.unwrap_or_default()))
 }
 
-/// A result as it is on the wire.
+/// Returns a result as JSON.
 pub(crate) fn shown(result: &impl Serialize) -> Result<Value> {
     Ok(serde_json::to_value(result)?)
 }
 
-/// The names of an object's members, in alphabetical order.
+/// Returns the member names of an object, sorted.
 pub(crate) fn names(object: &Value) -> Value {
     let mut names: Vec<&String> = object.as_object().into_iter().flatten().map(|it| it.0).collect();
     names.sort();

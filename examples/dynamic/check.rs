@@ -1,4 +1,4 @@
-//! A tool that was taught can be called, and whoever listens hears of it.
+//! Checks that an added tool can be called and that subscribers are notified.
 
 use anyhow::{Result, ensure};
 use outlive::client::{
@@ -21,7 +21,7 @@ pub(crate) async fn check(stage: Stage) -> Result<()> {
     expect(result_text(&motto), "work outlives the request")?;
 
     client.call_tool("forget", json!({"name": "motto"})).await?;
-    // What was kept of the list is not used any more once the change is heard.
+    // The notification invalidates the cached list.
     changes.next().await;
     let tools = client.list_tools().collect().await?;
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();

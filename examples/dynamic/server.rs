@@ -1,4 +1,4 @@
-//! A server that learns: one tool teaches it new ones, and clients are told.
+//! A server whose tools add and remove other tools. Clients are notified of the changes.
 //!
 //! Run with `cargo run -p outlive-examples --bin dynamic`.
 
@@ -8,15 +8,15 @@ use serde::Deserialize;
 
 #[derive(Deserialize, JsonSchema)]
 struct Lesson {
-    /// The name of the new tool.
+    /// Name of the new tool.
     name: String,
-    /// What it will say.
+    /// Text that the new tool returns.
     answer: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct Name {
-    /// The tool to forget.
+    /// Name of the tool to remove.
     name: String,
 }
 
@@ -26,14 +26,14 @@ async fn learn(server: Server, lesson: Lesson) -> Result<String> {
         let answer = answer.clone();
         async move { answer }
     });
-    server.add_tool(tool.description("Was taught"))?;
+    server.add_tool(tool.description("Added at run time"))?;
     Ok(format!("learned {name}"))
 }
 
 async fn forget(server: Server, name: String) -> &'static str {
     match server.remove_tool(&name) {
         true => "forgotten",
-        false => "never knew it",
+        false => "unknown tool",
     }
 }
 

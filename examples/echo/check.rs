@@ -1,4 +1,4 @@
-//! What goes in comes out, three ways.
+//! Checks the echo as a tool, as a resource and as a prompt.
 
 use anyhow::Result;
 use outlive::client::request::result_text;
@@ -9,9 +9,9 @@ use crate::stage::{Stage, expect, shown};
 pub(crate) async fn check(stage: Stage) -> Result<()> {
     let (client, _server) = stage.connect().await?;
     let tools = shown(&client.list_tools().collect().await?)?;
-    expect(tools[0]["description"].clone(), "Says it again.")?;
+    expect(tools[0]["description"].clone(), "Returns a message.")?;
     let message = &tools[0]["inputSchema"]["properties"]["message"];
-    expect(message["description"].clone(), "What to say.")?;
+    expect(message["description"].clone(), "Message to return.")?;
 
     let tool = client.call_tool("echo", json!({"message": "hi"})).await?;
     expect(result_text(&tool), "Tool echo: hi")?;

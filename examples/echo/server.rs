@@ -1,19 +1,19 @@
-//! Echo three times over: as a tool, as a resource, as a prompt. Written with the attributes.
+//! Echo as a tool, as a resource and as a prompt, written with attributes.
 //!
 //! Run with `cargo run -p outlive-examples --bin echo`.
 
 use outlive::{prompt, resource, server::Server, tool};
 
-/// Says it again.
+/// Returns a message.
 #[tool(read_only)]
 async fn echo(
-    /// What to say.
+    /// Message to return.
     message: String,
 ) -> String {
     format!("Tool echo: {message}")
 }
 
-/// What was said, as a resource.
+/// A message as a resource.
 #[resource("echo://{message}", mime_type = "text/plain")]
 async fn echo_resource(message: String) -> String {
     format!("Resource echo: {message}")

@@ -1,4 +1,4 @@
-//! What is handled by hand still speaks the protocol.
+//! Checks that methods with raw parameters and results conform to the protocol.
 
 use anyhow::Result;
 use outlive::client::request::result_text;

@@ -1,4 +1,4 @@
-//! The low-level door: methods handled by hand, with raw parameters and raw results.
+//! The low-level API: methods with raw parameters and raw results.
 //!
 //! Run with `cargo run -p outlive-examples --bin low-level`.
 
@@ -8,11 +8,11 @@ use outlive::{
 };
 use serde_json::{Value, json, value::to_raw_value};
 
-/// Instead of the registry: this server knows one tool, and computes its list.
+/// Replaces the tool registry: returns a fixed list with one tool.
 async fn list_tools() -> Json<Value> {
     Json(json!({"tools": [{
         "name": "reverse",
-        "description": "Turns a text around",
+        "description": "Reverses a text",
         "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
     }], "ttlMs": 0, "cacheScope": "public"}))
 }
@@ -34,7 +34,7 @@ async fn call_tool(RawParams(params): RawParams) -> Result<RawJson> {
     }
 }
 
-/// A method that no specification knows.
+/// A custom method.
 async fn uptime(cx: Cx) -> Result<Json<Value>> {
     cx.notify("com.example/asked", json!({"by": cx.principal().to_string()}))?;
     Ok(Json(json!({"answeredBy": "low-level"})))

@@ -1,4 +1,4 @@
-//! Each tool is a task when it should be, and asks where it should.
+//! Checks which calls become tasks, and where each tool requests input.
 
 use std::{
     mem,
@@ -13,14 +13,14 @@ use outlive::client::{
 };
 use serde_json::{Value, json};
 
-use crate::stage::{Era, Stage, answering, expect, nobody_expected, refusal};
+use crate::stage::{Era, Stage, answering, expect, refusal, unexpected_request};
 
-/// Where a question was asked.
+/// Place where input was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Before there was a task: in a round of the call, or on its stream.
+    /// During the call: in a round, or on the call's stream.
     Call,
-    /// Inside of the task.
+    /// Inside the task.
     Task,
 }
 
@@ -48,7 +48,7 @@ pub(crate) async fn check(stage: Stage) -> Result<()> {
     let see = async |tool: &str, arguments: Value, text: &str, is_task, places: &[Place]| {
         see(&client, &asked, (tool, &arguments), text, is_task, places).await
     };
-    // On 2025-11-25 the client says which calls are tasks, and those are so from the beginning.
+    // On 2025-11-25 the client requests tasks, so these calls are tasks from the start.
     let first = if is_modern { Place::Call } else { Place::Task };
     see("render", json!({"frames": 1}), "1 frames", !is_modern, &[]).await?;
     see("render", json!({"frames": 10}), "10 frames", true, &[]).await?;
@@ -56,15 +56,15 @@ pub(crate) async fn check(stage: Stage) -> Result<()> {
     see("clean_up", json!({}), "2 files deleted", true, &[Place::Task]).await?;
     see("greet", json!({}), "Hello, Ada!", false, &[Place::Call]).await?;
 
-    // Who holds no tasks is answered, and is refused the tool that is nothing else.
+    // Without task support the call waits, and a tool that requires a task returns an error.
     let waited = client.call_tool("render", json!({"frames": 10})).inline().await?;
     expect(result_text(&waited), "10 frames")?;
     let (code, _) = refusal(client.call_tool("clean_up", json!({})).inline().await)?;
     expect(code, if is_modern { -32021 } else { -32601 })
 }
 
-/// Calls a tool as a client that holds tasks; what comes of it, whether as a task, and where its user
-/// was asked.
+/// Calls a tool with a client that supports tasks. Checks the result, whether the call became a
+/// task, and where the tool requested input.
 async fn see(
     client: &Client,
     asked: &Asked,
@@ -76,9 +76,9 @@ async fn see(
     let mut handle = client.start_tool(tool, arguments).await?;
     let is_one = handle.task_id().is_some();
     expect(result_text(&handle.wait().await?), text)?;
-    ensure!(is_one == is_task, "{tool}: a task: {is_one}");
+    ensure!(is_one == is_task, "{tool}: is a task: {is_one}");
     let asked = mem::take(&mut *asked.lock().unwrap_or_else(PoisonError::into_inner));
-    ensure!(asked == places, "{tool}: asked in {asked:?}");
+    ensure!(asked == places, "{tool}: input requested in {asked:?}");
     Ok(())
 }
 
@@ -86,7 +86,7 @@ fn user(question: &PendingInput, message: &str) -> InputResponse {
     InputResponse::accept(match message {
         "What would you like?" => json!({"drink": "tea"}),
         "Delete a.log, b.log?" => json!({"yes": true}),
-        "Who are you?" => json!({"name": "Ada"}),
-        _ => return nobody_expected(question),
+        "Enter your name" => json!({"name": "Ada"}),
+        _ => return unexpected_request(question),
     })
 }

@@ -1,5 +1,5 @@
-//! The four small shapes of a tool that takes long, asks, or does both. Nothing in them says how a
-//! client is spoken to.
+//! Four patterns of a tool that runs long, requests input, or both. The handlers do not depend on
+//! the protocol version.
 //!
 //! Run with `cargo run -p outlive-examples --bin patterns`.
 
@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::sleep;
 
-/// Slow only: a call of many frames becomes a task, one of a few is answered.
+/// Runs long: a call with many frames becomes a task, a short call returns directly.
 #[tool(read_only, task = "auto")]
 async fn render(cx: Cx, frames: u32) -> String {
     for frame in 1..=frames {
@@ -27,14 +27,14 @@ async fn render(cx: Cx, frames: u32) -> String {
     format!("{frames} frames")
 }
 
-/// Asks, then takes its time.
+/// Requests input, then runs long.
 #[tool(task = "auto")]
 async fn brew(cx: Durable) -> Result<String> {
     let order: Order = cx.elicit("order", "What would you like?").await?;
     cx.step("brew", async || Ok(brewed(&order.drink).await)).await
 }
 
-/// Asks in the middle of the work; is a task from the beginning.
+/// Requests input in the middle; is a task from the start.
 #[tool(task = "always")]
 async fn clean_up(cx: Durable) -> Result<String> {
     let old: Vec<String> =
@@ -43,10 +43,10 @@ async fn clean_up(cx: Durable) -> Result<String> {
     Ok(format!("{} files deleted", if sure.yes { old.len() } else { 0 }))
 }
 
-/// Asks, and is done: never a task.
+/// Requests input and returns; never a task.
 #[tool]
 async fn greet(cx: Durable) -> Result<String> {
-    let guest: Guest = cx.elicit("guest", "Who are you?").await?;
+    let guest: Guest = cx.elicit("guest", "Enter your name").await?;
     Ok(format!("Hello, {}!", guest.name))
 }
 
@@ -72,7 +72,7 @@ struct Guest {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    // Short, so that the stories are: by default a caller waits two seconds, and looks every second.
+    // Shorter than the defaults (2 s and 1 s), to keep the checks fast.
     let auto = TaskPolicy::Auto { after: Duration::from_millis(300) };
     let server = Server::builder("patterns", "1.0.0")
         .tasks(TaskConfig::in_memory().poll_interval(Duration::from_millis(50)))

@@ -1,5 +1,4 @@
-//! Both questions are asked where they should be, and a process that is killed in between costs
-//! nothing that was done.
+//! Checks where both input requests appear, and that a killed process loses no completed step.
 
 use std::{
     env, fs,
@@ -20,100 +19,102 @@ use tokio::sync::mpsc;
 
 use crate::{
     patterns::Place,
-    stage::{Era, Server, Stage, answering, expect, nobody_expected, plain},
+    stage::{Era, Server, Stage, answering, expect, plain, unexpected_request},
 };
 
-/// Where each question was asked, and what it said.
+/// Place and message of each input request.
 type Asked = Arc<Mutex<Vec<(Place, String)>>>;
 
 pub(crate) async fn check(stage: Stage) -> Result<()> {
     let (asked, server) = (Asked::default(), stage.start(&[])?);
-    let client = server.connect(going_through_with_it(&asked)).await?;
+    let client = server.connect(approving_user(&asked)).await?;
     let mut handle = client.start_tool("release", arguments()).await?;
-    ensure!(handle.task_id().is_some(), "it was no task");
+    ensure!(handle.task_id().is_some(), "the call did not become a task");
     let result = handle.wait().await?;
     let (places, image) = places(&asked)?;
     expect(result_text(&result), format!("{image} is in staging"))?;
-    // Before there was a task, and inside of it; where the caller asks for a task, that is both.
+    // The first request comes before the task. On 2025-11-25 the client requests the task, so both
+    // are inside.
     let expected = match stage.era {
         Era::Modern => [Place::Call, Place::Task],
         Era::Legacy => [Place::Task, Place::Task],
     };
-    ensure!(places == expected, "asked in {places:?}");
+    ensure!(places == expected, "input requested in {places:?}");
 
-    // Callers that hold no tasks use the same tool: they wait.
+    // A client without task support can use the same tool and waits for the result.
     let inline = client.call_tool("release", arguments()).inline().await?;
     expect(result_text(&inline), format!("{image} is in staging"))?;
 
     outlive(stage).await
 }
 
-/// Begins in one process, which is killed while the task waits for its user, and ends in another.
+/// Starts a call in a process that is killed while the task waits for input, and finishes it in
+/// another.
 async fn outlive(stage: Stage) -> Result<()> {
     let folder = Folder::new()?;
     let store = folder.0.join("tasks.db");
-    let store = ["--store", store.to_str().context("the folder has no plain name")?];
+    let store = ["--store", store.to_str().context("the path of the folder is not UTF-8")?];
 
     let server = stage.start(&store)?;
     let (saved, question) = begin(&server).await?;
     drop(server); // kill -9
 
     let (asked, server) = (Asked::default(), stage.start(&store)?);
-    // The next process listens elsewhere, and is the same server.
-    let client = server.connect(going_through_with_it(&asked).label("release")).await?;
+    // The new process has another URL. The label identifies it as the same server.
+    let client = server.connect(approving_user(&asked).label("release")).await?;
     let result = client.resume(saved).await?.wait().await?;
     let (_, image) = places(&asked)?;
     expect(result_text(&result), format!("{image} is in staging"))?;
     let asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
-    // What had been built is not built again: it has the number of the process that was killed.
-    ensure!(*asked == [(Place::Task, question)], "asked {asked:?}");
+    // The recorded build is not repeated: the image name contains the ID of the killed process.
+    ensure!(*asked == [(Place::Task, question)], "input requests: {asked:?}");
     Ok(())
 }
 
-/// Begins a release, up to the question that is left open; the call, and that question.
+/// Starts a release up to the open approval. Returns the saved call and the approval message.
 async fn begin(server: &Server) -> Result<(SavedCall, String)> {
     let (open, mut is_open) = mpsc::channel(1);
     let answers = InputCallbacks::new().form(move |question| {
         let open = open.clone();
         async move {
             let InputKind::Form(form) = &question.request else {
-                return nobody_expected(&question);
+                return unexpected_request(&question);
             };
             match answer(&form.message) {
                 Some(answer) if !is_approval(&form.message) => InputResponse::accept(answer),
                 Some(_) => {
-                    // A user who has gone for lunch.
+                    // The user does not respond.
                     let _ = open.try_send(form.message.clone());
                     std::future::pending().await
                 }
-                None => nobody_expected(&question),
+                None => unexpected_request(&question),
             }
         }
     });
     let client = server.connect(plain().input_handler(answers).label("release")).await?;
     let mut handle = client.start_tool("release", arguments()).await?;
     let question = tokio::select! {
-        question = is_open.recv() => question.context("nobody asks")?,
-        result = handle.wait() => bail!("it did not ask: {result:?}"),
+        question = is_open.recv() => question.context("the input handler is gone")?,
+        result = handle.wait() => bail!("the call ended without an input request: {result:?}"),
     };
     Ok((handle.to_saved().await, question))
 }
 
-/// A user who goes through with it, and what they were asked.
-fn going_through_with_it(asked: &Asked) -> ClientBuilder {
+/// Returns a client builder whose user approves. Records the input requests in `asked`.
+fn approving_user(asked: &Asked) -> ClientBuilder {
     let asked = Arc::clone(asked);
     answering(move |question, message| {
         let place = Place::of(&question.origin);
         asked.lock().unwrap_or_else(PoisonError::into_inner).push((place, message.to_owned()));
-        answer(message).map_or_else(|| nobody_expected(question), InputResponse::accept)
+        answer(message).map_or_else(|| unexpected_request(question), InputResponse::accept)
     })
 }
 
-/// Where it was asked, and the name of what was built.
+/// Returns where input was requested, and the name of the built image.
 fn places(asked: &Asked) -> Result<(Vec<Place>, String)> {
     let asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
     let image = asked.iter().find_map(|(_, message)| message.split_once(" is built. "));
-    let (image, _) = image.context("nothing was built")?;
+    let (image, _) = image.context("no approval request for a built image")?;
     ensure!(image.starts_with("shop:7-"), "{image}");
     Ok((asked.iter().map(|(place, _)| *place).collect(), image.to_owned()))
 }
@@ -133,7 +134,7 @@ fn is_approval(message: &str) -> bool {
     message.ends_with("Roll it out to staging?")
 }
 
-/// A folder for a store, gone with this.
+/// Temporary folder for a store, deleted on drop.
 struct Folder(PathBuf);
 
 impl Folder {

@@ -1,8 +1,8 @@
-//! One tool that asks first, takes its time, and asks again in the middle of it. It is one function;
-//! where it is answered, waited for and resumed is decided by who is calling.
+//! A tool that requests input, runs long, and requests input again. The client determines whether
+//! the call is inline, a task, or resumed.
 //!
-//! Run with `cargo run -p outlive-examples --bin release`; with `-- --store FILE` its tasks outlive the
-//! process, too.
+//! Run with `cargo run -p outlive-examples --bin release`. With `-- --store FILE` its tasks survive
+//! a restart of the process.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,27 +21,28 @@ use serde::Deserialize;
 
 #[derive(Deserialize, JsonSchema, Form)]
 struct Target {
-    /// Where it should go.
+    /// Environment to deploy to.
     environment: String,
 }
 
 #[derive(Deserialize, JsonSchema, Form)]
 struct Approval {
-    /// Whether it may go out.
+    /// Whether to deploy the image.
     yes: bool,
 }
 
-/// Builds a version and rolls it out. Asks where to, and again when it is built.
+/// Builds a version and rolls it out. Requests the environment, and an approval after the build.
 #[tool(task = "auto")]
 async fn release(cx: Durable, version: String) -> Result<String> {
-    // Asked before anything takes long: a round of the call, where the wire has such.
+    // Requested before the long work: on 2026-07-28 this is a round of the call.
     let Target { environment } = cx.elicit("target", "Where should it go?").await?;
 
-    // Takes longer than its caller waits: the call becomes a task here, and is not begun again.
+    // Runs longer than the task policy allows, so the call becomes a task. The handler is not
+    // restarted.
     cx.set_status_message("building");
     let image: String = cx.step("build", async || build(&version).await).await?;
 
-    // Asked inside of the task, and waited for without a thread, for days if need be.
+    // Requested inside the task. The task is parked until the response, which may take days.
     let question = format!("{image} is built. Roll it out to {environment}?");
     let approval: Approval = cx.elicit("approve", question).await?;
     if !approval.yes {
@@ -51,7 +52,7 @@ async fn release(cx: Durable, version: String) -> Result<String> {
     Ok(format!("{image} is in {environment}"))
 }
 
-/// Builds; says which process has.
+/// Builds an image whose name contains the process ID.
 async fn build(version: &str) -> Result<String> {
     tokio::time::sleep(Duration::from_secs(1)).await;
     Ok(format!("shop:{version}-{}", std::process::id()))
@@ -68,7 +69,7 @@ async fn main() -> anyhow::Result<()> {
         Some(file) => TaskConfig::new(Arc::new(SqliteStore::open(file)?)),
         None => TaskConfig::in_memory(),
     };
-    // Short, so that the story is: by default its caller waits two seconds, and looks every second.
+    // Shorter than the defaults (2 s and 1 s), to keep the check fast.
     let after = Duration::from_millis(200);
     let server = Server::builder("release", "1.0.0")
         .tasks(tasks.poll_interval(Duration::from_millis(50)))

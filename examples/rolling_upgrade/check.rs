@@ -1,4 +1,5 @@
-//! A call that began on the old revision is finished by the new one, and nothing is asked twice.
+//! Checks that a new handler revision finishes a call of the old one without repeating input
+//! requests.
 
 use std::{env, fs, path::PathBuf, process};
 
@@ -7,7 +8,7 @@ use outlive::client::{ClientBuilder, input::InputResponse, request::result_text}
 use serde_json::{Value, json};
 
 use crate::stage::{
-    Era, Stage, answered, answering, expect, names, nobody_expected, refusal, round,
+    Era, Stage, answered, answering, expect, names, refusal, round, unexpected_request,
 };
 
 const LINKED: &str = "linked octocat at GitHub and clippy at Microsoft";
@@ -15,7 +16,7 @@ const LINKED: &str = "linked octocat at GitHub and clippy at Microsoft";
 pub(crate) async fn check(stage: Stage) -> Result<()> {
     match stage.era {
         Era::Modern => upgrade(stage).await,
-        // Here a call stays with the process that began it: there is nothing to take along.
+        // A legacy call stays with the process that started it.
         Era::Legacy => {
             let server = stage.start(&[])?;
             let client = server.connect(user()).await?;
@@ -25,11 +26,11 @@ pub(crate) async fn check(stage: Stage) -> Result<()> {
     }
 }
 
-/// Round 1 goes to the old revision, rounds 2 and 3 to the new one: made by hand, since a client
-/// brings a call to its end where it began it.
+/// Sends round 1 to the old revision and rounds 2 and 3 to the new one. Uses raw requests, because
+/// a client finishes a call on one server.
 async fn upgrade(stage: Stage) -> Result<()> {
     let keys = KeyFile::new();
-    let path = keys.0.to_str().context("the temporary folder has no plain name")?;
+    let path = keys.0.to_str().context("the path of the temporary folder is not UTF-8")?;
     let old = stage.start(&["--revision", "1", "--keys", path])?;
     let client = old.connect(user()).await?;
     let asked = round(&client, &call()).await?;
@@ -37,7 +38,7 @@ async fn upgrade(stage: Stage) -> Result<()> {
     drop((client, old));
 
     let second = answered(&call(), &asked, login)?;
-    // A process that has other keys cannot read what the old one has sealed.
+    // A process with other keys cannot open the sealed request state.
     let other = stage.start(&[])?;
     let client = other.connect(user()).await?;
     let (_, data) = refusal(client.request("tools/call", &second).raw_result().await)?;
@@ -59,24 +60,24 @@ fn call() -> Value {
     json!({"name": "link_accounts", "arguments": {}})
 }
 
-/// A user with an account everywhere.
+/// Returns a client builder whose user has all accounts.
 fn user() -> ClientBuilder {
     answering(|question, message| {
-        login(message).map_or_else(|| nobody_expected(question), InputResponse::accept)
+        login(message).map_or_else(|| unexpected_request(question), InputResponse::accept)
     })
 }
 
 fn login(message: &str) -> Option<Value> {
     let login = match message {
-        "Who are you at GitHub?" => "octocat",
-        "Who are you at Google?" => "goo",
-        "Who are you at Microsoft?" => "clippy",
+        "Enter your GitHub account" => "octocat",
+        "Enter your Google account" => "goo",
+        "Enter your Microsoft account" => "clippy",
         _ => return None,
     };
     Some(json!({"login": login}))
 }
 
-/// A file for keys, which the first server to be given it makes.
+/// Path of a key file, which the first server creates. Deleted on drop.
 struct KeyFile(PathBuf);
 
 impl KeyFile {

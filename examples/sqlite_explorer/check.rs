@@ -1,4 +1,4 @@
-//! The database can be looked at and not be changed.
+//! Checks that the database can be read but not changed.
 
 use anyhow::{Result, ensure};
 use outlive::client::Client;

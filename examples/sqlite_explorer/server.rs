@@ -1,7 +1,7 @@
 //! Explores a SQLite database: its schema as a resource, queries as a tool.
 //!
-//! Run with `cargo run -p outlive-examples --bin sqlite-explorer`. `DATABASE` names the file; without
-//! it a small one is made in the system's temporary folder.
+//! Run with `cargo run -p outlive-examples --bin sqlite-explorer`. `DATABASE` names the file;
+//! without it the server uses a sample in memory.
 
 use std::{path::PathBuf, sync::Mutex};
 
@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Rows in one answer; a model cannot read more anyway.
+/// Maximum number of rows in one result, to limit the tokens for the model.
 const MOST_ROWS: usize = 200;
 
 struct Database(Mutex<Connection>);
@@ -27,13 +27,15 @@ struct Query {
 struct Rows {
     columns: Vec<String>,
     rows: Vec<Vec<Value>>,
-    /// Whether there were more rows than are shown.
+    /// Whether the result omits rows.
     truncated: bool,
 }
 
 async fn query(Args(Query { sql }): Args<Query>, database: State<Database>) -> Result<Json<Rows>> {
-    let connection =
-        database.0.lock().map_err(|_| Error::new("the database is broken; restart the server"))?;
+    let connection = database
+        .0
+        .lock()
+        .map_err(|_| Error::new("the database is unavailable after a panic; restart the server"))?;
     let mut statement = connection.prepare(&sql)?;
     let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let mut found = statement.query([])?;
@@ -50,8 +52,10 @@ async fn query(Args(Query { sql }): Args<Query>, database: State<Database>) -> R
 }
 
 async fn schema(database: State<Database>) -> Result<String> {
-    let connection =
-        database.0.lock().map_err(|_| Error::new("the database is broken; restart the server"))?;
+    let connection = database
+        .0
+        .lock()
+        .map_err(|_| Error::new("the database is unavailable after a panic; restart the server"))?;
     let mut statement =
         connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")?;
     let tables: Vec<String> =
@@ -74,12 +78,12 @@ async fn main() -> anyhow::Result<()> {
     let connection = match std::env::var_os("DATABASE").map(PathBuf::from) {
         Some(path) => {
             eprintln!("exploring {}", path.display());
-            // Opened read-only: whatever a model writes, nothing changes.
+            // Read-only, so that a model cannot change the database.
             Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)
                 .with_context(|| format!("could not open {}", path.display()))?
         }
         None => {
-            eprintln!("exploring a sample; DATABASE=FILE names one of yours");
+            eprintln!("exploring a sample database; set DATABASE=FILE to use your own");
             sample()?
         }
     };
@@ -95,7 +99,7 @@ async fn main() -> anyhow::Result<()> {
     outlive_examples::serve(server).await
 }
 
-/// Makes a small database to look at.
+/// Creates a small sample database.
 fn sample() -> anyhow::Result<Connection> {
     let connection = Connection::open_in_memory()?;
     connection.execute_batch(

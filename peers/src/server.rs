@@ -1,8 +1,9 @@
-//! A server of rmcp, with the names of our own everything server.
+//! Interop server of rmcp, with the tool names of the everything server.
 //!
-//! `rmcp-server --stdio`, or `rmcp-server` with `PORT` in the environment, which says `listening`.
+//! `rmcp-server --stdio`, or `rmcp-server` with `PORT` in the environment, which prints `listening
+//! PORT`.
 
-// What 2026-07-28 deprecates is tried all the same.
+// Also tests the features that 2026-07-28 deprecates.
 #![allow(deprecated)]
 
 use std::{
@@ -27,22 +28,22 @@ use rmcp::{
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-/// How soon a client comes back to a stream that was closed.
+/// Reconnection delay for a closed stream.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// How long a change waits for somebody who listens.
+/// Time that a change waits for a subscriber.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Default)]
 struct Everything {
     held: Arc<Held>,
     tasks: TaskManager,
-    /// Who listens, since 2026-07-28.
+    /// Subscribers, since 2026-07-28.
     sinks: watch::Sender<Vec<SubscriptionSink>>,
     sessions: Arc<LocalSessionManager>,
 }
 
-/// How many calls wait, and how many were told to stop.
+/// Counters of held and cancelled calls.
 #[derive(Default)]
 struct Held {
     running: AtomicUsize,
@@ -260,22 +261,22 @@ impl Everything {
     async fn change(&self, cx: &RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
         if is_modern(cx) {
             let told = tokio::time::timeout(PATIENCE, self.tell_listeners());
-            told.await.map_err(|_| ErrorData::internal_error("nobody listens", None))?;
+            told.await.map_err(|_| ErrorData::internal_error("no subscriber", None))?;
         } else {
             cx.peer.notify_tool_list_changed().await.map_err(broken)?;
         }
         Ok(says("the list of tools has changed"))
     }
 
-    /// Tells whoever listens, and waits for the first of them: rmcp acknowledges a subscription
-    /// before it calls `listen`, so the call that a client makes upon it may be here sooner.
+    /// Notifies all subscribers and waits for the first one. rmcp acknowledges a subscription
+    /// before it calls `listen`, so the client's next call may arrive earlier.
     async fn tell_listeners(&self) {
         let mut listening = self.sinks.subscribe();
         loop {
             let sinks = listening.borrow_and_update().clone();
             let mut told = false;
             for sink in sinks {
-                // One whose listener has gone says so, which is of no interest.
+                // Errors of closed subscriptions are ignored.
                 told |= sink.notify_tool_list_changed().await.is_ok();
             }
             if told || listening.changed().await.is_err() {
@@ -293,17 +294,18 @@ impl Everything {
         let session = session.and_then(|it| it.to_str().ok()).unwrap_or_default();
         let session = self.sessions.sessions.read().await.get(session).cloned();
         let session =
-            session.ok_or_else(|| ErrorData::internal_error("there is no session", None))?;
-        // A tool is not told which stream is its own; they are numbered, and ours is the newest.
+            session.ok_or_else(|| ErrorData::internal_error("the request has no session", None))?;
+        // rmcp does not tell a tool its stream. Streams are numbered, and the newest belongs to
+        // this call.
         for stream in (0..256).rev() {
             if session.close_sse_stream(stream, Some(RETRY)).await.is_ok() {
-                // An answer that nobody reads is not kept: `handle_server_message` in rmcp's
-                // `session/local.rs` forgets the stream with it. So the client comes back first.
+                // rmcp drops a response without a reader (`handle_server_message` in its
+                // `session/local.rs`), so the client must reconnect first.
                 tokio::time::sleep(RETRY * 5).await;
                 return Ok(says("Reconnection test completed successfully."));
             }
         }
-        Err(ErrorData::internal_error("there is no stream to close", None))
+        Err(ErrorData::internal_error("no stream to close", None))
     }
 }
 
@@ -318,7 +320,7 @@ async fn progress(cx: &RequestContext<RoleServer>) -> Result<CallToolResponse, E
     Ok(says("done"))
 }
 
-/// Asks as the revision does: while the call waits, or by ending it with the question.
+/// Requests input: while the call waits (legacy), or by ending the round (modern).
 async fn ask(
     cx: &RequestContext<RoleServer>,
     call: &CallToolRequestParams,

@@ -1,7 +1,7 @@
-// A server of the official TypeScript SDK, as the benchmark runs it: `node server.mjs (calls TOOLS | progress)`.
+// Benchmark server of the official TypeScript SDK: `node server.mjs (calls TOOLS | progress)`.
 //
-// It says `listening PORT` on standard output and ends when its standard input does. With `--defaults` answers are
-// streams when the handler says so; without, calls are answered by JSON. It has no tasks.
+// Prints `listening PORT` on standard output and exits at the end of standard input. With `--defaults` responses are
+// streams if the handler requests it; without, responses are JSON. The SDK has no tasks.
 
 import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
@@ -19,16 +19,16 @@ const message = z.object({ message: z.string() });
 const steps = z.object({ steps: z.number() });
 const say = async ({ message }) => ({ content: [{ type: "text", text: message }] });
 
-// Called for every request, or for every session: the SDK asks for a server of its own for each.
+// Called for every request or session, because the SDK requires a separate server for each.
 function bench() {
   const server = new McpServer({ name: "bench", version: "1.0.0" });
-  const config = { description: "Says what it is told", inputSchema: message };
+  const config = { description: "Returns its argument", inputSchema: message };
   server.registerTool("echo", config, say);
   for (let number = 1; number < Number(tools); number += 1) {
     server.registerTool(`tool_${String(number).padStart(5, "0")}`, config, say);
   }
   if (what === "progress") {
-    server.registerTool("count", { description: "Reports so many steps", inputSchema: steps }, async ({ steps }, ctx) => {
+    server.registerTool("count", { description: "Reports progress steps", inputSchema: steps }, async ({ steps }, ctx) => {
       const progressToken = ctx.mcpReq._meta?.progressToken;
       for (let step = 1; step <= steps; step += 1) {
         await ctx.mcpReq.notify({ method: "notifications/progress", params: { progressToken, progress: step, total: steps } });
@@ -56,7 +56,7 @@ async function legacy(req, res) {
   await transport.handleRequest(req, res);
 }
 const http = createServer((req, res) => (req.headers["mcp-protocol-version"] === "2026-07-28" ? modern : legacy)(req, res));
-// Connections wait while others are measured; the default closes them after five seconds.
+// Connections stay idle during other measurements; the default closes them after five seconds.
 http.keepAliveTimeout = 600_000;
 http.listen(0, "127.0.0.1", () => console.log(`listening ${http.address().port}`));
 process.stdin.on("end", () => process.exit(0)).resume();

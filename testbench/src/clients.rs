@@ -1,7 +1,8 @@
-//! `cargo xtask clients`: clients of others, at a server that has more switched on than they know.
+//! `cargo xtask clients`: third-party clients against a server with extensions that they do not
+//! know.
 //!
-//! What they are told must be what they are told by a server that has nothing of it. The clients are
-//! those of `conformance/clients`, at the versions that its lock file says.
+//! The clients must get the same messages as from a server without these extensions. They are in
+//! `conformance/clients`, at the versions of its lock file.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     args.finish()?;
     let program = process::built("testbench", "stream-server", build)?;
     let conformance = process::root().join("conformance");
-    // The node that the suite runs on is new enough for these.
+    // The node version of the suite is new enough for these clients.
     let node = Suite::ready(&conformance)?.node().to_owned();
     let folder = conformance.join("clients");
     suite::install_once(&folder, suite::EXACTLY)?;
@@ -29,10 +30,10 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
 fn unaware(node: &Path, folder: &Path, with: &Server, without: &Server) -> Result<()> {
     let mut script = Command::new(node);
     script.arg("unaware.mjs").args([&with.url, &without.url]).current_dir(folder);
-    process::run(&mut script).context("a client was told what it did not ask for")
+    process::run(&mut script).context("a client got messages that it did not request")
 }
 
-/// A server, for as long as it is needed.
+/// A server process, killed on drop.
 struct Server {
     child: Child,
     url: String,

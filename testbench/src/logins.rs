@@ -1,8 +1,10 @@
-//! `cargo xtask logins`: people log in to our servers, through an authorization server of others, in a real browser.
+//! `cargo xtask logins`: logins to our servers through a third-party authorization server, in a
+//! real browser.
 //!
-//! The authorization server is the certified `oidc-provider`, the browser a headless Chromium; our clients and the
-//! official ones of TypeScript and Python bring people there. All of it is in `conformance/logins`, whose `legs.mjs` says
-//! what is tried. Where a browser cannot be had nothing is tried, and that is said; in continuous integration it fails.
+//! The authorization server is the certified `oidc-provider`, the browser a headless Chromium. The
+//! clients are ours and the official ones for TypeScript and Python. Everything is in
+//! `conformance/logins`; its `legs.mjs` lists the legs. Without a browser the command skips all
+//! legs with a message; in continuous integration it fails.
 
 use std::env;
 use std::fmt::Write as _;
@@ -18,15 +20,15 @@ use xtask::args::Args;
 use xtask::packages::{self, CHROMIUM, TMUX};
 use xtask::process::{self, Build};
 
-/// Who logs in, in the order of the table.
+/// The clients, in the order of the table.
 const CLIENTS: [&str; 4] = ["program", "library", "TypeScript", "Python"];
 
-/// What became of a leg with one client.
+/// The result of a leg with one client.
 #[derive(Debug)]
 struct Played {
     leg: String,
     client: String,
-    /// Why it did not work.
+    /// The error, if it failed.
     why: Option<String>,
 }
 
@@ -40,13 +42,13 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     packages::ensure(&TMUX)?;
     let server = process::built("outlive-conformance", "protected-server", build)?;
     let conformance = process::root().join("conformance");
-    // The node that the suite runs on is new enough for these.
+    // The node version of the suite is new enough for these scripts.
     let node = Suite::ready(&conformance)?.node().to_owned();
     let folder = conformance.join("logins");
     suite::install_once(&folder, suite::EXACTLY)?;
     let list = conformance.join("interop/requirements-mcp.txt");
     let python = python::environments(&server).and_then(|at| python::with(&list, &at));
-    let python = or_left_out("what the Python client does", python)?;
+    let python = or_left_out("the Python client", python)?;
     let settings = json!({
         "chromium": chromium,
         "server": server,
@@ -60,22 +62,17 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let (legs, played) = play(script)?;
     println!("{}", table(&legs, &played));
     let wrong: Vec<String> = played.iter().filter_map(Played::wrong).collect();
-    ensure!(
-        wrong.is_empty(),
-        "{} logins are not as they should be:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
+    ensure!(wrong.is_empty(), "{} logins failed:\n{}", wrong.len(), wrong.join("\n"));
     let absent = CLIENTS.iter().filter(|client| {
         let is_left_out = **client == "Python" && python.is_none();
         !is_left_out && !played.iter().any(|it| it.client == **client)
     });
     let absent: Vec<&str> = absent.copied().collect();
-    ensure!(!only.is_empty() || absent.is_empty(), "nothing was tried with {}", absent.join(", "));
+    ensure!(!only.is_empty() || absent.is_empty(), "no leg ran with {}", absent.join(", "));
     Ok(())
 }
 
-/// What there is; where it cannot be had, that is said loudly, and is an error in continuous integration.
+/// Returns the dependency. If it is missing, prints a warning, or fails in continuous integration.
 fn or_left_out<T>(what: &str, found: Result<T>) -> Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -89,8 +86,8 @@ fn or_left_out<T>(what: &str, found: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Runs the script to its end. It ends with its standard input, and so does all that it has started.
-/// Returns the names of all legs, and what became of those that were played.
+/// Runs the script to its end. The script and its processes end with its standard input. Returns
+/// the names of all legs, and the results of those that ran.
 fn play(mut script: Command) -> Result<(Vec<String>, Vec<Played>)> {
     let mut child = script
         .stdin(Stdio::piped())
@@ -101,7 +98,7 @@ fn play(mut script: Command) -> Result<(Vec<String>, Vec<Played>)> {
     let (mut legs, mut played) = (Vec::new(), Vec::new());
     for line in BufReader::new(out).lines() {
         let line = line?;
-        let Ok(line) = serde_json::from_str::<Value>(&line) else { bail!("it said {line}") };
+        let Ok(line) = serde_json::from_str::<Value>(&line) else { bail!("invalid line {line}") };
         if let Some(with) = line["with"].as_str() {
             eprintln!("logins: with {with}");
             legs = serde_json::from_value(line["legs"].clone())?;
@@ -118,8 +115,8 @@ fn play(mut script: Command) -> Result<(Vec<String>, Vec<Played>)> {
         played.push(it);
     }
     let status = child.wait()?;
-    ensure!(status.success(), "the script of the logins failed: {status}");
-    ensure!(!played.is_empty(), "nothing was tried");
+    ensure!(status.success(), "the login script failed: {status}");
+    ensure!(!played.is_empty(), "no leg ran");
     Ok((legs, played))
 }
 
@@ -150,7 +147,7 @@ mod tests {
     use super::{Played, table};
 
     #[test]
-    fn a_table_has_a_line_for_each_leg_and_says_what_was_not_tried() {
+    fn table_has_row_per_leg_and_marks_untested_cells() {
         let played = |leg: &str, client: &str, why: Option<&str>| Played {
             leg: leg.to_owned(),
             client: client.to_owned(),

@@ -1,7 +1,8 @@
-//! Runs against real processes: the official suite, peers of others, browsers, crashes, hostile callers.
+//! Tests with real processes: the official suite, third-party peers, browsers, crashes, hostile
+//! callers.
 //!
-//! `cargo xtask COMMAND` builds and starts it. One file or folder per command; `bin/` has the small
-//! servers and clients that the runs start.
+//! `cargo xtask COMMAND` builds and starts it. Each command has one file or folder; `bin/` has the
+//! small servers and clients of the tests.
 
 #![expect(clippy::print_stdout, reason = "a command's report is its product")]
 
@@ -14,6 +15,7 @@ mod logins;
 mod postgres;
 mod program;
 mod python;
+mod site;
 mod soak;
 
 use std::process::ExitCode;
@@ -43,6 +45,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("postgres") => postgres::run(args),
         Some("program") => program::run(args),
         Some("rolling") => crash::rolling::run(args),
+        Some("site") => site::run(args),
         Some("soak") => soak::run(args),
         Some("streams") => crash::streams::run(args),
         Some("takeover") => crash::takeover::run(args),

@@ -1,8 +1,8 @@
-//! `cargo xtask program`: what the published program weighs, and what it costs to start.
+//! `cargo xtask program`: size and startup cost of the published program.
 //!
-//! The cost is the time on a processor of all its threads, from its start until `tools/list` is answered on standard
-//! output: a host starts its servers each time it starts, and waits for that. Time on a clock would say how busy this
-//! machine is.
+//! The cost is the processor time of all threads from the start until the response to `tools/list`,
+//! because a host starts its servers each time it starts. Wall-clock time would depend on the load
+//! of the machine.
 
 use std::{
     env, fs,
@@ -40,9 +40,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
         "later starts, {STARTS} of them      median {median:.1} ms, longest {longest:.1} ms (at most {LONGEST_MS})"
     );
     if megabytes > LARGEST_MB || longest > LONGEST_MS || first > LONGEST_MS {
-        bail!(
-            "that is more than it may be; `cargo bloat` and `perf record` say where it comes from"
-        );
+        bail!("a limit is exceeded; find the cause with `cargo bloat` and `perf record`");
     }
     Ok(())
 }
@@ -56,7 +54,7 @@ fn measure(program: &Path, folder: &Path) -> Result<(f64, f64, Vec<f64>)> {
     Ok((megabytes, first, later))
 }
 
-/// Starts it and asks for its tools. Returns milliseconds.
+/// Starts the program, requests its tools, and returns the milliseconds.
 fn start(program: &Path, folder: &Path) -> Result<f64> {
     let mut server = Command::new(program)
         .args(["serve", "--stdio", "--data-dir"])
@@ -66,26 +64,28 @@ fn start(program: &Path, folder: &Path) -> Result<f64> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()?;
-    let mut stdin = server.stdin.take().context("it has an input")?;
+    let mut stdin = server.stdin.take().context("standard input is piped")?;
     writeln!(stdin, "{LIST}")?;
     let mut answer = String::new();
-    BufReader::new(server.stdout.take().context("it has an output")?).read_line(&mut answer)?;
+    BufReader::new(server.stdout.take().context("standard output is piped")?)
+        .read_line(&mut answer)?;
     let spent = processor_time(server.id())?;
     drop(stdin);
     server.wait()?;
     if !answer.contains("countdown") {
-        bail!("it did not list its tools: {answer}");
+        bail!("the program did not list its tools: {answer}");
     }
     Ok(spent)
 }
 
-/// What all threads of a process have used, as the scheduler counts it. Threads that have ended are not in it; the
-/// program ends none before it serves.
+/// Processor time of all threads, from the scheduler. Ended threads do not count; the program ends
+/// none before it serves.
 fn processor_time(process: u32) -> Result<f64> {
     let mut nanos = 0_u64;
     for thread in fs::read_dir(format!("/proc/{process}/task"))? {
         let counted = fs::read_to_string(thread?.path().join("schedstat"))?;
-        let spent = counted.split_whitespace().next().context("the scheduler counts")?;
+        let spent =
+            counted.split_whitespace().next().context("the scheduler counts processor time")?;
         nanos += spent.parse::<u64>()?;
     }
     Ok(nanos as f64 / 1e6)

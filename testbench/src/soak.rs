@@ -1,4 +1,5 @@
-//! `cargo xtask soak`: long traffic against one server, watching memory and what is left over.
+//! `cargo xtask soak`: long traffic against one server, with checks of memory and leftover
+//! resources.
 
 use anyhow::Result;
 
@@ -8,7 +9,7 @@ use xtask::process::{self, Build};
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let build = Build::wanted(&mut args);
     if args.flag("--short") {
-        // Part of the tests, where everything is already built without optimisation.
+        // Part of the tests, which use an unoptimized build.
         let soak = process::built("outlive-benches", "soak", build)?;
         return process::run(std::process::Command::new(soak).arg("--short"));
     }

@@ -1,9 +1,9 @@
-//! `cargo xtask advisories`: known vulnerabilities of the crates that we depend on.
+//! `cargo xtask advisories`: known vulnerabilities of the dependencies.
 //!
-//! `cargo deny` compares the lock file with the RustSec advisory database, which it clones with git.
-//! A found advisory is a failure. A machine without a way to the database cannot check anything: that
-//! is no failure, but the test command says it in its last lines. `OUTLIVE_ADVISORY_DB` names a git
-//! copy of the database to clone from instead.
+//! `cargo deny` compares the lock file with the RustSec advisory database, which it clones with
+//! git. A found advisory is a failure. If the database is unreachable, the check is skipped, and
+//! the last lines of the test command say so. `OUTLIVE_ADVISORY_DB` names a git copy of the
+//! database to clone from instead.
 
 use std::env;
 use std::ffi::OsStr;
@@ -16,31 +16,31 @@ use xtask::args::Args;
 use xtask::process;
 use xtask::tools;
 
-/// Names a git repository to clone the database from.
+/// The variable with a git repository of the database.
 const COPY: &str = "OUTLIVE_ADVISORY_DB";
 
-/// Where the database comes from, as `cargo deny` names it.
+/// The URL of the database in `cargo deny`.
 const DATABASE: &str = "https://github.com/RustSec/advisory-db";
 
-/// How far a check has come.
+/// The extent of a check.
 #[derive(Debug, PartialEq, Eq)]
 enum Checked {
-    /// No advisory, by the database as it is now.
+    /// No advisory in the current database.
     Clean,
-    /// No complete check. The text says what was done, and why no more.
+    /// An incomplete check. The text says what was done and why.
     Partly(String),
 }
 
 pub(crate) fn run(args: Args) -> Result<()> {
     args.finish()?;
     match check()? {
-        Checked::Clean => println!("no advisory concerns the crates of Cargo.lock"),
+        Checked::Clean => println!("no advisory affects the crates in Cargo.lock"),
         Checked::Partly(what) => println!("{what}"),
     }
     Ok(())
 }
 
-/// Checks the lock file. Returns what could not be checked.
+/// Checks the lock file. Returns a note about an incomplete check.
 pub(crate) fn note() -> Result<Option<String>> {
     Ok(match check()? {
         Checked::Clean => None,
@@ -60,7 +60,7 @@ fn check() -> Result<Checked> {
     let said = said(&fetched);
     let reason = reason(&said);
     if copy.is_some() {
-        bail!("{COPY} names no copy of {DATABASE}: {reason}");
+        bail!("{COPY} is not a copy of {DATABASE}: {reason}");
     }
     if !was_fetched_before() {
         return Ok(not_checked(reason));
@@ -73,14 +73,14 @@ fn check() -> Result<Checked> {
     }
 }
 
-/// What a check by a database of an earlier day has shown; `None` if it has found something.
+/// Returns the result of a check with an older database; `None` if it found an advisory.
 fn judge(success: bool, said: &str, reason: &str) -> Option<Checked> {
     if success {
         return Some(Checked::Partly(format!(
-            "ADVISORIES: none in the database of an earlier fetch; a new one could not be fetched: {reason}"
+            "ADVISORIES: none in the database of an earlier fetch; the update failed: {reason}"
         )));
     }
-    // Anything else than a finding, such as a database that is too old, has checked nothing.
+    // Any other error, such as an outdated database, means that nothing was checked.
     let is_finding = said.contains("advisories FAILED");
     (!is_finding).then(|| not_checked(&format!("{reason}; {}", self::reason(said))))
 }
@@ -95,7 +95,7 @@ fn deny(args: &[&str], copy: Option<&OsStr>) -> Command {
     let mut deny = process::cargo(&["deny"]);
     deny.args(args).env("GIT_TERMINAL_PROMPT", "0");
     if let Some(copy) = copy {
-        // What `git config url.COPY.insteadOf DATABASE` would write, for this command alone.
+        // The effect of `git config url.COPY.insteadOf DATABASE`, for this command only.
         let mut key = OsStr::new("url.").to_owned();
         key.push(copy);
         key.push(".insteadOf");
@@ -110,19 +110,19 @@ fn output(mut command: Command) -> Result<Output> {
     command.stdin(Stdio::null()).output().context("could not start `cargo deny`")
 }
 
-/// All that a command has said: the verdict is on its output, the errors beside it.
+/// Returns all output of a command: the verdict is on standard output, errors on standard error.
 fn said(output: &Output) -> String {
     [&output.stderr, &output.stdout].map(|said| String::from_utf8_lossy(said).into_owned()).concat()
 }
 
-/// The line that says why: what git calls fatal, or an error of `cargo deny`.
+/// Returns the line with the reason: a fatal error of git, or an error of `cargo deny`.
 fn reason(said: &str) -> &str {
     let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     let says_why = |line: &&str| line.starts_with("fatal:") || line.contains("[ERROR]");
     lines.clone().rfind(says_why).or_else(|| lines.next_back()).unwrap_or("no reason was given")
 }
 
-/// Whether `cargo deny` has a database of an earlier fetch.
+/// Whether `cargo deny` has a database from an earlier fetch.
 fn was_fetched_before() -> bool {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(env::home_dir()?.join(".cargo")));
@@ -136,7 +136,7 @@ mod tests {
     use super::{Checked, judge};
 
     #[test]
-    fn found_advisory_fails_also_with_an_old_database() {
+    fn advisory_found_in_old_database_fails() {
         let found = "error[vulnerability]: RUSTSEC-2026-0001\nadvisories FAILED\n";
         assert_eq!(judge(false, found, "no network"), None);
         let stale = "[ERROR] repository is stale (last update: 2026-01-01)\n";

@@ -1,4 +1,4 @@
-//! `cargo xtask examples`: runs every story of `examples/`. Each asserts its own result.
+//! `cargo xtask examples`: runs every program in `examples/`. Each asserts its own result.
 
 use std::process::Command;
 

@@ -1,8 +1,8 @@
-//! `cargo xtask features`: each feature of `outlive` alone, none and all compile without a warning, and bring
-//! the crates that they are known to bring.
+//! `cargo xtask features`: each feature of `outlive` alone, none and all compile without warnings
+//! and have the expected number of crates.
 //!
-//! The validator of `outlive-schema` runs its tests without `json-schema`, which the tests of the whole workspace
-//! switch on. What only Windows compiles is type-checked from here, if rustup has the target.
+//! The tests of `outlive-schema` also run without `json-schema`, which the tests of the workspace
+//! enable. Code for Windows is type-checked if rustup has the target.
 
 use std::process::{Command, Stdio};
 
@@ -13,10 +13,11 @@ use xtask::process;
 
 use crate::build_time::external;
 
-/// How far a number of crates may be from the table: versions of others move by one or two.
+/// Allowed difference of a crate count from the table, because versions of dependencies change.
 const TOLERANCE: usize = 2;
 
-/// Sets of features of `outlive`, and the crates of others that each has on Linux. Those of `default` come first.
+/// Feature sets of `outlive`, and the number of their external crates on Linux. The default set
+/// comes first.
 const SETS: &[(&str, usize)] = &[
     ("http,macros,server", 66),
     ("", 51),
@@ -38,7 +39,7 @@ const SETS: &[(&str, usize)] = &[
     ("client,http", 72),
 ];
 
-/// Bars: crates of a server over HTTP, and of one on stdio.
+/// Limits of the crates of a server over HTTP and of one on stdio.
 const MOST: [(&str, usize); 2] = [("http,macros,server", 80), ("server", 70)];
 
 const LINUX: &str = "x86_64-unknown-linux-gnu";
@@ -52,7 +53,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     Ok(())
 }
 
-/// Checks all sets. Returns what could not be checked here.
+/// Checks all sets. Returns a note about skipped checks.
 pub(crate) fn check() -> Result<Option<String>> {
     let mut moved = Vec::new();
     for (features, known) in SETS {
@@ -63,17 +64,17 @@ pub(crate) fn check() -> Result<Option<String>> {
             moved.push(format!("`{}` has {crates} crates, not {known}", shown(features)));
         }
         if let Some((_, most)) = MOST.iter().find(|(set, _)| set == features) {
-            ensure!(crates <= *most, "`{features}` has {crates} crates, and {most} is the most");
+            ensure!(crates <= *most, "`{features}` has {crates} crates, limit {most}");
         }
     }
     ensure!(
         moved.is_empty(),
-        "{}; change the table in {} if it is worth it",
+        "{}; change the table in {} if the crates are worth it",
         moved.join("; "),
         file!()
     );
     compile(&["--package", "outlive", "--all-features"])?;
-    // With it the command-line program has tests of its own.
+    // This feature enables additional tests of the program.
     compile(&["--package", "outlive-cli", "--features", "secret-service", "--tests"])?;
     process::run(&mut process::cargo(&[
         "test",
@@ -89,7 +90,7 @@ fn shown(features: &str) -> &str {
     if features.is_empty() { "(none)" } else { features }
 }
 
-/// Type-checks, and takes a warning for an error.
+/// Type-checks; a warning is an error.
 fn compile(args: &[&str]) -> Result<()> {
     let mut cargo = process::cargo(&["check", "--quiet"]);
     without_warnings(cargo.args(args))
@@ -106,7 +107,7 @@ fn without_warnings(cargo: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// How many crates of others `outlive` has with these features alone.
+/// Number of external crates of `outlive` with exactly these features.
 fn count(features: &str) -> Result<usize> {
     let tree = ["tree", "--package", "outlive", "--edges", "normal,build", "--prefix", "none"];
     let mut tree = process::cargo(&tree);
@@ -114,8 +115,8 @@ fn count(features: &str) -> Result<usize> {
     Ok(external(&process::answer(&mut tree).context("`cargo tree` failed")?))
 }
 
-/// Type-checks both sides for Windows. Nothing is linked, so no C compiler is needed: one that does nothing takes
-/// its place.
+/// Type-checks the client and the server for Windows. Nothing is linked, so a stub replaces the C
+/// compiler.
 fn windows() -> Result<Option<String>> {
     let added = process::answer(Command::new("rustup").args(["target", "add", WINDOWS]));
     if added.is_none() || !cfg!(unix) {
@@ -141,7 +142,7 @@ mod tests {
     use super::SETS;
 
     #[test]
-    fn each_feature_of_the_manifest_is_in_the_table() {
+    fn feature_table_contains_every_feature_of_manifest() {
         let manifest =
             fs::read_to_string(process::root().join("crates/outlive/Cargo.toml")).unwrap();
         let manifest: toml::Table = manifest.parse().unwrap();

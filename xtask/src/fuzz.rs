@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz TARGET [--seconds N]`: feeds one fuzz target for a while.
+//! `cargo xtask fuzz TARGET [--seconds N]`: runs one fuzz target.
 
 use std::process::Command;
 
@@ -12,7 +12,7 @@ const SECONDS: &str = "60";
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let seconds = args.value("--seconds")?.unwrap_or_else(|| SECONDS.to_owned());
     let seconds: u64 =
-        seconds.parse().with_context(|| format!("`--seconds {seconds}` is not a number"))?;
+        seconds.parse().with_context(|| format!("`--seconds {seconds}` must be a number"))?;
     let Some(target) = args.word() else {
         bail!("name a fuzz target: one of the files in fuzz/fuzz_targets, without `.rs`");
     };
@@ -35,8 +35,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     ]))
 }
 
-/// The cargo of the nightly toolchain. By its name and not by the path that cargo gives us, since
-/// only rustup's stand-in understands `+nightly`.
+/// The nightly cargo. It is started by name, because only rustup's proxy understands `+nightly`.
 fn nightly() -> Command {
     let mut cargo = Command::new("cargo");
     cargo.arg("+nightly").current_dir(process::root());

@@ -1,9 +1,9 @@
-//! `cargo xtask instructions`: how many instructions a call takes, counted by valgrind, beside how many it
-//! has taken.
+//! `cargo xtask instructions`: instruction counts of calls, from valgrind, compared with the
+//! recorded counts.
 //!
-//! Timings would never show that a call got a twentieth dearer; counts do, on a busy machine too. They
-//! are of one compiler: `instructions.json` has them by its version. Another compiler is held against
-//! the newest that is known, with more room.
+//! Timings would not show an increase of five percent; counts do, also on a busy machine. Counts
+//! depend on the compiler: `instructions.json` has them by compiler version. Another compiler is
+//! compared with the newest known one, with a larger tolerance.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,27 +18,29 @@ use xtask::process;
 
 const FIGURES: &str = "benches/counts/instructions.json";
 
-/// Between two runs of so many calls lies what a call costs, and nothing of what a start costs.
+/// Two numbers of calls. The difference of the runs is the cost of the calls without the startup.
 const CALLS: [u64; 2] = [200, 1_200];
 
-/// By how much a count may grow, in percent: hashes have keys of their own in every process, and
-/// processors have their own ways to copy memory.
+/// Allowed growth in percent: hash keys differ in every process, and memory copies differ between
+/// processors.
 const ROOM: u64 = 5;
 
-/// By how much it may grow where the compiler is another one.
+/// Allowed growth in percent with another compiler.
 const ROOM_FOR_COMPILERS: u64 = 15;
 
-/// Instructions of one call, by the name of its path.
+/// Instructions per call, by the name of the path.
 type Counts = BTreeMap<String, u64>;
 
-/// Counts, by the compiler and machine they were made with.
+/// Counts by compiler and platform.
 type Known = BTreeMap<String, Counts>;
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let update = args.flag("--update");
     args.finish()?;
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        eprintln!("NOT RUN, and not counted as a failure: the counts are those of Linux on x86-64");
+        eprintln!(
+            "NOT RUN, and not counted as a failure: counts are recorded for Linux on x86-64 only"
+        );
         return Ok(());
     }
     packages::ensure(&packages::VALGRIND)?;
@@ -50,27 +52,27 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
         known.insert(compiler, counts);
         let text = serde_json::to_string_pretty(&known)?;
         fs::write(&file, text + "\n").context("could not write the counts")?;
-        println!("{FIGURES} has what was counted; say in the commit why it differs");
+        println!("{FIGURES} has the new counts; state the reason in the commit");
         return Ok(());
     }
     let (name, before, room) = match (known.get(&compiler), known.last_key_value()) {
         (Some(before), _) => (&compiler, before, ROOM),
         (None, Some((newest, before))) => (newest, before, ROOM_FOR_COMPILERS),
-        (None, None) => bail!("{FIGURES} has no counts; `cargo xtask instructions --update`"),
+        (None, None) => bail!("{FIGURES} has no counts; run `cargo xtask instructions --update`"),
     };
-    println!("instructions of one call, and what they were with {name}:");
+    println!("instructions per call, and the recorded count with {name}:");
     let findings = compare(before, &counts, room);
     match findings.is_empty() {
         true => Ok(()),
         false => bail!(
-            "{}\nfind out where they come from: `valgrind --tool=callgrind` and `callgrind_annotate`; if they are worth it, `cargo xtask instructions --update`, and say why",
+            "{}\nfind the cause with `valgrind --tool=callgrind` and `callgrind_annotate`; if it is justified, run `cargo xtask instructions --update` and state the reason",
             findings.join("\n")
         ),
     }
 }
 
 fn count(program: &Path) -> Result<Counts> {
-    let names = process::answer(&mut Command::new(program)).context("no paths are counted")?;
+    let names = process::answer(&mut Command::new(program)).context("no paths are defined")?;
     names.lines().map(|name| Ok((name.to_owned(), per_call(program, name)?))).collect()
 }
 
@@ -91,27 +93,27 @@ fn instructions(program: &Path, name: &str, calls: u64) -> Result<u64> {
     let report = fs::read_to_string(&file);
     let _ = fs::remove_file(&file);
     ran?;
-    total(&report.context("valgrind has written nothing")?).context("valgrind has written no total")
+    total(&report.context("valgrind wrote no output")?).context("valgrind wrote no total")
 }
 
-/// Finds the sum in what callgrind writes.
+/// Parses the total in the output of callgrind.
 fn total(report: &str) -> Option<u64> {
     report.lines().find_map(|line| line.strip_prefix("totals: ")?.trim().parse().ok())
 }
 
-/// Prints all, and returns what has grown beyond its room.
+/// Prints all counts and returns those that exceed the tolerance.
 fn compare(before: &Counts, now: &Counts, room: u64) -> Vec<String> {
     let mut findings = Vec::new();
     for (name, now) in now {
         let Some(before) = before.get(name) else {
-            findings.push(format!("`{name}` is counted, and {FIGURES} does not have it"));
+            findings.push(format!("`{name}` is missing in {FIGURES}"));
             continue;
         };
         println!("  {name:<16} {now:>8} {before:>8}");
         if *now * 100 > before * (100 + room) {
-            findings.push(format!("`{name}` takes {now} instructions, and has taken {before}"));
+            findings.push(format!("`{name}` takes {now} instructions, recorded {before}"));
         } else if *now * (100 + room) < before * 100 {
-            println!("  that is a gain: keep it with `cargo xtask instructions --update`");
+            println!("  improved: record it with `cargo xtask instructions --update`");
         }
     }
     findings
@@ -124,7 +126,7 @@ fn read(file: &Path) -> Result<Known> {
     }
 }
 
-/// `rustc 1.95.0`, without the commit.
+/// Returns `rustc 1.95.0`, without the commit.
 fn compiler() -> Result<String> {
     let rustc = env::var_os("RUSTC").map_or_else(|| PathBuf::from("rustc"), PathBuf::from);
     let answer = process::answer(Command::new(rustc).arg("--version")).context("no rustc")?;
@@ -140,16 +142,16 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_is_read_from_what_callgrind_writes() {
+    fn callgrind_total_is_parsed() {
         assert_eq!(total("events: Ir\nsummary: 12\n\ntotals: 12\n"), Some(12));
         assert_eq!(total("events: Ir\n"), None);
     }
 
     #[test]
-    fn what_grows_beyond_its_room_is_found_and_what_shrinks_is_not() {
+    fn growth_beyond_tolerance_is_found() {
         assert!(compare(&counts(1_000), &counts(1_030), 3).is_empty());
         assert!(compare(&counts(1_000), &counts(500), 3).is_empty());
         assert!(compare(&counts(1_000), &counts(1_031), 3)[0].contains("1031"));
-        assert!(compare(&Counts::new(), &counts(1), 3)[0].contains("does not have it"));
+        assert!(compare(&Counts::new(), &counts(1), 3)[0].contains("is missing in"));
     }
 }

@@ -1,6 +1,6 @@
-//! What the commands of the project share: arguments, processes, and programs that have to be installed.
+//! Shared parts of the project commands: arguments, processes, and required programs.
 //!
-//! `testbench` uses it, too: it has the runs that need the product.
+//! `testbench` uses it too.
 
 pub mod args;
 pub mod packages;

@@ -1,8 +1,8 @@
-//! Everything the project does to itself. `cargo xtask` alone lists the commands.
+//! The project commands. `cargo xtask` without arguments lists them.
 //!
-//! One file per command. A command takes its arguments and returns an error with a next step.
+//! Each command has one file. A command takes its arguments and returns an error with a next step.
 
-#![expect(clippy::print_stdout, reason = "a command's report is its product")]
+#![expect(clippy::print_stdout, reason = "the report is the output of a command")]
 
 mod advisories;
 mod bench;
@@ -26,58 +26,64 @@ use xtask::args::Args;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  test         everything below that a change must pass, cheap to dear
-                 --only STEP, --skip STEP   (repeatable; --list names the steps)
-  advisories   known vulnerabilities of the crates that we depend on
-  tidy         the rules that neither rustfmt nor clippy knows; takes seconds
-                 --show RULE                every finding of a rule, those under its ceiling too
-                 --update                   writes ceilings down that have shrunk or moved to other crates
-  public-api   every public name of `outlive` and `outlive-wire`, beside the snapshots in api/
+  test         the checks of a change, cheapest first
+                 --all                      every check, as CI runs them
+                 --only STEP, --skip STEP   (repeatable; --list prints the steps)
+  advisories   known vulnerabilities of the dependencies
+  tidy         project rules beyond rustfmt and clippy; takes seconds
+                 --show RULE                every finding of a rule, including those under its ceiling
+                 --update                   writes ceilings that shrank or moved to other crates
+  draw         draws comments and messages at random, to be read by a person
+                 --seed N --comments N --messages N
+  public-api   compares the public names of `outlive` and `outlive-wire` with the snapshots in api/
                  --update                   writes the snapshots
-  features     each feature of `outlive` alone, none and all: whether it compiles, and how many crates it brings
+  features     compiles each feature of `outlive` alone, none and all, and counts the crates
   conformance  the official MCP suite against our server and client
-                 --scenario NAME            just one scenario, on every wire it has
-                 --url URL                  a server that already runs
-                 --with-tests               build the tests too, as `test` does
-  clients      clients of others, which see nothing of what they do not know
-  interop      our client at servers of others, clients of others at our server; writes docs/interop.md
-                 --short                    just those that need node and cargo alone, and writes nothing
-                 --peer NAME                just those whose name has this in it
-  logins       people log in to our servers, in a browser, through an authorization server of others
-                 --only TEXT                just those with this in their name or client (repeat to narrow)
-  examples     every story in examples/, which check themselves
-  bench        figures; arguments are passed on to the benchmark
-  build-time   what a cold build of the program costs, and of hello world beside rmcp's; takes half an hour
+                 --scenario NAME            only one scenario, in each of its versions
+                 --url URL                  a server that is already running
+                 --with-tests               also builds the tests, as `test` does
+  clients      third-party clients against a server with extensions that they do not know
+  interop      our client with third-party servers, and third-party clients with our server; writes docs/interop.md
+                 --short                    only peers that need node and cargo; writes nothing
+                 --peer NAME                only peers whose name contains NAME
+  logins       logins to our servers in a browser, through a third-party authorization server
+                 --only TEXT                only legs whose name or client contains TEXT (repeat to narrow)
+  site         builds the site from docs/ and checks its links and, in a browser, its pages
+                 --no-browser               skips the browser
+  examples     runs all programs in examples/, which check their own results
+  bench        benchmarks; arguments are passed to the benchmark program
+  build-time   cost of a cold build of the program, and of hello world beside rmcp's; takes half an hour
+                 --write                    writes docs/performance/build.md
                  --only NAME                program, hello or hello-rmcp (repeatable)
                  --profile NAME             instead of dev and release (repeatable)
                  --package NAME             a package of the workspace instead (repeatable)
-                 --json                     the figures as JSON
-                 --check                    fails if a figure is above its bar
-  instructions what a call costs, counted, beside what it has cost
-                 --update                   writes down what was counted
-  crash        servers that are killed, frozen and restarted, and what became of their tasks
-                 --store sqlite|postgres    where tasks are kept
+                 --json                     prints the figures as JSON
+                 --check                    fails if a figure exceeds its limit
+  instructions instruction counts of calls, compared with the recorded counts
+                 --update                   records the counts
+  crash        kills, freezes and restarts servers, and checks their tasks
+                 --store sqlite|postgres    the task store
                  --replicas N --minutes N   or --seconds N
-                 --seed N                   the same faults again
-  takeover     how long a task stands still when its server is killed
+                 --seed N                   repeats the same failures
+  takeover     how long a task stops when its server is killed
                  --store sqlite|postgres --replicas N --kills N
-  streams      readers whose servers are killed in the middle of a stream, and what they have in the end
+  streams      kills servers in the middle of a stream, and checks the segments of the readers
                  --store sqlite|postgres --replicas N --streams N --kills N
-  rolling      every server replaced in turn, and no call may fail
+  rolling      replaces every server in turn; no call may fail
                  --store sqlite|postgres --replicas N --rounds N
-  killed-clients  clients that are killed at any moment of a task, and the processes that go on with it
+  killed-clients  kills clients at any moment of a task, and checks the processes that resume it
                  --runs N
-                 --seed N                   the same moments again
-  hostile      a hostile caller uses everything up at once, and an honest one must not notice
-                 --store sqlite|postgres    just one store
-                 --seconds N --tasks N      how long, and how many tasks are stored (60 s, 1,000,000)
+                 --seed N                   repeats the same moments
+  hostile      a hostile caller tries to exhaust the server; an honest caller must not be affected
+                 --store sqlite|postgres    only one store
+                 --seconds N --tasks N      duration, and number of stored tasks (60 s, 1,000,000)
                  --short                    15 s and 100,000 tasks
-                 --program PATH             an `outlive` that is built already, with `seed-store` beside it
-  program      what the published program weighs, and what it costs to start
-  postgres     a database for tests that are run by hand, until Ctrl-C
-                 --wheel                    the pinned package, whatever the system has
-                 -- COMMAND                 for as long as this command runs, which finds it in its environment
-  soak         hours of traffic in minutes; arguments are passed on
+                 --program PATH             an existing `outlive` program, with `seed-store` in the same folder
+  program      size and startup cost of the published program
+  postgres     a database for manual tests, until Ctrl-C
+                 --wheel                    the pinned package, even if the system has PostgreSQL
+                 -- COMMAND                 runs COMMAND with the database in its environment, then stops it
+  soak         dense traffic for some minutes; arguments are passed on
   fuzz         TARGET [--seconds N]         needs nightly and cargo-fuzz
 ";
 
@@ -95,6 +101,7 @@ fn run(mut args: Args) -> Result<()> {
     match args.word().as_deref() {
         Some("test") => test::run(args),
         Some("advisories") => advisories::run(args),
+        Some("draw") => tidy::draw(args),
         Some("tidy") => tidy::run(args),
         Some("public-api") => public_api::run(args),
         Some("features") => features::run(args),

@@ -1,7 +1,7 @@
-//! Programs that the system has packages of, installed where they are missing.
+//! Programs from system packages, installed if they are missing.
 //!
-//! The system's own package manager is asked, whichever it has. Tests that need such a program say so and
-//! fail where it is not to be had; what may be left out instead is for them to say.
+//! The package manager of the system installs them. Tests that need a missing program fail with a
+//! message, unless they decide to skip.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use anyhow::{Context, Result, bail};
 
 use crate::process;
 
-/// A program, and what its packages are called.
+/// A program and its package names.
 #[derive(Debug)]
 pub struct Package {
     name: &'static str,
-    /// Where it is, if it is there and works.
+    /// Returns the path of the program if it works.
     find: fn() -> Option<PathBuf>,
-    /// Package managers that know it by another name than its own.
+    /// Package managers with another name for the package.
     elsewhere: &'static [(&'static str, &'static [&'static str])],
 }
 
-/// A terminal for the tests that look at one.
+/// A terminal for the tests of terminal output.
 pub const TMUX: Package =
     Package { name: "tmux", find: || working(&["tmux"], "-V"), elsewhere: &[] };
 
@@ -29,7 +29,7 @@ pub const TMUX: Package =
 pub const VALGRIND: Package =
     Package { name: "valgrind", find: || working(&["valgrind"], "--version"), elsewhere: &[] };
 
-/// A browser in which somebody can log in.
+/// A browser for logins.
 pub const CHROMIUM: Package = Package {
     name: "chromium",
     find: || {
@@ -46,7 +46,7 @@ pub const CHROMIUM: Package = Package {
     elsewhere: &[("brew", &["--cask", "google-chrome"])],
 };
 
-/// A Python that can make environments.
+/// A Python that can create virtual environments.
 pub const PYTHON: Package = Package {
     name: "python3",
     find: || {
@@ -61,7 +61,7 @@ pub const PYTHON: Package = Package {
     ],
 };
 
-/// Ways to install something: the program that does, and its arguments before the names.
+/// Package managers, with their arguments before the package names.
 const WAYS: &[(&str, &[&str])] = &[
     ("apt-get", &["install", "--yes", "--no-install-recommends"]),
     ("dnf", &["install", "--assumeyes"]),
@@ -71,7 +71,7 @@ const WAYS: &[(&str, &[&str])] = &[
     ("brew", &["install"]),
 ];
 
-/// Makes sure that a program is there, and says where.
+/// Installs a program if it is missing, and returns its path.
 pub fn ensure(package: &Package) -> Result<PathBuf> {
     if let Some(found) = (package.find)() {
         return Ok(found);
@@ -80,15 +80,16 @@ pub fn ensure(package: &Package) -> Result<PathBuf> {
     let Some((manager, arguments)) =
         WAYS.iter().find(|(manager, _)| working(&[manager], "--version").is_some())
     else {
-        bail!("{name} is needed, and nothing here could install it; install it by hand");
+        bail!("{name} is required, but no package manager was found; install it manually");
     };
     eprintln!("{name} is missing; installing it with {manager}");
     let named = package.elsewhere.iter().find(|(it, _)| it == manager);
     let arguments = [*arguments, named.map_or(&[name][..], |(_, names)| *names)].concat();
-    let by_hand =
-        || format!("could not install {name}; by hand: {manager} {}", arguments.join(" "));
+    let by_hand = || {
+        format!("could not install {name}; install it manually: {manager} {}", arguments.join(" "))
+    };
     if install(manager, &arguments).is_err() && *manager == "apt-get" {
-        // A fresh machine has no list of packages yet.
+        // A fresh machine has no package list yet.
         install(manager, &["update"]).with_context(by_hand)?;
         install(manager, &arguments).with_context(by_hand)?;
     }
@@ -96,7 +97,7 @@ pub fn ensure(package: &Package) -> Result<PathBuf> {
 }
 
 fn install(manager: &str, arguments: &[&str]) -> Result<()> {
-    // Homebrew refuses to be root; the others have to be.
+    // Homebrew refuses to run as root; the others need it.
     let mut command = match manager == "brew" || is_root() {
         true => Command::new(manager),
         false => {
@@ -108,7 +109,7 @@ fn install(manager: &str, arguments: &[&str]) -> Result<()> {
     process::run(command.args(arguments))
 }
 
-/// The first of these programs that is there and can be started.
+/// Returns the first of these programs that exists and starts.
 fn working(names: &[&str], version: &str) -> Option<PathBuf> {
     names.iter().filter_map(|name| on_path(Path::new(name))).find(|program| {
         let mut command = Command::new(program);
@@ -119,7 +120,7 @@ fn working(names: &[&str], version: &str) -> Option<PathBuf> {
 
 fn on_path(program: &Path) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
-    // A path that begins at the root stays what it is.
+    // An absolute path stays unchanged.
     env::split_paths(&path).map(|folder| folder.join(program)).find(|it| it.is_file())
 }
 
@@ -132,7 +133,7 @@ mod tests {
     use super::working;
 
     #[test]
-    fn the_first_program_that_works_is_taken() {
+    fn first_working_program_is_chosen() {
         let found = working(&["no-such-program", "cargo"], "--version").unwrap();
         assert!(found.is_absolute() && found.ends_with("cargo"), "{}", found.display());
         assert_eq!(working(&["no-such-program"], "--version"), None);

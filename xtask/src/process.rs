@@ -1,4 +1,4 @@
-//! Starting other programs from the root of the project.
+//! Starts other programs from the root of the project.
 
 use std::env;
 use std::ffi::OsString;
@@ -11,20 +11,20 @@ use crate::args::Args;
 
 /// The root of the project.
 pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root of the project")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the root of the project")
 }
 
-/// The cargo that runs us, started from the root of the project.
+/// The cargo that runs this program, started from the root of the project.
 ///
-/// `RUSTFLAGS` and the target folder are left as they are, so that every command shares one cache
-/// with a cargo that is typed by hand.
+/// `RUSTFLAGS` and the target folder are unchanged, so that every command shares one cache with
+/// manual cargo commands.
 pub fn cargo(args: &[&str]) -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
     cargo.args(args).current_dir(root());
     cargo
 }
 
-/// Runs a program with our own input and output; an exit code other than zero is an error.
+/// Runs a program with inherited input and output. An exit code other than zero is an error.
 pub fn run(command: &mut Command) -> Result<()> {
     let status =
         command.status().with_context(|| format!("could not start `{}`", shown(command)))?;
@@ -34,46 +34,48 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What a program prints, or nothing when it cannot be started or fails.
+/// Returns the standard output of a program; `None` if it cannot be started or fails.
 pub fn answer(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Whether a binary is built for itself or as one of the steps of `cargo xtask test`.
+/// Whether a binary is built alone or as a step of `cargo xtask test`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Build {
-    /// For itself.
+    /// Built alone.
     Alone,
-    /// Together with the tests. Dependencies that only tests have switch on features of crates
-    /// that the product uses too; without the tests those crates and ours above them would be
-    /// compiled a second time.
+    /// Built together with the tests. Test dependencies enable features of crates that the product
+    /// uses too; without the tests those crates, and ours above them, would be compiled a second
+    /// time.
     WithTests,
 }
 
 impl Build {
-    /// Takes `--with-tests` out of the arguments.
+    /// Removes `--with-tests` from the arguments.
     pub fn wanted(args: &mut Args) -> Self {
         if args.flag("--with-tests") { Self::WithTests } else { Self::Alone }
     }
 }
 
-/// Builds every binary of the workspace but this one and says where one of them lies.
+/// Builds every other binary of the workspace and returns the path of one.
 ///
-/// All of them at once: cargo then chooses the same features for the dependencies as in the
-/// other steps, and nothing is compiled a second time for the sake of one binary.
+/// Building all of them selects the same dependency features as the other steps, so that nothing is
+/// compiled twice.
 pub fn built(package: &str, bin: &str, how: Build) -> Result<PathBuf> {
     let mut build = cargo(&["build", "--workspace", "--exclude", "xtask", "--bins"]);
     if how == Build::WithTests {
         build.arg("--tests");
     }
     reported(&mut build, bin)?.with_context(|| {
-        format!("package {package} has no binary `{bin}`; it belongs in src/bin/{bin}.rs or src/bin/{bin}/main.rs")
+        format!(
+            "package {package} has no binary `{bin}`; add src/bin/{bin}.rs or src/bin/{bin}/main.rs"
+        )
     })
 }
 
-/// Builds programs of `peers`, which have a lock file of their own, and says where the first lies; the
-/// others lie beside it.
+/// Builds programs of `peers`, which has its own lock file, and returns the path of the first; the
+/// others are in the same folder.
 pub fn built_peers(bins: &[&str]) -> Result<PathBuf> {
     let mut build = cargo(&["build", "--locked", "--manifest-path", "peers/Cargo.toml"]);
     for bin in bins {
@@ -83,14 +85,15 @@ pub fn built_peers(bins: &[&str]) -> Result<PathBuf> {
     reported(&mut build, first)?.with_context(|| format!("`peers` has no binary `{first}`"))
 }
 
-/// Builds what is counted, optimised, and says where it lies. Alone: few of the crates of the workspace
-/// are needed for it.
+/// Builds the optimized program for instruction counts and returns its path. It is built alone,
+/// because it needs few crates of the workspace.
 pub fn built_to_count() -> Result<PathBuf> {
     let mut build = cargo(&["build", "--profile", "counts", "--package", "outlive-counts"]);
-    reported(&mut build, "outlive-counts")?.context("there is no binary `outlive-counts`")
+    reported(&mut build, "outlive-counts")?
+        .context("cargo did not report the binary `outlive-counts`")
 }
 
-/// Runs one of the programs that measure, optimised; to read how it is used takes no such build.
+/// Returns the command of an optimized benchmark program; its help needs no optimized build.
 pub fn measuring(bin: &str, words: &[String]) -> Command {
     let asks_for_help = words.iter().any(|word| matches!(word.as_str(), "help" | "--help" | "-h"));
     let profile = if asks_for_help { "dev" } else { "dist" };
@@ -99,7 +102,7 @@ pub fn measuring(bin: &str, words: &[String]) -> Command {
     run
 }
 
-/// Builds, and finds a binary in what cargo reports.
+/// Builds, and finds a binary in the messages of cargo.
 fn reported(build: &mut Command, bin: &str) -> Result<Option<PathBuf>> {
     build.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
     let output = build.output().context("could not start cargo")?;
@@ -109,18 +112,18 @@ fn reported(build: &mut Command, bin: &str) -> Result<Option<PathBuf>> {
     Ok(executable(&String::from_utf8_lossy(&output.stdout), bin))
 }
 
-/// Finds the path of a binary in what cargo reports about a build.
+/// Finds the path of a binary in the messages of cargo.
 fn executable(messages: &str, bin: &str) -> Option<PathBuf> {
     messages
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
         .filter(|message| message["target"]["name"] == bin && message["target"]["kind"][0] == "bin")
-        // With the tests comes a second executable of the same name: the binary's own tests.
+        // With tests there is a second executable of the same name: the tests of the binary.
         .filter(|message| message["profile"]["test"] != true)
         .find_map(|message| message["executable"].as_str().map(PathBuf::from))
 }
 
-/// A command as one would type it.
+/// Returns a command as text.
 pub fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let words = std::iter::once(program).chain(command.get_args());
@@ -132,7 +135,7 @@ mod tests {
     use super::executable;
 
     #[test]
-    fn the_executable_is_read_from_the_messages_of_cargo() {
+    fn executable_is_found_in_cargo_messages() {
         let messages = concat!(
             r#"{"reason":"compiler-artifact","target":{"name":"check","kind":["lib"]},"executable":null}"#,
             "\n",

@@ -1,6 +1,6 @@
-//! `cargo xtask test`: everything a change must pass, from the cheap to the dear.
+//! `cargo xtask test`: the checks that a contributor runs before each commit. `--all` runs every check, as CI does.
 //!
-//! The steps are a list: to add one, add a line to [`STEPS`]. The first failure ends the run.
+//! The steps are a list, from the cheap to the expensive: to add one, add a line to [`STEPS`]. The first failure ends the run.
 
 use std::time::{Duration, Instant};
 
@@ -17,45 +17,59 @@ use crate::{advisories, examples, features, instructions, public_api, testbench,
 
 struct Step {
     name: &'static str,
+    set: Set,
     run: Run,
+}
+
+/// The runs that a step belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Set {
+    /// `cargo xtask test` and `cargo xtask test --all`.
+    Quick,
+    /// `cargo xtask test --all` only.
+    All,
 }
 
 enum Run {
     /// A cargo command.
     Cargo(&'static [&'static str]),
-    /// A cargo command that is not part of cargo.
+    /// A third-party cargo subcommand.
     Tool(&'static Tool, &'static [&'static str]),
-    /// The tests, with a database that is started for them, and a terminal.
+    /// The tests, with a temporary database and a terminal.
     Tests(&'static [&'static str]),
-    /// The tests, with a database of the pinned package.
+    /// The tests, with a database from the pinned package.
     TestsPackaged(&'static [&'static str]),
-    /// `cargo doc`, for which a warning is an error.
+    /// `cargo doc`; a warning is an error.
     Doc(&'static [&'static str]),
-    /// A command of this program that this machine may not be able to run whole: the last lines say what was left out.
+    /// A command of this program that may skip checks on this machine. The last lines list the
+    /// skipped checks.
     Noted(&'static str, fn() -> Result<Option<String>>),
-    /// A command of `testbench`, as it is typed.
+    /// A command of `testbench`, with its arguments.
     Testbench(&'static [&'static str]),
-    /// A command of this program, as it is typed, and the function that does it.
+    /// A command of this program, with its arguments, and its function.
     Xtask(&'static [&'static str], fn(Args) -> Result<()>),
 }
 
 const STEPS: &[Step] = &[
-    Step { name: "fmt", run: Run::Cargo(&["fmt", "--all", "--check"]) },
-    Step { name: "tidy", run: Run::Xtask(&["tidy"], tidy::run) },
-    Step { name: "public-api", run: Run::Xtask(&["public-api"], public_api::run) },
+    Step { name: "fmt", set: Set::Quick, run: Run::Cargo(&["fmt", "--all", "--check"]) },
+    Step { name: "tidy", set: Set::Quick, run: Run::Xtask(&["tidy"], tidy::run) },
+    Step { name: "public-api", set: Set::All, run: Run::Xtask(&["public-api"], public_api::run) },
     Step {
         name: "clippy",
+        set: Set::Quick,
         run: Run::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
     },
     Step {
         name: "deny",
+        set: Set::All,
         run: Run::Tool(&tools::DENY, &["deny", "check", "bans", "licenses", "sources"]),
     },
-    Step { name: "advisories", run: Run::Noted("advisories", advisories::note) },
-    Step { name: "features", run: Run::Noted("features", features::check) },
-    Step { name: "nextest", run: Run::Tests(&["nextest", "run", "--workspace"]) },
+    Step { name: "advisories", set: Set::All, run: Run::Noted("advisories", advisories::note) },
+    Step { name: "features", set: Set::All, run: Run::Noted("features", features::check) },
+    Step { name: "nextest", set: Set::Quick, run: Run::Tests(&["nextest", "run", "--workspace"]) },
     Step {
         name: "postgres-18",
+        set: Set::All,
         run: Run::TestsPackaged(&[
             "nextest",
             "run",
@@ -64,32 +78,57 @@ const STEPS: &[Step] = &[
             "package(outlive-tasks) & test(/^postgres::/)",
         ]),
     },
-    Step { name: "doctests", run: Run::Cargo(&["test", "--workspace", "--doc"]) },
-    Step { name: "doc", run: Run::Doc(&["doc", "--workspace", "--no-deps"]) },
-    Step { name: "instructions", run: Run::Xtask(&["instructions"], instructions::run) },
-    Step { name: "examples", run: Run::Xtask(&["examples", "--with-tests"], examples::run) },
-    Step { name: "conformance", run: Run::Testbench(&["conformance", "--with-tests"]) },
-    Step { name: "clients", run: Run::Testbench(&["clients", "--with-tests"]) },
-    Step { name: "interop", run: Run::Testbench(&["interop", "--short", "--with-tests"]) },
-    Step { name: "logins", run: Run::Testbench(&["logins", "--with-tests"]) },
+    Step { name: "doctests", set: Set::Quick, run: Run::Cargo(&["test", "--workspace", "--doc"]) },
+    Step { name: "doc", set: Set::All, run: Run::Doc(&["doc", "--workspace", "--no-deps"]) },
+    Step {
+        name: "instructions",
+        set: Set::All,
+        run: Run::Xtask(&["instructions"], instructions::run),
+    },
+    Step {
+        name: "examples",
+        set: Set::Quick,
+        run: Run::Xtask(&["examples", "--with-tests"], examples::run),
+    },
+    Step {
+        name: "conformance",
+        set: Set::Quick,
+        run: Run::Testbench(&["conformance", "--with-tests"]),
+    },
+    Step { name: "site", set: Set::All, run: Run::Testbench(&["site", "--with-tests"]) },
+    Step { name: "clients", set: Set::All, run: Run::Testbench(&["clients", "--with-tests"]) },
+    Step {
+        name: "interop",
+        set: Set::All,
+        run: Run::Testbench(&["interop", "--short", "--with-tests"]),
+    },
+    Step { name: "logins", set: Set::All, run: Run::Testbench(&["logins", "--with-tests"]) },
     Step {
         name: "crash-sqlite",
+        set: Set::All,
         run: Run::Testbench(&["crash", "--seconds", "60", "--with-tests"]),
     },
     Step {
         name: "crash-postgres",
+        set: Set::All,
         run: Run::Testbench(&["crash", "--store", "postgres", "--seconds", "60", "--with-tests"]),
     },
     Step {
         name: "killed-clients",
+        set: Set::All,
         run: Run::Testbench(&["killed-clients", "--runs", "60", "--with-tests"]),
     },
-    Step { name: "hostile", run: Run::Testbench(&["hostile", "--short", "--with-tests"]) },
-    Step { name: "soak", run: Run::Testbench(&["soak", "--short", "--with-tests"]) },
+    Step {
+        name: "hostile",
+        set: Set::All,
+        run: Run::Testbench(&["hostile", "--short", "--with-tests"]),
+    },
+    Step { name: "soak", set: Set::All, run: Run::Testbench(&["soak", "--short", "--with-tests"]) },
 ];
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let list = args.flag("--list");
+    let all = args.flag("--all");
     let only = args.values("--only")?;
     let skip = args.values("--skip")?;
     args.finish()?;
@@ -100,13 +139,16 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     }
     if list {
         for step in STEPS {
-            println!("{:<14} {}", step.name, step.run);
+            let set = if step.set == Set::Quick { "" } else { "--all" };
+            println!("{:<14} {set:<5} {}", step.name, step.run);
         }
         return Ok(());
     }
     let chosen = |step: &&Step| {
         let name = step.name.to_owned();
-        (only.is_empty() || only.contains(&name)) && !skip.contains(&name)
+        let in_run =
+            if only.is_empty() { all || step.set == Set::Quick } else { only.contains(&name) };
+        in_run && !skip.contains(&name)
     };
     run_steps(STEPS.iter().filter(chosen))
 }
@@ -119,14 +161,14 @@ fn run_steps<'a>(steps: impl Iterator<Item = &'a Step>) -> Result<()> {
         let begun = Instant::now();
         let note = step.run.start().with_context(|| {
             format!(
-                "step `{}` failed; repeat just it with `cargo xtask test --only {}`",
+                "step `{}` failed; repeat it with `cargo xtask test --only {}`",
                 step.name, step.name
             )
         })?;
         notes.extend(note);
         times.push((step.name, begun.elapsed()));
     }
-    println!("\nAll steps passed.");
+    println!("\nEvery step passed.");
     for (name, time) in times {
         println!("  {name:<14} {:>9}", seconds(time));
     }
@@ -146,7 +188,7 @@ fn seconds(time: Duration) -> String {
 }
 
 impl Run {
-    /// Runs the step. Returns what the last lines have to say about it.
+    /// Runs the step and returns a note for the last lines.
     fn start(&self) -> Result<Option<String>> {
         match self {
             Self::Noted(_, command) => {
@@ -180,13 +222,13 @@ impl Run {
     }
 }
 
-/// Runs tests with a database, which ends with them.
+/// Runs tests with a temporary database.
 fn run_tests(args: &[&str], options: &[&str]) -> Result<()> {
     tools::ensure(&tools::NEXTEST)?;
     testbench::with_postgres(options, &process::cargo(args), Build::WithTests)
 }
 
-/// The command as one would type it.
+/// The command as text.
 impl std::fmt::Display for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -208,7 +250,7 @@ mod tests {
     use super::{Args, STEPS, names, run};
 
     #[test]
-    fn a_step_can_be_named_by_one_name_only() {
+    fn step_names_are_unique() {
         let mut names = names();
         names.sort_unstable();
         names.dedup();
@@ -216,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_step_is_refused_with_the_list_of_steps() {
+    fn unknown_step_is_rejected_with_list_of_steps() {
         let error = run(Args::from_words(&["--only", "clipy"])).unwrap_err();
         assert!(error.to_string().contains("clippy"), "{error}");
     }

@@ -1,11 +1,11 @@
-//! Commands that need the product: `testbench` has them, and is built for them.
+//! Commands that need the product. They are in `testbench`, which is built for them.
 
 use std::process::Command;
 
 use anyhow::Result;
 use xtask::process::{self, Build};
 
-/// Where tests and benchmarks find the address of a database.
+/// The variable with the address of a database for tests and benchmarks.
 pub(crate) const ADDRESS: &str = "OUTLIVE_TEST_POSTGRES";
 
 /// The commands of `testbench`.
@@ -20,15 +20,16 @@ pub(crate) const COMMANDS: &[&str] = &[
     "postgres",
     "program",
     "rolling",
+    "site",
     "soak",
     "streams",
     "takeover",
 ];
 
-/// The option that has a command build the tests, too, as the steps of `cargo xtask test` do.
+/// The option that also builds the tests, as the steps of `cargo xtask test` do.
 const WITH_TESTS: &str = "--with-tests";
 
-/// Builds `testbench` and runs it with these words, the first of which is the command.
+/// Builds `testbench` and runs it with these words. The first word is the command.
 pub(crate) fn run<S: AsRef<str>>(words: &[S]) -> Result<()> {
     let with_tests = words.iter().any(|word| word.as_ref() == WITH_TESTS);
     let build = if with_tests { Build::WithTests } else { Build::Alone };
@@ -38,7 +39,7 @@ pub(crate) fn run<S: AsRef<str>>(words: &[S]) -> Result<()> {
     process::run(&mut command)
 }
 
-/// Runs a cargo command with a database, which ends with it.
+/// Runs a cargo command with a temporary database.
 pub(crate) fn with_postgres(options: &[&str], cargo: &Command, build: Build) -> Result<()> {
     let testbench = process::built("testbench", "testbench", build)?;
     let mut command = Command::new(testbench);

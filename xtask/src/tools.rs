@@ -1,10 +1,10 @@
-//! The cargo subcommands that the tests need, installed when they are missing.
+//! The cargo subcommands that the tests need, installed if they are missing.
 
 use anyhow::{Context, Result};
 
 use crate::process;
 
-/// A cargo subcommand, and the version that is installed when there is none or an older one.
+/// A cargo subcommand, and its minimum version.
 #[derive(Debug)]
 pub struct Tool {
     package: &'static str,
@@ -20,15 +20,15 @@ pub const NEXTEST: Tool =
 /// Checks licenses, sources and advisories of dependencies.
 pub const DENY: Tool = Tool { package: "cargo-deny", subcommand: "deny", version: [0, 20, 2] };
 
-/// How a tool is built: not optimised, for it runs for seconds, and the profiles of these packages
-/// (one crate at a time, the whole program optimised at its end) take five times as long.
+/// Settings to build a tool without optimization: it runs for seconds, and the release profiles of
+/// these packages (one codegen unit, LTO) take five times as long.
 const QUICK: [(&str, &str); 3] = [
     ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),
     ("CARGO_PROFILE_RELEASE_LTO", "off"),
     ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0"),
 ];
 
-/// Makes sure that the tool is there.
+/// Installs the tool if it is missing or too old.
 pub fn ensure(tool: &Tool) -> Result<()> {
     let installed = process::answer(&mut process::cargo(&[tool.subcommand, "--version"]));
     let installed = installed.as_deref().and_then(version);
@@ -44,11 +44,11 @@ pub fn ensure(tool: &Tool) -> Result<()> {
     );
     let mut install = process::cargo(&["install", "--locked", tool.package, "--version", &wanted]);
     process::run(install.envs(QUICK)).with_context(|| {
-        format!("could not install {}; install {wanted} or newer by hand", tool.package)
+        format!("could not install {}; install {wanted} or newer manually", tool.package)
     })
 }
 
-/// Reads `cargo-nextest 0.9.143 (…)`.
+/// Parses `cargo-nextest 0.9.143 (…)`.
 fn version(answer: &str) -> Option<Version> {
     let numbers = answer.split_whitespace().nth(1)?;
     let mut parts = numbers.splitn(3, '.').map(|part| part.parse().ok());
@@ -60,7 +60,7 @@ mod tests {
     use super::version;
 
     #[test]
-    fn versions_are_read_from_what_the_tools_say() {
+    fn tool_version_is_parsed_from_its_output() {
         assert_eq!(version("cargo-deny 0.20.2\n"), Some([0, 20, 2]));
         assert_eq!(
             version("cargo-nextest 0.9.143 (60fa45f63 2026-08-04)\nrelease: 0.9.143"),

@@ -7,8 +7,10 @@
 mod auth;
 mod call;
 mod checks;
+mod connect;
 mod doctor;
 mod error;
+mod init;
 mod inspect;
 mod jobs;
 mod log;

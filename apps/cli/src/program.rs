@@ -1,12 +1,12 @@
 //! Parses the command line and runs the command.
 
-use super::{auth, call, doctor, inspect, jobs, print, serve, store, tasks};
+use super::{auth, call, connect, doctor, init, inspect, jobs, print, serve, store, tasks};
 use crate::error::{CliError, Result};
 use clap::{
     CommandFactory, FromArgMatches, Parser, Subcommand,
     error::{ContextKind, ErrorKind},
 };
-use std::{env, path::PathBuf, process::ExitCode};
+use std::{env, fs, path::PathBuf, process::ExitCode};
 
 /// MCP servers whose work outlives the request.
 #[derive(Parser)]
@@ -22,7 +22,9 @@ struct Program {
 
 #[derive(Subcommand)]
 pub(super) enum Command {
+    Init(init::Args),
     Serve(serve::Args),
+    Connect(connect::Args),
     Call(call::Args),
     Tasks(tasks::Args),
     Inspect(inspect::Args),
@@ -33,6 +35,7 @@ pub(super) enum Command {
     Jobs(jobs::Args),
     Doctor(doctor::Args),
     Completions(Completions),
+    Man(Man),
 }
 
 /// Supervises one command. `outlive serve` starts this process.
@@ -50,6 +53,14 @@ pub(super) struct Supervise {
 )]
 pub(super) struct Completions {
     shell: clap_complete::Shell,
+}
+
+/// Writes the manual pages into a folder.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  outlive man ~/.local/share/man/man1")]
+pub(super) struct Man {
+    /// The folder; it is made if it is missing
+    folder: PathBuf,
 }
 
 /// Parses the command line, runs the command, and returns the exit code.
@@ -118,7 +129,9 @@ pub fn commands() -> Vec<String> {
 
 pub(super) fn run(command: Command) -> Result<ExitCode> {
     match command {
+        Command::Init(args) => init::run(args),
         Command::Serve(args) => serve::run(args),
+        Command::Connect(args) => connect::run(&args),
         Command::Call(args) => call::run(args),
         Command::Tasks(args) => tasks::run(args),
         Command::Inspect(args) => inspect::run(args),
@@ -133,6 +146,18 @@ pub(super) fn run(command: Command) -> Result<ExitCode> {
             clap_complete::generate(args.shell, &mut program, "outlive", &mut script);
             // A closed pipe is not an error: the reader, such as `head`, has read enough.
             let _ = print::own(&script);
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Man(args) => {
+            let written = fs::create_dir_all(&args.folder)
+                .and_then(|()| clap_mangen::generate_to(Program::command(), &args.folder));
+            written.map_err(|error| {
+                let folder = args.folder.display();
+                CliError::usage(format_args!(
+                    "the manual pages cannot be written to {folder}: {error}"
+                ))
+                .remedy("a folder of yours")
+            })?;
             Ok(ExitCode::SUCCESS)
         }
     }

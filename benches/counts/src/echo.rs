@@ -1,4 +1,4 @@
-//! The server that is measured: one tool, typed arguments, every check as it is by default.
+//! The measured server: one tool with typed arguments and all default checks.
 
 use std::{
     hint::black_box,
@@ -16,7 +16,7 @@ use outlive_protocol::{Accepted, Endpoint, InFlight, MessageContext};
 
 use crate::messages;
 
-/// What the tool takes.
+/// Arguments of the tool.
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 struct EchoArgs {
     message: String,
@@ -26,39 +26,39 @@ async fn echo(Args(args): Args<EchoArgs>) -> String {
     args.message
 }
 
-/// The same by a handler that could ask and take steps, and does not.
+/// The same tool with a durable context that it does not use.
 async fn echo_durable(_cx: Durable, Args(args): Args<EchoArgs>) -> String {
     args.message
 }
 
-/// The server.
+/// Builds the server.
 ///
 /// # Errors
 ///
-/// None that is expected: what it consists of is fixed.
+/// Fails only if the fixed configuration is invalid.
 pub fn server() -> Result<Server, BuildError> {
     with(tool())
 }
 
-/// Its tool.
+/// The tool of the server.
 pub fn tool() -> Tool {
     Tool::new("echo", echo)
 }
 
-/// The server whose handler could ask.
+/// Builds the server with the durable handler.
 ///
 /// # Errors
 ///
-/// None that is expected: what it consists of is fixed.
+/// Fails only if the fixed configuration is invalid.
 pub fn durable_server() -> Result<Server, BuildError> {
     with(Tool::new("echo", echo_durable))
 }
 
-/// The server with this many tools, of which one is called.
+/// Builds the server with this many tools; calls use one of them.
 ///
 /// # Errors
 ///
-/// None that is expected: what it consists of is fixed.
+/// Fails only if the fixed configuration is invalid.
 pub fn server_of(tools: usize) -> Result<Server, BuildError> {
     let others = (1..tools).map(|number| Tool::new(format!("echo-{number}"), echo));
     let builder = others.fold(builder(tool()), ServerBuilder::tool);
@@ -70,10 +70,10 @@ fn with(tool: Tool) -> Result<Server, BuildError> {
 }
 
 fn builder(tool: Tool) -> ServerBuilder {
-    Server::builder("bench", "1.0.0").tool(tool.description("Says what it is told"))
+    Server::builder("bench", "1.0.0").tool(tool.description("Returns its argument"))
 }
 
-/// A way that messages come in, without the transport that brings them.
+/// A path of messages through the server, without the transport.
 #[derive(Debug)]
 pub struct Path {
     endpoint: Endpoint,
@@ -92,7 +92,7 @@ impl Path {
     ///
     /// # Errors
     ///
-    /// When the server cannot be built.
+    /// Returns an error if the server cannot be built.
     pub fn modern_http(message: impl Into<Bytes>) -> Result<Self> {
         Self::to(server()?.endpoint(), messages::MODERN_CALL_HEADERS, message)
     }
@@ -101,7 +101,7 @@ impl Path {
     ///
     /// # Errors
     ///
-    /// When a header is none.
+    /// Returns an error if a header is invalid.
     pub fn to(
         endpoint: Endpoint,
         headers: &[(&str, &str)],
@@ -111,11 +111,11 @@ impl Path {
         Ok(Self { endpoint, kind, message: message.into() })
     }
 
-    /// The same way to the handler that could ask.
+    /// The same path to the durable handler.
     ///
     /// # Errors
     ///
-    /// When the server cannot be built.
+    /// Returns an error if the server cannot be built.
     pub fn to_durable(mut self) -> Result<Self> {
         self.endpoint = durable_server()?.endpoint();
         Ok(self)
@@ -125,7 +125,7 @@ impl Path {
     ///
     /// # Errors
     ///
-    /// When the server cannot be built or does not open a session.
+    /// Returns an error if the server cannot be built or does not open a session.
     pub fn legacy_http(message: impl Into<Bytes>) -> Result<Self> {
         let endpoint = server()?.endpoint();
         let arrival = arrival(Some(parts(&[])?), None, None);
@@ -149,13 +149,13 @@ impl Path {
     ///
     /// # Errors
     ///
-    /// When the server cannot be built.
+    /// Returns an error if the server cannot be built.
     pub fn modern_pipe(message: impl Into<Bytes>) -> Result<Self> {
         let kind = Kind::Pipe { in_flight: InFlight::default() };
         Ok(Self { endpoint: server()?.endpoint(), kind, message: message.into() })
     }
 
-    /// What the transport makes before the message is read: it is not part of what is counted.
+    /// Creates the context that the transport provides. It is not part of the measurement.
     pub fn arrive(&self) -> MessageContext<'_> {
         match &self.kind {
             Kind::Http { parts, session } => arrival(Some(parts.clone()), session.clone(), None),
@@ -163,11 +163,11 @@ impl Path {
         }
     }
 
-    /// From bytes to bytes: decodes, dispatches, polls once, encodes.
+    /// Handles the message from bytes to bytes: decodes, dispatches, polls once, encodes.
     ///
     /// # Errors
     ///
-    /// When the call is not answered at once.
+    /// Returns an error if the call is not ready after one poll.
     pub fn answer(&self, arrival: MessageContext<'_>, out: &mut Vec<u8>) -> Result<()> {
         let Accepted::Call(mut run) = self.endpoint.accept(&self.message, arrival) else {
             bail!("the call was not accepted");
@@ -177,29 +177,29 @@ impl Path {
                 run.encode(message, out);
                 Ok(())
             }
-            _ => bail!("the call was not answered at once"),
+            _ => bail!("the call was not ready after one poll"),
         }
     }
 
-    /// The same, and waits for the answer.
+    /// The same, but waits for the response.
     ///
     /// # Errors
     ///
-    /// When there is none.
+    /// Returns an error if the call gets no response.
     pub async fn answer_later(&self, arrival: MessageContext<'_>, out: &mut Vec<u8>) -> Result<()> {
         let Accepted::Call(mut run) = self.endpoint.accept(&self.message, arrival) else {
             bail!("the call was not accepted");
         };
-        let message = run.next().await.context("the call was not answered")?;
+        let message = run.next().await.context("the call got no response")?;
         run.encode(message, out);
         Ok(())
     }
 
-    /// Answers many times, for whoever counts instructions.
+    /// Handles the message `times` times, for instruction counts.
     ///
     /// # Errors
     ///
-    /// When a call is not answered.
+    /// Returns an error if a call gets no response.
     pub fn repeat(&self, times: u64) -> Result<()> {
         let mut out = Vec::with_capacity(512);
         for _ in 0..times {
@@ -228,7 +228,7 @@ fn arrival(
     }
 }
 
-/// The head of a request, with the headers that clients send anyway.
+/// The head of a request, with the usual headers of clients.
 fn parts(headers: &[(&str, &str)]) -> Result<Parts> {
     let usual = [
         ("host", "localhost"),

@@ -1,4 +1,4 @@
-//! The paths on which instructions are counted.
+//! The paths with instruction counts.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,15 +16,15 @@ use crate::{
     messages,
 };
 
-/// Those that are counted, by the names under which `instructions.json` has them.
+/// Names of the paths, as in `instructions.json`.
 pub const NAMES: [&str; 6] =
     ["modern-http", "modern-pipe", "legacy-http", "durable-http", "payload-64-kib", "task-poll"];
 
-/// The path of this name. Tasks need a runtime, in which this is called.
+/// Returns the path with this name. Paths with tasks need a runtime.
 ///
 /// # Errors
 ///
-/// When there is none of that name, or its server does not answer.
+/// Returns an error if the name is unknown or its server does not respond.
 pub async fn path(name: &str) -> Result<Path> {
     match name {
         "modern-http" => Path::modern_http(messages::modern_call()),
@@ -35,11 +35,11 @@ pub async fn path(name: &str) -> Result<Path> {
             Path::modern_http(messages::modern_call_with(&messages::text_of(64 << 10)))
         }
         "task-poll" => task_poll().await,
-        _ => bail!("no path `{name}` is counted; there are {}", NAMES.join(", ")),
+        _ => bail!("unknown path `{name}`; use one of {}", NAMES.join(", ")),
     }
 }
 
-/// A look at a task that has ended.
+/// A poll of an ended task.
 async fn task_poll() -> Result<Path> {
     let tasks = TaskConfig::new(Arc::new(MemoryStore::new())).poll_rate(None);
     let server = Server::builder("bench", "1.0.0")
@@ -50,7 +50,7 @@ async fn task_poll() -> Result<Path> {
     let created =
         Path::to(endpoint.clone(), messages::CREATE_TASK_HEADERS, messages::create_task());
     let created = text(&created?).await?;
-    let id = messages::task_id(created.as_bytes()).context("no task was made")?;
+    let id = messages::task_id(created.as_bytes()).context("no task was created")?;
     let path = Path::to(endpoint, &messages::get_task_headers(&id), messages::get_task_body(&id))?;
     while !text(&path).await?.contains("completed") {
         tokio::time::sleep(Duration::from_millis(1)).await;

@@ -1,9 +1,9 @@
-//! The calls that are measured, and their path from bytes to bytes without a transport, on which
-//! instructions and allocations can be counted: exact where timings are noisy.
+//! The measured calls, and their path from bytes to bytes without a transport. Instruction and
+//! allocation counts on this path are exact, where timings are noisy.
 //!
 //! - [`messages`]: the calls, byte for byte.
-//! - [`echo`]: the server that answers them.
-//! - [`hot`]: which of its paths are counted. `cargo xtask instructions` counts them.
+//! - [`echo`]: the server that handles them.
+//! - [`hot`]: the paths with instruction counts (`cargo xtask instructions`).
 
 pub mod echo;
 pub mod hot;

@@ -1,7 +1,7 @@
-//! `outlive-counts NAME TIMES` answers a call so many times, for whoever counts instructions: the
-//! difference between two runs is what the calls cost, without what it costs to start.
+//! `outlive-counts NAME TIMES` handles a call TIMES times, for instruction counts. The difference
+//! of two runs is the cost of the calls without the startup.
 
-#![expect(clippy::print_stdout, reason = "the names are its product")]
+#![expect(clippy::print_stdout, reason = "the names are the output of the program")]
 
 use std::env;
 
@@ -14,7 +14,7 @@ fn main() -> Result<()> {
         println!("{}", hot::NAMES.join("\n"));
         return Ok(());
     };
-    let times = times.parse().context("TIMES is a number")?;
+    let times = times.parse().context("TIMES must be a number")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     runtime.block_on(async { hot::path(name).await?.repeat(times) })
 }

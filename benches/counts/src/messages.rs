@@ -1,13 +1,13 @@
-//! The calls that are measured, byte for byte.
+//! The measured calls, byte for byte.
 //!
-//! Ids have a fixed number of digits: a message is written once, and only its id is exchanged.
+//! IDs have a fixed number of digits, so that only the ID of a message is replaced.
 
 use memchr::memmem;
 
-/// The first id that is given.
+/// The first request ID.
 pub const FIRST_ID: u32 = 1_000_000;
 
-/// What the tool is told, and says again.
+/// The argument and result of the tool.
 pub const TEXT: &str = "the quick brown fox jumps over the lazy dog";
 
 /// A call of 2026-07-28 as clients send it.
@@ -16,12 +16,12 @@ pub fn modern_call() -> String {
     modern(&modern_params(TEXT, info))
 }
 
-/// A call of 270 bytes, with nothing in it that could be left out but the text.
+/// A minimal call of 270 bytes.
 pub fn small_modern_call() -> String {
     modern(&modern_params(SMALL_TEXT, ""))
 }
 
-/// As [`small_modern_call`], with `params` before `method`.
+/// Like [`small_modern_call`], with `params` before `method`.
 pub fn small_modern_call_reordered() -> String {
     let params = modern_params(SMALL_TEXT, "");
     format!(r#"{{"params":{params},"jsonrpc":"2.0","id":{FIRST_ID},"method":"tools/call"}}"#)
@@ -41,7 +41,7 @@ fn modern_params(text: &str, info: &str) -> String {
     )
 }
 
-/// A call of 2025-11-25, within a session.
+/// A call of 2025-11-25 in a session.
 pub fn legacy_call() -> String {
     format!(
         r#"{{"jsonrpc":"2.0","id":{FIRST_ID},"method":"tools/call","params":{{"name":"echo","arguments":{{"message":"{TEXT}"}}}}}}"#
@@ -61,10 +61,10 @@ pub const LISTEN: &str = r#"{"jsonrpc":"2.0","id":1,"method":"subscriptions/list
 pub const MODERN_CALL_HEADERS: &[(&str, &str)] =
     &[("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "echo")];
 
-/// What a caller shows.
+/// The token of a caller.
 pub const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// The headers of [`modern_call`] by a caller that shows a token, from a page of this machine.
+/// The headers of [`modern_call`] from a caller with a token and a local origin.
 pub const FULL_CALL_HEADERS: &[(&str, &str)] = &[
     ("mcp-protocol-version", "2026-07-28"),
     ("mcp-method", "tools/call"),
@@ -83,22 +83,22 @@ pub fn create_task() -> String {
     create_task_of("echo")
 }
 
-/// The same to a tool of another name.
+/// The same for a tool of another name.
 pub fn create_task_of(tool: &str) -> String {
     modern(&format!(r#"{{"name":"{tool}","arguments":{{"message":"{TEXT}"}},{TASK_META}}}"#))
 }
 
-/// The whole request that looks at a task, of 2026-07-28.
+/// The whole `tasks/get` request of 2026-07-28.
 pub fn get_task(id: &str) -> Vec<u8> {
     get_task_at("/mcp", id)
 }
 
-/// The same to a server whose endpoint is at another path.
+/// The same for another endpoint path.
 pub fn get_task_at(path: &str, id: &str) -> Vec<u8> {
     http_request("POST", path, &get_task_headers(id), &get_task_body(id))
 }
 
-/// The message that looks at a task, of 2026-07-28.
+/// The `tasks/get` message of 2026-07-28.
 pub fn get_task_body(id: &str) -> String {
     format!(
         r#"{{"jsonrpc":"2.0","id":{FIRST_ID},"method":"tasks/get","params":{{"taskId":"{id}",{TASK_META}}}}}"#
@@ -110,7 +110,7 @@ pub fn get_task_headers(id: &str) -> [(&str, &str); 3] {
     [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tasks/get"), ("mcp-name", id)]
 }
 
-/// A call of 2026-07-28 that is to report so many steps, and the headers that go with it.
+/// A call of 2026-07-28 that reports `steps` progress notifications.
 pub fn count_call(steps: u32) -> String {
     let version = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
     let capabilities = r#""io.modelcontextprotocol/clientCapabilities":{}"#;
@@ -123,7 +123,7 @@ pub fn count_call(steps: u32) -> String {
 pub const COUNT_HEADERS: &[(&str, &str)] =
     &[("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "count")];
 
-/// A text of so many bytes, in which nothing has to be escaped.
+/// A text of this many bytes without characters to escape.
 pub fn text_of(bytes: usize) -> String {
     TEXT.chars().chain([' ']).cycle().take(bytes).collect()
 }
@@ -137,7 +137,7 @@ pub fn modern_call_with(text: &str) -> String {
 pub const LISTEN_HEADERS: &[(&str, &str)] =
     &[("mcp-protocol-version", "2026-07-28"), ("mcp-method", "subscriptions/listen")];
 
-/// A message whose id can be exchanged without writing the rest of it again.
+/// A message whose ID can be replaced in place.
 #[derive(Clone, Debug)]
 pub struct Numbered {
     bytes: Vec<u8>,
@@ -145,7 +145,7 @@ pub struct Numbered {
 }
 
 impl Numbered {
-    /// Takes a message with the id [`FIRST_ID`]; `None` if it is not there.
+    /// Creates it from a message with the ID [`FIRST_ID`]. Returns `None` if the ID is missing.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Option<Self> {
         let bytes = bytes.into();
         let id = format!(r#""id":{FIRST_ID}"#);
@@ -153,7 +153,7 @@ impl Numbered {
         Some(Self { bytes, at })
     }
 
-    /// Exchanges the id. It has as many digits as [`FIRST_ID`].
+    /// Replaces the ID with one of the same length.
     pub fn set(&mut self, mut id: u32) {
         for digit in self.bytes[self.at..self.at + 7].iter_mut().rev() {
             *digit = b'0' + (id % 10) as u8;
@@ -172,7 +172,7 @@ pub fn next_id(id: u32) -> u32 {
     if id == 9_999_999 { FIRST_ID } else { id + 1 }
 }
 
-/// An HTTP request as it stands on the wire.
+/// An HTTP request as bytes.
 pub fn http_request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
     let mut head = format!(
         "{method} {path} HTTP/1.1\r\nhost: localhost\r\naccept: application/json, text/event-stream\r\n"
@@ -189,7 +189,7 @@ pub fn http_request(method: &str, path: &str, headers: &[(&str, &str)], body: &s
     format!("{head}\r\n{body}").into_bytes()
 }
 
-/// The id of the task that an answer tells of.
+/// Returns the task ID in a response.
 pub fn task_id(answer: &[u8]) -> Option<String> {
     const NAME: &[u8] = br#""taskId":""#;
     let rest = &answer[memmem::find(answer, NAME)? + NAME.len()..];

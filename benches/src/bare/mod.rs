@@ -1,9 +1,9 @@
-//! The control of everything durable: commits of the same bytes, as safe and as much together, with
-//! nothing around them.
+//! The control for durable tasks: commits of the same bytes with the same durability and batching,
+//! and nothing else.
 //!
-//! The rows are those of our stores, column by column; there is no index but by name, and nothing is
-//! checked, counted, told or looked up. What is queued while a commit is on its way shares the next;
-//! there is no timer.
+//! The rows have the columns of our stores. There are only primary keys, and no checks, counts,
+//! notifications or lookups. Writes that are queued during a commit share the next one, without
+//! a timer.
 
 mod postgres;
 mod sqlite;

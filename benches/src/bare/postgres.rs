@@ -1,6 +1,6 @@
-//! Bare commits to PostgreSQL: each lane sends what is queued as one transaction, without waiting in
-//! between. The rows are those that ours has to write: a task's own, and how many its principal has.
-//! There is no index but the primary keys, and nothing is checked.
+//! Bare commits to PostgreSQL: each connection sends its queue as one pipelined transaction. It
+//! writes the rows that our store has to write: the task and the count of its principal. There are
+//! only primary keys and no checks.
 
 use std::collections::BTreeMap;
 
@@ -37,9 +37,9 @@ const END: &str = "UPDATE task SET outcome = ended.outcome, phase = 3, owner = N
     purge = $3 + $4::bigint
     FROM unnest($1::text[], $2::text[]) AS ended (id, outcome) WHERE task.id = ended.id";
 
-/// Opens the connections, on tables of this place's own.
+/// Opens the connections, on separate tables for this place.
 pub(super) async fn start(place: &Place, lanes: usize) -> Result<Vec<mpsc::Sender<Queued>>> {
-    let schema = place.schema().context("this place is no database")?;
+    let schema = place.schema().context("a PostgreSQL place is required")?;
     let mut queues = Vec::new();
     for _ in 0..lanes {
         let (client, connection) = tokio_postgres::connect(&place::url()?, NoTls).await?;
@@ -59,7 +59,7 @@ pub(super) async fn start(place: &Place, lanes: usize) -> Result<Vec<mpsc::Sende
         let (queue, queued) = mpsc::channel(QUEUE);
         tokio::spawn(async move {
             if let Err(error) = lane.serve(queued).await {
-                eprintln!("a bare writer has ended: {error}");
+                eprintln!("a bare writer failed: {error}");
             }
         });
         queues.push(queue);
@@ -75,7 +75,7 @@ struct Lane {
     end: Statement,
 }
 
-/// What shares a transaction, as columns.
+/// The writes of one transaction, as columns.
 #[derive(Default)]
 struct Batch {
     counts: BTreeMap<String, i64>,
@@ -94,13 +94,13 @@ impl Batch {
             }
             Write::Entry { task, key, body } => append(&mut self.entries, [task, key, body]),
             Write::End { task, outcome } => append(&mut self.ended, [task, outcome]),
-            // Nobody keeps an audit here.
+            // This control keeps no audit log.
             Write::Event { .. } => {}
         }
         self.replies.push(reply);
     }
 
-    /// Whether it takes several statements.
+    /// Whether the batch needs several statements.
     fn is_whole(&self) -> bool {
         !self.created[0].is_empty() || (!self.entries[0].is_empty() && !self.ended[0].is_empty())
     }
@@ -129,7 +129,7 @@ impl Lane {
     async fn commit(&self, batch: &Batch) -> Result<(), tokio_postgres::Error> {
         let whole = batch.is_whole();
         let times = [now(), DAY];
-        // All are sent when they are first polled, in this order.
+        // All futures send when they are first polled, in this order.
         tokio::try_join!(
             self.command(whole.then_some("BEGIN")),
             self.count(&batch.counts),

@@ -1,4 +1,4 @@
-//! Bare commits to SQLite: one thread writes, and one reads for those who poll.
+//! Bare commits to SQLite: one writer thread and one reader thread.
 
 use std::{path::Path, thread};
 
@@ -31,20 +31,20 @@ const EVENT: &str = "INSERT INTO event (at, expires, task, principal, what)
     VALUES (?1, ?1 + ?2, ?3, ?4, ?5)";
 const READ: &str = "SELECT outcome FROM task WHERE id = ?1";
 
-/// Starts the thread that writes.
+/// Starts the writer thread.
 pub(super) fn start(path: &Path) -> Result<mpsc::Sender<Queued>> {
     let connection = open(path)?;
     connection.execute_batch(TABLES)?;
     let (queue, queued) = mpsc::channel(QUEUE);
     thread::Builder::new().name("bare-writer".to_owned()).spawn(move || {
         if let Err(error) = serve(&connection, queued) {
-            eprintln!("the bare writer has ended: {error}");
+            eprintln!("the bare writer failed: {error}");
         }
     })?;
     Ok(queue)
 }
 
-/// As our own store keeps its file: what is committed is on the disk.
+/// The settings of our store: a commit is durable on disk.
 fn open(path: &Path) -> Result<Connection> {
     let connection = Connection::open(path)?;
     connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
@@ -92,17 +92,18 @@ fn write(connection: &Connection, write: &Write) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// A look at one task: its outcome if it has ended, `None` if it is not there.
+/// A read of one task. The result is its outcome, `Some(None)` if it has not ended, or `None` if it
+/// is unknown.
 type Look = (String, oneshot::Sender<Option<Option<String>>>);
 
-/// The way to the thread that reads.
+/// The handle of the reader thread.
 #[derive(Clone)]
 pub(crate) struct Reader {
     queue: mpsc::Sender<Look>,
 }
 
 impl Reader {
-    /// Starts it. The tables are there.
+    /// Starts the reader thread. The tables exist.
     pub(crate) fn start(path: &Path) -> Result<Self> {
         let connection = open(path)?;
         let (queue, mut queued) = mpsc::channel::<Look>(QUEUE);
@@ -117,11 +118,11 @@ impl Reader {
         Ok(Self { queue })
     }
 
-    /// What came of a task so far.
+    /// Returns the outcome of a task so far.
     pub(crate) async fn read(&self, id: String) -> Result<Option<Option<String>>> {
         let (reply, found) = oneshot::channel();
-        self.queue.send((id, reply)).await.ok().context("the bare reader has ended")?;
-        found.await.context("the bare reader has failed")
+        self.queue.send((id, reply)).await.ok().context("the bare reader has stopped")?;
+        found.await.context("the bare reader failed")
     }
 }
 

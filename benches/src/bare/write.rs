@@ -1,14 +1,14 @@
-//! What is written, and what all bare stores share.
+//! The writes, and the settings of all bare stores.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
 
-/// How many writes may wait, and how many share a commit: as many as in our stores.
+/// Size of the queue and of a batch, as in our stores.
 pub(super) const QUEUE: usize = 1_024;
 
 pub(super) const BATCH: usize = 512;
 
-/// Something to commit.
+/// A write to commit.
 pub(crate) enum Write {
     Create {
         id: String,
@@ -26,7 +26,7 @@ pub(crate) enum Write {
         task: String,
         outcome: String,
     },
-    /// A line of the audit, for a task of this name.
+    /// An audit event.
     Event {
         task: String,
         principal: &'static str,
@@ -34,7 +34,7 @@ pub(crate) enum Write {
     },
 }
 
-/// How long things are kept, in milliseconds.
+/// The TTL in milliseconds.
 pub(super) const DAY: i64 = 86_400_000;
 
 /// Milliseconds since 1970.
@@ -43,5 +43,5 @@ pub(super) fn now() -> i64 {
     i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// A write, and who waits until it is on the disk.
+/// A write, and the sender that signals its commit.
 pub(super) type Queued = (Write, oneshot::Sender<()>);

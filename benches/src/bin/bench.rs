@@ -1,4 +1,4 @@
-//! `bench`: takes the figures; also runs the servers that they are taken of.
+//! `bench`: measures, and runs the measured servers.
 
 #[cfg(target_os = "linux")]
 fn main() -> anyhow::Result<std::process::ExitCode> {

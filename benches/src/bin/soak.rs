@@ -1,8 +1,8 @@
-//! Hours of traffic in minutes: many clients that call, stream, vanish and come back, on one
-//! server in this process. Every answer is checked; afterwards nothing may be left over.
+//! Dense traffic for some minutes: many clients call, stream, disconnect and resume on one server
+//! in this process. Every response is checked, and at the end nothing may be left over.
 //!
-//! `cargo xtask soak [--minutes N] [--clients N]`, or `--short` as part of the tests. Load of a stated
-//! rate on thousands of connections, with the server in a process of its own, is `cargo xtask bench soak`.
+//! `cargo xtask soak [--minutes N] [--clients N]`, or `--short` as part of the tests. `cargo xtask
+//! bench soak` applies a fixed rate on thousands of connections to a server process.
 
 use std::{
     fs,
@@ -26,7 +26,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// What memory may grow by after the first third, when every kind of traffic has been seen.
+/// Allowed memory growth after the first third, when every kind of traffic has occurred.
 const GROWTH: u64 = 48 << 20;
 
 #[tokio::main]
@@ -89,7 +89,7 @@ fn arguments() -> Result<(Duration, usize)> {
             "--minutes" => length = Duration::from_secs(60 * number()?),
             "--clients" => clients = number()? as usize,
             other => {
-                bail!("unknown argument `{other}`; there are --short, --minutes N and --clients N")
+                bail!("unknown argument `{other}`; use --short, --minutes N or --clients N")
             }
         }
     }
@@ -121,13 +121,13 @@ async fn serve() -> Result<HttpServer> {
         .tool(Tool::new("detach", detach))
         .tool(Tool::new("quick", || async { "done" }))
         .build()?;
-    // All clients have one address here.
+    // All clients share one address.
     let config =
         HttpConfig::new().max_sessions_per_caller(10_000).max_connections_per_address(10_000);
     Ok(server.serve_http("127.0.0.1:0", config).await?)
 }
 
-/// One client's life: it does one thing after the other until time is up.
+/// One client: repeats all kinds of traffic until the end.
 async fn traffic(client: u64, address: String, end: Instant, counts: Arc<Counts>) -> Result<()> {
     let mut turn = client;
     while Instant::now() < end {
@@ -140,7 +140,7 @@ async fn traffic(client: u64, address: String, end: Instant, counts: Arc<Counts>
                 _ => session(&address, &counts).await,
             }
         };
-        timeout(Duration::from_secs(30), one).await.context("an answer did not come")??;
+        timeout(Duration::from_secs(30), one).await.context("a response is missing")??;
     }
     Ok(())
 }
@@ -160,7 +160,7 @@ async fn streamed(address: &str, counts: &Counts) -> Result<()> {
     Ok(())
 }
 
-/// Goes away in the middle of a call.
+/// Disconnects in the middle of a call.
 async fn abandoned(address: &str, counts: &Counts) -> Result<()> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(&modern("count", &json!({"steps": 1000}))).await?;
@@ -182,7 +182,7 @@ async fn session(address: &str, counts: &Counts) -> Result<()> {
     let id = answer
         .lines()
         .find_map(|line| line.strip_prefix("mcp-session-id: "))
-        .with_context(|| format!("no session: {answer}"))?
+        .with_context(|| format!("the response has no session: {answer}"))?
         .to_owned();
     let header = format!("Mcp-Session-Id: {id}\r\n");
     let call = |name: &str| post(&header, &message("tools/call", &json!({"name": name})));
@@ -193,7 +193,7 @@ async fn session(address: &str, counts: &Counts) -> Result<()> {
         .lines()
         .filter_map(|line| line.strip_prefix("id: "))
         .next_back()
-        .context("no event id")?;
+        .context("no event ID")?;
     ensure!(!cut.contains("came back"), "the stream was not cut: {cut}");
     let resume = format!(
         "GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nConnection: close\r\n{header}Last-Event-ID: {last}\r\n\r\n"
@@ -236,7 +236,7 @@ fn post(headers: &str, message: &Value) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Sends a request and reads everything that comes back.
+/// Sends a request and reads the whole response.
 async fn exchange(address: &str, request: &[u8]) -> Result<String> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(request).await?;
@@ -253,9 +253,9 @@ fn expect(answer: &str, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// This process's resident memory in bytes.
+/// Resident memory of this process in bytes.
 fn resident() -> Result<u64> {
-    let status = fs::read_to_string("/proc/self/status").context("soaking needs /proc")?;
+    let status = fs::read_to_string("/proc/self/status").context("the soak test needs /proc")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
     let kib: u64 = line.trim().trim_end_matches(" kB").parse()?;
     Ok(kib << 10)

@@ -1,4 +1,4 @@
-//! What a load generator sends, and what it has to get back.
+//! The requests of a load generator and the responses it expects.
 
 use crate::{
     child::Server,
@@ -11,9 +11,10 @@ use memchr::memmem;
 use serde::Deserialize;
 use std::time::Duration;
 
-/// Whoever asks a server.
+/// A load generator.
 pub(crate) trait Generator {
-    /// Asks for a while; says how much was done. Nothing is under way afterwards.
+    /// Sends load for `time` and returns the amount of completed work. Nothing is in flight
+    /// afterwards.
     fn run(&mut self, time: Duration) -> Result<u64>;
 }
 
@@ -30,12 +31,12 @@ impl<G: Generator> Loaded<G> {
         Self { name: name.to_owned(), pid: server.pid(), load, has_helpers: false }
     }
 
-    /// As a peer is, whose helpers are no strangers.
+    /// Marks a peer with helper processes.
     pub(crate) fn of(self, peer: &Peer) -> Self {
         self.with_helpers(peer.has_helpers)
     }
 
-    /// As one that works with a database.
+    /// Marks a target that uses a database.
     pub(crate) fn with_helpers(mut self, has_helpers: bool) -> Self {
         self.has_helpers = has_helpers;
         self
@@ -60,18 +61,18 @@ impl<G: Generator> Target for Loaded<G> {
     }
 }
 
-/// What every answer of a server must be.
+/// The expected responses of a server.
 #[derive(Debug)]
 pub(super) enum Expected {
-    /// These bytes, but for the id.
+    /// These bytes except for the ID.
     Same(Numbered),
-    /// A stream of events, or JSON that is written in another way: with this id, this text and so
-    /// many notifications.
+    /// An event stream, or JSON in another form: with this ID, this text and this many
+    /// notifications.
     Having { id: u32, text: Vec<u8>, notifications: usize, first: Vec<u8> },
 }
 
 impl Expected {
-    /// Reads the first answer of a server, and what the later ones must be from it.
+    /// Derives the expected responses from the first response of a server.
     pub(super) fn read(answer: &[u8], text: &str, notifications: usize) -> Result<Self> {
         if notifications == 0
             && let Ok(same) = template(answer, text)
@@ -81,7 +82,7 @@ impl Expected {
         let (text, first) = (text.as_bytes().to_vec(), answer.to_vec());
         let expected = Self::Having { id: FIRST_ID, text, notifications, first };
         let shown = String::from_utf8_lossy(&answer[..answer.len().min(2_000)]);
-        ensure!(expected.is(answer), "not the answer to our call: {shown}");
+        ensure!(expected.is(answer), "not the response to our call: {shown}");
         Ok(expected)
     }
 
@@ -104,7 +105,7 @@ impl Expected {
         }
     }
 
-    /// The first answer.
+    /// The first response.
     pub(super) fn bytes(&self) -> &[u8] {
         match self {
             Self::Same(same) => same.bytes(),
@@ -113,7 +114,7 @@ impl Expected {
     }
 }
 
-/// Checks the first answer of a server by what it says; from then on it is compared as bytes.
+/// Checks the content of the first response. Later responses are compared as bytes.
 pub(super) fn template(answer: &[u8], expected: &str) -> Result<Numbered> {
     #[derive(Deserialize)]
     struct Answer {
@@ -130,10 +131,10 @@ pub(super) fn template(answer: &[u8], expected: &str) -> Result<Numbered> {
     }
     let shown = String::from_utf8_lossy(answer);
     let read: Answer = serde_json::from_slice(answer)
-        .with_context(|| format!("not the answer to a call: {shown}"))?;
+        .with_context(|| format!("not the response to a call: {shown}"))?;
     let [Content { text }] = read.result.content;
-    // There are servers that say a text as JSON.
+    // Some servers return the text as a JSON string.
     let is_told = text.trim_matches('"') == expected;
-    ensure!(read.id == FIRST_ID && is_told, "not the answer to our call: {shown}");
-    Numbered::new(answer).with_context(|| format!("the id was written in another way: {shown}"))
+    ensure!(read.id == FIRST_ID && is_told, "not the response to our call: {shown}");
+    Numbered::new(answer).with_context(|| format!("the ID has another form: {shown}"))
 }

@@ -1,6 +1,7 @@
-//! HTTP/1.1, as little of it as answers need: many kept connections, one thread, epoll.
+//! A minimal HTTP/1.1 client: many persistent connections, one thread, epoll.
 //!
-//! Whoever asks must be faster than who answers, or the server's sleeping is measured as well.
+//! The client must be faster than the server, otherwise the idle time of the server is measured
+//! too.
 
 use std::{
     borrow::Cow,
@@ -17,13 +18,13 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use super::{Expected, Generator};
 use crate::messages::{FIRST_ID, Numbered, TEXT, next_id};
 
-/// How long an answer may take. Only a server that hangs takes so long.
+/// Response timeout. Only a hanging server reaches it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The longest answer that is read.
+/// Maximum size of a response.
 const LONGEST: usize = 64 << 20;
 
-/// Connections that ask the same server.
+/// Connections to one server.
 pub(crate) struct Load {
     epoll: OwnedFd,
     connections: Vec<Connection>,
@@ -31,12 +32,12 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Connects, once for each request, and makes each call once.
+    /// Connects once per request and makes each call once.
     pub(crate) fn open(address: SocketAddr, requests: Vec<Vec<u8>>) -> Result<Self> {
         Self::telling(address, requests, TEXT, 0)
     }
 
-    /// The same for calls that are answered with another text, after so many notifications.
+    /// The same for calls with another text and this many notifications.
     pub(crate) fn telling(
         address: SocketAddr,
         requests: Vec<Vec<u8>>,
@@ -54,12 +55,12 @@ impl Load {
         Ok(Self { epoll, connections, ready })
     }
 
-    /// The body that the server answers with.
+    /// The body of the server's response.
     pub(crate) fn answer(&self) -> &[u8] {
         self.connections.first().map_or(&[], |connection| connection.expected.bytes())
     }
 
-    /// Sends the next request of a connection, or as much of it as the system takes.
+    /// Sends the next request of a connection, as far as the socket accepts it.
     fn begin(&mut self, index: usize) -> Result<()> {
         let connection = &mut self.connections[index];
         if connection.is_closed {
@@ -79,7 +80,7 @@ impl Load {
 }
 
 impl Generator for Load {
-    /// Calls for a while on all connections; counts the calls that were answered.
+    /// Calls on all connections for `time` and counts the responses.
     fn run(&mut self, time: Duration) -> Result<u64> {
         let end = Instant::now() + time;
         for index in 0..self.connections.len() {
@@ -94,10 +95,7 @@ impl Generator for Load {
                 rustix::buffer::spare_capacity(&mut self.ready),
                 Some(&patience),
             )?;
-            ensure!(
-                !self.ready.is_empty(),
-                "{waiting} calls were not answered within {PATIENCE:?}"
-            );
+            ensure!(!self.ready.is_empty(), "{waiting} calls got no response within {PATIENCE:?}");
             let go_on = Instant::now() < end;
             for place in 0..self.ready.len() {
                 let index = self.ready[place].data.u64() as usize;
@@ -132,13 +130,13 @@ struct Connection {
     address: SocketAddr,
     stream: TcpStream,
     request: Numbered,
-    /// How much of the request is sent.
+    /// Number of sent bytes of the request.
     sent: usize,
     expected: Expected,
     id: u32,
     buffer: Vec<u8>,
     filled: usize,
-    /// The server has said that it closes the connection.
+    /// The server has announced that it closes the connection.
     is_closed: bool,
 }
 
@@ -151,11 +149,11 @@ impl Connection {
     ) -> Result<Self> {
         let mut stream = connect(address)?;
         let answer = exchange(&mut stream, &request)?;
-        ensure!(answer.status == 200, "the server answered {}: {}", answer.status, answer.text());
+        ensure!(answer.status == 200, "the server responded {}: {}", answer.status, answer.text());
         let is_closed = header(&answer.head, "connection")
             .is_some_and(|value| value.eq_ignore_ascii_case(b"close"));
         stream.set_nonblocking(true)?;
-        let request = Numbered::new(request).context("the request has no id")?;
+        let request = Numbered::new(request).context("the request has no ID")?;
         let expected = Expected::read(&answer.body, text, notifications)?;
         let sent = request.bytes().len();
         let buffer = vec![0; 16 << 10];
@@ -172,7 +170,7 @@ impl Connection {
         })
     }
 
-    /// Makes the next request.
+    /// Prepares the next request.
     fn next(&mut self) {
         self.id = next_id(self.id);
         self.request.set(self.id);
@@ -180,7 +178,7 @@ impl Connection {
         self.sent = 0;
     }
 
-    /// Sends on; `true` when all of the request is sent.
+    /// Continues sending. Returns `true` when the whole request is sent.
     fn send(&mut self) -> Result<bool> {
         match self.stream.write(&self.request.bytes()[self.sent..]) {
             Ok(sent) => self.sent += sent,
@@ -190,10 +188,10 @@ impl Connection {
         Ok(self.sent == self.request.bytes().len())
     }
 
-    /// Reads on; `true` when the answer is there, and is the right one.
+    /// Continues reading. Returns `true` when the expected response is complete.
     fn receive(&mut self) -> Result<bool> {
         if self.filled == self.buffer.len() {
-            ensure!(self.filled < LONGEST, "an answer is longer than {LONGEST} bytes");
+            ensure!(self.filled < LONGEST, "a response is longer than {LONGEST} bytes");
             self.buffer.resize(self.filled * 2, 0);
         }
         match self.stream.read(&mut self.buffer[self.filled..]) {
@@ -206,7 +204,7 @@ impl Connection {
         let Some(head) = Head::read(got)? else { return Ok(false) };
         let Some(body) = head.body(got) else { return Ok(false) };
         if head.status != 200 || !self.expected.is(&body) {
-            bail!("answered {}: {}", head.status, String::from_utf8_lossy(&body));
+            bail!("response {}: {}", head.status, String::from_utf8_lossy(&body));
         }
         self.is_closed = head.closes;
         self.filled = 0;
@@ -214,7 +212,7 @@ impl Connection {
     }
 }
 
-/// Connects, for calls that block.
+/// Connects a blocking socket.
 pub(crate) fn connect(address: SocketAddr) -> Result<TcpStream> {
     let stream = TcpStream::connect(address).context("could not connect to the server")?;
     stream.set_nodelay(true)?;
@@ -241,7 +239,7 @@ impl Answer {
     }
 }
 
-/// Sends a request and waits for all of the response.
+/// Sends a request and waits for the whole response.
 pub(crate) fn exchange(stream: &mut TcpStream, request: &[u8]) -> Result<Answer> {
     stream.write_all(request)?;
     let (head, mut got) = read_head(stream)?;
@@ -285,16 +283,16 @@ fn read_more(stream: &mut TcpStream, got: &mut Vec<u8>) -> Result<()> {
 #[derive(Debug)]
 pub(crate) struct Head {
     pub(crate) status: u16,
-    /// Where the body begins.
+    /// Offset of the body.
     end: usize,
-    /// How long the body is; 0 if the head does not say.
+    /// Length of the body; 0 if the head does not have it.
     length: usize,
     chunked: bool,
     closes: bool,
 }
 
 impl Head {
-    /// Reads a head; `None` if it is not all there yet.
+    /// Parses a head. Returns `None` if it is incomplete.
     pub(crate) fn read(bytes: &[u8]) -> Result<Option<Self>> {
         let Some(end) = memmem::find(bytes, b"\r\n\r\n") else { return Ok(None) };
         let head = &bytes[..end + 2];
@@ -311,19 +309,19 @@ impl Head {
         Ok(Some(Self { status: status as u16, end: end + 4, length, chunked, closes }))
     }
 
-    /// The body, of what came from the head's first byte on; `None` if it is not all there yet.
+    /// Returns the body. `got` starts with the head. Returns `None` if the body is incomplete.
     pub(crate) fn body<'b>(&self, got: &'b [u8]) -> Option<Cow<'b, [u8]>> {
         let rest = &got[self.end..];
         if !self.chunked {
             return rest.get(..self.length).map(Cow::Borrowed);
         }
-        // One answer is under way at a time, so its last chunk is the last that came.
+        // Only one response is in flight, so the last chunk is at the end.
         let is_whole = rest.ends_with(b"\r\n0\r\n\r\n") || rest == b"0\r\n\r\n";
         is_whole.then(|| Cow::Owned(joined(rest)))
     }
 }
 
-/// What chunks contain.
+/// Joins the content of chunks.
 fn joined(mut chunks: &[u8]) -> Vec<u8> {
     let mut whole = Vec::with_capacity(chunks.len());
     while let Some(end) = memmem::find(chunks, b"\r\n") {

@@ -1,4 +1,4 @@
-//! What asks the servers. Every answer is checked byte for byte, only its id may differ.
+//! The load generators. They compare every response byte for byte, except for its ID.
 
 mod generator;
 pub(crate) mod http;

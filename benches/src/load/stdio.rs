@@ -1,4 +1,4 @@
-//! A pipe to a server: a number of calls is kept in flight, and each answer must be the next one.
+//! A pipe to a server with a fixed number of calls in flight. Responses must come in order.
 
 use std::{
     io::{Read, Write},
@@ -20,13 +20,13 @@ pub(crate) struct Load {
     answer: Numbered,
     asked: u32,
     answered: u32,
-    /// What has been read and is not a whole line yet.
+    /// Bytes of an incomplete line.
     rest: Vec<u8>,
     out: Vec<u8>,
 }
 
 impl Load {
-    /// Makes one call. Requests are `request` and a line end.
+    /// Makes one call. Requests are `request` with a line end.
     pub(crate) fn open(
         mut stdin: ChildStdin,
         mut stdout: ChildStdout,
@@ -38,7 +38,7 @@ impl Load {
         while !answer.ends_with(b"\n") {
             read_into(&mut stdout, &mut answer)?;
         }
-        let request = Numbered::new(request).context("the request has no id")?;
+        let request = Numbered::new(request).context("the request has no ID")?;
         Ok(Self {
             stdin,
             stdout,
@@ -51,13 +51,13 @@ impl Load {
         })
     }
 
-    /// The line that the server answers with.
+    /// The response line of the server.
     pub(crate) fn answer(&self) -> &[u8] {
         self.answer.bytes()
     }
 
-    /// Calls for a while, with so many calls in flight, and says how many were answered. Nothing
-    /// is under way afterwards.
+    /// Calls for `time` with `in_flight` calls in flight and returns the number of responses.
+    /// Nothing is in flight afterwards.
     pub(crate) fn run(&mut self, in_flight: usize, time: Duration) -> Result<u64> {
         let end = Instant::now() + time;
         self.ask(in_flight)?;
@@ -65,7 +65,7 @@ impl Load {
         while waiting > 0 {
             let lines = self.read_answers()?;
             answered += lines as u64;
-            // All that was asked fits into the pipe, so this never waits for the server.
+            // All requests fit into the pipe, so this never blocks on the server.
             match Instant::now() < end {
                 true => self.ask(lines)?,
                 false => waiting -= lines,
@@ -84,7 +84,7 @@ impl Load {
         Ok(self.stdin.write_all(&self.out)?)
     }
 
-    /// Waits for answers and says how many have come.
+    /// Waits for responses and returns their number.
     fn read_answers(&mut self) -> Result<usize> {
         read_into(&mut self.stdout, &mut self.rest)?;
         let length = self.answer.bytes().len();
@@ -94,7 +94,7 @@ impl Load {
             self.answer.set(self.answered);
             ensure!(
                 line == self.answer.bytes(),
-                "not the answer: {}",
+                "not the response: {}",
                 String::from_utf8_lossy(line)
             );
             lines += 1;

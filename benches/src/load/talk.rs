@@ -1,5 +1,5 @@
-//! Conversations over HTTP: what is asked next depends on the answer. Many kept connections, one
-//! thread, epoll.
+//! Conversations over HTTP, in which the next request depends on the last response. Many persistent
+//! connections, one thread, epoll.
 
 use std::{
     borrow::Cow,
@@ -18,28 +18,28 @@ use super::{
     http::{Head, PATIENCE, connect},
 };
 
-/// One side of a conversation.
+/// The client side of a conversation.
 pub(crate) trait Talk {
-    /// What to say, given what was answered last; nothing at the beginning.
+    /// Returns the next action after a response; `None` at the start.
     fn next(&mut self, answer: Option<&[u8]>) -> Result<Say>;
 }
 
-/// What is said next.
+/// The next action.
 pub(crate) enum Say {
-    /// This, at once.
+    /// Sends this immediately.
     Now(Vec<u8>),
-    /// This, after the pause.
+    /// Sends this after the pause.
     Later(Vec<u8>),
-    /// What the conversation was about is finished; another one begins.
+    /// Ends the conversation; another one starts.
     Done,
 }
 
-/// Connections that talk to the same server.
+/// Connections to one server.
 pub(crate) struct Talks<T> {
     epoll: OwnedFd,
     connections: Vec<Connection<T>>,
     ready: Vec<Event>,
-    /// Those who pause, and until when; who came first goes on first.
+    /// Pausing connections with the end of their pause, in order.
     pausing: VecDeque<(Instant, usize)>,
     pause: Duration,
 }
@@ -71,7 +71,7 @@ impl<T: Talk> Talks<T> {
         Ok(Self { epoll, connections, ready, pausing: VecDeque::new(), pause })
     }
 
-    /// Goes on after an answer, or begins; `true` if the conversation is finished.
+    /// Continues after a response, or starts. Returns `true` if the conversation is finished.
     fn step(&mut self, index: usize, answered: bool) -> Result<bool> {
         let connection = &mut self.connections[index];
         let body = match answered {
@@ -99,7 +99,7 @@ impl<T: Talk> Talks<T> {
 }
 
 impl<T: Talk> Generator for Talks<T> {
-    /// Talks for a while on all connections; counts the conversations that were finished.
+    /// Talks on all connections for `time` and counts the finished conversations.
     fn run(&mut self, time: Duration) -> Result<u64> {
         let end = Instant::now() + time;
         let (mut talking, mut done) = (self.connections.len(), 0);
@@ -116,7 +116,7 @@ impl<T: Talk> Generator for Talks<T> {
                 rustix::buffer::spare_capacity(&mut self.ready),
                 Some(&patience.try_into()?),
             )?;
-            ensure!(due.is_some() || !self.ready.is_empty(), "no answer within {PATIENCE:?}");
+            ensure!(due.is_some() || !self.ready.is_empty(), "no response within {PATIENCE:?}");
             let now = Instant::now();
             while let Some((due, index)) = self.pausing.front().copied()
                 && due <= now
@@ -142,13 +142,13 @@ impl<T: Talk> Generator for Talks<T> {
 
 impl<T> Connection<T> {
     fn send(&mut self) -> Result<()> {
-        // The buffer is empty: what was sent before has been answered.
+        // The socket buffer is empty, because the previous request got its response.
         let sent = self.stream.write(&self.request)?;
-        ensure!(sent == self.request.len(), "the system took only a part of a request");
+        ensure!(sent == self.request.len(), "the socket accepted only a part of a request");
         Ok(())
     }
 
-    /// Reads on; `true` when the answer is there.
+    /// Continues reading. Returns `true` when the response is complete.
     fn receive(&mut self) -> Result<bool> {
         match self.stream.read(&mut self.buffer[self.filled..]) {
             Ok(0) => bail!("the server closed a connection"),
@@ -161,7 +161,7 @@ impl<T> Connection<T> {
     }
 }
 
-/// What stands in a whole answer.
+/// Returns the body of a whole response.
 fn body(got: &[u8]) -> Result<Cow<'_, [u8]>> {
     let head = Head::read(got)?.filter(|head| head.status == 200);
     match head.and_then(|head| head.body(got)) {

@@ -1,4 +1,4 @@
-//! Starts the server that a name stands for.
+//! Starts the server with a name.
 
 use super::setting::{TOOLS, listen, runtime, say, unlimited};
 use super::{
@@ -11,7 +11,7 @@ use std::io;
 use anyhow::{Result, bail};
 use outlive::server::{Server, http::StaticTokens};
 
-/// Runs a server until its standard input ends. Those that keep tasks are told where.
+/// Runs a server until its standard input ends. Servers with tasks get a place.
 pub(crate) fn run(name: &str, place: Option<&str>) -> Result<()> {
     match (name, place) {
         ("control-tasks", Some(place)) => return listen(control_tasks::start(place)),
@@ -20,7 +20,7 @@ pub(crate) fn run(name: &str, place: Option<&str>) -> Result<()> {
         ("outlive-lifecycle", Some(place)) => return listen(lifecycle::start(place)),
         ("outlive-soak", Some(place)) => return listen(soak::start(place)),
         ("outlive-tools", Some(tools)) => return listen(growth::ours(tools.parse()?)),
-        // What waits in its store goes on waiting.
+        // Tasks in its store keep waiting.
         ("outlive-tasks-idle", Some(place)) => return tasks::run(place, Some(0)),
         _ => {}
     }
@@ -39,7 +39,7 @@ pub(crate) fn run(name: &str, place: Option<&str>) -> Result<()> {
         "control-stdio" => control_stdio::run(),
         "outlive-stdio" => outlive_stdio(),
         _ => bail!(
-            "there is no server `{name}`; there are control-http, control-streams, control-payload, control-progress, control-stdio, outlive-http, outlive-full-http, outlive-tokens-http, outlive-telling-http, outlive-durable-http, outlive-payload, outlive-progress, outlive-stdio; with a place: control-tasks, outlive-tasks, outlive-tasks-idle, outlive-streams, outlive-lifecycle, outlive-soak; and with a number: outlive-tools"
+            "unknown server `{name}`; use control-http, control-streams, control-payload, control-progress, control-stdio, outlive-http, outlive-full-http, outlive-tokens-http, outlive-telling-http, outlive-durable-http, outlive-payload, outlive-progress, outlive-stdio; with a place: control-tasks, outlive-tasks, outlive-tasks-idle, outlive-streams, outlive-lifecycle, outlive-soak; and with a number: outlive-tools"
         ),
     }
 }
@@ -49,7 +49,7 @@ pub(super) async fn outlive_http(server: Server) -> Result<(u16, impl Sized)> {
     Ok((serving.address().port(), serving))
 }
 
-/// A server with much on it, which knows its callers.
+/// A server with many tools that authenticates its callers.
 pub(super) async fn outlive_full_http() -> Result<(u16, impl Sized)> {
     let tokens = StaticTokens::new().with("bench", TOKEN);
     let config = unlimited().authenticator(tokens);
@@ -61,7 +61,7 @@ pub(super) fn outlive_stdio() -> Result<()> {
     Ok(runtime()?.block_on(echo::server()?.serve_stdio())?)
 }
 
-/// A server that tells everybody who listens of a change when a line comes in.
+/// A server that notifies all subscribers of a change for each input line.
 fn tell() -> Result<()> {
     let runtime = runtime()?;
     let server = echo::server()?;

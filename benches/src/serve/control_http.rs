@@ -1,7 +1,7 @@
-//! The control: what it costs to answer the same bytes with axum and serde_json, and no protocol.
+//! The control: the cost of the same response bytes with axum and serde_json, without the protocol.
 //!
-//! It reads the members it needs into types of its own, and believes everything. What it answers
-//! is byte for byte what our server answers.
+//! It deserializes only the needed members and checks nothing. Its responses equal those of our
+//! server byte for byte.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Listens on any free port.
+/// Listens on a free port.
 pub(super) async fn start() -> Result<(u16, impl Sized)> {
     let router = Router::new()
         .route("/mcp", post(modern))
@@ -24,7 +24,7 @@ pub(super) async fn start() -> Result<(u16, impl Sized)> {
         .route("/legacy", post(legacy));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let port = listener.local_addr()?.port();
-    // As our own listener does: an answer is one write, and nothing waits for more of it.
+    // As our listener does: a response is one write and is sent immediately.
     let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
     let serving = tokio::spawn(async move { axum::serve(listener, router).await });
     Ok((port, serving))
@@ -38,7 +38,7 @@ async fn modern(body: Bytes) -> Response {
     })
 }
 
-/// The same for a page in a browser, which is told that it may read it.
+/// The same for a page in a browser, with CORS headers.
 async fn page(body: Bytes) -> Response {
     const ORIGIN: HeaderValue = HeaderValue::from_static("http://localhost");
     const READS: HeaderValue =
@@ -63,7 +63,7 @@ fn answer<R: Serialize>(body: &[u8], result: impl FnOnce(String) -> R) -> Respon
     }
 }
 
-/// Reads a call and writes its answer. The pipe's control does the same.
+/// Parses a call and writes its response. Also used by the control for pipes.
 pub(super) fn respond<R: Serialize>(
     body: &[u8],
     result: impl FnOnce(String) -> R,
@@ -73,7 +73,7 @@ pub(super) fn respond<R: Serialize>(
     serde_json::to_vec(&Answer { jsonrpc: "2.0", id, result: result(arguments.message) })
 }
 
-/// The result of a call on the pipe.
+/// The result of a call on a pipe.
 pub(super) fn modern_result(message: String) -> impl Serialize {
     ModernResult { result_type: "complete", meta: META, content: [Content::text(message)] }
 }
@@ -82,7 +82,7 @@ pub(super) fn modern_result(message: String) -> impl Serialize {
 struct Request<'a> {
     id: u64,
     #[serde(borrow)]
-    #[expect(dead_code, reason = "read, as anyone would, though nothing depends on it")]
+    #[expect(dead_code, reason = "deserialized as in any server, though nothing depends on it")]
     method: Cow<'a, str>,
     #[serde(borrow)]
     params: Params<'a>,
@@ -91,7 +91,7 @@ struct Request<'a> {
 #[derive(Deserialize)]
 struct Params<'a> {
     #[serde(borrow)]
-    #[expect(dead_code, reason = "read, as anyone would, though there is only one tool")]
+    #[expect(dead_code, reason = "deserialized as in any server, though there is only one tool")]
     name: Cow<'a, str>,
     arguments: Arguments,
 }

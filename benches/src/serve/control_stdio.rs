@@ -1,4 +1,4 @@
-//! The control for pipes: a blocking loop that reads a line, answers it and flushes.
+//! The control for pipes: a blocking loop that reads a line, responds and flushes.
 
 use std::io::{self, BufRead, Write};
 

@@ -1,6 +1,6 @@
-//! The control: a bare server of events, with one write for each.
+//! The control: a bare SSE server with one write per event.
 //!
-//! It reads how many are wanted from the path, and makes, keeps and checks nothing.
+//! It reads the number of events from the path, and stores and checks nothing.
 
 use std::io::Write;
 
@@ -12,7 +12,7 @@ use tokio::{
 
 use super::streams::LINE;
 
-/// Listens on any free port.
+/// Listens on a free port.
 pub(super) async fn start() -> Result<(u16, impl Sized)> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let port = listener.local_addr()?.port();

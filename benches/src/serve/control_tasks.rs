@@ -1,7 +1,7 @@
-//! The control of tasks over HTTP: axum, serde_json and bare commits, with no protocol.
+//! The control for tasks over HTTP: axum, serde_json and bare commits, without the protocol.
 //!
-//! A task is made by a commit before it is told of, finished by another behind the caller's back,
-//! and polled by a look at its row. What happens to it is noted for an audit, with the next commit.
+//! A task is committed before its response, completed by a second commit in the background, and
+//! polled by reading its row. Audit events go into the next commit.
 
 use std::sync::Arc;
 
@@ -22,11 +22,11 @@ use crate::{
     place::{KIND, ORIGIN, Place, fresh_id, value},
 };
 
-/// Listens on any free port.
+/// Listens on a free port.
 pub(super) async fn start(place: &str) -> Result<(u16, impl Sized)> {
     let place = Place::told(place);
     let bare = Bare::open(&place, 1).await?;
-    let reader = Reader::start(place.file().context("the control keeps tasks in a file")?)?;
+    let reader = Reader::start(place.file().context("the control stores tasks in a file")?)?;
     let router = Router::new()
         .route("/tasks", post(create))
         .route("/tasks/{id}", get(poll))
@@ -38,7 +38,7 @@ pub(super) async fn start(place: &str) -> Result<(u16, impl Sized)> {
     Ok((port, serving))
 }
 
-/// Whom all tasks belong to.
+/// The principal of all tasks.
 const PRINCIPAL: &str = "anonymous";
 
 struct Shared {
@@ -96,7 +96,7 @@ async fn poll(State(shared): State<Arc<Shared>>, Path(id): Path<String>) -> Resp
 }
 
 async fn polled(shared: &Shared, id: String) -> Result<Task> {
-    let outcome = shared.reader.read(id.clone()).await?.context("there is no such task")?;
+    let outcome = shared.reader.read(id.clone()).await?.context("unknown task")?;
     let result = outcome.map(RawValue::from_string).transpose()?;
     let status = if result.is_some() { "completed" } else { "working" };
     if result.is_some() {

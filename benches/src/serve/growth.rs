@@ -1,4 +1,4 @@
-//! Servers that show how cost grows: with the payload, and with the tools that are registered.
+//! Servers that show how cost grows with the payload and with the number of tools.
 
 use anyhow::Result;
 use axum::{
@@ -14,8 +14,7 @@ use outlive::server::{Args, Server, Tool};
 
 use super::control_http::{modern_result, respond};
 
-/// The longest message that ours takes here. The default is 4 MiB, and the largest payload is that
-/// without what stands around it.
+/// Maximum message size here. The default of 4 MiB would leave no room around the largest payload.
 const LONGEST: usize = 16 << 20;
 
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
@@ -27,7 +26,7 @@ async fn echo(Args(args): Args<EchoArgs>) -> String {
     args.message
 }
 
-/// The control of large payloads: axum and serde_json, with no protocol and no limit.
+/// The control for large payloads: axum and serde_json, without the protocol and without limits.
 pub(super) async fn control() -> Result<(u16, impl Sized)> {
     let router = Router::new().route("/mcp", post(answer)).layer(DefaultBodyLimit::disable());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
@@ -45,9 +44,9 @@ async fn answer(body: Bytes) -> Response {
     }
 }
 
-/// Ours, with so many tools, of which one is called.
+/// Our server with this many tools; calls use one of them.
 pub(super) async fn ours(tools: usize) -> Result<(u16, impl Sized)> {
-    let tool = |name: &str| Tool::new(name, echo).description("Says what it is told");
+    let tool = |name: &str| Tool::new(name, echo).description("Returns its argument");
     let mut builder = Server::builder("bench", "1.0.0")
         .limits(|limits| limits.max_message_bytes = LONGEST)
         .tool(tool("echo"));

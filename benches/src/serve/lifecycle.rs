@@ -1,4 +1,4 @@
-//! Our server with tasks in memory or in a file, among so many that are over.
+//! Our server with tasks in memory or in a file, among many ended tasks.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use outlive_tasks::store::{
 use super::tasks;
 use crate::place::{Place, each_number, new_task, numbered_id, raw_value};
 
-/// Keeps tasks at a place: `memory:COUNT`, with so many that are over, or a file.
+/// Starts with tasks at a place: `memory:COUNT` with that many ended tasks, or a file.
 pub(super) async fn start(place: &str) -> Result<(u16, impl Sized)> {
     let store: Arc<dyn Store> = match place.strip_prefix("memory:") {
         Some(count) => {
@@ -28,13 +28,13 @@ pub(super) async fn start(place: &str) -> Result<(u16, impl Sized)> {
     Ok((serving.address().port(), serving))
 }
 
-/// Fills a store with tasks that are over and can still be read.
+/// Fills a store with ended tasks that are still readable.
 pub(crate) async fn fill(store: &Arc<dyn Store>, count: u64) -> Result<()> {
     each_number(store, count, |store, number| async move {
         let mut task = new_task(numbered_id(number), Principal::ANONYMOUS.key().to_owned());
         task.worker = Some((WorkerId::new("filler"), Duration::from_secs(600)));
         let CreateOutcome::Created { lease: Some(lease), .. } = store.create(task).await? else {
-            bail!("not made")
+            bail!("the task was not created")
         };
         let outcome = TaskOutcome::Result(raw_value());
         let then = Transition::End { outcome, retention: Duration::from_secs(24 * 3600) };

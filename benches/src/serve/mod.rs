@@ -1,4 +1,4 @@
-//! The servers that are measured: `bench serve NAME`. All have one worker thread.
+//! The measured servers: `bench serve NAME`. All have one worker thread.
 
 mod command;
 mod control_http;

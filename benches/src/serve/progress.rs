@@ -1,4 +1,4 @@
-//! Servers of a call that tells how far it is: ours, and a bare server of events as the control.
+//! Servers for a call with progress: ours, and a bare SSE server as the control.
 
 use std::{
     convert::Infallible,
@@ -18,12 +18,12 @@ use futures_core::Stream;
 use outlive::server::{Args, Cx, Server, Tool};
 use serde::{Deserialize, Serialize};
 
-/// Ours. By default it sends at most one notification each 20 ms and drops what is overtaken; here
-/// every one is sent, as peers do.
+/// Our server. By default it sends at most one notification per 20 ms and drops the others; here it
+/// sends every one, as peers do.
 pub(super) async fn ours() -> Result<(u16, impl Sized)> {
     let server = Server::builder("bench", "1.0.0")
         .limits(|limits| limits.progress_interval = Duration::ZERO)
-        .tool(Tool::new("count", count).description("Reports so many steps"))
+        .tool(Tool::new("count", count).description("Reports progress steps"))
         .build()?;
     let serving = server.serve_http("127.0.0.1:0", super::unlimited()).await?;
     Ok((serving.address().port(), serving))
@@ -37,13 +37,13 @@ struct Count {
 async fn count(cx: Cx, Args(Count { steps }): Args<Count>) -> String {
     for step in 1..=steps {
         cx.progress(f64::from(step), f64::from(steps), "");
-        // One that is not taken before the next would be overtaken by it.
+        // A notification that is not sent before the next one would be dropped.
         tokio::task::yield_now().await;
     }
     format!("counted to {steps}")
 }
 
-/// The control: axum's own events, one after the other, with no protocol.
+/// The control: axum's events, one after the other, without the protocol.
 pub(super) async fn control() -> Result<(u16, impl Sized)> {
     let router = Router::new().route("/mcp", post(events));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
@@ -69,8 +69,7 @@ async fn events(Json(request): Json<Request>) -> Sse<Events> {
     Sse::new(Events { id: request.id, steps, step: 0 })
 }
 
-/// Events that are there as soon as they are wanted: hyper may gather several into one write, as our
-/// server may.
+/// Events that are always ready: hyper may combine several into one write, as our server may.
 struct Events {
     id: u64,
     steps: u32,

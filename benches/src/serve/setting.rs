@@ -1,31 +1,31 @@
-//! What the servers that are measured share: listeners, limits, a runtime.
+//! Settings of the measured servers: listeners, limits, runtime.
 
 use anyhow::Result;
 use outlive::server::http::HttpConfig;
 use std::{fmt::Display, io};
 use tokio::runtime::Runtime;
 
-/// How many tools a server has that has many.
+/// Number of tools of a server with many tools.
 pub(super) const TOOLS: usize = 10_000;
 
-/// Runs what listens, and tells its port, and what callers have to know besides.
+/// Starts a listener and prints its port and additional data for callers.
 pub(super) fn listen(
     start: impl Future<Output = Result<(impl Display, impl Sized)>>,
 ) -> Result<()> {
     let runtime = runtime()?;
     let (port, _serving) = runtime.block_on(start)?;
     say(&format!("listening {port}"));
-    // The parent never writes: this waits until it is gone.
+    // The parent never writes: this waits until the parent is gone.
     io::copy(&mut io::stdin(), &mut io::sink())?;
     Ok(())
 }
 
-#[expect(clippy::print_stdout, reason = "this is how the parent learns it")]
+#[expect(clippy::print_stdout, reason = "the parent process reads it from standard output")]
 pub(super) fn say(line: &str) {
     println!("{line}");
 }
 
-/// No limits per caller: here one address has all connections.
+/// No limits per caller, because all connections have one address.
 pub(super) fn unlimited() -> HttpConfig {
     HttpConfig::new()
         .max_connections(100_000)

@@ -1,4 +1,4 @@
-//! Our server under held load: calls, progress, and tasks in a file.
+//! Our server under sustained load: calls, progress, and tasks in a file.
 
 use std::time::Duration;
 
@@ -27,24 +27,28 @@ async fn echo(Args(Message { message }): Args<Message>) -> String {
 async fn count(cx: Cx, Args(Steps { steps }): Args<Steps>) -> String {
     for step in 1..=steps {
         cx.progress(f64::from(step), f64::from(steps), "");
-        // One that is not taken before the next would be overtaken by it.
+        // A notification that is not sent before the next one would be dropped.
         tokio::task::yield_now().await;
     }
     format!("counted to {steps}")
 }
 
-/// Keeps tasks at a place. What is not a limit of one caller is as it is by default.
+/// Starts with tasks at a place. Apart from the limits per caller, all settings are defaults.
 pub(super) async fn start(place: &str) -> Result<(u16, impl Sized)> {
-    // All connections are one caller's here.
+    // All connections belong to one caller.
     let tasks = TaskConfig::new(Place::told(place).open().await?)
         .poll_rate(None)
         .poll_interval(Duration::from_millis(100))
         .max_tasks_per_caller(100_000_000);
     let server = Server::builder("bench", "1.0.0")
         .limits(|limits| limits.progress_interval = Duration::ZERO)
-        .tool(Tool::new("echo", echo).description("Says what it is told"))
-        .tool(Tool::new("count", count).description("Reports so many steps"))
-        .tool(Tool::new("later", echo).description("Says it later").task(TaskPolicy::Always))
+        .tool(Tool::new("echo", echo).description("Returns its argument"))
+        .tool(Tool::new("count", count).description("Reports progress steps"))
+        .tool(
+            Tool::new("later", echo)
+                .description("Returns its argument in a task")
+                .task(TaskPolicy::Always),
+        )
         .tasks(tasks)
         .build()?;
     let http = super::unlimited().max_sessions(100_000);

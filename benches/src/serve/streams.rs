@@ -1,4 +1,4 @@
-//! Our server with a tool that emits: as fast as it may, or now and then.
+//! Our server with a tool that emits: without pause, or at intervals.
 
 use std::{
     io,
@@ -17,17 +17,17 @@ use outlive::{
 
 use crate::place::Place;
 
-/// What is emitted as fast as may be.
+/// The line that is emitted without pause.
 pub(super) const LINE: &str = "compiling outlive-protocol v0.1.0";
 
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 struct Lines {
     count: u32,
-    /// How long to wait after each, in milliseconds.
+    /// Pause after each line, in milliseconds.
     pause: u64,
 }
 
-/// Emits lines; those that come now and then say when they were emitted.
+/// Emits lines. With a pause, each line contains the time of its emission.
 async fn lines(cx: Durable, Args(lines): Args<Lines>) -> outlive::server::Result<CallToolResult> {
     for _ in 0..lines.count {
         if lines.pause == 0 {
@@ -45,8 +45,8 @@ fn micros() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros()
 }
 
-/// Serves until the standard input ends, and answers each line there with how many transactions it
-/// has committed.
+/// Serves until standard input ends. Responds to each input line with the number of committed
+/// transactions.
 pub(super) fn run(place: &str) -> Result<()> {
     let runtime = super::runtime()?;
     let place = Place::told(place);
@@ -60,7 +60,7 @@ pub(super) fn run(place: &str) -> Result<()> {
             .max_tasks_per_caller(100_000)
             .engine(|engine| {
                 engine.max_running = 2_000;
-                // One caller makes all the load.
+                // One caller generates the whole load.
                 engine.max_running_per_caller = Some(engine.max_running);
             });
         let server = Server::builder("bench", "1.0.0")

@@ -1,4 +1,4 @@
-//! Our server with tasks: one tool that always becomes one, and returns at once.
+//! Our server with tasks: one tool that always runs as a task and returns immediately.
 
 use std::{io, time::Duration};
 
@@ -17,14 +17,14 @@ use crate::{echo, place::Place};
 pub(super) fn server(config: TaskConfig) -> Result<Server, BuildError> {
     let config = config
         .poll_rate(None)
-        // Callers cannot be told apart here: together they may do what many callers may.
+        // All callers are one caller here, so the limit covers all of them.
         .max_tasks_per_caller(100_000_000);
-    let tool = echo::tool().description("Says what it is told").task(TaskPolicy::Always);
+    let tool = echo::tool().description("Returns its argument").task(TaskPolicy::Always);
     Server::builder("bench", "1.0.0").tool(tool).tasks(config).build()
 }
 
-/// Serves until the standard input ends, and answers each line there with how many statements it
-/// has made to SQLite.
+/// Serves until standard input ends. Responds to each input line with the number of SQLite
+/// statements.
 pub(super) fn run(place: &str, running: Option<usize>) -> Result<()> {
     let runtime = super::runtime()?;
     let (port, _serving) = runtime.block_on(async {
@@ -32,7 +32,7 @@ pub(super) fn run(place: &str, running: Option<usize>) -> Result<()> {
         let config =
             TaskConfig::new(store).poll_interval(Duration::from_millis(10)).engine(|engine| {
                 engine.max_running = running.unwrap_or(engine.max_running);
-                // One caller makes all the load.
+                // One caller generates the whole load.
                 engine.max_running_per_caller = Some(engine.max_running);
             });
         let server = server(config)?;

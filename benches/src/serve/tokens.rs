@@ -1,5 +1,5 @@
-//! A server whose callers show signed tokens, and the issuer of these: its keys are fetched, as
-//! anywhere.
+//! A server whose callers send signed tokens, and their issuer, from which the server fetches the
+//! keys.
 
 use anyhow::Result;
 use axum::{Router, http::header, routing::get};
@@ -12,13 +12,13 @@ use serde_json::json;
 
 use crate::echo;
 
-/// What the server is called outside. Nobody resolves it.
+/// The public URL of the server. It is never resolved.
 const RESOURCE: &str = "https://mcp.example/mcp";
 
-/// How many groups a caller is in whose token is long: it has about two thousand bytes.
+/// Number of groups in the long token, which has about two thousand bytes.
 const GROUPS: usize = 32;
 
-/// Starts both, and makes two tokens: one as small as most are, and a long one.
+/// Starts both and issues two tokens: one of usual size and a long one.
 pub(super) async fn start() -> Result<(String, impl Sized)> {
     let key = SigningKey::generate(Algorithm::Es256)?.with_id("2026-07");
     let (issuer, issuing) = issue(JwkSet::new([key.public()]).to_json()).await?;
@@ -43,7 +43,7 @@ pub(super) async fn start() -> Result<(String, impl Sized)> {
     Ok((said, (serving, issuing)))
 }
 
-/// Serves keys; says where.
+/// Serves the keys and returns their URL.
 async fn issue(keys: String) -> Result<(String, impl Sized)> {
     let answer = move || async move { ([(header::CONTENT_TYPE, "application/json")], keys) };
     let router = Router::new().route("/keys", get(answer));

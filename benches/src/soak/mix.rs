@@ -1,4 +1,4 @@
-//! What a connection asks, one request after the other: the mix that is stated in the report.
+//! The requests of a connection, in the mix that the report states.
 
 use anyhow::{Context, Result, bail, ensure};
 use memchr::memmem;
@@ -18,7 +18,7 @@ use crate::{
 /// A kind of request.
 pub(super) struct Kind {
     pub(super) about: &'static str,
-    /// How many of twenty turns it has. A task has two turns: it is made, and looked at.
+    /// Number of its turns out of twenty. A task has two turns: its creation and its poll.
     turns: usize,
 }
 
@@ -29,8 +29,7 @@ const LIST: usize = 3;
 const TASK: usize = 4;
 const POLL: usize = 5;
 
-/// All kinds; one in four connections has a session of 2025-11-25 and calls in it where others call
-/// without.
+/// All kinds. One in four connections has a session of 2025-11-25 and calls in it.
 pub(super) const KINDS: [Kind; 6] = [
     Kind { about: "`tools/call`, 2026-07-28", turns: 11 },
     Kind { about: "`tools/call` in a session, 2025-11-25", turns: 0 },
@@ -51,12 +50,12 @@ pub(super) fn shown() -> String {
         text.push_str(&format!("- {} %: {}\n", kind.turns * 100 / TURNS, kind.about));
     }
     text.push_str(&format!(
-        "- one connection in {IN_SESSIONS} has a session of 2025-11-25, and calls in it instead\n"
+        "- one connection in {IN_SESSIONS} has a session of 2025-11-25 and calls in it instead\n"
     ));
     text
 }
 
-/// A connection, and what it remembers.
+/// A connection and its state.
 pub(super) struct Caller {
     number: usize,
     stream: TcpStream,
@@ -69,18 +68,18 @@ pub(super) struct Caller {
 impl Caller {
     pub(super) fn new(number: usize, stream: TcpStream) -> Result<Self> {
         stream.set_nodelay(true)?;
-        // They do not all begin with the same.
+        // Connections start at different turns.
         let turn = number / IN_SESSIONS;
         Ok(Self { number, stream, turn, session: None, task: None, got: Vec::new() })
     }
 
-    /// Opens a session, if this connection has one, and makes one call.
+    /// Opens a session if this connection has one, and makes one call.
     pub(super) async fn greet(&mut self) -> Result<()> {
         if self.number.is_multiple_of(IN_SESSIONS) {
             self.exchange(http_request("POST", "/mcp", &[], INITIALIZE), 200).await?;
             let head = String::from_utf8_lossy(&self.got);
             let session = head.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
-            let session = session.context("the handshake's answer names no session")?.to_owned();
+            let session = session.context("the handshake response has no session")?.to_owned();
             let headers = [("mcp-protocol-version", "2025-11-25"), ("mcp-session-id", &session)];
             let noted = http_request("POST", "/mcp", &headers, INITIALIZED);
             self.session = Some(session);
@@ -89,14 +88,14 @@ impl Caller {
         self.echo().await.map(drop)
     }
 
-    /// Makes the next request of the mix and checks its answer; says which kind it was.
+    /// Sends the next request of the mix, checks its response, and returns its kind.
     pub(super) async fn call(&mut self) -> Result<usize> {
         self.turn += 1;
-        // A task that was made is looked at by the next request.
+        // The next request polls the created task.
         if let Some(task) = self.task.take() {
             return self.look(task).await;
         }
-        // The seven that are not plain calls lie apart from each other.
+        // The other kinds are spread between the plain calls.
         match self.turn % TURNS {
             0 | 10 => self.make().await,
             4 | 14 | 18 => self.count().await,
@@ -152,7 +151,7 @@ impl Caller {
         let body = self.exchange(get_task(&task), 200).await?;
         match memmem::find(&body, br#""status":"completed""#) {
             Some(_) => has(&body, TEXT)?,
-            // Looked at again the next time.
+            // Polled again in the next turn.
             None => {
                 has(&body, r#""status":"working""#)?;
                 self.task = Some(task);
@@ -161,7 +160,8 @@ impl Caller {
         Ok(POLL)
     }
 
-    /// Sends a request and reads its answer, which must have this status; leaves all of it in `got`.
+    /// Sends a request and reads its response, which must have this status; leaves all bytes in
+    /// `got`.
     async fn exchange(&mut self, request: Vec<u8>, status: u16) -> Result<Vec<u8>> {
         self.stream.write_all(&request).await.context("could not send")?;
         self.got.clear();
@@ -173,7 +173,7 @@ impl Caller {
             let Some(body) = head.body(&self.got) else { continue };
             ensure!(
                 head.status == status,
-                "answered {}: {}",
+                "response {}: {}",
                 head.status,
                 String::from_utf8_lossy(&body)
             );

@@ -1,9 +1,9 @@
-//! Load that is held: many connections, so many requests a second of a stated mix, for minutes.
+//! Sustained load: many connections and a fixed request rate of a stated mix, for minutes.
 //!
-//! The server is a process of its own, on a core of its own, and keeps tasks in a SQLite file. Requests
-//! are sent when they are due, whatever became of the ones before: a server that stalls is not asked
-//! less, and a request that had to wait for its connection has waited since it was due. Every answer is
-//! checked. Memory of the first minute and of the last is told, and must be the same.
+//! The server is a process on its own core with tasks in a SQLite file. Requests are sent when they
+//! are due, regardless of earlier ones: a stalled server does not get fewer requests, and the time
+//! of a request counts from when it was due. Every response is checked. The memory of the first and
+//! the last minute must be equal.
 
 mod mix;
 mod run;

@@ -1,4 +1,4 @@
-//! The run, and what must not grow in it.
+//! The run and its limits.
 
 use super::mix;
 use crate::soak::mix::{Caller, KINDS};
@@ -23,15 +23,15 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, sleep_until, timeout},
 };
 
-/// What memory may grow by from the first minute to the last: a tenth, and what allocators need.
+/// Allowed memory growth from the first to the last minute: a tenth, plus allocator slack.
 pub(super) const GROWTH: f64 = 1.1;
 
 pub(super) const SLACK: f64 = 4.0;
 
-/// Files that are open for other reasons.
+/// Open files for other purposes.
 pub(super) const OTHER_FILES: u64 = 200;
 
-/// Connections that are opened at once.
+/// Number of connections that are opened concurrently.
 pub(super) const AT_ONCE: usize = 64;
 
 pub(super) struct Options {
@@ -40,16 +40,16 @@ pub(super) struct Options {
     length: Duration,
 }
 
-/// Holds load as the options say.
+/// Applies the load of the options.
 ///
 /// # Errors
 ///
-/// When they make no sense, or something could not be started.
-#[expect(clippy::print_stdout, reason = "the report is the product")]
+/// Returns an error if the options are invalid or the server cannot start.
+#[expect(clippy::print_stdout, reason = "the report is the output of the program")]
 pub fn run(words: &[&str]) -> Result<ExitCode> {
     let options = options(words)?;
     let files = options.connections as u64 + OTHER_FILES;
-    // Before the server is started, which inherits it.
+    // Before the start of the server, which inherits the limit.
     let room = allow_open_files(files);
     ensure!(room >= files, "{files} files must be open, {room} may be; `ulimit -n` raises it");
     let cores = Cores::choose()?;
@@ -90,32 +90,32 @@ pub(super) fn options(words: &[&str]) -> Result<Options> {
             "--connections" => options.connections = number()? as usize,
             "--rate" => options.rate = number()?,
             "--minutes" => options.length = Duration::from_secs_f64(60.0 * number()?),
-            _ => bail!("`{word}`: there are --connections N, --rate N and --minutes N"),
+            _ => bail!("unknown argument `{word}`; use --connections N, --rate N or --minutes N"),
         }
     }
-    ensure!(options.connections > 0, "without a connection there is no load");
+    ensure!(options.connections > 0, "`--connections` must be at least 1");
     Ok(options)
 }
 
-/// What all connections count together.
+/// Counters of all connections.
 #[derive(Default)]
 pub(super) struct Counts {
     answered: [AtomicU64; KINDS.len()],
     errors: AtomicU64,
 }
 
-/// What has been seen.
+/// The results of a run.
 pub(super) struct Held {
     answered: [u64; KINDS.len()],
     errors: u64,
     first_errors: Vec<String>,
-    /// In microseconds since each was due, in order.
+    /// Microseconds since each request was due, sorted.
     delays: Vec<u32>,
-    /// The server's resident memory in MiB, each second.
+    /// Resident memory of the server in MiB, every second.
     memory: Vec<f64>,
-    /// The share of a core that the server used.
+    /// Share of a core that the server used.
     busy: f64,
-    /// How many connections were open at the end.
+    /// Number of open connections at the end.
     open: usize,
 }
 
@@ -172,7 +172,7 @@ pub(super) async fn hold(
     })
 }
 
-/// One connection: asks when it is due, until time is up or something goes wrong.
+/// One connection: sends requests when they are due, until the end or an error.
 pub(super) async fn call(
     mut caller: Caller,
     mut due: Instant,
@@ -192,7 +192,7 @@ pub(super) async fn call(
                 counts.errors.fetch_add(1, Ordering::Relaxed);
                 let why = match failed {
                     Ok(Err(error)) => format!("{error:#}"),
-                    _ => format!("no answer within {PATIENCE:?}"),
+                    _ => format!("no response within {PATIENCE:?}"),
                 };
                 return (delays, Some(why));
             }
@@ -202,7 +202,7 @@ pub(super) async fn call(
     (delays, None)
 }
 
-/// The server's memory, each second until the end.
+/// Memory of the server, every second until the end.
 pub(super) async fn watch(pid: u32, end: Instant) -> Result<Vec<f64>> {
     let mut memory = Vec::new();
     let mut ticks = interval(Duration::from_secs(1));
@@ -215,13 +215,13 @@ pub(super) async fn watch(pid: u32, end: Instant) -> Result<Vec<f64>> {
 }
 
 impl Held {
-    /// Requests that were answered, by the time in which they were due. What is due at the very end is
-    /// answered a little later; who falls behind has errors, not a longer time.
+    /// Responses per second of due time. Requests that are due at the end get their response later;
+    /// a server that falls behind causes errors, not a longer time.
     fn rate(&self, options: &Options) -> f64 {
         self.answered.iter().sum::<u64>() as f64 / options.length.as_secs_f64()
     }
 
-    /// The samples of the first minute and of the last; of thirds, where it was too short.
+    /// The samples of the first and the last minute, or of thirds in a short run.
     fn windows(&self) -> (&[f64], &[f64]) {
         let length = 60.min(self.memory.len() / 3).max(1).min(self.memory.len());
         (&self.memory[..length], &self.memory[self.memory.len() - length..])
@@ -239,7 +239,7 @@ impl Held {
             ),
             (
                 format!("{:.1} requests a second, at least {asked}", self.rate(options)),
-                // By one request less, which rounding may take.
+                // One request less is allowed because of rounding.
                 self.rate(options) >= asked - 1.0 / options.length.as_secs_f64(),
             ),
             (

@@ -1,5 +1,5 @@
-//! What it costs to know the caller: a call with a signed token that has been seen before, beside
-//! the same call of a server that asks nobody who they are.
+//! The cost of authentication: a call with a known signed token, beside the same call to a server
+//! without authentication.
 
 use anyhow::{Context, Result};
 
@@ -19,7 +19,7 @@ const CONNECTIONS: usize = 32;
 pub(super) fn measure(plan: &Plan, _: &Peers, cores: Cores, report: &mut Report) -> Result<()> {
     let (open, open_address) = Server::listening("outlive-http", cores)?;
     let (guarded, guarded_address, said) = Server::telling("outlive-tokens-http", cores)?;
-    let (token, long) = said.split_once(' ').context("the server has told no tokens")?;
+    let (token, long) = said.split_once(' ').context("the server printed no tokens")?;
     let call = |token: Option<&str>| {
         let shown = token.map(|token| format!("Bearer {token}"));
         let mut headers = MODERN_CALL_HEADERS.to_vec();
@@ -33,7 +33,7 @@ pub(super) fn measure(plan: &Plan, _: &Peers, cores: Cores, report: &mut Report)
     };
     let long_name = format!("a token of {} bytes", long.len());
     let mut targets = [
-        target("nobody asked", &open, open_address, None)?,
+        target("no authentication", &open, open_address, None)?,
         target("a known token", &guarded, guarded_address, Some(token))?,
         target(&long_name, &guarded, guarded_address, Some(long))?,
     ];
@@ -47,8 +47,8 @@ pub(super) fn measure(plan: &Plan, _: &Peers, cores: Cores, report: &mut Report)
     ));
     let [nobody, known, longer] = &series[..] else { return Ok(()) };
     let ratio = known.ratio(nobody, cpu);
-    report.ratio("a known token / nobody asked (CPU)", ratio);
-    report.ratio(&format!("{long_name} / nobody asked (CPU)"), longer.ratio(nobody, cpu));
+    report.ratio("a known token / no authentication (CPU)", ratio);
+    report.ratio(&format!("{long_name} / no authentication (CPU)"), longer.ratio(nobody, cpu));
     report.series(&series);
     let name = "a call with a JWT that is known, CPU of one without";
     report.bar(Bar::at_most(name, Some(ratio.spread.median), 1.15, "x"));

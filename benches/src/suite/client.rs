@@ -1,6 +1,6 @@
-//! Our client beside rmcp's, at the same server: 64 calls in flight on one connection, and on 32.
+//! Our client beside rmcp's, with the same server: 64 calls in flight on one connection, and on 32.
 //!
-//! Here the client is the process that is watched, and the server works for it on the other core.
+//! The client is the measured process; the server runs on the other core.
 
 use std::{
     ffi::OsString,
@@ -20,10 +20,10 @@ use crate::{
     slices::{self, Slice, Target},
 };
 
-/// Calls at once, over all connections.
+/// Calls in flight over all connections.
 const IN_FLIGHT: usize = 64;
 
-/// How the server is reached.
+/// The connection to the server.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Http(SocketAddr),
@@ -43,7 +43,7 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
     for (way, name) in [(Way::Http(address), "HTTP"), (Way::Stdio, "stdio")] {
         for version in ["2025-11-25", "2026-07-28"] {
             for connections in [1, 32] {
-                // A process for each connection says more about processes than about clients.
+                // One process per connection would measure processes rather than clients.
                 if matches!(way, Way::Stdio) && connections > 1 {
                     continue;
                 }
@@ -80,7 +80,7 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
     Ok(())
 }
 
-/// What a client is told.
+/// The arguments of a client.
 fn arguments(
     words: &[&str],
     version: &str,
@@ -103,7 +103,7 @@ fn arguments(
     words
 }
 
-/// A client, and the server that works for it.
+/// A client and its server.
 struct Calling {
     name: String,
     caller: Caller,

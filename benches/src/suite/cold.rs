@@ -1,5 +1,5 @@
-//! Cold start: from the start of a process to the answer of its first call. All are started in turn,
-//! round after round; the files have been read before.
+//! Cold start: from the start of a process to the response of its first call. All targets start in
+//! turn, round after round, with warm file caches.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -21,7 +21,7 @@ use crate::{
     slices::{Series, Slice},
 };
 
-/// Starts something, has it answer one call, and gives it back.
+/// Starts a server, makes one call, and returns the server.
 type Start<'a> = Box<dyn Fn() -> Result<Server> + 'a>;
 
 pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Report) -> Result<()> {
@@ -49,7 +49,7 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
             call(serving.address, &peer.path)?;
             Ok(serving.server)
         });
-        // Once for nothing: its files are read, and one that does not work is left out.
+        // One unmeasured start: it fills the file cache, and a peer that fails is skipped.
         if peers.keep(&peer.label(), start().map(drop)).is_some() {
             all.push((format!("{}, HTTP", peer.label()), start));
         }
@@ -78,7 +78,8 @@ fn slice(start: &Start<'_>) -> Result<Slice> {
     let server = start()?;
     let seen = watch.end()?;
     let cpu = cpu_of(server.pid())?;
-    // It was not there when the watch began, so that it counts as a stranger.
+    // The server did not exist when the watch started, so its time was counted as that of other
+    // processes.
     let others = seen.others - cpu.as_secs_f64() / seen.elapsed.as_secs_f64();
     Ok(Slice {
         cpu: cpu.as_secs_f64() * 1e6,
@@ -110,7 +111,7 @@ fn call(address: SocketAddr, path: &str) -> Result<()> {
     let request = http_request("POST", path, MODERN_CALL_HEADERS, &modern_call());
     let answer = exchange(&mut connect(address)?, &request)?;
     let text = answer.text();
-    ensure!(answer.status == 200 && text.contains(TEXT), "answered {}: {text}", answer.status);
+    ensure!(answer.status == 200 && text.contains(TEXT), "response {}: {text}", answer.status);
     Ok(())
 }
 
@@ -121,7 +122,7 @@ fn on_a_pipe(name: &str, cores: Cores) -> Result<Server> {
     BufReader::new(stdout).read_until(b'\n', &mut line)?;
     let is_answer = memmem::find(&line, TEXT.as_bytes()).is_some();
     ensure!(is_answer, "answered: {}", String::from_utf8_lossy(&line));
-    // It would end before anybody has asked what it took.
+    // The server would exit before its processor time is read.
     server.keep_open(stdin);
     Ok(server)
 }

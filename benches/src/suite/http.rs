@@ -1,4 +1,4 @@
-//! `tools/call` over HTTP: 32 kept connections, processor time for each call.
+//! `tools/call` over HTTP: 32 persistent connections, processor time per call.
 
 use std::net::SocketAddr;
 
@@ -23,7 +23,7 @@ use crate::{
 
 const CONNECTIONS: usize = 32;
 
-/// Where the servers stand in the list of targets.
+/// Positions of the servers in the list of targets.
 const CONTROL: usize = 0;
 const OUTLIVE: usize = 1;
 const CONTROL_LEGACY: usize = 2;
@@ -31,7 +31,7 @@ const OUTLIVE_LEGACY: usize = 3;
 const OUTLIVE_DURABLE: usize = 4;
 const CONTROL_FULL: usize = 5;
 const OUTLIVE_FULL: usize = 6;
-/// Behind these: the peers, each beside the control of its revision.
+/// The peers follow, each compared with the control of its version.
 const PEERS: usize = 7;
 
 pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Report) -> Result<()> {
@@ -46,7 +46,7 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
     let request = |path, headers| http_request("POST", path, headers, &modern);
     let modern_at = |path| vec![request(path, MODERN_CALL_HEADERS); CONNECTIONS];
     let full_at = |path| vec![request(path, FULL_CALL_HEADERS); CONNECTIONS];
-    // With the headers that calls in a session have, though there is none.
+    // With the headers of calls in a session, though the control has no sessions.
     let legacy_control = vec![legacy_request("/legacy", &"0".repeat(32)); CONNECTIONS];
     let mut targets = vec![
         open("control", &control, control_address, modern_at("/mcp"))?,
@@ -90,7 +90,8 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
         let ours = if *control == CONTROL_LEGACY { OUTLIVE_LEGACY } else { OUTLIVE_FULL };
         pairs.push(match peer.is_rust() {
             true => side_by_side(&mut targets, at, ours, plan)?,
-            // Far enough from ours, and they close what is idle for a few seconds.
+            // These peers are far slower, and they close connections that are idle for a few
+            // seconds.
             false => series[at].ratio(&series[ours], cpu),
         });
     }
@@ -98,15 +99,15 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
     Ok(())
 }
 
-/// Fails if a control does not answer the bytes that ours answers.
+/// Fails if the control does not return the same bytes as our server.
 fn same_bytes(answers: [&[u8]; 2]) -> Result<()> {
     let [control, outlive] = answers.map(String::from_utf8_lossy);
-    ensure!(control == outlive, "the control answers other bytes:\n{control}\n{outlive}");
+    ensure!(control == outlive, "the control returns other bytes:\n{control}\n{outlive}");
     Ok(())
 }
 
-/// Takes a peer and ours again, in short slices with nothing between them: what lies apart by all the
-/// others has met another machine.
+/// Measures a peer and our server again in adjacent slices, because slices that are far apart meet
+/// other conditions.
 fn side_by_side(
     targets: &mut [Box<dyn Target>],
     peer: usize,
@@ -172,7 +173,7 @@ fn tell(series: &[Series], controls: &[usize], pairs: &[Ratio], report: &mut Rep
     report.bar(Bar::at_most("2025-11-25 call in a session, CPU of the control", legacy, 1.6, "x"));
 }
 
-/// Calls of 2025-11-25, each in a session of its own.
+/// Calls of 2025-11-25, each in its own session.
 fn in_sessions(address: SocketAddr) -> Result<Vec<Vec<u8>>> {
     in_sessions_at(address, "/mcp")
 }
@@ -185,12 +186,12 @@ fn legacy_request(path: &str, session: &str) -> Vec<u8> {
     http_request("POST", path, &session_headers(session), &legacy_call())
 }
 
-/// The headers of everything within a session.
+/// The headers of requests in a session.
 pub(super) fn session_headers(session: &str) -> [(&str, &str); 2] {
     [("mcp-protocol-version", "2025-11-25"), ("mcp-session-id", session)]
 }
 
-/// Opens a session as a client does, and returns its id.
+/// Opens a session as a client does and returns its ID.
 pub(super) fn open_session(address: SocketAddr) -> Result<String> {
     open_session_at(address, "/mcp")
 }
@@ -199,10 +200,10 @@ fn open_session_at(address: SocketAddr, path: &str) -> Result<String> {
     let mut stream = connect(address)?;
     let answer = exchange(&mut stream, &http_request("POST", path, &[], INITIALIZE))?;
     let session =
-        answer.header("mcp-session-id").context("the handshake's answer names no session")?;
+        answer.header("mcp-session-id").context("the handshake response has no session")?;
     let headers = session_headers(&session);
     let noted = exchange(&mut stream, &http_request("POST", path, &headers, INITIALIZED))?;
-    ensure!(noted.status == 202, "`initialized` was answered with {}", noted.status);
+    ensure!(noted.status == 202, "the response to `initialized` is {}", noted.status);
     Ok(session)
 }
 

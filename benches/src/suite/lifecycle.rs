@@ -1,9 +1,9 @@
-//! Whole lives of tasks over HTTP beside peers that have tasks: made by a call, polled until they
-//! are completed, the result read. Then the same with many tasks stored, which have ended.
+//! Whole task lifecycles over HTTP beside peers with tasks: created by a call, polled until
+//! completion, result read. Then the same among many stored, ended tasks.
 //!
-//! Peers look at all tasks they have on every operation, so they are measured twice: keeping a task
-//! for a minute, as a client would want it to be kept at least, and, in their favour, for a second. Ours
-//! are kept for a day.
+//! Peers scan all their tasks on every operation, so they are measured twice: with a TTL of a
+//! minute, the least a client would want, and, in their favor, with a TTL of a second. Our TTL is a
+//! day.
 
 use std::{cmp::Ordering, net::SocketAddr, time::Duration};
 
@@ -28,11 +28,11 @@ use crate::{
 
 const CONNECTIONS: usize = 256;
 
-/// How long a client waits before it looks at its task, again and again.
+/// Poll interval of a client.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// For how long peers keep a task, in milliseconds: what bars compare with, in their favour, and while
-/// they are full.
+/// TTL of the tasks of peers in milliseconds: for the bars, in their favor, and while they are
+/// full.
 const MINUTE: &str = "60000";
 const SECOND: &str = "1000";
 const HOUR: &str = "3600000";
@@ -80,7 +80,7 @@ fn beside_peers(
     ];
     let mut in_rust = Vec::new();
     for (ttl, other) in others.iter().flat_map(|(ttl, all)| all.iter().map(move |it| (*ttl, it))) {
-        // Those that keep tasks elsewhere are as fast with many.
+        // Peers with an external store are as fast with many tasks.
         if other.peer.has_helpers && ttl == SECOND {
             continue;
         }
@@ -90,7 +90,7 @@ fn beside_peers(
             (false, _) => format!("{}, memory", other.name),
         };
         let mut opened = open(&name, &other.server, other.address, &other.peer.path);
-        // One life each, or it is left out.
+        // One lifecycle each; a peer that fails is skipped.
         let tried = opened.as_mut().map(|lives| lives.load(Duration::ZERO).map(drop));
         if let Ok(Err(error)) = tried {
             opened = Err(error);
@@ -125,11 +125,11 @@ fn beside_peers(
     Ok(())
 }
 
-/// Ours among few tasks and among many, in memory and durably.
+/// Our server among few and among many tasks, in memory and durable.
 fn stored(plan: &Plan, cores: Cores, folder: &Folder, report: &mut Report) -> Result<()> {
     let many = plan.stored;
     let mut places = [FEW, many].map(Place::memory).to_vec();
-    // Filling takes both cores.
+    // Filling uses both cores.
     spread(cores)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -164,7 +164,7 @@ fn stored(plan: &Plan, cores: Cores, folder: &Folder, report: &mut Report) -> Re
     Ok(())
 }
 
-/// Peers that keep what they have made, beside themselves when they do not.
+/// Peers that keep their tasks, beside the same peers with few tasks.
 fn peers_when_full(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Report) -> Result<()> {
     let started = |ttl: &'static str| {
         let words =
@@ -211,7 +211,7 @@ fn rate(slice: &Slice) -> f64 {
     slice.rate
 }
 
-/// One client: makes a task, and looks at it until it is completed.
+/// One client: creates a task and polls it until completion.
 struct Client {
     path: String,
     task: Option<String>,
@@ -235,7 +235,7 @@ impl Talk for Client {
                 };
             }
             Some(task) if has(r#""status":"working""#) => task,
-            Some(_) => bail!("neither at work nor completed: {}", shown()),
+            Some(_) => bail!("neither working nor completed: {}", shown()),
         };
         let look = get_task_at(&self.path, &task);
         self.task = Some(task);
@@ -243,7 +243,7 @@ impl Talk for Client {
     }
 }
 
-/// A server whose tasks are made and polled.
+/// A server whose tasks are created and polled.
 fn open(name: &str, server: &Server, at: SocketAddr, path: &str) -> Result<Loaded<Talks<Client>>> {
     let clients = (0..CONNECTIONS).map(|_| Client { path: path.to_owned(), task: None });
     Ok(Loaded::new(name, server, Talks::open(at, PAUSE, clients)?))

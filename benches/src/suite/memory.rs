@@ -1,5 +1,5 @@
-//! What it costs to hold something open: a session, a session with its stream, a subscription. Events
-//! flow on the streams.
+//! The memory of open sessions, sessions with a stream, and subscriptions. Events flow on the
+//! streams.
 
 use std::{
     net::{SocketAddr, TcpStream},
@@ -25,20 +25,20 @@ use crate::{
     report::{Bar, Report},
 };
 
-/// What is opened and closed again before anything is counted, so that the allocator has met it.
+/// Number of objects that are opened and closed before the measurement, to warm up the allocator.
 const WARM_UP: usize = 200;
 
-/// How often everybody is told of a change while the streams are open.
+/// Number of change notifications while the streams are open.
 const EVENTS: usize = 5;
 
-/// Files that are open for other reasons.
+/// Open files for other purposes.
 const OTHER_FILES: u64 = 200;
 
-/// Something that can be held open.
+/// An object that is held open.
 struct Held {
     name: &'static str,
     open: fn(SocketAddr) -> Result<Option<TcpStream>>,
-    /// The most it may cost, in KiB.
+    /// Limit of its memory in KiB.
     bar: f64,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn measure(plan: &Plan, _: &Peers, cores: Cores, report: &mut Report)
     Ok(())
 }
 
-/// By how many bytes a fresh server grows with each one.
+/// Memory growth of a new server per object, in bytes.
 fn grown(what: &Held, count: usize, cores: Cores) -> Result<f64> {
     let (mut server, address) = Server::listening("outlive-telling-http", cores)?;
     let open = |count: usize| (0..count).map(|_| (what.open)(address)).collect::<Result<Vec<_>>>();
@@ -78,7 +78,7 @@ fn grown(what: &Held, count: usize, cores: Cores) -> Result<f64> {
     settle();
     let before = resident_bytes(server.pid())?;
     let held = open(count)?;
-    // Something is said on each of them, as it would be.
+    // Every stream gets notifications, as in practice.
     for _ in 0..EVENTS {
         server.told("tell")?;
         settle();
@@ -88,7 +88,7 @@ fn grown(what: &Held, count: usize, cores: Cores) -> Result<f64> {
     Ok(after.saturating_sub(before) as f64 / count as f64)
 }
 
-/// Lets the server see what has been closed, and make what it makes late.
+/// Lets the server process closed connections and finish deferred work.
 fn settle() {
     thread::sleep(Duration::from_millis(500));
 }

@@ -1,4 +1,4 @@
-//! What is measured. Each suite is a file with a function `measure`, and stands in one list.
+//! The measurements. Each suite is a file with a function `measure` and an entry in one list.
 
 mod auth;
 mod client;

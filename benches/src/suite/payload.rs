@@ -1,5 +1,4 @@
-//! How cost grows with the payload: a text of 1 KiB to 4 MiB goes in as an argument and comes out as
-//! the result.
+//! The cost by payload: a text of 1 KiB to 4 MiB is the argument and the result.
 
 use anyhow::{Context, Result, ensure};
 
@@ -14,7 +13,7 @@ use crate::{
     slices::{self, Slice, Target},
 };
 
-/// Few, so that what is under way fits into the caches of neither side and is not all of it queues.
+/// Few connections: the payloads in flight exceed the caches, but are not only queued.
 const CONNECTIONS: usize = 4;
 
 const SIZES: [(usize, &str); 5] = [
@@ -47,13 +46,13 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
         };
         let bare = open("/mcp", control_address)?;
         let ours = open("/mcp", address)?;
-        ensure!(bare.answer() == ours.answer(), "the control answers other bytes");
+        ensure!(bare.answer() == ours.answer(), "the control returns other bytes");
         let mut targets: Vec<Box<dyn Target>> = vec![
             Box::new(Loaded::new(&format!("bare axum, {shown}"), &control, bare)),
             Box::new(Loaded::new(&format!("Outlive, {shown}"), &outlive, ours)),
         ];
         for Serving { peer, server, address, name } in &others {
-            // One size says enough of others.
+            // One size is enough for peers.
             if size != MEBI {
                 continue;
             }

@@ -1,26 +1,26 @@
-//! What is measured, and how often.
+//! The scope of a measurement.
 
 use crate::{peers::Wanted, place::Kind};
 use std::time::Duration;
 
-/// How much is measured.
+/// The scope of a measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) rounds: usize,
     pub(crate) slice: Duration,
-    /// Sessions and streams that are held open.
+    /// Number of sessions and streams that are held open.
     pub(crate) held: usize,
-    /// Tasks in a large store.
+    /// Number of tasks in a large store.
     pub(crate) stored: u64,
-    /// Tasks in a large store of a peer.
+    /// Number of tasks in a large store of a peer.
     pub(crate) filled: u64,
-    /// Tasks that are parked.
+    /// Number of parked tasks.
     pub(crate) parked: u64,
     pub(crate) peers: Wanted,
-    /// The suites that are wanted; all if none is named.
+    /// The selected suites; all if empty.
     pub(crate) only: Vec<String>,
-    /// Where tasks are kept.
+    /// The store of tasks.
     pub(crate) store: Kind,
-    /// The one figure of the tasks that is wanted, if not all are.
+    /// The selected figure of the tasks suite; `None` for all.
     pub(crate) figure: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! Calls that tell how far they are: a stream of events for each, with one notification and with a
-//! hundred. What the hundred cost more is what a notification costs.
+//! Calls with progress: one event stream per call, with one notification and with a hundred. The
+//! difference is the cost of notifications.
 
 use anyhow::{Context, Result};
 

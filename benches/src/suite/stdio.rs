@@ -24,7 +24,7 @@ pub(super) fn measure(plan: &Plan, _: &Peers, cores: Cores, report: &mut Report)
     let outlive_load = Load::open(stdin, stdout, &modern_call())?;
     let [theirs, ours] =
         [&control_load, &outlive_load].map(|load| String::from_utf8_lossy(load.answer()));
-    ensure!(theirs == ours, "the control answers other bytes:\n{theirs}\n{ours}");
+    ensure!(theirs == ours, "the control returns other bytes:\n{theirs}\n{ours}");
     let [control_load, outlive_load] =
         [control_load, outlive_load].map(|load| Rc::new(RefCell::new(load)));
     let target = |name, server: &Server, load: &Rc<RefCell<Load>>, in_flight| -> Box<dyn Target> {
@@ -61,7 +61,7 @@ pub(super) fn measure(plan: &Plan, _: &Peers, cores: Cores, report: &mut Report)
     Ok(())
 }
 
-/// A server on a pipe, with so many calls in flight.
+/// A server on a pipe with a number of calls in flight.
 struct Stdio {
     name: &'static str,
     pid: u32,

@@ -1,4 +1,4 @@
-//! Which suites there are, and how they run.
+//! The list of suites and its execution.
 
 use super::plan::Plan;
 use super::{auth, client, cold, http, lifecycle, memory, payload, progress, stdio, tasks, tools};
@@ -9,7 +9,7 @@ use crate::{
 };
 use anyhow::{Context, Result};
 
-/// A suite, and whether it is taken of peers too.
+/// A suite, and whether it includes peers.
 pub(crate) struct Suite {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
@@ -17,7 +17,7 @@ pub(crate) struct Suite {
     measure: fn(&Plan, &Peers, Cores, &mut Report) -> Result<()>,
 }
 
-/// All suites, in the order in which they are taken.
+/// All suites, in the order of execution.
 pub(crate) const SUITES: &[Suite] = &[
     Suite {
         name: "http",
@@ -87,7 +87,7 @@ pub(crate) const SUITES: &[Suite] = &[
     },
 ];
 
-/// Takes the figures.
+/// Runs the selected suites.
 pub(crate) fn run(plan: &Plan) -> Result<Report> {
     let wanted =
         |suite: &&Suite| plan.only.is_empty() || plan.only.iter().any(|it| it == suite.name);

@@ -1,4 +1,4 @@
-//! How cost grows with the tools that are registered: one is called, among 1, 100 and 10,000.
+//! The cost by number of registered tools: one is called, among 1, 100 and 10,000.
 
 use anyhow::{Context, Result};
 
@@ -28,7 +28,7 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
         servers.push(Server::counting("outlive-tools", tools, cores)?);
     }
     let mut targets: Vec<Box<dyn Target>> = Vec::new();
-    // Each target, and which is the same with one tool.
+    // Each target, and the position of the same target with one tool.
     let mut firsts = Vec::new();
     for ((server, address), tools) in servers.iter().zip(COUNTS) {
         targets.push(Box::new(open(&shown("Outlive", tools), server, *address, "/mcp")?));

@@ -1,6 +1,6 @@
-//! Serves one of everything on HTTP: `PORT=8001 everything-server`, or `--stdio`.
+//! Serves every feature over HTTP: `PORT=8001 everything-server`, or `--stdio`.
 //!
-//! Tasks are in memory, or with `--store URL` in that store; all else about them is as by default.
+//! Tasks are in memory, or in a store with `--store URL`; all other settings of tasks are defaults.
 
 use std::error::Error;
 

@@ -1,11 +1,11 @@
-//! Our client, at a server that wants to know who is calling: `login-client VERSION URL STEP…`, with
-//! `DPOP=1` for tokens that are bound to a key.
+//! Our client with a protected server: `login-client VERSION URL STEP…`, with `DPOP=1` for
+//! sender-constrained tokens.
 //!
-//! A step is the name of a tool, a number of seconds to wait, or `logout`. For each tool it prints a line of
-//! JSON with what it said, or with why it was not called; so do the clients in `conformance/logins`.
-//! Pages are opened with the program that `BROWSER` names.
+//! A step is the name of a tool, a number of seconds to wait, or `logout`. For each tool the
+//! program prints one line of JSON with the result or the error, as the clients in
+//! `conformance/logins` do. Pages are opened with the program in `BROWSER`.
 
-#![expect(clippy::print_stdout, reason = "a line for each call is what this program is for")]
+#![expect(clippy::print_stdout, reason = "one line per call is the output of the program")]
 
 use std::{
     env,

@@ -1,9 +1,9 @@
-//! A client sends somebody here to log in.
+//! Authorization endpoint: a client sends a user here to log in.
 //!
-//! A mistake in the request is shown to the person, on a page. The browser is not redirected before the
-//! person has consented: anybody can register a client with any place, so a redirect here would lead
-//! wherever the author of the link wants (RFC 9700 section 4.11.2). If client and place fit together,
-//! the page has a link that brings the error to the client.
+//! Errors in the request are shown to the user on a page. The browser is not redirected before the
+//! user has consented: any client can register any redirect URI, so an immediate redirect would be
+//! an open redirector (RFC 9700 section 4.11.2). If client and redirect URI match, the page has a
+//! link that returns the error to the client.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::{Request, StatusCode};
 
 use super::{
-    browser_reply::{mistake, told},
+    browser_reply::{error_page, mistake},
     client::{self, Client},
     consent,
     keys::digest,
@@ -22,7 +22,7 @@ use super::{
     state::ProxyState,
 };
 
-/// The longest word of a client's for its login. It stands in a cookie.
+/// Maximum length of a client's `state`, which is stored in a cookie.
 const LONGEST_STATE: usize = 1_024;
 
 pub(super) async fn authorize(proxy: &ProxyState, request: &Request<Bytes>) -> Reply {
@@ -30,13 +30,13 @@ pub(super) async fn authorize(proxy: &ProxyState, request: &Request<Bytes>) -> R
     let caller = request.extensions().get::<IpAddr>().copied();
     let (id, client) = match known_client(proxy, &params, caller).await {
         Ok(known) => known,
-        Err(why) => return told(StatusCode::BAD_REQUEST, why),
+        Err(why) => return error_page(StatusCode::BAD_REQUEST, why),
     };
     let Some(uri) = params.get("redirect_uri").and_then(|asked| client.redirect(asked)) else {
-        let why = "The application wants the answer at a place that is not its own.";
-        return told(StatusCode::BAD_REQUEST, why);
+        let why = "The redirect URI of the application is not registered.";
+        return error_page(StatusCode::BAD_REQUEST, why);
     };
-    match wanted(proxy, &params, id, uri) {
+    match parse_login(proxy, &params, id, uri) {
         Ok(login) => consent::ask(proxy, request.headers(), id, &client, login).await,
         Err(fault) => {
             let state = params.get("state").filter(|_| !params.doubled(&["state"]));
@@ -50,9 +50,9 @@ async fn known_client<'p>(
     params: &'p Params,
     caller: Option<IpAddr>,
 ) -> Result<(&'p str, Client), &'static str> {
-    let unknown = "The application is not known here. It has to register again.";
+    let unknown = "The application is not registered. It must register again.";
     if params.doubled(&["client_id", "redirect_uri"]) {
-        return Err("The application asks for two things at once.");
+        return Err("The request of the application has a duplicate parameter.");
     }
     let id = params.get("client_id").ok_or(unknown)?;
     let client = match client::is_document(id) {
@@ -62,8 +62,8 @@ async fn known_client<'p>(
     Ok((id, client))
 }
 
-/// Reads what is wanted of a client whose answers may go to `uri`.
-fn wanted(
+/// Parses the authorization request of a client whose redirect URI is `uri`.
+fn parse_login(
     proxy: &ProxyState,
     params: &Params,
     id: &str,
@@ -81,7 +81,7 @@ fn wanted(
     ];
     let invalid = |why| Fault::new("invalid_request", why);
     if params.doubled(ONCE) {
-        return Err(invalid("a parameter is there twice"));
+        return Err(invalid("duplicate parameter"));
     }
     if params.get("request").is_some() || params.get("request_uri").is_some() {
         return Err(Fault::new("request_not_supported", "send plain parameters"));
@@ -97,9 +97,9 @@ fn wanted(
         return Err(invalid("`state` is too long"));
     }
     let challenge = params.get("code_challenge").filter(|challenge| is_hash(challenge));
-    // Nothing said means `plain`, which protects nobody.
+    // Without a method, the default is `plain`, which does not protect the code.
     let (Some(challenge), Some("S256")) = (challenge, params.get("code_challenge_method")) else {
-        return Err(invalid("a `code_challenge` with the method S256 is needed"));
+        return Err(invalid("a `code_challenge` with the method S256 is required"));
     };
     proxy.check_resource(params)?;
     Ok(Login {
@@ -113,7 +113,7 @@ fn wanted(
     })
 }
 
-/// Whether a text is a SHA-256 hash in base64url.
+/// Returns whether a text is a SHA-256 hash in base64url.
 fn is_hash(text: &str) -> bool {
     outlive_auth::jose::decode_base64url(text).is_some_and(|hash| hash.len() == 32)
 }

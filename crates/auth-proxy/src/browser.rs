@@ -1,23 +1,23 @@
-//! What a browser carries for us: cookies that no script reads, no other site sends, and no other host
-//! can set.
+//! Cookies of the proxy, which scripts cannot read, other sites do not send, and other hosts cannot
+//! set.
 
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, header};
 
-/// The longest cookie that every browser takes, with its name.
+/// Maximum length of a cookie with its name that all browsers accept.
 const LONGEST: usize = 4_000;
 
-/// The cookies of the proxy.
+/// Reads and writes the cookies of the proxy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cookies {
-    /// Whether browsers come over TLS. Without it they take no `__Host-` cookie: that is for one's own
-    /// machine only.
+    /// Whether browsers connect over TLS. Without TLS, which is allowed for loopback only, browsers
+    /// reject `__Host-` cookies.
     pub(super) is_tls: bool,
 }
 
 impl Cookies {
-    /// A cookie. One that is there twice is none: nobody knows which is ours.
+    /// Returns a cookie. A duplicate cookie is ambiguous and returns `None`.
     pub(super) fn get<'a>(&self, headers: &'a HeaderMap, what: &str) -> Option<&'a str> {
         let name = self.name(what);
         let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
@@ -27,7 +27,7 @@ impl Cookies {
         if found.next().is_some() { None } else { first }
     }
 
-    /// The header that sets one; `None` if it is too long for a browser.
+    /// Returns the header that sets a cookie, or `None` if the cookie is too long.
     pub(super) fn set(&self, what: &str, value: &str, age: Duration) -> Option<HeaderValue> {
         let name = self.name(what);
         if name.len() + value.len() > LONGEST {
@@ -40,7 +40,7 @@ impl Cookies {
         HeaderValue::try_from(cookie).ok()
     }
 
-    /// The header that takes one away.
+    /// Returns the header that deletes a cookie.
     pub(super) fn unset(&self, what: &str) -> Option<HeaderValue> {
         self.set(what, "", Duration::ZERO)
     }
@@ -61,7 +61,7 @@ mod tests {
 
     // ARS-21
     #[test]
-    fn a_cookie_is_of_this_host_and_for_nobody_else() {
+    fn cookie_is_bound_to_this_host() {
         let cookies = Cookies { is_tls: true };
         let set = cookies.set("login", "v", Duration::from_secs(9)).unwrap();
         let whole = "__Host-outlive-login=v; Path=/; Max-Age=9; HttpOnly; SameSite=Lax; Secure";

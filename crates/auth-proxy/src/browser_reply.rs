@@ -9,28 +9,31 @@ use super::{
     reply::{Fault, Reply, empty, guard},
 };
 
-/// Tells the person at the browser what went wrong. For all that no client may be told.
-pub(super) fn told(status: StatusCode, what: &str) -> Reply {
+/// Returns a page with an error for the user, if the error must not go to the client.
+pub(super) fn error_page(status: StatusCode, what: &str) -> Reply {
     page::reply(status, &page::problem(what))
 }
 
-/// Sends a browser somewhere.
+/// Redirects the browser.
 pub(super) fn redirect(url: &str) -> Reply {
-    // After a form as well: what was in it goes no further.
+    // Status 303 makes the browser send a GET, so that it does not resend a form.
     let mut reply = empty(StatusCode::SEE_OTHER);
     let headers = reply.headers_mut();
     match HeaderValue::from_str(url) {
         Ok(url) => drop(headers.insert(header::LOCATION, url)),
         Err(_) => {
-            return told(StatusCode::INTERNAL_SERVER_ERROR, "The way back cannot be written.");
+            return error_page(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "The redirect URI is not a valid header.",
+            );
         }
     }
     guard(headers);
     reply
 }
 
-/// Shows a person what is wrong with a client's request. The browser stays here: nobody has consented
-/// to anything, and the place may be anybody's.
+/// Returns a page that shows the user an error in a client's request. Does not redirect: the user
+/// has not consented, and the redirect URI may belong to an attacker.
 pub(super) fn mistake(
     fault: Fault,
     redirect_uri: RedirectUri<'_>,
@@ -38,24 +41,24 @@ pub(super) fn mistake(
     issuer: &str,
 ) -> Reply {
     let with = [("error", fault.error), ("error_description", fault.description)];
-    let link = way_back(redirect_uri, state, issuer, with);
+    let link = client_url(redirect_uri, state, issuer, with);
     let what = format!("{} ({})", fault.description, fault.error);
     page::reply(StatusCode::BAD_REQUEST, &page::mistake(&what, redirect_uri.host(), &link))
 }
 
-/// Sends a browser back to the client, with these parameters. The client's word for the login is one of
-/// them, and our name (RFC 9207).
+/// Redirects the browser to the client with these parameters. Adds the client's `state` and the
+/// issuer (RFC 9207).
 pub(super) fn back<'a>(
     redirect_uri: RedirectUri<'a>,
     state: Option<&'a str>,
     issuer: &'a str,
     with: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> Reply {
-    redirect(&way_back(redirect_uri, state, issuer, with))
+    redirect(&client_url(redirect_uri, state, issuer, with))
 }
 
-/// The client's place, with these parameters.
-fn way_back<'a>(
+/// Returns the redirect URI of the client with these parameters.
+fn client_url<'a>(
     redirect_uri: RedirectUri<'a>,
     state: Option<&'a str>,
     issuer: &'a str,

@@ -1,4 +1,4 @@
-//! How a proxy is set up.
+//! Builder of a proxy.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ use outlive_auth::{
     server::ResourceUri,
 };
 
-/// How a proxy is set up. Every limit has a default that is meant for production.
+/// Builder of a proxy. The default of every limit is suitable for production.
 #[must_use]
 pub struct AuthProxyBuilder {
     resource: String,
@@ -44,8 +44,8 @@ pub struct AuthProxyBuilder {
 }
 
 impl AuthProxy {
-    /// An authorization server for the server that clients connect to at `resource`. Its own name is
-    /// that URI's origin, unless [`AuthProxyBuilder::issuer`] says otherwise.
+    /// Returns a builder of an authorization server for the MCP server at `resource`. The default
+    /// issuer is the origin of `resource`; see [`AuthProxyBuilder::issuer`].
     pub fn builder(resource: impl Into<String>, provider: Provider) -> AuthProxyBuilder {
         let resource = resource.into();
         AuthProxyBuilder {
@@ -74,30 +74,31 @@ impl AuthProxy {
 }
 
 impl AuthProxyBuilder {
-    /// What the proxy is called, and where its pages are: at this address, and below it.
+    /// Sets the issuer. The endpoints and pages of the proxy are below this URL.
     pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
         self.issuer = Some(issuer.into());
         self
     }
 
-    /// What the server is called on the page that asks for consent; its host if nothing is said.
+    /// Sets the name of the server on the consent page. The default is its host.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Sets the base scopes: every user who may log in gets those that the client asks for. A client that
-    /// names no scope gets all of them. [`AuthProxyBuilder::grants`] gives further scopes to some users.
+    /// Sets the base scopes, which every permitted user gets if the client requests them. A client
+    /// that requests no scopes gets all of them. [`AuthProxyBuilder::grants`] adds scopes for some
+    /// users.
     pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes = Scopes::of(scopes);
         self
     }
 
-    /// Grants scopes to the users for whom `rule` is true. Each call adds a rule.
+    /// Grants scopes to the users for whom `rule` returns `true`. Each call adds a rule.
     ///
-    /// A scope that is neither a base scope nor granted by a rule is not given to anybody, whatever the
-    /// client asks for: the token has fewer scopes then, and its response says which. The rule is asked
-    /// when a user logs in, and not again while the user stays logged in.
+    /// A scope that is neither a base scope nor granted by a rule is never issued. The token
+    /// response then lists the scopes that were granted. The rule is evaluated at login, not while
+    /// the user stays logged in.
     ///
     /// ```
     /// # use outlive_auth_proxy::{AuthProxy, Provider};
@@ -117,14 +118,14 @@ impl AuthProxyBuilder {
         self
     }
 
-    /// The secret that everything is sealed and signed with: 32 random bytes or more, the same for all
-    /// replicas. Without one there is one for as long as the process lives.
+    /// Sets the secret from which the seal and signing keys are derived: at least 32 random bytes,
+    /// the same for all replicas. By default, each process generates a random secret.
     pub fn secret(mut self, secret: impl Into<Vec<u8>>) -> Self {
         self.secret = Some(secret.into());
         self
     }
 
-    /// A secret from before. What was sealed and signed with it still counts.
+    /// Adds a previous secret. Data that was sealed or signed with it stays valid.
     pub fn previous_secret(mut self, secret: impl Into<Vec<u8>>) -> Self {
         self.previous.push(secret.into());
         self
@@ -142,63 +143,64 @@ impl AuthProxyBuilder {
         self
     }
 
-    /// Sets the rule that decides which users may log in. Without it every user of the provider may, which with some
-    /// providers is the whole world.
+    /// Sets the rule that decides which users may log in. By default, every user of the provider
+    /// may, which for some providers is every internet user.
     ///
-    /// The proxy asks when a user logs in, and not again while the user stays logged in.
+    /// The rule is evaluated at login, not while the user stays logged in.
     pub fn allow_user(mut self, rule: impl Fn(&Identity) -> bool + Send + Sync + 'static) -> Self {
         self.allow_user = Some(Arc::new(rule));
         self
     }
 
-    /// How long an access token is good for. It cannot be revoked, so that should not be long.
+    /// Sets the lifetime of an access token. It cannot be revoked, so the lifetime should be short.
     pub fn access_lifetime(mut self, span: Duration) -> Self {
         self.spans.access = span;
         self
     }
 
-    /// After how long without being used a refresh token is worth nothing.
+    /// Sets the time after which an unused refresh token expires.
     pub fn refresh_lifetime(mut self, span: Duration) -> Self {
         self.spans.refresh = span;
         self
     }
 
-    /// How long somebody may take to log in.
+    /// Sets how long a user may take to log in.
     pub fn login_lifetime(mut self, span: Duration) -> Self {
         self.spans.login = span;
         self
     }
 
-    /// How long a browser remembers that a client was allowed, so that nobody is asked again; with zero
-    /// it does not. Programs on the user's machine always ask.
+    /// Sets how long a browser remembers a consent. Zero disables this. Programs on the user's
+    /// machine always require a new consent.
     pub fn consent_lifetime(mut self, span: Duration) -> Self {
         self.spans.consent = span;
         self
     }
 
-    /// How many bytes a request may bring along.
+    /// Sets the maximum bytes of a request body.
     pub fn max_body_bytes(mut self, bytes: usize) -> Self {
         self.max_body_bytes = bytes;
         self
     }
 
-    /// How the provider is asked. By default over TLS, in the internet and in private networks.
+    /// Sets the fetcher for the provider. The default uses TLS and allows public and private
+    /// addresses.
     pub fn fetch(mut self, fetch: Fetcher) -> Self {
         self.fetch = fetch;
         self
     }
 
-    /// Where time comes from.
+    /// Sets the clock.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// The proxy.
+    /// Builds the proxy.
     ///
     /// # Errors
     ///
-    /// When an address or the secret cannot be used.
+    /// Returns an error if a URL or the secret is invalid.
     pub fn build(self) -> Result<AuthProxy, AuthProxyBuildError> {
         let resource = uri(&self.resource)?;
         let issuer = uri(self.issuer.as_deref().unwrap_or(resource.origin()))?;
@@ -234,15 +236,16 @@ impl AuthProxyBuilder {
     }
 }
 
-/// Reads the address of a server. Cookies and codes go there: over TLS, unless it is this machine.
+/// Parses the URL of a server. Requires TLS except for loopback, because cookies and codes are sent
+/// there.
 fn uri(text: &str) -> Result<ResourceUri, AuthProxyBuildError> {
     let bad = |why| AuthProxyBuildError::Uri { uri: text.to_owned(), why };
     let uri = ResourceUri::parse(text).map_err(bad)?;
     let is_safe = uri.origin().starts_with("https:") || is_loopback_host(host(uri.origin()));
-    if is_safe { Ok(uri) } else { Err(bad("it must be `https:` unless it is this machine")) }
+    if is_safe { Ok(uri) } else { Err(bad("it must use `https:`, except for loopback addresses")) }
 }
 
-/// The host of an origin, without its port.
+/// Returns the host of an origin without its port.
 fn host(origin: &str) -> &str {
     let authority = origin.split_once("://").map_or(origin, |(_, authority)| authority);
     match authority.rsplit_once(':') {
@@ -251,7 +254,7 @@ fn host(origin: &str) -> &str {
     }
 }
 
-// Every setting is named, and a new one has to be: `docs/limits.md` is held against this.
+// A test compares this list of settings with `docs/limits.md`.
 impl fmt::Debug for AuthProxyBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

@@ -1,8 +1,8 @@
-//! Who a client is: what it calls itself, and where its answers may go.
+//! Clients: their name and their redirect URIs.
 //!
-//! A client that has registered has its registration for an id, sealed: nothing is remembered for it,
-//! so that registering costs nothing and anybody may. One that publishes a document about itself has
-//! that document's address for an id.
+//! The ID of a registered client is its sealed registration, so that a registration needs no
+//! storage and can be open to any client. The ID of a client with a metadata document is the URL of
+//! the document.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,13 +11,13 @@ use super::{
     redirect_uri::RedirectUri,
 };
 
-/// What holds for all ids that were given out here.
+/// Seal context of registered client IDs.
 const REGISTERED: &[&str] = &["client"];
 
-/// The longest id that is looked at.
+/// Maximum length of a client ID.
 const LONGEST: usize = 8 << 10;
 
-/// What is known of a client.
+/// Name and redirect URIs of a client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Client {
     pub(super) name: Option<String>,
@@ -25,17 +25,17 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// The id of a client that registers.
+    /// Returns the client ID of a registration.
     pub(super) fn seal(&self, keys: &Keys) -> Option<String> {
         keys.seal(self, REGISTERED)
     }
 
-    /// The client with an id that was given out here.
+    /// Opens the client ID of a registration.
     pub(super) fn open(keys: &Keys, id: &str) -> Option<Self> {
         if id.len() > LONGEST { None } else { keys.open(id, REGISTERED) }
     }
 
-    /// Where an answer may go, of what was asked for.
+    /// Returns the requested redirect URI if the client has registered it.
     pub(super) fn redirect<'a>(&self, asked: &'a str) -> Option<RedirectUri<'a>> {
         let asked = RedirectUri::parse(asked)?;
         let mut known = self.redirect_uris.iter().filter_map(|known| RedirectUri::parse(known));
@@ -43,13 +43,13 @@ impl Client {
     }
 }
 
-/// Whether an id is the address of a document.
+/// Returns whether a client ID is the URL of a document.
 pub(super) fn is_document(id: &str) -> bool {
     id.contains("://")
 }
 
-/// What a client is called in tokens and in the names of callers. An id that was given out here is too
-/// long for that.
+/// Returns a short name of a client for tokens and principals. A registered client ID is too long
+/// for that.
 pub(super) fn short_name(id: &str) -> String {
     if is_document(id) { id.to_owned() } else { digest(id)[..22].to_owned() }
 }

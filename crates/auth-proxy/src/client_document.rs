@@ -1,7 +1,6 @@
-//! Clients that publish a document about themselves: its address is their id.
+//! Client ID metadata documents: the URL of the document is the client ID.
 //!
-//! [`Gate`] decides when a document is fetched. A document that cannot be had costs its own client the
-//! login, and no other.
+//! [`Gate`] limits the fetches. A document that is slow or missing affects only its own client.
 //! Spec: <https://datatracker.ietf.org/doc/draft-ietf-oauth-client-id-metadata-document/>
 
 use std::{
@@ -18,34 +17,35 @@ use serde::Deserialize;
 use super::{client::Client, client_document_gate::Gate, redirect_uri::RedirectUri};
 use outlive_auth::{fetch::Fetcher, server::ResourceUri};
 
-/// For how long a document is taken for true.
+/// Cache time of a document.
 const FRESH: Duration = Duration::from_secs(600);
 
-/// Number of documents in the cache. A further one replaces the oldest.
+/// Maximum number of cached documents. A further one replaces the oldest.
 const MAX_CACHED: usize = 256;
 
-/// Number of documents of one host in the cache.
+/// Maximum number of cached documents per host.
 const MAX_CACHED_PER_HOST: usize = 16;
 
-/// Number of redirect URIs of a document.
+/// Maximum number of redirect URIs in a document.
 const MAX_REDIRECT_URIS: usize = 32;
 
-/// Length of a client's name, in bytes. The rest is cut off.
+/// Maximum bytes of a client name. Longer names are truncated.
 const MAX_NAME: usize = 128;
 
-const BUSY: &str = "Too many applications log in at the moment. Try again later.";
+const BUSY: &str = "Too many logins are in progress. Try again later.";
 
-/// The longest id. It stands in cookies and in tokens.
+/// Maximum length of a document URL, which is stored in cookies and tokens.
 const LONGEST: usize = 256;
 
-/// The documents of clients.
+/// Fetches and caches client documents.
 pub(super) struct Documents {
     fetch: Fetcher,
-    /// Whether a document on this machine may come without TLS, because we do too.
+    /// Whether documents on loopback addresses may be fetched without TLS, because the proxy itself
+    /// has no TLS.
     pub(super) plain_local: bool,
     gate: Gate,
     clock: Arc<dyn Clock>,
-    // A std mutex: nothing awaits while it is held.
+    // A std mutex: no code awaits while it is held.
     known: Mutex<Cache>,
 }
 
@@ -61,13 +61,13 @@ struct Document {
 
 impl Documents {
     pub(super) fn new(plain_local: bool, clock: Arc<dyn Clock>) -> Self {
-        // To public addresses only: it is strangers who name them.
+        // The fetcher allows public addresses only, because clients choose the URLs.
         let fetch = Fetcher::new().timeout(Duration::from_secs(5)).max_bytes(64 << 10);
         Self { fetch, plain_local, gate: Gate::default(), clock, known: Mutex::default() }
     }
 
-    /// Returns the client whose document is at this address, or what to tell the person. `caller` is the
-    /// address that the request came from.
+    /// Returns the client with the document at this URL, or a message for the user. `caller` is the
+    /// address of the requesting browser.
     pub(super) async fn read(
         &self,
         id: &str,
@@ -78,15 +78,15 @@ impl Documents {
             return Ok(client);
         }
         let turn = self.gate.enter(caller, host(id)).await.ok_or(BUSY)?;
-        // A fetch that was ahead of this one may have brought it.
+        // A previous fetch may have cached the document meanwhile.
         if let Some(client) = self.cached(id) {
             return Ok(client);
         }
         let client = tokio::select! {
             fetched = self.fetched(id) => fetched?,
             () = turn.taken() => {
-                tracing::debug!(id, "a slow client document made room for others");
-                return Err("The application's description of itself takes too long. Try again later.");
+                tracing::debug!(id, "cancelling a slow client document fetch for a waiting one");
+                return Err("The metadata document of the application takes too long to load. Try again later.");
             }
         };
         self.cache(id, client.clone());
@@ -97,16 +97,16 @@ impl Documents {
         let fetched = self.fetch.get(id, HeaderMap::new()).await;
         let document = fetched.and_then(|fetched| fetched.json::<Document>());
         let document = document.map_err(|error| {
-            tracing::debug!(%error, "the document of a client could not be read");
-            "The application's description of itself cannot be read."
+            tracing::debug!(%error, "fetching a client document failed");
+            "The metadata document of the application cannot be read."
         })?;
         if document.client_id != id {
-            return Err("The application's description of itself is about another one.");
+            return Err("The metadata document describes another application.");
         }
         if document.redirect_uris.len() > MAX_REDIRECT_URIS {
-            return Err("The application's description of itself has too many redirect URIs.");
+            return Err("The metadata document of the application has too many redirect URIs.");
         }
-        // What is no redirect URI would never be compared, and could be long.
+        // Invalid redirect URIs are dropped: they never match, and could be long.
         let is_uri = |uri: &String| RedirectUri::parse(uri).is_some();
         let redirect_uris = document.redirect_uris.into_iter().filter(is_uri).collect();
         let name = document.client_name.map(|name| {
@@ -136,10 +136,10 @@ impl Documents {
         known.insert(id.to_owned(), (client, self.clock.now()));
     }
 
-    /// Whether an address may be that of a document: as one would write it, and over TLS. `http:` to
-    /// this machine would let strangers have us ask our own programs.
+    /// Checks that a URL is a valid document URL: canonical, and over TLS. Plain `http:` to
+    /// loopback would let clients make the proxy call local programs.
     fn check(&self, id: &str) -> Result<(), &'static str> {
-        let odd = "The application's id is not the address of a description.";
+        let odd = "The ID of the application is not a valid metadata document URL.";
         let uri = ResourceUri::parse(id).map_err(|_| odd)?;
         let has_dots = uri.path().split('/').any(|part| matches!(part, "." | ".."));
         let is_safe = id.starts_with("https://") || self.plain_local;
@@ -152,7 +152,7 @@ impl Documents {
     }
 }
 
-/// The host of a document's address, without its port.
+/// Returns the host of a document URL without its port.
 fn host(id: &str) -> &str {
     let authority = id.split('/').nth(2).unwrap_or(id);
     match authority.rsplit_once(':') {

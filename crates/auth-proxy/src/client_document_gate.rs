@@ -1,9 +1,9 @@
-//! Decides which client documents are fetched now, and which wait.
+//! Concurrency limits for fetches of client documents.
 //!
-//! Any browser can make the proxy fetch a document from any host, so a host that does not reply must
-//! cost others nothing. A host and a caller have a share of all places. Who has no place waits, and
-//! the place that becomes free goes to the waiting caller with the fewest places. A fetch has
-//! [`MIN_TIME`] for itself; after that it gives its place to whoever waits for it.
+//! Any browser can make the proxy fetch a document from any host, so a host that does not respond
+//! must not block others. Each host and each caller has a share of all slots. A free slot goes to
+//! the waiting caller with the fewest slots. A fetch keeps its slot for at least [`MIN_TIME`], and
+//! then releases it to a waiting fetch.
 
 use std::{
     collections::VecDeque,
@@ -14,33 +14,33 @@ use std::{
 
 use tokio::sync::{Notify, oneshot};
 
-/// Number of documents that are fetched at once.
+/// Maximum number of concurrent fetches.
 const MAX_FETCHES: usize = 32;
 
-/// Number of documents that one caller has fetched at once.
+/// Maximum number of concurrent fetches per caller.
 const MAX_FETCHES_PER_CALLER: usize = 16;
 
-/// Number of documents that are fetched from one host at once.
+/// Maximum number of concurrent fetches per host.
 const MAX_FETCHES_PER_HOST: usize = 2;
 
-/// Number of fetches that wait for a place.
+/// Maximum number of waiting fetches.
 const MAX_WAITING: usize = 256;
 
-/// Number of fetches of one caller, or from one host, that wait for a place.
+/// Maximum number of waiting fetches per caller and per host.
 const MAX_WAITING_SHARE: usize = 64;
 
-/// How long a fetch waits for a place.
+/// Maximum time that a fetch waits for a slot.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a fetch keeps its place while others wait for it.
+/// Minimum time that a fetch keeps its slot while others wait.
 const MIN_TIME: Duration = Duration::from_secs(1);
 
-/// The places of all fetches.
+/// Slots of all fetches.
 #[derive(Default)]
 pub(super) struct Gate {
     // A std mutex: no code awaits while it is held.
     state: Mutex<State>,
-    /// Notified when a fetch begins to wait.
+    /// Notified when a fetch starts to wait.
     waits: Notify,
 }
 
@@ -51,21 +51,21 @@ struct State {
     waiting: VecDeque<(Fetching, oneshot::Sender<()>)>,
 }
 
-/// A fetch: its number, who caused it and where it goes.
+/// A fetch with its number, its caller and its host.
 struct Fetching {
     number: u64,
     caller: Option<IpAddr>,
     host: String,
 }
 
-/// A place, or the wait for one. Dropping it lets another fetch start.
+/// A slot, or a position in the queue. Dropping it lets another fetch start.
 pub(super) struct Turn<'g> {
     gate: &'g Gate,
     number: u64,
 }
 
 impl Gate {
-    /// Waits for a place. Returns `None` if too many fetches wait already, or the wait takes too long.
+    /// Waits for a slot. Returns `None` if the queue is full, or if the wait times out.
     pub(super) async fn enter(&self, caller: Option<IpAddr>, host: &str) -> Option<Turn<'_>> {
         let (turn, started) = self.queue(caller.map(network), host)?;
         tokio::time::timeout(WAIT_TIMEOUT, started).await.ok()?.ok()?;
@@ -103,12 +103,13 @@ impl Gate {
 }
 
 impl Turn<'_> {
-    /// Returns when another fetch has got this place: not before [`MIN_TIME`] is over.
+    /// Completes when another fetch has taken this slot, not before [`MIN_TIME`] has passed.
     pub(super) async fn taken(&self) {
         tokio::time::sleep(MIN_TIME).await;
         loop {
             let mut waits = std::pin::pin!(self.gate.waits.notified());
-            // Registered before the look, so that no fetch begins to wait unseen in between.
+            // Enabled before the check, so that a fetch that starts to wait in between is not
+            // missed.
             waits.as_mut().enable();
             if self.gate.state().give(self.number) {
                 return;
@@ -128,17 +129,18 @@ impl Drop for Turn<'_> {
 }
 
 impl State {
-    /// Starts what waits and has room.
+    /// Starts waiting fetches while slots are free.
     fn start(&mut self) {
         while let Some(at) = self.next() {
             let Some((one, start)) = self.waiting.remove(at) else { return };
             self.fetching.push(one);
-            // If the receiver is gone, its `Turn` is about to be dropped and gives the place back.
+            // If the receiver is gone, its `Turn` is about to be dropped, which releases the slot.
             let _ = start.send(());
         }
     }
 
-    /// Returns the position of the waiting fetch whose caller has the fewest places, the oldest first.
+    /// Returns the index of the waiting fetch whose caller has the fewest slots. The oldest one
+    /// wins a tie.
     fn next(&self) -> Option<usize> {
         if self.fetching.len() >= MAX_FETCHES {
             return None;
@@ -156,7 +158,7 @@ impl State {
         self.fetching.iter().filter(|one| same(one)).count()
     }
 
-    /// Gives the place of a fetch to one that waits for it. Returns whether one did.
+    /// Transfers the slot of a fetch to a waiting one. Returns whether a fetch took it.
     fn give(&mut self, number: u64) -> bool {
         let Some(at) = self.fetching.iter().position(|one| one.number == number) else {
             return true;
@@ -172,7 +174,7 @@ impl State {
     }
 }
 
-/// The network of a caller: a household or a machine has all addresses of an IPv6 /64.
+/// Returns the network of a caller: for IPv6 the /64, because a machine controls all its addresses.
 fn network(caller: IpAddr) -> IpAddr {
     match caller {
         IpAddr::V4(_) => caller,
@@ -194,7 +196,7 @@ mod tests {
     }
 
     async fn now<'g>(gate: &'g Gate, last: u8, host: &str) -> Turn<'g> {
-        gate.enter(caller(last), host).await.expect("has a place")
+        gate.enter(caller(last), host).await.expect("expected a slot")
     }
 
     async fn waits(future: impl Future) -> bool {
@@ -203,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn fetch_from_busy_host_waits_and_others_do_not() {
+    async fn fetch_from_a_busy_host_waits_and_other_hosts_do_not() {
         let gate = Gate::default();
         let mut turns = Vec::new();
         for _ in 0..MAX_FETCHES_PER_HOST {
@@ -217,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn caller_with_all_of_its_share_leaves_places_for_others() {
+    async fn caller_at_its_limit_leaves_slots_for_other_callers() {
         let gate = Gate::default();
         let mut turns = Vec::new();
         for at in 0..MAX_FETCHES_PER_CALLER {
@@ -229,31 +231,34 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn slow_fetch_gives_its_place_only_to_one_that_waits_for_it() {
+    async fn slow_fetch_releases_its_slot_only_to_a_waiting_fetch() {
         let gate = Gate::default();
         let (first, second) =
             (now(&gate, 1, "slow.example").await, now(&gate, 1, "slow.example").await);
         let alone = tokio::time::timeout(super::WAIT_TIMEOUT, first.taken()).await;
-        assert!(alone.is_err(), "nothing waits");
+        assert!(alone.is_err(), "no fetch waits");
         let given = async {
             tokio::join!(gate.enter(caller(2), "slow.example"), first.taken()).0.is_some()
         };
         let given = tokio::time::timeout(super::WAIT_TIMEOUT * 2, given).await;
-        assert_eq!(given, Ok(true), "one waits for the place");
+        assert_eq!(given, Ok(true), "a waiting fetch takes the slot");
         let stays = tokio::time::timeout(super::WAIT_TIMEOUT, second.taken()).await;
-        assert!(stays.is_err(), "one fetch waited, and one place was given");
+        assert!(stays.is_err(), "only one slot is released for one waiting fetch");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn fetch_without_a_place_is_refused_in_the_end() {
+    async fn fetch_without_a_slot_is_rejected_after_a_timeout() {
         let gate = Gate::default();
         let _turns = (now(&gate, 1, "slow.example").await, now(&gate, 1, "slow.example").await);
-        assert!(gate.enter(caller(1), "slow.example").await.is_none(), "it waited");
+        assert!(gate.enter(caller(1), "slow.example").await.is_none(), "the wait timed out");
         let queue: Vec<_> =
             (0..MAX_WAITING_SHARE).map(|_| gate.queue(caller(1), "slow.example")).collect();
         assert!(queue.iter().all(Option::is_some));
         assert!(gate.queue(caller(2), "slow.example").is_none(), "the queue of the host is full");
-        assert!(gate.queue(caller(1), "quick.example").is_none(), "so is that of the caller");
+        assert!(
+            gate.queue(caller(1), "quick.example").is_none(),
+            "the queue of the caller is full"
+        );
         now(&gate, 2, "quick.example").await;
         drop(queue);
         assert!(gate.queue(caller(1), "quick.example").is_some());

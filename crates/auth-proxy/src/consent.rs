@@ -1,15 +1,15 @@
-//! A person is asked whether a client may. Without that any page could have somebody log in for a
-//! client of its own, because the provider knows all of them as one and asks no more.
+//! Consent page: the user decides whether a client may log in.
 //!
-//! What is asked about is sealed into the form, for the browser that was asked: nobody else's answer
-//! counts. Only then a login begins with the provider, and with it a cookie that the browser has to
-//! come back with.
+//! The provider knows all clients as one and does not ask again. Without the consent page, any web
+//! page could start a login for its own client. The form contains the sealed login, bound to the
+//! browser, so that only this browser can submit it. The login with the provider starts after that,
+//! with another cookie.
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, header};
 
 use super::{
-    browser_reply::{redirect, told},
+    browser_reply::{error_page, redirect},
     client::{self, Client},
     keys::{digest, random},
     login::{Login, Underway, login_cookie},
@@ -20,19 +20,19 @@ use super::{
     state::ProxyState,
 };
 
-/// Consents that a browser remembers; more than a person has applications.
+/// Maximum number of consents that a browser remembers.
 const REMEMBERED: usize = 32;
 
-/// What a person is shown if we cannot ask, before any client may be told.
-const LATER: &str = "This cannot be done at the moment. Try again later.";
+/// Message for the user if the proxy cannot proceed and must not redirect to the client.
+const LATER: &str = "The login is temporarily unavailable. Try again later.";
 
-/// The cookie that tells browsers apart.
+/// Name of the cookie that identifies the browser.
 const BROWSER: &str = "browser";
 
-/// The cookie with what was consented to.
+/// Name of the cookie with the remembered consents.
 const CONSENTS: &str = "consents";
 
-/// Asks, unless the same was allowed before in this browser.
+/// Shows the consent page, unless this browser remembers the consent.
 pub(super) async fn ask(
     proxy: &ProxyState,
     headers: &HeaderMap,
@@ -41,19 +41,22 @@ pub(super) async fn ask(
     login: Login,
 ) -> Reply {
     let Some(uri) = RedirectUri::parse(&login.redirect_uri) else {
-        return told(StatusCode::BAD_REQUEST, "There is no way back to the application.");
+        return error_page(
+            StatusCode::BAD_REQUEST,
+            "The redirect URI of the application is invalid.",
+        );
     };
     if consents(proxy, headers).contains(&subject(&login)) {
         return forward(proxy, login).await;
     }
     let known = proxy.cookies.get(headers, BROWSER).filter(|browser| browser.len() == 43);
     let Some(browser) = known.map(str::to_owned).or_else(random) else {
-        return told(StatusCode::SERVICE_UNAVAILABLE, LATER);
+        return error_page(StatusCode::SERVICE_UNAVAILABLE, LATER);
     };
     let cookie = proxy.cookies.set(BROWSER, &browser, proxy.spans.login);
     let sealed = proxy.keys.seal(&login, &["consent", &browser]);
     let (Some(cookie), Some(request)) = (cookie, sealed) else {
-        return told(StatusCode::SERVICE_UNAVAILABLE, LATER);
+        return error_page(StatusCode::SERVICE_UNAVAILABLE, LATER);
     };
     let (scopes, if_granted) = proxy.scopes.split(&login.scopes);
     let is_document = client::is_document(id);
@@ -75,14 +78,14 @@ pub(super) async fn ask(
     reply
 }
 
-/// Takes what the person has decided.
+/// Handles the decision of the user.
 pub(super) async fn respond(proxy: &ProxyState, request: &Request<Bytes>) -> Reply {
-    let foreign = "This page was not shown in this browser, or too long ago. Begin again in your application.";
+    let foreign = "This page was not shown in this browser, or it has expired. Start again in your application.";
     let headers = request.headers();
-    // Browsers say which page a form is of. The seal would do: this is the second lock.
+    // Defense in depth: browsers send the origin of a form, and the seal would already reject it.
     let origin = headers.get(header::ORIGIN);
     if origin.is_some_and(|origin| origin.as_bytes() != proxy.origin.as_bytes()) {
-        return told(StatusCode::FORBIDDEN, foreign);
+        return error_page(StatusCode::FORBIDDEN, foreign);
     }
     let params = Params::read(&String::from_utf8_lossy(request.body()));
     let browser = proxy.cookies.get(headers, BROWSER);
@@ -90,11 +93,10 @@ pub(super) async fn respond(proxy: &ProxyState, request: &Request<Bytes>) -> Rep
         .zip(params.get("request"))
         .and_then(|(browser, request)| proxy.keys.open::<Login>(request, &["consent", browser]));
     let Some(login) = login.filter(|login| proxy.now() < login.until) else {
-        return told(StatusCode::FORBIDDEN, foreign);
+        return error_page(StatusCode::FORBIDDEN, foreign);
     };
     if params.get("decision") != Some("allow") {
-        return login
-            .refused(&proxy.issuer, Fault::new("access_denied", "the user has not allowed it"));
+        return login.refused(&proxy.issuer, Fault::new("access_denied", "the user denied access"));
     }
     let remembered = remember(proxy, headers, &login);
     let mut reply = forward(proxy, login).await;
@@ -102,7 +104,7 @@ pub(super) async fn respond(proxy: &ProxyState, request: &Request<Bytes>) -> Rep
     reply
 }
 
-/// Sends the browser to the provider, with a cookie that it has to come back with.
+/// Redirects the browser to the provider, and sets the cookie of the login.
 async fn forward(proxy: &ProxyState, login: Login) -> Reply {
     let (Some(state), Some(verifier), Some(nonce)) = (random(), random(), random()) else {
         return login.refused(&proxy.issuer, Fault::UNAVAILABLE);
@@ -121,18 +123,18 @@ async fn forward(proxy: &ProxyState, login: Login) -> Reply {
         }
         (Ok(_), None) => login.refused(
             &proxy.issuer,
-            Fault::new("invalid_request", "all of it together is too long for a cookie"),
+            Fault::new("invalid_request", "the parameters of the login are too long for a cookie"),
         ),
         (Err(_), _) => login.refused(&proxy.issuer, Fault::UNAVAILABLE),
     }
 }
 
-/// What a consent is for: the client, the place and the scopes.
+/// Returns the key of a consent: the client, the redirect URI and the scopes.
 fn subject(login: &Login) -> String {
     digest(&format!("{} {} {}", login.client_digest, login.redirect_uri, login.scopes))
 }
 
-/// What was consented to in this browser.
+/// Returns the consents that this browser remembers.
 fn consents(proxy: &ProxyState, headers: &HeaderMap) -> Vec<String> {
     let cookie = proxy.cookies.get(headers, CONSENTS);
     let opened = cookie.and_then(|cookie| proxy.keys.open(cookie, &[CONSENTS]));
@@ -140,8 +142,8 @@ fn consents(proxy: &ProxyState, headers: &HeaderMap) -> Vec<String> {
     if proxy.now() < until { consents } else { Vec::new() }
 }
 
-/// The cookie that remembers a consent. Not for programs on the user's machine: any of them can listen
-/// where another did (RFC 8252 section 8.6).
+/// Returns a cookie that remembers a consent. Returns `None` for loopback redirects, because any
+/// local program can listen on the same port (RFC 8252 section 8.6).
 fn remember(proxy: &ProxyState, headers: &HeaderMap, login: &Login) -> Option<http::HeaderValue> {
     let is_loopback = RedirectUri::parse(&login.redirect_uri)?.is_loopback();
     if is_loopback || proxy.spans.consent.is_zero() {

@@ -6,13 +6,13 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{login_store::LoginStoreError, reply::Fault, state::ProxyState};
 
-/// Key of an entry in the login store.
+/// Returns the key of an entry in the login store.
 pub(super) fn key(kind: &str, name: &str) -> String {
     format!("proxy/{kind}/{name}")
 }
 
-/// Stores an entry of a grant, and deletes it if the grant has ended meanwhile: either that is seen
-/// here, or the end deletes the entry after it was stored.
+/// Stores an entry of a grant, and deletes it if the grant has ended meanwhile. Either this
+/// function sees the end, or `grant::end` deletes the stored entry.
 pub(super) async fn put_unless_ended(
     proxy: &ProxyState,
     id: &str,
@@ -28,7 +28,7 @@ pub(super) async fn put_unless_ended(
     Ok(())
 }
 
-/// Keeps a value, sealed for its place.
+/// Stores a value, sealed for its key.
 pub(super) async fn put(
     proxy: &ProxyState,
     key: &str,
@@ -36,11 +36,11 @@ pub(super) async fn put(
     ttl: Duration,
 ) -> Result<(), LoginStoreError> {
     let sealed = proxy.keys.seal(value, &["note", key]);
-    let sealed = sealed.ok_or_else(|| LoginStoreError::new("the system gave no random bytes"))?;
+    let sealed = sealed.ok_or_else(|| LoginStoreError::new("the system has no random bytes"))?;
     proxy.logins.put(key, sealed, ttl).await
 }
 
-/// A value that was kept at this place.
+/// Returns the value under a key.
 pub(super) async fn read<T: DeserializeOwned>(
     proxy: &ProxyState,
     key: &str,

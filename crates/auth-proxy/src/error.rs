@@ -1,39 +1,40 @@
-//! Errors of the proxy's public functions.
+//! Public errors of the proxy.
 
-/// Why a proxy cannot be set up.
+/// Error in the settings of a proxy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthProxyBuildError {
-    /// The URI of the server or of the issuer is none.
-    #[error("`{uri}` cannot be the URI of a server or of a proxy: {why}")]
+    /// The URI of the server or of the issuer is invalid.
+    #[error("`{uri}` is not a valid resource or issuer URI: {why}")]
     Uri {
-        /// What was given.
+        /// Configured URI.
         uri: String,
-        /// What is wrong with it.
+        /// Error in the URI.
         why: &'static str,
     },
-    /// The provider cannot be used.
-    #[error("the identity provider cannot be used: {0}")]
+    /// The settings of the provider are invalid.
+    #[error("the settings of the identity provider are invalid: {0}")]
     Provider(String),
-    /// The secret can be guessed.
-    #[error("the secret is too short; 32 random bytes are enough")]
+    /// The secret is too short.
+    #[error("the secret is too short; use at least 32 random bytes")]
     ShortSecret,
-    /// What is kept elsewhere could not be read after a restart, or by another replica.
-    #[error("logins that are kept need a secret that is kept as well; set it with `.secret(…)`")]
+    /// A login store is configured without a secret. After a restart, its entries could not be
+    /// opened.
+    #[error("a login store requires a permanent secret; set it with `.secret(…)`")]
     NoSecret,
-    /// There were no random bytes for a key.
-    #[error("the system gave no random bytes")]
+    /// The system has no random bytes for a key.
+    #[error("the system has no random bytes")]
     NoRandomness,
 }
 
-/// Why there is no token of the provider's.
+/// Reason why no token of the provider is available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProviderTokenError {
-    /// The caller has not logged in through this proxy, or that is over.
-    #[error("this caller has to log in again")]
+    /// The principal has not logged in through this proxy, or the login has ended.
+    #[error("the user must log in again")]
     LoginRequired,
-    /// The provider, or the place where logins are kept, cannot be asked.
-    #[error("the identity provider cannot be asked at the moment; try again later")]
+    /// The provider or the login store is unavailable.
+    #[error("the identity provider or the login store is unavailable; retry later")]
     Unavailable,
 }

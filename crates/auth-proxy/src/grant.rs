@@ -1,9 +1,9 @@
-//! What somebody has granted a client: it begins with a login, and ends when it is revoked, not used
-//! for long, or used twice.
+//! Grants: the access that a user has given to a client. A grant starts with a login. It ends when
+//! it is revoked, expires, or one of its tickets is used twice.
 //!
-//! A code and all refresh tokens of a grant are **tickets**, numbered from 0 on: the grant knows which
-//! number is next, and a ticket with another was used before, by somebody who should not have it. A
-//! ticket opens for its client alone, a code with its verifier only: they are what it is sealed with.
+//! The code and the refresh tokens of a grant are **tickets**, numbered from 0. The grant stores
+//! the number of the current ticket. A ticket with an older number was used before, so it may be
+//! stolen. A ticket is sealed for its client, and a code also for its verifier.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,13 +25,14 @@ use super::{
 use outlive_auth::server::principal_name;
 use outlive_protocol::Scopes;
 
-/// How long a code is good for. Clients use it at once.
+/// Lifetime of a code.
 const CODE: Duration = Duration::from_secs(60);
 
-/// How long it is known who has taken a ticket. Longer than a code lives, and than a provider takes.
+/// Time for which a ticket stays reserved. Longer than the lifetime of a code and the timeout of a
+/// provider.
 const TURN: Duration = Duration::from_secs(120);
 
-/// What was granted.
+/// A grant.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Grant {
     pub(super) subject: String,
@@ -39,48 +40,48 @@ pub(super) struct Grant {
     pub(super) client: String,
     #[serde(with = "scope_list")]
     pub(super) scopes: Scopes,
-    /// The number of the ticket that is out.
+    /// Number of the current ticket.
     pub(super) ticket: u64,
 }
 
-/// A code or a refresh token, opened.
+/// An opened code or refresh token.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Ticket {
     pub(super) grant: String,
     number: u64,
     until: i64,
-    /// Of a code: where it went.
+    /// Redirect URI of the code. `None` for a refresh token.
     pub(super) redirect_uri: Option<String>,
 }
 
-/// What a ticket was swapped for.
+/// Result of exchanging a ticket.
 pub(super) struct Taken {
     pub(super) grant: Grant,
-    /// What the access token is for.
+    /// Scopes of the access token.
     pub(super) scopes: Scopes,
-    /// The next refresh token.
+    /// Next refresh token.
     pub(super) next: String,
 }
 
-/// All scopes that were granted, or those of them that were asked for.
+/// Returns the granted scopes, reduced to the requested ones.
 fn narrowed(granted: &Scopes, asked: Option<&str>) -> Result<Scopes, Fault> {
     let Some(asked) = asked else { return Ok(granted.clone()) };
     let given = Scopes::of(asked.split(' ').filter(|scope| granted.contains(scope)));
     match given.is_empty() && !granted.is_empty() {
-        true => Err(Fault::new("invalid_scope", "none of these scopes was granted")),
+        true => Err(Fault::new("invalid_scope", "none of the requested scopes was granted")),
         false => Ok(given),
     }
 }
 
 impl Grant {
-    /// What the resource server calls whoever shows a token of this grant.
+    /// Returns the principal name that the resource server derives from tokens of this grant.
     fn caller(&self, issuer: &str) -> String {
         let (subject, client, tenant) = (&self.subject, &self.client, self.tenant.as_deref());
         principal_name(issuer, subject, client, tenant)
     }
 }
 
-/// Creates the grant of a login that a user has finished, and returns its code.
+/// Creates the grant of a completed login, and returns its code.
 pub(super) async fn create(
     proxy: &ProxyState,
     login: &Login,
@@ -104,7 +105,7 @@ pub(super) async fn create(
     proxy.keys.seal(&ticket, &context).ok_or(Fault::UNAVAILABLE)
 }
 
-/// Opens a code, for the client and the verifier that it is for.
+/// Opens a code with its client and verifier.
 pub(super) fn open_code(
     proxy: &ProxyState,
     code: &str,
@@ -114,13 +115,13 @@ pub(super) fn open_code(
     proxy.keys.open(code, &["code", &digest(client), &digest(verifier)])
 }
 
-/// Opens a refresh token, for the client that it is for.
+/// Opens a refresh token with its client.
 pub(super) fn open_refresh_token(proxy: &ProxyState, token: &str, client: &str) -> Option<Ticket> {
     proxy.keys.open(token, &["refresh", &digest(client)])
 }
 
-/// Swaps a ticket for the next one. One that was used before ends the grant: one of those who
-/// have used it has stolen it, and nobody knows which.
+/// Exchanges a ticket for the next one. A ticket that was used before ends the grant, because one
+/// of its two users has stolen it.
 pub(super) async fn swap(
     proxy: &Arc<ProxyState>,
     ticket: &Ticket,
@@ -132,16 +133,16 @@ pub(super) async fn swap(
     }
     let turn = key("turn", &format!("{}/{}", ticket.grant, ticket.number));
     let is_mine = proxy.logins.put_if_absent(&turn, String::new(), TURN).await?;
-    // Read after that, so that it is as the one before has left it.
+    // Read after the reservation, so that the result of the previous exchange is visible.
     let grant: Option<Grant> = read(proxy, &key("grant", &ticket.grant)).await?;
     let grant = grant.ok_or(Fault::USED)?;
     if grant.ticket != ticket.number {
-        tracing::warn!(client = %grant.client.escape_debug(), "a code or refresh token was used twice; its grant ends");
+        tracing::warn!(client = %grant.client.escape_debug(), "ending a grant: its code or refresh token was used twice");
         end(proxy, &ticket.grant).await?;
         return Err(Fault::USED);
     }
     if !is_mine {
-        // Somebody is at it, here or elsewhere. What comes of that decides about this one.
+        // Another request is exchanging this ticket, so the client must retry.
         return Err(Fault::UNAVAILABLE);
     }
     let taken = match narrowed(&proxy.scopes.remaining(&grant.scopes), scopes) {
@@ -152,7 +153,7 @@ pub(super) async fn swap(
         Err(fault) => Err(fault),
     };
     if taken.as_ref().is_err_and(|fault| fault.error != Fault::USED.error) {
-        // It was not used, and may be.
+        // The ticket was not used, so it stays valid.
         proxy.logins.delete(&turn).await?;
     }
     taken
@@ -166,7 +167,7 @@ async fn advance(
 ) -> Result<(Grant, String), Fault> {
     let id = &ticket.grant;
     if ticket.number > 0 {
-        // Ours is good for as long as the provider's is.
+        // A refresh token of the proxy is valid only while that of the provider is.
         match renew(proxy, id).await {
             Ok(()) => {}
             Err(ProviderTokenError::Unavailable) => return Err(Fault::UNAVAILABLE),
@@ -190,10 +191,10 @@ async fn advance(
     Ok((grant, next))
 }
 
-/// Ends a grant, with all that came of it.
+/// Ends a grant, and revokes the tokens of the provider.
 pub(super) async fn end(proxy: &ProxyState, id: &str) -> Result<(), LoginStoreError> {
     let tokens: Option<ProviderTokens> = read(proxy, &key("upstream", id)).await?;
-    // First: a request that is about to write an entry checks this before it does.
+    // The end marker is written first, because concurrent writers check it after each write.
     proxy.logins.put(&key("ended", id), String::new(), TURN).await?;
     proxy.logins.delete(&key("grant", id)).await?;
     proxy.logins.delete(&key("upstream", id)).await?;

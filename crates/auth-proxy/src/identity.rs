@@ -1,4 +1,4 @@
-//! Who has logged in, as the provider says.
+//! Identity of a user, as the provider reports it.
 
 use std::{fmt, sync::Arc};
 
@@ -6,21 +6,22 @@ use serde_json::{Map, Value};
 
 use super::provider::Provider;
 
-/// A rule about users: who may log in, or who gets a scope.
+/// A rule about users, for logins or for scopes.
 pub(super) type UserRule = Arc<dyn Fn(&Identity) -> bool + Send + Sync>;
 
-/// Somebody who has logged in with the provider.
+/// A user who has logged in at the provider.
 #[non_exhaustive]
 pub struct Identity {
-    /// Who it is.
+    /// ID of the user at the provider.
     pub subject: String,
-    /// The tenant, where [`Provider::tenant`] says which claim that is.
+    /// Tenant of the user, if [`Provider::tenant`] is set.
     pub tenant: Option<String>,
     claims: Map<String, Value>,
 }
 
 impl Identity {
-    /// Reads what the provider says: `None` if it does not say who it is.
+    /// Reads an identity from the claims of the provider. Returns `None` if the subject or the
+    /// tenant is missing.
     pub(super) fn from_claims(provider: &Provider, claims: Map<String, Value>) -> Option<Self> {
         let subject = text(claims.get(&provider.subject)?)?;
         let tenant = match &provider.tenant {
@@ -30,15 +31,16 @@ impl Identity {
         Some(Self { subject, tenant, claims })
     }
 
-    /// What else the provider says. Whether an `email` is the user's own, `email_verified` says.
+    /// Returns a claim of the provider. An `email` belongs to the user only if `email_verified` is
+    /// true.
     pub fn claim(&self, name: &str) -> Option<&Value> {
         self.claims.get(name)
     }
 
-    /// Returns whether a claim is one of `values`, or is a list that has one of them.
+    /// Returns whether a claim is one of `values`, or a list that contains one of them.
     ///
-    /// A number counts as its digits. `email` counts only if `email_verified` is true: an address that
-    /// the provider has not verified may belong to another person.
+    /// A number is compared as its digits. `email` matches only if `email_verified` is true: an
+    /// unverified address may belong to another person.
     pub fn has<S: AsRef<str>>(&self, claim: &str, values: impl IntoIterator<Item = S>) -> bool {
         if claim == "email" && self.claim("email_verified").is_none_or(|it| *it != true) {
             return false;
@@ -56,7 +58,7 @@ impl Identity {
     }
 }
 
-/// Some providers number their users.
+/// Returns a claim as text. Some providers use numbers as user IDs.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) if !text.is_empty() => Some(text.clone()),

@@ -1,5 +1,4 @@
-//! The keys of the proxy, which come of one secret: one seals what others carry and keep for us, the
-//! other signs our tokens.
+//! Keys of the proxy, derived from one secret: one seals data, the other signs tokens.
 
 use outlive_protocol::Seal;
 use ring::hmac;
@@ -8,20 +7,20 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::error::AuthProxyBuildError;
 use outlive_auth::jose::{Algorithm, JwkSet, SigningKey, encode_base64url};
 
-/// The least that a secret has: what nobody can guess.
+/// Minimum bytes of a secret.
 const LEAST: usize = 32;
 
-/// Keys to seal and to sign with.
+/// Seal and signing keys.
 #[derive(Debug)]
 pub(super) struct Keys {
     seal: Seal,
     signing: SigningKey,
-    /// The public halves, those of secrets before included: their tokens are still out.
+    /// Public keys, including those of previous secrets, whose tokens may still be in use.
     pub(super) published: JwkSet,
 }
 
 impl Keys {
-    /// The keys of a secret; what was made with the ones before is still taken.
+    /// Derives the keys of a secret. Data of the previous secrets stays valid.
     pub(super) fn new(secret: &[u8], previous: &[Vec<u8>]) -> Result<Self, AuthProxyBuildError> {
         if [secret].into_iter().chain(previous.iter().map(Vec::as_slice)).any(|it| it.len() < LEAST)
         {
@@ -37,45 +36,45 @@ impl Keys {
         Ok(Self { seal, signing, published: JwkSet::new(published) })
     }
 
-    /// A secret that nobody else has.
+    /// Returns a random secret.
     pub(super) fn random_secret() -> Result<Vec<u8>, AuthProxyBuildError> {
         Seal::random_key().map(Vec::from).map_err(|_| AuthProxyBuildError::NoRandomness)
     }
 
-    /// Seals a value. It opens in the same context only.
+    /// Seals a value, which opens only in the same context.
     pub(super) fn seal(&self, value: &impl Serialize, context: &[&str]) -> Option<String> {
         self.seal.seal(&serde_json::to_vec(value).ok()?, context)
     }
 
-    /// Opens what was sealed here, in the same context.
+    /// Opens a sealed value in the same context.
     pub(super) fn open<T: DeserializeOwned>(&self, text: &str, context: &[&str]) -> Option<T> {
         serde_json::from_slice(&self.seal.open(text, context)?).ok()
     }
 
-    /// An access token that says this.
+    /// Signs an access token with these claims.
     pub(super) fn sign(&self, claims: &impl Serialize) -> Option<String> {
         self.signing.sign("at+jwt", claims).ok()
     }
 }
 
-/// Random text that nobody guesses.
+/// Returns an unguessable random text.
 pub(super) fn random() -> Option<String> {
     Seal::random_key().ok().map(encode_base64url)
 }
 
-/// Names a text by its hash.
+/// Returns the hash of a text.
 pub(super) fn digest(text: &str) -> String {
     encode_base64url(ring::digest::digest(&ring::digest::SHA256, text.as_bytes()))
 }
 
 fn derived(secret: &[u8], purpose: &str) -> [u8; 32] {
     let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), purpose.as_bytes());
-    tag.as_ref().try_into().expect("HMAC-SHA-256 has its length")
+    tag.as_ref().try_into().expect("an HMAC-SHA-256 tag has a fixed length")
 }
 
-/// An Ed25519 key: its private half is any 32 bytes.
+/// Derives an Ed25519 key, whose private key may be any 32 bytes.
 fn signing_key(secret: &[u8]) -> Result<SigningKey, AuthProxyBuildError> {
-    /// What stands before those bytes in PKCS#8 (RFC 8410 section 7).
+    /// PKCS#8 header of an Ed25519 private key (RFC 8410 section 7).
     const HEAD: [u8; 16] = [
         0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04,
         0x20,
@@ -93,7 +92,7 @@ mod tests {
     use outlive_auth::jose::{Algorithms, Jws};
 
     #[test]
-    fn replicas_with_one_secret_have_one_key_and_what_was_before_still_counts() {
+    fn keys_of_the_same_or_a_previous_secret_open_sealed_values() {
         let old = Keys::new(&[1; 32], &[]).unwrap();
         let new = Keys::new(&[2; 32], &[vec![1; 32]]).unwrap();
         let other = Keys::new(&[3; 32], &[]).unwrap();

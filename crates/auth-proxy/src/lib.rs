@@ -1,20 +1,20 @@
-//! Authorization server in front of an identity provider that does not know MCP.
+//! Authorization server in front of an identity provider that does not support MCP.
 //!
-//! Clients register with the proxy and get its tokens. Users log in with the provider.
+//! Clients register with the proxy and get its tokens. Users log in at the provider.
 //!
-//! - [`AuthProxy`]: the authorization server. [`Provider`]: the provider, and the one client that it knows.
-//! - [`LoginStore`]: where logins are stored; [`MemoryLoginStore`] for one process.
-//! - [`Identity`]: the user who has logged in, for the rules that decide what the user may do.
+//! - [`AuthProxy`]: the authorization server. [`Provider`]: the provider, and the one client
+//!   registered there.
+//! - [`LoginStore`]: the store of logins; [`MemoryLoginStore`] for one process.
+//! - [`Identity`]: the user who has logged in, for rules about logins and scopes.
 //!
-//! A login goes from `authorize` (who asks, and for what) over `consent` (what the person says to
-//! that) to the provider, and comes back at `callback`, which makes a `grant` of it. `token` swaps a
-//! code for tokens, and a refresh token for the next; `revoke` ends it. `client` says who a client is
-//! and where its answers may go; `scopes` which scopes a user gets; `provider` is all that is said to
-//! the identity provider.
+//! A login starts at `authorize`, continues with `consent`, and goes to the provider. The provider
+//! returns it to `callback`, which creates a `grant`. `token` exchanges a code or a refresh token
+//! for tokens, and `revoke` ends the grant. `client` represents clients, `scopes` the scopes of a
+//! user, and `provider` the requests to the identity provider.
 //!
-//! Nothing is remembered for those who have not logged in. A registration is the client's id, and a
-//! login that is under way is a cookie: both are sealed. What is kept of those who have logged in is
-//! sealed too, the provider's tokens with it.
+//! The proxy stores no state before a login: the ID of a client is its sealed registration, and a
+//! login in progress is a sealed cookie. Stored entries are sealed too, including the tokens of the
+//! provider.
 //!
 //! Spec: <https://modelcontextprotocol.io/docs/tutorials/security/security_best_practices>
 

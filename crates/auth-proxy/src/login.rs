@@ -1,38 +1,38 @@
-//! A login that is under way: what its client wants, and what the provider has to bring back.
+//! A login in progress: the request of the client, and the data to verify the callback of the
+//! provider.
 
 use http::StatusCode;
 use outlive_protocol::Scopes;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    browser_reply::{back, told},
+    browser_reply::{back, error_page},
     redirect_uri::RedirectUri,
     reply::{Fault, Reply},
     scope_list,
 };
 
-/// What a client wants, once it is known to be one. It travels in a form and in a cookie, sealed.
+/// Login request of a verified client. Sealed into a form and a cookie.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Login {
-    /// What the client is called in tokens.
+    /// Short name of the client, for tokens.
     pub(super) client: String,
-    /// The hash of its id: what it gets is for nobody else.
+    /// Hash of the client ID. The code is bound to it.
     pub(super) client_digest: String,
     pub(super) redirect_uri: String,
-    /// Its own word for this login.
+    /// `state` of the client.
     pub(super) state: Option<String>,
-    /// The hash of what it will show for the code.
+    /// Hash of the verifier for the code.
     pub(super) challenge: String,
-    /// The scopes that the client asks for and that exist here. Which of them the user gets depends on
-    /// who that is.
+    /// Supported scopes that the client requests. The user determines which of them are granted.
     #[serde(with = "scope_list")]
     pub(super) scopes: Scopes,
-    /// Until when, in seconds since 1970.
+    /// Expiry in Unix seconds.
     pub(super) until: i64,
 }
 
 impl Login {
-    /// Sends the browser back to the client.
+    /// Redirects the browser to the client.
     pub(super) fn back<'a>(
         &'a self,
         issuer: &'a str,
@@ -40,7 +40,10 @@ impl Login {
     ) -> Reply {
         match RedirectUri::parse(&self.redirect_uri) {
             Some(uri) => back(uri, self.state.as_deref(), issuer, with),
-            None => told(StatusCode::BAD_REQUEST, "There is no way back to the application."),
+            None => error_page(
+                StatusCode::BAD_REQUEST,
+                "The redirect URI of the application is invalid.",
+            ),
         }
     }
 
@@ -49,17 +52,17 @@ impl Login {
     }
 }
 
-/// A login that is with the provider. It is in a cookie of the browser that has begun it, sealed.
+/// A login at the provider. Sealed into a cookie of the browser that started it.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Underway {
     pub(super) login: Login,
-    /// What we will show for the provider's code.
+    /// Verifier for the provider's code.
     pub(super) verifier: String,
-    /// What the provider's ID token has to say.
+    /// Nonce that the provider's ID token must contain.
     pub(super) nonce: String,
 }
 
-/// The cookie of a login that is with the provider. A browser may have several.
+/// Returns the name of the cookie of a login. A browser may have several.
 pub(super) fn login_cookie(state: &str) -> String {
     format!("login-{}", state.get(..16).unwrap_or(state))
 }

@@ -1,4 +1,4 @@
-//! The store of logins: sealed texts under keys, each with a time to live. The store learns nothing from them.
+//! Login stores: sealed values under keys, each with a TTL. A store cannot read the values.
 
 use std::{
     collections::HashMap,
@@ -13,11 +13,12 @@ use std::{
 use outlive_protocol::Clock;
 use outlive_transport::TokioClock;
 
-/// Store of logins: texts under keys, shared by all replicas.
+/// Store of sealed values under keys, which all replicas share.
 pub trait LoginStore: Send + Sync + 'static {
-    /// Stores `value` under `key` for `ttl` if the key is absent, and returns whether it did.
+    /// Stores `value` under `key` for `ttl` if the key is absent. Returns whether the value was
+    /// stored.
     ///
-    /// If several replicas do this at the same time, it returns `true` to exactly one of them.
+    /// If several replicas call this at the same time, exactly one gets `true`.
     fn put_if_absent<'a>(
         &'a self,
         key: &'a str,
@@ -25,7 +26,7 @@ pub trait LoginStore: Send + Sync + 'static {
         ttl: Duration,
     ) -> LoginStoreFuture<'a, bool>;
 
-    /// Stores `value` under `key` for `ttl`, and replaces the existing value.
+    /// Stores `value` under `key` for `ttl`, and replaces an existing value.
     fn put<'a>(&'a self, key: &'a str, value: String, ttl: Duration) -> LoginStoreFuture<'a, ()>;
 
     /// Returns the value under `key` if it has not expired.
@@ -39,12 +40,12 @@ pub trait LoginStore: Send + Sync + 'static {
 pub type LoginStoreFuture<'a, T> =
     Pin<Box<dyn Future<Output = Result<T, LoginStoreError>> + Send + 'a>>;
 
-/// Failure of a [`LoginStore`]. The same operation may succeed later.
+/// Failure of a [`LoginStore`]. A retry may succeed.
 #[derive(Debug)]
 pub struct LoginStoreError(Box<dyn Error + Send + Sync>);
 
 impl LoginStoreError {
-    /// Wraps the cause.
+    /// Wraps the source of the failure.
     pub fn new(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self(error.into())
     }
@@ -52,7 +53,7 @@ impl LoginStoreError {
 
 impl fmt::Display for LoginStoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "logins cannot be kept: {}", self.0)
+        write!(f, "the login store failed: {}", self.0)
     }
 }
 
@@ -85,11 +86,11 @@ impl<N: LoginStore + ?Sized> LoginStore for Arc<N> {
     }
 }
 
-/// Logins in memory, for one process and its lifetime.
+/// Login store in memory, for one process and its lifetime.
 pub struct MemoryLoginStore {
     max: usize,
     clock: Arc<dyn Clock>,
-    // A std mutex: nothing awaits while it is held.
+    // A std mutex: no code awaits while it is held.
     entries: Mutex<HashMap<String, (String, Instant)>>,
 }
 
@@ -99,12 +100,12 @@ impl MemoryLoginStore {
         Self::with_clock(max, Arc::new(TokioClock::new()))
     }
 
-    /// Creates a store of at most `max` entries that takes the time from `clock`.
+    /// Creates a store of at most `max` entries with this clock.
     pub fn with_clock(max: usize, clock: Arc<dyn Clock>) -> Self {
         Self { max, clock, entries: Mutex::default() }
     }
 
-    /// Stores a value. Returns `false` if there is one and `over` does not allow to replace it.
+    /// Stores a value. Returns `false` if the key exists and `over` is `false`.
     fn insert(
         &self,
         key: &str,
@@ -120,9 +121,9 @@ impl MemoryLoginStore {
         }
         if entries.len() >= self.max && !entries.contains_key(key) {
             entries.retain(|_, (_, until)| now < *until);
-            // An entry that is still valid is never removed to make room for a new one.
+            // A valid entry is never evicted.
             if entries.len() >= self.max {
-                return Err(LoginStoreError::new("there is no room for more; raise `max_logins`"));
+                return Err(LoginStoreError::new("the store is full; raise `max_logins`"));
             }
         }
         entries.insert(key.to_owned(), (value, now + ttl));
@@ -180,7 +181,7 @@ mod tests {
         assert!(!store.put_if_absent("a", "2".into(), second).await.unwrap());
         assert_eq!(store.get("a").await.unwrap().as_deref(), Some("1"));
         store.put("b", "3".into(), 5 * second).await.unwrap();
-        assert!(store.put_if_absent("c", "4".into(), second).await.is_err(), "there is no room");
+        assert!(store.put_if_absent("c", "4".into(), second).await.is_err(), "the store is full");
         store.put("b", "5".into(), 5 * second).await.unwrap();
         tokio::time::advance(2 * second).await;
         assert_eq!(store.get("a").await.unwrap(), None);

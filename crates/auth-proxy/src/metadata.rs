@@ -1,4 +1,4 @@
-//! What clients need to know of the proxy: the authorization server metadata (RFC 8414).
+//! Authorization server metadata (RFC 8414).
 
 use bytes::Bytes;
 use outlive_protocol::Scopes;
@@ -25,7 +25,7 @@ struct Written<'a> {
     client_id_metadata_document_supported: bool,
 }
 
-/// The document.
+/// Returns the metadata document.
 pub(super) fn document(issuer: &str, scopes: &Scopes) -> Bytes {
     let at = |path: &str| format!("{issuer}{path}");
     let written = Written {
@@ -45,5 +45,5 @@ pub(super) fn document(issuer: &str, scopes: &Scopes) -> Bytes {
         authorization_response_iss_parameter_supported: true,
         client_id_metadata_document_supported: true,
     };
-    serde_json::to_vec(&written).expect("texts and lists of texts are JSON").into()
+    serde_json::to_vec(&written).expect("strings and lists of strings always serialize").into()
 }

@@ -1,4 +1,4 @@
-//! The pages that people see. No script, no image, nothing from elsewhere, in nobody's frame.
+//! HTML pages for users. They have no scripts, images or external resources, and cannot be framed.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -12,35 +12,35 @@ const STYLE: &str = "body{font:1rem/1.5 system-ui,sans-serif;max-width:34rem;mar
 padding:0 1rem;color-scheme:light dark}dt{font-size:.85rem;opacity:.7;margin-top:.8rem}\
 dd{margin:0;overflow-wrap:anywhere}button{font:inherit;padding:.5rem 1.2rem;margin:1.5rem .5rem 0 0}";
 
-/// What a person is asked.
+/// Content of the consent page.
 pub(super) struct ConsentPage<'a> {
-    /// What the client calls itself.
+    /// Name of the client, as it declares it.
     pub(super) client: &'a str,
-    /// The host that publishes who the client is, if one does.
+    /// Host that publishes the client's metadata document.
     pub(super) vouched_by: Option<&'a str>,
-    /// What it wants to use.
+    /// Name of the server.
     pub(super) server: &'a str,
-    /// The scopes that the client gets.
+    /// Scopes that the client gets.
     pub(super) scopes: &'a Scopes,
-    /// The scopes that it gets only if a rule grants them to the user.
+    /// Scopes that the client gets only if a rule grants them to the user.
     pub(super) if_granted: &'a Scopes,
-    /// The host that the answer goes to.
+    /// Host of the redirect URI.
     pub(super) goes_to: &'a str,
     pub(super) is_loopback: bool,
-    /// Who is asked to log the person in.
+    /// Host of the provider.
     pub(super) provider: &'a str,
-    /// Where the form goes.
+    /// URL of the form.
     pub(super) action: &'a str,
-    /// What the form carries.
+    /// Sealed login in the form.
     pub(super) request: &'a str,
 }
 
-/// The page that asks.
+/// Returns the consent page.
 pub(super) fn consent(asked: &ConsentPage<'_>) -> String {
     let client = escaped(asked.client);
     let origin = match asked.vouched_by {
-        Some(host) => format!("as {} says", escaped(host)),
-        None => "as it calls itself; nobody has checked that".to_owned(),
+        Some(host) => format!("published by {}", escaped(host)),
+        None => "this name is not verified".to_owned(),
     };
     let place = match asked.is_loopback {
         true => format!("a program on this computer ({})", escaped(asked.goes_to)),
@@ -48,14 +48,14 @@ pub(super) fn consent(asked: &ConsentPage<'_>) -> String {
     };
     let list = |scopes: &Scopes| scopes.iter().map(escaped).collect::<Vec<_>>().join(", ");
     let scopes = match asked.scopes.is_empty() {
-        true => "nothing in particular".to_owned(),
+        true => "no specific scopes".to_owned(),
         false => list(asked.scopes),
     };
     let if_granted = match asked.if_granted.is_empty() {
         true => String::new(),
         false => {
             let scopes = list(asked.if_granted);
-            format!("<dt>And, only if your account is allowed to</dt><dd>{scopes}</dd>")
+            format!("<dt>Only if your account is permitted</dt><dd>{scopes}</dd>")
         }
     };
     let (server, provider) = (escaped(asked.server), escaped(asked.provider));
@@ -63,11 +63,11 @@ pub(super) fn consent(asked: &ConsentPage<'_>) -> String {
     page(
         "Allow access?",
         &format!(
-            "<p><strong>{client}</strong> wants to use <strong>{server}</strong> in your name.</p>\
+            "<p><strong>{client}</strong> wants to use <strong>{server}</strong> on your behalf.</p>\
              <dl><dt>Application</dt><dd>{client}<br><small>{origin}</small></dd>\
-             <dt>It may</dt><dd>{scopes}</dd>{if_granted}\
+             <dt>Requested access</dt><dd>{scopes}</dd>{if_granted}\
              <dt>You are sent back to</dt><dd>{place}</dd></dl>\
-             <p>Go on only if you have just begun this yourself, in that application. You log in with \
+             <p>Continue only if you have just started this yourself, in that application. You log in at \
              {provider} next.</p>\
              <form method=\"post\" action=\"{action}\">\
              <input type=\"hidden\" name=\"request\" value=\"{request}\">\
@@ -77,19 +77,19 @@ pub(super) fn consent(asked: &ConsentPage<'_>) -> String {
     )
 }
 
-/// The page that says what went wrong.
+/// Returns a page with an error.
 pub(super) fn problem(what: &str) -> String {
-    page("This login cannot go on", &format!("<p>{}</p>", escaped(what)))
+    page("Login failed", &format!("<p>{}</p>", escaped(what)))
 }
 
-/// The page that says what is wrong with a client's request, with a link that brings the error to the
+/// Returns a page with an error in a client's request, and a link that returns the error to the
 /// client at `host`.
 pub(super) fn mistake(what: &str, host: &str, link: &str) -> String {
     let (what, host, link) = (escaped(what), escaped(host), escaped(link));
     page(
-        "This login cannot go on",
+        "Login failed",
         &format!(
-            "<p>The request of the application has a mistake: {what}.</p>\
+            "<p>The request of the application is invalid: {what}.</p>\
              <p>If you started this login yourself, in an application of <strong>{host}</strong>, \
              <a rel=\"noreferrer\" href=\"{link}\">return to {host}</a>. Otherwise close this page.</p>"
         ),
@@ -104,7 +104,7 @@ fn page(title: &str, body: &str) -> String {
     )
 }
 
-/// Shows a page.
+/// Returns a response with a page.
 pub(super) fn reply(status: StatusCode, html: &str) -> Reply {
     let mut reply = Response::new(Bytes::from(html.to_owned()));
     *reply.status_mut() = status;
@@ -112,8 +112,8 @@ pub(super) fn reply(status: StatusCode, html: &str) -> Reply {
     guard(headers);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
-    // Nothing about where forms may go: browsers hold that against every redirect that follows, and
-    // those lead to the provider and back to the client.
+    // No `form-action`: browsers apply it to every redirect after a form, and these lead to the
+    // provider and to the client.
     let style = STANDARD.encode(digest(&SHA256, STYLE.as_bytes()));
     let policy = format!(
         "default-src 'none'; style-src 'sha256-{style}'; frame-ancestors 'none'; base-uri 'none'"
@@ -124,8 +124,7 @@ pub(super) fn reply(status: StatusCode, html: &str) -> Reply {
     reply
 }
 
-/// A text in which nothing means anything to a browser. Signs that hide or turn around others are
-/// left out.
+/// Escapes a text for HTML. Removes invisible characters and those that change the text direction.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars().filter(|char| is_visible(*char)) {
@@ -146,7 +145,7 @@ mod tests {
     use super::escaped;
 
     #[test]
-    fn nothing_of_a_name_is_markup() {
+    fn name_with_markup_is_escaped() {
         let text = "<b onload='x'>&\"\u{202e}\u{200b}\n é";
         assert_eq!(escaped(text), "&lt;b onload=&#39;x&#39;&gt;&amp;&quot; é");
     }

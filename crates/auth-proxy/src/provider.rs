@@ -1,13 +1,13 @@
-//! The identity provider behind the proxy, and the one client that it knows us as.
+//! Identity provider behind the proxy, and the proxy's client registration there.
 
 use std::fmt;
 
 use outlive_transport::client::SecretString;
 
-/// An identity provider: GitHub, Google, Entra, or any other that speaks OAuth 2 or OpenID Connect.
+/// An identity provider: GitHub, Google, Entra, or another provider with OAuth 2 or OpenID Connect.
 ///
-/// Register one client there by hand, with [`AuthProxy::callback`](super::AuthProxy::callback) as its only
-/// redirect URI.
+/// Register one client at the provider, with [`AuthProxy::callback`](super::AuthProxy::callback) as
+/// its only redirect URI.
 ///
 /// ```
 /// use outlive_auth_proxy::Provider;
@@ -38,17 +38,17 @@ pub struct Provider {
     pub(super) parameters: Vec<(String, String)>,
 }
 
-/// Where a provider is.
+/// Endpoints of a provider.
 #[derive(Clone, Debug)]
 pub(super) enum Place {
-    /// Where its metadata says.
+    /// Endpoints from the metadata of the issuer.
     Issuer(String),
-    /// Here.
+    /// Configured endpoints.
     Known { authorize: String, token: String, revoke: Option<String> },
 }
 
 impl Provider {
-    /// Creates a provider that publishes its metadata and names the user in an ID token.
+    /// Creates a provider with published metadata and ID tokens.
     pub fn discover(issuer: impl Into<String>, client_id: impl Into<String>) -> Self {
         Self::with_place(Place::Issuer(issuer.into()), client_id.into(), vec!["openid".to_owned()])
     }
@@ -80,19 +80,21 @@ impl Provider {
         }
     }
 
-    /// The secret of the client. Without one it is a public client.
+    /// Sets the client secret. Without it, the client is public.
     pub fn client_secret(mut self, secret: impl Into<SecretString>) -> Self {
         self.secret = Some(secret.into());
         self
     }
 
-    /// Sets the URL that names the user, asked with the provider's token. The default is the ID token.
+    /// Sets the URL of the user data, which the proxy requests with the provider's token. The
+    /// default is the ID token.
     pub fn userinfo_url(mut self, url: impl Into<String>) -> Self {
         self.userinfo = Some(url.into());
         self
     }
 
-    /// Sets the URL that revokes the provider's tokens (RFC 7009). A provider with metadata names it there.
+    /// Sets the URL that revokes the provider's tokens (RFC 7009). Only for a provider without
+    /// metadata.
     pub fn revocation_url(mut self, url: impl Into<String>) -> Self {
         if let Place::Known { revoke, .. } = &mut self.place {
             *revoke = Some(url.into());
@@ -100,27 +102,27 @@ impl Provider {
         self
     }
 
-    /// What the provider is asked for. It is the same for everybody, whatever scopes a client of the
-    /// proxy asks for.
+    /// Sets the scopes for the provider. They are the same for all users, whatever scopes a client
+    /// of the proxy requests.
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes = scopes.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The claim, or the member of the user's data, that names the user; `sub` if nothing is said. It has
-    /// to be one that is never given to anybody else: no e-mail address, no name that can be changed.
+    /// Sets the claim, or the member of the user data, with the ID of the user. The default is
+    /// `sub`. The value must never be reassigned: no e-mail address and no name that can change.
     pub fn subject(mut self, claim: impl Into<String>) -> Self {
         self.subject = claim.into();
         self
     }
 
-    /// The one that names the user's tenant. Who has none is not let in.
+    /// Sets the claim with the tenant of the user. A user without a tenant is rejected.
     pub fn tenant(mut self, claim: impl Into<String>) -> Self {
         self.tenant = Some(claim.into());
         self
     }
 
-    /// One more parameter of the address at which people log in.
+    /// Adds a parameter to the URL of the login page.
     pub fn parameter(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.parameters.push((name.into(), value.into()));
         self

@@ -1,5 +1,4 @@
-//! All that is said to the identity provider: where people log in, what a code is worth, who it was,
-//! and new tokens for old ones.
+//! Requests to the identity provider: the login page, token exchange, user data and token refresh.
 
 use std::{
     fmt,
@@ -26,55 +25,56 @@ use outlive_auth::{
     jose::{Claims, Jws},
 };
 
-/// Requests to the provider that are out at once. Anybody can cause one; more wait.
+/// Maximum number of concurrent requests to the provider. Any browser can cause a request; further
+/// ones wait.
 const AT_ONCE: usize = 32;
 
-/// How long they wait.
+/// Time that a request waits for a free slot.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// For how long what a provider publishes about itself is taken for true.
+/// Cache time of the provider's metadata.
 const FRESH: Duration = Duration::from_secs(3_600);
 
-/// How far the provider's clock may be from ours, in seconds.
+/// Permitted clock difference to the provider in seconds.
 const SKEW: i64 = 30;
 
-/// The identity provider.
+/// Client of the identity provider.
 pub(super) struct ProviderClient {
     pub(super) settings: Provider,
     fetch: Fetcher,
     gate: Semaphore,
     clock: Arc<dyn Clock>,
-    // A std mutex: nothing awaits while it is held.
+    // A std mutex: no code awaits while it is held.
     found: Mutex<Option<(Arc<Endpoints>, Instant)>>,
 }
 
-/// Where what is.
+/// Endpoints of the provider.
 pub(super) struct Endpoints {
-    /// Its name, if it has published one.
+    /// Issuer, if the provider publishes metadata.
     pub(super) issuer: Option<String>,
     pub(super) authorize: String,
     token: String,
     revoke: Option<String>,
-    /// Whether the client's secret goes into a header, rather than into the form.
+    /// Whether the client secret is sent in a header instead of the form.
     basic: bool,
 }
 
-/// The provider's tokens. They leave this process for the provider, for the login store (sealed), and for
-/// handlers whose author has asked for them: there is no other way to see one.
+/// Tokens of the provider. They are sent only to the provider, to the login store (sealed), and to
+/// handlers that request them.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct ProviderTokens {
     pub(super) access: String,
     pub(super) refresh: Option<String>,
-    /// Until when, in seconds since 1970; for ever if the provider does not say.
+    /// Expiry in Unix seconds. `None` if the provider does not specify it.
     pub(super) until: Option<i64>,
 }
 
-/// Why there is nothing from the provider.
+/// Reason why a request to the provider failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProviderError {
-    /// It has said no: the code or the token is none of its own, or not any more.
+    /// The provider rejected the code or the token.
     Refused,
-    /// It could not be asked, or its answer could not be used. The log says why.
+    /// The provider is unavailable, or its response is unusable. The log contains the reason.
     Unavailable,
 }
 
@@ -98,7 +98,7 @@ impl ProviderClient {
         Self { settings, fetch, gate, clock, found: Mutex::default() }
     }
 
-    /// Whether all of its addresses may be asked.
+    /// Checks that all URLs of the provider are allowed.
     pub(super) fn check(&self) -> Result<(), String> {
         let mut urls: Vec<&str> = self.settings.userinfo.as_deref().into_iter().collect();
         match &self.settings.place {
@@ -112,14 +112,14 @@ impl ProviderClient {
             .try_for_each(|url| self.fetch.check(url).map_err(|error| error.to_string()))
     }
 
-    /// The host at which people log in, to be told to them.
+    /// Returns the host of the login page, to show it to the user.
     pub(super) fn host(&self) -> &str {
         let (Place::Issuer(url) | Place::Known { authorize: url, .. }) = &self.settings.place;
         let after = url.split_once("://").map_or(url.as_str(), |(_, after)| after);
         after.split(['/', '?']).next().unwrap_or(after)
     }
 
-    /// Where the provider is. What it publishes is read when it is first needed, and now and then.
+    /// Returns the endpoints of the provider. Fetches its metadata when needed, and caches it.
     pub(super) async fn endpoints(&self) -> Result<Arc<Endpoints>, ProviderError> {
         let issuer = match &self.settings.place {
             Place::Issuer(issuer) => issuer,
@@ -140,9 +140,9 @@ impl ProviderClient {
         let found = discover_server(&self.fetch, issuer).await.map_err(|error| error.to_string());
         let found = found.and_then(|found| {
             let basic = found.accepts_client_auth("client_secret_basic");
-            let missing = || "its metadata names no place to log in or to get tokens".to_owned();
+            let missing = || "its metadata has no authorization or token endpoint".to_owned();
             let authorize = found.authorization_endpoint.ok_or_else(missing)?;
-            // People are sent there: over TLS, and to no `javascript:`.
+            // Browsers are redirected to this URL: require TLS, and reject `javascript:`.
             self.fetch.check(&authorize).map_err(|error| error.to_string())?;
             Ok(Arc::new(Endpoints {
                 issuer: Some(found.issuer),
@@ -159,13 +159,13 @@ impl ProviderClient {
                 Ok(found)
             }
             (Err(error), known) => {
-                tracing::warn!(issuer, error, "could not find out where the provider is");
+                tracing::warn!(issuer, error, "fetching the metadata of the provider failed");
                 known.map(|(endpoints, _)| endpoints).ok_or(ProviderError::Unavailable)
             }
         }
     }
 
-    /// The address at which somebody logs in.
+    /// Returns the URL of the login page.
     pub(super) async fn login_page(
         &self,
         callback: &str,
@@ -195,7 +195,7 @@ impl ProviderClient {
         Ok(format!("{}{separator}{}", endpoints.authorize, form::encode(query)))
     }
 
-    /// Swaps a code for tokens, and finds out who it was.
+    /// Exchanges a code for tokens, and reads the identity of the user.
     pub(super) async fn exchange(
         &self,
         callback: &str,
@@ -217,11 +217,12 @@ impl ProviderClient {
             None => self.id_token(&endpoints, id_token.as_deref(), nonce)?,
         };
         let identity = Identity::from_claims(&self.settings, claims);
-        let identity = identity.ok_or_else(|| unusable("it does not say who has logged in"))?;
+        let identity = identity
+            .ok_or_else(|| unusable("the response does not contain the user ID or the tenant"))?;
         Ok((tokens, identity))
     }
 
-    /// New tokens for old ones. `Refused` if the provider says that they are worth nothing any more.
+    /// Refreshes tokens. Returns `Refused` if the provider rejects the refresh token.
     pub(super) async fn renew(&self, refresh: &str) -> Result<ProviderTokens, ProviderError> {
         let endpoints = self.endpoints().await?;
         let _permit = self.permit().await?;
@@ -231,7 +232,7 @@ impl ProviderClient {
         Ok(tokens)
     }
 
-    /// Tells the provider that its tokens are not needed any more. Nothing depends on it.
+    /// Revokes tokens at the provider. Failures are only logged.
     pub(super) async fn revoke(&self, tokens: &ProviderTokens) {
         let Ok(endpoints) = self.endpoints().await else { return };
         let (Some(url), Ok(_permit)) = (&endpoints.revoke, self.permit().await) else { return };
@@ -240,8 +241,8 @@ impl ProviderClient {
         let headers = self.authenticate(&endpoints, &mut fields);
         match self.fetch.post_form(url, headers, fields).await {
             Ok(fetched) if fetched.status.is_success() => {}
-            Ok(fetched) => tracing::warn!(error = %fetched.refusal(), "a token was not revoked"),
-            Err(error) => tracing::warn!(%error, "a token was not revoked"),
+            Ok(fetched) => tracing::warn!(error = %fetched.refusal(), "revoking a token failed"),
+            Err(error) => tracing::warn!(%error, "revoking a token failed"),
         }
     }
 
@@ -255,7 +256,7 @@ impl ProviderClient {
         let fetched = fetched.map_err(unusable)?;
         let given: Option<Given> = read_object(&fetched.body);
         match given {
-            // Some say so with a status of success.
+            // Some providers send errors with a success status.
             Some(Given { error: Some(error), .. }) => Err(refused(&error)),
             Some(Given {
                 access_token: Some(access), refresh_token, expires_in, id_token, ..
@@ -271,7 +272,7 @@ impl ProviderClient {
         }
     }
 
-    /// Shows which client is asking.
+    /// Adds the client authentication.
     fn authenticate<'a>(
         &'a self,
         endpoints: &Endpoints,
@@ -296,25 +297,26 @@ impl ProviderClient {
     async fn userinfo(&self, url: &str, token: &str) -> Result<Map<String, Value>, ProviderError> {
         let mut headers = HeaderMap::new();
         put(&mut headers, &format!("Bearer {token}"));
-        // Some answer nobody who has no name.
+        // Some providers reject requests without a user agent.
         headers.insert(header::USER_AGENT, HeaderValue::from_static("outlive"));
         let fetched = self.fetch.get(url, headers).await.map_err(unusable)?;
         read(&fetched)
     }
 
-    /// What an ID token says. It has come straight from the provider, over TLS, which vouches for it as
-    /// well as its signature would (OpenID Connect Core 3.1.3.7).
+    /// Returns the claims of an ID token. It comes directly from the provider over TLS, which
+    /// replaces the check of its signature (OpenID Connect Core 3.1.3.7).
     fn id_token(
         &self,
         endpoints: &Endpoints,
         token: Option<&str>,
         nonce: &str,
     ) -> Result<Map<String, Value>, ProviderError> {
-        let token = token.ok_or_else(|| unusable("it has sent no ID token"))?;
+        let token = token.ok_or_else(|| unusable("the response has no ID token"))?;
         let jws = Jws::parse(token).map_err(unusable)?;
         let said = jws.unverified();
-        let claims: Map<String, Value> = read_object(said).ok_or_else(|| unusable("no claims"))?;
-        let known = Claims::read(said).ok_or_else(|| unusable("its ID token cannot be read"))?;
+        let claims: Map<String, Value> =
+            read_object(said).ok_or_else(|| unusable("the ID token has no claims"))?;
+        let known = Claims::read(said).ok_or_else(|| unusable("the ID token is malformed"))?;
         let of_this_login = claims.get("nonce").and_then(Value::as_str) == Some(nonce);
         let of_this_issuer =
             endpoints.issuer.is_none() || known.iss.as_deref() == endpoints.issuer.as_deref();
@@ -322,14 +324,17 @@ impl ProviderClient {
         let for_us = known.aud.contains(&self.settings.client_id);
         match of_this_login && of_this_issuer && is_valid && for_us {
             true => Ok(claims),
-            false => Err(unusable("its ID token is of another login, issuer, client or time")),
+            false => Err(unusable("the ID token is for another login, issuer, client or time")),
         }
     }
 
-    /// Room for one more request.
+    /// Waits for a request slot.
     async fn permit(&self) -> Result<SemaphorePermit<'_>, ProviderError> {
         let permit = tokio::time::timeout(PATIENCE, self.gate.acquire()).await;
-        permit.ok().and_then(Result::ok).ok_or_else(|| unusable("too many requests are out"))
+        permit
+            .ok()
+            .and_then(Result::ok)
+            .ok_or_else(|| unusable("too many requests are in progress"))
     }
 
     fn now(&self) -> i64 {
@@ -344,17 +349,17 @@ fn read(fetched: &FetchResponse) -> Result<Map<String, Value>, ProviderError> {
     }
 }
 
-/// Its own words for why not. Only these two are about what it was shown; the others are about us, and
-/// end nobody's login.
+/// Maps an error code of the provider. Only these codes concern the token; other errors concern the
+/// proxy and do not end a login.
 fn refused(error: &str) -> ProviderError {
     match error {
         "invalid_grant" | "bad_verification_code" | "bad_refresh_token" => ProviderError::Refused,
-        _ => unusable(format_args!("it has refused: {}", error.escape_debug())),
+        _ => unusable(format_args!("the provider returned the error {}", error.escape_debug())),
     }
 }
 
 fn unusable(why: impl fmt::Display) -> ProviderError {
-    tracing::warn!(error = %why, "the identity provider cannot be used");
+    tracing::warn!(error = %why, "request to the identity provider failed");
     ProviderError::Unavailable
 }
 

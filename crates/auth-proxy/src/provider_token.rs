@@ -1,4 +1,4 @@
-//! The provider's token of a caller: kept fresh, and handed to those who ask for it by name.
+//! Tokens of the provider for handlers, refreshed when needed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,17 +15,17 @@ use super::{
     state::ProxyState,
 };
 
-/// A token that is good for less than this is renewed, in seconds.
+/// Remaining lifetime in seconds below which a token is refreshed.
 const MARGIN: i64 = 60;
 
-/// How long one renewal keeps others from beginning another.
+/// Lifetime of the lock for a refresh.
 const RENEWING: Duration = Duration::from_secs(30);
 
-/// How often it is looked whether somebody else's renewal is done, and how many times.
+/// Interval and maximum number of checks whether another refresh is done.
 const PAUSE: Duration = Duration::from_millis(100);
 const LOOKS: usize = 120;
 
-/// Returns the provider's token of a caller.
+/// Returns the provider's token of a principal.
 pub(super) async fn get(
     proxy: &Arc<ProxyState>,
     caller: &Principal,
@@ -36,13 +36,13 @@ pub(super) async fn get(
     fresh(proxy, &grant, false).await.map(|tokens| SecretString::from(tokens.access))
 }
 
-/// Sees to it that the provider still has the user logged in, and keeps that for longer.
+/// Checks that the user is still logged in at the provider, and extends the stored tokens.
 pub(super) async fn renew(proxy: &Arc<ProxyState>, grant: &str) -> Result<(), ProviderTokenError> {
     fresh(proxy, grant, true).await.map(drop)
 }
 
-/// The provider's tokens, good for a while. One renewal at a time, on all replicas together:
-/// a provider's refresh token may well be good for one time only.
+/// Returns valid tokens of the provider. Only one refresh runs at a time on all replicas, because a
+/// refresh token may be valid only once.
 async fn fresh(
     proxy: &Arc<ProxyState>,
     grant: &str,
@@ -56,8 +56,8 @@ async fn fresh(
         }
         if proxy.logins.put_if_absent(&lock, String::new(), RENEWING).await? {
             let (proxy, grant) = (Arc::clone(proxy), grant.to_owned());
-            // On its own, because it has to go on when the caller leaves: what the provider gives
-            // once is lost if it is not kept. It ends with its two requests, which have time-outs.
+            // Spawned, because it must finish even if the caller is dropped: new tokens of the
+            // provider would be lost. The task ends with its two requests, which have timeouts.
             let renewing = tokio::spawn(async move {
                 let renewed = renew_now(&proxy, &grant).await;
                 let unlocked = proxy.logins.delete(&lock).await;

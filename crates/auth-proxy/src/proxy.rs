@@ -1,4 +1,4 @@
-//! The authorization server: its paths, and what all of them share.
+//! The authorization server: its endpoints.
 
 use std::{fmt, sync::Arc};
 
@@ -21,10 +21,10 @@ use super::{
     token,
 };
 
-/// An authorization server in front of an identity provider. A clone is the same server.
+/// An authorization server in front of an identity provider. Clones share their state.
 ///
-/// It is [`Routes`]: give it to `HttpConfig::routes`, and [`AuthProxy::issuer`] to the
-/// [`ResourceServer`](outlive_auth::server::ResourceServer) that takes its tokens.
+/// It implements [`Routes`]: pass it to `HttpConfig::routes`, and pass [`AuthProxy::issuer`] to the
+/// [`ResourceServer`](outlive_auth::server::ResourceServer) that accepts its tokens.
 ///
 /// ```
 /// use outlive_auth::server::ResourceServer;
@@ -43,7 +43,7 @@ use super::{
 #[derive(Clone)]
 pub struct AuthProxy(pub(super) Arc<ProxyState>);
 
-/// What is at a path.
+/// Endpoint of the proxy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Page {
     Metadata,
@@ -57,7 +57,8 @@ enum Page {
 }
 
 impl AuthProxy {
-    /// The issuer of its tokens, for the resource server. The keys are known: nobody is asked for them.
+    /// Returns the issuer of its tokens, for the resource server. The keys are included, so they
+    /// are never fetched.
     pub fn issuer(&self) -> Issuer {
         let proxy = &self.0;
         let issuer = Issuer::new(&proxy.issuer).keys(proxy.keys.published.clone());
@@ -67,19 +68,20 @@ impl AuthProxy {
         }
     }
 
-    /// The redirect URI to register with the provider.
+    /// Returns the redirect URI to register with the provider.
     pub fn callback(&self) -> String {
         self.0.callback()
     }
 
-    /// Returns the provider's own token of a caller, to call the provider in the caller's name.
+    /// Returns the provider's token of a principal, to call the provider on behalf of the user.
     ///
-    /// It can do there whatever [`Provider::scopes`](super::Provider::scopes) has asked for. Use it where
-    /// it is needed and put it nowhere: not into a result, a log, a step of a journal or a task.
+    /// The token has all scopes of [`Provider::scopes`](super::Provider::scopes). Do not store it
+    /// or pass it on: not in a result, a log, a journal or a task.
     ///
     /// # Errors
     ///
-    /// When the caller is not logged in, or the provider or the login store is unavailable.
+    /// Returns an error if the user is not logged in, or if the provider or the login store is
+    /// unavailable.
     pub async fn provider_token(
         &self,
         caller: &Principal,
@@ -104,7 +106,7 @@ impl Routes for AuthProxy {
 }
 
 impl Page {
-    /// Returns the page at `path`, for an issuer with the path `base`.
+    /// Returns the endpoint at `path`, for an issuer with the path `base`.
     fn at(base: &str, path: &str) -> Option<Self> {
         if path.strip_prefix(metadata::WELL_KNOWN) == Some(base) {
             return Some(Self::Metadata);
@@ -126,7 +128,8 @@ impl Page {
             Self::Register | Self::Consent | Self::Token | Self::Revoke => Method::POST,
             Self::Metadata | Self::Keys | Self::Authorize | Self::Callback => Method::GET,
         };
-        // What goes by cookies is for browsers that are here; the rest for programs, also in web pages.
+        // Endpoints that use cookies are for same-origin pages; the others are for programs and web
+        // pages of any origin.
         let is_for_browsers = matches!(self, Self::Authorize | Self::Consent | Self::Callback);
         if *request.method() == Method::OPTIONS && !is_for_browsers {
             return reply::for_any_origin(reply::preflight());

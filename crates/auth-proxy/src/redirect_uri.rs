@@ -1,22 +1,22 @@
-//! Where answers may go: to a place at which nobody but the client listens.
+//! Redirect URIs of clients.
 
 use outlive_auth::fetch::is_loopback_host;
 
-/// The longest that is taken. One stands in a client's id, and in a cookie.
+/// Maximum length of a redirect URI, which is stored in client IDs and cookies.
 const LONGEST: usize = 512;
 
-/// A redirect URI, taken apart: `https:` to anywhere, or `http:` to this machine.
+/// A parsed redirect URI: `https:` to any host, or `http:` to a loopback host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RedirectUri<'a> {
     whole: &'a str,
     host: &'a str,
-    /// From the path on.
+    /// Path and query.
     rest: &'a str,
     is_tls: bool,
 }
 
 impl<'a> RedirectUri<'a> {
-    /// Reads one. What browsers and we might read differently is none.
+    /// Parses a redirect URI. Rejects URIs that browsers might parse differently.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         let plain = |byte: u8| byte.is_ascii_graphic() && !b"\\\"<>^`{|}#".contains(&byte);
         if text.len() > LONGEST || !text.bytes().all(plain) {
@@ -51,7 +51,7 @@ impl<'a> RedirectUri<'a> {
         self.whole
     }
 
-    /// Whether it is a program on the user's machine that listens there.
+    /// Returns whether the URI belongs to a program on the user's machine.
     pub(super) fn is_loopback(&self) -> bool {
         !self.is_tls
     }
@@ -60,8 +60,8 @@ impl<'a> RedirectUri<'a> {
         self.host
     }
 
-    /// Whether a client that has registered this one may ask for the other: letter by letter, but for
-    /// the port of programs on the user's machine, which get another each time (RFC 8252 section 7.3).
+    /// Returns whether a client that registered this URI may use `asked`. The URIs must be equal,
+    /// except for the port of loopback URIs, which may change (RFC 8252 section 7.3).
     pub(super) fn admits(&self, asked: &Self) -> bool {
         let same_program = self.is_loopback() && asked.is_loopback();
         self.whole == asked.whole
@@ -74,7 +74,7 @@ mod tests {
     use super::RedirectUri;
 
     #[test]
-    fn only_https_and_this_machine() {
+    fn redirect_uri_requires_https_or_loopback() {
         for good in [
             "https://app.example/cb",
             "https://app.example:8443/cb?x=1",
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn every_letter_counts_but_those_of_a_port_on_this_machine() {
+    fn redirect_uri_must_match_except_for_a_loopback_port() {
         let check = |known: &str, asked: &str, expect: bool| {
             let (known, asked) =
                 (RedirectUri::parse(known).unwrap(), RedirectUri::parse(asked).unwrap());

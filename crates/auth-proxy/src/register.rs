@@ -1,5 +1,5 @@
-//! A client registers (RFC 7591). It is a public client, whatever it asks for: what it has to show
-//! is the verifier of its login. Nothing is remembered of it.
+//! Dynamic client registration (RFC 7591). All clients are public and authenticate with PKCE. The
+//! proxy stores nothing for a registration.
 
 use bytes::Bytes;
 use http::{Request, StatusCode};
@@ -12,13 +12,13 @@ use super::{
     state::ProxyState,
 };
 
-/// Places to which one client's answers may go.
+/// Maximum number of redirect URIs per client.
 const REDIRECT_URIS: usize = 8;
 
-/// Bytes of what a client calls itself.
+/// Maximum bytes of a client name.
 const NAME: usize = 128;
 
-/// The longest id that is given out. It stands in addresses.
+/// Maximum length of a client ID, which is part of URLs.
 const LONGEST_ID: usize = 2 << 10;
 
 #[derive(Deserialize)]
@@ -69,13 +69,13 @@ fn registered(proxy: &ProxyState, body: &[u8]) -> Result<Reply, Fault> {
     let uris = &asked.redirect_uris;
     let are_good = uris.iter().all(|uri| RedirectUri::parse(uri).is_some());
     if uris.is_empty() || uris.len() > REDIRECT_URIS || !are_good {
-        let why = "one to eight `redirect_uris`: `https:`, or `http:` to a loopback host, without a fragment";
+        let why = "use one to eight `redirect_uris`: `https:`, or `http:` to a loopback host, without a fragment";
         return Err(Fault::new("invalid_redirect_uri", why));
     }
     let client = Client { name: asked.client_name, redirect_uris: asked.redirect_uris };
     let id = client.seal(&proxy.keys).ok_or(Fault::UNAVAILABLE)?;
     if id.len() > LONGEST_ID {
-        return Err(metadata("all of it together is too long"));
+        return Err(metadata("the client metadata is too long"));
     }
     let registered = Registered {
         client_id: &id,

@@ -1,4 +1,4 @@
-//! Whole answers: JSON for clients, pages and redirects for browsers.
+//! Responses with JSON and CORS headers.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::login_store::LoginStoreError;
 
-/// An answer.
+/// A complete response.
 pub(super) type Reply = Response<Bytes>;
 
-/// What a client did wrong, in the words of RFC 6749, 7009, 7591 and 8707.
+/// An OAuth error, with the codes of RFC 6749, 7009, 7591 and 8707.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fault {
     pub(super) error: &'static str,
@@ -18,18 +18,20 @@ pub(super) struct Fault {
 
 impl Fault {
     /// The code or refresh token cannot be used.
-    pub(super) const USED: Self =
-        Self::new("invalid_grant", "it is unknown, expired, revoked or used, or not this client's");
+    pub(super) const USED: Self = Self::new(
+        "invalid_grant",
+        "the code or token is unknown, expired, revoked, already used, or of another client",
+    );
 
     pub(super) const fn new(error: &'static str, description: &'static str) -> Self {
         Self { error, description }
     }
 
-    /// Something here, or with the provider, that may well work later.
+    /// The proxy or the provider is temporarily unavailable.
     pub(super) const UNAVAILABLE: Self =
-        Self::new("temporarily_unavailable", "this cannot be done at the moment; try again later");
+        Self::new("temporarily_unavailable", "the server is temporarily unavailable; retry later");
 
-    /// As the body of an answer.
+    /// Returns the error as a response.
     pub(super) fn reply(self) -> Reply {
         #[derive(Serialize)]
         struct Written {
@@ -48,12 +50,12 @@ impl Fault {
 
 impl From<LoginStoreError> for Fault {
     fn from(error: LoginStoreError) -> Self {
-        tracing::warn!(%error, "the proxy could not do what it was asked");
+        tracing::warn!(%error, "the login store failed");
         Self::UNAVAILABLE
     }
 }
 
-/// JSON that nobody keeps: it has tokens, or depends on who asks.
+/// Returns a JSON response that must not be cached.
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Reply {
     let body = serde_json::to_vec(value).unwrap_or_default();
     let mut reply = document(Bytes::from(body));
@@ -62,7 +64,7 @@ pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Reply {
     reply
 }
 
-/// JSON that is the same for everybody.
+/// Returns a cacheable JSON response.
 pub(super) fn document(body: Bytes) -> Reply {
     let mut reply = Response::new(body);
     let headers = reply.headers_mut();
@@ -71,15 +73,15 @@ pub(super) fn document(body: Bytes) -> Reply {
     reply
 }
 
-/// Lets web pages of any origin read an answer. No cookie plays a part in it, so they learn nothing
-/// that any program could not.
+/// Permits web pages of any origin to read a response. The response does not depend on cookies, so
+/// it discloses nothing else.
 pub(super) fn for_any_origin(mut reply: Reply) -> Reply {
     let any = HeaderValue::from_static("*");
     reply.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, any);
     reply
 }
 
-/// Answers the question whether a page may send a request.
+/// Answers a CORS preflight request.
 pub(super) fn preflight() -> Reply {
     let mut reply = empty(StatusCode::NO_CONTENT);
     let headers = reply.headers_mut();
@@ -90,7 +92,7 @@ pub(super) fn preflight() -> Reply {
     reply
 }
 
-/// A method that a path does not have.
+/// Returns a 405 response.
 pub(super) fn method_not_allowed(allowed: &Method) -> Reply {
     let mut reply = empty(StatusCode::METHOD_NOT_ALLOWED);
     if let Ok(allowed) = HeaderValue::from_str(allowed.as_str()) {
@@ -105,7 +107,7 @@ pub(super) fn empty(status: StatusCode) -> Reply {
     reply
 }
 
-/// What holds for all that browsers see: nobody keeps it, and nobody is told where it came from.
+/// Sets headers of all responses to browsers: no caching, no referrer, no sniffing.
 pub(super) fn guard(headers: &mut HeaderMap) {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));

@@ -1,4 +1,4 @@
-//! A client gives back what it has (RFC 7009): a refresh token, and with it all that was granted.
+//! Token revocation (RFC 7009). Revoking a refresh token ends its grant.
 
 use bytes::Bytes;
 use http::{Request, StatusCode};
@@ -23,12 +23,12 @@ async fn revoked(proxy: &ProxyState, request: &Request<Bytes>) -> Result<(), Fau
     let token = params.get("token");
     let token = token.ok_or(Fault::new("invalid_request", "`token` is missing"))?;
     if token.contains('.') {
-        let why = "an access token counts until it expires; revoke the refresh token";
+        let why = "an access token stays valid until it expires; revoke the refresh token";
         return Err(Fault::new("unsupported_token_type", why));
     }
     match grant::open_refresh_token(proxy, token, client) {
         Some(ticket) => Ok(grant::end(proxy, &ticket.grant).await?),
-        // What is worth nothing is as good as revoked.
+        // An unknown token counts as revoked.
         None => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! Scopes in what is sealed: as they are written, one behind the other.
+//! Serialization of scopes as a space-separated string.
 
 use outlive_protocol::Scopes;
 use serde::{Deserialize, Deserializer, Serializer};

@@ -1,8 +1,8 @@
-//! Which scopes a user gets: the base scopes, and those that a rule grants.
+//! Scopes of a user: the base scopes, and those that a rule grants.
 //!
-//! A client asks for scopes before the proxy knows its user. So [`ScopeRules::asked`] keeps the scopes
-//! that exist here, the consent page shows them, and [`ScopeRules::granted`] narrows them after the
-//! login. The token response says what was granted (RFC 6749 section 3.3).
+//! A client requests scopes before the proxy knows the user. [`ScopeRules::asked`] selects the
+//! supported scopes, and the consent page shows them. [`ScopeRules::granted`] reduces them after
+//! the login. The token response contains the granted scopes (RFC 6749 section 3.3).
 
 use outlive_protocol::Scopes;
 
@@ -11,14 +11,14 @@ use super::{
     reply::Fault,
 };
 
-/// The scopes that the proxy gives, and to whom.
+/// Supported scopes, and the rules that grant them.
 #[derive(Default)]
 pub(super) struct ScopeRules {
-    /// Scopes for every user who may log in.
+    /// Scopes of all permitted users.
     base: Scopes,
-    /// Scopes for the users that a rule names.
+    /// Scopes that a rule grants.
     grants: Vec<(Scopes, UserRule)>,
-    /// All of them together.
+    /// All supported scopes.
     offered: Scopes,
 }
 
@@ -28,18 +28,18 @@ impl ScopeRules {
         Self { base, grants, offered }
     }
 
-    /// Returns every scope that some user can get.
+    /// Returns all supported scopes.
     pub(super) fn offered(&self) -> &Scopes {
         &self.offered
     }
 
-    /// Returns the scopes that a client asks for, without those that do not exist here. A client that
-    /// names no scope asks for the base scopes.
+    /// Returns the requested scopes that are supported. A client that requests no scopes gets the
+    /// base scopes.
     pub(super) fn asked(&self, asked: Option<&str>) -> Result<Scopes, Fault> {
         let Some(asked) = asked else { return Ok(self.base.clone()) };
         let known = Scopes::of(asked.split(' ').filter(|scope| self.offered.contains(scope)));
         match known.is_empty() && !self.offered.is_empty() {
-            true => Err(Fault::new("invalid_scope", "none of these scopes is given here")),
+            true => Err(Fault::new("invalid_scope", "none of the requested scopes is supported")),
             false => Ok(known),
         }
     }
@@ -51,18 +51,21 @@ impl ScopeRules {
         (Scopes::of(base), Scopes::of(others))
     }
 
-    /// Returns the scopes that `user` gets, of those that were asked for.
+    /// Returns the requested scopes that `user` gets.
     pub(super) fn granted(&self, user: &Identity, asked: &Scopes) -> Result<Scopes, Fault> {
         let rules = self.grants.iter().filter(|(_, rule)| rule(user));
         let allowed = rules.fold(self.base.clone(), |all, (scopes, _)| all.with(scopes));
         let granted = Scopes::of(asked.iter().filter(|scope| allowed.contains(scope)));
         match granted.is_empty() && !asked.is_empty() {
-            true => Err(Fault::new("invalid_scope", "this user is granted none of these scopes")),
+            true => Err(Fault::new(
+                "invalid_scope",
+                "the user is not granted any of the requested scopes",
+            )),
             false => Ok(granted),
         }
     }
 
-    /// Returns the scopes of a grant that still exist here: a rule may have been removed since.
+    /// Returns the scopes of a grant that are still supported: a rule may have been removed.
     pub(super) fn remaining(&self, granted: &Scopes) -> Scopes {
         Scopes::of(granted.iter().filter(|scope| self.offered.contains(scope)))
     }

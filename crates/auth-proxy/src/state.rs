@@ -1,4 +1,4 @@
-//! The state of a proxy: its settings, its keys, its stores, and the provider behind it.
+//! State of a proxy: its settings, keys, stores and provider.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,10 +16,10 @@ pub(super) struct ProxyState {
     pub(super) issuer: String,
     /// Scheme, host and port of the issuer.
     pub(super) origin: String,
-    /// The path of the issuer, before those of its pages.
+    /// Path of the issuer, which is the prefix of its endpoints.
     pub(super) base: String,
     pub(super) resource: ResourceUri,
-    /// What the server is called on the page that asks for consent.
+    /// Name of the server on the consent page.
     pub(super) name: String,
     pub(super) scopes: ScopeRules,
     pub(super) keys: Keys,
@@ -33,11 +33,11 @@ pub(super) struct ProxyState {
     pub(super) clock: Arc<dyn Clock>,
 }
 
-/// How long tokens, logins and consents are valid.
+/// Lifetimes of tokens, logins and consents.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spans {
     pub(super) access: Duration,
-    /// A grant that is not used for so long is over.
+    /// Time after which an unused grant expires.
     pub(super) refresh: Duration,
     pub(super) login: Duration,
     pub(super) consent: Duration,
@@ -48,22 +48,23 @@ impl ProxyState {
         format!("{}/callback", self.issuer)
     }
 
-    /// Whether a token is wanted for the one server that there are tokens for (RFC 8707).
+    /// Checks that a token is requested for the server of this proxy (RFC 8707).
     pub(super) fn check_resource(&self, params: &Params) -> Result<(), Fault> {
         match params.all("resource").all(|resource| self.resource.is_named_by(resource)) {
             true => Ok(()),
-            false => {
-                Err(Fault::new("invalid_target", "there are no tokens for this resource here"))
-            }
+            false => Err(Fault::new(
+                "invalid_target",
+                "tokens for this resource are not issued by this server",
+            )),
         }
     }
 
-    /// Seconds since 1970.
+    /// Returns the time in Unix seconds.
     pub(super) fn now(&self) -> i64 {
         seconds(&*self.clock)
     }
 
-    /// When a span from now on is over.
+    /// Returns the time `span` from now in Unix seconds.
     pub(super) fn after(&self, span: Duration) -> i64 {
         self.now().saturating_add(i64::try_from(span.as_secs()).unwrap_or(i64::MAX))
     }

@@ -1,4 +1,5 @@
-//! Gives tokens: for a code, and for a refresh token, which is used up by that (RFC 6749, OAuth 2.1).
+//! Token endpoint: exchanges a code or a refresh token (RFC 6749, OAuth 2.1). A refresh token is
+//! valid once.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use super::{
     token_request::{client_id, form},
 };
 
-/// What an access token says (RFC 9068).
+/// Claims of an access token (RFC 9068).
 #[derive(Serialize)]
 struct AccessToken<'a> {
     iss: &'a str,
@@ -49,13 +50,15 @@ async fn given(proxy: &Arc<ProxyState>, request: &Request<Bytes>) -> Result<Toke
     let params = form(request)?;
     let client = client_id(&proxy.keys, &params)?;
     proxy.check_resource(&params)?;
-    let need =
-        |name| params.get(name).ok_or(Fault::new("invalid_request", "a parameter is missing"));
+    let need = |name| {
+        params.get(name).ok_or(Fault::new("invalid_request", "a required parameter is missing"))
+    };
     let ticket = match params.get("grant_type") {
         Some("authorization_code") => {
             let ticket = grant::open_code(proxy, need("code")?, client, need("code_verifier")?);
             let ticket = ticket.ok_or(Fault::USED)?;
-            // The verifier has shown whose it is. Clients of OAuth 2.0 say this as well.
+            // The verifier already identifies the client. Clients of OAuth 2.0 also send the
+            // redirect URI.
             let said = params.get("redirect_uri");
             if said.is_some() && said != ticket.redirect_uri.as_deref() {
                 return Err(Fault::USED);
@@ -68,7 +71,7 @@ async fn given(proxy: &Arc<ProxyState>, request: &Request<Bytes>) -> Result<Toke
         _ => {
             return Err(Fault::new(
                 "unsupported_grant_type",
-                "a code or a refresh token is needed",
+                "`grant_type` must be `authorization_code` or `refresh_token`",
             ));
         }
     };

@@ -1,4 +1,4 @@
-//! What requests for tokens have in common: their form, and the client that sends it.
+//! Common parts of token requests: the form and the client ID.
 
 use bytes::Bytes;
 use http::{Request, header};
@@ -10,7 +10,7 @@ use super::{
     reply::Fault,
 };
 
-/// The form of a request.
+/// Parses the form of a request.
 pub(super) fn form(request: &Request<Bytes>) -> Result<Params, Fault> {
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok());
     let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default();
@@ -29,15 +29,15 @@ pub(super) fn form(request: &Request<Bytes>) -> Result<Params, Fault> {
         "token",
     ];
     match params.doubled(ONCE) {
-        true => Err(Fault::new("invalid_request", "a parameter is there twice")),
+        true => Err(Fault::new("invalid_request", "duplicate parameter")),
         false => Ok(params),
     }
 }
 
-/// Who asks. What it brings opens for that client alone, so this is for those whose id has become
-/// worthless: they are told to register again.
+/// Returns the client ID. Codes and tokens are bound to a client, so this check only tells a client
+/// with an unknown ID to register again.
 pub(super) fn client_id<'p>(keys: &Keys, params: &'p Params) -> Result<&'p str, Fault> {
     let id = params.get("client_id");
     let is_known = |id: &&str| client::is_document(id) || Client::open(keys, id).is_some();
-    id.filter(is_known).ok_or(Fault::new("invalid_client", "this client is not known; register"))
+    id.filter(is_known).ok_or(Fault::new("invalid_client", "unknown client; register again"))
 }

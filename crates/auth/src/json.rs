@@ -1,8 +1,8 @@
-//! Reading JSON objects, and only those.
+//! Parser for JSON objects.
 
 use serde::Deserialize;
 
-/// Reads a JSON object. Serde alone would also read a list as a struct, by the order of its fields.
+/// Parses a JSON object. Rejects arrays, which serde would accept for a struct.
 pub fn object<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Option<T> {
     json.trim_ascii_start().starts_with(b"{").then(|| serde_json::from_slice(json).ok())?
 }

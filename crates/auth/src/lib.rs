@@ -1,11 +1,11 @@
-//! OAuth for MCP: who may call a server, and how a client gets to.
+//! OAuth for MCP: authentication of callers, and tokens for clients.
 //!
-//! - [`client`]: the OAuth client, which gets tokens for a client, and new ones when they are refused.
-//! - [`fetch`]: documents of others, read with care.
-//! - [`jose`]: signed tokens and the keys that sign them.
-//! - [`server`]: the resource server, which names the callers of a server by their tokens.
+//! - [`client`]: the OAuth client, which acquires and refreshes tokens.
+//! - [`fetch`]: fetches documents of third parties with limits.
+//! - [`jose`]: signed tokens and keys.
+//! - [`server`]: the resource server, which authenticates callers by their tokens.
 //!
-//! Tokens and keys are secrets: none of the types here shows one in `Debug`, in an error or in a log.
+//! Tokens and keys are secrets: no type shows one in `Debug`, in an error or in a log.
 
 pub mod client;
 pub mod fetch;

@@ -1,4 +1,4 @@
-//! How long a command may still run. The clock stands while it waits for a response.
+//! Time limit of a command. The clock stops while the command waits for a response.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub(super) struct Clock {
     left: Option<Duration>,
-    /// When it was last set going; None while it stands.
+    /// Time when the clock was last started. `None` while it is stopped.
     since: Option<Instant>,
 }
 
@@ -16,7 +16,7 @@ impl Clock {
         Self { left: limit, since: Some(Instant::now()) }
     }
 
-    /// When the time is over, if it goes on like this. A time too far to be told is no limit.
+    /// Returns the deadline if the clock keeps running. Returns `None` if the deadline overflows.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.since?.checked_add(self.left?)
     }

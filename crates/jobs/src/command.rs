@@ -1,4 +1,4 @@
-//! Makes a command of what is to be run, or says why it cannot be started and what to do about it.
+//! Prepares a command from a job specification, and explains why a command cannot be started.
 
 use std::{
     io::{self, ErrorKind},
@@ -8,10 +8,10 @@ use std::{
 
 use super::{JOB_VARIABLE, JobSpec, control::Channel};
 
-/// The command, ready to be started. `mark` is what its processes have in their environment.
+/// Returns the command, ready to start. `mark` identifies its processes in their environment.
 pub(super) fn prepare(spec: &JobSpec, mark: &str, channel: Channel) -> Result<Command, String> {
     let Some((program, arguments)) = spec.argv.split_first() else {
-        return Err("the command is empty; name a program".to_owned());
+        return Err("the command is empty; specify a program".to_owned());
     };
     let mut command = Command::new(program);
     command.args(arguments);
@@ -23,10 +23,11 @@ pub(super) fn prepare(spec: &JobSpec, mark: &str, channel: Channel) -> Result<Co
     }
     command.envs(spec.env.iter().map(|(name, value)| (name, value))).env(JOB_VARIABLE, mark);
     if let Some(folder) = &spec.working_dir {
-        // Told apart here, because a folder that is missing looks like a program that is.
+        // Checked here, because the error for a missing folder looks like that for a missing
+        // program.
         if !folder.is_dir() {
             return Err(format!(
-                "there is no folder `{}` to run it in; make it, or name another",
+                "the working directory `{}` does not exist; create it, or specify another",
                 folder.display()
             ));
         }
@@ -40,30 +41,32 @@ pub(super) fn prepare(spec: &JobSpec, mark: &str, channel: Channel) -> Result<Co
     Ok(command)
 }
 
-/// Why it could not be started.
+/// Returns a message that explains why the command could not be started.
 pub(super) fn explain(spec: &JobSpec, error: &io::Error) -> String {
     /// `ENOEXEC`, on every Unix.
     const NO_PROGRAM: i32 = 8;
     let program = spec.argv.first().map(String::as_str).unwrap_or_default();
     match error.kind() {
         ErrorKind::NotFound if program.contains('/') && Path::new(program).exists() => format!(
-            "`{program}` is there, but not the program that its first line (`#!`) names; install that, or change the line"
+            "`{program}` exists, but its interpreter (first line, `#!`) does not; install the interpreter, or change the line"
         ),
         ErrorKind::NotFound => format!(
-            "there is no program `{program}`; install it, or give its full path if it is not in PATH"
+            "program `{program}` not found; install it, or use its full path if it is not in PATH"
         ),
         ErrorKind::PermissionDenied => {
-            format!("`{program}` may not be run; make it executable (chmod +x)")
+            format!("`{program}` is not executable; run `chmod +x` on it")
         }
         ErrorKind::ArgumentListTooLong => format!(
-            "the arguments of `{program}` are longer than this system allows; pass them on standard input"
+            "the arguments of `{program}` exceed the limit of this system; pass them on standard input"
         ),
         ErrorKind::InvalidInput => {
-            format!("`{program}` cannot be given a NUL byte in an argument or a variable ({error})")
+            format!("an argument or variable of `{program}` contains a NUL byte ({error})")
         }
         _ if cfg!(unix) && error.raw_os_error() == Some(NO_PROGRAM) => {
-            format!("`{program}` is no program; a script begins with `#!` and its interpreter")
+            format!(
+                "`{program}` is not an executable program; start a script with `#!` and its interpreter"
+            )
         }
-        _ => format!("`{program}` could not be started: {error}"),
+        _ => format!("starting `{program}` failed: {error}"),
     }
 }

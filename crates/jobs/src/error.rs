@@ -1,4 +1,4 @@
-//! Errors of jobs themselves, as opposed to those of their commands.
+//! Errors of jobs. Failures of their commands are exits, not errors.
 
 use std::{io, path::Path};
 
@@ -10,11 +10,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// A file or a socket of a job failed.
-    #[error("could not {doing}")]
+    #[error("failed to {doing}")]
     Io {
-        /// What was attempted.
+        /// Attempted operation.
         doing: String,
-        /// The cause.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The path of the data folder is too long for a Unix socket.
@@ -23,8 +23,8 @@ pub enum Error {
         .0.display()
     )]
     PathTooLong(std::path::PathBuf),
-    /// The id is not a valid name of a job folder.
-    #[error("`{0}` cannot be the id of a job; it takes 1 to 64 hexadecimal digits")]
+    /// The ID is not a valid folder name.
+    #[error("`{0}` is not a valid job ID; use 1 to 64 hexadecimal digits")]
     BadId(String),
     /// The job has not ended, so it cannot be removed.
     #[error("job {0} has not ended; end it first")]
@@ -34,20 +34,20 @@ pub enum Error {
     Supervisor(String),
     /// The supervisor is alive, but its socket is gone.
     #[error(
-        "the supervisor of job {job} does not listen; end its process{}, and the job counts as lost",
+        "the supervisor of job {job} does not accept connections; kill its process{} to mark the job as lost",
         .supervisor.map(|pid| format!(" {pid}")).unwrap_or_default()
     )]
     Deaf {
-        /// The job.
+        /// Job ID.
         job: String,
-        /// The process of the supervisor, if it can be seen from here.
+        /// Process ID of the supervisor, if it is visible.
         supervisor: Option<i32>,
     },
     /// The supervisor rejected an input response.
     #[error("the response was rejected: {0}")]
     ResponseRejected(String),
-    /// This system has no supervisors.
-    #[error("there are no supervisors on this system, so none for {}", .0.display())]
+    /// This system does not support supervisors.
+    #[error("supervisors are not supported on this system, so {} cannot be supervised", .0.display())]
     Unsupported(std::path::PathBuf),
 }
 

@@ -1,4 +1,4 @@
-//! The folder of a job: what stands in it, and what can be told from it without asking anybody.
+//! Folder of a job: its files, and the state that they represent.
 
 use std::{
     fs::{self, DirBuilder, DirEntry, File},
@@ -19,39 +19,41 @@ use super::{
     files::{random_name, read_optional},
 };
 
-/// The folder of one job.
+/// Folder of one job.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
     path: PathBuf,
 }
 
-/// How far a job is.
+/// State of a job.
 #[derive(Debug)]
 pub(super) enum Stage {
-    /// Nobody has started it: who claimed it was killed before that. Whoever finds it may.
+    /// Created but not started: its creator was killed. Any process that finds the job may start
+    /// it.
     Waiting,
-    /// A supervisor has it.
+    /// A supervisor runs.
     Running,
-    /// It was started, and its supervisor is gone without having written how it ended.
+    /// Started, but the supervisor is gone and has not recorded an exit.
     Lost,
-    /// It ended.
+    /// Ended.
     Over(Exit),
 }
 
-/// That the command may have been started.
+/// Record that the command may have been started.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Begun {
-    /// When, in milliseconds since 1970.
+    /// Time in Unix milliseconds.
     pub(super) at: u64,
-    /// What the command's processes have in their environment, and no other process of this machine.
+    /// Value in the environment of the command's processes that is unique on this machine.
     pub(super) mark: String,
 }
 
-/// Which process a command is.
+/// Process of a command.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Child {
     pub(super) pid: i32,
-    /// Numbers of processes are used again. Together with these two it is one process.
+    /// Process IDs are reused. Together with the start time and the boot ID, the process ID is
+    /// unique.
     pub(super) started: String,
     pub(super) boot: String,
 }
@@ -82,7 +84,7 @@ impl Folder {
         self.path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
     }
 
-    /// The folder of all jobs.
+    /// Returns the folder of all jobs.
     pub(super) fn jobs(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new("."))
     }
@@ -91,9 +93,11 @@ impl Folder {
         self.path.is_dir()
     }
 
-    /// How far the job is. The order of the looks matters, for it may go on between any two of them.
+    /// Returns the state of the job. The order of the reads matters, because the job may progress
+    /// between them.
     pub(super) fn stage(&self) -> io::Result<Stage> {
-        // Who has begun had taken the lock before. If it is free after that, it will never be taken again.
+        // A supervisor takes the lock before it writes this file. If the lock is free afterwards,
+        // it is never taken again.
         let begun = self.begun()?.is_some();
         if let Some(exit) = self.exit()? {
             return Ok(Stage::Over(exit));
@@ -101,7 +105,7 @@ impl Folder {
         if self.holder()?.is_some() {
             return Ok(Stage::Running);
         }
-        // A supervisor writes the exit before it leaves, so this look is the last word.
+        // A supervisor writes the exit before it releases the lock, so this read is conclusive.
         Ok(match self.exit()? {
             Some(exit) => Stage::Over(exit),
             None if begun => Stage::Lost,
@@ -109,7 +113,7 @@ impl Folder {
         })
     }
 
-    /// Takes the lock that says that a supervisor lives. It is held until the process ends, however it does.
+    /// Takes the liveness lock of a supervisor. The lock is held until the process ends.
     pub(super) fn hold(&self) -> io::Result<Option<File>> {
         let file = private().write(true).create(true).open(self.file(LOCK))?;
         let exclusive = rustix::fs::FlockOperation::NonBlockingLockExclusive;
@@ -120,8 +124,10 @@ impl Folder {
         }
     }
 
-    /// The supervisor, if one lives. A record lock, because those can be seen without being taken: who only looks must
-    /// not keep a supervisor from starting. The supervisor itself must not look: to close the file gives its lock back.
+    /// Returns the holder of the liveness lock.
+    ///
+    /// A record lock can be tested without being taken, so a test never prevents a supervisor from
+    /// starting. The supervisor must not call this: closing the file would release its lock.
     fn holder(&self) -> io::Result<Option<Flock>> {
         let file = match File::options().read(true).write(true).open(self.file(LOCK)) {
             Ok(file) => file,
@@ -138,7 +144,7 @@ impl Folder {
         Ok(fcntl_getlk(&file, &whole)?)
     }
 
-    /// The process of the supervisor, as far as this one can see it.
+    /// Returns the process ID of the supervisor, if it is visible.
     pub(super) fn supervisor(&self) -> Option<i32> {
         Some(self.holder().ok()??.pid?.as_raw_nonzero().get())
     }
@@ -151,7 +157,8 @@ impl Folder {
         self.read_json(BEGUN)
     }
 
-    /// From here on nobody else starts the command, whatever happens to the machine.
+    /// Records that the command may have been started. After this, no other process starts it, even
+    /// after a crash of the machine.
     pub(super) fn begin(&self, begun: &Begun) -> io::Result<()> {
         self.write_json(BEGUN, begun)
     }
@@ -161,7 +168,7 @@ impl Folder {
     }
 
     pub(super) fn set_child(&self, child: &Child) -> io::Result<()> {
-        // After a crash of the machine nobody asks.
+        // The file is not synced: the process does not survive a crash of the machine.
         self.replace(CHILD, &serde_json::to_vec(child)?)
     }
 
@@ -173,7 +180,7 @@ impl Folder {
         self.write_json(EXIT, exit)
     }
 
-    /// The path of the supervisor's socket.
+    /// Returns the path of the supervisor's socket.
     pub(super) fn control(&self) -> io::Result<Option<PathBuf>> {
         Ok(self.read(CONTROL)?.map(|name| sockets(self.jobs()).join(name)))
     }
@@ -186,7 +193,7 @@ impl Folder {
         self.read_json(ASKING)
     }
 
-    /// Says that an input request waits for its response, or that none does.
+    /// Records whether an input request waits for its response.
     pub(super) fn set_waits_for(&self, waits_for: Option<&WaitsFor>) -> io::Result<()> {
         match waits_for {
             Some(waits_for) => self.replace(ASKING, &serde_json::to_vec(waits_for)?),
@@ -202,22 +209,23 @@ impl Folder {
         self.write(NOTE, note.as_bytes())
     }
 
-    /// Removes the folder. It is first moved away: half a job would be one that nobody has begun.
+    /// Removes the folder. It is renamed first, because a partially removed job would look like one
+    /// that has not started.
     pub(super) fn remove(&self) -> io::Result<()> {
         if let Some(socket) = self.control()? {
             let _ = fs::remove_file(socket);
         }
         let old = self.jobs().join(format!(".old-{}", random_name()));
         fs::rename(&self.path, &old)?;
-        // A server that begins removes it too.
+        // A starting server may remove the renamed folder at the same time.
         fs::remove_dir_all(old).or_else(|error| match error.kind() {
             ErrorKind::NotFound => Ok(()),
             _ => Err(error),
         })
     }
 
-    /// Removes the folder of a job that nobody has begun, and returns whether it was so. As long as it has the lock, no
-    /// supervisor begins; afterwards there is nothing to begin.
+    /// Removes the folder of a job that has not started. Returns whether it was removed. The lock
+    /// prevents a supervisor from starting meanwhile.
     pub(super) fn remove_unless_begun(&self) -> io::Result<bool> {
         let Some(_lock) = self.hold()? else { return Ok(false) };
         if self.begun()?.is_some() {
@@ -227,7 +235,7 @@ impl Folder {
         Ok(true)
     }
 
-    /// A file that grows at its end.
+    /// Opens a file for appending.
     pub(super) fn append_to(&self, name: &str) -> io::Result<File> {
         private().append(true).create(true).open(self.file(name))
     }
@@ -244,13 +252,13 @@ impl Folder {
         self.write(name, &serde_json::to_vec(value)?)
     }
 
-    /// All of it or nothing, and for good.
+    /// Writes a file atomically and durably.
     fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.put(name, bytes, File::sync_all)?;
         sync_folder(&self.path)
     }
 
-    /// All of it or nothing, as long as the machine runs.
+    /// Writes a file atomically, without syncing it.
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.put(name, bytes, |_| Ok(()))
     }
@@ -261,7 +269,7 @@ impl Folder {
         bytes: &[u8],
         sync: impl FnOnce(&File) -> io::Result<()>,
     ) -> io::Result<()> {
-        // Two servers may write the same file, so each has a new file of its own.
+        // Two servers may write the same file, so each uses its own temporary file.
         let new = self.file(&format!("{name}.{}", random_name()));
         let written = write_new(&new, bytes)
             .and_then(|file| sync(&file))
@@ -273,15 +281,14 @@ impl Folder {
     }
 }
 
-/// Makes the folder of a job, with what it is to run. It is there whole or not at all. Where another has made it,
-/// that one stays.
+/// Creates the folder of a job with its specification, atomically. Keeps an existing folder.
 pub(super) fn make(jobs: &Path, id: &str, spec: &JobSpec) -> io::Result<()> {
     let new = jobs.join(format!(".new-{}", random_name()));
     private_folder(&new)?;
     let made = write_new(&new.join(SPEC), &serde_json::to_vec(spec)?)
         .and_then(|file| file.sync_all())
         .and_then(|()| sync_folder(&new))
-        // A folder takes no other's place unless that is empty, which a job never is.
+        // A rename replaces only an empty folder, and a job folder is never empty.
         .and_then(|()| fs::rename(&new, jobs.join(id)));
     if made.is_err() {
         let _ = fs::remove_dir_all(&new);
@@ -296,9 +303,9 @@ pub(super) fn make(jobs: &Path, id: &str, spec: &JobSpec) -> io::Result<()> {
     }
 }
 
-/// Removes what those left behind who were killed in the middle of something.
+/// Removes leftovers of processes that were killed.
 pub(super) fn tidy(jobs: &Path) -> io::Result<()> {
-    // Another server may do the same, so what cannot be removed is gone.
+    // Errors are ignored: another server may have removed the entry.
     for entry in fs::read_dir(jobs)?.flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
@@ -314,19 +321,19 @@ pub(super) fn tidy(jobs: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether it is older than it takes to make a folder or a socket, on any disk.
+/// Returns whether an entry is older than its creation can take.
 fn is_abandoned(entry: &DirEntry) -> bool {
     const AFTER: Duration = Duration::from_secs(3600);
     let modified = entry.metadata().and_then(|metadata| metadata.modified());
     modified.is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > AFTER))
 }
 
-/// The folder of the supervisors' sockets.
+/// Returns the folder of the supervisors' sockets.
 pub(super) fn sockets(jobs: &Path) -> PathBuf {
     jobs.join(".ctl")
 }
 
-/// Makes a folder for this user alone, unless it is there.
+/// Creates a folder for this user only, unless it exists.
 pub(super) fn private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }

@@ -1,4 +1,4 @@
-//! A job as a server sees it: reads its output, responds to its input requests, ends it.
+//! Handle of a job: reads its output, responds to its input requests, and ends it.
 
 use std::{
     fs, io,
@@ -26,7 +26,7 @@ use super::{
     wire::{News, ServerRequest, Taken, What},
 };
 
-/// How often is tried again what another is about to do, such as opening a socket.
+/// Delay between retries while another process is working, for example opening a socket.
 const AGAIN: Duration = Duration::from_millis(5);
 
 /// One run of a command. Several readers may read the same job, each from its own position.
@@ -35,14 +35,14 @@ pub struct Job {
     access: Access,
     reader: Reader,
     link: Link,
-    /// The newest status, until it is told.
+    /// Newest status that has not been returned.
     status: Option<String>,
-    /// The last one that was heard.
+    /// Last status that was received.
     heard: Option<String>,
-    /// The newest progress, until it is told, and the last that was heard.
+    /// Newest progress that has not been returned, and the last one that was received.
     progress: Option<Progress>,
     heard_progress: Option<Progress>,
-    /// What went wrong, until it is told, and whether it was.
+    /// Warning that has not been returned, and whether one was received.
     warning: Option<String>,
     heard_warning: bool,
 }
@@ -64,7 +64,8 @@ impl Job {
         })
     }
 
-    /// Reads from a position that [`Job::position`] returned. An input request at that position is read again.
+    /// Reads from a position that [`Job::position`] returned. An input request at that position is
+    /// read again.
     #[must_use]
     pub fn read_from(mut self, position: Position) -> Self {
         self.reader = reader(&self.access.folder, position);
@@ -83,8 +84,8 @@ impl Job {
         self.reader.position()
     }
 
-    /// Returns the next event: lines, input requests and gaps in the order of the output, and the newest status and
-    /// progress between them. After the last one, every call returns the exit.
+    /// Returns the next event: lines, input requests and gaps in the order of the output, and the
+    /// newest status and progress between them. After the last one, every call returns the exit.
     ///
     /// Cancel safe: dropping the future loses no event.
     pub async fn next(&mut self) -> Result<Event> {
@@ -107,11 +108,11 @@ impl Job {
                 Link::Over(exit) => return Ok(Event::Exit((**exit).clone())),
                 Link::Watching(news) => match news.next_line().await {
                     Ok(Some(line)) => {
-                        if self.hear(&line) {
+                        if self.handle_line(&line) {
                             self.link = self.access.reach().await?;
                         }
                     }
-                    // Its supervisor was killed, or is on its way out, or has too many who watch.
+                    // The supervisor was killed, is exiting, or has too many watchers.
                     _ => {
                         sleep(AGAIN).await;
                         self.link = self.access.reach().await?;
@@ -123,7 +124,8 @@ impl Job {
 
     /// Sends a response to the input request with this number; the first request of a job has 1.
     ///
-    /// Only the first response to a request counts. Returns `Ok` too if the command has exited or does not read.
+    /// Only the first response to a request counts. Returns `Ok` too if the command has exited or
+    /// does not read.
     pub async fn respond(&self, number: u32, line: &str) -> Result<()> {
         check_response(line)?;
         let patience = Patience::new();
@@ -145,13 +147,13 @@ impl Job {
         let mut patience = Patience::new();
         while self.access.stage()?.is_running() {
             if let Some(mut stream) = self.access.connect(What::End).await {
-                // What is told does not matter. It is told until the exit is written.
+                // The received lines are ignored. The stream ends when the exit is recorded.
                 let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
                 patience = Patience::new();
             }
             patience.wait(&self.access).await?;
         }
-        // Who has forgotten it has seen its end.
+        // A job that was removed has ended.
         if !self.access.folder.exists() {
             return Ok(());
         }
@@ -164,9 +166,9 @@ impl Job {
         folder.set_note(note).map_err(Error::io("write the note in", folder.path()))
     }
 
-    /// Whether the job is over.
-    fn hear(&mut self, line: &str) -> bool {
-        // One that cannot be read is of a newer supervisor; there is something to look at in any case.
+    /// Handles a line of the supervisor. Returns whether the job has ended.
+    fn handle_line(&mut self, line: &str) -> bool {
+        // A line of a newer supervisor that cannot be parsed still signals new output.
         let Ok(news) = serde_json::from_str::<News>(line) else { return false };
         if news.status.is_some() && news.status != self.heard {
             self.heard.clone_from(&news.status);
@@ -188,16 +190,16 @@ fn reader(folder: &Folder, position: Position) -> Reader {
     Reader::new(folder.file("out"), folder.file("events"), position)
 }
 
-/// How a job is read.
+/// Connection to a job.
 #[derive(Debug)]
 pub(super) enum Link {
-    /// Its supervisor tells when there is more.
+    /// The supervisor signals new output.
     Watching(tokio::io::Lines<BufReader<UnixStream>>),
-    /// All that will ever be printed has been.
+    /// The job has ended, and all output is written.
     Over(Box<Exit>),
 }
 
-/// The way to a job, however far it is.
+/// Access to a job in any state.
 #[derive(Debug)]
 pub(super) struct Access {
     folder: Folder,
@@ -214,10 +216,10 @@ impl Access {
     }
 
     fn stage(&self) -> Result<Stage> {
-        self.folder.stage().map_err(Error::io("look into", self.folder.path()))
+        self.folder.stage().map_err(Error::io("read", self.folder.path()))
     }
 
-    /// Starts a job that was not, and settles one that was lost.
+    /// Connects to a job. Starts a job that was not started, and settles one that was lost.
     async fn reach(&self) -> Result<Link> {
         let patience = Patience::new();
         loop {
@@ -227,14 +229,15 @@ impl Access {
                 Stage::Waiting => self.launch().await?,
                 Stage::Running => match self.connect(What::Watch).await {
                     Some(stream) => return Ok(Link::Watching(BufReader::new(stream).lines())),
-                    // It is just beginning, or just over.
+                    // The supervisor is just starting or ending.
                     None => patience.wait(self).await?,
                 },
             }
         }
     }
 
-    /// None where the supervisor does not listen: not yet, not any more, or because it was killed.
+    /// Sends a request to the supervisor. Returns `None` if the supervisor does not accept
+    /// connections.
     async fn connect(&self, what: What) -> Option<UnixStream> {
         let path = self.folder.control().ok()??;
         let mut stream = UnixStream::connect(path).await.ok()?;
@@ -251,12 +254,12 @@ impl Access {
         serde_json::from_str(&said).ok()
     }
 
-    /// Starts a supervisor, and waits until it has started the command or has seen that another did.
+    /// Starts a supervisor, and waits until it or another supervisor has started the command.
     async fn launch(&self) -> Result<()> {
         let problem = || Error::io("start a supervisor for", self.folder.path());
         let (folder, program) = (self.folder.clone(), self.program.clone());
-        // A thread that starts a process waits until that runs another program. On a busy machine this takes long, and
-        // the threads of the runtime have other calls to serve.
+        // Spawning a process blocks its thread until the new program runs, which is slow on a busy
+        // machine. The runtime's threads must stay free for other calls.
         let mut supervisor =
             tokio::task::spawn_blocking(move || spawn_supervisor(&folder, program))
                 .await
@@ -269,7 +272,7 @@ impl Access {
         match said.trim() {
             READY => Ok(()),
             "" => match supervisor.wait().await.map_err(problem())? {
-                // Another has the job.
+                // Another supervisor has the job.
                 status if status.success() => Ok(()),
                 status => Err(Error::Supervisor(format!(
                     "{status}; see {}",
@@ -280,7 +283,8 @@ impl Access {
         }
     }
 
-    /// Ends what is left of the command, and writes down that it was lost. Several may do so at once.
+    /// Terminates the remaining processes of the command, and records that the job was lost. Safe
+    /// to run concurrently.
     async fn settle_lost(&self) -> Result<()> {
         let folder = &self.folder;
         let problem = || Error::io("settle", folder.path());
@@ -290,7 +294,7 @@ impl Access {
             let _ = fs::remove_file(socket);
         }
         let stderr_tail = output::text(&fs::read(folder.file("err")).unwrap_or_default());
-        // Another may have settled it meanwhile.
+        // Another process may have settled the job meanwhile.
         if folder.exit().map_err(problem())?.is_none() {
             let warning = (!is_gone).then(|| processes::LEFT.to_owned());
             let exit = Exit { stderr_tail, warning, ..Exit::silent(How::Lost, now()) };
@@ -311,12 +315,12 @@ fn spawn_supervisor(folder: &Folder, program: Option<PathBuf>) -> io::Result<Chi
         command.envs(std::env::vars_os().filter(|(name, _)| !spec.withholds(name)));
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(folder.append_to("log")?);
-    // Tokio reaps the process when it has ended, also if no caller waits for it any more.
+    // Tokio reaps the process when it exits, even if the caller no longer waits.
     Command::from(command).spawn()
 }
 
-/// How long is waited for a supervisor that lives but does not listen. It does as soon as it has begun, unless its socket
-/// was removed.
+/// Timeout for a supervisor that is alive but does not accept connections. A supervisor accepts
+/// connections soon after its start, unless its socket was removed.
 struct Patience {
     until: Instant,
 }
@@ -342,7 +346,7 @@ impl Stage {
     }
 }
 
-/// The program that runs now, also if another has been put in its place since.
+/// Returns the path of the running program, even if its file has been replaced.
 fn this_program() -> io::Result<PathBuf> {
     const RUNNING: &str = "/proc/self/exe";
     let path = std::env::current_exe()?;
@@ -353,7 +357,7 @@ fn this_program() -> io::Result<PathBuf> {
     match is_same(Path::new(RUNNING)) {
         Ok(false) => Ok(RUNNING.into()),
         Err(_) if Path::new(RUNNING).exists() => Ok(RUNNING.into()),
-        // The same, or a system on which nobody can tell.
+        // The program file is unchanged, or the system cannot tell.
         _ => Ok(path),
     }
 }

@@ -1,4 +1,4 @@
-//! The input requests of a command: which are open, and which have their response.
+//! Input requests of a command: open ones, and their responses.
 
 use std::collections::BTreeMap;
 
@@ -7,35 +7,35 @@ use super::{
     control::{Rejected, RejectedKind},
 };
 
-/// The longest response.
+/// Maximum bytes of a response.
 pub(super) const MAX_RESPONSE: usize = 1 << 20;
-/// How many input requests of a command may be open at once.
+/// Maximum number of open input requests per command.
 const MAX_OPEN: usize = 64;
 
-/// Refuses what a command could not read as one response.
+/// Rejects a response that a command cannot read as one line.
 pub(super) fn check_response(line: &str) -> Result<()> {
     if line.contains(['\n', '\r']) {
-        return Err(Error::ResponseRejected("a response is one line".to_owned()));
+        return Err(Error::ResponseRejected("a response must be one line".to_owned()));
     }
     if line.len() > MAX_RESPONSE {
         return Err(Error::ResponseRejected(format!(
-            "a response has at most {MAX_RESPONSE} bytes"
+            "a response must not exceed {MAX_RESPONSE} bytes"
         )));
     }
     Ok(())
 }
 
-/// The input requests of one run.
+/// Input requests of one run.
 #[derive(Debug, Default)]
 pub(super) struct Inputs {
-    /// How many there were.
+    /// Number of requests so far.
     count: u32,
-    /// Keys of those that have no response.
+    /// Keys of the requests without a response.
     open: BTreeMap<u32, String>,
 }
 
 impl Inputs {
-    /// Returns the number of the next request, or why there can be none with this key.
+    /// Returns the number for the next request, or the reason why it is rejected.
     pub(super) fn admit(&self, key: &str) -> Result<u32, Rejected> {
         if self.open.values().any(|open| open == key) {
             let message =
@@ -55,16 +55,19 @@ impl Inputs {
         self.open.insert(self.count, key);
     }
 
-    /// Whether a request waits for its response.
+    /// Returns whether a request waits for its response.
     pub(super) fn is_open(&self) -> bool {
         !self.open.is_empty()
     }
 
-    /// Settles a request. Returns whether its response is the first one, which alone counts.
+    /// Closes a request. Returns whether this is its first response, because only the first one
+    /// counts.
     pub(super) fn settle(&mut self, number: u32) -> Result<bool, String> {
         if number == 0 || number > self.count {
             let count = self.count;
-            return Err(format!("input request {number} has not been made; there were {count}"));
+            return Err(format!(
+                "input request {number} does not exist; the command has made {count}"
+            ));
         }
         Ok(self.open.remove(&number).is_some())
     }

@@ -1,4 +1,4 @@
-//! All jobs of a data folder: starts each once, finds them again, removes them.
+//! All jobs of a data folder: starts each job once, finds and removes jobs.
 
 use std::{
     fs, io,
@@ -13,50 +13,50 @@ use super::{
     handle::Access,
 };
 
-/// The jobs of one folder.
+/// Jobs of one folder.
 #[derive(Clone, Debug)]
 pub struct Jobs {
     folder: PathBuf,
-    /// The program whose `__supervise` is run; None for the one that runs now.
+    /// Program that runs `__supervise`. `None` for the current program.
     program: Option<PathBuf>,
 }
 
 impl Jobs {
-    /// Opens the folder of jobs, `<data>/jobs`, and makes it if it is missing.
+    /// Opens the folder of jobs, `<data>/jobs`. Creates it if it is missing.
     pub fn open(folder: &Path) -> Result<Self> {
         let folder = std::path::absolute(folder).map_err(Error::io("find", folder))?;
         let sockets = folder::sockets(&folder);
         if SocketAddr::from_pathname(sockets.join(random_name())).is_err() {
             return Err(Error::PathTooLong(folder));
         }
-        // Both belong to this user alone, also if somebody else made them.
+        // Both folders get permissions for this user only, even if they existed.
         for path in [&folder, &sockets] {
             folder::private_folder(path)
                 .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(0o700)))
-                .map_err(Error::io("make the folder", path))?;
+                .map_err(Error::io("create the folder", path))?;
         }
-        folder::tidy(&folder).map_err(Error::io("look into", &folder))?;
+        folder::tidy(&folder).map_err(Error::io("read", &folder))?;
         Ok(Self { folder, program: None })
     }
 
-    /// Sets the program that supervisors run, which calls [`supervise`](super::supervise). The default is the program that
-    /// runs now.
+    /// Sets the program that supervisors run, which calls [`supervise`](super::supervise). The
+    /// default is the program that runs now.
     #[must_use]
     pub fn supervisor_program(mut self, program: impl Into<PathBuf>) -> Self {
         self.program = Some(program.into());
         self
     }
 
-    /// Starts a command under this id. If the job exists, returns it instead, whatever it runs.
+    /// Starts a command under this ID. If the job exists, returns it instead, whatever its command.
     ///
-    /// The command is started at most once, however many processes call this at the same time and wherever they are
-    /// killed. The job is read from its first line.
+    /// The command is started at most once, even if several processes call this at the same time or
+    /// are killed. The job is read from its first line.
     pub async fn start_or_find(&self, id: &str, spec: &JobSpec) -> Result<Job> {
         let access = self.access(id)?;
         if !access.folder().exists() {
             let (jobs, id, spec) = (self.folder.clone(), id.to_owned(), spec.clone());
-            let problem = Error::io("make the folder of a job in", &jobs);
-            // It waits for the disk.
+            let problem = Error::io("create the folder of a job in", &jobs);
+            // A blocking thread, because creating the folder waits for the disk.
             tokio::task::spawn_blocking(move || folder::make(&jobs, &id, &spec))
                 .await
                 .unwrap_or_else(|panic| Err(io::Error::other(panic)))
@@ -65,8 +65,8 @@ impl Jobs {
         Job::open(access).await
     }
 
-    /// Returns the job with this id, to be read from its first line. Starts a job that was not started, and settles one
-    /// that was lost.
+    /// Returns the job with this ID, positioned at its first line. Starts a job that was not
+    /// started, and settles one that was lost.
     pub async fn find(&self, id: &str) -> Result<Option<Job>> {
         let access = self.access(id)?;
         if !access.folder().exists() {
@@ -75,7 +75,7 @@ impl Jobs {
         Job::open(access).await.map(Some)
     }
 
-    /// Lists all jobs. A job that cannot be read is logged and left out.
+    /// Lists all jobs. Logs and skips a job that cannot be read.
     pub fn list(&self) -> Result<Vec<JobInfo>> {
         let problem = || Error::io("list the jobs in", &self.folder);
         let mut jobs = Vec::new();
@@ -85,21 +85,23 @@ impl Jobs {
             let folder = Folder::new(self.folder.join(id));
             match info(id, &folder) {
                 Ok(info) => jobs.push(info),
-                // Forgotten meanwhile.
+                // The job was removed meanwhile.
                 Err(_) if !folder.exists() => {}
-                Err(error) => tracing::warn!(job_id = id, %error, "a job cannot be read"),
+                Err(error) => {
+                    tracing::warn!(job_id = id, %error, "skipping a job that cannot be read")
+                }
             }
         }
         Ok(jobs)
     }
 
-    /// Returns the state of a job, or `None` if there is no such job.
+    /// Returns the state of a job, or `None` if the job does not exist.
     pub fn state(&self, id: &str) -> Result<Option<State>> {
         let folder = Folder::new(self.path(id)?);
         if !folder.exists() {
             return Ok(None);
         }
-        let stage = folder.stage().map_err(Error::io("look into", folder.path()))?;
+        let stage = folder.stage().map_err(Error::io("read", folder.path()))?;
         Ok(Some(state(&stage)))
     }
 
@@ -109,18 +111,19 @@ impl Jobs {
         if !folder.exists() {
             return Ok(false);
         }
-        let stage = folder.stage().map_err(Error::io("look into", folder.path()))?;
+        let stage = folder.stage().map_err(Error::io("read", folder.path()))?;
         Ok(!matches!(stage, Stage::Over(_)))
     }
 
     /// Returns whether a job has ended and its exit is recorded.
     pub fn has_ended(&self, id: &str) -> Result<bool> {
         let folder = Folder::new(self.path(id)?);
-        let stage = folder.stage().map_err(Error::io("look into", folder.path()))?;
+        let stage = folder.stage().map_err(Error::io("read", folder.path()))?;
         Ok(matches!(stage, Stage::Over(_)))
     }
 
-    /// Removes the folder of a job that has ended or was never started. Returns `Ok` too if there is no such job.
+    /// Removes the folder of a job that has ended or was never started. Also returns `Ok` if the
+    /// job does not exist.
     pub fn remove(&self, id: &str) -> Result<()> {
         let folder = Folder::new(self.path(id)?);
         if !folder.exists() {

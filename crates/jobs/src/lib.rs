@@ -1,35 +1,36 @@
 //! Commands that outlive the process that started them.
 //!
-//! A **job** is one run of a command. A small process, the supervisor, starts the command, stores its output and records
-//! its exit. A server only reads along: it may be killed, and the next server finds the job by its id and continues
-//! reading from any line.
+//! A **job** is one run of a command. A small process, the supervisor, starts the command, stores
+//! its output and records its exit. A server only reads the files. If the server is killed, the
+//! next server finds the job by its ID and continues reading at any line.
 //!
 //! The supervisor is the server's own program, started as `<program> __supervise <folder of the job>`
 //! ([`SUPERVISE`]). Its `main` calls [`supervise`].
 //!
-//! All that matters is in the job's folder (`folder.rs`), and survives all processes:
+//! All state is in the job's folder (`folder.rs`), and survives every process:
 //!
 //! ```text
 //! <data>/server.heartbeat   touched by every server that is alive and can reach its store
-//! <data>/jobs/.ctl/…        the sockets of supervisors; names are short, because socket paths must be
+//! <data>/jobs/.ctl/…        sockets of supervisors, with short names, because socket paths are limited
 //! <data>/jobs/<id>/
-//!     spec.json             what to run
-//!     lock                  held by the supervisor as long as it lives
-//!     begun                 written before the command starts and never removed: at most one start
-//!     child                 which process the command is
-//!     ctl                   the name of the supervisor's socket
-//!     out, err              the output: all that is within the limits, and the end
-//!     events                input requests and gaps, each with its position in `out`
+//!     spec.json             job specification
+//!     lock                  held by the supervisor while it is alive
+//!     begun                 written before the command starts and never removed, so that it starts at most once
+//!     child                 process of the command
+//!     ctl                   name of the supervisor's socket
+//!     out, err              output within the limits, including its end
+//!     events                input requests and gaps, with their position in `out`
 //!     asking                exists while an input request waits for its response
 //!     note                  the owner of the job
-//!     exit.json             how the job ended; nothing changes after it
+//!     exit.json             exit of the job; no file changes after it
 //! ```
 //!
-//! The socket only signals that there is something to read, and carries input responses and the request to end. If a
-//! supervisor is gone without an `exit.json`, the job is *lost*: the process that finds it ends what is left of the
-//! command and records that.
+//! The socket signals new output, and carries input responses and requests to end the job. If a
+//! supervisor is gone without an `exit.json`, the job is *lost*: the process that finds it
+//! terminates the remaining processes and records that.
 //!
-//! On systems without Unix sockets a command is a child of the server (`unsupervised`) and ends with it.
+//! On systems without Unix sockets, a command is a child of the server (`unsupervised`) and ends
+//! with it.
 
 mod clock;
 mod command;
@@ -55,7 +56,7 @@ mod spec;
 #[cfg(unix)]
 mod supervisor;
 #[cfg(any(not(unix), test))]
-#[cfg_attr(unix, allow(unreachable_pub, reason = "on Unix only its tests use it"))]
+#[cfg_attr(unix, allow(unreachable_pub, reason = "used only by its tests on Unix"))]
 mod unsupervised;
 #[cfg(unix)]
 mod wire;

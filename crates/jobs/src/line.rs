@@ -2,16 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Longest line in bytes. A longer line is read in pieces of this length.
+/// Maximum bytes of a line. A longer line is read in pieces of this length.
 pub const MAX_LINE: usize = 64 << 10;
 
-/// Line of output, or a piece of one.
+/// Line of output, or a piece of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Printed bytes without the line end. They need not be UTF-8.
+    /// Printed bytes without the line break. They may be invalid UTF-8.
     pub bytes: Vec<u8>,
-    /// Whether the line ends here. If not, the next one continues it, because the line is longer than
-    /// [`MAX_LINE`](super::MAX_LINE), an input request stands inside it, or the output ends without a line end.
+    /// Whether the line ends here. Otherwise the next one continues it: the line exceeds
+    /// [`MAX_LINE`](super::MAX_LINE), contains an input request, or is the last output.
     pub ended: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Reads what a command has printed, line by line, while it grows.
+//! Incremental reader of the output of a command.
 
 use std::{
     fs::File,
@@ -12,7 +12,7 @@ use super::{
     spec::Event,
 };
 
-/// A reader of the files `out` and `events`: lines, and what was recorded between them.
+/// Reader of the files `out` and `events`: lines, and the records between them.
 #[derive(Debug)]
 pub(super) struct Reader {
     lines: Lines,
@@ -22,12 +22,12 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Reads from a position on. A record at that position counts as not read.
+    /// Creates a reader that starts at `position`. Records at that position count as unread.
     pub(super) fn new(out: PathBuf, events: PathBuf, position: Position) -> Self {
         Self { lines: Lines::new(out, position), records: Records::new(events), after: 0 }
     }
 
-    /// Skips the lines up to this number.
+    /// Skips the first `count` lines.
     pub(super) fn after_line(self, count: u64) -> Self {
         Self { after: count, ..self }
     }
@@ -36,25 +36,26 @@ impl Reader {
         self.lines.position
     }
 
-    /// The next line or record. `over` says that nothing will be added to the files, so that what has no end is a line too.
+    /// Returns the next line or record. `over` means that the files are complete, so that an
+    /// unterminated line is returned too.
     ///
-    /// It reads where it is called, without a thread: the files have just been written, so they are in memory.
+    /// Reads on the calling thread: the files were just written, so they are in the page cache.
     pub(super) fn next(&mut self, over: bool) -> io::Result<Option<Event>> {
         loop {
-            match self.next_of_all(over)? {
+            match self.next_unfiltered(over)? {
                 Some(Event::Line(_)) if self.lines.position.line <= self.after => {}
                 event => return Ok(event),
             }
         }
     }
 
-    fn next_of_all(&mut self, over: bool) -> io::Result<Option<Event>> {
+    fn next_unfiltered(&mut self, over: bool) -> io::Result<Option<Event>> {
         loop {
             let here = self.lines.position.offset;
             let stop = self.records.next_at();
             if let Some(at) = stop.filter(|at| *at <= here) {
                 match self.records.take() {
-                    // Before the position that was asked for.
+                    // The record is before the requested position.
                     _ if at < here => continue,
                     Some(What::Input { number, request }) => {
                         return Ok(Some(Event::Input { number, request }));
@@ -68,9 +69,9 @@ impl Reader {
             if let Some(line) = self.lines.take_line(stop.map(|at| at - here)) {
                 return Ok(Some(Event::Line(line)));
             }
-            // In this order: a record is written before the output that follows it.
-            let more = self.lines.read_on()?;
-            if !self.records.read_on()? && !more {
+            // In this order, because a record is written before the output that follows it.
+            let more = self.lines.read_more()?;
+            if !self.records.read_more()? && !more {
                 let rest = if over { self.lines.rest() } else { None };
                 return Ok(rest.map(Event::Line));
             }
@@ -78,17 +79,17 @@ impl Reader {
     }
 }
 
-/// A reader of the file `out`.
+/// Reader of the file `out`.
 #[derive(Debug)]
 struct Lines {
     path: PathBuf,
-    /// None until the file is there.
+    /// `None` until the file exists.
     file: Option<File>,
-    /// What is read and not yet handed out.
+    /// Bytes that were read but not returned.
     ahead: Vec<u8>,
-    /// Where in `ahead` the next line begins.
+    /// Start of the next line in `ahead`.
     start: usize,
-    /// How much of `ahead` is known to have no line end, from `start`.
+    /// Number of bytes from `start` that contain no line break.
     searched: usize,
     position: Position,
 }
@@ -98,11 +99,12 @@ impl Lines {
         Self { path, file: None, ahead: Vec::new(), start: 0, searched: 0, position }
     }
 
-    /// The next line of what is read. None goes beyond `stop`, in bytes from here.
+    /// Returns the next line in the buffer. No line extends beyond `stop`, which is relative to the
+    /// current position.
     fn take_line(&mut self, stop: Option<u64>) -> Option<Line> {
         let rest = &self.ahead[self.start..];
         let stop = stop.and_then(|stop| usize::try_from(stop).ok()).unwrap_or(usize::MAX);
-        // A line of the greatest length has its end one further.
+        // The line break of a line with the maximum length is one byte further.
         let seen = &rest[..rest.len().min(MAX_LINE + 1).min(stop)];
         match memchr::memchr(b'\n', &seen[self.searched.min(seen.len())..]) {
             Some(end) => Some(self.hand_out(self.searched + end, true)),
@@ -115,7 +117,7 @@ impl Lines {
         }
     }
 
-    /// What is read and has no end.
+    /// Returns the unterminated line in the buffer.
     fn rest(&mut self) -> Option<Line> {
         let rest = self.ahead.len() - self.start;
         (rest > 0).then(|| self.hand_out(rest, false))
@@ -131,8 +133,8 @@ impl Lines {
         Line { bytes, ended }
     }
 
-    /// Whether there was more to read.
-    fn read_on(&mut self) -> io::Result<bool> {
+    /// Reads more bytes. Returns whether there were any.
+    fn read_more(&mut self) -> io::Result<bool> {
         let Some(file) = self.open()? else { return Ok(false) };
         let mut chunk = [0; 16 * 1024];
         let count = file.read(&mut chunk)?;

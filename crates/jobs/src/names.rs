@@ -1,7 +1,7 @@
-//! Names that a supervisor, its program and its command agree on.
+//! Names that a supervisor, its program and its command share.
 
-/// First argument of a program that is to run as a supervisor; the second is the folder of the job.
+/// First argument of a program that runs as a supervisor. The second is the folder of the job.
 pub const SUPERVISE: &str = "__supervise";
 
-/// Environment variable that names the job of a command. Its value is different for every job.
+/// Environment variable with a value that is unique to each job.
 pub const JOB_VARIABLE: &str = "OUTLIVE_JOB";

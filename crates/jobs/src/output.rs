@@ -1,6 +1,5 @@
-//! What is kept of what a command prints: the beginning and the end of its standard output, the end of its standard error.
-//!
-//! Neither grows in memory, whatever is printed.
+//! Stored output of a command: the start and the end of standard output, and the end of standard
+//! error. Memory is bounded.
 
 use std::{
     fs::File,
@@ -12,35 +11,37 @@ use super::{
     control::{Events, Record, What},
 };
 
-/// How much of standard error is kept.
+/// Stored bytes of standard error.
 const TAIL: usize = 16 << 10;
-/// How long a line of standard error may be to be told whole.
+/// Maximum bytes of a status line.
 const MAX_STATUS: usize = 1 << 10;
-/// How much of the end of standard output is kept, unless a quarter of the limit is less.
+/// Maximum stored bytes of the end of standard output. At most a quarter of the limit.
 const MAX_END: u64 = 64 << 10;
 
-/// Standard output, within the limits: its beginning as it is printed, and its end when somebody needs it, which is at the
-/// exit and at each input request. What lies between is counted and dropped, and a record says so.
+/// Standard output within its limits.
+///
+/// The start is written as it is printed. The end is written at the exit and at each input request.
+/// The output between them is dropped, and a record contains its size.
 #[derive(Debug)]
 pub(super) struct Output {
     file: File,
     written: u64,
     bytes_left: u64,
     lines_left: u64,
-    /// How much of the present line, or piece of a line, has been printed.
+    /// Printed bytes of the current line or piece.
     in_line: usize,
-    /// From here on everything goes to `end`.
+    /// Whether all further output goes to `end`.
     full: bool,
     end: End,
     dropped: Dropped,
     warning: Option<String>,
 }
 
-/// What was not kept.
+/// Dropped output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Dropped {
     pub(super) bytes: u64,
-    /// Lines that were not kept, or not whole.
+    /// Lines that were dropped completely or partially.
     pub(super) lines: u64,
 }
 
@@ -61,12 +62,12 @@ impl Output {
         }
     }
 
-    /// How many bytes can be read.
+    /// Returns the number of bytes that can be read.
     pub(super) fn written(&self) -> u64 {
         self.written
     }
 
-    /// Why output is missing that is within the limits, if it is.
+    /// Returns a warning if output within the limits could not be written.
     pub(super) fn warning(&self) -> Option<&str> {
         self.warning.as_deref()
     }
@@ -86,7 +87,7 @@ impl Output {
         self.end.push(&chunk[kept - unwritten..]);
     }
 
-    /// Makes all that is kept of what was printed until now readable: the end, and before it a record of what is not kept.
+    /// Makes all stored output readable: writes a record of the dropped output, and then the end.
     pub(super) fn flush(&mut self, events: &mut Events) {
         let (dropped, end) = self.end.take();
         if dropped.bytes > 0 {
@@ -94,7 +95,7 @@ impl Output {
             let gap = Record { at: self.written, what: What::Gap { bytes, lines } };
             self.count(dropped);
             if let Err(error) = events.append(&gap) {
-                // Without the record the end would look like the continuation.
+                // Without the record, the end would look like a continuation of the start.
                 self.warning.get_or_insert_with(|| unwritten(&error));
                 self.count(Dropped::all_of(&end));
                 return;
@@ -104,11 +105,11 @@ impl Output {
         self.count(lost);
     }
 
-    /// Nothing more will be printed.
+    /// Writes the remaining output after the end of the stream.
     pub(super) fn close(&mut self, events: &mut Events) -> (Dropped, Option<String>) {
         self.flush(events);
         if self.dropped.bytes == 0 {
-            // It could be written later.
+            // All bytes of a failed write were written later, so the warning is obsolete.
             self.warning = None;
         }
         if let Err(error) = self.file.sync_all() {
@@ -117,12 +118,12 @@ impl Output {
         (self.dropped, self.warning.take())
     }
 
-    /// How much of it belongs to the present line, up to its end or the greatest length of a line.
+    /// Returns the number of bytes that belong to the current line or piece.
     fn part(&mut self, rest: &[u8]) -> usize {
         if self.in_line == MAX_LINE && rest[0] != b'\n' {
             self.in_line = 0;
         }
-        // The line end may stand one further than the longest line.
+        // The line break may be one byte after the maximum length.
         let longest = &rest[..rest.len().min(MAX_LINE + 1 - self.in_line)];
         match memchr::memchr(b'\n', longest) {
             Some(end) => end + 1,
@@ -130,7 +131,7 @@ impl Output {
         }
     }
 
-    /// How much of so many bytes of one line is kept as the beginning.
+    /// Returns how many of `length` bytes of a line are stored as part of the start.
     fn admit(&mut self, length: usize) -> usize {
         if self.in_line == 0 {
             self.full = self.lines_left == 0;
@@ -142,7 +143,7 @@ impl Output {
         kept
     }
 
-    /// Writes, and returns what could not be written.
+    /// Writes bytes, and returns those that could not be written.
     fn write<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -155,7 +156,7 @@ impl Output {
                 failed => {
                     let error = failed.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into());
                     self.warning.get_or_insert_with(|| unwritten(&error));
-                    // What follows is not the beginning.
+                    // Later output is no longer part of the start.
                     self.full = true;
                     break;
                 }
@@ -171,7 +172,7 @@ impl Output {
 }
 
 fn unwritten(error: &io::Error) -> String {
-    format!("output could not be written ({error}); make room in the data folder")
+    format!("writing output failed ({error}); free space in the data folder")
 }
 
 impl Dropped {
@@ -182,15 +183,15 @@ impl Dropped {
     }
 }
 
-/// The last bytes and lines of what was printed.
+/// Last bytes and lines of the output.
 #[derive(Debug)]
 struct End {
     bytes: Vec<u8>,
     max_bytes: usize,
     max_lines: u64,
-    /// What was dropped since it was last taken.
+    /// Output dropped since the last `take`.
     dropped: Dropped,
-    /// Whether the last byte that was dropped ends a line.
+    /// Whether the last dropped byte ends a line.
     starts_line: bool,
 }
 
@@ -213,7 +214,7 @@ impl End {
         self.count(skipped);
         self.bytes.extend_from_slice(&chunk[skipped.len()..]);
         if self.bytes.len() as u64 <= self.max_lines {
-            // Not even if each byte were a line.
+            // The line limit holds even if each byte were a line.
             return;
         }
         let lines = Dropped::all_of(&self.bytes).lines;
@@ -224,7 +225,7 @@ impl End {
         }
     }
 
-    /// What was dropped and what is there, which begins with a line if it can.
+    /// Returns the dropped output and the stored end, which starts at a line if possible.
     fn take(&mut self) -> (Dropped, Vec<u8>) {
         if !self.starts_line
             && let Some(end) = memchr::memchr(b'\n', &self.bytes)
@@ -255,10 +256,10 @@ impl End {
     }
 }
 
-/// The end of standard error, and its newest line.
+/// End of standard error, and its newest line.
 #[derive(Debug)]
 pub(super) struct Tail {
-    /// For who finds the job without its supervisor.
+    /// Copy for a process that finds the job without its supervisor.
     file: File,
     in_file: usize,
     tail: Vec<u8>,
@@ -270,11 +271,11 @@ impl Tail {
         Self { file, in_file: 0, tail: Vec::new(), line: Vec::new() }
     }
 
-    /// The newest line in what was said, if one has come to its end.
+    /// Adds output. Returns the newest line that it completes.
     pub(super) fn push(&mut self, chunk: &[u8]) -> Option<String> {
         self.keep(chunk);
         let mut newest = None;
-        // Bars are drawn again and again on one line.
+        // A carriage return ends a line too, because progress bars use it to redraw.
         for part in chunk.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
             let room = MAX_STATUS.saturating_sub(self.line.len());
             self.line.extend_from_slice(&part[..part.len().min(room)]);
@@ -285,7 +286,7 @@ impl Tail {
         newest
     }
 
-    /// What is kept.
+    /// Returns the stored text.
     pub(super) fn text(&self) -> String {
         text(&self.tail)
     }
@@ -300,7 +301,7 @@ impl Tail {
         self.tail.extend_from_slice(chunk);
         let surplus = self.tail.len().saturating_sub(TAIL);
         self.tail.drain(..surplus);
-        // The file is read when the supervisor was killed; that it cannot be written hurts nobody else.
+        // The file is needed only if the supervisor is killed, so a failed write is ignored.
         let _ = if self.in_file + chunk.len() > 4 * TAIL {
             self.in_file = self.tail.len();
             self.rewrite()
@@ -310,14 +311,14 @@ impl Tail {
         };
     }
 
-    /// The file is opened for appending, so that writing goes on at its new end.
+    /// Replaces the content of the file, which is opened for appending.
     fn rewrite(&mut self) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.write_all(&self.tail)
     }
 }
 
-/// The end of what was said, as text.
+/// Returns the end of standard error as text.
 pub(super) fn text(tail: &[u8]) -> String {
     let tail = &tail[tail.len().saturating_sub(TAIL)..];
     String::from_utf8_lossy(tail).into_owned()

@@ -1,4 +1,4 @@
-//! Our ends of a command's standard streams. None of them ever blocks who reads or writes.
+//! Server ends of a command's standard streams. None of them blocks.
 
 use std::{collections::VecDeque, future::pending, time::Duration};
 
@@ -29,10 +29,11 @@ impl<P: AsyncRead + Unpin> Reading<P> {
         self.pipe.is_none()
     }
 
-    /// What is there, and nothing once it is closed. Waits for ever after that. Dropping it loses nothing.
+    /// Reads available bytes. Returns an empty slice when the stream closes, and then waits
+    /// forever. Cancel-safe.
     pub(super) async fn read(&mut self) -> &[u8] {
         let Some(pipe) = &mut self.pipe else { return pending().await };
-        // A pipe does not fail to be read; if it did, there would be nothing more to read.
+        // Reading from a pipe does not fail; an error would mean the end.
         let count = pipe.read(&mut self.chunk).await.unwrap_or(0);
         if count == 0 {
             self.pipe = None;
@@ -40,8 +41,8 @@ impl<P: AsyncRead + Unpin> Reading<P> {
         &self.chunk[..count]
     }
 
-    /// What is left when nobody writes any more, each time a part of it. It is closed then; but if somebody has been
-    /// handed the other end who is not known to us, that may never be, so it is not waited for.
+    /// Reads the remaining output after the command exited, chunk by chunk. Does not wait for the
+    /// end of the stream, because an unknown process may still hold the other end.
     pub(super) async fn read_rest(&mut self) -> Option<&[u8]> {
         const UNTIL_SEEN: Duration = Duration::from_millis(100);
         if self.is_closed() {
@@ -53,10 +54,10 @@ impl<P: AsyncRead + Unpin> Reading<P> {
 
 #[cfg(unix)]
 impl<P: std::os::fd::AsFd> Reading<P> {
-    /// What is in the pipe at this moment, each time a part of it, whether or not the runtime has noticed it.
+    /// Reads bytes that are in the pipe now, even if the runtime has not reported them.
     pub(super) fn read_at_once(&mut self) -> Option<&[u8]> {
         let pipe = self.pipe.as_ref()?;
-        // The pipe does not block. Its end is left for `read` to find.
+        // The pipe does not block. `read` handles its end.
         let count = rustix::io::read(pipe, &mut self.chunk[..]).ok().filter(|count| *count > 0)?;
         Some(&self.chunk[..count])
     }
@@ -70,7 +71,7 @@ pub(super) type Stdin = Writing<ChildStdin>;
 pub(super) struct Writing<P> {
     pipe: Option<P>,
     ahead: VecDeque<u8>,
-    /// Whether more may come.
+    /// Whether more lines may follow.
     stays_open: bool,
 }
 
@@ -80,7 +81,7 @@ impl<P: AsyncWrite + Unpin> Writing<P> {
         Self { pipe, ahead, stays_open }
     }
 
-    /// A line for the command to find, whenever it reads.
+    /// Queues a line for the command.
     pub(super) fn push(&mut self, line: &str) {
         if self.pipe.is_some() {
             self.ahead.extend(line.as_bytes());
@@ -88,7 +89,7 @@ impl<P: AsyncWrite + Unpin> Writing<P> {
         }
     }
 
-    /// Writes some of what is ahead; waits for ever when there is nothing to do. Dropping it loses nothing.
+    /// Writes queued bytes. Waits forever if none are queued. Cancel-safe.
     pub(super) async fn write(&mut self) {
         let Some(pipe) = &mut self.pipe else { return pending().await };
         if self.ahead.is_empty() {
@@ -100,7 +101,7 @@ impl<P: AsyncWrite + Unpin> Writing<P> {
         }
         match pipe.write(self.ahead.as_slices().0).await {
             Ok(count) => drop(self.ahead.drain(..count)),
-            // The command does not want to know. That is its right.
+            // The command has closed its input, which is allowed.
             Err(_) => {
                 self.pipe = None;
                 self.ahead = VecDeque::new();

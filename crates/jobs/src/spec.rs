@@ -1,4 +1,4 @@
-//! The command to run, and how it ended.
+//! Specification of a job, its events and its exit.
 
 use std::{ffi::OsStr, path::PathBuf, time::Duration};
 
@@ -12,36 +12,39 @@ use super::{
 /// Command to run, and its limits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JobSpec {
-    /// Description of the job for the process that started it; not read here.
+    /// Description of the job for the process that started it. Not interpreted here.
     #[serde(default)]
     pub label: Option<String>,
-    /// Program and its arguments, verbatim: no shell reads them.
+    /// Program and arguments, passed verbatim without a shell.
     pub argv: Vec<String>,
     /// Environment variables to set.
     pub env: Vec<(String, String)>,
-    /// Whether the command gets the variables of `env` only. If not, it inherits those of the server.
+    /// Whether the command gets only the variables of `env`. Otherwise it also inherits those of
+    /// the server.
     pub clear_env: bool,
-    /// Variables that the command does not inherit, beside those that start with `OUTLIVE_`.
+    /// Variables that the command does not inherit, in addition to those that start with
+    /// `OUTLIVE_`.
     pub withheld_env: Vec<String>,
-    /// Working directory; that of the server by default.
+    /// Working directory. The default is that of the server.
     pub working_dir: Option<PathBuf>,
     /// Content of standard input.
     pub stdin: Option<String>,
     /// Whether the command may request input from its user.
     pub interactive: bool,
-    /// Place of the control channel.
+    /// Location of the control channel.
     pub control: ControlMode,
-    /// Longest run time, without the time in which the command waits for a response.
+    /// Maximum run time, without the time in which the command waits for a response.
     pub timeout: Option<Duration>,
-    /// Bytes of standard output that are kept: most from the start, the rest from the end.
+    /// Maximum stored bytes of standard output: most from the start, the rest from the end.
     pub max_output_bytes: u64,
-    /// Lines of standard output that are kept, likewise.
+    /// Maximum stored lines of standard output, divided in the same way.
     pub max_output_lines: u64,
-    /// Time between asking the processes of the command to exit and killing them.
+    /// Time between asking the processes to exit and killing them.
     pub kill_grace: Duration,
     /// Time without a server heartbeat after which the job ends.
     pub orphan_timeout: Option<Duration>,
-    /// Longest time that an input request stays open while no call follows the job and no task owns it. Then the job ends.
+    /// Maximum time that an input request stays open while no call follows the job and no task owns
+    /// it. The job then ends.
     pub abandon_timeout: Option<Duration>,
     /// Niceness that is added to that of the server.
     #[serde(default)]
@@ -49,7 +52,7 @@ pub struct JobSpec {
 }
 
 impl JobSpec {
-    /// Creates a spec that runs a program with its arguments and the default limits.
+    /// Creates a specification of a program with its arguments and the default limits.
     pub fn new(argv: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
             label: None,
@@ -71,7 +74,7 @@ impl JobSpec {
         }
     }
 
-    /// Whether a variable of the server's environment is one that no command inherits.
+    /// Returns whether commands do not inherit this variable.
     pub(super) fn withholds(&self, name: &OsStr) -> bool {
         name.as_encoded_bytes().starts_with(b"OUTLIVE_")
             || self.withheld_env.iter().any(|withheld| name == withheld.as_str())
@@ -85,23 +88,23 @@ pub enum Event {
     Line(Line),
     /// Input request, after all output that was printed before it.
     Input {
-        /// Number of the request; the first of a job has 1.
+        /// Number of the request. The first one of a job has number 1.
         number: u32,
         /// The request.
         request: InputLine,
     },
-    /// Standard output that was dropped here, because a limit was reached.
+    /// Dropped standard output, because of a limit.
     Gap {
         /// Number of dropped bytes.
         bytes: u64,
-        /// Number of lines that were dropped, whole or in part.
+        /// Number of lines that were dropped completely or partially.
         lines: u64,
     },
-    /// Newest progress. Earlier progress that was not read is skipped.
+    /// Newest progress. Older progress that was not read is skipped.
     Progress(Progress),
-    /// Failure outside the command because of which output is lost: what happened, and what to do.
+    /// Failure outside of the command that loses output: what happened, and what to do.
     Warning(String),
-    /// Newest line of standard error. Earlier lines that were not read are skipped.
+    /// Newest line of standard error. Older lines that were not read are skipped.
     Status(String),
     /// The job has ended, and all its output has been read.
     Exit(Exit),
@@ -110,20 +113,20 @@ pub enum Event {
 /// End of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exit {
-    /// How the job ended.
+    /// Reason for the end.
     pub how: How,
-    /// Last part of standard error.
+    /// End of standard error.
     pub stderr_tail: String,
-    /// Bytes of standard output that were dropped.
+    /// Number of dropped bytes of standard output.
     pub bytes_dropped: u64,
-    /// Lines of standard output that were dropped, whole or in part.
+    /// Number of lines of standard output that were dropped completely or partially.
     pub lines_dropped: u64,
     /// Reason why output within the limits is missing, such as a full disk.
     #[serde(default)]
     pub output_lost: Option<String>,
-    /// Failure outside the command, such as processes that could not be killed.
+    /// Failure outside of the command, such as processes that could not be killed.
     pub warning: Option<String>,
-    /// End in milliseconds since 1970.
+    /// Time of the end in Unix milliseconds.
     pub ended_at: u64,
 }
 
@@ -149,34 +152,35 @@ impl Exit {
 pub enum How {
     /// The command exited with this code.
     Code(i32),
-    /// A signal that the supervisor did not send ended the command.
+    /// The command was ended by a signal that the supervisor did not send.
     Signal(i32),
     /// The command ran longer than [`JobSpec::timeout`].
     TimedOut,
     /// A caller ended the job.
     Ended,
-    /// The supervisor ended the job because no server was alive for [`JobSpec::orphan_timeout`].
+    /// The supervisor ended the job, because no server was alive for [`JobSpec::orphan_timeout`].
     Orphaned,
-    /// The supervisor ended the job because an input request got no response within [`JobSpec::abandon_timeout`].
+    /// The supervisor ended the job, because an input request got no response within
+    /// [`JobSpec::abandon_timeout`].
     Abandoned,
-    /// The command could not start: why, and what to do.
+    /// The command could not be started. The text says why, and what to do.
     NotStarted(String),
-    /// The supervisor or the machine stopped, so it is unknown what the command did.
+    /// The supervisor or the machine stopped, so the result of the command is unknown.
     Lost,
 }
 
 /// Summary of a job, without its output.
 #[derive(Clone, Debug)]
 pub struct JobInfo {
-    /// Id of the job.
+    /// Job ID.
     pub id: String,
     /// Owner of the job, as [`Job::set_note`](super::Job::set_note) recorded it.
     pub note: Option<String>,
-    /// Label of its [`JobSpec`], as long as the job runs.
+    /// Label of the [`JobSpec`], while the job runs.
     pub label: Option<String>,
     /// State of the job.
     pub state: State,
-    /// Start in milliseconds since 1970.
+    /// Time of the start in Unix milliseconds.
     pub started_at: Option<u64>,
     /// Input request that the job waits for.
     pub waits_for: Option<WaitsFor>,
@@ -185,7 +189,7 @@ pub struct JobInfo {
 /// Input request that a job waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitsFor {
-    /// Time of the request in milliseconds since 1970.
+    /// Time of the request in Unix milliseconds.
     pub since: u64,
     /// Text of the newest input request.
     pub message: String,
@@ -194,15 +198,17 @@ pub struct WaitsFor {
 /// State of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// The job was not started, because the process that claimed it was killed. [`Jobs::find`](super::Jobs::find) starts it.
+    /// The job was not started, because the process that created it was killed.
+    /// [`Jobs::find`](super::Jobs::find) starts it.
     Waiting,
     /// The job runs.
     Running,
-    /// The job has ended and its exit is recorded, even as lost.
+    /// The job has ended, and its exit is recorded. Includes lost jobs that were settled.
     Ended {
-        /// End in milliseconds since 1970.
+        /// Time of the end in Unix milliseconds.
         ended_at: u64,
     },
-    /// The supervisor is gone. [`Jobs::find`](super::Jobs::find) ends what is left of the command.
+    /// The supervisor is gone. [`Jobs::find`](super::Jobs::find) terminates the remaining
+    /// processes.
     Lost,
 }

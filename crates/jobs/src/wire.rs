@@ -1,16 +1,16 @@
-//! What a server and a supervisor say to each other: a line of JSON each.
+//! Protocol between a server and a supervisor: one JSON object per line.
 //!
-//! A connection carries one request. A server that watches gets a line for each change until it disconnects. A server
-//! that responds to an input request learns whether the response was taken.
+//! A connection carries one request. A watching server gets a line for each change until it
+//! disconnects. A server that responds to an input request gets the result.
 
 use serde::{Deserialize, Serialize};
 
 use super::{control::Progress, inputs::MAX_RESPONSE};
 
-/// The first and only line of a server.
+/// Request of a server, the only line that it sends.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ServerRequest {
-    /// A socket's name may have been used before, by the supervisor of another job.
+    /// Job ID. Checked, because a socket name may have been used by the supervisor of another job.
     pub(super) job: String,
     pub(super) what: What,
 }
@@ -18,45 +18,46 @@ pub(super) struct ServerRequest {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum What {
-    /// To be told what there is to read.
+    /// Requests a line for each change.
     Watch,
-    /// To end the command; then as `Watch`.
+    /// Requests the end of the command, and then a line for each change.
     End,
-    /// To respond to the input request of that number; the first is 1.
+    /// Responds to the input request with this number. The first one has number 1.
     Respond { number: u32, line: String },
 }
 
-/// What a supervisor says to who watches.
+/// State of a job that a supervisor sends to watchers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct News {
-    /// How long the file `out` is.
+    /// Length of the file `out`.
     pub(super) out: u64,
-    /// How long the file `events` is.
+    /// Length of the file `events`.
     #[serde(default)]
     pub(super) events: u64,
-    /// The newest progress.
+    /// Newest progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) progress: Option<Progress>,
-    /// What went wrong beside the command.
+    /// Failure outside of the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) warning: Option<String>,
-    /// The newest line of standard error.
+    /// Newest line of standard error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) status: Option<String>,
-    /// Whether the exit has been written.
+    /// Whether the exit is recorded.
     #[serde(default)]
     pub(super) over: bool,
 }
 
-/// Reply of a supervisor to a response.
+/// Result of an input response.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Taken {
-    /// The command will find it, or has closed its end of the channel.
+    /// The response is available to the command, or the command has closed its end of the channel.
     Yes,
-    /// This is why not.
+    /// The response was rejected for this reason.
     No(String),
 }
 
-/// The longest request: the longest response, of which JSON may need six bytes for each byte, and what surrounds it.
+/// Maximum bytes of a request: the longest response, which may need six bytes per byte in JSON, and
+/// the other members.
 pub(super) const MAX_REQUEST: u64 = 6 * MAX_RESPONSE as u64 + 1024;

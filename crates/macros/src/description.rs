@@ -1,13 +1,13 @@
-//! A doc comment as a description.
+//! Doc comments as descriptions.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
-/// The text of a doc comment, as an expression; `None` if there is none.
+/// Returns the text of a doc comment as an expression, or `None` without one.
 ///
-/// The lines are joined; the space after `///` and blank lines around the text are left out.
-/// `#[doc = include_str!("…")]` is a part like any other.
+/// Joins the lines and removes the space after `///` and surrounding blank lines. Also supports
+/// `#[doc = include_str!("…")]`.
 pub(crate) fn of(attributes: &[Attribute]) -> Option<TokenStream> {
     let mut parts: Vec<Part<'_>> = Vec::new();
     for value in attributes.iter().filter_map(doc) {
@@ -32,7 +32,7 @@ pub(crate) fn of(attributes: &[Attribute]) -> Option<TokenStream> {
     }
 }
 
-/// The text of a doc comment, if all of it is written out.
+/// Returns the text of a doc comment that consists only of string literals.
 pub(crate) fn text_of(attributes: &[Attribute]) -> Option<String> {
     let mut lines = Vec::new();
     for value in attributes.iter().filter_map(doc) {
@@ -63,7 +63,7 @@ fn doc(attribute: &Attribute) -> Option<&Expr> {
     }
 }
 
-/// The lines of one `///` or of one `/** … */`, without what draws the comment.
+/// Returns the lines of one `///` or `/** … */` without the decoration of the comment.
 fn lines_of(text: &str) -> Vec<String> {
     let starred = text.lines().count() > 1
         && text

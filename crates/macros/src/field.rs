@@ -1,4 +1,4 @@
-//! A parameter that is one argument: a field of the struct that all arguments are read into.
+//! A parameter that is one argument: a field of the arguments struct.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -11,16 +11,16 @@ use crate::{description, span::at};
 
 /// A parameter that is one argument.
 pub(crate) struct Field {
-    /// For the field of the struct: doc comments, `#[serde]`, `#[schemars]`, `#[cfg]`.
+    /// Attributes of the struct field: doc comments, `#[serde]`, `#[schemars]`, `#[cfg]`.
     on_field: Vec<Attribute>,
-    /// The name in `#[header("…")]`.
+    /// Name in `#[header("…")]`.
     pub(crate) header: Option<LitStr>,
     name: PatIdent,
     ty: Type,
 }
 
 impl Field {
-    /// Reads the attributes of a parameter.
+    /// Parses the attributes of a parameter.
     pub(crate) fn read(param: &PatType, name: PatIdent, ty: Type) -> syn::Result<Self> {
         let mut field = Self { on_field: Vec::new(), header: None, name, ty };
         for attribute in &param.attrs {
@@ -29,12 +29,12 @@ impl Field {
             if is(&["cfg", "doc", "serde", "schemars"]) {
                 field.on_field.push(attribute.clone());
             } else if is(&["allow", "deny", "expect", "forbid", "warn"]) {
-                // They are about the name in the function.
+                // Lint attributes stay on the parameter of the function.
             } else if is(&["header"]) {
                 let wrong = |_| syn::Error::new_spanned(attribute, "write `#[header(\"Name\")]`");
                 field.header = Some(attribute.parse_args().map_err(wrong)?);
             } else {
-                let message = "on an argument there can be doc comments, `#[serde]`, `#[schemars]`, `#[header]`, \
+                let message = "an argument accepts only doc comments, `#[serde]`, `#[schemars]`, `#[header]`, \
                                `#[extract]`, `#[cfg]` and lints";
                 return Err(syn::Error::new_spanned(path, message));
             }
@@ -42,18 +42,18 @@ impl Field {
         Ok(field)
     }
 
-    /// The name of the parameter.
+    /// Returns the name of the parameter.
     pub(crate) fn parameter(&self) -> &Ident {
         &self.name.ident
     }
 
-    /// The field in the struct, with a type that depends on the author's.
+    /// Returns the struct field with another type, which depends on the author's type.
     pub(crate) fn chosen(&self, ty: &TokenStream) -> TokenStream {
         let (on_field, name) = (&self.on_field, field_name(&self.name.ident));
         quote!(#(#on_field)* #name: #ty)
     }
 
-    /// The field in the struct.
+    /// Returns the struct field.
     pub(crate) fn definition(&self) -> TokenStream {
         let Self { on_field, ty, .. } = self;
         let name = field_name(&self.name.ident);
@@ -64,25 +64,25 @@ impl Field {
         quote!(#(#on_field)* #header #name: #ty)
     }
 
-    /// The field in the pattern that takes the struct apart.
+    /// Returns the field in the pattern that destructures the struct.
     pub(crate) fn pattern(&self, local: &Ident) -> TokenStream {
         let field = field_name(&self.name.ident);
         let conditions = self.conditions();
         quote!(#(#conditions)* #field: #local)
     }
 
-    /// A line about the argument, if its author has described it.
+    /// Returns the documentation line of the argument, if it has a doc comment.
     pub(crate) fn documentation(&self) -> Option<String> {
         let text = description::text_of(&self.on_field)?;
         Some(format!("- `{}`: {}", self.name.ident.unraw(), text.replace('\n', "\n  ")))
     }
 
-    /// The conditions under which there is such an argument.
+    /// Returns the `#[cfg]` attributes of the argument.
     pub(crate) fn conditions(&self) -> impl Iterator<Item = &Attribute> {
         self.on_field.iter().filter(|attribute| attribute.path().is_ident("cfg"))
     }
 
-    /// What clients call it; `None` if serde has the last word.
+    /// Returns the wire name of the argument. Returns `None` if serde determines it.
     pub(crate) fn name_for_clients(&self) -> Option<String> {
         let mut name = Some(field_name(&self.name.ident).unraw().to_string());
         self.each_key("serde", |meta| {
@@ -100,9 +100,9 @@ impl Field {
         name
     }
 
-    /// The schema of an argument with a header must not allow `null`, as that of an `Option` does.
-    /// So it is that of the inner type; then it has to be said that the argument may be left out,
-    /// and that `null` is no default to be shown. What the author says about any of it counts.
+    /// An argument with a header must not be `null`, which the schema of an `Option` allows. The
+    /// schema is therefore that of the inner type, and the argument is optional without a default.
+    /// Attributes of the author take precedence.
     fn left_out_but_not_null(&self, inner: &Type) -> TokenStream {
         let schema = (!self.has_key("schemars", &["with", "schema_with"])).then(|| {
             let inner = inner.to_token_stream().to_string();
@@ -123,7 +123,8 @@ impl Field {
         found
     }
 
-    /// Shows the keys in all attributes of a name. What cannot be parsed, its owner will refuse.
+    /// Visits the keys in all attributes of a name. Ignores syntax errors, which the owner of the
+    /// attribute reports.
     fn each_key(
         &self,
         attribute: &str,
@@ -141,8 +142,8 @@ impl Field {
     }
 }
 
-/// The name of the field. An underscore that keeps the compiler quiet about an unused parameter
-/// does not change what clients send.
+/// Returns the name of the field. Leading underscores, which silence the lint for unused
+/// parameters, are not part of the wire name.
 fn field_name(parameter: &Ident) -> Ident {
     let span = at(parameter.span());
     let text = parameter.unraw().to_string();
@@ -155,7 +156,7 @@ fn field_name(parameter: &Ident) -> Ident {
     name
 }
 
-/// The `T` of an `Option<T>`.
+/// Returns the `T` of an `Option<T>`.
 fn option_of(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = ty else { return None };
     let last = path.path.segments.last().filter(|last| last.ident == "Option")?;

@@ -1,8 +1,7 @@
-//! `#[derive(Form)]`: a struct that a user can fill in, or an enum that one can choose from.
+//! `#[derive(Form)]`: a struct that a user can fill in, or an enum to choose from.
 //!
-//! Nothing is made but proofs: what the form looks like is said by the type's JSON schema. Each
-//! field is proved to be possible where it stands, so that the compiler points at the one that
-//! is not.
+//! The macro generates only trait bounds, because the JSON schema of the type describes the form.
+//! Each bound has the span of its field, so that the compiler points at an invalid field.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
@@ -17,13 +16,13 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
     };
     let mut errors = Errors::default();
     if !input.generics.params.is_empty() {
-        errors.push(&input.generics, "a form is one type; it has no parameters");
+        errors.push(&input.generics, "a form cannot be generic; remove the parameters");
     }
     let name = &input.ident;
     let made = match &input.data {
         Data::Struct(data) => {
             let Fields::Named(fields) = &data.fields else {
-                errors.push(name, "a form has fields with names: `struct Name { field: … }`");
+                errors.push(name, "a form needs named fields; write `struct Name { field: … }`");
                 return errors.beside(TokenStream::new());
             };
             let proofs = fields.named.iter().filter_map(proof);
@@ -42,7 +41,7 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
                 data.variants.iter().filter(|variant| !matches!(variant.fields, Fields::Unit))
             {
                 let message = format!(
-                    "the variant `{}` has data; only an enum without any can be chosen from",
+                    "the variant `{}` has data; a choice is an enum without data",
                     variant.ident
                 );
                 errors.push(variant, message);
@@ -63,7 +62,8 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
     }
 }
 
-/// What is to be proved of a field; `None` if it is never asked for, or if a function says how.
+/// Returns the trait bound of a field. Returns `None` if the field is skipped or a function
+/// provides its schema.
 fn proof(field: &Field) -> Option<TokenStream> {
     let written = Written::read(&field.attrs);
     let kind = written.with.as_ref().unwrap_or(&field.ty);
@@ -76,14 +76,14 @@ fn proof(field: &Field) -> Option<TokenStream> {
     }
 }
 
-/// What the attributes of a field change about how it is asked for.
+/// Attributes of a field that change its form.
 #[derive(Default)]
 struct Written {
-    /// Its fields stand among those of the form.
+    /// Whether its fields are fields of the form.
     flatten: bool,
-    /// The type that it is on the wire.
+    /// Type whose schema is used instead.
     with: Option<Type>,
-    /// It is never asked for, or a function says how.
+    /// Whether the field is skipped or a function provides its schema.
     elsewhere: bool,
 }
 
@@ -95,7 +95,7 @@ impl Written {
             if !serde && !attribute.path().is_ident("schemars") {
                 continue;
             }
-            // What cannot be parsed, its owner will refuse.
+            // Syntax errors are ignored, because the owner of the attribute reports them.
             let _ = attribute.parse_nested_meta(|meta| {
                 let is = |keys: &[&str]| keys.iter().any(|key| meta.path.is_ident(key));
                 if is(&["flatten"]) {

@@ -1,9 +1,8 @@
-//! The function under an attribute: what it must be, and what is written beside it.
+//! The function under an attribute, and the type generated next to it.
 //!
-//! The function stays as it is, and stays callable. Beside it stands a type of the same name, which
-//! has the function that returns the product: `add(1, 2)` and `add::tool()`. The author's tokens are
-//! put back unchanged, so that errors and "go to definition" end in the author's code; the body is
-//! not even parsed.
+//! The function stays unchanged and callable. The generated type has the same name and a function
+//! that returns the product: `add(1, 2)` and `add::tool()`. The author's tokens keep their spans,
+//! so that errors and "go to definition" point at the author's code. The body is not parsed.
 
 use proc_macro2::{Group, TokenStream};
 use quote::{quote, quote_spanned};
@@ -17,20 +16,20 @@ use crate::{
     description, errors::Errors, field::Field, params::Params, settings::Settings, span::at,
 };
 
-/// A function that can become a handler.
+/// A function that can be a handler.
 pub(crate) struct Function {
     source: Source,
-    /// `None` if the function cannot become a handler.
+    /// `None` if the function cannot be a handler.
     params: Option<Params>,
 }
 
 impl Function {
-    /// Reads the item under the attribute; `None` if it is not even a function.
+    /// Parses the item under the attribute. Returns `None` if it is not a function.
     pub(crate) fn read(attribute: &str, item: &TokenStream, errors: &mut Errors) -> Option<Self> {
         let source: Source = match syn::parse2(item.clone()) {
             Ok(source) => source,
             Err(error) => {
-                let message = format!("`#[{attribute}]` goes on an `async fn`: {error}");
+                let message = format!("`#[{attribute}]` needs an `async fn`: {error}");
                 errors.add(syn::Error::new(error.span(), message));
                 return None;
             }
@@ -40,41 +39,38 @@ impl Function {
         Some(Self { source, params: errors.is_empty().then_some(params) })
     }
 
-    /// The function's name as a text.
+    /// Returns the name of the function.
     pub(crate) fn name(&self) -> LitStr {
         let name = &self.source.signature.ident;
         LitStr::new(&name.unraw().to_string(), name.span())
     }
 
-    /// The parameters that are one argument each.
+    /// Returns the parameters that are one argument each.
     pub(crate) fn fields(&self) -> impl Iterator<Item = &Field> {
         self.params.iter().flat_map(Params::fields)
     }
 
-    /// All parameters that clients fill, `args` included.
+    /// Returns all parameters that clients fill, including `args`.
     pub(crate) fn arguments(&self) -> impl Iterator<Item = &Ident> {
         self.params.iter().flat_map(Params::arguments)
     }
 
-    /// Only the arguments of tools can be repeated in headers.
+    /// Reports headers on prompts and resources, because only arguments of tools can be headers.
     pub(crate) fn refuse_headers(&self, errors: &mut Errors) {
         for header in self.fields().filter_map(|field| field.header.as_ref()) {
-            errors.push(
-                header,
-                "only the arguments of a tool are repeated in headers; remove `#[header]`",
-            );
+            errors.push(header, "only arguments of a tool can be headers; remove `#[header]`");
         }
     }
 
-    /// Decides about the parameters whose type would: those that clients cannot fill are extractors.
+    /// Turns parameters of unknown type that clients cannot fill into extractors.
     pub(crate) fn decide(&mut self, can_fill: impl Fn(&Field) -> bool) {
         if let Some(params) = &mut self.params {
             params.decide(can_fill);
         }
     }
 
-    /// Writes the function, and beside it the function `name` that returns a `product`. `arguments` are
-    /// those of its `new`, less the handler.
+    /// Generates the function and the type that returns a `product`. `arguments` are the arguments
+    /// of `new` without the handler.
     pub(crate) fn expand(
         &self,
         product: &Product,
@@ -98,8 +94,8 @@ impl Function {
                 quote_spanned!(at(ident.span())=> |#(#patterns: #types),*| #ident(#(#values),*))
             }
         };
-        // The types are written out for the sake of errors: if one of them is no extractor, the
-        // compiler can say which, instead of that the function is no handler.
+        // Explicit types improve the compiler's errors: the compiler names the type that is not an
+        // extractor, not only the function.
         let new = quote_spanned! {at(ident.span())=>
             ::outlive::server::#built::new::<(#(#types,)*), _>(#arguments, #handler)
         };
@@ -114,9 +110,9 @@ impl Function {
         quote!(#callable #beside)
     }
 
-    /// Writes the function as it is, less the attributes that are about arguments.
+    /// Generates the function without the attributes that describe arguments.
     fn callable(&self) -> TokenStream {
-        /// What Rust itself has for parameters.
+        /// Attributes that Rust allows on parameters.
         const OF_RUST: [&str; 6] = ["allow", "cfg", "deny", "expect", "forbid", "warn"];
         let Source { attributes, visibility, signature, body } = &self.source;
         let mut signature = signature.clone();
@@ -126,20 +122,20 @@ impl Function {
             attrs.retain(|attribute| OF_RUST.iter().any(|name| attribute.path().is_ident(name)));
         }
         let about_arguments = self.about_arguments();
-        // As many as the tool has: clippy's limit is about functions that are called by hand.
+        // A tool may have more arguments than clippy allows for functions that are called directly.
         let allow =
             (signature.inputs.len() > 7).then(|| quote!(#[allow(clippy::too_many_arguments)]));
         quote!(#(#attributes)* #about_arguments #allow #visibility #signature #body)
     }
 
-    /// Writes what the function's documentation says about its arguments.
+    /// Generates the documentation of the arguments.
     fn about_arguments(&self) -> Option<TokenStream> {
         let lines: Vec<String> = self.fields().filter_map(Field::documentation).collect();
         let text = format!("\n# Arguments\n\n{}", lines.join("\n"));
         (!lines.is_empty()).then(|| quote!(#[doc = #text]))
     }
 
-    /// Writes the type beside the function.
+    /// Generates the type next to the function.
     fn beside(&self, product: &Product, content: &TokenStream) -> TokenStream {
         let Source { attributes, visibility, signature, .. } = &self.source;
         let ident = &signature.ident;
@@ -168,29 +164,32 @@ impl Function {
         }
     }
 
-    /// Writes what keeps one mistake from being followed by complaints wherever the function is used.
+    /// Generates a stub, so that one mistake does not cause errors wherever the function is used.
     fn refused(&self, product: &Product) -> TokenStream {
         let beside = match self.source.signature.inputs.first() {
-            // In an `impl` there can be no type.
+            // An `impl` block cannot contain a type.
             Some(FnArg::Receiver(_)) => None,
-            _ => Some(self.beside(product, &quote!(::core::unreachable!("it does not compile")))),
+            _ => Some(self.beside(
+                product,
+                &quote!(::core::unreachable!("the attribute reports a compile error")),
+            )),
         };
         let callable = self.callable();
         quote!(#callable #beside)
     }
 }
 
-/// What an attribute makes of a function.
+/// Product of an attribute.
 pub(crate) struct Product {
-    /// The type below the crate's `server`.
+    /// Type in the module `server`.
     pub(crate) built: &'static str,
-    /// The function that returns one.
+    /// Function that returns the product.
     pub(crate) function: &'static str,
-    /// What it is, for people.
+    /// Name of the product in documentation.
     pub(crate) doc: &'static str,
 }
 
-/// A function as it is written.
+/// A function as the author wrote it.
 struct Source {
     attributes: Vec<Attribute>,
     visibility: Visibility,

@@ -1,16 +1,14 @@
-//! `#[tool]`, `#[resource]`, `#[prompt]` and `#[derive(Form)]`: less to type, nothing to hide.
+//! Macros `#[tool]`, `#[resource]`, `#[prompt]` and `#[derive(Form)]`.
 //!
-//! Each leaves its async function as it is, and puts a type of the same name beside it, with a function
-//! that returns what the builder wants. What is written there is a call of the public builder and
-//! nothing else; whatever a macro cannot say is said on what it returns:
-//! `.tool(add::tool().max_concurrent(4))`.
+//! Each attribute keeps its async function and adds a type of the same name. Its function returns
+//! the product for the server builder. The generated code only calls the public builder, and
+//! add further settings to the product: `.tool(add::tool().max_concurrent(4))`.
 //!
-//! The path of one expansion: `function` reads the function, `params` sorts its parameters into
-//! extractors and arguments, `settings` reads what stands in the attribute, and `tool`, `resource`
-//! and `prompt` put the builder calls together.
+//! An expansion: `function` parses the function, `params` separates extractors from arguments,
+//! `settings` parses the attribute. `tool`, `resource` and `prompt` generate the builder calls.
 //!
-//! Nothing here uses the facade, not even a test: for a crate of macros cargo would build all of it a
-//! second time. What the macros make is tested in `suite`, and their examples with those of `outlive`.
+//! This crate must not depend on `outlive`, not even in tests, because cargo would build it twice.
+//! The tests of the generated code are in `suite`, and the examples are doctests of `outlive`.
 
 mod description;
 mod errors;

@@ -1,7 +1,7 @@
-//! The parameters of a handler: extractors as they are, and arguments gathered into one struct.
+//! Parameters of a handler: extractors, and arguments collected in one struct.
 //!
-//! A type that is neither obviously an argument nor one of our extractors is decided by the compiler:
-//! the code that is written here asks whether the type is an extractor.
+//! If the name of a type does not show whether it is an extractor, the generated code lets the
+//! compiler decide.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -17,13 +17,13 @@ use crate::{errors::Errors, field::Field, span::at};
 pub(crate) struct Params(Vec<Param>);
 
 enum Param {
-    /// Made from the call.
+    /// Value extracted from the call.
     Extractor { written: Box<PatType> },
-    /// All arguments, as a type of the author's.
+    /// All arguments, as a type of the author.
     Args { name: Ident, ty: Box<Type> },
     /// One argument.
     Argument(Box<Field>),
-    /// One argument, or made from the call, as its type decides.
+    /// One argument or an extractor, depending on the type.
     ByType { written: Box<PatType>, field: Box<Field> },
 }
 
@@ -31,7 +31,7 @@ impl Params {
     pub(crate) fn read(inputs: &Punctuated<FnArg, Token![,]>, errors: &mut Errors) -> Self {
         let mut params = Self::default();
         for input in inputs {
-            // A `self` has been refused already.
+            // `self` has already been reported.
             if let FnArg::Typed(param) = input {
                 match Param::read(param) {
                     Ok(param) => params.0.push(param),
@@ -43,7 +43,7 @@ impl Params {
         params
     }
 
-    /// The parameters that are one argument each.
+    /// Returns the parameters that are one argument each.
     pub(crate) fn fields(&self) -> impl Iterator<Item = &Field> {
         self.0.iter().filter_map(|param| match param {
             Param::Argument(field) => Some(&**field),
@@ -51,7 +51,7 @@ impl Params {
         })
     }
 
-    /// All parameters that clients fill.
+    /// Returns all parameters that clients fill.
     pub(crate) fn arguments(&self) -> impl Iterator<Item = &Ident> {
         self.0.iter().filter_map(|param| match param {
             Param::Args { name, .. } => Some(name),
@@ -60,7 +60,7 @@ impl Params {
         })
     }
 
-    /// Decides about the parameters whose type would: those that clients cannot fill are extractors.
+    /// Turns parameters of unknown type that clients cannot fill into extractors.
     pub(crate) fn decide(&mut self, can_fill: impl Fn(&Field) -> bool) {
         for param in &mut self.0 {
             if let Param::ByType { written, field } = param
@@ -71,7 +71,7 @@ impl Params {
         }
     }
 
-    /// The struct of the arguments, if there is one, and what decides about types.
+    /// Generates the struct of the arguments and the type decisions, if any.
     pub(crate) fn arguments_type(&self) -> Option<TokenStream> {
         if !self.has_struct() {
             return None;
@@ -109,7 +109,7 @@ impl Params {
         })
     }
 
-    /// The types of what the handler takes, and the patterns for them.
+    /// Returns the parameter types of the handler and their patterns.
     pub(crate) fn handler(&self) -> (Vec<TokenStream>, Vec<TokenStream>) {
         let (mut types, mut patterns) = (Vec::new(), Vec::new());
         if self.has_struct() {
@@ -143,7 +143,7 @@ impl Params {
         (types, patterns)
     }
 
-    /// Expressions that the handler passes to the function.
+    /// Returns the expressions that the handler passes to the function.
     pub(crate) fn values(&self) -> impl Iterator<Item = TokenStream> {
         self.0.iter().enumerate().map(|(index, param)| {
             let local = local(index);
@@ -164,17 +164,18 @@ impl Params {
         })
     }
 
-    /// Whether all of them are made from the call, so that the function itself is the handler.
+    /// Returns whether all parameters are extractors, so that the function itself is the handler.
     pub(crate) fn are_extractors(&self) -> bool {
         self.0.iter().all(|param| matches!(param, Param::Extractor { .. }))
     }
 
-    /// Whether there is a struct of the arguments.
+    /// Returns whether the arguments need a struct.
     fn has_struct(&self) -> bool {
         self.0.iter().any(|param| matches!(param, Param::Argument(_) | Param::ByType { .. }))
     }
 
-    /// Arguments are read once, into one type.
+    /// Reports a second source of arguments, because arguments are deserialized once, into one
+    /// type.
     fn refuse_two_sources(&self, errors: &mut Errors) {
         let mut has_fields = false;
         let sources = self.0.iter().filter_map(|param| match param {
@@ -190,7 +191,7 @@ impl Params {
         for second in sources.skip(1) {
             errors.push(
                 second,
-                "the arguments are taken already; take all of them as one type, or each by its own name",
+                "the arguments are already taken; use one parameter for all arguments or one per argument",
             );
         }
     }
@@ -206,7 +207,7 @@ impl Param {
         }
         check_type(&ty)?;
         if source == Source::Unknown && !matches!(*param.pat, Pat::Ident(_)) {
-            // An argument has a plain name.
+            // An argument needs a plain name, so this is an extractor.
             return extractor(param);
         }
         let name = plain_name(&param.pat)?;
@@ -214,13 +215,13 @@ impl Param {
             if let Some(attribute) = param.attrs.first() {
                 return Err(error(
                     attribute,
-                    "`args` is all arguments; put this on the fields of its type",
+                    "`args` takes all arguments; put this attribute on a field of its type",
                 ));
             }
             return Ok(Self::Args { name: name.ident, ty });
         }
         let field = Box::new(Field::read(param, name, (*ty).clone())?);
-        // Only an argument has these.
+        // Only arguments can have these attributes.
         let is_argument = has(&param.attrs, &["cfg", "header", "schemars", "serde"]);
         Ok(match source == Source::Client || is_argument {
             true => Self::Argument(field),
@@ -229,7 +230,7 @@ impl Param {
     }
 }
 
-/// Where a value comes from, as far as the name of its type tells.
+/// Source of a value, as far as the name of its type shows.
 #[derive(PartialEq, Eq)]
 enum Source {
     Call,
@@ -238,11 +239,11 @@ enum Source {
 }
 
 fn source(ty: &Type) -> Source {
-    /// Our extractors. Another type of these names is imported under another name.
+    /// Extractors of Outlive. Other types of these names must be imported under another name.
     const EXTRACTORS: [&str; 4] = ["Cx", "Durable", "Principal", "RawParams"];
-    /// Our extractors that have a parameter. What it must be, the compiler says best.
+    /// Generic extractors of Outlive. The compiler checks their parameter.
     const GENERIC: [&str; 2] = ["Args", "State"];
-    /// Types that are arguments, and need no decision.
+    /// Types that are always arguments.
     const ARGUMENTS: [&str; 28] = [
         "BTreeMap", "BTreeSet", "Box", "HashMap", "HashSet", "Map", "Option", "PathBuf", "String",
         "Value", "Vec", "bool", "char", "f32", "f64", "i128", "i16", "i32", "i64", "i8", "isize",
@@ -258,29 +259,28 @@ fn source(ty: &Type) -> Source {
     }
 }
 
-/// The type that decides about a parameter.
+/// Returns the name of the type that decides about a parameter.
 fn choice(index: usize) -> Ident {
     Ident::new(&format!("__Parameter{index}"), Span::call_site())
 }
 
-/// What the decision makes of the type of a parameter.
+/// Returns an associated item of the decision for a type.
 fn chosen(index: usize, ty: &Type, what: &str) -> TokenStream {
     let (choice, what) = (choice(index), Ident::new(what, Span::call_site()));
     quote_spanned!(at(ty.span())=> <#choice as ::outlive::__private::Choose<#ty>>::#what)
 }
 
-/// What the handler calls the value of a parameter.
+/// Returns the handler's variable for the value of a parameter.
 fn local(index: usize) -> Ident {
     Ident::new(&format!("__value{index}"), Span::mixed_site())
 }
 
-/// What the handler calls that which was made from the call, if it was.
+/// Returns the handler's variable for the extracted value of a parameter.
 fn extracted(index: usize) -> Ident {
     Ident::new(&format!("__extracted{index}"), Span::mixed_site())
 }
 
-/// An extractor. There is nothing to describe about it, so a doc comment is for the reader of the
-/// function.
+/// Creates an extractor. Its doc comment is not part of the schema.
 fn extractor(param: &PatType) -> syn::Result<Param> {
     let misplaced = |attribute: &&Attribute| is(attribute, &["header", "schemars", "serde"]);
     match param.attrs.iter().find(misplaced) {
@@ -300,14 +300,14 @@ fn has(attributes: &[Attribute], names: &[&str]) -> bool {
     attributes.iter().any(|attribute| is(attribute, names))
 }
 
-/// The last name in the path of a type, and whether it has parameters.
+/// Returns the last name in the path of a type, and whether it has parameters.
 fn last_name(ty: &Type) -> Option<(&Ident, bool)> {
     match ty {
         Type::Path(path) => {
             let segment = path.path.segments.last()?;
             Some((&segment.ident, !matches!(segment.arguments, PathArguments::None)))
         }
-        // Types that come out of a `macro_rules!` are in an invisible group.
+        // A type from a `macro_rules!` macro is in an invisible group.
         Type::Group(group) => last_name(&group.elem),
         Type::Paren(paren) => last_name(&paren.elem),
         _ => None,
@@ -316,10 +316,9 @@ fn last_name(ty: &Type) -> Option<(&Ident, bool)> {
 
 fn check_type(ty: &Type) -> syn::Result<()> {
     match ty {
-        Type::Reference(_) => Err(error(
-            ty,
-            "arguments are owned; take a `String` for a `&str`, a `Vec<T>` for a `&[T]`",
-        )),
+        Type::Reference(_) => {
+            Err(error(ty, "arguments must be owned; use `String` for `&str`, `Vec<T>` for `&[T]`"))
+        }
         Type::ImplTrait(_) => Err(error(ty, "handlers cannot be generic; name the type")),
         Type::Group(group) => check_type(&group.elem),
         _ => Ok(()),
@@ -331,7 +330,7 @@ fn plain_name(pattern: &Pat) -> syn::Result<PatIdent> {
         Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => Ok(name.clone()),
         other => Err(error(
             other,
-            "an argument needs a plain name, which clients use for it; take the value apart in the body",
+            "an argument needs a plain name, which clients use; destructure the value in the body",
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! `#[prompt]`: the keys it knows, and the call of `Prompt::new`.
+//! `#[prompt]`: its keys and the generated call of `Prompt::new`.
 
 use proc_macro2::TokenStream;
 use quote::quote;

@@ -1,4 +1,4 @@
-//! `#[resource]`: the URI, the keys it knows, and the call of `Resource::new` or
+//! `#[resource]`: its URI, its keys and the generated call of `Resource::new` or
 //! `ResourceTemplate::new`.
 
 use proc_macro2::{Span, TokenStream};
@@ -54,7 +54,7 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     errors.beside(function.expand(product, &quote!(#uri, #name), &settings))
 }
 
-/// Takes the URI off the front. If there is none, an empty one takes its place.
+/// Splits off the URI. Returns an empty URI if it is missing.
 fn split(attribute: TokenStream, errors: &mut Errors) -> (LitStr, TokenStream) {
     let none = || LitStr::new("", Span::call_site());
     let parser = |input: ParseStream<'_>| {
@@ -75,7 +75,7 @@ fn split(attribute: TokenStream, errors: &mut Errors) -> (LitStr, TokenStream) {
     })
 }
 
-/// Each argument must be a variable of the template.
+/// Checks that each argument is a variable of the template.
 fn check_variables(uri: &LitStr, function: &mut Function, errors: &mut Errors) {
     let template = uri.value();
     let variables = match template::variables(&template) {
@@ -98,12 +98,12 @@ fn check_variables(uri: &LitStr, function: &mut Function, errors: &mut Errors) {
     }
 }
 
-/// A single URI has nothing to fill arguments from.
+/// Reports arguments of a resource with a fixed URI, which cannot fill them.
 fn refuse_arguments(function: &Function, errors: &mut Errors) {
     for name in function.arguments() {
         let text = name.unraw();
         let message = format!(
-            "a resource with one URI has no arguments; put `{{{text}}}` into the URI, or mark an \
+            "a resource with a fixed URI has no arguments; add `{{{text}}}` to the URI, or mark an \
              extractor with `#[extract]`"
         );
         errors.push(name, message);

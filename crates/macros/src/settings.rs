@@ -1,7 +1,7 @@
-//! What stands in the parentheses of an attribute: `title = "…", read_only, scopes("…")`.
+//! Parser of the settings in an attribute: `title = "…", read_only, scopes("…")`.
 //!
-//! Every key but `name` is a method of the builder and becomes a call of it, with the key's own
-//! span: whoever asks an editor about a key gets to the method.
+//! Every key except `name` becomes a call of the builder method with that name. The call has the
+//! span of the key, so that "go to definition" leads to the method.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -16,24 +16,24 @@ use syn::{
 
 use crate::errors::Errors;
 
-/// A key that an attribute knows.
+/// A key of an attribute.
 pub(crate) struct Key {
     name: &'static str,
     takes: Takes,
 }
 
-/// What may stand after a key.
+/// Kind of value of a key.
 enum Takes {
     Text,
     Nothing,
     Bool,
-    /// One of these words, each of which stands for an expression.
+    /// One of these words, each of which represents an expression.
     Word(&'static [Word]),
     /// Names without spaces, in parentheses.
     Names,
 }
 
-/// A word, and what it stands for: a path below the crate's `server`.
+/// A word and the path that it represents, in the module `server`.
 pub(crate) type Word = (&'static str, &'static str);
 
 impl Key {
@@ -63,18 +63,18 @@ impl Key {
     }
 }
 
-/// What an attribute says.
+/// Parsed settings of an attribute.
 #[derive(Default)]
 pub(crate) struct Settings {
     name: Option<Expr>,
-    /// Calls on the builder, in the order in which they were written.
+    /// Builder calls, in source order.
     pub(crate) calls: Vec<TokenStream>,
-    /// Whether `description` is among them.
+    /// Whether `description` is set.
     pub(crate) described: bool,
 }
 
 impl Settings {
-    /// Reads what stands in the parentheses. Bad keys are left out of the result.
+    /// Parses the settings. Omits invalid keys.
     pub(crate) fn read(attribute: TokenStream, keys: &[Key], errors: &mut Errors) -> Self {
         let mut settings = Self::default();
         let pairs = match Punctuated::<Pair, Token![,]>::parse_terminated.parse2(attribute) {
@@ -87,8 +87,7 @@ impl Settings {
         let mut seen: Vec<&Ident> = Vec::new();
         for pair in &pairs {
             if seen.contains(&&pair.key) {
-                errors
-                    .push(&pair.key, format_args!("`{}` is there twice; leave one out", pair.key));
+                errors.push(&pair.key, format_args!("duplicate key `{}`; remove one", pair.key));
                 continue;
             }
             seen.push(&pair.key);
@@ -99,7 +98,7 @@ impl Settings {
         settings
     }
 
-    /// The name, or else that of the function.
+    /// Returns the name, or the name of the function if it is not set.
     pub(crate) fn name_or(&self, function: &LitStr) -> TokenStream {
         match &self.name {
             Some(name) => name.to_token_stream(),
@@ -120,7 +119,7 @@ impl Settings {
             (Takes::Names, _) => {
                 let singular = known.name.trim_end_matches('s');
                 return wrong(format!(
-                    "`{key}` names at least one {singular}; write `{key}(\"one\", \"two\")`"
+                    "`{key}` needs at least one {singular}; write `{key}(\"one\", \"two\")`"
                 ));
             }
             (Takes::Text, Value::One(value)) if may_be_text(value) => match known.name {
@@ -130,10 +129,12 @@ impl Settings {
                     self.calls.push(quote!(.#key(#value)));
                 }
             },
-            (Takes::Text, _) => return wrong(format!("`{key}` is a text; write `{key} = \"…\"`")),
+            (Takes::Text, _) => {
+                return wrong(format!("`{key}` must be a string; write `{key} = \"…\"`"));
+            }
             (Takes::Nothing, Value::None) => self.calls.push(quote!(.#key())),
             (Takes::Nothing, _) => {
-                return wrong(format!("`{key}` takes no value; write `{key}`, or leave it out"));
+                return wrong(format!("`{key}` takes no value; write `{key}` or remove it"));
             }
             (Takes::Bool, Value::None) => self.calls.push(quote!(.#key(true))),
             (Takes::Bool, Value::One(Expr::Lit(ExprLit { lit: Lit::Bool(value), .. }))) => {
@@ -145,7 +146,7 @@ impl Settings {
                 None => {
                     let all = words.iter().map(|(word, _)| format!("`{key} = \"{word}\"`"));
                     let all = all.collect::<Vec<_>>().join(", ");
-                    return wrong(format!("`{key}` is one of a few words; there are {all}"));
+                    return wrong(format!("`{key}` has an unknown value; use {all}"));
                 }
             },
         }
@@ -153,7 +154,7 @@ impl Settings {
     }
 }
 
-/// What a word stands for, if it is one of those.
+/// Returns the expression that a word represents.
 fn meaning(words: &[Word], value: &Value) -> Option<TokenStream> {
     let Value::One(Expr::Lit(ExprLit { lit: Lit::Str(text), .. })) = value else { return None };
     let (_, path) = words.iter().find(|(word, _)| *word == text.value())?;
@@ -167,7 +168,7 @@ struct Pair {
     value: Value,
 }
 
-/// What stands after a key.
+/// Value of a key.
 enum Value {
     None,
     One(Expr),
@@ -190,26 +191,29 @@ impl Parse for Pair {
     }
 }
 
-/// A name that is written out has no spaces in it: with some it would be two, or none.
+/// Checks a literal name. Whitespace would make it two names.
 fn check_name(name: &Expr) -> syn::Result<()> {
     let Expr::Lit(ExprLit { lit, .. }) = name else { return Ok(()) };
     let message = match lit {
         Lit::Str(text) => match text.value() {
-            text if text.is_empty() => "this name is empty; write one, or leave it out".to_owned(),
+            text if text.is_empty() => "the name is empty; write a name or remove it".to_owned(),
             text if text.contains(|char: char| char.is_whitespace() || "\"\\".contains(char)) => {
                 let parts: Vec<String> =
                     text.split_whitespace().map(|part| format!("{part:?}")).collect();
-                format!("a name has no spaces, quotes or backslashes; write {}", parts.join(", "))
+                format!(
+                    "a name cannot contain spaces, quotes or backslashes; write {}",
+                    parts.join(", ")
+                )
             }
             _ => return Ok(()),
         },
-        _ => "a name is a text; write it in quotes".to_owned(),
+        _ => "a name must be a string; put it in quotes".to_owned(),
     };
     Err(syn::Error::new_spanned(name, message))
 }
 
-/// Constants and macros such as `include_str!` are texts too; what they really are, the compiler
-/// will say.
+/// Returns whether an expression may be a string. The compiler checks constants and macros such as
+/// `include_str!`.
 fn may_be_text(value: &Expr) -> bool {
     !matches!(value, Expr::Lit(literal) if !matches!(literal.lit, Lit::Str(_)))
 }
@@ -218,17 +222,17 @@ fn unknown(key: &Ident, keys: &[Key]) -> syn::Error {
     let text = key.to_string();
     let near = keys.iter().map(|known| (difference(&text, known.name), known.name)).min();
     let meant = match near {
-        // Two letters swapped count as two; in a short name that is a guess.
+        // A swap counts as two changes, which is too many for a short name.
         Some((wrong, name)) if wrong <= name.len().saturating_sub(3).min(2) => {
             format!("did you mean `{name}`? ")
         }
         _ => String::new(),
     };
     let known = keys.iter().map(|known| format!("`{}`", known.name)).collect::<Vec<_>>().join(", ");
-    syn::Error::new(key.span(), format!("unknown key `{text}`; {meant}there are {known}"))
+    syn::Error::new(key.span(), format!("unknown key `{text}`; {meant}known keys: {known}"))
 }
 
-/// How much has to be changed to make `meant` of `written`; nothing, if only the end is missing.
+/// Returns the edit distance of a key to a known key. A prefix has distance 0.
 fn difference(written: &str, meant: &str) -> usize {
     match written.len() > 2 && meant.starts_with(written) {
         true => 0,
@@ -236,7 +240,7 @@ fn difference(written: &str, meant: &str) -> usize {
     }
 }
 
-/// How many letters have to be changed, added or removed to make `b` of `a` (Levenshtein).
+/// Returns the Levenshtein distance.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,8 +1,9 @@
-//! Spans of code that a macro writes.
+//! Spans of generated code.
 
 use proc_macro2::Span;
 
-/// An identifier of our own at the author's place: errors point there, and lints leave it alone.
+/// Returns a call-site span at the author's location: errors point there, and lints ignore the
+/// code.
 pub(crate) fn at(place: Span) -> Span {
     Span::call_site().located_at(place)
 }

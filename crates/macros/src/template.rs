@@ -1,10 +1,9 @@
-//! The variables of a URI template, to compare parameters with them.
+//! Variables of a URI template, for comparison with the parameters.
 //!
-//! Only names are read here, and only what would make names unreadable is refused. The server
-//! reads the template in full when it is registered.
+//! Parses only the variable names. The server validates the template when it is registered.
 //! Spec: <https://www.rfc-editor.org/rfc/rfc6570>
 
-/// The names in the expressions of a template, or what is wrong with it.
+/// Returns the variable names of a template, or the reason why they cannot be parsed.
 pub(crate) fn variables(template: &str) -> Result<Vec<&str>, String> {
     let mut names = Vec::new();
     let mut rest = template;
@@ -18,9 +17,7 @@ pub(crate) fn variables(template: &str) -> Result<Vec<&str>, String> {
             let name = variable.strip_suffix('*').unwrap_or(variable);
             let name = name.split_once(':').map_or(name, |(name, _limit)| name);
             if name.is_empty() {
-                return Err(format!(
-                    "`{{{expression}}}` lacks the name of a variable; write `{{name}}`"
-                ));
+                return Err(format!("`{{{expression}}}` has no variable name; write `{{name}}`"));
             }
             names.push(name);
         }

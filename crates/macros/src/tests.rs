@@ -1,6 +1,6 @@
-//! What the macros write, and the small readers beneath them.
+//! Tests of the generated code and of the parsers.
 //!
-//! Whether it works is shown in `tests/it/expand.rs`, what is refused in `tests/ui`.
+//! `tests/it/expand.rs` in `suite` tests its behavior, `tests/ui` the compile errors.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
@@ -12,13 +12,13 @@ fn check(made: &TokenStream, expected: &TokenStream) {
     assert_eq!(made.to_string(), expected.to_string());
 }
 
-/// What is built, the function that returns it, and what people call it.
+/// Type of the product, function that returns it, and name in the documentation.
 type Product = (&'static str, &'static str, &'static str);
 
 const TOOL: Product = ("Tool", "tool", "Tool");
 const RESOURCE: Product = ("Resource", "resource", "Resource");
 
-/// The type that stands beside a function.
+/// The type next to a function.
 fn beside(
     visibility: &TokenStream,
     name: &TokenStream,
@@ -43,16 +43,16 @@ fn beside(
     }
 }
 
-/// Asserts that something is refused, and with which words.
+/// Asserts that the expansion contains a compile error with this text.
 #[track_caller]
 fn refused(made: &TokenStream, expected: &str) {
     let made = made.to_string();
-    assert!(made.contains("compile_error"), "nothing is refused: {made}");
-    assert!(made.contains(expected), "{made}\ndoes not say: {expected}");
+    assert!(made.contains("compile_error"), "no compile error: {made}");
+    assert!(made.contains(expected), "{made}\ndoes not contain: {expected}");
 }
 
 #[test]
-fn a_tool_is_a_call_of_the_builder() {
+fn tool_expands_to_builder_calls() {
     let made = tool::expand(
         quote!(title = "Addition", read_only, destructive = false),
         quote! {
@@ -102,7 +102,7 @@ fn a_tool_is_a_call_of_the_builder() {
 }
 
 #[test]
-fn a_word_stands_for_a_policy() {
+fn policy_word_expands_to_its_path() {
     for (settings, policy) in [
         (quote!(task = "auto"), quote!(.task(::outlive::server::tasks::TaskPolicy::auto()))),
         (quote!(task = "always"), quote!(.task(::outlive::server::tasks::TaskPolicy::Always))),
@@ -125,7 +125,7 @@ fn a_word_stands_for_a_policy() {
 }
 
 #[test]
-fn scopes_stand_in_parentheses() {
+fn scopes_in_parentheses_expand_to_one_call() {
     let function = quote!(
         async fn wipe() {}
     );
@@ -149,7 +149,7 @@ fn scopes_stand_in_parentheses() {
 }
 
 #[test]
-fn a_parameter_called_args_is_all_arguments() {
+fn parameter_named_args_takes_all_arguments() {
     let made = tool::expand(
         quote!(name = NAME, description = include_str!("search.md")),
         quote! {
@@ -175,7 +175,7 @@ fn a_parameter_called_args_is_all_arguments() {
 }
 
 #[test]
-fn type_that_may_be_an_extractor_is_decided_by_the_compiler() {
+fn parameter_of_unknown_type_is_decided_by_the_compiler() {
     let made = tool::expand(
         quote!(),
         quote!(
@@ -199,7 +199,7 @@ fn type_that_may_be_an_extractor_is_decided_by_the_compiler() {
 }
 
 #[test]
-fn braces_make_a_template_of_a_resource() {
+fn resource_uri_with_braces_expands_to_template() {
     let plain = resource::expand(
         quote!("config://app"),
         quote!(
@@ -225,7 +225,7 @@ fn braces_make_a_template_of_a_resource() {
 }
 
 #[test]
-fn raw_names_lose_their_mark() {
+fn raw_identifiers_lose_their_prefix() {
     let made = prompt::expand(
         quote!(),
         quote!(
@@ -238,7 +238,7 @@ fn raw_names_lose_their_mark() {
 }
 
 #[test]
-fn an_underscore_in_front_may_hide_a_keyword() {
+fn leading_underscore_before_keyword_expands_to_raw_identifier() {
     let made = prompt::expand(
         quote!(),
         quote!(
@@ -255,7 +255,7 @@ fn an_underscore_in_front_may_hide_a_keyword() {
         ),
         "an argument needs a plain name",
     );
-    assert!(!made.contains("__Arguments"), "a function that is refused is not written: {made}");
+    assert!(!made.contains("__Arguments"), "an invalid function is not expanded: {made}");
     let made = prompt::expand(
         quote!(),
         quote!(
@@ -267,20 +267,20 @@ fn an_underscore_in_front_may_hide_a_keyword() {
 }
 
 #[test]
-fn bad_settings_leave_the_rest_in_place() {
+fn invalid_settings_keep_the_rest_of_the_expansion() {
     let made = tool::expand(
         quote!(titel = "x", read_only),
         quote!(
             async fn f(a: u8) {}
         ),
     );
-    refused(&made, "unknown key `titel`; did you mean `title`? there are `name`, `title`,");
+    refused(&made, "unknown key `titel`; did you mean `title`? known keys: `name`, `title`,");
     let made = made.to_string();
     assert!(made.contains("__Arguments") && made.contains("read_only ()"), "{made}");
 }
 
 #[test]
-fn settings_are_refused_with_the_remedy() {
+fn invalid_settings_report_a_remedy() {
     let with = |settings| {
         tool::expand(
             settings,
@@ -289,16 +289,16 @@ fn settings_are_refused_with_the_remedy() {
             ),
         )
     };
-    refused(&with(quote!(colour)), "unknown key `colour`; there are");
-    refused(&with(quote!(title)), "`title` is a text; write `title = \\\"…\\\"`");
-    refused(&with(quote!(title = 5)), "`title` is a text");
+    refused(&with(quote!(shape)), "unknown key `shape`; known keys:");
+    refused(&with(quote!(title)), "`title` must be a string; write `title = \\\"…\\\"`");
+    refused(&with(quote!(title = 5)), "`title` must be a string");
     refused(&with(quote!(read_only = true)), "`read_only` takes no value");
     refused(&with(quote!(destructive = "no")), "write `destructive` or `destructive = false`");
-    refused(&with(quote!(read_only, read_only)), "`read_only` is there twice");
+    refused(&with(quote!(read_only, read_only)), "duplicate key `read_only`");
     for wrong in [quote!(task), quote!(task = "sometimes"), quote!(task = true)] {
         refused(
             &with(wrong),
-            "`task` is one of a few words; there are `task = \\\"never\\\"`, `task = \\\"auto\\\"`,",
+            "`task` has an unknown value; use `task = \\\"never\\\"`, `task = \\\"auto\\\"`,",
         );
     }
     refused(
@@ -313,13 +313,13 @@ fn settings_are_refused_with_the_remedy() {
 }
 
 #[test]
-fn functions_are_refused_with_the_remedy() {
+fn invalid_functions_report_a_remedy() {
     let with = |function| tool::expand(quote!(), function);
     refused(
         &with(quote!(
             async fn f(a: &str) {}
         )),
-        "arguments are owned",
+        "arguments must be owned",
     );
     refused(
         &with(quote!(
@@ -337,19 +337,19 @@ fn functions_are_refused_with_the_remedy() {
         &with(quote!(
             async fn f(a: u8, args: Query) {}
         )),
-        "taken already",
+        "already taken",
     );
     refused(
         &with(quote!(
             async fn f(Args(a): Args<Query>, b: u8) {}
         )),
-        "taken already",
+        "already taken",
     );
     refused(
         &with(quote!(
             async fn f(#[validate] a: u8) {}
         )),
-        "on an argument there can be",
+        "an argument accepts only",
     );
     refused(
         &with(quote!(
@@ -367,7 +367,7 @@ fn functions_are_refused_with_the_remedy() {
         &with(quote!(
             struct NotAFunction;
         )),
-        "`#[tool]` goes on an `async fn`",
+        "`#[tool]` needs an `async fn`",
     );
     refused(
         &prompt::expand(
@@ -381,7 +381,7 @@ fn functions_are_refused_with_the_remedy() {
 }
 
 #[test]
-fn template_variables_go_by_the_name_clients_use() {
+fn template_variables_match_the_wire_names_of_arguments() {
     let with = |function| resource::expand(quote!("db://{user.id}{?limit,type}"), function);
     let fine = with(quote! {
         async fn f(#[serde(rename = "user.id", default)] id: u8, _limit: u8, r#type: u8, #[serde(flatten)] rest: Rest) {}
@@ -396,7 +396,7 @@ fn template_variables_go_by_the_name_clients_use() {
 }
 
 #[test]
-fn doc_comments_become_text() {
+fn doc_comments_expand_to_text() {
     #[track_caller]
     fn check(comments: &TokenStream, expected: Option<&str>) {
         let function: syn::ItemFn = syn::parse_quote!(#comments fn f() {});
@@ -415,7 +415,7 @@ fn doc_comments_become_text() {
 }
 
 #[test]
-fn doc_comments_may_be_computed() {
+fn doc_comments_with_macros_expand_to_concat() {
     let function: syn::ItemFn = syn::parse_quote!(
         #[doc = " Before."]
         #[doc = include_str!("f.md")]
@@ -427,7 +427,7 @@ fn doc_comments_may_be_computed() {
 }
 
 #[test]
-fn variables_are_found_in_every_kind_of_expression() {
+fn template_variables_of_every_expression_kind_are_found() {
     #[track_caller]
     fn check(template: &str, expected: Result<&[&str], &str>) {
         assert_eq!(template::variables(template).as_deref().map_err(String::as_str), expected);
@@ -435,5 +435,5 @@ fn variables_are_found_in_every_kind_of_expression() {
     check("config://app", Ok(&[]));
     check("a://{b}/{+c}{?d,e}{/f*}{g:3}{#h}", Ok(&["b", "c", "d", "e", "f", "g", "h"]));
     check("a://{b", Err("the `{` before `b` is never closed; add a `}`"));
-    check("a://{?b,}", Err("`{?b,}` lacks the name of a variable; write `{name}`"));
+    check("a://{?b,}", Err("`{?b,}` has no variable name; write `{name}`"));
 }

@@ -1,4 +1,4 @@
-//! `#[tool]`: the keys it knows, and the call of `Tool::new`.
+//! `#[tool]`: its keys and the generated call of `Tool::new`.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -27,14 +27,14 @@ const KEYS: &[Key] = &[
     Key::flag("always_listed"),
 ];
 
-/// Whether calls become tasks.
+/// Values of `task`.
 const POLICIES: &[Word] = &[
     ("never", "tasks::TaskPolicy::Never"),
     ("auto", "tasks::TaskPolicy::auto()"),
     ("always", "tasks::TaskPolicy::Always"),
 ];
 
-/// Which revisions may go on with a task.
+/// Values of `resume_policy`.
 const RESUMES: &[Word] = &[
     ("any-revision", "durable::ResumePolicy::AnyRevision"),
     ("same-revision", "durable::ResumePolicy::SameRevision"),

@@ -1,4 +1,4 @@
-//! Hello world over HTTP, as small as a server gets. `cargo xtask build-time` builds it beside rmcp's.
+//! Hello world over HTTP, as a minimal server. `cargo xtask build-time` compares it with rmcp's.
 //!
 //! Run with `cargo run -p outlive --example hello`.
 
@@ -7,10 +7,10 @@ use outlive::{
     tool,
 };
 
-/// Greets someone.
+/// Greets a person.
 #[tool(read_only)]
 async fn greet(
-    /// Who to greet.
+    /// Name of the person to greet.
     name: String,
 ) -> String {
     format!("Hello, {name}!")

@@ -1,4 +1,4 @@
-//! Clients of a server in the same process.
+//! Conversion of a server in this process into a client target.
 
 use crate::{
     client::{Target, transport::InMemoryServer},

@@ -7,7 +7,7 @@
 //!
 //! #[derive(serde::Deserialize, schemars::JsonSchema)]
 //! struct Greet {
-//!     /// Who to greet.
+//!     /// Name of the person to greet.
 //!     name: String,
 //! }
 //!
@@ -24,33 +24,35 @@
 //! }
 //! ```
 //!
-//! Every MCP client from 2024-11-05 to 2026-07-28 can use it, from the one address.
+//! All MCP clients from 2024-11-05 to 2026-07-28 can use this server at one address.
 //!
 //! # Features
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `server` (default) | server API, stdio, streams, the store in memory |
-//! | `http` (default) | Streamable HTTP and HTTP+SSE, for each side that is on |
+//! | `server` (default) | server API, stdio, streams, the in-memory store |
+//! | `http` (default) | Streamable HTTP and HTTP+SSE, for the enabled sides |
 //! | `macros` (default) | `#[tool]`, `#[resource]`, `#[prompt]`, `#[derive(Form)]` |
 //! | `client` | client API, child processes, saved calls; with `http` also URLs |
-//! | `testing` | `outlive::testing`, and the contract that every store fulfills |
-//! | `anyhow` | `?` on errors of handlers in functions that return `anyhow::Result` |
-//! | `json-schema` | every keyword and dialect of JSON Schema in hand-written schemas and `#[schemars(regex(…))]` |
-//! | `skills` | folders of instructions for agents, which have YAML |
+//! | `testing` | `outlive::testing`, and the contract tests for stores |
+//! | `anyhow` | `?` on handler errors in functions that return `anyhow::Result` |
+//! | `json-schema` | all keywords and dialects of JSON Schema in hand-written schemas and `#[schemars(regex(…))]` |
+//! | `skills` | skills: folders with instructions for agents; adds a YAML parser |
 //! | `sqlite` | a store in one SQLite file; compiles C |
 //! | `postgres` | a store in PostgreSQL, which several replicas share |
 //! | `tls` | `https:` for clients, with the trust store of the platform |
-//! | `auth` | OAuth for both sides |
-//! | `auth-proxy` | an authorization server in front of an identity provider that does not know MCP |
-//! | `keyring` | tokens of clients in the keyring of macOS and Windows |
-//! | `secret-service` | tokens of clients in the Secret Service of a Linux desktop too |
+//! | `auth` | OAuth for servers and clients |
+//! | `auth-proxy` | an authorization server in front of an identity provider without MCP support |
+//! | `keyring` | client tokens in the keyring of macOS and Windows |
+//! | `secret-service` | client tokens in the Secret Service of Linux desktops |
 //!
-//! Without `json-schema` a server checks the keywords that schemars writes. A tool whose schema uses
-//! another one fails in `build()`, which names the keyword and its place; nothing is accepted unchecked.
+//! Without `json-schema` a server supports the keywords that schemars generates. If a tool's schema
+//! uses another keyword, `build()` fails and names the keyword and its location.
 
 #[cfg(feature = "client")]
 pub mod client;
+#[cfg(any(doc, doctest))]
+pub mod docs;
 #[cfg(any(feature = "client", feature = "server"))]
 mod hex;
 #[cfg(all(feature = "client", feature = "server"))]
@@ -69,11 +71,11 @@ mod task_login_store;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-/// OAuth, for both ends.
+/// OAuth for servers and clients.
 #[cfg(feature = "auth")]
 pub use outlive_auth as auth;
 
-/// Authorization server in front of an identity provider that does not know MCP.
+/// Authorization server in front of an identity provider without MCP support.
 #[cfg(feature = "auth-proxy")]
 pub mod auth_proxy {
     pub use crate::task_login_store::TaskLoginStore;
@@ -83,19 +85,19 @@ pub mod auth_proxy {
     };
 }
 
-/// A transport of your own, message by message.
+/// Traits for a custom message transport.
 pub use outlive_transport::messages as transport;
 
-/// The protocol's own types.
+/// Types of the protocol.
 pub use outlive_wire as wire;
 
-/// Text of a peer, made safe to show to people.
+/// Sanitization of a peer's text for display.
 pub use outlive_protocol::text;
 
 #[cfg(feature = "macros")]
 pub use outlive_macros::{Form, prompt, resource, tool};
 
-/// What the macros write paths to. Not for use by hand: it may change in any release.
+/// Items that the macros refer to. Not public API; may change in any release.
 #[doc(hidden)]
 pub mod __private {
     #[cfg(feature = "server")]
@@ -106,72 +108,23 @@ pub mod __private {
     pub use serde;
 }
 
-/// The README's code is compiled with the other examples.
+// The examples of the README and of the macro docs are compiled as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 mod readme {}
 
-/// So is that of the page about questions.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/input.md")]
-mod questions {}
-
-/// And that of the page about errors.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/errors.md")]
-mod errors_page {}
-
-/// And that of the page about tasks.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/tasks.md")]
-mod task_page {}
-
-/// And that of the page about what tasks emit.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/streaming.md")]
-mod streaming_page {}
-
-/// And that of the page about skills.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/skills.md")]
-mod skills_page {}
-
-/// And that of the page about operating.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/operations.md")]
-mod operating_page {}
-
-/// And that of the page about deployment.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/deployment.md")]
-mod deployment_page {}
-
-/// And that of the page about the client.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/client.md")]
-mod client_page {}
-
-/// And that of the page about authorization.
-#[cfg(all(doctest, feature = "auth-proxy"))]
-#[doc = include_str!("../../../docs/authorization.md")]
-mod authorization_page {}
-
-/// And the documentation of `#[tool]`.
 #[cfg(doctest)]
 #[doc = include_str!("../../macros/docs/tool.md")]
 mod tool_macro {}
 
-/// And the documentation of `#[resource]`.
 #[cfg(doctest)]
 #[doc = include_str!("../../macros/docs/resource.md")]
 mod resource_macro {}
 
-/// And the documentation of `#[prompt]`.
 #[cfg(doctest)]
 #[doc = include_str!("../../macros/docs/prompt.md")]
 mod prompt_macro {}
 
-/// And the documentation of `#[derive(Form)]`.
 #[cfg(doctest)]
 #[doc = include_str!("../../macros/docs/form.md")]
 mod form_macro {}

@@ -14,16 +14,17 @@ use outlive_wire::RawJson;
 
 use crate::server::name_in_audit;
 
-/// How long what an operator has done can be looked up: as long as what servers have, by default.
+/// Retention of an operator's audit events. Same as the default of servers.
 const AUDIT_RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// How many events of a task are shown.
+/// Maximum number of audit events in a report.
 const EVENTS: usize = 1_000;
 
-/// Number of tasks that a search reads at once.
+/// Number of tasks that a search reads per page.
 const PAGE: usize = 500;
 
-/// Looks after a store, for all principals and without a server. Servers may use it meanwhile.
+/// Operator access to a store, for all principals and without a server. Servers may run
+/// concurrently.
 ///
 /// ```
 /// use outlive::{
@@ -47,49 +48,49 @@ pub struct Operator {
     name: String,
 }
 
-/// All that is known of a task, and what has happened to it.
+/// A task and its audit events.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TaskReport {
-    /// The task.
+    /// Details of the task.
     pub task: TaskDetail,
-    /// What has happened to it, oldest first.
+    /// Audit events of the task, oldest first.
     pub events: Vec<AuditRecord>,
 }
 
 impl Operator {
-    /// Opens the store that a URL names, and brings its tables up to date:
-    /// [`probe`](crate::store::probe) says before whether that changes anything.
+    /// Opens the store at a URL and migrates its schema. [`probe`](crate::store::probe) reports
+    /// pending migrations without applying them.
     ///
     /// # Errors
     ///
-    /// Like [`open`](crate::store::open).
+    /// Same as [`open`](crate::store::open).
     pub async fn open(url: &str) -> Result<Self, StoreError> {
         Ok(Self::new(open_operator(url).await?))
     }
 
-    /// Looks after a store that is open.
+    /// Creates an operator for an open store.
     pub fn new(store: Arc<dyn OperatorStore>) -> Self {
         Self { store, name: "operator".to_owned() }
     }
 
-    /// Who does it, for those who look at what has happened.
+    /// Sets the name of the operator in the audit log.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         self.name = format!("operator:{name}");
         self
     }
 
-    /// The store.
+    /// Returns the store.
     pub fn store(&self) -> &Arc<dyn OperatorStore> {
         &self.store
     }
 
-    /// Tasks of all principals, newest first, from before a place on.
+    /// Lists tasks of all principals after a cursor, newest first.
     ///
     /// # Errors
     ///
-    /// When the store cannot be read.
+    /// If the store cannot be read.
     pub async fn list(
         &self,
         filter: &TaskFilter,
@@ -99,11 +100,11 @@ impl Operator {
         self.store.tasks(filter, after, limit).await
     }
 
-    /// All that is known of a task, and the last that has happened to it.
+    /// Returns a task and its latest audit events.
     ///
     /// # Errors
     ///
-    /// When the store cannot be read.
+    /// If the store cannot be read.
     pub async fn show(&self, task: &TaskId) -> Result<Option<TaskReport>, StoreError> {
         let Some(found) = self.store.inspect(task).await? else { return Ok(None) };
         let name = name_in_audit(&found.task.principal, task.as_str());
@@ -113,19 +114,19 @@ impl Operator {
             let Some(last) = page.last() else { break };
             after = last.number;
             events.extend(page);
-            // Polls are events, too, and the last say more than the first.
+            // Polls are events too, so the latest events are more useful than the first.
             let more = events.len().saturating_sub(EVENTS);
             events.drain(..more);
         }
         Ok(Some(TaskReport { task: found, events }))
     }
 
-    /// Ids of tasks that begin like this, newest first, so many at most. An id that is the whole of one
-    /// is that one alone. It may look through all there are.
+    /// Returns at most `limit` task IDs that start with `prefix`, newest first. Returns only the
+    /// exact match if there is one. May read all tasks of the store.
     ///
     /// # Errors
     ///
-    /// When the store cannot be read.
+    /// If the store cannot be read.
     pub async fn find(&self, prefix: &str, limit: usize) -> Result<Vec<TaskId>, StoreError> {
         let whole = TaskId::new(prefix);
         if self.store.inspect(&whole).await?.is_some() {
@@ -148,12 +149,12 @@ impl Operator {
         Ok(found)
     }
 
-    /// Cancels a task in place of its caller: at once if nobody runs it, else its worker is asked to
-    /// stop.
+    /// Cancels a task on behalf of its caller. A task without a worker ends immediately; otherwise
+    /// its worker is asked to stop.
     ///
     /// # Errors
     ///
-    /// When the store cannot be written.
+    /// If the store cannot be written.
     pub async fn cancel(&self, task: &TaskId) -> Result<Option<CancelOutcome>, StoreError> {
         let Some(found) = self.store.inspect(task).await? else { return Ok(None) };
         let principal = &found.task.principal;
@@ -164,18 +165,17 @@ impl Operator {
             Some(CancelOutcome::Requested) => "cancel-requested",
             Some(CancelOutcome::AlreadyEnded) | None => return Ok(cancelled),
         };
-        let cause = Some("an operator wants it".to_owned());
+        let cause = Some("cancelled by an operator".to_owned());
         self.record(vec![self.event(principal, task, what, cause)]).await?;
         Ok(cancelled)
     }
 
-    /// Gives responses to open input requests of a task in place of its caller, by their names on the
-    /// wire; how many were taken. Those that are open to the client alone count: what a task waits
-    /// for elsewhere is not an operator's to give.
+    /// Responds to open input requests of a task on behalf of its caller, by their keys. Returns
+    /// the number of accepted responses. Cannot deliver external events.
     ///
     /// # Errors
     ///
-    /// When the store cannot be written.
+    /// If the store cannot be written.
     pub async fn answer(
         &self,
         task: &TaskId,
@@ -183,21 +183,21 @@ impl Operator {
     ) -> Result<Option<usize>, StoreError> {
         let Some(found) = self.store.inspect(task).await? else { return Ok(None) };
         let principal = &found.task.principal;
-        // An operator may, whatever its caller has stored.
+        // The caller's quota does not apply to an operator.
         let answered = self.store.respond(principal, task, InputSource::Client, answers, u64::MAX);
         let taken = answered.await?;
         if let Some(taken @ 1..) = taken {
-            let cause = Some(format!("{taken} answers were taken"));
+            let cause = Some(format!("{taken} input responses stored"));
             self.record(vec![self.event(principal, task, "updated", cause)]).await?;
         }
         Ok(taken)
     }
 
-    /// Has a task tried again that is kept. It goes on from what it has recorded.
+    /// Retries a quarantined task. The task resumes from its journal.
     ///
     /// # Errors
     ///
-    /// When the store cannot be written.
+    /// If the store cannot be written.
     pub async fn retry(&self, task: &TaskId) -> Result<Option<RetryOutcome>, StoreError> {
         let retried = self.store.retry(task).await?;
         if let Some(RetryOutcome::Queued(principal)) = &retried {
@@ -206,11 +206,11 @@ impl Operator {
         Ok(retried)
     }
 
-    /// Forgets a task; one that has not ended only if it is forced to.
+    /// Deletes a task. A task that has not ended requires `force`.
     ///
     /// # Errors
     ///
-    /// When the store cannot be written.
+    /// If the store cannot be written.
     pub async fn purge(
         &self,
         task: &TaskId,
@@ -218,20 +218,20 @@ impl Operator {
     ) -> Result<Option<PurgeOutcome>, StoreError> {
         let purged = self.store.purge(task, force).await?;
         if let Some(PurgeOutcome::Purged(principal, phase)) = &purged {
-            let cause = Some(format!("it was {phase:?}").to_lowercase());
+            let cause = Some(format!("the task was {phase:?}").to_lowercase());
             self.record(vec![self.event(principal, task, "purged", cause)]).await?;
         }
         Ok(purged)
     }
 
-    /// Forgets tasks that have ended before a time, so many at most, and says how many it has.
+    /// Deletes at most `limit` tasks that ended before a time. Returns their number.
     ///
     /// # Errors
     ///
-    /// When the store cannot be written.
+    /// If the store cannot be written.
     pub async fn purge_ended(&self, before: UnixMillis, limit: usize) -> Result<usize, StoreError> {
         let gone = self.store.purge_ended(before, limit).await?;
-        let cause = || Some("it had ended long ago".to_owned());
+        let cause = || Some("the retention of the task was over".to_owned());
         let events = gone.iter().map(|(owner, task)| self.event(owner, task, "purged", cause()));
         self.record(events.collect()).await?;
         Ok(gone.len())

@@ -1,3 +1,3 @@
-//! Fields of a schema, as a person fills them in: the arguments of a tool, the fields of a form.
+//! Fields of a schema for user interfaces: arguments of a tool and fields of a form.
 
 pub use outlive_schema::fields::{Field, FieldChoice, FieldKind, fields, is_open, plain_text};

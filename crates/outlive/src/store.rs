@@ -1,4 +1,4 @@
-//! Stores: where tasks are kept, the traits of a store of your own, and the records.
+//! Stores for tasks, the traits of a custom store, and the records.
 
 pub use outlive_tasks::{
     InputFailure, JournalEntry, JournalSnapshot, SegmentRecord, StepFailure,

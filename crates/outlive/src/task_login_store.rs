@@ -1,4 +1,4 @@
-//! The logins of an authorization proxy in the task store, so that they survive the process and all replicas share them.
+//! Logins of an authorization proxy in the task store, durable and shared by all replicas.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use outlive_tasks::store::KeyValueStore;
 use outlive_wire::RawJson;
 use serde_json::value::to_raw_value;
 
-/// Login store in a task store. The logins are sealed: the store learns nothing from them.
+/// Login store in a task store. The logins are sealed, so the store cannot read them.
 ///
 /// ```no_run
 /// use outlive::{

@@ -1,7 +1,7 @@
-//! Who hears that a list or a resource has changed.
+//! Delivers changes of lists and resources to subscribers.
 //!
-//! A [`ChangeFeed`] remembers *that* something changed, not how often: what waits in it is bounded by
-//! what it subscribed to, so a reader that does not read costs nothing and stalls nobody.
+//! A [`ChangeFeed`] stores *that* a list or resource changed, not how often. Its size is therefore
+//! bounded by its subscriptions, and a subscriber that does not read blocks no other code.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -14,11 +14,11 @@ use std::{
 
 use crate::Change;
 
-/// Bytes of the URIs that one legacy session may be subscribed to: they are kept in memory and in the
-/// store for as long as it lasts.
+/// Maximum total bytes of the URIs that one legacy session subscribes to. The session keeps them in
+/// memory and in the store.
 const URI_BYTES: usize = 64 << 10;
 
-/// Carries changes to every feed that wants them. Cheap to clone.
+/// Publisher of changes to all feeds that subscribe to them. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct ChangeBus(Arc<Mutex<Feeds>>);
 
@@ -29,11 +29,11 @@ struct Feeds {
     closed: bool,
 }
 
-/// A point in time between the openings of two feeds.
+/// A position in the order in which feeds were opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark(u64);
 
-/// One subscriber's share of the changes.
+/// One subscriber's queue of changes.
 pub struct ChangeFeed {
     bus: ChangeBus,
     key: u64,
@@ -49,13 +49,13 @@ struct State {
     closed: bool,
 }
 
-/// What a feed wants to hear of.
+/// The changes that a feed subscribes to.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "the four of the specification")]
 pub struct ChangeFilter {
-    /// Changes of lists.
+    /// Lists whose changes the feed receives.
     pub lists: Lists,
-    /// Changes of these resources.
+    /// URIs of the resources whose changes the feed receives.
     pub resources: BTreeSet<Arc<str>>,
 }
 
@@ -72,7 +72,7 @@ pub struct Lists {
 }
 
 impl ChangeBus {
-    /// Opens a feed. After [`ChangeBus::close`] it is born closed.
+    /// Opens a feed. After [`ChangeBus::close`], the new feed is already closed.
     pub fn subscribe(&self, wants: ChangeFilter) -> ChangeFeed {
         let mut feeds = lock(&self.0);
         let state = State { wants, closed: feeds.closed, ..State::default() };
@@ -83,20 +83,22 @@ impl ChangeBus {
         ChangeFeed { bus: self.clone(), key, state }
     }
 
-    /// Tells every feed that wants it.
+    /// Publishes a change to every feed that subscribes to it.
     pub fn publish(&self, change: &Change) {
         self.publish_to(change, self.mark());
     }
 
-    /// A mark in the order in which feeds are opened: those that are open now are before it.
+    /// Returns a mark that lies after every feed that is open now.
     pub fn mark(&self) -> Mark {
         Mark(lock(&self.0).next)
     }
 
-    /// Tells every feed that wants it and was opened before the mark. One that was opened after a
-    /// change has seen it: its client lists what is there now.
+    /// Publishes a change to the feeds that subscribe to it and were opened before `mark`.
+    ///
+    /// A client that subscribes after a change does not need the notification: it lists the new
+    /// state.
     pub fn publish_to(&self, change: &Change, mark: Mark) {
-        // The feeds are collected first: a woken reader may subscribe or leave at once.
+        // The feeds are collected first: a woken reader may subscribe or drop its feed at once.
         let open: Vec<_> = {
             let feeds = lock(&self.0);
             let before = feeds.open.iter().filter(|(key, _)| **key < mark.0);
@@ -110,12 +112,12 @@ impl ChangeBus {
         }
     }
 
-    /// Whether [`ChangeBus::close`] was called.
+    /// Returns whether [`ChangeBus::close`] was called.
     pub fn is_closed(&self) -> bool {
         lock(&self.0).closed
     }
 
-    /// Ends every feed, once what waits in it has been taken.
+    /// Closes every feed. Readers still receive the changes that are already queued.
     pub fn close(&self) {
         let open: Vec<_> = {
             let mut feeds = lock(&self.0);
@@ -131,12 +133,12 @@ impl ChangeBus {
 }
 
 impl ChangeFeed {
-    /// The next change, or `None` when the bus has closed.
+    /// Returns the next change, or `None` after the feed was closed.
     pub async fn next(&self) -> Option<Change> {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// Polls for the next change.
+    /// Polls for the next change. Stores the waker of the last caller only.
     pub fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<Change>> {
         let mut state = lock(&self.state);
         if let Some(change) = state.take() {
@@ -149,8 +151,10 @@ impl ChangeFeed {
         Poll::Pending
     }
 
-    /// Starts to listen for one more resource; `false` if there are `bound` of them already, or
-    /// their URIs are too long together.
+    /// Subscribes to one more resource.
+    ///
+    /// Returns `false` if the feed already has `bound` resources, or if its URIs would exceed 64
+    /// KiB in total.
     pub fn add_resource(&self, uri: &str, bound: usize) -> bool {
         let mut state = lock(&self.state);
         let known = &state.wants.resources;
@@ -165,26 +169,26 @@ impl ChangeFeed {
         true
     }
 
-    /// Stops listening for a resource.
+    /// Unsubscribes from a resource and drops its queued change.
     pub fn remove_resource(&self, uri: &str) {
         let mut state = lock(&self.state);
         state.wants.resources.remove(uri);
         state.resources.remove(uri);
     }
 
-    /// The resources that it listens for.
+    /// Returns the URIs of the subscribed resources.
     pub fn resources(&self) -> BTreeSet<Arc<str>> {
         lock(&self.state).wants.resources.clone()
     }
 
-    /// Listens for these resources and no others.
+    /// Replaces the set of subscribed resources.
     pub fn set_resources(&self, uris: BTreeSet<Arc<str>>) {
         let mut state = lock(&self.state);
         state.resources.retain(|uri| uris.contains(uri));
         state.wants.resources = uris;
     }
 
-    /// Ends this feed alone.
+    /// Closes this feed only.
     pub fn close(&self) {
         let mut state = lock(&self.state);
         state.closed = true;
@@ -199,7 +203,7 @@ impl Drop for ChangeFeed {
 }
 
 impl State {
-    /// Remembers a change; `true` if it was wanted and is news.
+    /// Queues a change. Returns `true` if the feed subscribes to it and it was not queued yet.
     fn note(&mut self, change: &Change) -> bool {
         let (wanted, waiting) = match change {
             Change::Tools => (self.wants.lists.tools, &mut self.lists.tools),
@@ -244,7 +248,7 @@ impl fmt::Debug for ChangeFeed {
     }
 }
 
-/// Nothing here can be left half-changed by a panic, so a poisoned lock is as good as any.
+/// Ignores poisoning: no critical section in this file can panic halfway through a change.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
-//! A request that carries everything needed to answer it.
+//! A decoded request together with its caller, session and HTTP context.
 //!
-//! An era makes it from a message; the router reads it; the run keeps it to the end. The message's
-//! bytes are kept once, and every part of them is a [`Span`] into them: nothing is copied.
+//! A codec builds a [`Call`] from a message, the router dispatches it, and the run keeps it until
+//! the response. The call owns the bytes of the message once; every part is a [`Span`] into them.
 
 use std::{
     borrow::Cow,
@@ -17,7 +17,7 @@ use outlive_wire::{LoggingLevel, Method};
 
 use crate::{CallEnd, Outbox, Principal, ProtocolError, RunningCall, Session, VersionRules};
 
-/// A part of a message, by position.
+/// Position of a part of a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     start: u32,
@@ -25,34 +25,34 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Where `part` stands in `whole`. `part` must have been borrowed from `whole`.
+    /// Returns the position of `part` in `whole`. `part` must be borrowed from `whole`.
     pub(crate) fn of(whole: &str, part: &str) -> Self {
         let start = part.as_ptr() as usize - whole.as_ptr() as usize;
-        // Messages are bounded far below 4 GiB, so that positions fit.
+        // `u32` suffices: `max_message_bytes` is far below 4 GiB.
         Self { start: start as u32, end: (start + part.len()) as u32 }
     }
 }
 
-/// Receives how calls end.
+/// Observer of how calls end.
 pub trait CallWatcher: Send + Sync + 'static {
-    /// Called once when the call is answered or cancelled, and once when a task of it has ended.
+    /// Called once when the call gets its response or is cancelled, and once when its task ends.
     fn ended(&self, call: &Call, how: CallEnd<'_>, took: Duration);
 }
 
-/// Who watches a call, and since when.
+/// The observer of a call, and when the call started.
 pub(crate) struct Watch {
     watcher: Arc<dyn CallWatcher>,
     began: Instant,
     exit_code: OnceLock<i32>,
 }
 
-/// One request, decoded, with its caller.
+/// One decoded request with its caller.
 pub struct Call {
     pub(crate) rules: &'static VersionRules,
     pub(crate) message: ByteString,
     pub(crate) id: Span,
     pub(crate) method: Option<Method>,
-    /// The name of a method that the specification does not name.
+    /// Name of a method that is not part of the MCP specification.
     pub(crate) custom_method: Option<Box<str>>,
     pub(crate) parts: ParamSpans,
     pub(crate) log_level: Option<LoggingLevel>,
@@ -65,7 +65,7 @@ pub struct Call {
     pub(crate) watch: OnceLock<Watch>,
 }
 
-/// Where the members of `params` stand that more than one method has.
+/// Positions of the members of `params` that several methods share.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ParamSpans {
     pub(crate) name: Option<Span>,
@@ -82,42 +82,42 @@ pub(crate) struct ParamSpans {
 }
 
 impl Call {
-    /// Returns the rules of the version that this call came in.
+    /// Returns the rules of the call's protocol version.
     pub fn rules(&self) -> &'static VersionRules {
         self.rules
     }
 
-    /// The request's id as it stands in the message: a JSON string or integer.
+    /// Returns the request ID as in the message: a JSON string or integer.
     pub fn id(&self) -> &str {
         self.text(self.id)
     }
 
-    /// The method, if the specification names it; `None` for one of the application's own.
+    /// Returns the MCP method, or `None` for a custom method of the application.
     pub fn method(&self) -> Option<Method> {
         self.method
     }
 
-    /// The method's name.
+    /// Returns the name of the method.
     pub fn method_name(&self) -> &str {
         self.method.map(Method::as_str).or(self.custom_method.as_deref()).unwrap_or_default()
     }
 
-    /// The parameters as JSON text: an object, `{}` where the message has none.
+    /// Returns `params` as JSON text: an object, `{}` if the message has none.
     pub fn params(&self) -> &str {
         self.params.map_or("{}", |span| self.text(span))
     }
 
-    /// `params.name`: of the tool or prompt that is meant.
+    /// Returns `params.name`, the name of the requested tool or prompt.
     pub fn name(&self) -> Result<Cow<'_, str>, ProtocolError> {
         self.string(self.parts.name, "name")
     }
 
-    /// `params.uri`: of the resource that is meant.
+    /// Returns `params.uri`, the URI of the requested resource.
     pub fn uri(&self) -> Result<Cow<'_, str>, ProtocolError> {
         self.string(self.parts.uri, "uri")
     }
 
-    /// `params.arguments` as JSON text: an object, `{}` where the message has none.
+    /// Returns `params.arguments` as JSON text: an object, `{}` if the message has none.
     pub fn arguments(&self) -> Result<&str, ProtocolError> {
         match self.parts.arguments.map(|span| self.text(span)) {
             None => Ok("{}"),
@@ -126,45 +126,47 @@ impl Call {
         }
     }
 
-    /// `params.inputResponses` as JSON text: answers to what an earlier round of this call asked.
+    /// Returns `params.inputResponses` as JSON text: the responses to the input requests of the
+    /// previous round.
     pub fn input_responses(&self) -> Option<&str> {
         self.parts.input_responses.map(|span| self.text(span))
     }
 
-    /// `params.requestState`: what an earlier round of this call gave the client to keep.
+    /// Returns `params.requestState`, the request state of the previous round.
     pub fn request_state(&self) -> Option<Result<Cow<'_, str>, ProtocolError>> {
         let span = self.parts.request_state?;
         Some(self.string(Some(span), "requestState"))
     }
 
-    /// `params.taskId`: of the task that is meant.
+    /// Returns `params.taskId`.
     pub fn task_id(&self) -> Result<Cow<'_, str>, ProtocolError> {
         self.string(self.parts.task_id, "taskId")
     }
 
-    /// `_meta["dev.outlive/idempotencyKey"]`: under which key the caller wants this done once only,
-    /// however often it asks.
+    /// Returns `_meta["dev.outlive/idempotencyKey"]`, the key under which repeated calls take
+    /// effect once.
     pub fn idempotency_key(&self) -> Option<Result<Cow<'_, str>, ProtocolError>> {
         let span = self.parts.idempotency_key?;
         Some(self.string(Some(span), "_meta[\"dev.outlive/idempotencyKey\"]"))
     }
 
-    /// Whether the client asks for a task, where its revision has that.
+    /// Returns whether `params.task` is present. Always `false` for versions without it.
     pub fn requests_task(&self) -> bool {
         self.parts.task.is_some()
     }
 
-    /// `params.task` as JSON text: that the client wants a task, where its revision has that.
+    /// Returns `params.task` as JSON text: the client's request to run the call as a task.
     pub(crate) fn task(&self) -> Option<&str> {
         self.parts.task.map(|span| self.text(span))
     }
 
-    /// The token under which the client wants to hear of progress, if it does.
+    /// Returns the progress token as JSON text, if the client wants progress notifications.
     pub fn progress_token(&self) -> Option<&str> {
         self.parts.progress_token.map(|span| self.text(span))
     }
 
-    /// The lowest level of log lines the client wants, if it wants any.
+    /// Returns the lowest log level that the client wants, or `None` if the client wants no log
+    /// messages.
     pub fn log_level(&self) -> Option<LoggingLevel> {
         match &self.session {
             Some(session) => session.log_level(),
@@ -172,7 +174,7 @@ impl Call {
         }
     }
 
-    /// What the client says it can do, as the JSON text of a `ClientCapabilities` object.
+    /// Returns the declared client capabilities, as the JSON text of a `ClientCapabilities` object.
     pub fn client_capabilities(&self) -> &str {
         match &self.session {
             Some(session) => session.client_capabilities(),
@@ -180,8 +182,9 @@ impl Call {
         }
     }
 
-    /// What the client calls itself, as the JSON text of an `Implementation` object. Never
-    /// proof of anything: clients write it themselves.
+    /// Returns the client's name and version, as the JSON text of an `Implementation` object.
+    ///
+    /// The client chooses this value freely, so it must not be used for authorization.
     pub fn client_info(&self) -> Option<&str> {
         match &self.session {
             Some(session) => session.client_info(),
@@ -189,27 +192,27 @@ impl Call {
         }
     }
 
-    /// Who is calling.
+    /// Returns the authenticated identity of the caller.
     pub fn principal(&self) -> &Principal {
         &self.principal
     }
 
-    /// The session this call came in on, if its era has sessions.
+    /// Returns the session of the call. Modern calls have none.
     pub fn session(&self) -> Option<&Arc<Session>> {
         self.session.as_ref()
     }
 
-    /// The address the call came from, where the transport knows one.
+    /// Returns the network address of the client, if the transport knows it.
     pub fn peer_addr(&self) -> Option<IpAddr> {
         self.peer
     }
 
-    /// Method, URI and headers of the HTTP request that brought this call, if one did.
+    /// Returns the method, URI and headers of the HTTP request that carried this call.
     pub fn http(&self) -> Option<&Parts> {
         self.http.as_deref()
     }
 
-    /// The headers that must mirror parts of the body, if this call is under that rule.
+    /// Returns the HTTP headers, if the protocol version requires them to mirror parts of the body.
     pub fn mirrored_headers(&self) -> Option<&http::HeaderMap> {
         if !self.rules.mirrored_headers {
             return None;
@@ -217,17 +220,17 @@ impl Call {
         self.http.as_ref().map(|parts| &parts.headers)
     }
 
-    /// The way to the client while the call runs.
+    /// Returns the outbox, which sends messages to the client while the call runs.
     pub fn port(&self) -> &Outbox {
         &self.port
     }
 
-    /// Has a watcher told how the call ends. The first one counts; a call without one costs one check.
+    /// Sets the observer of the call. Only the first observer counts.
     pub fn watch(&self, watcher: Arc<dyn CallWatcher>, began: Instant) {
         let _ = self.watch.set(Watch { watcher, began, exit_code: OnceLock::new() });
     }
 
-    /// Tells the watcher, if there is one, how the call has ended.
+    /// Reports the end of the call to its observer, if it has one.
     pub fn report(&self, how: CallEnd<'_>, now: impl FnOnce() -> Instant) {
         if let Some(watch) = self.watch.get() {
             let took = now().saturating_duration_since(watch.began);
@@ -235,14 +238,14 @@ impl Call {
         }
     }
 
-    /// Remembers the exit code of the command that the call has run, for its watcher.
+    /// Stores the exit code of the command that the call ran, for the observer.
     pub fn set_exit_code(&self, code: i32) {
         if let Some(watch) = self.watch.get() {
             let _ = watch.exit_code.set(code);
         }
     }
 
-    /// Returns the exit code of the command that the call has run.
+    /// Returns the exit code of the command that the call ran.
     pub fn exit_code(&self) -> Option<i32> {
         self.watch.get()?.exit_code.get().copied()
     }
@@ -293,8 +296,10 @@ impl fmt::Debug for Call {
     }
 }
 
-/// The string that a JSON string literal stands for. One whose escapes stand for no text, such as
-/// half of a surrogate pair, passes as raw JSON and is refused only here.
+/// Decodes a JSON string literal.
+///
+/// The scanner accepts invalid escapes, such as half of a surrogate pair. Decoding rejects them
+/// here.
 fn unquote(json: &str) -> serde_json::Result<Cow<'_, str>> {
     match json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
         Some(inner) if !inner.contains('\\') => Ok(Cow::Borrowed(inner)),

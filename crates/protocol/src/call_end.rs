@@ -1,26 +1,26 @@
-//! How a call ends, for code that counts and logs calls.
+//! The end of a call, for metrics and logs.
 
 use crate::{Outcome, ProtocolError};
 
-/// How a call has ended.
+/// The end of a call.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_enums, reason = "every watcher must handle each")]
 pub enum CallEnd<'a> {
     /// The server responded.
     Answered(&'a Result<Outcome, ProtocolError>),
-    /// Its caller has cancelled it, or left.
+    /// The client cancelled the call or disconnected.
     Cancelled,
-    /// The server responded with a task before, and the run of the task has ended.
+    /// The server had responded with a task, and the run of the task has ended.
     Task {
-        /// The task.
+        /// ID of the task.
         task_id: &'a str,
-        /// What its handler returned.
+        /// Result of the handler.
         result: &'a Result<Outcome, ProtocolError>,
     },
-    /// The server responded with a task before, and the handler has stopped because the task was
+    /// The server had responded with a task, and the handler stopped because the task was
     /// cancelled.
     TaskCancelled {
-        /// The task.
+        /// ID of the task.
         task_id: &'a str,
     },
 }

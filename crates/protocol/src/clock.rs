@@ -1,4 +1,4 @@
-//! Where time comes from, so that tests can hold it still.
+//! The source of time, which tests replace with a manual clock.
 
 use std::{
     fmt,
@@ -7,12 +7,12 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-/// A source of time. The transports bring the runtime's; tests bring one they move by hand.
+/// A source of time. Transports use the clock of the runtime, and tests use a manual clock.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// Now, for measuring spans.
+    /// Returns the monotonic time, for measuring durations.
     fn now(&self) -> Instant;
 
-    /// Now, for what other processes will compare with their own time.
+    /// Returns the wall-clock time, for values that other processes compare with their own clocks.
     fn wall(&self) -> SystemTime {
         SystemTime::now()
     }

@@ -1,7 +1,7 @@
-//! Where messages come in: bytes become a [`Run`], or a refusal that says what to do.
+//! Entry point for messages: turns bytes into a [`Run`] or an error response.
 //!
-//! Pure but for the work it starts: a transport brings bytes and [`MessageContext`], and writes what the
-//! run says. Everything about the protocol that transports share is here, and nothing else is.
+//! A transport passes the bytes and a [`MessageContext`], then writes the messages of the run. This
+//! module contains the message handling that all transports share. It does no I/O.
 
 use std::sync::Arc;
 
@@ -17,62 +17,64 @@ use crate::{
     era::{self, Request, SelectError, Selection},
 };
 
-/// A server as transports see it.
+/// The interface of a server to its transports.
 #[derive(Clone)]
 pub struct Endpoint {
     service: Arc<dyn Service>,
 }
 
-/// What became of a message.
+/// The result of accepting a message.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "transports must know them all")]
 pub enum Accepted {
-    /// A request is being answered.
+    /// A request that is now running.
     Call(Run),
-    /// `initialize`: the answer is under way, and the session begins with it.
+    /// An `initialize` request that is now running, and the session that it opens.
     Handshake(Run, Arc<Session>),
-    /// A notification or a response; there is nothing to answer.
+    /// A notification or a response. It has no reply.
     Noted,
-    /// A response that nobody waits for here. Another replica may: it is for the
-    /// [`SessionStore`](crate::SessionStore), and there is nothing to answer.
+    /// A response to a request that this replica did not send. The transport forwards it to the
+    /// [`SessionStore`](crate::SessionStore), because another replica may have sent the request. It
+    /// has no reply.
     Stray(Box<MisroutedReply>),
-    /// The message was refused.
+    /// A rejected message.
     Refused(ErrorReply),
-    /// Several messages in one (2025-03-26 only), in their order.
+    /// Results of the messages of a batch, in order. Only 2025-03-26 has batches.
     Batch(Vec<Accepted>),
 }
 
-/// Why a message was not taken, ready to be sent.
+/// The error response to a rejected message.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_structs, reason = "transports read it")]
 pub struct ErrorReply {
-    /// The HTTP status that goes with it.
+    /// HTTP status of the response.
     pub status: u16,
-    /// A JSON-RPC error response.
+    /// The JSON-RPC error response.
     pub body: Vec<u8>,
-    /// Whether the refused message wanted an answer; pipes answer nothing else.
+    /// Whether the rejected message expects a response. Transports without HTTP send none
+    /// otherwise.
     pub wants_answer: bool,
 }
 
 impl Endpoint {
-    /// Makes an endpoint of a server.
+    /// Creates an endpoint for a server.
     pub fn new(service: Arc<dyn Service>) -> Self {
         Self { service }
     }
 
-    /// The server behind it.
+    /// Returns the server.
     pub fn service(&self) -> &Arc<dyn Service> {
         &self.service
     }
 
-    /// Who the server is and what it accepts.
+    /// Returns the static description and settings of the server.
     pub fn profile(&self) -> &Arc<Profile> {
         self.service.profile()
     }
 
-    /// Takes one message. The bytes are kept for as long as the call that comes of them.
+    /// Accepts one message. The resulting call shares `message`'s buffer until the call ends.
     pub fn accept(&self, message: &Bytes, arrival: MessageContext<'_>) -> Accepted {
-        // Checked once: whatever is read of it later is known to be text.
+        // UTF-8 is checked once, so that later code can read parts of the message as `str`.
         match ByteString::try_from(message.clone()) {
             Ok(message) => self.accept_text(&message, arrival),
             Err(error) => refused(None, &ProtocolError::Parse(format!("not UTF-8: {error}")), true),
@@ -84,10 +86,11 @@ impl Endpoint {
         if let Some(request) = Request::read(message, limit) {
             return self.request(&request, arrival);
         }
-        // Reading stops at nesting that no caller means.
+        // The request parser also rejects deep nesting; find out whether that was the reason.
         if depth_exceeds(message.as_bytes(), limit) {
-            let fault =
-                ProtocolError::invalid_request(format!("nested deeper than {limit} levels"));
+            let fault = ProtocolError::invalid_request(format!(
+                "the message is nested deeper than {limit} levels"
+            ));
             return refused(None, &fault, true);
         }
         match message.trim_ascii_start().starts_with('[') {
@@ -96,8 +99,8 @@ impl Endpoint {
         }
     }
 
-    /// Takes what is not a plain request: a notification, a response, something to refuse, or a
-    /// request with members of its own.
+    /// Accepts a message that the fast request parser rejected: a notification, a response, an
+    /// invalid message, or a request with unknown members.
     fn accept_other(&self, message: &ByteString, arrival: MessageContext<'_>) -> Accepted {
         let envelope: Envelope<'_> = match serde_json::from_str(message) {
             Ok(envelope) => envelope,
@@ -111,7 +114,7 @@ impl Endpoint {
             Err(error) => return refused(None, &ProtocolError::Parse(error.to_string()), true),
         };
         let id = envelope.echo_id();
-        // What has no id wants no answer, not even about what is wrong with it.
+        // Without an ID, JSON-RPC forbids a response, even an error.
         let wants_answer = envelope.id.is_some() || envelope.method.is_none();
         match envelope.classify() {
             Ok(Message::Request { id, method, params }) => {
@@ -149,7 +152,7 @@ impl Endpoint {
         let in_use = |table: &InFlight| !table.is_empty() && table.contains(id);
         if arrival.in_flight.is_some_and(in_use) {
             let fault = ProtocolError::invalid_request(format!(
-                "id {id} is still in use by a running request"
+                "ID {id} is still in use by a running request; choose another ID"
             ));
             return refused(Some(id), &fault, true);
         }
@@ -176,7 +179,7 @@ impl Endpoint {
         }
     }
 
-    /// A session for one request of a server that has none: nothing is remembered in it.
+    /// Creates a session for one request, for servers that keep no sessions.
     fn ephemeral_session(
         &self,
         rules: &'static VersionRules,
@@ -209,7 +212,7 @@ impl Endpoint {
         let mut body = Vec::new();
         let codec = era::codec(rules.era);
         let status = match codec.encode_error(id, error, self.profile(), &mut body) {
-            // What is refused before it has begun is a bad request, whatever a handler's refusal is.
+            // A message that is rejected before its handler runs is a bad request.
             200 if rules.mirrored_headers => 400,
             status => status,
         };
@@ -241,7 +244,7 @@ impl Endpoint {
     fn accept_batch(&self, message: &ByteString, arrival: &MessageContext<'_>) -> Accepted {
         if !era::allows_batch(arrival, self.profile()) {
             let fault = ProtocolError::invalid_request(
-                "several messages in one array; send each on its own",
+                "this protocol version has no batches; send each message separately",
             );
             return refused(None, &fault, true);
         }
@@ -252,14 +255,14 @@ impl Endpoint {
         let limit = self.profile().limits.max_batch;
         if messages.is_empty() || messages.len() > limit {
             let fault =
-                ProtocolError::invalid_request(format!("a batch has 1 to {limit} messages"));
+                ProtocolError::invalid_request(format!("a batch must have 1 to {limit} messages"));
             return refused(None, &fault, true);
         }
         let accept = |raw: &&RawValue| {
             if raw.get().starts_with('[') {
                 return refused(
                     None,
-                    &ProtocolError::invalid_request("a batch inside a batch"),
+                    &ProtocolError::invalid_request("a batch must not contain a batch"),
                     true,
                 );
             }
@@ -283,14 +286,14 @@ impl std::fmt::Debug for Endpoint {
     }
 }
 
-/// A refusal of a message whose era cannot be told.
+/// Rejects a message whose era is unknown.
 fn refused(id: Option<&str>, fault: &ProtocolError, wants_answer: bool) -> Accepted {
     let mut body = Vec::new();
     let status = era::encode_unread(id, fault, &mut body);
     Accepted::Refused(ErrorReply { status, body, wants_answer })
 }
 
-/// Hands a response to the question it answers. Nobody waits for one that is late or made up.
+/// Passes a response to the pending request with its ID. Ignores late and invalid responses.
 fn answered(
     id: Option<&RawValue>,
     outcome: Result<&RawValue, &RawValue>,
@@ -299,7 +302,7 @@ fn answered(
     let reply = outcome.map(ToOwned::to_owned).map_err(|error| {
         serde_json::from_str(error.get()).unwrap_or_else(|_| ErrorObject {
             code: code::INTERNAL,
-            message: "the client failed without saying why".to_owned(),
+            message: "the client returned an invalid error object".to_owned(),
             data: None,
         })
     });
@@ -312,11 +315,12 @@ fn answered(
             return Accepted::Noted;
         }
     }
-    tracing::debug!("the client answered a question that nobody asks");
+    tracing::debug!("ignored a response to an unknown request");
     Accepted::Noted
 }
 
-/// `notifications/cancelled`: unknown, finished and malformed ones are ignored, as races make them.
+/// Handles `notifications/cancelled`. Ignores unknown and finished requests, because cancellation
+/// races with completion.
 fn cancel(params: &str, arrival: &MessageContext<'_>) {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -329,15 +333,10 @@ fn cancel(params: &str, arrival: &MessageContext<'_>) {
     let Ok(cancelled) = serde_json::from_str::<Cancelled<'_>>(params) else { return };
     let id = cancelled.request_id.get();
     let found = arrival.in_flight.is_some_and(|in_flight| in_flight.cancel(id));
-    tracing::debug!(
-        id,
-        found,
-        reason = cancelled.reason.as_deref(),
-        "the client cancelled a request"
-    );
+    tracing::debug!(id, found, reason = cancelled.reason.as_deref(), "client cancelled a request");
 }
 
-/// The id of a message that is otherwise unreadable, so that its refusal can repeat it.
+/// Returns the ID of an otherwise invalid message, so that the error response can repeat it.
 fn echo_id(text: &str) -> Option<&str> {
     #[derive(Deserialize)]
     struct Id<'a> {
@@ -349,7 +348,7 @@ fn echo_id(text: &str) -> Option<&str> {
     (id.starts_with('"') || digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(id)
 }
 
-/// Whether JSON is nested deeper than `limit`.
+/// Returns whether `json` is nested deeper than `limit`.
 fn depth_exceeds(json: &[u8], limit: usize) -> bool {
     let (mut rest, mut depth) = (json, 0usize);
     while let Some((byte, after)) = rest.split_first() {
@@ -369,13 +368,13 @@ fn depth_exceeds(json: &[u8], limit: usize) -> bool {
     false
 }
 
-/// What follows a string that has been opened.
+/// Returns the text after a JSON string whose opening quote was already consumed.
 fn behind_string(mut rest: &[u8]) -> &[u8] {
     while let Some(at) = memchr::memchr2(b'"', b'\\', rest) {
         if rest[at] == b'"' {
             return &rest[at + 1..];
         }
-        // Whatever is escaped does not end it.
+        // Skips the backslash and the escaped byte, which may be a quote.
         rest = rest.get(at + 2..).unwrap_or_default();
     }
     &[]

@@ -1,4 +1,4 @@
-//! Something the peer did or asked that we refuse. The era gives it code, data and HTTP status.
+//! Protocol errors. The codec of each era adds code, data and HTTP status.
 
 use std::{borrow::Cow, fmt, time::Duration};
 
@@ -6,105 +6,105 @@ use outlive_wire::{ErrorObject, RawJson};
 
 use crate::Scopes;
 
-/// A refusal. Its text goes to the peer, so it says what to do and holds nothing private.
+/// A protocol error. Its text is sent to the client: it names the remedy and contains no internal
+/// details.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ProtocolError {
-    /// The bytes are not JSON.
+    /// The message is not valid JSON.
     Parse(String),
-    /// The JSON is not a message we take.
+    /// The JSON is not a valid message.
     InvalidRequest(Cow<'static, str>),
-    /// No such method here.
+    /// The method does not exist.
     MethodNotFound {
-        /// The method that was asked for.
+        /// The requested method.
         name: String,
     },
-    /// The parameters do not fit the method.
+    /// The parameters are invalid for the method.
     InvalidParams(Cow<'static, str>),
-    /// No such tool, or not for this caller.
+    /// The tool does not exist, or the caller may not see it.
     UnknownTool {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// A name that is close to it.
+        /// A similar name.
         suggestion: Option<String>,
     },
-    /// No such resource, or not for this caller.
+    /// The resource does not exist, or the caller may not see it.
     UnknownResource {
-        /// The URI that was asked for.
+        /// The requested URI.
         uri: String,
     },
-    /// No such prompt, or not for this caller.
+    /// The prompt does not exist, or the caller may not see it.
     UnknownPrompt {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// A name that is close to it.
+        /// A similar name.
         suggestion: Option<String>,
     },
-    /// The caller is known, and its token does not give it leave to do this.
+    /// The caller is authenticated, but its access token lacks a required scope.
     MissingScopes {
-        /// All that this operation needs, those that the caller has included.
+        /// All scopes that the operation requires, including those that the caller has.
         required: Scopes,
     },
-    /// A mirrored header differs from the body, is missing or malformed.
+    /// A mirrored header is missing, malformed or different from the body.
     HeaderMismatch(Cow<'static, str>),
-    /// The client did not declare something the request needs.
+    /// The client did not declare a capability that the request requires.
     MissingCapability {
         /// The capabilities to declare, as a `ClientCapabilities` object.
         required: RawJson,
     },
-    /// The request names a revision that is not served.
+    /// The server does not support the protocol version of the request.
     UnsupportedProtocolVersion {
-        /// The revision that was asked for.
+        /// The requested version.
         requested: String,
-        /// Whether it is one that is served, but only after `initialize`.
+        /// Whether the server supports the version, but only after `initialize`.
         needs_handshake: bool,
     },
     /// Too many requests, or too many at once.
     RateLimited {
-        /// When it is worth trying again.
+        /// Delay before a retry.
         retry_after: Duration,
     },
-    /// A limit is used up that has a name, by this caller or by all of them.
+    /// A named limit is used up, by this caller or by all callers.
     OverLimit {
-        /// Its name, as operators and authors know it.
+        /// Name of the limit, as in the configuration.
         limit: Cow<'static, str>,
-        /// When it is worth trying again.
+        /// Delay before a retry.
         retry_after: Duration,
     },
-    /// What the answer would have to come from cannot be used at the moment. That says nothing about
-    /// what was asked for: it may be there, or have been done.
+    /// The store is unavailable. The request may or may not have taken effect.
     Unavailable {
-        /// When it is worth trying again.
+        /// Delay before a retry.
         retry_after: Duration,
     },
-    /// The state of an earlier round is not ours, not for this call, or too old. One fault for all
-    /// of these, so that nobody learns which.
+    /// The request state is foreign, expired, or not valid for this call. One error for all cases,
+    /// so that clients cannot distinguish them.
     InvalidRequestState,
-    /// No such session, or not for this caller.
+    /// The session does not exist, or belongs to another principal.
     UnknownSession,
-    /// A request of the application's own refusal; its code is sent as it is.
+    /// An error of the application, sent with its own code.
     Custom(ErrorObject),
-    /// Something broke here. The cause is in the log, not in the answer.
+    /// The server failed. The cause is in the log, not in the response.
     Internal,
 }
 
 impl ProtocolError {
-    /// The parameters do not fit, in words.
+    /// Creates an error for invalid parameters.
     pub fn invalid_params(message: impl Into<Cow<'static, str>>) -> Self {
         Self::InvalidParams(message.into())
     }
 
-    /// The message is none we take, in words.
+    /// Creates an error for an invalid message.
     pub fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
         Self::InvalidRequest(message.into())
     }
 
-    /// A limit is used up. The peer may try again in a second.
+    /// Creates an error for a used-up limit. The client may retry after one second.
     pub const fn over_limit(limit: &'static str) -> Self {
         Self::OverLimit { limit: Cow::Borrowed(limit), retry_after: Duration::from_secs(1) }
     }
 
-    /// When it is worth trying again, if that is all that is wrong.
+    /// Returns the delay before a retry, for errors that are temporary.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { retry_after }
@@ -114,13 +114,13 @@ impl ProtocolError {
         }
     }
 
-    /// Logs what cannot be used at the moment, and asks the peer to come back in a second.
+    /// Logs the cause. Returns an error that asks the client to retry after one second.
     pub fn unavailable(cause: impl fmt::Display) -> Self {
-        tracing::error!(error = %cause, "something is needed that cannot be used");
+        tracing::error!(error = %cause, "dependency unavailable");
         Self::Unavailable { retry_after: Duration::from_secs(1) }
     }
 
-    /// Logs what broke and hides it from the peer.
+    /// Logs the cause. Returns an error that hides it from the client.
     pub fn internal(cause: impl fmt::Display) -> Self {
         tracing::error!(error = %cause, "internal error");
         Self::Internal
@@ -135,7 +135,7 @@ impl fmt::Display for ProtocolError {
         };
         match self {
             Self::Parse(why) => write!(f, "the message is not valid JSON: {why}"),
-            Self::InvalidRequest(why) => write!(f, "not a valid request: {why}"),
+            Self::InvalidRequest(why) => write!(f, "invalid request: {why}"),
             Self::MethodNotFound { name } => write!(f, "unknown method `{}`", short(name)),
             Self::InvalidParams(why) | Self::HeaderMismatch(why) => f.write_str(why),
             Self::UnknownTool { name, suggestion: meant } => {
@@ -148,16 +148,16 @@ impl fmt::Display for ProtocolError {
                 did_you_mean(f, meant)
             }
             Self::MissingScopes { required: needed } => {
-                write!(f, "the token does not have all the scopes that this needs: {needed}")
+                write!(f, "the access token lacks a required scope; required scopes: {needed}")
             }
             Self::MissingCapability { required } => {
                 write!(f, "the client must declare these capabilities: {}", required.get())
             }
             Self::UnsupportedProtocolVersion { requested, needs_handshake } => {
-                write!(f, "protocol version `{}` is not served ", short(requested))?;
+                write!(f, "protocol version `{}` ", short(requested))?;
                 f.write_str(match needs_handshake {
-                    true => "without a handshake; send `initialize`",
-                    false => "here",
+                    true => "requires a handshake; send `initialize` first",
+                    false => "is not supported",
                 })
             }
             Self::RateLimited { retry_after } => {
@@ -171,11 +171,11 @@ impl fmt::Display for ProtocolError {
             ),
             Self::Unavailable { retry_after } => write!(
                 f,
-                "what is kept here cannot be read or written at the moment; try again in {} ms",
+                "the task store is unavailable; retry in {} ms",
                 retry_after.as_millis().max(1)
             ),
             Self::InvalidRequestState => f.write_str(
-                "`params.requestState` cannot be used for this call; call again without it",
+                "`params.requestState` is not valid for this call; call again without it",
             ),
             Self::UnknownSession => f.write_str("unknown session; send `initialize` again"),
             Self::Custom(error) => f.write_str(&error.message),
@@ -186,7 +186,7 @@ impl fmt::Display for ProtocolError {
 
 impl std::error::Error for ProtocolError {}
 
-/// Names come from the peer and go back to it: enough to recognise, not enough to flood.
+/// Truncates text of the client that a message quotes, so that the client cannot inflate it.
 pub(crate) fn short(text: &str) -> &str {
     match text.char_indices().nth(80) {
         Some((end, _)) => &text[..end],

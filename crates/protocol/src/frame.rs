@@ -1,23 +1,23 @@
-//! What a codec has written.
+//! The kinds of encoded messages.
 
 use std::time::Duration;
 
-/// What [`ServerCodec::encode`](crate::era::ServerCodec::encode) wrote.
+/// The kind of message that [`ServerCodec::encode`](crate::era::ServerCodec::encode) wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "every transport must handle each")]
 pub enum Frame {
-    /// A message; more follow.
+    /// A message that is not the last.
     Message,
-    /// The response. Its HTTP status counts if nothing was sent before it.
+    /// The response. Its HTTP status applies if it is the first message.
     End {
-        /// The HTTP status.
+        /// HTTP status.
         status: u16,
     },
-    /// Nothing: the transport closes the connection, and the client resumes the stream.
+    /// No message: the transport closes the connection, and the client resumes the stream.
     Detach {
-        /// When the client should come back.
+        /// Delay before the client reconnects.
         retry: Duration,
     },
-    /// Nothing: the version cannot express the message.
+    /// No message: the version does not have it.
     Silent,
 }

@@ -1,26 +1,26 @@
-//! How many of something there are.
+//! A gauge for metrics.
 
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
 
-/// Counts what is there. Clones count together.
+/// A shared counter of live objects. Clones share the count.
 #[derive(Clone, Debug, Default)]
 pub struct Gauge(Arc<AtomicU64>);
 
-/// One of what a [`Gauge`] counts, until it is dropped.
+/// One counted object. Dropping the guard decrements its [`Gauge`].
 #[derive(Debug)]
 pub struct GaugeGuard(Arc<AtomicU64>);
 
 impl Gauge {
-    /// Counts one more.
+    /// Increments the count until the guard is dropped.
     pub fn enter(&self) -> GaugeGuard {
         self.0.fetch_add(1, Ordering::Relaxed);
         GaugeGuard(Arc::clone(&self.0))
     }
 
-    /// How many there are.
+    /// Returns the count.
     pub fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

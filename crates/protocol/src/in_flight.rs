@@ -1,4 +1,4 @@
-//! The calls of one pipe or session that are running, so that they can be cancelled by ID.
+//! The running calls of one connection or session, so that they can be cancelled by ID.
 
 use std::{
     collections::HashMap,
@@ -8,19 +8,19 @@ use std::{
 
 use outlive_wire::Method;
 
-/// A call as the table of running calls sees it.
+/// The part of a call that the table of running calls needs.
 pub trait RunningCall: Send + Sync {
-    /// Returns the request ID as it stands in the message.
+    /// Returns the request ID as in the message.
     fn id(&self) -> &str;
 
-    /// Returns the method, if the specification names it.
+    /// Returns the method, or `None` for a custom method.
     fn method(&self) -> Option<Method>;
 
     /// Cancels the call.
     fn cancel(&self);
 }
 
-/// Running calls by request ID. A call that is answered at once is never entered.
+/// Running calls by request ID. Calls that complete at once are never added.
 #[derive(Default)]
 pub struct InFlight(Mutex<Calls>);
 
@@ -48,7 +48,7 @@ impl InFlight {
         self.len() == 0
     }
 
-    /// Enters a call, until the guard is dropped.
+    /// Adds a call until the guard is dropped.
     #[must_use]
     pub fn hold(self: &Arc<Self>, call: &Arc<impl RunningCall + 'static>) -> InFlightGuard {
         let call: Arc<dyn RunningCall> = Arc::clone(call) as _;
@@ -56,10 +56,10 @@ impl InFlight {
         InFlightGuard { table: Arc::clone(self), call }
     }
 
-    /// Cancels a call; `false` if no such call is running, which is no error.
+    /// Cancels a call. Returns `false` if no call with this ID is running, which is not an error.
     pub fn cancel(&self, id: &str) -> bool {
         let call = self.lock().remove(id);
-        // Outside the lock: cancelling wakes the owner, which may leave the table at once.
+        // The call is cancelled outside the lock: this wakes its owner, which may remove it at once.
         call.inspect(|call| call.cancel()).is_some()
     }
 
@@ -68,7 +68,7 @@ impl InFlight {
         self.cancel_where(|_| true);
     }
 
-    /// Cancels every call of this method.
+    /// Cancels every call of a method.
     pub fn cancel_method(&self, method: Method) {
         self.cancel_where(|call| call.method() == Some(method));
     }
@@ -87,7 +87,7 @@ impl InFlight {
 impl Drop for InFlightGuard {
     fn drop(&mut self) {
         let mut calls = self.table.lock();
-        // A client may have used the ID again since a cancellation: remove this call only.
+        // Remove this call only: after a cancellation the client may have reused the ID.
         if calls.get(self.call.id()).is_some_and(|call| Arc::ptr_eq(call, &self.call)) {
             calls.remove(self.call.id());
         }

@@ -1,4 +1,4 @@
-//! A message that a server sent, read once: what it is, and where its parts stand in its bytes.
+//! A parsed message of a server: its kind, and the positions of its parts.
 
 use std::ops::Range;
 
@@ -14,55 +14,56 @@ pub struct Incoming {
     kind: IncomingKind,
 }
 
-/// What it is.
+/// The kind of a message.
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_enums, reason = "JSON-RPC 2.0 has these and will have no other")]
+#[expect(clippy::exhaustive_enums, reason = "JSON-RPC 2.0 is fixed")]
 pub enum IncomingKind {
-    /// Answers a request of ours with a result.
+    /// A result for a request of the client.
     Result {
-        /// The id that it names; `None` if it is none that we could have given.
+        /// Request ID; `None` if it is not an ID of this client.
         id: Option<u64>,
-        /// Where the result stands.
+        /// Position of the result.
         result: Range<usize>,
     },
-    /// Refuses a request of ours.
+    /// An error for a request of the client.
     Error {
-        /// The id that it names, if it names one.
+        /// Request ID; `None` if it is absent or not an ID of this client.
         id: Option<u64>,
-        /// Whether it names none at all: then it is about what was sent last, if that is known.
+        /// Whether the ID is absent. The error then belongs to the last request, if the transport
+        /// knows it.
         unnamed: bool,
-        /// The refusal.
+        /// The error.
         error: ErrorObject,
     },
-    /// Wants an answer.
+    /// A request of the server.
     Request {
-        /// To be echoed as it is.
+        /// Request ID, which the response repeats unchanged.
         id: RequestId,
-        /// What is asked; `None` for a method that no revision has.
+        /// Method; `None` for a custom method.
         method: Option<Method>,
-        /// Where its parameters stand, if it has any.
+        /// Position of the parameters.
         params: Option<Range<usize>>,
     },
-    /// Wants none.
+    /// A notification of the server.
     Notification {
-        /// What is told; `None` for a method that no revision has.
+        /// Method; `None` for a custom method.
         method: Option<Method>,
-        /// Its name.
+        /// Name of the method.
         name: Box<str>,
-        /// Where its parameters stand, if it has any.
+        /// Position of the parameters.
         params: Option<Range<usize>>,
     },
 }
 
 impl Incoming {
-    /// Reads a message.
+    /// Parses a message.
     ///
     /// # Errors
     ///
-    /// In a few words, why it is none.
+    /// Returns why the bytes are not a valid message.
     pub fn read(bytes: Bytes) -> Result<Self, String> {
-        let envelope: Envelope<'_> =
-            serde_json::from_slice(&bytes).map_err(|error| format!("no JSON-RPC: {error}"))?;
+        let envelope: Envelope<'_> = serde_json::from_slice(&bytes)
+            .map_err(|error| format!("invalid JSON-RPC message: {error}"))?;
         let place = |raw: &RawValue| place(&bytes, raw);
         let kind = match envelope.classify()? {
             Message::Response { id, outcome: Ok(result) } => {
@@ -87,12 +88,12 @@ impl Incoming {
         Ok(Self { bytes, kind })
     }
 
-    /// What it is.
+    /// Returns the kind of the message.
     pub fn kind(&self) -> &IncomingKind {
         &self.kind
     }
 
-    /// The id of the request of ours that it answers.
+    /// Returns the ID of the client's request that the message is a response to.
     pub fn answers(&self) -> Option<u64> {
         match self.kind {
             IncomingKind::Result { id, .. } | IncomingKind::Error { id, .. } => id,
@@ -100,8 +101,8 @@ impl Incoming {
         }
     }
 
-    /// Which request of ours it belongs to without answering it: by the progress token, or by the
-    /// subscription that it is part of.
+    /// Returns the ID of the request that a notification belongs to, by its progress token or
+    /// subscription ID.
     pub fn belongs_to(&self) -> Option<u64> {
         #[derive(Deserialize)]
         struct Told<'a> {
@@ -127,18 +128,18 @@ impl Incoming {
         }
     }
 
-    /// A part of it, as text.
+    /// Returns a part of the message as text.
     pub fn text(&self, part: &Range<usize>) -> &str {
-        // Cut where the parser found a value, so it is text and it is within bounds.
+        // The parser found a value at this range, so it is in bounds and UTF-8.
         self.bytes.get(part.clone()).and_then(|part| str::from_utf8(part).ok()).unwrap_or("null")
     }
 
-    /// A part of it, as bytes of its own.
+    /// Returns a part of the message as bytes that share the message's buffer.
     pub fn part(&self, part: &Range<usize>) -> Bytes {
         self.bytes.slice(part.clone())
     }
 
-    /// The text of the result, if it is one.
+    /// Returns the text of the result, if the message is one.
     pub fn result(&self) -> Option<&str> {
         match &self.kind {
             IncomingKind::Result { result, .. } => Some(self.text(result)),
@@ -146,16 +147,16 @@ impl Incoming {
         }
     }
 
-    /// The parameters of a request or notification, read as a type.
+    /// Deserializes the parameters of a request or notification.
     ///
     /// # Errors
     ///
-    /// When they do not fit it.
+    /// If the parameters do not match `T`.
     pub fn params<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
         serde_json::from_str(self.params_text())
     }
 
-    /// The text of the parameters; an empty object if there are none.
+    /// Returns the text of the parameters; `{}` if they are absent.
     pub fn params_text(&self) -> &str {
         match &self.kind {
             IncomingKind::Request { params: Some(params), .. }
@@ -169,18 +170,18 @@ impl Incoming {
     }
 }
 
-/// Where a part stands in the message that it was read from.
+/// Returns the position of a part in the message that it was parsed from.
 fn place(message: &[u8], part: &RawValue) -> Range<usize> {
     let start = part.get().as_ptr() as usize - message.as_ptr() as usize;
     start..start + part.get().len()
 }
 
-/// An id of ours: those are numbers from one on.
+/// Parses a request ID of this client, which is an unsigned integer.
 fn own(raw: &RawValue) -> Option<u64> {
     raw.get().parse().ok()
 }
 
-/// Reads a refusal. One without a code is taken for an internal error: peers have sent such.
+/// Parses an error object. Some servers omit the code; it defaults to `INTERNAL`.
 fn refusal(raw: &RawValue) -> Result<ErrorObject, String> {
     #[derive(Deserialize)]
     struct Loose {
@@ -188,8 +189,8 @@ fn refusal(raw: &RawValue) -> Result<ErrorObject, String> {
         message: Option<String>,
         data: Option<outlive_wire::RawJson>,
     }
-    let loose: Loose =
-        serde_json::from_str(raw.get()).map_err(|error| format!("no error object: {error}"))?;
+    let loose: Loose = serde_json::from_str(raw.get())
+        .map_err(|error| format!("invalid error object: {error}"))?;
     #[expect(clippy::cast_possible_truncation, reason = "codes are small; others saturate")]
     let code = loose.code.map_or(outlive_wire::code::INTERNAL, |code| code as i32);
     Ok(ErrorObject { code, message: loose.message.unwrap_or_default(), data: loose.data })

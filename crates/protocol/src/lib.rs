@@ -1,17 +1,17 @@
-//! The heart of Outlive: eras, calls, runs. Async, but without a runtime; no sockets, no SQL.
+//! The protocol core of Outlive: eras, calls and runs. Async without a runtime; no sockets, no SQL.
 //!
 //! ```text
 //! bytes ─▶ Endpoint::accept ─▶ Call ─▶ Service ─▶ Run ──Message*──▶ ServerCodec::encode ─▶ bytes
 //! ```
 //!
-//! - [`Endpoint`]: reads a message, chooses its era, makes a [`Call`] of it and starts a [`Run`].
-//! - [`Run`]: a call at work. Whoever owns it polls it; moving a call is moving a box.
+//! - [`Endpoint`]: parses a message, selects its era, builds a [`Call`] and starts a [`Run`].
+//! - [`Run`]: the execution of a call. Its owner polls it and can move it.
 //! - [`VersionRules`]: the protocol versions as data.
-//! - [`era`]: the codecs of the two eras. Pure: no async, no clock, no I/O.
-//! - [`Service`]: what a server is to the transports.
-//! - [`Session`], [`ChangeBus`]: what a legacy handshake said, and who hears of changes.
-//! - [`SessionStore`]: where sessions are kept for all replicas of a server.
-//! - [`text`]: text of a peer, made safe to show to people.
+//! - [`era`]: the codecs of the two eras. Pure: no async, clock or I/O.
+//! - [`Service`]: the interface that a server implements for the transports.
+//! - [`Session`], [`ChangeBus`]: the state of a legacy client, and the delivery of changes.
+//! - [`SessionStore`]: the storage that replicas share for sessions.
+//! - [`text`]: makes text of a peer safe to display.
 
 mod bus;
 mod call;

@@ -1,42 +1,44 @@
-//! Every bound of the protocol floor, with its default and its reason.
+//! The limits of the protocol core, with their defaults.
 
 use std::time::Duration;
 
-/// What a server accepts and keeps. Each field can be set; each default is meant for production.
+/// Limits of a server. The defaults are meant for production.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes of one message. 4 MiB holds a large file in Base64; more belongs in a resource.
+    /// Maximum bytes of one message. 4 MiB holds a large file in Base64; use a resource for more.
     pub max_message_bytes: usize,
-    /// Levels of nesting in a message. JSON readers stop at 128; nobody writes 100 by hand.
+    /// Maximum nesting depth of a message. Common JSON parsers stop at 128.
     pub max_message_depth: usize,
-    /// Messages in one batch (2025-03-26 only).
+    /// Maximum messages in one batch (2025-03-26 only).
     pub max_batch: usize,
-    /// Notifications that wait for a slow reader of one call before log messages are dropped.
+    /// Maximum queued notifications of one call. Above it, the server drops log messages.
     pub max_queued_notifications: usize,
-    /// The shortest time between two progress notifications of one call; the newest is kept.
+    /// Minimum interval between two progress notifications of one call. The newest progress is
+    /// sent.
     pub progress_interval: Duration,
     /// Entries on one page of a list.
     pub page_size: usize,
-    /// Resources one session or listen stream may subscribe to.
+    /// Maximum resources that one session or listen stream subscribes to.
     pub max_subscriptions: usize,
-    /// Calls of one connection or session that may be running at once.
+    /// Maximum calls of one connection or session that run at the same time.
     pub max_in_flight: usize,
-    /// Bytes of messages that wait for a slow reader of one pipe or HTTP+SSE stream.
+    /// Maximum bytes of queued messages for one stdio connection or HTTP+SSE stream.
     pub max_stream_bytes: usize,
-    /// Bytes that are kept of what a client says of itself when it opens a session.
+    /// Maximum bytes of `clientInfo` and capabilities that a session stores.
     pub max_handshake_bytes: usize,
-    /// Questions of one call that may be open at once.
+    /// Maximum open input requests of one call.
     pub max_open_inputs: usize,
-    /// How often one call may come back with answers and be asked again.
+    /// Maximum rounds of one call.
     pub max_rounds: u32,
-    /// How long a handler waits for an answer where the wire lets it wait (before 2026-07-28).
+    /// Maximum time that a handler waits for an input response on a legacy stream.
     pub input_timeout: Duration,
-    /// Bytes of the sealed state that a client keeps between the rounds of a call.
+    /// Maximum bytes of a request state.
     pub max_request_state_bytes: usize,
-    /// How long such a state can be used: the time a user has for an answer.
+    /// Validity of a request state, and so the time that a user has to respond.
     pub request_state_ttl: Duration,
-    /// How often one call may be sent away to come back with its state and nothing else.
+    /// Maximum yields of one call: results with only a request state, so that another
+    /// replica continues it.
     pub max_yields: u32,
 }
 

@@ -1,4 +1,5 @@
-//! What a run says. Everything before [`Message::Last`] is optional; nothing follows it.
+//! The messages of a run: any number of notifications and partial responses, then
+//! [`Message::Last`].
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,92 +7,93 @@ use outlive_wire::{InputRequest, LoggingLevel, Method, RawJson, SubscriptionFilt
 
 use crate::{Outcome, PartialResponse, Progress, ProtocolError, SegmentPage, TaskView};
 
-/// One thing a run says to its client.
+/// A message of a run to its client.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Message {
-    /// Something on the way.
+    /// A notification or server-to-client request.
     Notify(Notify),
-    /// A response of several with one id, to a client that has asked for that. Not the last.
+    /// A partial response. Only for clients that requested partial responses, and never the last
+    /// message.
     Partial(Box<PartialResponse>),
-    /// The end.
+    /// The final result or error.
     Last(Result<Outcome, ProtocolError>),
 }
 
-/// What a run says on the way, before an era has shaped it.
+/// A notification or request of a run, independent of the era.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Notify {
-    /// How far the work is.
+    /// Progress of the call.
     Progress(Progress),
-    /// How far the work of a task is, for the call that made it.
+    /// Progress of a task, for the call that created the task.
     TaskProgress {
-        /// The token of that call.
+        /// Progress token of that call.
         token: RawJson,
-        /// How far.
+        /// The progress.
         progress: Progress,
     },
-    /// A line of log.
+    /// A log message.
     Log {
-        /// How much it matters.
+        /// Severity.
         level: LoggingLevel,
-        /// Who says it.
+        /// Name of the logger.
         logger: Option<Arc<str>>,
-        /// What.
+        /// The message: any JSON value.
         data: RawJson,
     },
-    /// A subscription has begun, with what is honoured of it.
+    /// The server accepted a subscription, with the filter that it applies.
     Acknowledged(SubscriptionFilter),
-    /// Something that others may have listed or read is different now.
+    /// A list or a resource changed.
     Changed(Change),
-    /// Close the connection, not the call: the client comes back for the rest. Where a stream
-    /// cannot be resumed nothing happens.
+    /// Close the connection but continue the call; the client reconnects. Ignored if the stream
+    /// cannot be resumed.
     Detach {
-        /// When the client should come back.
+        /// Delay before the client reconnects.
         retry: Duration,
     },
-    /// A question that the run waits for; only where the wire has requests from server to client.
+    /// An input request that the run waits for. Legacy era only.
     Ask {
-        /// The id that the session gave it.
+        /// Request ID in the session.
         id: u64,
-        /// The question.
+        /// The input request.
         request: Box<InputRequest>,
     },
-    /// A request about a task that the client runs for us; only where clients do.
+    /// A request about a task that the client runs. 2025-11-25 only.
     AskTask {
-        /// The id that the session gave it.
+        /// Request ID in the session.
         id: u64,
-        /// What is wanted of the task.
+        /// Method of the request.
         method: Method,
-        /// The client's name of it.
+        /// ID of the client's task.
         task: String,
     },
-    /// A question is not worth answering any more.
+    /// Cancels an input request.
     Withdraw {
-        /// The id it had.
+        /// Request ID of the input request.
         id: u64,
-        /// Why.
+        /// Reason of the cancellation.
         reason: &'static str,
     },
-    /// A task that the client listens to, or waits for, has changed.
+    /// The state of a task that the client subscribes to or waits for.
     Task(Box<TaskView>),
-    /// A task that the client listens to has emitted something.
+    /// New segments of a task that the client subscribes to.
     Emitted(Box<SegmentPage>),
-    /// What the user was sent to a URL for is done; 2025-11-25 only.
+    /// The user completed a URL elicitation. 2025-11-25 only.
     UrlDone {
-        /// The id that the question had.
+        /// ID of the elicitation.
         elicitation_id: String,
     },
-    /// A notification of the application's own.
+    /// A custom notification of the application.
     Custom {
-        /// Its name.
+        /// Name of the method.
         method: Arc<str>,
-        /// Its parameters, an object.
+        /// Parameters: an object.
         params: Option<RawJson>,
     },
 }
 
-/// What may change behind a client's back.
+/// A change that clients can subscribe to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the four of the specification")]
 pub enum Change {
@@ -99,8 +101,8 @@ pub enum Change {
     Tools,
     /// The list of prompts.
     Prompts,
-    /// The list of resources or of their templates.
+    /// The list of resources or resource templates.
     Resources,
-    /// The contents of one resource.
+    /// The contents of the resource with this URI.
     Resource(Arc<str>),
 }

@@ -1,4 +1,4 @@
-//! What a transport knows about a message besides its bytes.
+//! The context of a message: data that the transport knows besides the bytes.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -6,30 +6,30 @@ use http::request::Parts;
 
 use crate::{InFlight, Principal, Session};
 
-/// What a transport knows about a message besides its bytes.
+/// The context of a message: data that the transport knows besides the bytes.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "transports build it, custom ones included")]
 pub struct MessageContext<'a> {
-    /// The principal that sent it.
+    /// Principal of the sender.
     pub principal: Principal,
-    /// The legacy session it belongs to, if there is one.
+    /// Legacy session of the message.
     pub session: Option<Arc<Session>>,
-    /// Where cancellations look for the call they mean.
+    /// Table in which a cancellation finds its call.
     pub in_flight: Option<&'a InFlight>,
-    /// The address it came from.
+    /// Network address of the sender.
     pub peer: Option<IpAddr>,
-    /// The HTTP request that brought it. Boxed: it is large, and it is handed on a few times.
+    /// HTTP request that carried the message. Boxed, because it is large and moved several times.
     pub http: Option<Box<Parts>>,
-    /// Whether legacy requests are served without a session.
+    /// Whether legacy requests need no session.
     pub stateless: bool,
-    /// Whether it names a session that does not exist, or not for this principal.
+    /// Whether the message names a session that does not exist or belongs to another principal.
     pub lost_session: bool,
-    /// Whether the transport is one that only legacy clients use.
+    /// Whether only legacy clients use the transport.
     pub legacy_only: bool,
 }
 
 impl MessageContext<'_> {
-    /// Returns the context of a message of which only the principal is known.
+    /// Returns a context with a principal and nothing else.
     pub fn of(principal: Principal) -> Self {
         Self {
             principal,

@@ -1,4 +1,4 @@
-//! The way out of a running call: what its handler says, and how it learns that nobody listens.
+//! The outgoing queue of a running call, and its cancellation signal.
 
 use std::{
     collections::VecDeque,
@@ -13,26 +13,27 @@ use std::{
 
 use crate::{Message, Notify, PartialResponse, Progress};
 
-/// The queue between a handler and whoever owns its run.
+/// The queue between a handler and the owner of its run.
 ///
-/// Bounded without ever blocking: progress replaces the progress before it, and log lines beyond
-/// the bound are counted instead of kept, so that a slow reader costs its own call and no other.
+/// The queue is bounded and never blocks a sender of notifications: progress replaces older
+/// progress, and log messages above the bound are dropped and counted. A slow reader therefore
+/// affects only its own call.
 #[derive(Default)]
 pub struct Outbox {
     cancelled: AtomicBool,
-    // A std mutex: nothing awaits while it is held, and it is held for a push or a pop.
+    // A std mutex: no code awaits while it is held, for one push or pop.
     queue: Mutex<Queue>,
 }
 
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Notify>,
-    /// A piece of several, until it is taken. There is room for one: whoever has more waits.
+    /// A partial response, until the owner takes it. Holds one: the handler waits for capacity.
     partial: Option<Box<PartialResponse>>,
     waiting_for_room: Option<Waker>,
-    /// Log lines that found the queue full.
+    /// Number of log messages dropped because the queue was full.
     dropped: usize,
-    /// The newest progress that has not been said yet.
+    /// Newest progress that was not sent yet.
     held: Option<Progress>,
     last_progress: Option<f64>,
     last_said: Option<Instant>,
@@ -41,16 +42,16 @@ struct Queue {
     closed: bool,
 }
 
-/// What [`Outbox::next`] found.
+/// Result of [`Outbox::next`].
 pub(crate) enum Next {
     Say(Message),
-    /// A progress is held back; it may be said after this span.
+    /// Progress is throttled. It may be sent after this duration.
     Later(Duration),
     Nothing,
 }
 
 impl Outbox {
-    /// Queues a notification. After the call has ended nothing is said any more.
+    /// Queues a notification. Ignores it after the call has ended.
     pub fn send(&self, notify: Notify, bound: usize) {
         let mut queue = self.lock();
         if queue.closed {
@@ -61,14 +62,14 @@ impl Outbox {
             return;
         }
         if queue.waiting.capacity() == 0 {
-            // Most streams have one message at a time waiting, and some last for days.
+            // Reserves one slot: most streams queue one message at a time, and some last for days.
             queue.waiting.reserve_exact(1);
         }
         queue.waiting.push_back(notify);
         queue.wake_owner();
     }
 
-    /// Waits until there is room for a piece, and everything that was said before is taken.
+    /// Waits until the owner took all queued messages, so that a partial response has capacity.
     pub fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut queue = self.lock();
         if queue.closed || (queue.partial.is_none() && queue.waiting.is_empty()) {
@@ -78,7 +79,7 @@ impl Outbox {
         Poll::Pending
     }
 
-    /// Says a piece of several. Wait for room before.
+    /// Queues a partial response. Call [`Outbox::poll_room`] first.
     pub fn partial(&self, partial: Box<PartialResponse>) {
         let mut queue = self.lock();
         if !queue.closed {
@@ -87,8 +88,8 @@ impl Outbox {
         }
     }
 
-    /// Notes how far the work is. Values that do not grow are ignored, as the specification asks,
-    /// and so is what no number in JSON can say.
+    /// Reports progress. Ignores values that do not increase, as the specification requires, and
+    /// values that JSON cannot represent.
     pub fn progress(&self, mut progress: Progress) {
         progress.total = progress.total.filter(|total| total.is_finite());
         let mut queue = self.lock();
@@ -103,7 +104,7 @@ impl Outbox {
         queue.wake_owner();
     }
 
-    /// Tells the handler, and everything it has started, that its answer is not wanted any more.
+    /// Cancels the call: clears the queue and wakes every waiter of [`Outbox::poll_cancelled`].
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Release);
         let mut queue = self.lock();
@@ -118,7 +119,7 @@ impl Outbox {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether [`Outbox::cancel`] was called.
+    /// Returns whether [`Outbox::cancel`] was called.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
     }
@@ -126,7 +127,7 @@ impl Outbox {
     /// Completes when the call is cancelled.
     pub fn poll_cancelled(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut queue = self.lock();
-        // Read under the lock: `cancel` sets the flag before it takes the wakers.
+        // The flag is read under the lock, because `cancel` sets it before it takes the wakers.
         if self.is_cancelled() {
             return Poll::Ready(());
         }
@@ -136,7 +137,7 @@ impl Outbox {
         Poll::Pending
     }
 
-    /// Takes the next notification, or remembers whom to wake for it.
+    /// Takes the next message, or registers the owner's waker.
     pub(crate) fn next(
         &self,
         now: impl FnOnce() -> Instant,
@@ -162,8 +163,8 @@ impl Outbox {
         Next::Nothing
     }
 
-    /// Takes what is left when the handler has ended, held-back progress included. When nothing
-    /// is, the port has ended as with [`Outbox::close`].
+    /// Takes the next message after the handler has ended, throttled progress included. Closes the
+    /// outbox if none is left.
     pub(crate) fn drain(&self) -> Option<Message> {
         let mut queue = self.lock();
         let rest = queue.take_waiting().or_else(|| queue.held.take().map(progress));
@@ -173,13 +174,13 @@ impl Outbox {
         rest
     }
 
-    /// Ends the port: what is said from now on goes nowhere.
+    /// Closes the outbox. Later messages are ignored.
     pub(crate) fn close(&self) {
         self.lock().close();
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        // A panic while the queue was locked left it whole: every change is one push or one take.
+        // A poisoned lock is usable: every change is a single push or take.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -202,10 +203,7 @@ impl Queue {
             self.wake_room();
         }
         if message.is_some() && self.dropped > 0 {
-            tracing::warn!(
-                dropped = self.dropped,
-                "the client reads too slowly; log messages were dropped"
-            );
+            tracing::warn!(dropped = self.dropped, "client reads too slowly; log messages dropped");
             self.dropped = 0;
         }
         message

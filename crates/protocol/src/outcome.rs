@@ -1,4 +1,4 @@
-//! What a run ends with. The era decides how each answer looks on the wire.
+//! The outcome of a run, independent of the era.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,37 +9,37 @@ use outlive_wire::{
 
 use crate::{FinalSegments, ResponseModes, SegmentPage, TaskView};
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Outcome {
     /// The final result.
     Complete(MethodResult),
-    /// Not yet: the client answers, and calls again with the answers and the state.
+    /// The client must send input responses in another round.
     InputRequired(Box<InputRequired>),
-    /// It is a task now, and this is how far it is.
+    /// The call became a task, in this state.
     Task(Box<TaskView>),
 }
 
-/// What a call needs before it can go on.
+/// The input that a call requires before it can continue.
 #[derive(Debug)]
-#[expect(clippy::exhaustive_structs, reason = "built by the server, read by the eras, both ours")]
+#[expect(clippy::exhaustive_structs, reason = "the server builds it, and the codecs read it")]
 pub struct InputRequired {
-    /// The questions; none if the client is only to come again.
+    /// The input requests. Empty if the client only has to call again.
     pub requests: InputRequests,
-    /// What the client gives back, unread.
+    /// The request state, opaque to the client.
     pub state: String,
-    /// When it should come again, if not at once.
+    /// Delay before the client calls again.
     pub retry_after: Option<Duration>,
 }
 
-/// The result of a method, before an era has shaped it.
+/// The result of a method, independent of the era.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum MethodResult {
-    /// Nothing to say but that it is done.
+    /// An empty result.
     Empty,
-    /// Who we are and what we can do: the handshake's answer and that of discovery.
+    /// The result of `initialize` and `server/discover`.
     Identity(Box<ServerDescription>),
     /// The result of a tool.
     Tool(CallToolResult),
@@ -49,67 +49,67 @@ pub enum MethodResult {
     Resources(Page<Resource>),
     /// A page of resource templates.
     ResourceTemplates(Page<ResourceTemplate>),
-    /// The contents of a resource, and how long they may be kept.
+    /// The contents of a resource, and their cache hints.
     Resource(ReadResourceResult, CacheHints),
     /// A page of prompts.
     Prompts(Page<Prompt>),
-    /// A prompt, filled in.
+    /// A rendered prompt.
     Prompt(GetPromptResult),
-    /// Suggestions.
+    /// Completion suggestions.
     Completion(CompleteResult),
-    /// How far a task is.
+    /// The state of a task.
     Task(Box<TaskView>),
-    /// How far a task is, and what it has emitted.
+    /// The state of a task, and its new segments.
     TaskEmitted(Box<TaskView>, Box<SegmentPage>),
-    /// What a task has emitted, and how it has ended if it has, where that is a response of several
-    /// or the answer to one who asks for the rest.
+    /// The segments of a task, and its result if the task ended: the last of several responses, or
+    /// the result of `tasks/result` with `lastSeqNr`.
     Rest(Box<FinalSegments>),
-    /// A page of tasks, and where the next one begins.
+    /// A page of tasks, and the cursor of the next page.
     Tasks(Vec<TaskView>, Option<String>),
-    /// What a task has come to, and its name.
+    /// The result of a task, and the task ID.
     TaskResult(Box<CallToolResult>, String),
     /// The end of a subscription.
     ListenEnded,
-    /// An object that a method of the application's own returned.
+    /// The result of a custom method: an object.
     Raw(RawJson),
 }
 
-/// What `initialize` and `server/discover` tell.
+/// The content of the results of `initialize` and `server/discover`.
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "built by the server, read by the eras, both ours")]
+#[expect(clippy::exhaustive_structs, reason = "the server builds it, and the codecs read it")]
 pub struct ServerDescription {
     /// Name and version of the server.
     pub info: Implementation,
-    /// What it offers.
+    /// Capabilities.
     pub capabilities: ServerCapabilities,
-    /// Whether it runs tasks, and whether it lists them.
+    /// Task support of the server, if it has any.
     pub tasks: Option<TaskCapability>,
-    /// How to use it.
+    /// Instructions for the model.
     pub instructions: Option<String>,
-    /// How long the answer may be kept.
+    /// Cache hints of the result.
     pub cache: CacheHints,
 }
 
-/// How a server offers tasks.
+/// Task support of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "built by the server, read by the eras, both ours")]
+#[expect(clippy::exhaustive_structs, reason = "the server builds it, and the codecs read it")]
 pub struct TaskCapability {
-    /// Whether callers can list theirs.
+    /// Whether callers can list their tasks.
     pub list: bool,
-    /// In which ways it answers calls that ask for one, where more than one is switched on.
+    /// Response modes, if more than one is enabled.
     pub modes: Option<ResponseModes>,
-    /// Whether what they emit can be read while they run, by the extension for that.
+    /// Whether clients can read partial results of running tasks, with the extension.
     pub partials: bool,
 }
 
 /// One page of a list.
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "built by the server, read by the eras, both ours")]
+#[expect(clippy::exhaustive_structs, reason = "the server builds it, and the codecs read it")]
 pub struct Page<T> {
-    /// The entries.
+    /// Entries of the page.
     pub items: Vec<Arc<T>>,
-    /// Where the next page begins, if there is one.
+    /// Cursor of the next page.
     pub next: Option<String>,
-    /// How long the page may be kept.
+    /// Cache hints of the page.
     pub cache: CacheHints,
 }

@@ -1,7 +1,6 @@
-//! Requests of ours that wait for the client's answer: legacy sessions only.
+//! Requests of the server that wait for a response of the client. Legacy sessions only.
 //!
-//! The other direction of [`InFlight`](crate::InFlight): there the client's requests by the
-//! client's ids, here ours by ours.
+//! The opposite of [`InFlight`](crate::InFlight), which holds the client's requests.
 
 use std::{
     collections::HashMap,
@@ -15,10 +14,10 @@ use std::{
 
 use outlive_wire::{ErrorObject, RawJson};
 
-/// The requests of one session that have not been answered.
+/// The pending requests of one session.
 #[derive(Default)]
 pub struct PendingRequests {
-    /// What the first id comes after.
+    /// Number before the first request ID.
     before: AtomicU64,
     last_id: AtomicU64,
     waiting: Mutex<Waiting>,
@@ -27,17 +26,17 @@ pub struct PendingRequests {
 #[derive(Default)]
 struct Waiting {
     slots: HashMap<u64, Arc<Slot>>,
-    /// The client has gone: whatever is asked from now on fails at once.
+    /// Set when the session ends. New requests then fail at once.
     closed: bool,
 }
 
-/// Why a question of a session that has ended is not answered.
-const GONE: &str = "the client's session has ended";
+/// Error message for the requests of a session that has ended.
+const GONE: &str = "the session of the client has ended";
 
-/// What a client answers: a result, or an error.
+/// The client's response: a result or an error.
 pub type ClientReply = Result<RawJson, ErrorObject>;
 
-// Shared by the table and the one who waits; a std mutex, held for a take or a put.
+// The table and the waiting run share a slot. A std mutex: no code awaits while it is held.
 #[derive(Default)]
 struct Slot(Mutex<Answered>);
 
@@ -47,7 +46,7 @@ struct Answered {
     waker: Option<Waker>,
 }
 
-/// A request that has been made. Dropping it forgets the request; an answer is ignored then.
+/// A request that was sent. Dropping it removes the request; a late response is ignored.
 pub struct PendingRequest {
     id: u64,
     slot: Arc<Slot>,
@@ -55,36 +54,36 @@ pub struct PendingRequest {
 }
 
 impl PendingRequests {
-    /// Lets the ids begin at a random place of the session's own range, so that those of two
-    /// replicas of one session differ. Before the first request.
+    /// Sets a random start in the session's ID range, so that the request IDs of two replicas
+    /// differ. Call it before the first request.
     pub(crate) fn begin_in_range_of(&self, session: &str) {
         let mut bytes = [0; 4];
-        // Without random bytes there are no sessions either.
+        // Failure is harmless: without random bytes the server cannot create session IDs either.
         if getrandom::fill(&mut bytes).is_ok() {
-            // One bit is left free: no session asks so often that it leaves its range.
+            // The shift leaves half of the range for increments, more than any session needs.
             let before = range_of(session) | u64::from(u32::from_le_bytes(bytes) >> 1);
             self.before.store(before, Ordering::Relaxed);
             self.last_id.store(before, Ordering::Relaxed);
         }
     }
 
-    /// Whether an id was given to a request here, answered or not.
+    /// Returns whether this process used an ID for a request of this session.
     pub fn has_given(&self, id: u64) -> bool {
         let given = self.before.load(Ordering::Relaxed)..self.last_id.load(Ordering::Relaxed);
         id.checked_sub(1).is_some_and(|before| given.contains(&before))
     }
 
-    /// The requests that wait for an answer.
+    /// Returns the IDs of the pending requests.
     pub fn waiting(&self) -> Vec<u64> {
         self.lock().slots.keys().copied().collect()
     }
 
-    /// Whether any request waits for an answer.
+    /// Returns whether any request is pending.
     pub fn is_waiting(&self) -> bool {
         !self.lock().slots.is_empty()
     }
 
-    /// Gives a new request its id.
+    /// Registers a new request and assigns its ID.
     pub fn open(self: &Arc<Self>) -> PendingRequest {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let slot = Arc::<Slot>::default();
@@ -98,8 +97,8 @@ impl PendingRequests {
         PendingRequest { id, slot, table: Arc::clone(self) }
     }
 
-    /// Hands an answer to whoever waits for it; `false` if nobody does, which is no error: the
-    /// answer and the loss of interest in it may cross.
+    /// Delivers a response. Returns `false` if no request with this ID is pending, which is not an
+    /// error: a response can race with the request's removal.
     pub fn answer(&self, id: u64, reply: ClientReply) -> bool {
         let Some(slot) = self.lock().slots.remove(&id) else { return false };
         let mut answered = slot.lock();
@@ -110,13 +109,13 @@ impl PendingRequests {
         true
     }
 
-    /// Answers a request for a client that cannot be reached.
+    /// Fails a request because the client cannot be reached.
     pub fn fail(&self, id: u64, message: impl Into<String>) {
         let code = outlive_wire::code::INTERNAL;
         self.answer(id, Err(ErrorObject { code, message: message.into(), data: None }));
     }
 
-    /// The client has gone: nothing will be answered any more.
+    /// Fails all pending and future requests, because the session has ended.
     pub fn close(&self) {
         let mut waiting = self.lock();
         waiting.closed = true;
@@ -130,17 +129,17 @@ impl PendingRequests {
     }
 }
 
-/// Where the ids of a session begin, on all replicas: 16 bits that its name says, and 32 bits below
-/// them. Every client can read 48 bits as a number.
+/// Returns the start of a session's ID range, equal on all replicas: 16 bits of the hash of the
+/// session ID, then 32 zero bits. Every client can represent 48 bits as a number.
 fn range_of(session: &str) -> u64 {
-    // FNV-1a: replicas of different versions must agree, and nothing depends on its being secret.
+    // FNV-1a: stable across versions of the server, and it does not have to be secret.
     let hash = session.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     hash >> 48 << 32
 }
 
-/// Whether a request with this id can be one of this session, made by any replica.
+/// Returns whether any replica could have used this ID for a request of this session.
 pub(crate) fn is_in_range_of(session: &str, id: u64) -> bool {
     id >> 32 << 32 == range_of(session)
 }
@@ -152,12 +151,12 @@ impl Slot {
 }
 
 impl PendingRequest {
-    /// The request's id.
+    /// Returns the request ID.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Waits for the answer. Ready once.
+    /// Polls for the response. Completes once.
     pub fn poll_reply(&self, cx: &mut Context<'_>) -> Poll<ClientReply> {
         let mut answered = self.slot.lock();
         match answered.reply.take() {

@@ -1,4 +1,4 @@
-//! Who is calling. In every [`Call`](crate::Call), by construction.
+//! The authenticated identity of a caller, present in every [`Call`](crate::Call).
 
 use std::{
     fmt,
@@ -8,12 +8,11 @@ use std::{
 
 use crate::Scopes;
 
-/// The party on whose behalf a request is served.
+/// The authenticated identity of a caller.
 ///
-/// Sessions, cursors and everything else that outlives a request is bound to it; an id that
-/// belongs to another principal answers exactly like one that does not exist. What a caller may do
-/// comes with it, request by request, and is no part of who it is: the same party with more or
-/// fewer scopes is the same principal.
+/// Sessions, cursors and everything else that outlives a request belong to a principal. An ID of
+/// another principal behaves exactly like one that does not exist. Scopes are a property of each
+/// request, not of the identity: equality and hashes ignore them.
 #[derive(Clone)]
 pub struct Principal {
     kind: Kind,
@@ -24,26 +23,26 @@ pub struct Principal {
 enum Kind {
     Local,
     Anonymous,
-    /// The name behind [`NAMED`], so that no name makes the key of another kind.
+    /// The name after the prefix [`NAMED`], so that no name equals the key of another kind.
     Named(Arc<str>),
 }
 
 const NAMED: &str = "name:";
 
 impl Principal {
-    /// The user who owns this process: stdio and in-memory connections. May do everything.
+    /// The user that owns this process, on stdio and in-memory connections. Has every scope.
     pub const LOCAL: Self = Self { kind: Kind::Local, scopes: Scopes::NONE };
 
-    /// Nobody in particular: HTTP without an authenticator. Unguessable ids are the credential.
+    /// An unauthenticated HTTP client. Unguessable IDs are its only credentials.
     pub const ANONYMOUS: Self = Self { kind: Kind::Anonymous, scopes: Scopes::NONE };
 
-    /// A caller whom an authenticator knows by name.
+    /// Creates the principal that an authenticator identified by name.
     pub fn named(name: &str) -> Self {
         let name = format!("{NAMED}{name}").into();
         Self { kind: Kind::Named(name), scopes: Scopes::NONE }
     }
 
-    /// The principal with this key, without any scope.
+    /// Returns the principal with this key, without scopes.
     pub fn from_key(key: &str) -> Option<Self> {
         match (key, key.strip_prefix(NAMED)) {
             ("local", _) => Some(Self::LOCAL),
@@ -53,29 +52,29 @@ impl Principal {
         }
     }
 
-    /// The same party, with leave to do this.
+    /// Sets the scopes.
     #[must_use]
     pub fn with_scopes(mut self, scopes: Scopes) -> Self {
         self.scopes = scopes;
         self
     }
 
-    /// What its token gives it leave to do. The local user needs none.
+    /// Returns the scopes of the access token. The local user needs none.
     pub fn scopes(&self) -> &Scopes {
         &self.scopes
     }
 
-    /// Whether it may do what needs this scope.
+    /// Returns whether the principal has a scope.
     pub fn has_scope(&self, scope: &str) -> bool {
         self.kind == Kind::Local || self.scopes.contains(scope)
     }
 
-    /// Whether it may do what needs all of these.
+    /// Returns whether the principal has all required scopes.
     pub fn may(&self, needed: &Scopes) -> bool {
         needed.is_empty() || self.kind == Kind::Local || self.scopes.includes(needed)
     }
 
-    /// The name an authenticator gave, if one did.
+    /// Returns the name from the authenticator.
     pub fn name(&self) -> Option<&str> {
         match &self.kind {
             Kind::Named(key) => key.strip_prefix(NAMED),
@@ -83,12 +82,12 @@ impl Principal {
         }
     }
 
-    /// Whether the caller is unknown. Lists of what callers own are not offered to such.
+    /// Returns whether the caller is unauthenticated. Such callers cannot list their objects.
     pub fn is_anonymous(&self) -> bool {
         self.kind == Kind::Anonymous
     }
 
-    /// A text that differs for different principals: for quotas and for what is sealed.
+    /// Returns a unique key of the principal, for quotas and sealed data.
     pub fn key(&self) -> &str {
         match &self.kind {
             Kind::Local => "local",
@@ -130,14 +129,14 @@ mod tests {
     use crate::Scopes;
 
     #[test]
-    fn scopes_are_no_part_of_who_somebody_is() {
+    fn principal_identity_ignores_scopes() {
         let ann = Principal::named("ann");
         let may = ann.clone().with_scopes(Scopes::of(["read"]));
         assert_eq!(ann, may);
         assert_eq!(ann.key(), may.key());
         assert!(may.has_scope("read") && !may.has_scope("write") && !ann.has_scope("read"));
         assert!(may.may(&Scopes::of(["read"])) && !may.may(&Scopes::of(["read", "write"])));
-        // What nobody has asked for, everybody may; the local user may all.
+        // Every principal satisfies an empty set, and the local user satisfies every set.
         assert!(Principal::ANONYMOUS.may(&Scopes::NONE));
         assert!(!Principal::ANONYMOUS.may(&Scopes::of(["read"])));
         assert!(Principal::LOCAL.may(&Scopes::of(["read"])));

@@ -1,4 +1,4 @@
-//! What stays the same about a server for as long as it runs.
+//! The static description and settings of a server.
 
 use std::{fmt, sync::Arc};
 
@@ -6,32 +6,30 @@ use outlive_wire::{Implementation, Meta};
 
 use crate::{ChangeBus, Clock, Gauge, Limits, Seal, VersionSet};
 
-/// What stays the same about a server for as long as it runs.
+/// The static description and settings of a server, shared by its transports.
 pub struct Profile {
     /// Name and version.
     pub info: Implementation,
-    /// The protocol versions that are served.
+    /// Supported protocol versions.
     pub versions: VersionSet,
-    /// What is accepted and kept.
+    /// Limits.
     pub limits: Limits,
-    /// Where time comes from.
+    /// Source of time.
     pub clock: Arc<dyn Clock>,
-    /// Where changes are announced.
+    /// Bus for changes of lists and resources.
     pub bus: ChangeBus,
-    /// Nothing is announced on it. It closes when the process ends and gives up the calls that
-    /// still run.
+    /// Shutdown signal. Carries no changes; closing it cancels the calls that still run.
     pub cutoff: ChangeBus,
-    /// Seals what clients carry for the server.
+    /// Seals data that clients carry for the server.
     pub seal: Seal,
-    /// How many streams are open.
+    /// Number of open streams.
     pub streams: Gauge,
-    /// The member of `_meta` that says who the server is, serialized once; empty if results do not
-    /// have it.
+    /// The serialized `_meta` member with the server info; empty if results do not have it.
     pub(crate) server_info_member: Box<str>,
 }
 
 impl Profile {
-    /// Builds a profile. `server_info_in_results` puts `serverInfo` into every modern result, as the
+    /// Creates a profile. `server_info_in_results` adds `serverInfo` to every modern result, as the
     /// specification recommends.
     pub fn new(
         info: Implementation,

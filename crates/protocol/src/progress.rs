@@ -1,15 +1,15 @@
-//! How far the work of a call or task is.
+//! Progress of a call or task.
 
 use serde::{Deserialize, Serialize};
 
-/// How far the work is.
+/// Progress of a call or task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(clippy::exhaustive_structs, reason = "the three values of the specification")]
 pub struct Progress {
-    /// What is done, in any unit; grows from one notification to the next.
+    /// Completed amount, in any unit. Increases with every notification.
     pub done: f64,
-    /// All there is to do, in the same unit, if that is known.
+    /// Total amount in the same unit, if known.
     pub total: Option<f64>,
-    /// What is being done.
+    /// Description of the current work.
     pub message: Option<String>,
 }

@@ -1,7 +1,7 @@
-//! A call at work: a boxed future and its port, which together yield messages.
+//! The execution of a call: a boxed future and its outbox, which together produce messages.
 //!
-//! Whoever owns a run polls it: the request, then the response's body, then a session. Moving a
-//! call is moving this box; no channel and no task of its own stand between handler and wire.
+//! The owner of a run polls it. Ownership moves from the request to the response body and then to a
+//! session, without a channel or a spawned task between handler and transport.
 
 use std::{
     any::Any,
@@ -17,26 +17,26 @@ use crate::{
     Call, CallEnd, Frame, Message, Outcome, Profile, ProtocolError, era::codec, outbox::Next,
 };
 
-/// The work that answers a call.
+/// The future that handles a call.
 pub type CallFuture = Pin<Box<dyn Future<Output = Result<Outcome, ProtocolError>> + Send>>;
 
-/// A call at work. Dropping it cancels the call.
+/// The execution of a call. Dropping it cancels the call.
 pub struct Run {
     call: Arc<Call>,
     profile: Arc<Profile>,
     work: Option<CallFuture>,
-    // The result, while something that was said before it still waits. Boxed, because that is rare,
-    // and runs are handed on and kept.
+    // The result, while earlier messages are still queued. Boxed, because this is rare and runs are
+    // moved and stored.
     last: Option<Box<Result<Outcome, ProtocolError>>>,
-    // Made only while a progress notification is held back.
+    // The throttling timer exists only while a progress notification waits.
     timer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     ended: bool,
-    /// Whether the watcher of the call knows how it has ended.
+    /// Whether the observer of the call was notified of its end.
     reported: bool,
 }
 
 impl Run {
-    /// Joins a call and the work that answers it. Nothing has run yet.
+    /// Creates a run. Does not poll `work`.
     pub fn new(call: Arc<Call>, profile: Arc<Profile>, work: CallFuture) -> Self {
         Self {
             call,
@@ -49,18 +49,17 @@ impl Run {
         }
     }
 
-    /// The call that is being answered.
+    /// Returns the call.
     pub fn call(&self) -> &Arc<Call> {
         &self.call
     }
 
-    /// The server it is answered by.
+    /// Returns the profile of the server.
     pub fn profile(&self) -> &Arc<Profile> {
         &self.profile
     }
 
-    /// Polls for the next message. `None` after the last one, or when the call was cancelled:
-    /// then nothing more is said for it.
+    /// Polls for the next message. Returns `None` after the last message, and after a cancellation.
     pub fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Message>> {
         loop {
             if self.ended {
@@ -73,7 +72,7 @@ impl Run {
             if let Some(result) = self.last.take() {
                 return Poll::Ready(self.finish(*result));
             }
-            // The work first: a call that is answered at once never touches the queue's waker.
+            // The handler is polled first: a call that completes at once never registers a waker.
             if let Poll::Ready(result) = self.poll_work(cx) {
                 return Poll::Ready(self.finish(result));
             }
@@ -105,14 +104,14 @@ impl Run {
         poll_fn(|cx| self.poll_message(cx)).await
     }
 
-    /// Writes a message of this run, as its era has it, on one line: what handlers bring as raw
-    /// JSON may be spread over several, and lines are what pipes and event streams count by.
+    /// Encodes a message of this run on one line. Raw JSON of handlers may contain line breaks, and
+    /// stdio and SSE delimit messages by lines.
     pub fn encode(&self, message: Message, out: &mut Vec<u8>) -> Frame {
         let start = out.len();
         let codec = codec(self.call.rules.era);
         let frame = codec.encode(&self.call, message, &self.profile, out);
         let mut rest = &mut out[start..];
-        // Within strings they are escaped, so these are white space.
+        // Line breaks in strings are escaped, so the others are whitespace.
         while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {
             rest[at] = b' ';
             rest = &mut rest[at + 1..];
@@ -124,7 +123,7 @@ impl Run {
         let Some(work) = &mut self.work else {
             return Poll::Ready(Err(ProtocolError::Internal));
         };
-        // A handler that panics ends its own call and no other; its future is dropped unpolled.
+        // A panic ends only this call. The future is dropped without another poll.
         match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(result)) => {
@@ -138,9 +137,9 @@ impl Run {
         }
     }
 
-    /// What was said before the result and is still waiting; then the result.
+    /// Returns the queued messages first, then the result.
     fn finish(&mut self, result: Result<Outcome, ProtocolError>) -> Option<Message> {
-        // While it was at work, too, the call may have been cancelled.
+        // The call may have been cancelled while the handler ran.
         if self.call.port.is_cancelled() {
             self.end();
             return None;
@@ -159,7 +158,7 @@ impl Run {
         }
     }
 
-    /// Tells how the call has ended, once.
+    /// Reports the end of the call once.
     fn report(&mut self, how: CallEnd<'_>) {
         if !std::mem::replace(&mut self.reported, true) {
             self.call.report(how, || self.profile.clock.now());
@@ -193,8 +192,7 @@ impl fmt::Debug for Run {
     }
 }
 
-/// Makes the work that answers a call. What handlers do before they are first polled happens here,
-/// and a panic in it, too, ends this call and no other.
+/// Creates the future of a call. A panic before the first poll also ends only this call.
 pub fn catch_panic(call: &Call, start: impl FnOnce() -> CallFuture) -> CallFuture {
     catch_unwind(AssertUnwindSafe(start))
         .unwrap_or_else(|panic| Box::pin(ready(Err(panicked(call, &*panic)))))
@@ -208,7 +206,7 @@ fn panicked(call: &Call, panic: &(dyn Any + Send)) -> ProtocolError {
     tracing::error!(
         method = call.method_name(),
         panic = text.unwrap_or("no text"),
-        "a handler panicked"
+        "handler panicked"
     );
     ProtocolError::Internal
 }

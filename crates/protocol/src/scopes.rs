@@ -1,18 +1,17 @@
-//! What a caller has been given leave to do, and what something asks for: words that whoever
-//! gives out tokens and the server have agreed upon.
+//! OAuth scopes: those that an access token grants, and those that an operation requires.
 
 use std::{fmt, sync::Arc};
 
-/// A set of scopes. Cheap to clone; asking it allocates nothing.
+/// A set of scopes. Cheap to clone; lookups do not allocate.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Scopes(Option<Arc<[Box<str>]>>);
 
 impl Scopes {
-    /// No scope at all.
+    /// The empty set.
     pub const NONE: Self = Self(None);
 
-    /// The set of these. What can be no scope, because of a space, a quote or a letter beyond ASCII,
-    /// is left out.
+    /// Creates a set. Ignores values that are not valid scopes, such as those with spaces, quotes
+    /// or non-ASCII characters.
     pub fn of<S: AsRef<str>>(scopes: impl IntoIterator<Item = S>) -> Self {
         let mut all: Vec<Box<str>> = scopes
             .into_iter()
@@ -24,17 +23,17 @@ impl Scopes {
         Self((!all.is_empty()).then(|| all.into()))
     }
 
-    /// Whether a scope is one of them.
+    /// Returns whether the set contains a scope.
     pub fn contains(&self, scope: &str) -> bool {
         self.slice().binary_search_by(|one| (**one).cmp(scope)).is_ok()
     }
 
-    /// Whether all of these are among them.
+    /// Returns whether the set contains all scopes of `needed`.
     pub fn includes(&self, needed: &Self) -> bool {
         needed.iter().all(|scope| self.contains(scope))
     }
 
-    /// These and those.
+    /// Returns the union of both sets.
     #[must_use]
     pub fn with(&self, more: &Self) -> Self {
         if more.is_empty() {
@@ -43,12 +42,12 @@ impl Scopes {
         Self::of(self.iter().chain(more.iter()))
     }
 
-    /// The scopes, in the order of the alphabet.
+    /// Returns the scopes in alphabetical order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.slice().iter().map(|scope| &**scope)
     }
 
-    /// Whether there is none.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.slice().is_empty()
     }
@@ -58,12 +57,12 @@ impl Scopes {
     }
 }
 
-/// What RFC 6749 calls a scope token: it can stand in a quoted header as it is.
+/// Returns whether a text is a scope token of RFC 6749, which a quoted header value can contain.
 fn is_scope(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e))
 }
 
-/// As they are written: one behind the other, with spaces between them.
+/// Formats the scopes with spaces between them, as in OAuth.
 impl fmt::Display for Scopes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, scope) in self.iter().enumerate() {
@@ -87,7 +86,7 @@ mod tests {
     use super::Scopes;
 
     #[test]
-    fn a_set_has_each_scope_once_and_in_order() {
+    fn scopes_are_sorted_unique_and_valid() {
         let scopes = Scopes::of(["b", "a", "b", "", "a b", "q\"", "é", "c\\"]);
         assert_eq!(scopes.to_string(), "a b");
         assert!(scopes.contains("a") && !scopes.contains("c"));

@@ -1,11 +1,10 @@
-//! Sealed tokens: text that clients carry for us and can neither read, change nor lend.
+//! Sealed tokens: data that clients carry for the server and cannot read, change or share.
 //!
-//! An AEAD with a random nonce. What the token is for and whom it belongs to is associated data:
-//! a token of another caller, method or server does not open, and every failure is the same one.
+//! An AEAD with a random nonce. The purpose and the principal of a token are associated data, so a
+//! token of another principal, method or server does not open. All failures look the same.
 //!
-//! A token is the unpadded base64url of `version (1) | key id (4) | nonce (24) | ciphertext | tag
-//! (16)`. The key id tells which key of the ring to try, so that keys can be replaced while tokens
-//! are out.
+//! A token is the unpadded base64url of `version (1) | key ID (4) | nonce (24) | ciphertext | tag
+//! (16)`. The key ID selects the key, so that keys can be rotated while tokens are in use.
 
 use std::{fmt, sync::Arc};
 
@@ -24,17 +23,18 @@ const KEY_ID: usize = 4;
 const NONCE: usize = 24;
 const TAG: usize = 16;
 
-/// What the bytes of a token mean; another layout gets another number.
+/// Version of the token layout.
 const VERSION: u8 = 1;
 
-/// Version and key id: what can be read without a key, and is bound like the rest.
+/// Length of version and key ID, which are readable without a key and authenticated too.
 const HEAD: usize = 1 + KEY_ID;
 
-/// Seals tokens with one key and opens those of a whole ring of keys. Cheap to clone.
+/// Seals tokens with the current key, and opens tokens of the current and previous keys. Cheap to
+/// clone.
 #[derive(Clone)]
 pub struct Seal(Arc<Ring>);
 
-/// What was sealed.
+/// The content of a token.
 pub type Opened = Vec<u8>;
 
 #[derive(Clone)]
@@ -50,40 +50,40 @@ struct RingKey {
 }
 
 impl Seal {
-    /// Seals with a key that other replicas share.
+    /// Creates a seal with a key that all replicas share.
     pub fn new(key: [u8; KEY]) -> Self {
         Self(Arc::new(Ring { current: RingKey::new(key), previous: Vec::new() }))
     }
 
-    /// Seals with a key that lives as long as this process.
+    /// Creates a seal with a random key, which exists only in this process.
     ///
     /// # Errors
     ///
-    /// When the operating system gives no random bytes.
+    /// If the operating system provides no random bytes.
     pub fn random() -> Result<Self, getrandom::Error> {
         Self::random_key().map(Self::new)
     }
 
-    /// A key that nobody else has.
+    /// Returns a random key.
     ///
     /// # Errors
     ///
-    /// When the operating system gives no random bytes.
+    /// If the operating system provides no random bytes.
     pub fn random_key() -> Result<[u8; KEY], getrandom::Error> {
         let mut key = [0; KEY];
         getrandom::fill(&mut key)?;
         Ok(key)
     }
 
-    /// Opens what was sealed with this key as well. Nothing is sealed with it any more.
+    /// Adds a key for opening tokens. New tokens never use it.
     #[must_use]
     pub fn with_previous(mut self, key: [u8; KEY]) -> Self {
         Arc::make_mut(&mut self.0).previous.push(RingKey::new(key));
         self
     }
 
-    /// Seals `content`. Only the same `context` opens it again. `None` when the operating system
-    /// gives no random bytes.
+    /// Seals `content`. Only the same `context` opens the token. Returns `None` if the operating
+    /// system provides no random bytes.
     pub fn seal(&self, content: &[u8], context: &[&str]) -> Option<String> {
         let key = &self.0.current;
         let mut nonce = [0; NONCE];
@@ -101,14 +101,15 @@ impl Seal {
         Some(URL_SAFE_NO_PAD.encode(token))
     }
 
-    /// Opens a token; `None` for any token that was not sealed here, for this, with this content.
+    /// Opens a token. Returns `None` if the token was changed, or sealed with another key or
+    /// context.
     pub fn open(&self, token: &str, context: &[&str]) -> Option<Opened> {
         let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
         let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
         let (nonce, sealed) = rest.split_first_chunk::<NONCE>()?;
         let [VERSION, id @ ..] = head else { return None };
         let (nonce, bound) = (XNonce::from(*nonce), bind(head, context));
-        // An id is short, so that two keys may have the same one.
+        // Key IDs are short, so two keys may share one.
         self.0
             .with_id(*id)
             .find_map(|key| key.cipher.decrypt(&nonce, Payload { msg: sealed, aad: &bound }).ok())
@@ -127,7 +128,7 @@ impl RingKey {
     }
 }
 
-/// Names a key without giving anything of it away.
+/// Derives the ID of a key. Reveals nothing about the key.
 fn key_id(key: &[u8; KEY]) -> [u8; KEY_ID] {
     let digest: [u8; 32] =
         Sha256::new().chain_update(b"outlive key id").chain_update(key).finalize().into();
@@ -135,7 +136,7 @@ fn key_id(key: &[u8; KEY]) -> [u8; KEY_ID] {
     [a, b, c, d]
 }
 
-/// Joins head and parts so that no two lists of parts give the same bytes.
+/// Joins head and parts. Length prefixes make the result unique for each list of parts.
 fn bind(head: &[u8], context: &[&str]) -> Vec<u8> {
     let parts: usize = context.iter().map(|part| size_of::<u64>() + part.len()).sum();
     let mut bound = Vec::with_capacity(head.len() + parts);

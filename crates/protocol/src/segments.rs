@@ -1,77 +1,76 @@
-//! What a task has emitted so far, before an era has shaped it.
+//! Segments of a task, independent of the era.
 //!
-//! A block has a number from 1 on, and keeps it. The legacy dialect sends blocks as further
-//! responses to the call that made the task; the modern extension beside the answer to a look, or
-//! as notifications of a subscription.
+//! A segment is a content block with a permanent sequence number from 1. The legacy era sends
+//! segments as partial responses to the call that created the task. The modern extension sends them
+//! with the results of polls, or as notifications of a subscription.
 
 use outlive_wire::{CallToolResult, RawJson};
 
 use crate::TaskView;
 
-/// Blocks of a task, with the number of the first.
+/// Consecutive segments of a task.
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "built by the server, read by the eras, both ours")]
+#[expect(clippy::exhaustive_structs, reason = "the server builds it, and the codecs read it")]
 pub struct Segments {
-    /// The number of the first of them.
+    /// Sequence number of the first segment.
     pub first: u64,
-    /// The blocks, as JSON objects.
+    /// Content blocks, as JSON objects.
     pub blocks: Vec<RawJson>,
 }
 
-/// A piece of the content of a task, for the client whose call made it.
+/// A partial response to the call that created a task.
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "built by the server, read by the eras, both ours")]
+#[expect(clippy::exhaustive_structs, reason = "the server builds it, and the codecs read it")]
 pub struct PartialResponse {
-    /// The name of the task.
+    /// Task ID.
     pub id: String,
-    /// The task itself, where the client hears of it for the first time.
+    /// The task, in the first message about it.
     pub task: Option<Box<TaskView>>,
-    /// What has been emitted; `None` if nothing has, and only the task is told of.
+    /// The segments; `None` if the message only announces the task.
     pub blocks: Option<Segments>,
 }
 
-/// The last piece of the content of a task, or what there is of it now for one who asks.
+/// The last partial response of a task, or its segments so far for `tasks/result`.
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "built by the server, read by the eras, both ours")]
+#[expect(clippy::exhaustive_structs, reason = "the server builds it, and the codecs read it")]
 pub struct FinalSegments {
-    /// The name of the task.
+    /// Task ID.
     pub id: String,
-    /// What has been emitted; `None` if the task has failed before anything was: then the result has
-    /// content of its own.
+    /// The segments; `None` if the task failed before the first segment. `end` then has content.
     pub blocks: Option<Segments>,
-    /// What belongs to the end alone: structured content, `_meta`, and whether it has failed. `None`
-    /// if it is not the end.
+    /// The other members of the result: structured content, `_meta` and `isError`. `None` if the
+    /// task has not ended.
     pub end: Option<Box<CallToolResult>>,
 }
 
-/// What a task has emitted from after a number on, for one who looks at it or listens to it.
+/// The segments of a task after a sequence number, for a poll or a subscription.
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "built by the server, read by the eras, both ours")]
+#[expect(clippy::exhaustive_structs, reason = "the server builds it, and the codecs read it")]
 pub struct SegmentPage {
-    /// The name of the task.
+    /// Task ID.
     pub id: String,
-    /// The blocks.
+    /// The segments.
     pub blocks: Segments,
-    /// The number of the last block there is, among these or not.
+    /// Sequence number of the newest segment of the task.
     pub last: u64,
-    /// Whether nothing more will come after these.
+    /// Whether no segments follow.
     pub complete: bool,
 }
 
-/// In which ways a task can be answered, in the dialect of the legacy wire that knows several.
+/// The response modes of a call that requests a task, in the legacy era.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "the three of the proposal")]
+#[expect(clippy::exhaustive_structs, reason = "the proposal defines three modes")]
 pub struct ResponseModes {
-    /// With the result itself, if it is there at once.
+    /// Respond with the result, if it is available at once.
     pub immediate: bool,
-    /// With several responses, as the content grows.
+    /// Respond with several partial responses.
     pub streaming: bool,
-    /// With the task.
+    /// Respond with the task.
     pub task: bool,
 }
 
 impl ResponseModes {
-    /// Their names, in the order of their priority.
+    /// Returns the names of the enabled modes, by priority.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         let Self { immediate, streaming, task } = self;
         [(immediate, Self::IMMEDIATE), (streaming, Self::STREAMING), (task, Self::TASK)]

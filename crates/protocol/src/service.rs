@@ -1,4 +1,4 @@
-//! What a server is to the floors below it: something that answers calls.
+//! The interface that a server implements for the transports.
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -8,44 +8,45 @@ use crate::{Call, CallFuture, Principal, Profile, Session, SessionStore};
 
 /// A server, as transports see it. The server API implements it.
 pub trait Service: SessionEvents + ExternalEvents + Send + Sync + 'static {
-    /// Who we are and what we accept.
+    /// Returns the static description and settings of the server.
     fn profile(&self) -> &Arc<Profile>;
 
-    /// Whether the application handles a method that no era names.
+    /// Returns whether the application handles a custom method.
     fn knows_method(&self, name: &str) -> bool;
 
-    /// Starts the work that answers a call. Must not block.
+    /// Starts to handle a call. Must not block.
     fn start(self: Arc<Self>, call: Arc<Call>) -> CallFuture;
 
-    /// Takes a notification that the protocol floor has no use for itself.
+    /// Receives a notification that the protocol core does not handle itself.
     fn notified(&self, notice: ClientNotification<'_>);
 
-    /// A transport stops to serve. What goes on without a caller has so long to come to a place
-    /// where somebody else can go on.
+    /// Shuts down before a transport stops. Tasks that run without a caller have `patience` to
+    /// reach a point where another worker can resume them.
     fn shut_down(self: Arc<Self>, patience: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 
-/// What a server does about legacy sessions.
+/// Hooks for legacy sessions.
 pub trait SessionEvents {
-    /// A legacy session has been opened.
+    /// Called after a legacy session was opened.
     fn session_opened(&self, session: &Arc<Session>);
 
-    /// A legacy session has ended.
+    /// Called after a legacy session ended.
     fn session_closed(&self, session: &Arc<Session>);
 
-    /// Where legacy sessions are kept for all replicas; `None` if each process has its own.
+    /// Returns the session store that all replicas share; `None` if sessions are local to the
+    /// process.
     fn keeper(&self) -> Option<&dyn SessionStore> {
         None
     }
 }
 
-/// What a server does about external events.
+/// Hooks for external events.
 pub trait ExternalEvents {
-    /// Returns whether a completion token is one of this server. Cheap: a transport calls it before it
+    /// Returns whether this server issued a completion token. Cheap: a transport calls it before it
     /// reads the value.
     fn knows_token(&self, token: &str) -> bool;
 
-    /// Stores the value that another system delivers.
+    /// Stores the value that another system delivers for a token.
     fn complete(
         self: Arc<Self>,
         token: &str,
@@ -53,17 +54,17 @@ pub trait ExternalEvents {
     ) -> Pin<Box<dyn Future<Output = CompletionOutcome> + Send>>;
 }
 
-/// What became of something that was said from outside.
+/// The result of delivering a value for an external event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CompletionOutcome {
-    /// It is stored, and whoever waits will see it.
+    /// The value was stored.
     Taken,
-    /// Something was said before, or nobody waits any more. It is not stored.
+    /// The event already has a value, or no task waits for it. The value was not stored.
     TooLate,
-    /// The token is none of ours.
+    /// The server did not issue the token.
     Unknown,
-    /// It could not be stored; say it again later.
+    /// The store is unavailable; retry later.
     Unavailable(String),
 }
 
@@ -71,15 +72,15 @@ pub enum CompletionOutcome {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ClientNotification<'a> {
-    /// Its method, if the specification names it.
+    /// Method; `None` for a custom method.
     pub method: Option<Method>,
-    /// Its name.
+    /// Name of the method.
     pub name: &'a str,
-    /// Its parameters: the JSON text of an object.
+    /// Parameters: the JSON text of an object.
     pub params: &'a str,
-    /// Who sent it.
+    /// Principal of the sender.
     pub principal: &'a Principal,
-    /// The legacy session it came in on, if there is one.
+    /// Legacy session of the sender.
     pub session: Option<&'a Arc<Session>>,
 }
 

@@ -1,6 +1,6 @@
-//! What a legacy handshake said, remembered for the calls that follow it.
+//! The state of a legacy session.
 //!
-//! Only the legacy era reads it: a modern request on the same pipe carries everything itself.
+//! Only the legacy era uses it: a modern request on the same connection is self-contained.
 
 use std::{
     any::{Any, TypeId},
@@ -17,26 +17,27 @@ use outlive_wire::LoggingLevel;
 
 use crate::{ChangeFeed, InFlight, PendingRequests, Principal, SharedSession, VersionRules};
 
-/// One client's legacy session: a stdio pipe, an HTTP+SSE stream, or an `Mcp-Session-Id`.
+/// The session of one legacy client: a stdio connection, an HTTP+SSE stream, or an
+/// `Mcp-Session-Id`.
 pub struct Session {
     rules: &'static VersionRules,
     principal: Principal,
     client_info: Option<Box<str>>,
     client_capabilities: Box<str>,
     initialized: AtomicBool,
-    // An index into `LoggingLevel::ALL`; a byte, so that every log line can read it for nothing.
+    // An index into `LoggingLevel::ALL`. Atomic, so that log calls read it without a lock.
     log_level: AtomicU8,
     feed: ChangeFeed,
     in_flight: Arc<InFlight>,
     asked: Arc<PendingRequests>,
     portable: OnceLock<Box<SharedSession>>,
-    /// Grows with every change that other replicas have to know of.
+    /// Number of changes that other replicas must know.
     revision: AtomicU64,
     state: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
 }
 
 impl Session {
-    /// Remembers a handshake. `client_info` and `client_capabilities` are JSON objects.
+    /// Creates a session. `client_info` and `client_capabilities` are JSON objects.
     pub fn new(
         rules: &'static VersionRules,
         principal: Principal,
@@ -60,63 +61,63 @@ impl Session {
         }
     }
 
-    /// Returns the rules of the version that the handshake agreed on.
+    /// Returns the rules of the negotiated version.
     pub fn rules(&self) -> &'static VersionRules {
         self.rules
     }
 
-    /// Who opened the session. Nobody else can use it.
+    /// Returns the principal that opened the session. No other principal can use it.
     pub fn principal(&self) -> &Principal {
         &self.principal
     }
 
-    /// What the client calls itself: the JSON text of an `Implementation`.
+    /// Returns the client info: the JSON text of an `Implementation`.
     pub fn client_info(&self) -> Option<&str> {
         self.client_info.as_deref()
     }
 
-    /// What the client can do: the JSON text of its capabilities.
+    /// Returns the JSON text of the client capabilities.
     pub fn client_capabilities(&self) -> &str {
         &self.client_capabilities
     }
 
-    /// The lowest level of log lines this client gets.
+    /// Returns the lowest log level that the client receives.
     pub fn log_level(&self) -> Option<LoggingLevel> {
         LoggingLevel::ALL.get(usize::from(self.log_level.load(Ordering::Relaxed))).copied()
     }
 
-    /// Sets the lowest level of log lines.
+    /// Sets the lowest log level that the client receives.
     pub fn set_log_level(&self, level: LoggingLevel) {
         self.log_level.store(level_index(level), Ordering::Relaxed);
     }
 
-    /// Whether the client has said that it is ready.
+    /// Returns whether the client sent `notifications/initialized`.
     pub fn is_initialized(&self) -> bool {
         self.initialized.load(Ordering::Acquire)
     }
 
-    /// Notes that the client is ready.
+    /// Marks the session as initialized.
     pub fn set_initialized(&self) {
         self.initialized.store(true, Ordering::Release);
     }
 
-    /// The changes this client hears of.
+    /// Returns the feed of changes that the client receives.
     pub fn feed(&self) -> &ChangeFeed {
         &self.feed
     }
 
-    /// The calls that are running.
+    /// Returns the running calls.
     pub fn in_flight(&self) -> &Arc<InFlight> {
         &self.in_flight
     }
 
-    /// The requests of ours that the client has not answered yet.
+    /// Returns the requests of the server that have no response yet.
     pub fn asked(&self) -> &Arc<PendingRequests> {
         &self.asked
     }
 
-    /// Gives the session the name under which a [`SessionStore`](crate::SessionStore) keeps it,
-    /// and how long it is kept when nobody uses it. Before anything is asked in it.
+    /// Sets the ID and TTL under which a [`SessionStore`](crate::SessionStore) keeps the session.
+    /// Call it before the server sends a request in the session.
     pub fn share(&self, id: Arc<str>, ttl: Duration) {
         let name = Arc::clone(&id);
         if self.portable.set(Box::new(SharedSession::new(id, ttl))).is_ok() {
@@ -124,22 +125,22 @@ impl Session {
         }
     }
 
-    /// Whether a request with this id can have been made in this session, by any replica.
+    /// Returns whether any replica could have used this ID for a request in this session.
     pub fn may_have_asked(&self, id: u64) -> bool {
         self.portable().is_some_and(|name| crate::pending_requests::is_in_range_of(&name.id, id))
     }
 
-    /// What other replicas know it by; `None` for a session of this process alone.
+    /// Returns the shared ID; `None` if the session is local to this process.
     pub fn portable(&self) -> Option<&SharedSession> {
         self.portable.get().map(|portable| &**portable)
     }
 
-    /// How often what is kept of it has changed.
+    /// Returns the number of changes to the stored part of the session.
     pub fn revision(&self) -> u64 {
         self.revision.load(Ordering::Acquire)
     }
 
-    /// Notes that something has changed that other replicas have to know of.
+    /// Records a change that other replicas must know.
     pub fn note_change(&self) {
         self.revision.fetch_add(1, Ordering::AcqRel);
     }
@@ -148,17 +149,17 @@ impl Session {
         self.revision.store(revision, Ordering::Release);
     }
 
-    /// The application's own state of type `T` for this session, made on first use. It belongs
-    /// to this process, also where the session is known to others.
+    /// Returns the application's state of type `T` for this session. Creates it on first use. The
+    /// state is local to this process, even for shared sessions.
     pub fn state<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         let mut state = self.lock_state();
         let slot = state.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(make()));
         Arc::clone(slot)
             .downcast()
-            .unwrap_or_else(|_| unreachable!("the slot is keyed by its type"))
+            .unwrap_or_else(|_| unreachable!("the key of the entry is its type"))
     }
 
-    /// Ends everything that belongs to the session: its calls are cancelled, its feed closes.
+    /// Closes the session: cancels its calls, fails its pending requests and closes its feed.
     pub fn close(&self) {
         self.in_flight.cancel_all();
         self.asked.close();

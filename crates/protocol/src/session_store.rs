@@ -1,44 +1,42 @@
-//! Where legacy sessions are kept so that every replica of a server knows them.
+//! Storage of legacy sessions that all replicas of a server share.
 //!
-//! A session is opened by one process and may be used in another: behind a proxy that spreads
-//! requests, or after a restart. A [`SessionStore`] is what the processes share. Transports ask it
-//! about sessions they do not know, and now and then about those they do, since another replica may
-//! have ended them.
+//! A client may use a session on another replica than the one that opened it: behind a load
+//! balancer, or after a restart. Transports query the [`SessionStore`] for unknown sessions, and
+//! regularly for known sessions, because another replica may have ended them.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 use crate::{ClientReply, Principal, Session};
 
-/// Keeps sessions where all replicas find them. What it is given must be portable: see
+/// Storage for sessions that all replicas share. Its sessions must have a shared ID: see
 /// [`Session::share`].
 pub trait SessionStore: Send + Sync {
-    /// Keeps a session that has just been opened. When it answers, every replica finds it.
+    /// Stores a new session. Every replica can load it once the future completes.
     fn insert<'a>(&'a self, session: &'a Session) -> SessionStoreFuture<'a, ()>;
 
-    /// The session with this id, if there is one and it is this principal's.
+    /// Loads a session. Returns `None` if it does not exist or belongs to another principal.
     fn load<'a>(
         &'a self,
         id: &'a str,
         principal: &'a Principal,
     ) -> SessionStoreFuture<'a, Option<Arc<Session>>>;
 
-    /// Whether a session that is known here is still there, and brings both up to date: what other
-    /// replicas were told is told to the session, and what it was told itself is kept. `refresh`
-    /// keeps it for its whole time from now on.
+    /// Synchronizes a session with its stored state, in both directions. Returns whether the
+    /// session still exists. `refresh` restarts its TTL.
     fn refresh<'a>(&'a self, session: &'a Session, refresh: bool) -> SessionStoreFuture<'a, bool>;
 
-    /// Ends a session for all replicas.
+    /// Ends a session on all replicas.
     fn delete<'a>(&'a self, session: &'a Session) -> SessionStoreFuture<'a, ()>;
 
-    /// Takes a client's answer to a request that another replica may have made.
+    /// Forwards a client's response to the replica that sent the request.
     fn forward_reply(&self, stray: MisroutedReply) -> SessionStoreFuture<'_, ()>;
 }
 
-/// What a keeper returns: a future of a result.
+/// The future that a session store returns.
 pub type SessionStoreFuture<'a, T> =
     Pin<Box<dyn Future<Output = Result<T, SessionStoreError>> + Send + 'a>>;
 
-/// The keeper cannot be asked now. That says nothing about any session.
+/// The session store is unavailable. The error says nothing about the session.
 #[derive(Clone, Debug)]
 pub struct SessionStoreError {
     reason: String,
@@ -46,17 +44,17 @@ pub struct SessionStoreError {
 }
 
 impl SessionStoreError {
-    /// Says why.
+    /// Creates an error with a reason.
     pub fn new(reason: impl fmt::Display) -> Self {
         Self { reason: reason.to_string(), limit: None }
     }
 
-    /// The client has used up a limit: its name, and what it did.
+    /// Creates an error for a limit that the client exceeded.
     pub fn over_limit(limit: &'static str, reason: impl fmt::Display) -> Self {
         Self { reason: reason.to_string(), limit: Some(limit) }
     }
 
-    /// The limit that the client has used up, if that is why.
+    /// Returns the limit that the client exceeded, if that is the cause.
     pub fn limit(&self) -> Option<&'static str> {
         self.limit
     }
@@ -70,14 +68,14 @@ impl fmt::Display for SessionStoreError {
 
 impl std::error::Error for SessionStoreError {}
 
-/// A client's answer that nobody waits for here, but perhaps on another replica.
+/// A client's response to a request that another replica may have sent.
 #[derive(Debug)]
-#[expect(clippy::exhaustive_structs, reason = "an answer, and what it belongs to")]
+#[expect(clippy::exhaustive_structs, reason = "a response and its request")]
 pub struct MisroutedReply {
-    /// The session in which it was asked.
+    /// Session of the request.
     pub session: Arc<Session>,
-    /// The id of the request.
+    /// Request ID.
     pub id: u64,
-    /// The answer.
+    /// The response.
     pub reply: ClientReply,
 }

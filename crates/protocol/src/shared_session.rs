@@ -1,14 +1,14 @@
-//! The name under which all replicas know a session.
+//! The shared identity of a session.
 
 use std::{sync::Arc, time::Duration};
 
-/// The name under which all replicas know a session.
+/// The shared identity of a session, known to all replicas.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SharedSession {
-    /// Its ID. A credential: do not store or log it as it is.
+    /// Session ID. A credential: do not store or log it in plain text.
     pub id: Arc<str>,
-    /// How long the store keeps the session when no client uses it.
+    /// Time that the store keeps an unused session.
     pub ttl: Duration,
 }
 

@@ -1,5 +1,5 @@
-//! What is kept so that another process can go on with it: a call while it is a task, and a legacy
-//! session.
+//! The stored form of calls that became tasks and of legacy sessions, so that another process can
+//! resume them.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -13,30 +13,30 @@ use crate::{
     VersionRules, era,
 };
 
-/// Everything about a call that its handler may ask for, except the HTTP request that brought it.
+/// Everything that a handler may read from a call, except the HTTP request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StoredCall {
-    /// The protocol version it came in.
+    /// Protocol version.
     version: String,
     /// The message, without the keys of `_meta` that a resumed call does not need.
     message: RawJson,
-    /// What a legacy handshake said the client can do.
+    /// Client capabilities of the legacy session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     capabilities: Option<RawJson>,
-    /// What a legacy handshake said the client is.
+    /// Client info of the legacy session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     info: Option<RawJson>,
-    /// What its caller had leave to do when it came.
+    /// Scopes of the caller when the call arrived.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     scopes: Vec<String>,
 }
 
 impl StoredCall {
-    /// Keeps a call.
+    /// Creates the stored form of a call.
     ///
     /// # Errors
     ///
-    /// None that is expected: a call has been read from JSON.
+    /// Unexpected: every part was parsed from JSON before.
     pub fn of(call: &Call) -> serde_json::Result<Self> {
         let raw = |text: &str| serde_json::from_str::<RawJson>(text);
         let session = call.session();
@@ -49,11 +49,11 @@ impl StoredCall {
         })
     }
 
-    /// The call again, for the principal it belongs to, with the leave that it came with.
+    /// Restores the call for its principal, with its original scopes.
     ///
     /// # Errors
     ///
-    /// If it is of a version that this crate does not know any more.
+    /// If the message is invalid or this crate no longer supports the version.
     pub fn restore(
         &self,
         principal: Principal,
@@ -61,10 +61,9 @@ impl StoredCall {
     ) -> Result<Arc<Call>, ProtocolError> {
         let message = ByteString::from(self.message.get());
         let principal = principal.with_scopes(Scopes::of(&self.scopes));
-        let request = era::Request::again(&message).ok_or_else(|| {
-            ProtocolError::internal("a call that was kept cannot be read any more")
-        })?;
-        // The codec refuses a version that is not that of the rules.
+        let request = era::Request::again(&message)
+            .ok_or_else(|| ProtocolError::internal("a stored call is not a valid request"))?;
+        // For an unknown version, the modern codec returns the right error.
         let rules =
             VersionRules::find(&self.version).unwrap_or_else(|| VersionRules::newest(Era::Modern));
         let session = rules.sessions.then(|| self.session(rules, principal.clone(), profile));
@@ -86,19 +85,19 @@ impl StoredCall {
     }
 }
 
-/// How many bytes of `_meta` a stored call keeps, keys and values together.
+/// Maximum bytes of `_meta` in a stored call, keys and values together.
 const MAX_META_BYTES: usize = 16 << 10;
 
-/// The keys of `_meta` that a stored call keeps: those of the protocol and our own, and the trace that
-/// the call belongs to. Whatever else a client attaches is not stored.
+/// Returns whether a stored call keeps a key of `_meta`: those of MCP, Outlive and trace
+/// propagation.
 fn is_stored(key: &str) -> bool {
     const NAMES: [&str; 4] = ["progressToken", "traceparent", "tracestate", "baggage"];
     const PREFIXES: [&str; 2] = ["io.modelcontextprotocol/", "dev.outlive/"];
     NAMES.contains(&key) || PREFIXES.iter().any(|prefix| key.starts_with(prefix))
 }
 
-/// A request without the foreign keys of its `params._meta`, and without those that are too much.
-/// Whatever it drops, however large, it does not copy first.
+/// Removes foreign keys from `params._meta`, and keys above the size limit. Does not copy the
+/// removed values.
 fn without_foreign_meta(message: &str) -> serde_json::Result<RawJson> {
     type Members<'a> = OrderedMap<&'a RawValue>;
     let whole = || serde_json::from_str(message);
@@ -127,37 +126,37 @@ fn without_foreign_meta(message: &str) -> serde_json::Result<RawJson> {
     to_raw_value(&request)
 }
 
-/// Everything about a legacy session that all replicas know. What its calls are doing and what the
-/// application keeps in it belong to one process.
+/// The part of a legacy session that all replicas share. Running calls and application state stay
+/// local to a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StoredSession {
-    /// The version that the handshake agreed on.
+    /// Negotiated protocol version.
     version: String,
-    /// Whose it is: the principal's key.
+    /// Key of the principal.
     principal: String,
     capabilities: RawJson,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     info: Option<RawJson>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     log_level: Option<LoggingLevel>,
-    /// The resources it has subscribed to.
+    /// Subscribed resources.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     resources: Vec<String>,
-    /// How often it has changed. Of two that differ, the one that changed more often counts.
+    /// Number of changes. The higher revision wins.
     #[serde(default)]
     revision: u64,
 }
 
 impl StoredSession {
-    /// Keeps a session.
+    /// Creates the stored form of a session.
     ///
     /// # Errors
     ///
-    /// None that is expected: what a handshake said has been read from JSON.
+    /// Unexpected: every part was parsed from JSON before.
     pub fn of(session: &Session) -> serde_json::Result<Self> {
         let raw = |text: &str| serde_json::from_str::<RawJson>(text);
-        // Read first: a change that comes between is kept under the number before it, and once
-        // more under its own.
+        // The revision is read first: a concurrent change is stored with the old revision, and again
+        // with its own.
         let revision = session.revision();
         Ok(Self {
             version: session.rules().version.as_str().to_owned(),
@@ -170,13 +169,13 @@ impl StoredSession {
         })
     }
 
-    /// Whether it is this principal's.
+    /// Returns whether the session belongs to a principal.
     pub fn belongs_to(&self, principal: &Principal) -> bool {
         self.principal == principal.key()
     }
 
-    /// The session again, for the principal it belongs to; `None` for anybody else, and when it is
-    /// of a revision that is not served any more.
+    /// Restores the session. Returns `None` for another principal, and if the server no longer
+    /// supports the version.
     pub fn restore(&self, principal: &Principal, profile: &Profile) -> Option<Arc<Session>> {
         if !self.belongs_to(principal) {
             return None;
@@ -193,7 +192,8 @@ impl StoredSession {
         Some(Arc::new(session))
     }
 
-    /// Tells a session what it does not know yet. `false` if the session knows more than this.
+    /// Applies newer stored data to a session. Returns `false` if the session is newer than the
+    /// stored data.
     pub fn update(&self, session: &Session) -> bool {
         let known = session.revision();
         if self.revision > known {

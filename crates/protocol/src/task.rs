@@ -1,62 +1,62 @@
-//! A task as clients see it, before an era has shaped it.
+//! The state of a task, independent of the era.
 
 use outlive_wire::{CallToolResult, ErrorObject, InputRequests};
 
 use crate::Progress;
 
-/// A task at one moment.
+/// The state of a task at one moment.
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "built by the server, read by the eras, both ours")]
+#[expect(clippy::exhaustive_structs, reason = "the server builds it, and the codecs read it")]
 pub struct TaskView {
-    /// Its name.
+    /// Task ID.
     pub id: String,
-    /// When it was made, in milliseconds since 1970.
+    /// Creation time, in Unix milliseconds.
     pub created: u64,
-    /// When it last changed.
+    /// Time of the last change, in Unix milliseconds.
     pub updated: u64,
-    /// How long it exists, in milliseconds from its creation; `None` for ever.
+    /// TTL in milliseconds from the creation; `None` if the task never expires.
     pub ttl: Option<u64>,
-    /// How often it is worth looking, in milliseconds.
+    /// Recommended poll interval in milliseconds.
     pub poll: u64,
-    /// What it is doing, in words.
+    /// Status message.
     pub message: Option<String>,
-    /// How far it said it was, for those who have words for that.
+    /// Progress, for clients with the extension for it.
     pub progress: Option<Progress>,
-    /// What the model may be told while it runs; said when it is made, where there are words for it.
+    /// Text for the model while the task runs. Sent when the task is created.
     pub immediate: Option<String>,
-    /// Whether the caller wanted none of the ways in which the call could be answered, and so gets
-    /// a task; said when it is made.
+    /// Whether the server supports none of the requested response modes and fell back to a task.
+    /// Sent when the task is created.
     pub fell_back: bool,
-    /// How far it is.
+    /// Status, with its details.
     pub state: TaskState,
 }
 
-/// How far a task is. The eras have different words for the same.
+/// Status of a task, with its details. The eras encode it differently.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_enums, reason = "the state machine")]
 pub enum TaskState {
-    /// At work, or waiting for a worker.
+    /// The task is queued or runs.
     Working,
-    /// Waits for these answers.
+    /// The task waits for responses to these input requests.
     InputRequired(InputRequests),
-    /// Over, with what the call would have returned.
+    /// The task ended with the result of the call.
     Result(Box<CallToolResult>),
-    /// Over, with the refusal that the call would have met.
+    /// The task ended with a protocol error.
     Error(ErrorObject),
-    /// Cancelled.
+    /// The task was cancelled.
     Cancelled,
-    /// Its time was over.
+    /// The TTL of the task expired.
     Expired,
 }
 
 impl TaskState {
-    /// Whether it will never change again.
+    /// Returns whether the state never changes again.
     pub fn is_terminal(&self) -> bool {
         !matches!(self, Self::Working | Self::InputRequired(_))
     }
 }
 
-/// A moment, in milliseconds since 1970, as RFC 3339 has it: with milliseconds, in UTC.
+/// Formats Unix milliseconds as RFC 3339, in UTC with milliseconds.
 pub fn rfc3339(millis: u64) -> String {
     let (days, rest) = (millis / 86_400_000, millis % 86_400_000);
     let (year, month, day) = civil(days);
@@ -67,7 +67,8 @@ pub fn rfc3339(millis: u64) -> String {
             "{year}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}.{fraction:03}Z"
         );
     }
-    // By hand: each response about a task has two of these, and formatting is most of it otherwise.
+    // Formatted by hand: every response about a task has two timestamps, and `format!` dominated
+    // its cost.
     let mut text = *b"0000-00-00T00:00:00.000Z";
     for (end, digits, number) in [
         (4, 4, year),
@@ -83,7 +84,7 @@ pub fn rfc3339(millis: u64) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Writes the last digits of a number.
+/// Writes the last decimal digits of a number.
 fn put_digits(places: &mut [u8], mut number: u64) {
     for place in places.iter_mut().rev() {
         *place = b'0' + (number % 10) as u8;
@@ -91,8 +92,8 @@ fn put_digits(places: &mut [u8], mut number: u64) {
     }
 }
 
-/// The date so many days after 1970-01-01. Counted in years that begin in March, so that the leap
-/// day is the last of its year.
+/// Returns the date for a number of days since 1970-01-01. The algorithm uses years that start in
+/// March, so that the leap day is the last day.
 fn civil(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468;
     let era = shifted / 146_097;
@@ -112,7 +113,7 @@ mod tests {
     use super::rfc3339;
 
     #[test]
-    fn moments_are_written_in_utc() {
+    fn timestamp_is_formatted_in_utc() {
         for (millis, text) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (951_782_399_999, "2000-02-28T23:59:59.999Z"),

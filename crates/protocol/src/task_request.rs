@@ -1,38 +1,38 @@
-//! What the client of a call says about tasks, before a policy decides.
+//! The task members of a request, before the task policy is applied.
 
 use crate::{ProtocolError, ResponseModes};
 
-/// What the client of a call says about tasks.
+/// The task members of a request.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_structs, reason = "the codecs build it, and the server reads it")]
 pub struct TaskRequest {
-    /// What the client can do with a task.
+    /// Task support of the client.
     pub support: ClientTaskSupport,
-    /// The response modes that the client names, if it names any. An error counts only where the
-    /// server has response modes.
+    /// Response modes that the client accepts. An error matters only if the server has response
+    /// modes.
     pub response_modes: Result<Option<ResponseModes>, ProtocolError>,
-    /// The sequence number after which the client wants the segments of a task, if it names one. An
-    /// error counts only where the task has segments.
+    /// Sequence number of the last segment that the client has. An error matters only if the task
+    /// has segments.
     pub after_seq: Result<Option<u64>, ProtocolError>,
-    /// Whether the client declares that it reads segments while a task runs.
+    /// Whether the client declares the extension for partial results.
     pub reads_segments: bool,
 }
 
-/// What the client of a call can do with a task.
+/// Task support of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "every policy must handle each")]
 pub enum ClientTaskSupport {
-    /// Its version has no tasks.
+    /// The protocol version has no tasks.
     Unsupported,
     /// The client does not declare that it accepts tasks.
     NotDeclared,
-    /// The client could request a task, and does not.
+    /// The client could request a task but does not.
     NotRequested,
     /// The client accepts a task if the server creates one.
     Accepts,
     /// The client requests a task.
     Requests {
-        /// How many milliseconds the task should exist, if the client says so.
+        /// Requested TTL in milliseconds.
         ttl: Option<u64>,
     },
 }

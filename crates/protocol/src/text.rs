@@ -1,16 +1,16 @@
-//! Visible text: text of a peer, made safe to show to people.
+//! Makes text of a peer safe to display.
 //!
-//! A peer chooses names, messages and results. Shown as they are, they could steer a terminal (escape
-//! sequences), change the order of what stands around them (bidirectional controls), or look like another
-//! text (invisible characters). These functions replace what cannot be seen with its number, as in
-//! `\u{202e}`; text that people can see stays as it is, right-to-left letters included.
+//! A peer chooses names, messages and results. Escape sequences in them could control a terminal,
+//! bidirectional controls could reorder the surrounding text, and invisible characters could
+//! imitate another text. These functions replace invisible characters with their code, as in
+//! `\u{202e}`. Visible text stays unchanged, including right-to-left letters.
 
 use std::{borrow::Cow, fmt::Write as _};
 
-/// Returns whether a character shows as itself and leaves the characters around it as they are.
+/// Returns whether a character is visible and does not affect the characters around it.
 ///
-/// Controls, format characters (Unicode's `Cf`), line and paragraph separators, variation selectors,
-/// fillers and noncharacters do not.
+/// Controls, format characters (Unicode category `Cf`), line and paragraph separators, variation
+/// selectors, fillers and noncharacters are not visible.
 pub fn is_visible(char: char) -> bool {
     if char.is_ascii() {
         return !char.is_ascii_control();
@@ -18,10 +18,10 @@ pub fn is_visible(char: char) -> bool {
     !(char.is_control() || is_format(char) || is_blank(char) || is_noncharacter(char))
 }
 
-/// Makes a text visible in one line: line ends and tabs become spaces.
+/// Makes a text visible on one line: line breaks and tabs become spaces.
 ///
-/// For names, identifiers and values: two texts that differ look different, but for joiners inside words
-/// and emoji, which are left out.
+/// For names, identifiers and values. Different texts look different, except for joiners inside
+/// words and emoji, which are removed.
 pub fn line(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_visible) {
         return Cow::Borrowed(text);
@@ -40,10 +40,10 @@ pub fn line(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Makes a text visible in its own lines.
+/// Makes a text visible and keeps its lines.
 ///
-/// Line ends and tabs stay, a carriage return is a line end, and the colors that programs print are left
-/// out. Every other escape sequence is shown as characters.
+/// Line breaks and tabs stay, and a carriage return becomes a line break. Color sequences are
+/// removed. Every other escape sequence is shown as characters.
 pub fn lines(text: &str) -> Cow<'_, str> {
     if text.chars().all(|char| is_visible(char) || matches!(char, '\n' | '\t')) {
         return Cow::Borrowed(text);
@@ -59,7 +59,7 @@ pub fn lines(text: &str) -> Cow<'_, str> {
         let after = text[at..].chars().next();
         match char {
             '\r' if after == Some('\n') => {}
-            // At the end of a text nothing is overwritten any more.
+            // A carriage return at the end overwrites nothing.
             '\r' if after.is_none() => {}
             '\n' | '\r' => out.push('\n'),
             '\t' => out.push('\t'),
@@ -70,7 +70,7 @@ pub fn lines(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Makes a JSON text visible: it stays JSON, and what cannot be seen in its strings is written `\uXXXX`.
+/// Makes a JSON text visible. It stays valid JSON: invisible characters in strings become `\uXXXX`.
 pub fn json(text: &str) -> Cow<'_, str> {
     let is_layout = |char| matches!(char, '\n' | '\r' | '\t');
     if text.chars().all(|char| is_visible(char) || is_layout(char)) {
@@ -99,15 +99,16 @@ fn push(out: &mut String, before: Option<char>, char: char, after: Option<char>)
     }
 }
 
-/// The length of a sequence at the beginning of a text that only sets colors, as compilers print it.
+/// Returns the length of a leading escape sequence that only sets colors or clears to the end of
+/// the line.
 fn color(text: &str) -> Option<usize> {
     let rest = text.strip_prefix("\u{1b}[")?;
     let end = rest.find(|char: char| !(char.is_ascii_digit() || matches!(char, ';' | ':')))?;
     matches!(rest.as_bytes()[end], b'm' | b'K').then_some("\u{1b}[".len() + end + 1)
 }
 
-/// Whether an invisible character is where writing needs it: it says nothing that the characters beside
-/// it do not show.
+/// Returns whether an invisible character is a joiner that its neighbors require, so that removing
+/// it hides nothing.
 fn is_joiner(before: Option<char>, char: char, after: Option<char>) -> bool {
     let is_letter = |char: Option<char>| {
         matches!(
@@ -116,13 +117,13 @@ fn is_joiner(before: Option<char>, char: char, after: Option<char>) -> bool {
         )
     };
     match char {
-        // Presentation of an emoji.
+        // Selects the presentation of an emoji.
         '\u{fe0e}' | '\u{fe0f}' => before.is_some_and(is_pictograph) || after == Some('\u{20e3}'),
-        // One picture of several.
+        // Joins several emoji into one.
         '\u{200d}' if before.is_some_and(|it| is_pictograph(it) || it == '\u{fe0f}') => {
             after.is_some_and(is_pictograph)
         }
-        // Shapes of Arabic and Indic letters.
+        // Shapes Arabic and Indic letters.
         '\u{200c}' | '\u{200d}' => is_letter(before) && is_letter(after),
         _ => false,
     }
@@ -133,7 +134,7 @@ fn is_pictograph(char: char) -> bool {
         | '\u{1f000}'..='\u{1faff}')
 }
 
-/// Unicode's category `Cf`, and the separators of lines and paragraphs.
+/// Returns whether a character is in the Unicode category `Cf`, or separates lines or paragraphs.
 fn is_format(char: char) -> bool {
     matches!(char, '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}'
         | '\u{890}'..='\u{891}' | '\u{8e2}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
@@ -142,7 +143,7 @@ fn is_format(char: char) -> bool {
         | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// What has no shape of its own: variation selectors, fillers, the grapheme joiner.
+/// Returns whether a character has no glyph: variation selectors, fillers, the grapheme joiner.
 fn is_blank(char: char) -> bool {
     matches!(char, '\u{34f}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
         | '\u{180b}'..='\u{180f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}')
@@ -157,7 +158,7 @@ mod tests {
     use super::{is_visible, json, line, lines};
 
     #[test]
-    fn escape_sequences_are_shown_and_do_nothing() {
+    fn escape_sequences_are_shown_as_characters() {
         assert_eq!(line("a\u{1b}[2Jb"), "a\\u{1b}[2Jb");
         assert_eq!(line("\u{1b}]0;title\u{7}x\u{9b}2Jy"), "\\u{1b}]0;title\\u{7}x\\u{9b}2Jy");
         assert_eq!(lines("\u{1b}[8mhidden\u{1b}[2Jgone"), "hidden\\u{1b}[2Jgone");
@@ -186,20 +187,20 @@ mod tests {
     }
 
     #[test]
-    fn writing_keeps_its_letters_without_joiners() {
+    fn joiners_in_words_and_emoji_are_removed() {
         assert_eq!(line("I ❤\u{fe0f} 👩\u{200d}🚀"), "I ❤ 👩🚀");
         assert_eq!(line("می\u{200c}خواهم"), "میخواهم");
         assert_eq!(line("grün 日本 é naïve"), "grün 日本 é naïve");
     }
 
     #[test]
-    fn line_ends_are_spaces_in_one_line_and_line_ends_in_several() {
+    fn line_breaks_become_spaces_in_line_and_stay_in_lines() {
         assert_eq!(line("a\r\nb\tc\rd\ne"), "a b c d e");
         assert_eq!(lines("a\r\nb\tc\rd\ne\r"), "a\nb\tc\nd\ne");
     }
 
     #[test]
-    fn json_stays_json() {
+    fn json_with_invisible_characters_stays_equal() {
         let value = serde_json::json!({"a\u{202e}": "b\u{9b}\u{e0041}\u{7f}", "c": 1});
         let text = serde_json::to_string_pretty(&value).unwrap();
         let shown = json(&text);
@@ -208,9 +209,9 @@ mod tests {
     }
 
     #[test]
-    fn no_text_shows_anything_that_is_not_visible() {
+    fn output_has_only_visible_characters() {
         for number in 0..=0x10_ffff {
-            // What is visible by itself stays as it is.
+            // Visible characters stay unchanged.
             let Some(char) = char::from_u32(number).filter(|char| !is_visible(*char)) else {
                 continue;
             };

@@ -1,7 +1,7 @@
 //! The order in which a type declares its fields.
 //!
-//! Members of a `serde_json::Map` have no order of their own, unless the program enables `preserve_order`. What
-//! people and models read has the order of the author: a derived `Deserialize` names its fields in it.
+//! A `serde_json::Map` keeps no order, unless the program enables its feature `preserve_order`.
+//! Forms and schemas must show the author's order, which a derived `Deserialize` reveals.
 
 use std::cell::Cell;
 
@@ -12,16 +12,19 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-/// The names of the fields of a struct, as its author ordered them; empty for a type that does not tell.
+/// Returns the field names of a struct in declaration order; empty if the type does not reveal
+/// them.
 pub(crate) fn declared_fields<T: DeserializeOwned>() -> &'static [&'static str] {
     let names = Cell::new(&[][..]);
-    // The probe has no value, so this always fails.
+    // Always fails: the probe has no value.
     let _ = T::deserialize(Probe(&names));
     names.get()
 }
 
-/// The properties of an object schema, in the order of `declared`. Without a declared order it is that of
-/// `required` if every property is required, because `schemars` writes that list in the order of the fields.
+/// Returns the properties of an object schema in the order of `declared`.
+///
+/// Without a declared order, the order is that of `required` if every property is required:
+/// `schemars` writes that list in field order.
 pub(crate) fn ordered_properties<'a>(
     schema: &'a Map<String, Value>,
     declared: &[&str],
@@ -39,7 +42,7 @@ pub(crate) fn ordered_properties<'a>(
     ordered
 }
 
-/// Notes the fields that a struct asks for, and fails.
+/// A deserializer that records the fields of a struct and then fails.
 struct Probe<'p>(&'p Cell<&'static [&'static str]>);
 
 impl<'de> Deserializer<'de> for Probe<'_> {

@@ -1,49 +1,49 @@
-//! Fields of a schema, as a person fills them in: the arguments of a tool, the fields of a form.
+//! The fields of a schema, for user interfaces: the arguments of a tool or the fields of a form.
 //!
-//! The reader is tolerant: a property that it does not understand is a field of any JSON, and the
-//! server checks its value.
+//! The parser is lenient: an unknown property becomes a field for any JSON value, and the server
+//! validates the value.
 
 use serde_json::{Map, Value};
 
-/// Maximum depth of references and lists that is followed. A schema may refer to itself, and schemas that
-/// are written by hand are not deeper.
+/// Maximum number of nested references and lists that are followed. A schema may refer to itself,
+/// and hand-written schemas are not deeper.
 const DEPTH: usize = 8;
 
-/// One argument, or one field of a form.
+/// An argument of a tool, or a field of a form.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Field {
     /// Name in the schema.
     pub name: String,
-    /// Title of the schema.
+    /// Title in the schema.
     pub title: Option<String>,
     /// Description in the schema.
     pub description: Option<String>,
-    /// Whether an object without the field violates the schema.
+    /// Whether the field is required.
     pub is_required: bool,
-    /// Default value, unless it is null.
+    /// Default value, unless it is `null`.
     pub default: Option<Value>,
     /// Kind of value.
     pub kind: FieldKind,
-    /// Description of the values that fit, such as `integer, 1 to 10`.
+    /// Description of the valid values, such as `integer, 1 to 10`.
     pub hint: String,
 }
 
-/// Kind of value that a field takes.
+/// Kind of value of a field.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum FieldKind {
     /// A string.
     Text,
-    /// A whole number.
+    /// An integer.
     Integer,
     /// Any number.
     Number,
     /// True or false.
     Boolean,
-    /// One of several values.
+    /// One of several choices.
     One(Vec<FieldChoice>),
-    /// An array of some of several values.
+    /// An array of several choices.
     Many(Vec<FieldChoice>),
     /// An array of values of one kind.
     List(Box<FieldKind>),
@@ -51,25 +51,25 @@ pub enum FieldKind {
     Json,
 }
 
-/// One of several values, and its label.
+/// A choice with its label.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FieldChoice {
-    /// Value that is sent.
+    /// Value to send.
     pub value: Value,
-    /// Label that people read.
+    /// Label for people.
     pub label: String,
 }
 
 impl Field {
-    /// Returns the title, or the name if there is none.
+    /// Returns the title, or the name if the field has no title.
     pub fn label(&self) -> &str {
         self.title.as_deref().unwrap_or(&self.name)
     }
 }
 
-/// The fields of an object's schema, in the order of its map: by name, unless the program enables the feature
-/// `preserve_order` of `serde_json`.
+/// Returns the fields of an object schema, in the order of its map: by name, unless the program
+/// enables the feature `preserve_order` of `serde_json`.
 pub fn fields(schema: &Value) -> Vec<Field> {
     let required: Vec<&str> = schema
         .get("required")
@@ -79,7 +79,7 @@ pub fn fields(schema: &Value) -> Vec<Field> {
     let properties = schema.get("properties").and_then(Value::as_object);
     let field = |(name, named): (&String, &Value)| {
         let property = resolved(schema, named);
-        // What stands beside a reference is said of this field alone.
+        // Keywords beside a `$ref` describe this field, so they take precedence over the target's.
         let said = |key| named.get(key).or_else(|| property.get(key));
         let text = |key| said(key).and_then(Value::as_str).map(str::to_owned);
         let kind = kind_of(schema, property, DEPTH);
@@ -96,8 +96,10 @@ pub fn fields(schema: &Value) -> Vec<Field> {
     properties.map(|properties| properties.iter().map(field).collect()).unwrap_or_default()
 }
 
-/// Whether an object may have members that its schema does not name. By the letter it always may;
-/// a schema that names some and does not say so means no.
+/// Returns whether an object may have members that its schema does not name.
+///
+/// JSON Schema allows them by default. Here, a schema with `properties` and without
+/// `additionalProperties` does not.
 pub fn is_open(schema: &Value) -> bool {
     match schema.get("additionalProperties") {
         Some(Value::Bool(open)) => *open,
@@ -106,7 +108,7 @@ pub fn is_open(schema: &Value) -> bool {
     }
 }
 
-/// A property without what leads to it: references, and alternatives of which one is null.
+/// Resolves references, and unions of one schema with `null`.
 fn resolved<'a>(schema: &'a Value, mut property: &'a Value) -> &'a Value {
     for _ in 0..DEPTH {
         if let Some(place) = property.get("$ref").and_then(Value::as_str) {
@@ -156,7 +158,7 @@ fn kind_of(schema: &Value, property: &Value, depth: usize) -> FieldKind {
     }
 }
 
-/// The values there are to choose from, if that is what a property is.
+/// Returns the choices of a property, if it has a fixed set of values.
 fn choices(property: &Value) -> Option<Vec<FieldChoice>> {
     if let Some(values) = property.get("enum").and_then(Value::as_array) {
         let names = property.get("enumNames").and_then(Value::as_array);
@@ -180,7 +182,7 @@ fn choices(property: &Value) -> Option<Vec<FieldChoice>> {
     titled.iter().map(choice).collect()
 }
 
-/// A value as people would write it.
+/// Formats a value as plain text.
 pub fn plain_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -189,7 +191,7 @@ pub fn plain_text(value: &Value) -> String {
     }
 }
 
-/// What a value has to be, in words.
+/// Describes the valid values of a field.
 fn hint(kind: &FieldKind, property: &Value) -> String {
     let number = |key| property.get(key).and_then(Value::as_f64);
     let mut words = vec![match kind {
@@ -255,13 +257,13 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_refers_to_itself_is_any_json() {
+    fn self_referencing_schema_becomes_any_json() {
         let schema = json!({"properties": {"a": {"$ref": "#/properties/a"}}});
         assert!(matches!(fields(&schema)[0].kind, FieldKind::Json));
     }
 
     #[test]
-    fn array_schema_that_refers_to_itself_ends() {
+    fn self_referencing_array_schema_terminates() {
         let schema = json!({"properties": {
             "pair": {"type": "array", "items": {"anyOf": [{"$ref": "#/properties/pair"}, {"type": "null"}]}},
             "root": {"type": "array", "items": {"$ref": "#"}},
@@ -273,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_names_members_means_those() {
+    fn schema_with_properties_is_closed_by_default() {
         assert!(is_open(&json!({})));
         assert!(is_open(&json!({"properties": {"a": {}}, "additionalProperties": true})));
         assert!(!is_open(&json!({"properties": {"a": {}}})));

@@ -1,11 +1,11 @@
 //! JSON Schema, elicitation forms and URI templates for the crate `outlive`; exempt from semver.
 //!
-//! Pure functions over text and JSON: no async, no clock, no I/O. Nothing is ever fetched.
+//! Pure functions over text and JSON: no async, clock, network or other I/O.
 //!
-//! - [`Schema`]: the schema of a tool's input or output. Checks arguments and results.
+//! - [`Schema`]: the schema of a tool's input or output. Validates arguments and results.
 //! - [`header_params`]: the arguments that clients repeat as `Mcp-Param-*` headers.
-//! - [`fields`]: the fields of a schema, as a person fills them in.
-//! - [`forms`]: forms from Rust types, and the check of what a user has filled in.
+//! - [`fields`]: the fields of a schema, for user interfaces.
+//! - [`forms`]: forms from Rust types, and the validation of their input responses.
 //! - [`uri_template`]: RFC 6570, in both directions.
 
 mod field_order;

@@ -1,9 +1,10 @@
-//! A capacity: a named number of permits that runs share, and who waits for one.
+//! Capacities: named numbers of permits that runs share, with a fair queue of waiting tasks and
+//! calls.
 //!
-//! A task that finds no permit does not wait in the engine: its run ends, it goes back to the store,
-//! and its ID waits here. When a permit is released, the first task of the caller whose turn it is gets
-//! it, and the engine claims that task. A permit belongs to whoever holds it, which may be longer than a
-//! run: a job keeps it until its process has exited.
+//! A task that finds no permit does not wait in memory: its run ends, the store keeps the task, and
+//! the task ID waits here. A released permit goes to the next caller in turn, and the engine claims
+//! that caller's first task. A permit may outlive its run: a job holds its permit until its process
+//! exits.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -16,28 +17,29 @@ use tokio::sync::oneshot;
 
 use crate::store::TaskId;
 
-/// How many tasks of one caller wait here by their turn. Those beyond look again by themselves.
+/// Maximum number of waiting tasks per caller. A task above the limit only retries periodically.
 const MAX_WAITING_PER_CALLER: usize = 1_024;
 
-/// How many tasks of all callers do.
+/// Maximum number of waiting tasks of all callers.
 const MAX_WAITING: usize = 65_536;
 
-/// When a task looks again that nobody has called: another replica may have a permit for it, or this
-/// process may have been restarted. Longer for each that waits before it, so that many of them do not
-/// keep the store busy.
+/// Delay after which a task that waits for a permit retries without a grant. Another replica may
+/// have a permit, or this process may have restarted. The delay grows with the number of waiters,
+/// so that many of them do not overload the store.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 const LONGER_EACH: Duration = Duration::from_millis(100);
 const MAX_LOOK_AGAIN: Duration = Duration::from_secs(600);
 
-/// How many of something may run at once, such as the jobs of a tool. Clones are the same capacity.
+/// A limit on how many operations run at the same time, such as the jobs of a tool.
 ///
-/// WaitQueue callers take turns: each gets one permit after the other, in the order of its calls.
+/// Clones share the same permits. Waiting callers take turns: each turn grants one permit to the
+/// oldest waiter of a caller.
 #[derive(Clone)]
 pub struct Capacity(Arc<Inner>);
 
 struct Inner {
     name: String,
-    // A std mutex: nothing awaits while it is held.
+    // A std mutex: no code awaits while it is held.
     state: Mutex<State>,
 }
 
@@ -50,69 +52,70 @@ struct State {
     waiting: WaitQueue,
 }
 
-/// Who waits: a queue for each caller, and whose turn it is.
+/// Waiting tasks and calls: one queue per caller, and the order of the callers.
 #[derive(Default)]
 struct WaitQueue {
     turns: VecDeque<Arc<str>>,
     queues: HashMap<Arc<str>, VecDeque<Waiter>>,
-    /// The tasks among them. One that is not here any more is skipped.
+    /// IDs of the waiting tasks. A queued task whose ID is missing here is skipped.
     tasks: HashSet<TaskId>,
     count: usize,
 }
 
 enum Waiter {
-    /// A task that is in the store, and the engine that claims it.
+    /// A task in the store, and the engine that claims it.
     Task(TaskId, Weak<dyn Claimant>),
     /// A call that waits in memory.
     Call(oneshot::Sender<Permit>),
 }
 
-/// The right to run one of what a [`Capacity`] counts. Released when it is dropped.
-#[must_use = "released when it is dropped"]
+/// The right to run one operation under a [`Capacity`]. Dropping the permit releases it.
+#[must_use = "dropping the permit releases it"]
 pub struct Permit(Option<Capacity>);
 
-/// Claims tasks that have a permit.
+/// Claims tasks that have been granted a permit.
 pub(crate) trait Claimant: Send + Sync {
-    /// Claims the task of a grant soon; `false` if it claims nothing any more.
+    /// Claims the task of a grant soon. Returns `false` if the engine no longer claims tasks.
     fn take_grant(&self, grant: &dyn Fn() -> Grant) -> bool;
 }
 
-/// A permit that waits for the run of its task. Released if that does not take it.
+/// A permit that is reserved for the next run of a task. Dropping the grant releases an unused
+/// permit.
 pub(crate) struct Grant {
     capacity: Capacity,
     task: TaskId,
 }
 
 impl Capacity {
-    /// A capacity of `max` permits. The name is what a caller is told when they are used up.
+    /// Creates a capacity of `max` permits. Error messages to callers contain the name.
     pub fn new(name: impl Into<String>, max: usize) -> Self {
         let (granted, waiting) = (HashSet::new(), WaitQueue::default());
         let state = Mutex::new(State { max, used: 0, granted, waiting });
         Self(Arc::new(Inner { name: name.into(), state }))
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// How many permits there are.
+    /// Returns the total number of permits.
     pub fn max(&self) -> usize {
         self.lock().max
     }
 
-    /// Changes how many permits there are. Those that are held stay held.
+    /// Changes the total number of permits. Held permits stay valid.
     pub fn set_max(&self, max: usize) {
         self.lock().max = max;
         self.grant_next();
     }
 
-    /// How many permits are held.
+    /// Returns the number of held permits.
     pub fn used(&self) -> usize {
         self.lock().used
     }
 
-    /// How many tasks and calls wait for one.
+    /// Returns the number of tasks and calls that wait for a permit.
     pub fn waiting(&self) -> usize {
         self.lock().waiting.count
     }
@@ -123,14 +126,14 @@ impl Capacity {
         self.lock().take().then(|| Permit(Some(self.clone())))
     }
 
-    /// Takes a permit whether one is free or not, for what runs already, such as a job that has
-    /// outlived the process that started it.
+    /// Takes a permit even if none is free, for an operation that already runs. An example is a job
+    /// that outlived the process that started it.
     pub fn force_acquire(&self) -> Permit {
         self.lock().used += 1;
         Permit(Some(self.clone()))
     }
 
-    /// Waits for a permit in memory. Callers take turns.
+    /// Waits in memory for a permit. Callers take turns.
     pub async fn acquire(&self, caller: &str) -> Permit {
         loop {
             let (sender, permit) = oneshot::channel();
@@ -141,14 +144,14 @@ impl Capacity {
                 }
                 state.waiting.push(caller, Waiter::Call(sender));
             }
-            // Its sender is dropped with a queue only.
+            // An error means that the queue was dropped with the sender, so the call queues again.
             if let Ok(permit) = permit.await {
                 return permit;
             }
         }
     }
 
-    /// Takes the permit that is granted to a task, or one that is free.
+    /// Takes the permit that is granted to a task, or a free one.
     pub fn acquire_for(&self, task: &TaskId) -> Option<Permit> {
         let mut state = self.lock();
         let has_permit = state.granted.remove(task) || state.take();
@@ -159,19 +162,19 @@ impl Capacity {
         has_permit.then(|| Permit(Some(self.clone())))
     }
 
-    /// When a task that is about to wait looks again by itself.
+    /// Returns the delay after which a task that starts to wait retries without a grant.
     pub(crate) fn look_again(&self) -> Duration {
         let waiting = u32::try_from(self.lock().waiting.count).unwrap_or(u32::MAX);
         LOOK_AGAIN.saturating_add(LONGER_EACH.saturating_mul(waiting)).min(MAX_LOOK_AGAIN)
     }
 
-    /// Has an engine told when there is a permit for a task. The task is in the store.
+    /// Queues a task that is in the store. `engine` claims the task when a permit is granted.
     pub(crate) fn wait(&self, principal: &str, task: TaskId, engine: Weak<dyn Claimant>) {
         let mut state = self.lock();
         let waiting = &mut state.waiting;
         let has_room = waiting.count < MAX_WAITING
             && waiting.queues.get(principal).is_none_or(|all| all.len() < MAX_WAITING_PER_CALLER);
-        // One that has looked again keeps its place.
+        // A task that retried without a permit keeps its position in the queue.
         if has_room && waiting.tasks.insert(task.clone()) {
             waiting.push(principal, Waiter::Task(task, engine));
         }
@@ -179,7 +182,7 @@ impl Capacity {
         self.grant_next();
     }
 
-    /// Gives the permits that are free to those who wait.
+    /// Grants the free permits to waiting tasks and calls.
     fn grant_next(&self) {
         loop {
             let mut state = self.lock();
@@ -202,7 +205,8 @@ impl Capacity {
                 }
                 Waiter::Call(sender) => match sender.send(Permit(Some(self.clone()))) {
                     Ok(()) => false,
-                    // The call has gone. Not dropped here: the drop would call this function again.
+                    // The call was dropped. Dropping the permit here would call this function
+                    // recursively.
                     Err(mut permit) => permit.0.take().is_some(),
                 },
             };
@@ -226,7 +230,7 @@ impl Capacity {
 }
 
 impl State {
-    /// Counts a permit in, if one is free.
+    /// Counts one more held permit if one is free. Returns whether it did.
     fn take(&mut self) -> bool {
         let is_free = self.used < self.max;
         self.used += usize::from(is_free);
@@ -238,7 +242,7 @@ impl WaitQueue {
     fn push(&mut self, caller: &str, waiter: Waiter) {
         self.count += 1;
         if let Some(queue) = self.queues.get_mut(caller) {
-            // Calls that have gone do not pile up.
+            // Removes dropped calls, so that they do not accumulate.
             let before = queue.len();
             queue.retain(|waiter| !matches!(waiter, Waiter::Call(sender) if sender.is_closed()));
             self.count -= before - queue.len();
@@ -249,7 +253,7 @@ impl WaitQueue {
         self.queues.insert(caller, VecDeque::from([waiter]));
     }
 
-    /// Takes out whose turn it is.
+    /// Removes the next waiter, in turn by caller.
     fn next(&mut self) -> Option<Waiter> {
         loop {
             let caller = self.turns.pop_front()?;
@@ -262,7 +266,7 @@ impl WaitQueue {
             let Some(waiter) = waiter else { continue };
             self.count -= 1;
             match &waiter {
-                // It has got one meanwhile.
+                // The task already has a permit.
                 Waiter::Task(task, _) if !self.tasks.remove(task) => {}
                 _ => return Some(waiter),
             }
@@ -271,7 +275,7 @@ impl WaitQueue {
 }
 
 impl Permit {
-    /// The capacity that it is of.
+    /// Returns the capacity that the permit belongs to.
     pub fn capacity(&self) -> Option<&Capacity> {
         self.0.as_ref()
     }
@@ -355,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn released_permit_goes_to_each_caller_in_turn() {
+    fn released_permit_goes_to_callers_in_turn() {
         let capacity = Capacity::new("jobs", 1);
         let mut held = capacity.try_acquire();
         assert!(held.is_some() && capacity.try_acquire().is_none());
@@ -377,13 +381,13 @@ mod tests {
                     false
                 }
             });
-            assert!(held.is_some(), "a permit is released, and nobody gets it");
+            assert!(held.is_some(), "a released permit goes to a waiter");
         }
-        assert_eq!(order, [0, 3, 1, 2], "bob does not wait for all of ann's");
+        assert_eq!(order, [0, 3, 1, 2], "bob gets a permit before ann's second call");
     }
 
     #[test]
-    fn permit_of_a_call_that_has_gone_is_passed_on() {
+    fn permit_of_dropped_call_goes_to_next_waiter() {
         let capacity = Capacity::new("jobs", 1);
         let held = capacity.force_acquire();
         let mut gone = Box::pin(capacity.acquire("ann"));
@@ -396,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_tasks_are_bounded_per_caller_and_those_without_an_engine_are_dropped() {
+    fn waiting_tasks_are_bounded_per_caller_and_dropped_without_engine() {
         let capacity = Capacity::new("jobs", 1);
         let held = capacity.try_acquire().unwrap();
         for number in 0..2 * MAX_WAITING_PER_CALLER {

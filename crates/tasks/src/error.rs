@@ -1,56 +1,56 @@
-//! What an author can do wrong with a journal, as errors that say what to do instead.
+//! [`JournalError`]: mistakes of an author in the use of a journal. Each message names the remedy.
 
 use std::fmt;
 
-/// A step, question or timer that the journal refuses.
+/// A step, input request, timer or segment that the journal rejects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JournalError {
-    /// The key has been used in this run.
+    /// The run has already used the key.
     DuplicateKey(String),
-    /// Steps, questions and timers do not go into the body of a step.
+    /// A step, input request or timer was started in the body of a step.
     InsideStep(String),
-    /// The run that this context belongs to is not the one that is being polled.
+    /// The current thread does not poll the run that this context belongs to.
     OutsideRun(String),
-    /// The run is over.
+    /// The run has ended.
     RunEnded(String),
-    /// The journal would be larger than it may be.
+    /// The journal would exceed its maximum size.
     TooLarge {
-        /// What was to be recorded.
+        /// The key to record.
         key: String,
-        /// How large the journal would be.
+        /// Size of the journal with the new record.
         bytes: usize,
-        /// How large it may be.
+        /// Maximum size of the journal.
         limit: usize,
     },
-    /// More blocks are emitted than may be.
+    /// The call has emitted the maximum number of segments.
     TooManySegments {
-        /// How many may be.
+        /// Maximum number of segments.
         limit: usize,
     },
-    /// A block is larger than it may be.
+    /// A segment exceeds the maximum size.
     SegmentTooLarge {
-        /// How many bytes it has.
+        /// Size of the segment.
         bytes: usize,
-        /// How many it may have.
+        /// Maximum size of a segment.
         limit: usize,
     },
-    /// The caller has as many bytes stored as it may, so this was not stored. The run can end, and
-    /// records nothing any more.
+    /// The caller has reached its limit of stored bytes, so the write was rejected. The run can
+    /// end, but it cannot record anything else.
     BytesExceeded {
-        /// The name of the limit.
+        /// Name of the limit.
         limit: &'static str,
     },
-    /// The value holds a secret, and this journal leaves the server.
+    /// The value contains a secret, and the client carries this journal in a request state.
     SecretNotAllowed(String),
-    /// More questions are open than may be.
+    /// The run has the maximum number of open input requests.
     TooManyInputRequests {
-        /// The question that was too much.
+        /// Key of the rejected input request.
         key: String,
-        /// How many may be open.
+        /// Maximum number of open input requests.
         limit: usize,
     },
-    /// Under this key the journal holds something else: the handler has changed.
+    /// The journal has an entry of another kind under this key: the handler has changed.
     KindMismatch(String),
 }
 
@@ -59,43 +59,46 @@ impl fmt::Display for JournalError {
         match self {
             Self::DuplicateKey(key) => write!(
                 f,
-                "the key `{key}` is used twice in one run; name each step, as in `(\"push\", region)`, or use a scope"
+                "the key `{key}` is used twice in one run; give each step its own key, such as `(\"push\", region)`, or use a scope"
             ),
             Self::InsideStep(key) => write!(
                 f,
-                "`{key}` is inside of a step; steps, questions and timers stand between steps, not in them"
+                "`{key}` is used inside the body of a step; start steps, input requests and timers outside of other steps"
             ),
             Self::OutsideRun(key) => write!(
                 f,
-                "`{key}` is used outside of its own run; join futures inside the handler instead of spawning them"
+                "`{key}` is used outside its run; join futures inside the handler instead of spawning them"
             ),
-            Self::RunEnded(key) => write!(f, "`{key}` comes after the end of its run"),
+            Self::RunEnded(key) => write!(f, "`{key}` is used after its run has ended"),
             Self::TooLarge { key, bytes, limit } => write!(
                 f,
-                "recording `{key}` makes the journal {bytes} bytes long, and it may have {limit}; record less, such as an id of what is stored elsewhere"
+                "recording `{key}` grows the journal to {bytes} bytes, above the limit of {limit}; record less, such as the ID of a value in another store"
             ),
             Self::TooManySegments { limit } => write!(
                 f,
-                "a call emits at most {limit} blocks; put more into each of them, or raise `max_segments`"
+                "the call has emitted the maximum of {limit} segments; emit larger segments, or raise `max_segments`"
             ),
             Self::SegmentTooLarge { bytes, limit } => write!(
                 f,
-                "a block of {bytes} bytes is emitted, and it may have {limit}; emit it in pieces or as a link to a resource, or raise `max_segment_bytes`"
+                "a segment of {bytes} bytes exceeds the limit of {limit}; split it, emit a resource link, or raise `max_segment_bytes`"
             ),
             Self::BytesExceeded { limit } => write!(
                 f,
-                "the store takes nothing more: the limit `{limit}` is used up; record less, wait until older tasks of the caller have expired, or raise the limit"
+                "the store rejected the write: the caller has reached the limit `{limit}`; record less, wait until older tasks of the caller expire, or raise the limit"
             ),
             Self::SecretNotAllowed(key) => write!(
                 f,
-                "`{key}` holds a secret, and without a store the journal of this call travels through its client"
+                "`{key}` contains a secret, but without a store the client carries the journal of this call; configure a store"
             ),
             Self::TooManyInputRequests { key, limit } => {
-                write!(f, "with `{key}` more than {limit} questions are open at once")
+                write!(
+                    f,
+                    "the input request `{key}` exceeds the limit of {limit} open input requests"
+                )
             }
             Self::KindMismatch(key) => write!(
                 f,
-                "under `{key}` an earlier version of this handler recorded something else; give the new thing a new key"
+                "an earlier version of this handler recorded another kind of entry under `{key}`; use a new key"
             ),
         }
     }

@@ -1,8 +1,8 @@
-//! Notices when a run is idle.
+//! Detects idle runs.
 //!
-//! A run that has opened an input request may still have other branches to poll, and other requests to open.
-//! It is idle when it is pending, is not woken during further turns of the scheduler, and waits only for
-//! input. Only then it may be dropped, so that parallel input requests are sent together.
+//! A run that has opened an input request may have other branches that can still make progress. The
+//! run is idle when it is pending, waits only for input, and is not woken during the next scheduler
+//! ticks. Only an idle run is dropped, so its parallel input requests are sent together.
 
 use std::{
     fmt,
@@ -15,11 +15,11 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-/// Turns of the scheduler during which a run must not be woken. The first lets other woken tasks run, the
-/// second lets those wake the run.
+/// Scheduler ticks during which an idle run must not be woken. The first tick lets other woken
+/// tasks run, and the second lets those tasks wake the run.
 const QUIET: u8 = 2;
 
-/// Polls a run, and notices when it is idle. Costs nothing until the run waits for input.
+/// Polls a run and detects when it is idle. Adds no cost until the run waits for input.
 #[derive(Default)]
 pub struct IdleDetector {
     watch: Option<Arc<Watch>>,
@@ -28,7 +28,7 @@ pub struct IdleDetector {
 
 /// Result of a poll.
 #[derive(Debug)]
-#[expect(clippy::exhaustive_enums, reason = "there is no third thing")]
+#[expect(clippy::exhaustive_enums, reason = "a run either ends or waits")]
 pub enum RunPoll<T> {
     /// The run has ended.
     Done(T),
@@ -36,19 +36,19 @@ pub enum RunPoll<T> {
     Idle,
 }
 
-/// A waker between a run and its owner, which notices whether the run was woken.
+/// A waker between a run and its owner that records whether the run was woken.
 pub(crate) struct Watch {
     woken: AtomicBool,
     owner: Mutex<Waker>,
 }
 
 impl Watch {
-    /// Creates a watch on a run that was not polled with it yet, and so counts as woken.
+    /// Creates a watch. A run that has not been polled with the watch counts as woken.
     pub(crate) fn new(owner: &Waker) -> Arc<Self> {
         Arc::new(Self { woken: AtomicBool::new(true), owner: Mutex::new(owner.clone()) })
     }
 
-    /// Sets whom to wake from now on.
+    /// Sets the waker of the run's owner.
     pub(crate) fn set_owner(&self, owner: &Waker) {
         self.owner.lock().unwrap_or_else(PoisonError::into_inner).clone_from(owner);
     }
@@ -76,8 +76,8 @@ impl Wake for Watch {
 }
 
 impl IdleDetector {
-    /// Polls the work, if there is a reason to. After a poll, `waits_for_input` says whether the run waits
-    /// only for input.
+    /// Polls `work` if it was woken. Then calls `waits_for_input`, which returns whether the run
+    /// waits only for input.
     pub fn poll<F: Future>(
         &mut self,
         work: Pin<&mut F>,
@@ -89,8 +89,8 @@ impl IdleDetector {
                 return Poll::Ready(RunPoll::Done(output));
             }
             if waits_for_input() {
-                // From now on it matters whether the run is woken. So far it has the owner's waker, so it
-                // is polled once more, with the watch.
+                // The run was polled with the owner's waker, so earlier wakes were not recorded.
+                // One more poll registers the watch as the waker of every branch.
                 self.watch = Some(Watch::new(cx.waker()));
                 cx.waker().wake_by_ref();
             }

@@ -1,34 +1,34 @@
-//! Names in a journal.
+//! Keys of journal entries.
 
 use std::fmt::{self, Display, Write};
 
-/// The name of a step, a question or a timer: parts, joined by `/`.
+/// Key of a step, an input request or a timer: parts, joined by `/`.
 ///
-/// What the parts themselves hold of `/`, `\` and `#` is escaped, so that no two different lists
-/// of parts make the same key, and so that a counter can be appended.
+/// The characters `/`, `\` and `#` inside a part are escaped, so different lists of parts make
+/// different keys. The escape also lets the journal append suffixes that start with `#`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(String);
 
-/// What names a step, a question or a timer: a name, or a name with a part that can be shown.
+/// A type that names a step, an input request or a timer.
 ///
-/// `"build"` and `("push", region)` are keys. Only what is `Display` can be a part: there is
-/// nothing unordered among it.
+/// Keys are `"build"` or, with a second part that is `Display`, `("push", region)`. Collections
+/// without a fixed order do not implement `Display`, so they cannot make a key unstable.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a key",
-    note = "a key is a name, `\"build\"`, or a name with a part that is `Display`: `(\"push\", region)`"
+    note = "a key is a name, such as `\"build\"`, or a name with a part that is `Display`, such as `(\"push\", region)`"
 )]
 pub trait IntoKey {
-    /// Makes the key.
+    /// Converts the value to a key.
     fn into_key(self) -> Key;
 }
 
 impl Key {
-    /// The key as text.
+    /// Returns the key as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// This key inside of a scope; an empty scope is none.
+    /// Returns this key with `scope` as its prefix. An empty scope adds nothing.
     #[must_use]
     pub fn within(self, scope: &str) -> Self {
         match scope {
@@ -37,7 +37,7 @@ impl Key {
         }
     }
 
-    /// The key as text, to keep.
+    /// Returns the key as owned text.
     pub fn into_string(self) -> String {
         self.0
     }
@@ -48,8 +48,8 @@ impl Key {
             if index > 0 {
                 key.push('/');
             }
-            // Writing into a string fails only if the part itself does, and then what it has
-            // written so far is its name.
+            // A write fails only if the `Display` of a part fails. The text before the failure is
+            // then the key.
             let _ = write!(Escaped(&mut key), "{part}");
         }
         Self(key)

@@ -1,13 +1,15 @@
-//! Durable execution for the crate `outlive`: journal, task stores, task engine; exempt from semver.
+//! Durable execution for the crate `outlive`: journal, task stores, task engine; exempt from
+//! semver.
 //!
-//! - [`Journal`]: what the runs of a call have recorded, requested and emitted, by [`Key`]. A replayed run
-//!   reads recorded results from it.
-//! - [`polling`]: which run this thread polls, so that steps and input requests find their journal.
-//! - [`IdleDetector`]: notices when a run is idle, so that it can be dropped and replayed later.
-//! - [`store`]: the stores of tasks, and the contract that every store fulfills.
+//! - [`Journal`]: the recorded results, input requests and segments of a call, by [`Key`]. A
+//!   replayed run reads recorded results from it.
+//! - [`polling`]: the run that the current thread polls, so that steps and input requests find
+//!   their journal.
+//! - [`IdleDetector`]: detects idle runs, so that the engine can drop them and replay them later.
+//! - [`store`]: the task stores, and the contract suite that every store passes.
 //! - [`engine`]: runs the tasks of a store.
 //!
-//! Nothing here knows a method of the protocol.
+//! No code in this crate depends on a method of the protocol.
 
 mod capacity;
 mod current_run;

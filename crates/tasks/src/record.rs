@@ -1,4 +1,4 @@
-//! The records of a journal: entries, segments, snapshots.
+//! Records of a journal: entries, segments and snapshots.
 
 use std::collections::BTreeMap;
 
@@ -7,45 +7,45 @@ use serde::{Deserialize, Serialize};
 
 use crate::setters::setters;
 
-/// One entry. Once it is there it never changes.
+/// One immutable record in a journal.
 ///
-/// The names on the outside are short because journals travel.
+/// The serialized names are short because clients carry journals in request states.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum JournalEntry {
-    /// What a step returned.
+    /// Result of a step.
     #[serde(rename = "v")]
     Value(RawJson),
-    /// What a step returned, if there is a secret in it: it is shown to nobody.
+    /// Result of a step that contains a secret. No interface shows the value.
     #[serde(rename = "x")]
     Secret(RawJson),
-    /// A step failed, and trying again would not help.
+    /// Permanent failure of a step.
     #[serde(rename = "f")]
     Failed(StepFailure),
-    /// What the client answered.
+    /// The client's input response.
     #[serde(rename = "a")]
     Answer(RawJson),
-    /// The client will not answer.
+    /// Failure of an input request.
     #[serde(rename = "u")]
     Unanswered(InputFailure),
-    /// When a timer is over, in milliseconds since 1970.
+    /// End of a timer, in milliseconds since 1970.
     #[serde(rename = "t")]
     Due(u64),
-    /// A step that must not be done twice was begun.
+    /// Start of a step that must not execute twice.
     #[serde(rename = "b")]
     Begun,
-    /// What a handler that asks by itself wants to have back.
+    /// State that a handler of rounds receives again in the next round.
     #[serde(rename = "s")]
     State(RawJson),
 }
 
-/// Why a step failed for good.
+/// Reason for the permanent failure of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StepFailure {
-    /// The error message.
+    /// Error message.
     pub message: String,
-    /// The code, if it was a protocol error.
+    /// Error code, if the step failed with a protocol error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
 }
@@ -59,27 +59,27 @@ impl StepFailure {
 
 setters!(StepFailure { code: Option<i32> });
 
-/// Why a question has no answer.
+/// Reason why an input request has no response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum InputFailure {
-    /// Nobody answered in time.
+    /// The input request timed out.
     #[serde(rename = "late")]
     TimedOut,
-    /// The client refused to ask, or failed to.
+    /// The client returned an error instead of a response.
     #[serde(rename = "error")]
     Refused {
-        /// The code of its error.
+        /// Code of the error.
         code: i32,
-        /// Its words.
+        /// Message of the error.
         message: String,
     },
 }
 
 impl JournalEntry {
-    /// How many bytes it is counted as, under its key: at least as many as are written.
+    /// Returns the size of the entry and its key in bytes. The serialized form is never larger.
     pub(crate) fn size(&self, key: &str) -> usize {
-        // A name, colons, braces and a comma.
+        // An entry name, colons, braces and a comma.
         const FRAME: usize = 10;
         FRAME
             + written(key)
@@ -94,7 +94,7 @@ impl JournalEntry {
     }
 }
 
-/// How many bytes a text has as JSON.
+/// Returns the number of bytes of a text as JSON.
 pub(crate) fn written(text: &str) -> usize {
     let escaped = |byte: u8| match byte {
         b'"' | b'\\' => 1,
@@ -108,18 +108,18 @@ pub(crate) fn written(text: &str) -> usize {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SegmentRecord {
-    /// The step or scope that emitted it; empty for the run itself.
+    /// Step or scope that emitted the segment; empty for the run itself.
     #[serde(rename = "s", default, skip_serializing_if = "String::is_empty")]
     pub scope: String,
-    /// Its number there, from zero.
+    /// Number of the segment within its scope, from zero.
     #[serde(rename = "n", default, skip_serializing_if = "is_zero")]
     pub ordinal: u32,
-    /// The content block.
+    /// Content block.
     #[serde(rename = "b")]
     pub block: RawJson,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(ordinal: &u32) -> bool {
     *ordinal == 0
 }
@@ -130,12 +130,12 @@ impl SegmentRecord {
         Self { scope: scope.into(), ordinal, block }
     }
 
-    /// Where it comes from. No other segment of its task has the same.
+    /// Returns the identity of the segment, which is unique within its task.
     pub(crate) fn place(&self) -> (String, u32) {
         (self.scope.clone(), self.ordinal)
     }
 
-    /// How many bytes it is counted as.
+    /// Returns the size of the segment in bytes.
     pub(crate) fn size(&self) -> usize {
         written(&self.scope) + self.block.get().len() + 28
     }
@@ -145,16 +145,16 @@ impl SegmentRecord {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct JournalSnapshot {
-    /// The entries, by journal key.
+    /// Entries, by journal key.
     #[serde(rename = "e", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub entries: BTreeMap<String, JournalEntry>,
-    /// The segments, in order.
+    /// Segments, in the order of their emission.
     #[serde(rename = "g", default, skip_serializing_if = "Vec::is_empty")]
     pub segments: Vec<SegmentRecord>,
     /// Journal keys of the open input requests.
     #[serde(rename = "q", default, skip_serializing_if = "Vec::is_empty")]
     pub input_requests: Vec<String>,
-    /// How often an input request was issued again, because its response did not fit.
+    /// Number of reissues of each input request whose response was invalid.
     #[serde(rename = "r", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reasked: BTreeMap<String, u32>,
 }
@@ -173,7 +173,8 @@ impl JournalSnapshot {
     }
 }
 
-/// Returns the wire key of an input request: its journal key, and the number of its issue if not the first.
+/// Returns the wire key of an input request: its journal key, plus the issue number after a
+/// reissue.
 pub(crate) fn wire_key(key: &str, reasked: &BTreeMap<String, u32>) -> String {
     match reasked.get(key) {
         None => key.to_owned(),

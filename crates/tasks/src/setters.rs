@@ -1,6 +1,6 @@
 //! Setters of records.
 
-/// Adds a setter for each field. The records are non-exhaustive, so other crates build them with `new`,
+/// Adds a setter for each field. Records are non-exhaustive, so other crates build them with `new`,
 /// `default` and setters.
 macro_rules! setters {
     ($record:ident { $($field:ident: $type:ty),* $(,)? }) => {

@@ -1,7 +1,7 @@
-//! Bytes that callers make the server hold in memory: per caller, and of all callers together.
+//! Budgets for the bytes that callers make the server hold in memory: per caller and in total.
 //!
-//! A [`Charge`] is what one request, response or stream holds. It is released when it is dropped,
-//! and travels with its bytes: see [`Charge::own`].
+//! A [`Charge`] counts the bytes of one request, response or stream. Dropping the charge releases
+//! its bytes. [`Charge::own`] ties a charge to the bytes that it counts.
 
 use std::{
     collections::HashMap,
@@ -14,11 +14,11 @@ use tokio::{sync::Notify, time::timeout};
 
 use crate::caller::Caller;
 
-/// What is not worth counting: the size of a plain call. There are as many of these as there may be
-/// connections and waiting calls, which have limits of their own.
+/// Size of a plain call. Smaller messages are not counted, because the limits on connections and
+/// waiting calls bound them.
 pub(crate) const SMALL: usize = 4 << 10;
 
-/// Counts bytes. Clones count together.
+/// Counter of bytes in memory. Clones share the counter.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget(Arc<Inner>);
 
@@ -31,7 +31,7 @@ struct Inner {
     released: Notify,
 }
 
-/// What the two limits are called.
+/// Names of the two limits, for error messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Names {
     pub(crate) per_caller: &'static str,
@@ -44,7 +44,7 @@ struct Used {
     callers: HashMap<Caller, usize>,
 }
 
-/// Bytes that are held for a caller.
+/// Bytes in memory that count against a caller.
 #[derive(Debug)]
 pub(crate) struct Charge {
     budget: Budget,
@@ -52,7 +52,7 @@ pub(crate) struct Charge {
     bytes: usize,
 }
 
-/// A limit is used up: its name.
+/// Name of the limit that a charge would exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exceeded(pub(crate) &'static str);
 
@@ -62,7 +62,7 @@ impl Budget {
         Self(Arc::new(Inner { max_per_caller, max, names, used, released }))
     }
 
-    /// A charge of nothing yet.
+    /// Returns an empty charge for `caller`.
     pub(crate) fn open(&self, caller: Option<Caller>) -> Charge {
         Charge { budget: self.clone(), caller, bytes: 0 }
     }
@@ -73,8 +73,10 @@ impl Budget {
 }
 
 impl Charge {
-    /// Holds so many bytes more. What is the only thing that is held may be of any size: another
-    /// limit, or the application, decides how large one message is.
+    /// Adds `bytes` to the charge.
+    ///
+    /// If the charge is the only one in use, `bytes` may exceed the budget: the limit on message
+    /// size, or the application, bounds a single message.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Exceeded> {
         let Inner { max_per_caller, max, names, .. } = *self.budget.0;
         let over = |used: usize, max: usize| used > self.bytes && used + bytes > max;
@@ -99,7 +101,7 @@ impl Charge {
         Ok(())
     }
 
-    /// The same, and waits for others to release theirs, but not for longer than this.
+    /// Adds `bytes` to the charge. Waits up to `wait` for other charges to be released.
     pub(crate) async fn grow_within(
         &mut self,
         bytes: usize,
@@ -110,7 +112,7 @@ impl Charge {
         let grown = async {
             loop {
                 let mut released = std::pin::pin!(budget.0.released.notified());
-                // Before the look, so that what is released after it is not missed.
+                // Enabled before the attempt, so that a release after the attempt is not missed.
                 released.as_mut().enable();
                 if self.grow(bytes).is_ok() {
                     return;
@@ -121,7 +123,7 @@ impl Charge {
         timeout(wait, grown).await.map_err(|_| exceeded)
     }
 
-    /// Releases everything.
+    /// Releases all bytes of the charge.
     pub(crate) fn clear(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
         if bytes == 0 {
@@ -141,9 +143,12 @@ impl Charge {
         self.budget.0.released.notify_waiters();
     }
 
-    /// Ties the charge to bytes: it is released with the last reference to them.
+    /// Ties the charge to `bytes`. Dropping the last reference to `bytes` releases the charge.
     pub(crate) fn own(self, bytes: Bytes) -> Bytes {
-        struct Owned(Bytes, #[expect(dead_code, reason = "is released with the bytes")] Charge);
+        struct Owned(
+            Bytes,
+            #[expect(dead_code, reason = "dropped with the bytes to release the charge")] Charge,
+        );
         impl AsRef<[u8]> for Owned {
             fn as_ref(&self) -> &[u8] {
                 &self.0
@@ -178,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_has_its_share_and_all_have_the_total() {
+    fn charge_above_caller_share_or_total_is_rejected() {
         let budget = budget();
         let (mut first, mut second) = (charge(&budget, "ann"), charge(&budget, "ann"));
         assert_eq!(first.grow(60), Ok(()));
@@ -195,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_alone_may_be_of_any_size() {
+    fn charge_that_is_alone_may_exceed_the_limits() {
         let budget = budget();
         let mut charge = charge(&budget, "ann");
         assert_eq!((charge.grow(90), charge.grow(500)), (Ok(()), Ok(())));
@@ -204,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_charge_goes_with_the_last_reference_to_its_bytes() {
+    fn charge_is_released_with_last_reference_to_its_bytes() {
         let budget = budget();
         let mut charge = charge(&budget, "ann");
         charge.grow(5).unwrap();
@@ -217,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_goes_on_when_others_have_released_theirs() {
+    async fn waiting_charge_continues_when_another_charge_is_released() {
         let budget = budget();
         let (mut first, mut second) = (charge(&budget, "ann"), charge(&budget, "ann"));
         first.grow(100).unwrap();

@@ -1,20 +1,22 @@
-//! Whom limits count: the principal, or the network address of an anonymous client.
+//! The caller that limits count: the principal, or the network address of an anonymous client.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use outlive_protocol::Principal;
 
-/// One caller, as limits count it.
+/// A caller, as limits count callers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Caller {
     Principal(Principal),
-    /// As [`network`] writes it.
+    /// A network in the form that [`network`] returns.
     Network(IpAddr),
 }
 
 impl Caller {
-    /// The caller of a request. `None` if neither a name nor an address is known: then only the
-    /// totals apply, because one share for all such clients would let one of them use it up.
+    /// Returns the caller of a request.
+    ///
+    /// Returns `None` for an anonymous client without a known address. Only the total limits apply
+    /// to such clients: a share for all of them could be used up by one.
     pub(crate) fn new(principal: &Principal, peer: Option<IpAddr>) -> Option<Self> {
         match principal.is_anonymous() {
             true => peer.map(|address| Self::Network(network(address))),
@@ -23,8 +25,10 @@ impl Caller {
     }
 }
 
-/// What counts as one address: of IPv6 the first 64 bits, because a client that has one address of
-/// such a network has all of them.
+/// Returns the network that limits count as one address.
+///
+/// For IPv6, the network is the first 64 bits, because a client usually controls all addresses of
+/// its /64.
 pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -48,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn named_callers_count_by_name_and_others_by_network() {
+    fn caller_is_counted_by_principal_or_by_network_if_anonymous() {
         let ann = Principal::named("ann");
         assert_eq!(caller(&ann, "192.0.2.1"), caller(&ann, "192.0.2.2"));
         assert_ne!(caller(&ann, "192.0.2.1"), caller(&Principal::named("ben"), "192.0.2.1"));

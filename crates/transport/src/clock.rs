@@ -1,4 +1,4 @@
-//! Time as the runtime has it.
+//! Clock of the tokio runtime.
 
 use std::{
     future::Future,
@@ -8,13 +8,13 @@ use std::{
 
 use outlive_protocol::Clock;
 
-/// The runtime's clock. Tests that pause the runtime's time pause this one.
+/// Clock of the tokio runtime. Pausing the runtime's time in tests pauses this clock.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct TokioClock;
 
 impl TokioClock {
-    /// The runtime's clock.
+    /// Returns the clock.
     pub fn new() -> Self {
         Self
     }

@@ -1,17 +1,17 @@
-//! How messages travel: stdio, Streamable HTTP of both eras, HTTP+SSE, memory, and your own.
+//! Transports: stdio, Streamable HTTP of both eras, HTTP+SSE, in-memory and custom transports.
 //!
-//! A transport brings bytes to an [`Endpoint`](outlive_protocol::Endpoint), owns the run that comes
-//! of them, and writes what the run says. It never asks which era a call is of.
+//! A transport passes received messages to an [`Endpoint`](outlive_protocol::Endpoint), owns the
+//! resulting run, and writes the messages of the run. It does not depend on the era of a call.
 //!
-//! - `http`: a tower service to mount, and a listener of its own.
-//! - `stdio`: the process's own pipe, both eras on it.
+//! - `http`: a tower service to mount, and a listener.
+//! - `stdio`: standard input and output.
 //! - [`lines`]: any byte stream, one message per line; [`memory`]: such a stream without sockets.
-//! - [`messages`]: a transport of your own, message by message.
-//! - `client`: the same ways, from the other end.
-//! - [`sse_reader`]: server-sent events, as they come.
+//! - [`messages`]: traits for a custom transport.
+//! - `client`: the client side of these transports.
+//! - [`sse_reader`]: an incremental parser for server-sent events.
 //!
-//! Features: `server` and `client` are the sides; `http` adds HTTP for each side that is on; `tls` adds
-//! `https:` for clients.
+//! Features: `server` and `client` select the sides. `http` adds HTTP to the enabled sides. `tls`
+//! adds `https:` for clients.
 
 #[cfg_attr(
     not(all(feature = "http", feature = "server")),

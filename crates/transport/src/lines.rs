@@ -1,4 +1,5 @@
-//! Any byte stream, one message per line: a Unix socket, a TCP connection, an in-memory pipe.
+//! Transport over any byte stream with one message per line: a Unix socket, a TCP connection, an
+//! in-memory pipe.
 
 use std::{io, sync::Arc};
 
@@ -7,16 +8,17 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::pipe::{Piece, Pipe, Splitter};
 
-/// How much is read at once.
+/// Bytes per read.
 const CHUNK: usize = 16 << 10;
 
-/// Serves one client on a byte stream until it closes its side, and answers what is running then.
+/// Serves one client on a byte stream until the client closes its side. Running calls finish before
+/// this function returns.
 ///
-/// Whoever accepts connections knows who is calling: that is `principal`.
+/// The caller authenticates the connection and passes the result as `principal`.
 ///
 /// # Errors
 ///
-/// When reading or writing fails.
+/// Returns an error if reading or writing fails.
 pub async fn serve<R, W>(
     endpoint: Endpoint,
     principal: Principal,
@@ -34,7 +36,7 @@ where
     let mut out = Vec::new();
     loop {
         tokio::select! {
-            // A client that does not read is not read from.
+            // Backpressure: if the client does not read, the server stops reading from it.
             read = input.read(&mut chunk), if pipe.unread().has_room() => {
                 let read = read?;
                 splitter.push(&chunk[..read]);
@@ -82,7 +84,7 @@ async fn write<W: AsyncWrite + Unpin>(output: &mut W, out: &mut Vec<u8>) -> io::
     Ok(())
 }
 
-/// Ends the connection however it ends.
+/// Closes the connection on drop.
 struct Close(Arc<Pipe>);
 
 impl Drop for Close {

@@ -1,4 +1,4 @@
-//! A transport of your own: implement two small traits, and messages go in and out whole.
+//! Custom transports: implement [`Source`] and [`Sink`] to exchange whole messages.
 
 use std::{future::Future, io, sync::Arc};
 
@@ -7,23 +7,23 @@ use outlive_protocol::{Endpoint, Principal};
 
 use crate::pipe::Pipe;
 
-/// Where messages come from.
+/// Source of received messages.
 pub trait Source: Send {
-    /// The next message, or `None` when the client has gone. Must be safe to drop while it waits.
+    /// Returns the next message, or `None` if the client disconnected. Must be cancel-safe.
     fn receive(&mut self) -> impl Future<Output = io::Result<Option<Bytes>>> + Send;
 }
 
-/// Where messages go to.
+/// Sink for sent messages.
 pub trait Sink: Send {
-    /// Sends one message: JSON without a line end.
+    /// Sends one message: JSON without a line break.
     fn send(&mut self, message: Bytes) -> impl Future<Output = io::Result<()>> + Send;
 }
 
-/// Serves one client until its source ends, and answers what is running then.
+/// Serves one client until its source ends. Running calls finish before this function returns.
 ///
 /// # Errors
 ///
-/// When the source or the sink fails.
+/// Returns an error if the source or the sink fails.
 pub async fn serve(
     endpoint: Endpoint,
     principal: Principal,
@@ -36,7 +36,7 @@ pub async fn serve(
         loop {
             let mut out = Vec::new();
             tokio::select! {
-                // A client that does not read is not read from.
+                // Backpressure: if the client does not read, the server stops reading from it.
                 message = source.receive(), if pipe.unread().has_room() => match message? {
                     Some(message) if message.len() > limit => pipe.refuse_too_long(&mut out),
                     Some(message) => pipe.accept(&message, &mut out),

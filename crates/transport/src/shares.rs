@@ -1,4 +1,4 @@
-//! How many of something each key may have at once: connections of an address, streams of a caller.
+//! Concurrency limits per key, such as connections per address or streams per caller.
 
 use std::{
     collections::HashMap,
@@ -6,14 +6,14 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// Counts what is open, for each key by itself.
+/// Counters per key with a common maximum.
 #[derive(Debug)]
 pub(crate) struct Shares<K> {
     max: usize,
     open: Mutex<HashMap<K, usize>>,
 }
 
-/// One that is open, until it is dropped.
+/// One counted item. Dropping it decrements the counter.
 #[derive(Debug)]
 pub(crate) struct Share<K: Eq + Hash> {
     shares: Arc<Shares<K>>,
@@ -25,7 +25,7 @@ impl<K: Clone + Eq + Hash> Shares<K> {
         Arc::new(Self { max, open: Mutex::default() })
     }
 
-    /// Counts one more; `None` if the key has as many as it may have.
+    /// Increments the counter of `key`. Returns `None` if the counter is at its maximum.
     pub(crate) fn enter(self: &Arc<Self>, key: K) -> Option<Share<K>> {
         let mut open = self.lock();
         let count = open.entry(key.clone()).or_default();
@@ -52,7 +52,7 @@ impl<K: Eq + Hash> Drop for Share<K> {
         let mut open = self.shares.lock();
         if let Some(count) = open.get_mut(&self.key) {
             *count -= 1;
-            // A key that has none must not stay: there are as many keys as there are addresses.
+            // Remove unused keys: their number is otherwise unbounded.
             if *count == 0 {
                 open.remove(&self.key);
             }
@@ -65,7 +65,7 @@ mod tests {
     use super::Shares;
 
     #[test]
-    fn a_used_up_share_leaves_others_theirs_and_nothing_behind() {
+    fn key_at_its_limit_does_not_affect_other_keys() {
         let shares = Shares::new(2);
         let first = shares.enter("a").unwrap();
         let second = shares.enter("a").unwrap();

@@ -1,22 +1,22 @@
-//! Reads server-sent events, as they come, in pieces of any size.
+//! Incremental parser for server-sent events.
 //!
-//! Takes what the standard allows and servers send: line ends of all kinds, a byte order mark,
-//! data on several lines, comments, unknown fields. An event without data is reported too, because
-//! its id moves the position from which a client resumes.
+//! Accepts chunks of any size, all kinds of line breaks, a byte order mark, multi-line data,
+//! comments and unknown fields. An event without data is reported too, because its ID moves the
+//! client's resume position.
 //! Spec: <https://html.spec.whatwg.org/multipage/server-sent-events.html>
 
 use std::time::Duration;
 
-/// Collects bytes until they are events.
+/// Buffers bytes until an event is complete.
 #[derive(Debug)]
 pub struct SseReader {
     line: Vec<u8>,
-    /// The last byte was CR: an LF right after it belongs to the same line end.
+    /// Whether the last byte was CR. A following LF belongs to the same line break.
     after_cr: bool,
     at_start: bool,
     event: SseEvent,
-    /// Whether the event has any field at all.
-    begun: bool,
+    /// Whether the current event has a field.
+    has_field: bool,
     size: usize,
     limit: usize,
 }
@@ -25,41 +25,41 @@ pub struct SseReader {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SseEvent {
-    /// Its type; empty for the usual one.
+    /// Event type. Empty for the default type.
     pub name: String,
-    /// Its data, the lines joined by line feeds. Empty data is no message.
+    /// Data, with lines joined by line feeds. Empty data is not a message.
     pub data: String,
-    /// Its id, if it has one of its own.
+    /// Event ID.
     pub id: Option<String>,
-    /// When to come back after the connection is lost, if it says so.
+    /// Time to wait before reconnecting.
     pub retry: Option<Duration>,
 }
 
-/// An event was larger than the limit; the stream cannot be read any further.
+/// An event exceeded the limit. The stream cannot be parsed further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventTooLarge;
 
 impl SseReader {
-    /// Reads events of up to `limit` bytes.
+    /// Creates a parser for events of up to `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self {
             line: Vec::new(),
             after_cr: false,
             at_start: true,
             event: SseEvent::default(),
-            begun: false,
+            has_field: false,
             size: 0,
             limit,
         }
     }
 
-    /// Takes what has been read; every event that is complete goes to `each`. What the stream's
-    /// end leaves incomplete is no event.
+    /// Parses received bytes and passes each complete event to `each`. An incomplete event at the
+    /// end of the stream is discarded.
     ///
     /// # Errors
     ///
-    /// When an event is larger than the limit.
+    /// Returns an error if an event exceeds the limit.
     pub fn push(
         &mut self,
         bytes: &[u8],
@@ -67,7 +67,7 @@ impl SseReader {
     ) -> Result<(), EventTooLarge> {
         let mut rest = bytes;
         if std::mem::take(&mut self.after_cr) {
-            // An empty push must not forget what the next byte may belong to.
+            // An empty chunk must not reset the flag.
             self.after_cr = rest.is_empty();
             rest = rest.strip_prefix(b"\n").unwrap_or(rest);
         }
@@ -105,8 +105,8 @@ impl SseReader {
         if line.is_empty() {
             self.size = 0;
             let mut event = std::mem::take(&mut self.event);
-            if std::mem::take(&mut self.begun) {
-                // Every data line ends with a line feed; the last one is not part of the data.
+            if std::mem::take(&mut self.has_field) {
+                // Every data line appends a line feed. The last one is not part of the data.
                 event.data.pop();
                 each(event);
             }
@@ -130,10 +130,10 @@ impl SseReader {
             "retry" if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) => {
                 self.event.retry = value.parse().ok().map(Duration::from_millis);
             }
-            // Comments have no name before their colon; unknown fields are skipped as well.
+            // A comment has an empty field name. Unknown fields are skipped too.
             _ => return,
         }
-        self.begun = true;
+        self.has_field = true;
     }
 }
 
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_of_all_kinds_are_the_same() {
+    fn events_with_any_line_break_are_parsed() {
         check("data: a\n\ndata: b\r\n\r\ndata: c\r\rdata: d\n\n", &["a", "b", "c", "d"].map(data));
     }
 
@@ -174,12 +174,12 @@ mod tests {
     }
 
     #[test]
-    fn data_on_several_lines_is_joined_and_only_one_space_is_taken() {
+    fn multi_line_data_is_joined_and_one_leading_space_is_removed() {
         check("data: a\ndata:  b\ndata\n\n", &[data("a\n b\n")]);
     }
 
     #[test]
-    fn an_event_without_data_still_moves_the_position() {
+    fn event_without_data_is_reported_with_its_id() {
         let expected = SseEvent {
             id: Some("1-0".into()),
             retry: Some(Duration::from_millis(1500)),
@@ -190,12 +190,12 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_was_not_finished_is_none() {
+    fn incomplete_event_is_not_reported() {
         check("data: a\n\ndata: b\n", &["a"].map(data));
     }
 
     #[test]
-    fn an_event_over_the_limit_ends_the_reading() {
+    fn event_over_the_limit_returns_an_error() {
         let mut reader = SseReader::new(10);
         assert_eq!(reader.push(b"data: 12345678", |_| ()), Err(EventTooLarge));
     }

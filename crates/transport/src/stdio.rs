@@ -1,8 +1,8 @@
-//! The process's own pipe: standard input and output, one message per line, both eras on it.
+//! Transport over standard input and output, one message per line, for both eras.
 //!
-//! One thread reads, polls each call once and writes the answers of a whole chunk together; calls
-//! that have to wait go to the runtime, whose answers a second thread writes. Nothing else may
-//! write to standard output, so it is taken away: what handlers print goes to standard error.
+//! One thread reads, polls each call once and writes the responses of a chunk together. Calls that
+//! wait run on the runtime, and a second thread writes their messages. On Unix, standard output is
+//! redirected to standard error, so that output of handlers does not corrupt the protocol.
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio>
 
 use std::{
@@ -24,24 +24,25 @@ use crate::{
     stop::stop_signal,
 };
 
-/// How much is read at once: a hundred small messages, or a part of a large one.
+/// Bytes per read: a hundred small messages, or a part of a large one.
 const CHUNK: usize = 64 << 10;
 
-/// How long running calls may take to end after the client has closed our input.
+/// Time that running calls have to finish after the client closes standard input.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Serves one client on standard input and output until it closes them, or the process is asked to
-/// stop.
+/// Serves one client on standard input and output until the client closes them, or until the
+/// process receives a stop signal.
 ///
 /// # Errors
 ///
-/// When the streams cannot be used, or writing fails while the client still sends.
+/// Returns an error if the streams cannot be used, or if writing fails while the client still
+/// sends.
 pub async fn serve(endpoint: Endpoint) -> io::Result<()> {
     let (input, output) = take_streams()?;
     serve_files(endpoint, input, output).await
 }
 
-/// Serves one client on a pair of files, pipes or sockets that can block.
+/// Serves one client on a pair of blocking files, pipes or sockets.
 async fn serve_files(endpoint: Endpoint, input: File, output: File) -> io::Result<()> {
     let profile = Arc::clone(endpoint.profile());
     let service = Arc::clone(endpoint.service());
@@ -57,7 +58,7 @@ async fn serve_files(endpoint: Endpoint, input: File, output: File) -> io::Resul
     let reader = Arc::clone(&pipe);
     let runtime = Handle::current();
     thread::Builder::new().name("outlive-stdin".into()).spawn(move || {
-        // Handlers are polled here: they may use the runtime's timers and tasks.
+        // This thread polls handlers, which may use timers and spawn tasks of the runtime.
         let _runtime = runtime.enter();
         let _ = done.send(read(&reader, input, &output));
     })?;
@@ -65,7 +66,7 @@ async fn serve_files(endpoint: Endpoint, input: File, output: File) -> io::Resul
         read = finished => {
             read.unwrap_or_else(|_| Err(io::Error::other("the reading thread panicked")))
         }
-        // The thread that reads ends with the process.
+        // The reading thread ends with the process.
         stopped = stop_signal() => stopped,
     };
     profile.bus.close();
@@ -75,18 +76,18 @@ async fn serve_files(endpoint: Endpoint, input: File, output: File) -> io::Resul
     );
     pipe.close();
     drop(pipe);
-    // The writer ends when the last sender is gone. A client that does not read must not hold us.
+    // The writer ends with the last sender. The timeout covers a client that does not read.
     let _ = tokio::time::timeout(GRACE, all_written).await;
     read
 }
 
-/// Reads until the end, answering what can be answered at once.
+/// Reads messages until the end of input, and writes the immediate responses.
 fn read(pipe: &Arc<Pipe>, mut input: File, output: &Mutex<File>) -> io::Result<()> {
     let mut chunk = vec![0; CHUNK];
     let mut splitter = Splitter::new(pipe.message_limit());
     let mut out = Vec::with_capacity(CHUNK);
     loop {
-        // A client that does not read is not read from.
+        // Backpressure: if the client does not read, the server stops reading from it.
         pipe.unread().wait_for_room();
         let read = match input.read(&mut chunk) {
             Ok(read) => read,
@@ -111,13 +112,13 @@ fn read(pipe: &Arc<Pipe>, mut input: File, output: &Mutex<File>) -> io::Result<(
     }
 }
 
-/// Writes what calls say that had to wait.
+/// Writes the messages of calls that waited.
 fn write_late(mut messages: mpsc::Receiver<Unread>, output: &Mutex<File>) {
     let mut out = Vec::new();
     while let Some(first) = messages.blocking_recv() {
         out.clear();
         out.extend_from_slice(&first);
-        // It counts as unread until it is written.
+        // A message counts as unread until it is written.
         let mut unread = vec![first];
         while out.len() < CHUNK
             && let Ok(more) = messages.try_recv()
@@ -131,8 +132,8 @@ fn write_late(mut messages: mpsc::Receiver<Unread>, output: &Mutex<File>) {
     }
 }
 
-/// Standard input and output as files of our own. From here on, whatever else writes to standard
-/// output in this process writes to standard error instead of into the protocol.
+/// Duplicates standard input and output, and redirects standard output to standard error. Other
+/// writes to standard output in this process then do not corrupt the protocol.
 #[cfg(unix)]
 fn take_streams() -> io::Result<(File, File)> {
     use std::os::fd::AsFd;
@@ -143,7 +144,7 @@ fn take_streams() -> io::Result<(File, File)> {
     Ok((input, output))
 }
 
-/// Standard input and output as files of our own.
+/// Duplicates standard input and output.
 #[cfg(windows)]
 fn take_streams() -> io::Result<(File, File)> {
     use std::os::windows::io::AsHandle;

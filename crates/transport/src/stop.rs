@@ -1,8 +1,8 @@
-//! When a process is asked to stop: Ctrl-C, or SIGTERM.
+//! Stop signals of the process: SIGINT (Ctrl-C) and SIGTERM.
 
 use std::io;
 
-/// Waits until the process is asked to stop.
+/// Waits for a stop signal.
 #[cfg(unix)]
 pub(crate) async fn stop_signal() -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -14,7 +14,7 @@ pub(crate) async fn stop_signal() -> io::Result<()> {
     }
 }
 
-/// Waits until the process is asked to stop.
+/// Waits for a stop signal.
 #[cfg(not(unix))]
 pub(crate) async fn stop_signal() -> io::Result<()> {
     tokio::signal::ctrl_c().await

@@ -1,4 +1,4 @@
-//! The tasks that a transport has started, so that all of them have an owner.
+//! Background tasks of a transport, with one owner.
 
 use std::{
     future::Future,
@@ -7,24 +7,25 @@ use std::{
 
 use tokio::{runtime::Handle, task::JoinSet};
 
-/// Spawned work. Dropping it aborts what still runs.
+/// Set of spawned tasks. Dropping it aborts them.
 #[derive(Debug, Default)]
 pub(crate) struct Tasks(Mutex<JoinSet<()>>);
 
 impl Tasks {
-    /// Runs a future on its own. Outside of a runtime, which is being torn down then, it is dropped.
+    /// Spawns a future. Drops the future outside of a runtime, because the runtime is then shutting
+    /// down.
     pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
         let Ok(runtime) = Handle::try_current() else { return };
         let mut tasks = self.lock();
-        // Finished ones are let go here, so that the set does not grow with the number ever started.
+        // Remove finished tasks, so that the set does not grow without bound.
         while tasks.try_join_next().is_some() {}
         tasks.spawn_on(future, &runtime);
     }
 
-    /// Waits until nothing runs any more.
+    /// Waits until all tasks have finished.
     pub(crate) async fn finished(&self) {
         loop {
-            // Taken out, because waiting while the lock is held would keep others from spawning.
+            // Taken out of the mutex, so that other threads can spawn tasks while this one waits.
             let mut tasks = std::mem::take(&mut *self.lock());
             if tasks.is_empty() {
                 return;
@@ -33,7 +34,7 @@ impl Tasks {
         }
     }
 
-    /// Ends everything at once.
+    /// Aborts all tasks.
     pub(crate) fn abort_all(&self) {
         self.lock().abort_all();
     }

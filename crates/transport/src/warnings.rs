@@ -1,15 +1,14 @@
-//! Warnings that clients can cause as often as they like: they are logged once a minute, with a
-//! count.
+//! Rate limit for warnings that clients can trigger: each is logged once a minute, with a count.
 
 use std::{
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-/// How long a warning stays unsaid after it was logged.
+/// Minimum time between two log entries of a warning.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// One kind of warning.
+/// Counter for one kind of warning.
 #[derive(Debug, Default)]
 pub(crate) struct Warnings(Mutex<State>);
 
@@ -20,7 +19,7 @@ struct State {
 }
 
 impl Warnings {
-    /// Counts a warning. `Some` if it is time to log it: how many there were since the last one.
+    /// Counts a warning. If a log entry is due, returns the number of warnings since the last one.
     pub(crate) fn count(&self, now: Instant) -> Option<u64> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.count += 1;
@@ -39,7 +38,7 @@ mod tests {
     use super::Warnings;
 
     #[test]
-    fn many_warnings_are_logged_once_a_minute_with_their_count() {
+    fn frequent_warnings_are_logged_once_a_minute_with_a_count() {
         let warnings = Warnings::default();
         let start = Instant::now();
         let mut logged = Vec::new();

@@ -1,126 +1,127 @@
-//! What a client and a server say they can do.
+//! Capabilities of clients and servers.
 //!
-//! An empty object means "yes, without extras"; an absent member means "no".
+//! An empty object declares the capability without options. An absent member means that it is not
+//! supported.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A JSON object that the protocol does not look into.
+/// A JSON object that the protocol does not interpret.
 pub type JsonObject = Map<String, Value>;
 
-/// What a client can do.
+/// Capabilities of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientCapabilities {
-    /// It lists roots.
+    /// The client lists roots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roots: Option<RootsCapability>,
-    /// It samples from a model.
+    /// The client samples from a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling: Option<SamplingCapability>,
-    /// It asks its user.
+    /// The client elicits input from its user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elicitation: Option<ElicitationCapability>,
-    /// It holds tasks of its own; 2025-11-25 only, and read by the tasks code.
+    /// The client runs tasks; 2025-11-25 only. The codecs interpret the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<Value>,
-    /// Extensions by their id, each with its settings; 2026-07-28.
+    /// Settings of the supported extensions, by extension ID; 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extensions: Option<JsonObject>,
-    /// What no specification describes.
+    /// Capabilities that no specification defines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experimental: Option<JsonObject>,
 }
 
-/// How a client lists roots.
+/// Options of the roots capability.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RootsCapability {
-    /// It tells when the list changes; legacy revisions only.
+    /// Whether the client sends notifications when the list changes; legacy versions only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list_changed: Option<bool>,
 }
 
-/// How a client samples.
+/// Options of the sampling capability.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SamplingCapability {
-    /// It includes context on request; deprecated.
+    /// The client includes context on request; deprecated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<JsonObject>,
-    /// It lets the model use tools.
+    /// The model can use tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<JsonObject>,
 }
 
-/// How a client asks its user. Neither member means forms.
+/// Options of the elicitation capability. Without a member, the client supports forms.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ElicitationCapability {
-    /// By a form.
+    /// Form elicitation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<JsonObject>,
-    /// By sending the user to a URL.
+    /// URL elicitation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<JsonObject>,
 }
 
-/// What a server can do.
+/// Capabilities of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerCapabilities {
-    /// It has tools.
+    /// The server has tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<ToolsCapability>,
-    /// It has resources.
+    /// The server has resources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourcesCapability>,
-    /// It has prompts.
+    /// The server has prompts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompts: Option<PromptsCapability>,
-    /// It completes arguments.
+    /// The server completes arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completions: Option<JsonObject>,
-    /// It sends log messages.
+    /// The server sends log messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logging: Option<JsonObject>,
-    /// It runs tasks; 2025-11-25 only, and written by the tasks code.
+    /// The server runs tasks; 2025-11-25 only. The codecs write the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<Value>,
-    /// Extensions by their id, each with its settings; 2026-07-28.
+    /// Settings of the supported extensions, by extension ID; 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extensions: Option<JsonObject>,
-    /// What no specification describes.
+    /// Capabilities that no specification defines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experimental: Option<JsonObject>,
 }
 
-/// How a server has tools.
+/// Options of the tools capability.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolsCapability {
-    /// It tells when the list changes.
+    /// Whether the server sends notifications when the list changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list_changed: Option<bool>,
 }
 
-/// How a server has resources.
+/// Options of the resources capability.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourcesCapability {
-    /// It tells when a resource changes that the client subscribed to.
+    /// Whether clients can subscribe to changes of a resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subscribe: Option<bool>,
-    /// It tells when the list changes.
+    /// Whether the server sends notifications when the list changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list_changed: Option<bool>,
 }
 
-/// How a server has prompts.
+/// Options of the prompts capability.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptsCapability {
-    /// It tells when the list changes.
+    /// Whether the server sends notifications when the list changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list_changed: Option<bool>,
 }

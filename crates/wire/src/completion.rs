@@ -1,4 +1,4 @@
-//! Completing what a user is typing into an argument.
+//! Completion of an argument while the user types it.
 //!
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion>
 
@@ -12,62 +12,62 @@ use crate::Meta;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CompleteRequestParams {
-    /// Whose argument it is.
+    /// The prompt or resource template of the argument.
     #[serde(rename = "ref")]
     pub reference: CompletionReference,
-    /// The argument, as far as it is typed.
+    /// The argument, as typed so far.
     pub argument: CompletionArgument,
-    /// The arguments that are filled already.
+    /// The other arguments, as entered so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<CompletionContext>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// Whose argument is completed.
+/// The prompt or resource template whose argument is completed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type")]
 #[non_exhaustive]
 pub enum CompletionReference {
-    /// A prompt's.
+    /// A prompt.
     #[serde(rename = "ref/prompt")]
     Prompt(PromptReference),
-    /// A resource template's.
+    /// A resource template.
     #[serde(rename = "ref/resource")]
     Resource(ResourceTemplateReference),
 }
 
-/// Names a prompt.
+/// A reference to a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptReference {
-    /// For programs.
+    /// Name of the prompt.
     pub name: String,
-    /// For people.
+    /// Title for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
 }
 
-/// Names a resource template.
+/// A reference to a resource template.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceTemplateReference {
-    /// The template, or a resource.
+    /// URI template, or the URI of a resource.
     pub uri: String,
 }
 
-/// An argument, as far as it is typed.
+/// An argument, as typed so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompletionArgument {
-    /// Its name.
+    /// Name of the argument.
     pub name: String,
-    /// What is typed so far.
+    /// Text typed so far.
     pub value: String,
 }
 
-/// The arguments that are filled already.
+/// The other arguments, as entered so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompletionContext {
-    /// Name to value.
+    /// Argument values by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<BTreeMap<String, String>>,
 }
@@ -75,23 +75,23 @@ pub struct CompletionContext {
 /// The result of `completion/complete`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CompleteResult {
-    /// What fits.
+    /// The suggestions.
     pub completion: Completion,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// What fits, best first.
+/// Suggested values, best match first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Completion {
-    /// At most 100 values.
+    /// Suggested values, at most 100.
     pub values: Vec<String>,
-    /// How many there are in all, if that is known.
+    /// Total number of matches, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// Whether there are more.
+    /// Whether more matches exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub has_more: Option<bool>,
 }

@@ -1,13 +1,14 @@
-//! Blocks of content: what tools answer and prompts say.
+//! Content blocks of tool results and prompts.
 //!
-//! A block of a type that we do not know is kept as its text, so that a newer peer breaks nothing.
+//! A block of an unknown type is kept as JSON text, so that messages of newer peers still
+//! deserialize.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
 use crate::{Annotations, Meta, RawJson, Resource, ResourceContents, Str};
 
-/// One block of content.
+/// One content block.
 ///
 /// ```
 /// use outlive_wire::ContentBlock;
@@ -22,31 +23,31 @@ use crate::{Annotations, Meta, RawJson, Resource, ResourceContents, Str};
 pub enum ContentBlock {
     /// Text.
     Text(TextContent),
-    /// A picture.
+    /// An image.
     Image(ImageContent),
-    /// A sound.
+    /// Audio.
     Audio(AudioContent),
-    /// A resource that the client may read.
+    /// A link to a resource, which the client may read.
     ResourceLink(Resource),
-    /// A resource, contents and all.
+    /// A resource with its contents.
     Resource(EmbeddedResource),
-    /// A block of another type, verbatim.
+    /// A block of an unknown type, as JSON text.
     #[serde(untagged)]
     Unknown(RawJson),
 }
 
 impl ContentBlock {
-    /// Text.
+    /// Creates a text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(TextContent { text: text.into(), annotations: None, meta: None })
     }
 
-    /// A picture.
+    /// Creates an image block.
     pub fn image(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
         Self::image_base64(STANDARD.encode(bytes), mime_type)
     }
 
-    /// A picture that is base64 already.
+    /// Creates an image block from Base64 data.
     pub fn image_base64(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Image(ImageContent {
             data: data.into(),
@@ -56,12 +57,12 @@ impl ContentBlock {
         })
     }
 
-    /// A sound.
+    /// Creates an audio block.
     pub fn audio(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
         Self::audio_base64(STANDARD.encode(bytes), mime_type)
     }
 
-    /// A sound that is base64 already.
+    /// Creates an audio block from Base64 data.
     pub fn audio_base64(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Audio(AudioContent {
             data: data.into(),
@@ -71,22 +72,22 @@ impl ContentBlock {
         })
     }
 
-    /// A resource that the client may read.
+    /// Creates a link to a resource, which the client may read.
     pub fn resource_link(resource: Resource) -> Self {
         Self::ResourceLink(resource)
     }
 
-    /// A resource whose contents are text.
+    /// Creates an embedded resource with text contents.
     pub fn resource_text(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self::Resource(ResourceContents::text(uri, text).into())
     }
 
-    /// A resource whose contents are bytes.
+    /// Creates an embedded resource with binary contents.
     pub fn resource_blob(uri: impl Into<String>, bytes: impl AsRef<[u8]>) -> Self {
         Self::Resource(ResourceContents::blob(uri, bytes).into())
     }
 
-    /// Says for whom the block is and how much it matters. An unknown block stays as it is.
+    /// Sets audience and priority. Has no effect on an unknown block.
     #[must_use]
     pub fn with_annotations(mut self, annotations: Annotations) -> Self {
         match &mut self {
@@ -100,7 +101,7 @@ impl ContentBlock {
         self
     }
 
-    /// Sets its `_meta`. An unknown block stays as it is.
+    /// Sets `_meta`. Has no effect on an unknown block.
     #[must_use]
     pub fn with_meta(mut self, meta: Meta) -> Self {
         match &mut self {
@@ -131,7 +132,7 @@ impl<'de> Deserialize<'de> for ContentBlock {
     }
 }
 
-/// Reads the `type` of a block, which decides how the rest is read.
+/// Reads the `type` of a block, which selects the type of the rest.
 pub(crate) fn block_type(raw: &RawJson) -> serde_json::Result<Str<'_>> {
     #[derive(Deserialize)]
     struct Tag<'a> {
@@ -160,56 +161,56 @@ impl From<&str> for ContentBlock {
 pub struct TextContent {
     /// The text.
     pub text: String,
-    /// For whom, and how much it matters.
+    /// Audience and priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// A picture.
+/// An image.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageContent {
-    /// Its bytes, in base64.
+    /// Bytes in Base64.
     pub data: String,
-    /// What the bytes are.
+    /// MIME type.
     pub mime_type: String,
-    /// For whom, and how much it matters.
+    /// Audience and priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// A sound.
+/// Audio.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AudioContent {
-    /// Its bytes, in base64.
+    /// Bytes in Base64.
     pub data: String,
-    /// What the bytes are.
+    /// MIME type.
     pub mime_type: String,
-    /// For whom, and how much it matters.
+    /// Audience and priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// A resource inside a message.
+/// A resource embedded in a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EmbeddedResource {
-    /// The resource.
+    /// Contents of the resource.
     pub resource: ResourceContents,
-    /// For whom, and how much it matters.
+    /// Audience and priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }

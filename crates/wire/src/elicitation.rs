@@ -1,4 +1,4 @@
-//! Asking the user, by a form or by sending them to a URL.
+//! Elicitation: requests for input from the user, with a form or a URL.
 //!
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation>
 
@@ -11,9 +11,9 @@ use crate::{Meta, RawJson, RequestedSchema, Str};
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum ElicitRequestParams {
-    /// A form.
+    /// Form elicitation.
     Form(ElicitRequestFormParams),
-    /// A URL.
+    /// URL elicitation.
     Url(ElicitRequestURLParams),
 }
 
@@ -28,7 +28,7 @@ impl<'de> Deserialize<'de> for ElicitRequestParams {
         let raw = RawJson::deserialize(deserializer)?;
         let tag: Tag<'_> = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
         match tag.mode.as_deref() {
-            // Revisions before 2025-11-25 have forms only and no word for them.
+            // Versions before 2025-11-25 have forms only and no `mode`.
             None | Some("form") => serde_json::from_str(raw.get()).map(Self::Form),
             Some("url") => serde_json::from_str(raw.get()).map(Self::Url),
             Some(mode) => return Err(D::Error::unknown_variant(mode, &["form", "url"])),
@@ -37,21 +37,21 @@ impl<'de> Deserialize<'de> for ElicitRequestParams {
     }
 }
 
-/// Asks by a form.
+/// Parameters of a form elicitation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ElicitRequestFormParams {
-    /// Absent means the same; 2025-06-18 does not know the member.
+    /// Mode of the elicitation. Absent means a form; 2025-06-18 does not have the member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<FormMode>,
-    /// What to ask, and why.
+    /// Message for the user: what the server requests, and why.
     pub message: String,
-    /// The fields of the form.
+    /// Fields of the form.
     pub requested_schema: RequestedSchema,
-    /// Asks the client for a task; 2025-11-25 only.
+    /// Request to run the elicitation or sampling as a task; 2025-11-25 only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<RawJson>,
-    /// Beside the subject; legacy revisions only.
+    /// Metadata (`_meta`); legacy versions only.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -59,27 +59,27 @@ pub struct ElicitRequestFormParams {
 /// The `mode` of a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[expect(clippy::exhaustive_enums, reason = "a form has the mode of a form and no other")]
+#[expect(clippy::exhaustive_enums, reason = "the mode of a form is always `form`")]
 pub enum FormMode {
     /// `form`
     Form,
 }
 
-/// Asks by sending the user to a URL.
+/// Parameters of a URL elicitation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "mode", rename = "url", rename_all = "camelCase")]
 pub struct ElicitRequestURLParams {
-    /// What to ask, and why.
+    /// Message for the user: what the server requests, and why.
     pub message: String,
-    /// Where the user goes.
+    /// URL that the user visits.
     pub url: String,
-    /// What `notifications/elicitation/complete` will name; 2025-11-25 only, and required there.
+    /// ID that `notifications/elicitation/complete` repeats; 2025-11-25 only, and required there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elicitation_id: Option<String>,
-    /// Asks the client for a task; 2025-11-25 only.
+    /// Request to run the elicitation or sampling as a task; 2025-11-25 only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<RawJson>,
-    /// Beside the subject; legacy revisions only.
+    /// Metadata (`_meta`); legacy versions only.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -88,26 +88,26 @@ pub struct ElicitRequestURLParams {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ElicitResult {
-    /// What the user did.
+    /// Action of the user.
     pub action: ElicitAction,
-    /// What the user filled in: an object, after accepting a form.
+    /// Values of the form fields: an object, only after `accept` of a form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<RawJson>,
-    /// Beside the subject; legacy revisions only.
+    /// Metadata (`_meta`); legacy versions only.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// What the user did with a question.
+/// The user's action on an elicitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ElicitAction {
-    /// Answered it.
+    /// The user submitted the form or agreed to visit the URL.
     Accept,
-    /// Said no.
+    /// The user declined.
     Decline,
-    /// Closed it without a word.
+    /// The user dismissed the request without a choice.
     Cancel,
 }
 
@@ -115,9 +115,9 @@ pub enum ElicitAction {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ElicitationCompleteNotificationParams {
-    /// The id that the question had.
+    /// ID of the elicitation.
     pub elicitation_id: String,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }

@@ -1,6 +1,7 @@
-//! The fields of a form: the small part of JSON Schema that every client can draw.
+//! The fields of an elicitation form: a subset of JSON Schema that every client can render.
 //!
-//! A field of another shape is kept as its text, so that the rest of the form can still be read.
+//! A field of an unknown shape is kept as JSON text, so that the rest of the form still
+//! deserializes.
 
 use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 use serde_json::{Number, value::RawValue};
@@ -22,18 +23,18 @@ use crate::{OrderedMap, RawJson, Str};
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "object")]
 pub struct RequestedSchema {
-    /// The dialect of JSON Schema.
+    /// JSON Schema dialect.
     #[serde(rename = "$schema", default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
-    /// The fields, in the order in which to show them.
+    /// Fields in display order.
     pub properties: OrderedMap<PrimitiveSchemaDefinition>,
-    /// Those that must be filled in.
+    /// Names of the required fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required: Option<Vec<String>>,
 }
 
 impl RequestedSchema {
-    /// Adds a field that may stay empty.
+    /// Adds an optional field.
     #[must_use]
     pub fn with_optional(
         mut self,
@@ -44,7 +45,7 @@ impl RequestedSchema {
         self
     }
 
-    /// Adds a field that must be filled in.
+    /// Adds a required field.
     #[must_use]
     pub fn with_required(
         mut self,
@@ -63,23 +64,23 @@ impl RequestedSchema {
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum PrimitiveSchemaDefinition {
-    /// A line of text.
+    /// A text field.
     String(StringSchema),
     /// A number.
     Number(NumberSchema),
-    /// Yes or no.
+    /// A yes-or-no field.
     Boolean(BooleanSchema),
-    /// One of several values.
+    /// Selection of one value.
     UntitledSingleSelect(UntitledSingleSelectEnumSchema),
-    /// One of several values that have names.
+    /// Selection of one value; the values have titles.
     TitledSingleSelect(TitledSingleSelectEnumSchema),
-    /// Some of several values.
+    /// Selection of several values.
     UntitledMultiSelect(UntitledMultiSelectEnumSchema),
-    /// Some of several values that have names.
+    /// Selection of several values; the values have titles.
     TitledMultiSelect(TitledMultiSelectEnumSchema),
-    /// One of several values that have names, as it was written until 2025-06-18.
+    /// Selection of one value; the values have titles in the format of 2025-06-18.
     LegacyTitled(LegacyTitledEnumSchema),
-    /// Anything else, verbatim.
+    /// A field of an unknown shape, as JSON text.
     Unknown(RawJson),
 }
 
@@ -90,7 +91,7 @@ impl<'de> Deserialize<'de> for PrimitiveSchemaDefinition {
     }
 }
 
-/// Reads a field by its `type` and by which members it has; `None` if it is none that we know.
+/// Deserializes a field by its `type` and members. Returns `None` for an unknown shape.
 fn known(raw: &RawValue) -> Option<PrimitiveSchemaDefinition> {
     use PrimitiveSchemaDefinition as Field;
 
@@ -136,228 +137,228 @@ fn known(raw: &RawValue) -> Option<PrimitiveSchemaDefinition> {
     .ok()
 }
 
-/// A line of text.
+/// A text field.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "string", rename_all = "camelCase")]
 pub struct StringSchema {
-    /// For people.
+    /// Title for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What to fill in.
+    /// Description for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The least number of characters.
+    /// Minimum number of characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_length: Option<u64>,
-    /// The greatest number of characters.
+    /// Maximum number of characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_length: Option<u64>,
-    /// What the text must be.
+    /// Required format of the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<StringFormat>,
-    /// What the field holds at first.
+    /// Initial value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
 }
 
-/// What a line of text must be.
+/// The format of a text field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum StringFormat {
-    /// An e-mail address.
+    /// An email address.
     Email,
     /// A URI.
     Uri,
-    /// A day.
+    /// A date.
     Date,
-    /// A day and a time.
+    /// A date with a time.
     DateTime,
 }
 
-/// A number. Its bounds are kept to the last digit.
+/// A number field. The bounds keep their exact digits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NumberSchema {
-    /// Whether fractions are allowed.
+    /// Kind of number.
     #[serde(rename = "type")]
     pub kind: NumberKind,
-    /// For people.
+    /// Title for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What to fill in.
+    /// Description for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The least value.
+    /// Minimum value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum: Option<Number>,
-    /// The greatest value.
+    /// Maximum value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maximum: Option<Number>,
-    /// What the field holds at first.
+    /// Initial value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Number>,
 }
 
 impl NumberSchema {
-    /// A number without bounds.
+    /// Creates a number field without bounds.
     pub fn new(kind: NumberKind) -> Self {
         Self { kind, title: None, description: None, minimum: None, maximum: None, default: None }
     }
 }
 
-/// Whether a number may have a fraction.
+/// The kind of a number field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum NumberKind {
-    /// It may.
+    /// Any number.
     Number,
-    /// It may not.
+    /// An integer.
     Integer,
 }
 
-/// Yes or no.
+/// A yes-or-no field.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "boolean")]
 pub struct BooleanSchema {
-    /// For people.
+    /// Title for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What to fill in.
+    /// Description for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What the field holds at first.
+    /// Initial value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<bool>,
 }
 
-/// One of several values.
+/// Selection of one value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "string")]
 pub struct UntitledSingleSelectEnumSchema {
-    /// For people.
+    /// Title for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What to choose.
+    /// Description for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The values.
+    /// Allowed values.
     #[serde(rename = "enum")]
     pub values: Vec<String>,
-    /// What is chosen at first.
+    /// Initial selection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
 }
 
-/// One of several values that have names.
+/// Selection of one value; the values have titles.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "string")]
 pub struct TitledSingleSelectEnumSchema {
-    /// For people.
+    /// Title for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What to choose.
+    /// Description for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The values.
+    /// Allowed values with titles.
     #[serde(rename = "oneOf")]
     pub options: Vec<EnumOption>,
-    /// What is chosen at first.
+    /// Initial selection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
 }
 
-/// A value that has a name.
+/// An allowed value with a title.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnumOption {
-    /// For programs.
+    /// Value for programs.
     #[serde(rename = "const")]
     pub value: String,
-    /// For people.
+    /// Title for people.
     pub title: String,
 }
 
-/// Some of several values.
+/// Selection of several values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "array", rename_all = "camelCase")]
 pub struct UntitledMultiSelectEnumSchema {
-    /// For people.
+    /// Title for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What to choose.
+    /// Description for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The least number of values.
+    /// Minimum number of selected values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_items: Option<u64>,
-    /// The greatest number of values.
+    /// Maximum number of selected values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_items: Option<u64>,
-    /// The values.
+    /// Allowed values.
     pub items: UntitledItems,
-    /// What is chosen at first.
+    /// Initial selection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Vec<String>>,
 }
 
-/// The values of [`UntitledMultiSelectEnumSchema`].
+/// Allowed values of [`UntitledMultiSelectEnumSchema`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "string")]
 pub struct UntitledItems {
-    /// The values.
+    /// Allowed values.
     #[serde(rename = "enum")]
     pub values: Vec<String>,
 }
 
-/// Some of several values that have names.
+/// Selection of several values; the values have titles.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "array", rename_all = "camelCase")]
 pub struct TitledMultiSelectEnumSchema {
-    /// For people.
+    /// Title for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What to choose.
+    /// Description for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The least number of values.
+    /// Minimum number of selected values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_items: Option<u64>,
-    /// The greatest number of values.
+    /// Maximum number of selected values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_items: Option<u64>,
-    /// The values.
+    /// Allowed values.
     pub items: TitledItems,
-    /// What is chosen at first.
+    /// Initial selection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Vec<String>>,
 }
 
-/// The values of [`TitledMultiSelectEnumSchema`].
+/// Allowed values of [`TitledMultiSelectEnumSchema`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TitledItems {
-    /// The values.
+    /// Allowed values with titles.
     #[serde(rename = "anyOf")]
     pub options: Vec<EnumOption>,
 }
 
-/// One of several values that have names, as it was written until 2025-06-18.
+/// Selection of one value; the values have titles in the format of 2025-06-18.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "string", rename_all = "camelCase")]
 pub struct LegacyTitledEnumSchema {
-    /// For people.
+    /// Title for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What to choose.
+    /// Description for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The values.
+    /// Allowed values.
     #[serde(rename = "enum")]
     pub values: Vec<String>,
-    /// Their names, in the same order.
+    /// Titles of the values, in the same order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enum_names: Option<Vec<String>>,
-    /// What is chosen at first.
+    /// Initial selection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
 }

@@ -1,14 +1,14 @@
-//! One JSON-RPC message, borrowed from its bytes.
+//! The envelope of a JSON-RPC message, borrowed from its bytes.
 //!
-//! The envelope is read without unions: which members are there decides what it is, and `params`,
-//! `result` and `error` stay raw until the method has decided their type. Key order never matters.
+//! The present members determine the kind of message. `params`, `result` and `error` stay raw until
+//! the method is known. The order of members does not matter.
 
 use std::{borrow::Cow, ops::Deref};
 
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// JSON that is kept as its text.
+/// JSON kept as text.
 pub type RawJson = Box<RawValue>;
 
 /// A string that borrows from its JSON unless an escape forces a copy.
@@ -26,9 +26,9 @@ impl Deref for Str<'_> {
     }
 }
 
-/// The members of a JSON-RPC message as they stand in the text.
+/// The members of a JSON-RPC message as JSON text.
 ///
-/// A member that is present but `null` is `Some`: `"id": null` is not the same as no id.
+/// A member that is `null` is `Some`: `"id": null` differs from an absent ID.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(expecting = "a JSON-RPC message")]
 pub struct Envelope<'a> {
@@ -38,43 +38,43 @@ pub struct Envelope<'a> {
     /// A string or an integer; see [`Envelope::classify`].
     #[serde(borrow, default, deserialize_with = "present")]
     pub id: Option<&'a RawValue>,
-    /// What is asked or told.
+    /// Name of the method.
     #[serde(borrow, default)]
     pub method: Option<Str<'a>>,
-    /// Its parameters.
+    /// Parameters of the method.
     #[serde(borrow, default, deserialize_with = "present")]
     pub params: Option<&'a RawValue>,
-    /// The answer, in a response.
+    /// Result, in a response.
     #[serde(borrow, default, deserialize_with = "present")]
     pub result: Option<&'a RawValue>,
-    /// The refusal, in a response.
+    /// Error object, in a response.
     #[serde(borrow, default, deserialize_with = "present")]
     pub error: Option<&'a RawValue>,
 }
 
-/// What an [`Envelope`] turned out to be.
+/// The kind of message in an [`Envelope`].
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_enums, reason = "JSON-RPC 2.0 has these three and will have no other")]
+#[expect(clippy::exhaustive_enums, reason = "JSON-RPC 2.0 is fixed")]
 pub enum Message<'a> {
-    /// Wants an answer.
+    /// A request.
     Request {
-        /// A JSON string or integer, verbatim, to be echoed verbatim.
+        /// Request ID: a JSON string or integer, which the response repeats unchanged.
         id: &'a RawValue,
-        /// What is asked.
+        /// Name of the method.
         method: Str<'a>,
-        /// Its parameters.
+        /// Parameters of the method.
         params: Option<&'a RawValue>,
     },
-    /// Wants none.
+    /// A notification.
     Notification {
-        /// What is told.
+        /// Name of the method.
         method: Str<'a>,
-        /// Its parameters.
+        /// Parameters of the method.
         params: Option<&'a RawValue>,
     },
-    /// Answers a request of ours.
+    /// A response.
     Response {
-        /// The id we gave; absent when the peer could not read it.
+        /// ID of the request; absent if the peer could not read it.
         id: Option<&'a RawValue>,
         /// `Ok` for a result, `Err` for an error object.
         outcome: Result<&'a RawValue, &'a RawValue>,
@@ -82,9 +82,9 @@ pub enum Message<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Decides what the message is, or says in a few words why it is none.
+    /// Determines the kind of message, or returns why the message is invalid.
     ///
-    /// The id of a refused message is still in [`Envelope::id`], so that the refusal can carry it.
+    /// The error response to an invalid message can repeat its ID: see [`Envelope::echo_id`].
     pub fn classify(self) -> Result<Message<'a>, &'static str> {
         if self.jsonrpc.as_deref() != Some("2.0") {
             return Err("`jsonrpc` must be \"2.0\"");
@@ -98,12 +98,12 @@ impl<'a> Envelope<'a> {
                 Some(id) if is_id(id) => Ok(Message::Request { id, method, params: self.params }),
                 Some(_) => Err("`id` must be a string or an integer"),
             },
-            (Some(_), ..) => Err("a message has `method`, or `result`, or `error`"),
+            (Some(_), ..) => Err("a message must have one of `method`, `result` and `error`"),
             (None, Some(result), None) => match self.id {
                 Some(id) if is_id(id) => {
                     Ok(Message::Response { id: Some(id), outcome: Ok(result) })
                 }
-                _ => Err("a result needs the `id` of its request"),
+                _ => Err("a result must have the `id` of its request"),
             },
             (None, None, Some(error)) => match self.id {
                 Some(id) if is_id(id) => {
@@ -112,19 +112,19 @@ impl<'a> Envelope<'a> {
                 Some(id) if id.get() != "null" => Err("`id` must be a string or an integer"),
                 _ => Ok(Message::Response { id: None, outcome: Err(error) }),
             },
-            (None, Some(_), Some(_)) => Err("a response has `result` or `error`, not both"),
+            (None, Some(_), Some(_)) => Err("a response must have `result` or `error`, not both"),
             (None, None, None) => Err("`method` is missing"),
         }
     }
 
-    /// The id, if it is one that a refusal may repeat.
+    /// Returns the ID if an error response can repeat it.
     pub fn echo_id(&self) -> Option<&'a RawValue> {
         self.id.filter(|id| is_id(id))
     }
 }
 
-/// Whether raw JSON is a string or an integer, judged by its bytes: no number is parsed, so that
-/// none loses digits on its way back.
+/// Returns whether raw JSON is a string or an integer. Checks bytes only: parsing a number could
+/// lose digits.
 fn is_id(raw: &RawValue) -> bool {
     match raw.get().as_bytes() {
         [b'"', ..] => true,
@@ -133,7 +133,7 @@ fn is_id(raw: &RawValue) -> bool {
     }
 }
 
-/// Keeps `null` apart from an absent member.
+/// Distinguishes `null` from an absent member.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }

@@ -1,4 +1,4 @@
-//! Who a program is, and how it likes to be shown.
+//! Names, versions and icons of programs.
 
 use std::fmt;
 
@@ -16,26 +16,26 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Implementation {
-    /// For programs.
+    /// Name for programs.
     pub name: String,
-    /// For people.
+    /// Title for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// In whatever scheme the program has.
+    /// Version, in the scheme of the program.
     pub version: String,
-    /// What it does, in a sentence.
+    /// One-sentence description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Where to read more.
+    /// URL of the website.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub website_url: Option<String>,
-    /// Pictures of it.
+    /// Icons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
 }
 
 impl Implementation {
-    /// A program with nothing but its name and version.
+    /// Creates an implementation with a name and a version.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -47,28 +47,28 @@ impl Implementation {
         }
     }
 
-    /// Sets the name for people.
+    /// Sets the title for people.
     #[must_use]
     pub fn with_title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// Sets what it does.
+    /// Sets the description.
     #[must_use]
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// Sets where to read more.
+    /// Sets the URL of the website.
     #[must_use]
     pub fn with_website_url(mut self, url: impl Into<String>) -> Self {
         self.website_url = Some(url.into());
         self
     }
 
-    /// Sets its pictures.
+    /// Sets the icons.
     #[must_use]
     pub fn with_icons(mut self, icons: impl IntoIterator<Item = Icon>) -> Self {
         self.icons = Some(icons.into_iter().collect());
@@ -76,45 +76,45 @@ impl Implementation {
     }
 }
 
-/// A picture of a program, tool, resource or prompt.
+/// An icon of a program, tool, resource or prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Icon {
     /// An `https:` or `data:` URI.
     pub src: String,
-    /// Overrides what the source says of itself.
+    /// MIME type; overrides the type that the source reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// `48x48` and the like, or `any`. One string with spaces is accepted too, as peers send it.
+    /// Sizes such as `48x48`, or `any`. Also accepts one string with spaces, which some peers send.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "sizes")]
     pub sizes: Option<Vec<String>>,
-    /// The background it is made for.
+    /// Background that the icon is made for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theme: Option<IconTheme>,
 }
 
 impl Icon {
-    /// A picture at this address.
+    /// Creates an icon with a URI.
     pub fn new(src: impl Into<String>) -> Self {
         Self { src: src.into(), mime_type: None, sizes: None, theme: None }
     }
 
-    /// Sets its MIME type.
+    /// Sets the MIME type.
     #[must_use]
     pub fn with_mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.mime_type = Some(mime_type.into());
         self
     }
 
-    /// Sets the sizes it comes in.
+    /// Sets the available sizes.
     #[must_use]
     pub fn with_sizes<S: Into<String>>(mut self, sizes: impl IntoIterator<Item = S>) -> Self {
         self.sizes = Some(sizes.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Sets the background it is made for.
+    /// Sets the background that the icon is made for.
     #[must_use]
     pub fn with_theme(mut self, theme: IconTheme) -> Self {
         self.theme = Some(theme);
@@ -133,7 +133,7 @@ pub enum IconTheme {
     Dark,
 }
 
-/// Reads a list of strings, or one string with spaces.
+/// Deserializes a list of strings, or one string with spaces.
 fn sizes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
     struct Sizes;
 

@@ -1,6 +1,6 @@
-//! Questions that a server puts to a client in place of a result; 2026-07-28.
+//! Input requests that a server returns instead of a result; 2026-07-28.
 //!
-//! The answers stay raw: what was asked decides what an answer is.
+//! Input responses stay raw, because the input request determines their type.
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr>
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
@@ -10,39 +10,39 @@ use crate::{
     CreateMessageRequestParams, ElicitRequestParams, Meta, Method, OrderedMap, RawJson, Str,
 };
 
-/// Questions by their key.
+/// Input requests by key.
 pub type InputRequests = OrderedMap<InputRequest>;
 
-/// Says that a request needs answers first. At least one of its two members is there.
+/// The result of a call that requires input. At least one of its two members is present.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InputRequiredResult {
-    /// What the server needs to know.
+    /// The input requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_requests: Option<InputRequests>,
-    /// What the client gives back with the answers, unread.
+    /// The request state, which the client returns unchanged with the input responses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// One question.
+/// An input request.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "method", content = "params")]
 #[non_exhaustive]
 pub enum InputRequest {
-    /// For the user.
+    /// Elicitation, for the user.
     #[serde(rename = "elicitation/create")]
     Elicit(ElicitRequestParams),
-    /// For a model.
+    /// Sampling, for the model.
     #[serde(rename = "sampling/createMessage")]
     CreateMessage(Box<CreateMessageRequestParams>),
-    /// For the client itself: where may the server work?
+    /// Roots, for the client.
     #[serde(rename = "roots/list")]
     ListRoots,
-    /// A question of another kind, verbatim.
+    /// An input request of an unknown method, as JSON text.
     #[serde(untagged)]
     Unknown(RawJson),
 }

@@ -1,8 +1,8 @@
-//! The Model Context Protocol as serde types: every revision, no behaviour, no async.
+//! The Model Context Protocol as serde types: every version, no behavior, no async.
 //!
-//! One file per noun of the specification. A type carries the members of all revisions; which of
-//! them a revision knows is for the eras to say. Members that only an era stamps on a result
-//! (`resultType`, `ttlMs`, `cacheScope`) are not here but in [`WithResultType`].
+//! One file per noun of the specification. A type has the members of all versions; the codecs in
+//! `outlive-protocol` select those of one version. Members that the modern era adds to every result
+//! (`resultType`, `ttlMs`, `cacheScope`) are in [`WithResultType`].
 
 mod annotations;
 mod cache;

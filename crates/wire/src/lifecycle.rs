@@ -1,54 +1,54 @@
-//! How client and server meet: `initialize` in the legacy revisions, `server/discover` since.
+//! Connection setup: `initialize` in legacy versions, `server/discover` in 2026-07-28.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{ClientCapabilities, Implementation, Meta, ServerCapabilities};
 
-/// The parameters of `initialize`; legacy revisions only.
+/// The parameters of `initialize`; legacy versions only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeRequestParams {
-    /// The newest revision that the client speaks.
+    /// Newest protocol version that the client supports.
     pub protocol_version: String,
-    /// What the client can do.
+    /// Capabilities of the client.
     pub capabilities: ClientCapabilities,
-    /// Who the client is.
+    /// Name and version of the client.
     pub client_info: Implementation,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// The result of `initialize`; legacy revisions only.
+/// The result of `initialize`; legacy versions only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeResult {
-    /// The revision that both shall speak.
+    /// Negotiated protocol version.
     pub protocol_version: String,
-    /// What the server can do.
+    /// Capabilities of the server.
     pub capabilities: ServerCapabilities,
-    /// Who the server is.
+    /// Name and version of the server.
     pub server_info: Implementation,
-    /// How to use the server, for the model.
+    /// Instructions for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// The result of `server/discover`; 2026-07-28. Who the server is stands in its `_meta`.
+/// The result of `server/discover`; 2026-07-28. The server info is in `_meta`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DiscoverResult {
-    /// The revisions that the server speaks.
+    /// Protocol versions that the server supports.
     pub supported_versions: Vec<String>,
-    /// What the server can do.
+    /// Capabilities of the server.
     pub capabilities: ServerCapabilities,
-    /// How to use the server, for the model.
+    /// Instructions for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }

@@ -8,25 +8,25 @@ use crate::{LoggingLevel, Meta, RawJson};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LoggingMessageNotificationParams {
-    /// How grave it is.
+    /// Severity.
     pub level: LoggingLevel,
-    /// Which part of the server speaks.
+    /// Name of the logger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logger: Option<String>,
-    /// The message: a string, or anything else.
+    /// The message: any JSON value, usually a string.
     pub data: RawJson,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// The parameters of `logging/setLevel`; legacy revisions only.
+/// The parameters of `logging/setLevel`; legacy versions only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SetLevelRequestParams {
-    /// The least level to send.
+    /// Lowest level to send.
     pub level: LoggingLevel,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }

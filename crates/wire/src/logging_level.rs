@@ -2,31 +2,31 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How grave a log message is, least first; the levels of syslog.
+/// Severity of a log message, lowest first: the levels of syslog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[expect(clippy::exhaustive_enums, reason = "RFC 5424 has these eight and will have no other")]
+#[expect(clippy::exhaustive_enums, reason = "RFC 5424 defines eight levels")]
 pub enum LoggingLevel {
-    /// For those who debug.
+    /// Details for debugging.
     Debug,
-    /// As it should be.
+    /// Normal operation.
     Info,
-    /// As it should be, and worth knowing.
+    /// Normal but significant event.
     Notice,
-    /// Not yet wrong.
+    /// A condition that may become an error.
     Warning,
-    /// Something failed.
+    /// An operation failed.
     Error,
-    /// A part is failing.
+    /// A component failed.
     Critical,
-    /// Somebody must act now.
+    /// Immediate action is required.
     Alert,
-    /// Nothing works.
+    /// The system is unusable.
     Emergency,
 }
 
 impl LoggingLevel {
-    /// Every level, least first.
+    /// Every level, lowest first.
     pub const ALL: [Self; 8] = [
         Self::Debug,
         Self::Info,
@@ -38,7 +38,7 @@ impl LoggingLevel {
         Self::Emergency,
     ];
 
-    /// The name on the wire.
+    /// Returns the name as in messages.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",

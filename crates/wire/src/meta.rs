@@ -1,6 +1,6 @@
-//! `_meta`: what a message says beside its subject.
+//! The `_meta` object of messages.
 //!
-//! The keys that the specification reserves are spelled here and nowhere else.
+//! The keys that the specification reserves are defined here only.
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic#meta>
 
 use std::{
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, value::RawValue};
 
 use crate::{LoggingLevel, Str};
 
-/// The `_meta` object of a message, with every key it came with.
+/// The `_meta` object of a message, with all its keys.
 ///
 /// ```
 /// use outlive_wire::Meta;
@@ -26,25 +26,25 @@ use crate::{LoggingLevel, Str};
 pub struct Meta(pub Map<String, Value>);
 
 impl Meta {
-    /// The revision a request speaks; 2026-07-28, required.
+    /// Protocol version of the request; 2026-07-28, required.
     pub const PROTOCOL_VERSION: &'static str = "io.modelcontextprotocol/protocolVersion";
-    /// What the client can do; 2026-07-28, required.
+    /// Capabilities of the client; 2026-07-28, required.
     pub const CLIENT_CAPABILITIES: &'static str = "io.modelcontextprotocol/clientCapabilities";
-    /// Who the client is; 2026-07-28.
+    /// Name and version of the client; 2026-07-28.
     pub const CLIENT_INFO: &'static str = "io.modelcontextprotocol/clientInfo";
-    /// Who the server is, in results; 2026-07-28.
+    /// Name and version of the server, in results; 2026-07-28.
     pub const SERVER_INFO: &'static str = "io.modelcontextprotocol/serverInfo";
-    /// The least level of log notifications that a request wants; 2026-07-28.
+    /// Lowest level of log notifications that a request wants; 2026-07-28.
     pub const LOG_LEVEL: &'static str = "io.modelcontextprotocol/logLevel";
-    /// The id of the listen request whose stream carries a notification; 2026-07-28.
+    /// ID of the listen request whose stream carries a notification; 2026-07-28.
     pub const SUBSCRIPTION_ID: &'static str = "io.modelcontextprotocol/subscriptionId";
-    /// The task that a message belongs to; 2025-11-25.
+    /// Task that a message belongs to; 2025-11-25.
     pub const RELATED_TASK: &'static str = "io.modelcontextprotocol/related-task";
-    /// Asks for progress notifications that carry this token.
+    /// Token of the progress notifications that a request wants.
     pub const PROGRESS_TOKEN: &'static str = "progressToken";
     /// W3C trace context.
     pub const TRACEPARENT: &'static str = "traceparent";
-    /// W3C trace context, vendor part.
+    /// Vendor-specific part of the W3C trace context.
     pub const TRACESTATE: &'static str = "tracestate";
     /// W3C baggage.
     pub const BAGGAGE: &'static str = "baggage";
@@ -56,10 +56,10 @@ impl Meta {
         self
     }
 
-    /// Says whether a server or client may use a key for its own purposes.
+    /// Returns whether a server or client may define a key.
     ///
-    /// A key is an optional prefix of dot-separated labels and a slash, then a name. Reserved is
-    /// what any revision reserves: those before 2026-07-28 drew the line elsewhere.
+    /// A key is an optional prefix of dot-separated labels and a slash, then a name. A prefix is
+    /// reserved if any protocol version reserves it; older versions have different rules.
     ///
     /// ```
     /// use outlive_wire::{Meta, MetaKeyError};
@@ -105,15 +105,15 @@ impl From<Map<String, Value>> for Meta {
     }
 }
 
-/// Why a key may not be used in `_meta`.
+/// The reason why a key is not allowed in `_meta`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MetaKeyError {
-    /// A label of the prefix is malformed.
+    /// A label of the prefix is invalid.
     Prefix,
-    /// The name is malformed.
+    /// The name is invalid.
     Name,
-    /// The prefix belongs to the protocol.
+    /// The prefix is reserved for MCP.
     Reserved,
 }
 
@@ -137,9 +137,10 @@ impl fmt::Display for MetaKeyError {
 
 impl std::error::Error for MetaKeyError {}
 
-/// The `_meta` of a request, borrowed: what the protocol itself needs, and nothing parsed further.
+/// The reserved keys of a request's `_meta`, borrowed and mostly raw.
 ///
-/// All members are optional here, as legacy requests have none; the modern era demands its two.
+/// All members are optional, because legacy requests have none. The modern era requires the first
+/// two.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct RequestMetaObject<'a> {
     /// See [`Meta::PROTOCOL_VERSION`].
@@ -165,7 +166,7 @@ fn is_label(label: &str) -> bool {
         && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
-/// The grammar allows the empty name, so that `com.example/` is a key.
+/// Returns whether a name is valid. The grammar allows an empty name, as in `com.example/`.
 fn is_name(name: &str) -> bool {
     name.is_empty()
         || name.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -173,7 +174,8 @@ fn is_name(name: &str) -> bool {
             && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
-/// 2026-07-28 reserves by the second label, 2025-06-18 by any label that another one follows.
+/// Returns whether a prefix is reserved: in 2026-07-28 by its second label, in 2025-06-18 by any
+/// label except the last.
 fn is_reserved(prefix: &str) -> bool {
     let ours = |label: &str| matches!(label, "modelcontextprotocol" | "mcp");
     let mut labels = prefix.split('.').enumerate().peekable();

@@ -1,11 +1,10 @@
-//! The names of all methods and notifications, spelled once.
+//! The names of all methods and notifications, defined once.
 //!
-//! Which of them exist in a revision is said by the method tables of the eras; a name that no
-//! table holds is an unknown method.
+//! The version rules in `outlive-protocol` list the methods of each version.
 
 macro_rules! methods {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
-        /// A method or notification that the specification names.
+        /// A method or notification of the specification.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Method {
@@ -16,12 +15,12 @@ macro_rules! methods {
             /// Every method, in the order of the specification.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The name on the wire.
+            /// Returns the name as in messages.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// Looks a name up; `None` for one that no revision knows.
+            /// Finds a method by name; `None` if no version has it.
             pub fn parse(name: &str) -> Option<Self> {
                 match name { $($name => Some(Self::$variant),)* _ => None }
             }
@@ -66,6 +65,6 @@ methods! {
     ElicitationComplete = "notifications/elicitation/complete",
     TasksStatus = "notifications/tasks/status",
     Tasks = "notifications/tasks",
-    /// Of our own extension `dev.outlive/task-partials`:
+    /// Of the Outlive extension `dev.outlive/task-partials`:
     TaskPartials = "notifications/dev.outlive/task_partials",
 }

@@ -1,13 +1,13 @@
-//! A JSON object whose order is kept: fields of a form and questions stand as their author put them.
+//! A JSON object that keeps the order of its members, for form fields and input requests.
 
 use std::{fmt, marker::PhantomData};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Named values in their order.
+/// Named values in insertion order.
 ///
-/// Looking up is linear: these objects have a handful of members. Of two members with one name the
-/// later counts, as elsewhere in JSON.
+/// Lookup is linear, because these objects have few members. The last of several members with the
+/// same name counts, as usual in JSON.
 ///
 /// ```
 /// use outlive_wire::OrderedMap;
@@ -21,12 +21,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 pub struct OrderedMap<V>(pub Vec<(String, V)>);
 
 impl<V> OrderedMap<V> {
-    /// The value of a name.
+    /// Returns the value of a name.
     pub fn get(&self, name: &str) -> Option<&V> {
         self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// Adds a value, or replaces the one that has the name.
+    /// Adds a value, or replaces the value of an existing name.
     pub fn insert(&mut self, name: impl Into<String>, value: V) {
         let name = name.into();
         match self.0.iter_mut().rev().find(|(key, _)| *key == name) {
@@ -35,17 +35,17 @@ impl<V> OrderedMap<V> {
         }
     }
 
-    /// Names and values, in order.
+    /// Returns names and values, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &V)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// How many there are.
+    /// Returns the number of members.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

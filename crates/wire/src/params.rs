@@ -1,13 +1,13 @@
-//! Parameters and results that say nothing, or nothing but where to go on.
+//! Parameters and results with only `_meta`, and pagination parameters.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Meta;
 
-/// The parameters of a request that has none of its own.
+/// The parameters of a request that has only `_meta`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RequestParams {
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -15,26 +15,26 @@ pub struct RequestParams {
 /// The parameters of a list request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PaginatedRequestParams {
-    /// Where the last page ended; absent for the first.
+    /// Cursor of the requested page; absent for the first page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// The parameters of a notification that has none of its own.
+/// The parameters of a notification that has only `_meta`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NotificationParams {
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// A result that only says "done".
+/// An empty result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EmptyResult {
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }

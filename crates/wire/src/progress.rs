@@ -1,4 +1,4 @@
-//! How far a request has come, and that it need go no further.
+//! Progress and cancellation of requests.
 
 use std::{
     fmt,
@@ -14,19 +14,19 @@ macro_rules! token {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         ///
-        /// A JSON string or integer, kept as its text: `1` and `"1"` are not the same, and no
-        /// digit is lost. Two are equal if their texts are.
+        /// A JSON string or integer, kept as text: `1` and `"1"` differ, and no digit is lost.
+        /// Equality compares the texts.
         #[derive(Clone, Serialize)]
         #[serde(transparent)]
         pub struct $name(RawJson);
 
         impl $name {
-            /// Takes JSON as it is; `None` unless it is a string or an integer.
+            /// Creates a value from JSON. Returns `None` unless it is a string or an integer.
             pub fn from_raw(raw: &RawValue) -> Option<Self> {
                 is_token(raw).then(|| Self(raw.to_owned()))
             }
 
-            /// The JSON, to be sent back as it came.
+            /// Returns the JSON, unchanged.
             pub fn as_raw(&self) -> &RawValue {
                 &self.0
             }
@@ -34,13 +34,13 @@ macro_rules! token {
 
         impl From<i64> for $name {
             fn from(number: i64) -> Self {
-                Self(to_raw_value(&number).expect("an integer is JSON"))
+                Self(to_raw_value(&number).expect("an integer serializes"))
             }
         }
 
         impl From<&str> for $name {
             fn from(text: &str) -> Self {
-                Self(to_raw_value(text).expect("a string is JSON"))
+                Self(to_raw_value(text).expect("a string serializes"))
             }
         }
 
@@ -84,12 +84,12 @@ macro_rules! token {
 }
 
 token! {
-    /// Ties progress notifications to the request that asked for them.
+    /// The token that relates progress notifications to their request.
     ProgressToken
 }
 
 token! {
-    /// The id of a request.
+    /// The ID of a request.
     RequestId
 }
 
@@ -97,22 +97,22 @@ token! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProgressNotificationParams {
-    /// The token that the request gave.
+    /// Token of the request.
     pub progress_token: ProgressToken,
-    /// How far it has come; more each time.
+    /// Completed amount. Increases with every notification.
     #[serde(serialize_with = "field::number")]
     pub progress: f64,
-    /// How far it has to go, if that is known.
+    /// Total amount, if known.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         serialize_with = "field::optional_number"
     )]
     pub total: Option<f64>,
-    /// What it is doing.
+    /// Description of the current work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -121,18 +121,18 @@ pub struct ProgressNotificationParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelledNotificationParams {
-    /// The request that nobody waits for any more. 2025-11-25 lets it be absent.
+    /// ID of the cancelled request. Optional in 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<RequestId>,
-    /// Why, for people.
+    /// Reason for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// Judged by its bytes, as the ids of the envelope are.
+/// Returns whether raw JSON is a string or an integer, without parsing numbers.
 fn is_token(raw: &RawValue) -> bool {
     match raw.get().as_bytes() {
         [b'"', ..] => true,

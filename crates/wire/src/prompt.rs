@@ -1,4 +1,4 @@
-//! Prompts: what they look like in a list, how they are asked for and what they say.
+//! Prompts: definitions, requests and results.
 //!
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/server/prompts>
 
@@ -8,32 +8,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ContentBlock, Icon, InputResponses, Meta, Role};
 
-/// A prompt as a server lists it.
+/// A prompt in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Prompt {
-    /// For programs; unique in the server.
+    /// Name for programs; unique in the server.
     pub name: String,
-    /// For people.
+    /// Title for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is good for.
+    /// Description of the purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What it can be filled with.
+    /// Arguments of the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Vec<PromptArgument>>,
-    /// Pictures of it.
+    /// Icons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl Prompt {
-    /// A prompt with nothing but its name.
+    /// Creates a prompt with a name.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -45,14 +45,14 @@ impl Prompt {
         }
     }
 
-    /// Sets the name for people.
+    /// Sets the title for people.
     #[must_use]
     pub fn with_title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// Sets what it is good for.
+    /// Sets the description.
     #[must_use]
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
@@ -66,14 +66,14 @@ impl Prompt {
         self
     }
 
-    /// Sets its pictures.
+    /// Sets the icons.
     #[must_use]
     pub fn with_icons(mut self, icons: impl IntoIterator<Item = Icon>) -> Self {
         self.icons = Some(icons.into_iter().collect());
         self
     }
 
-    /// Sets its `_meta`.
+    /// Sets `_meta`.
     #[must_use]
     pub fn with_meta(mut self, meta: Meta) -> Self {
         self.meta = Some(meta);
@@ -81,45 +81,45 @@ impl Prompt {
     }
 }
 
-/// What a prompt can be filled with; always a string.
+/// An argument of a prompt. Its value is always a string.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PromptArgument {
-    /// For programs.
+    /// Name for programs.
     pub name: String,
-    /// For people.
+    /// Title for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What to give.
+    /// Description for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether it must be given. Absent means no.
+    /// Whether the argument is required. Absent means no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required: Option<bool>,
 }
 
 impl PromptArgument {
-    /// An argument that may be left out.
+    /// Creates an optional argument.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), title: None, description: None, required: None }
     }
 
-    /// Sets the name for people.
+    /// Sets the title for people.
     #[must_use]
     pub fn with_title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// Sets what to give.
+    /// Sets the description.
     #[must_use]
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// Says whether it must be given.
+    /// Sets whether the argument is required.
     #[must_use]
     pub fn with_required(mut self, required: bool) -> Self {
         self.required = Some(required);
@@ -133,10 +133,10 @@ impl PromptArgument {
 pub struct ListPromptsResult {
     /// One page of prompts.
     pub prompts: Vec<Prompt>,
-    /// Where the next page begins; absent on the last.
+    /// Cursor of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -145,18 +145,18 @@ pub struct ListPromptsResult {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GetPromptRequestParams {
-    /// The prompt.
+    /// Name of the prompt.
     pub name: String,
-    /// What to fill it with.
+    /// Argument values by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<BTreeMap<String, String>>,
-    /// Answers to the questions of the round before; 2026-07-28.
+    /// Input responses for the previous round; 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_responses: Option<InputResponses>,
-    /// What the server gave with those questions; 2026-07-28.
+    /// Request state of the previous round; 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -165,30 +165,30 @@ pub struct GetPromptRequestParams {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GetPromptResult {
-    /// What it is good for.
+    /// Description of the purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What it says.
+    /// Messages of the prompt.
     pub messages: Vec<PromptMessage>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl GetPromptResult {
-    /// A prompt that says this.
+    /// Creates a result from messages.
     pub fn new(messages: impl IntoIterator<Item = PromptMessage>) -> Self {
         Self { messages: messages.into_iter().collect(), ..Self::default() }
     }
 
-    /// Sets what it is good for.
+    /// Sets the description.
     #[must_use]
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// Sets its `_meta`.
+    /// Sets `_meta`.
     #[must_use]
     pub fn with_meta(mut self, meta: Meta) -> Self {
         self.meta = Some(meta);
@@ -196,28 +196,28 @@ impl GetPromptResult {
     }
 }
 
-/// One message of a prompt.
+/// A message of a prompt.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptMessage {
-    /// Who says it.
+    /// Sender of the message.
     pub role: Role,
-    /// What is said.
+    /// Content of the message.
     pub content: ContentBlock,
 }
 
 impl PromptMessage {
-    /// A message by anyone.
+    /// Creates a message.
     pub fn new(role: Role, content: impl Into<ContentBlock>) -> Self {
         Self { role, content: content.into() }
     }
 
-    /// A message by the user.
+    /// Creates a message of the user.
     pub fn user(content: impl Into<ContentBlock>) -> Self {
         Self::new(Role::User, content)
     }
 
-    /// A message by the model.
+    /// Creates a message of the model.
     pub fn assistant(content: impl Into<ContentBlock>) -> Self {
         Self::new(Role::Assistant, content)
     }

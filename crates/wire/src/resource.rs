@@ -1,4 +1,4 @@
-//! Resources: what they look like in a list, how they are read and how changes are told.
+//! Resources: definitions, contents and subscriptions.
 //!
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/server/resources>
 
@@ -7,40 +7,40 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
 use crate::{Annotations, Icon, InputResponses, Meta};
 
-/// A resource as a server lists it, and as a tool links to it.
+/// A resource in a list, or a link to a resource.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Resource {
-    /// Where it is; unique in the server.
+    /// URI; unique in the server.
     pub uri: String,
-    /// For programs.
+    /// Name for programs.
     pub name: String,
-    /// For people.
+    /// Title for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it holds.
+    /// Description of the contents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What its bytes are.
+    /// MIME type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// For whom, and how much it matters.
+    /// Audience and priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// How many bytes it has, before any encoding.
+    /// Size in bytes, before any encoding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// Pictures of it.
+    /// Icons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl Resource {
-    /// A resource with nothing but its address and name.
+    /// Creates a resource with a URI and a name.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -55,49 +55,49 @@ impl Resource {
         }
     }
 
-    /// Sets the name for people.
+    /// Sets the title for people.
     #[must_use]
     pub fn with_title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// Sets what it holds.
+    /// Sets the description.
     #[must_use]
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// Sets what its bytes are.
+    /// Sets the MIME type.
     #[must_use]
     pub fn with_mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.mime_type = Some(mime_type.into());
         self
     }
 
-    /// Says for whom it is and how much it matters.
+    /// Sets audience and priority.
     #[must_use]
     pub fn with_annotations(mut self, annotations: Annotations) -> Self {
         self.annotations = Some(annotations);
         self
     }
 
-    /// Sets how many bytes it has.
+    /// Sets the size in bytes.
     #[must_use]
     pub fn with_size(mut self, size: u64) -> Self {
         self.size = Some(size);
         self
     }
 
-    /// Sets its pictures.
+    /// Sets the icons.
     #[must_use]
     pub fn with_icons(mut self, icons: impl IntoIterator<Item = Icon>) -> Self {
         self.icons = Some(icons.into_iter().collect());
         self
     }
 
-    /// Sets its `_meta`.
+    /// Sets `_meta`.
     #[must_use]
     pub fn with_meta(mut self, meta: Meta) -> Self {
         self.meta = Some(meta);
@@ -105,37 +105,37 @@ impl Resource {
     }
 }
 
-/// A family of resources whose addresses follow a template.
+/// A template for the URIs of a group of resources.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ResourceTemplate {
-    /// A template of RFC 6570.
+    /// URI template (RFC 6570).
     pub uri_template: String,
-    /// For programs.
+    /// Name for programs.
     pub name: String,
-    /// For people.
+    /// Title for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What the resources hold.
+    /// Description of the contents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What their bytes are, if that is the same for all.
+    /// MIME type, if it is the same for all resources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// For whom, and how much they matter.
+    /// Audience and priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Pictures of them.
+    /// Icons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl ResourceTemplate {
-    /// A family with nothing but its template and name.
+    /// Creates a template with a URI template and a name.
     pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             uri_template: uri_template.into(),
@@ -149,42 +149,42 @@ impl ResourceTemplate {
         }
     }
 
-    /// Sets the name for people.
+    /// Sets the title for people.
     #[must_use]
     pub fn with_title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// Sets what the resources hold.
+    /// Sets the description.
     #[must_use]
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// Sets what their bytes are.
+    /// Sets the MIME type.
     #[must_use]
     pub fn with_mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.mime_type = Some(mime_type.into());
         self
     }
 
-    /// Says for whom they are and how much they matter.
+    /// Sets audience and priority.
     #[must_use]
     pub fn with_annotations(mut self, annotations: Annotations) -> Self {
         self.annotations = Some(annotations);
         self
     }
 
-    /// Sets their pictures.
+    /// Sets the icons.
     #[must_use]
     pub fn with_icons(mut self, icons: impl IntoIterator<Item = Icon>) -> Self {
         self.icons = Some(icons.into_iter().collect());
         self
     }
 
-    /// Sets their `_meta`.
+    /// Sets `_meta`.
     #[must_use]
     pub fn with_meta(mut self, meta: Meta) -> Self {
         self.meta = Some(meta);
@@ -198,10 +198,10 @@ impl ResourceTemplate {
 pub struct ListResourcesResult {
     /// One page of resources.
     pub resources: Vec<Resource>,
-    /// Where the next page begins; absent on the last.
+    /// Cursor of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -212,10 +212,10 @@ pub struct ListResourcesResult {
 pub struct ListResourceTemplatesResult {
     /// One page of templates.
     pub resource_templates: Vec<ResourceTemplate>,
-    /// Where the next page begins; absent on the last.
+    /// Cursor of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -224,37 +224,37 @@ pub struct ListResourceTemplatesResult {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadResourceRequestParams {
-    /// The resource.
+    /// URI of the resource.
     pub uri: String,
-    /// Answers to the questions of the round before; 2026-07-28.
+    /// Input responses for the previous round; 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_responses: Option<InputResponses>,
-    /// What the server gave with those questions; 2026-07-28.
+    /// Request state of the previous round; 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// The result of `resources/read`. Several contents are the parts of one resource.
+/// The result of `resources/read`. Several contents are parts of one resource.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadResourceResult {
-    /// What the resource holds.
+    /// Contents of the resource.
     pub contents: Vec<ResourceContents>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl ReadResourceResult {
-    /// A resource that holds this.
+    /// Creates a result from contents.
     pub fn new(contents: impl IntoIterator<Item = ResourceContents>) -> Self {
         Self { contents: contents.into_iter().collect(), meta: None }
     }
 
-    /// Sets its `_meta`.
+    /// Sets `_meta`.
     #[must_use]
     pub fn with_meta(mut self, meta: Meta) -> Self {
         self.meta = Some(meta);
@@ -262,51 +262,51 @@ impl ReadResourceResult {
     }
 }
 
-/// What a resource holds.
+/// The contents of a resource.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum ResourceContents {
-    /// Text.
+    /// Text contents.
     Text(TextResourceContents),
-    /// Bytes.
+    /// Binary contents.
     Blob(BlobResourceContents),
 }
 
-/// A resource that holds text.
+/// Text contents of a resource.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TextResourceContents {
-    /// The resource, or the part of it.
+    /// URI of the resource, or of a part.
     pub uri: String,
-    /// What the text is.
+    /// MIME type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// The text.
     pub text: String,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// A resource that holds bytes.
+/// Binary contents of a resource.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BlobResourceContents {
-    /// The resource, or the part of it.
+    /// URI of the resource, or of a part.
     pub uri: String,
-    /// What the bytes are.
+    /// MIME type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// The bytes, in base64.
+    /// Bytes in Base64.
     pub blob: String,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl ResourceContents {
-    /// Text.
+    /// Creates text contents.
     pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self::Text(TextResourceContents {
             uri: uri.into(),
@@ -316,12 +316,12 @@ impl ResourceContents {
         })
     }
 
-    /// Bytes.
+    /// Creates binary contents.
     pub fn blob(uri: impl Into<String>, bytes: impl AsRef<[u8]>) -> Self {
         Self::blob_base64(uri, STANDARD.encode(bytes))
     }
 
-    /// Bytes that are base64 already.
+    /// Creates binary contents from Base64 data.
     pub fn blob_base64(uri: impl Into<String>, blob: impl Into<String>) -> Self {
         Self::Blob(BlobResourceContents {
             uri: uri.into(),
@@ -331,7 +331,7 @@ impl ResourceContents {
         })
     }
 
-    /// The resource, or the part of it.
+    /// Returns the URI of the resource, or of a part.
     pub fn uri(&self) -> &str {
         match self {
             Self::Text(contents) => &contents.uri,
@@ -339,7 +339,7 @@ impl ResourceContents {
         }
     }
 
-    /// Sets what it is.
+    /// Sets the MIME type.
     #[must_use]
     pub fn with_mime_type(mut self, mime_type: impl Into<String>) -> Self {
         match &mut self {
@@ -349,7 +349,7 @@ impl ResourceContents {
         self
     }
 
-    /// Sets its `_meta`.
+    /// Sets `_meta`.
     #[must_use]
     pub fn with_meta(mut self, meta: Meta) -> Self {
         match &mut self {
@@ -362,7 +362,7 @@ impl ResourceContents {
 
 impl<'de> Deserialize<'de> for ResourceContents {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Both at once, as nothing but the member's name tells them apart.
+        // One struct for both variants, because only the present member distinguishes them.
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Either {
@@ -382,27 +382,27 @@ impl<'de> Deserialize<'de> for ResourceContents {
             (None, Some(blob)) => {
                 Ok(Self::Blob(BlobResourceContents { uri, mime_type, blob, meta }))
             }
-            _ => Err(D::Error::custom("resource contents have either `text` or `blob`")),
+            _ => Err(D::Error::custom("resource contents must have either `text` or `blob`")),
         }
     }
 }
 
-/// The parameters of `resources/subscribe`; legacy revisions only.
+/// The parameters of `resources/subscribe`; legacy versions only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SubscribeRequestParams {
-    /// The resource whose changes shall be told.
+    /// URI of the resource.
     pub uri: String,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// The parameters of `resources/unsubscribe`; legacy revisions only.
+/// The parameters of `resources/unsubscribe`; legacy versions only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnsubscribeRequestParams {
-    /// The resource whose changes shall be told no more.
+    /// URI of the resource.
     pub uri: String,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -410,9 +410,9 @@ pub struct UnsubscribeRequestParams {
 /// The parameters of `notifications/resources/updated`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResourceUpdatedNotificationParams {
-    /// The resource that changed.
+    /// URI of the changed resource.
     pub uri: String,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }

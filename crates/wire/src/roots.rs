@@ -1,4 +1,4 @@
-//! Where a client lets a server work.
+//! Roots: directories of the client that a server may use.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,20 +9,20 @@ use crate::Meta;
 pub struct ListRootsResult {
     /// All roots.
     pub roots: Vec<Root>,
-    /// Beside the subject; legacy revisions only.
+    /// Metadata (`_meta`); legacy versions only.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// A place where a server may work.
+/// A directory that a server may use.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Root {
     /// A `file:` URI.
     pub uri: String,
-    /// For people.
+    /// Name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }

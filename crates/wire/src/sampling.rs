@@ -1,4 +1,4 @@
-//! Asking the client's model.
+//! Sampling: requests to the client's model.
 //!
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/client/sampling>
 
@@ -17,40 +17,40 @@ use crate::{
 pub struct CreateMessageRequestParams {
     /// The conversation so far.
     pub messages: Vec<SamplingMessage>,
-    /// Which model to take.
+    /// Preferences for the choice of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_preferences: Option<ModelPreferences>,
-    /// What to tell the model first.
+    /// System prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// Which context to add; all but `none` is deprecated.
+    /// Context that the client adds; every value except `none` is deprecated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub include_context: Option<IncludeContext>,
-    /// How freely to choose.
+    /// Sampling temperature.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         serialize_with = "field::optional_number"
     )]
     pub temperature: Option<f64>,
-    /// How long the answer may be.
+    /// Maximum number of tokens to generate.
     pub max_tokens: u64,
-    /// What ends the answer.
+    /// Texts that end the generation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_sequences: Option<Vec<String>>,
-    /// What the provider of the model understands.
+    /// Metadata for the provider of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<JsonObject>,
     /// Tools that the model may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<Tool>>,
-    /// Whether it must use them.
+    /// Whether the model must use tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
-    /// Asks the client for a task; 2025-11-25 only.
+    /// Request to run the elicitation or sampling as a task; 2025-11-25 only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<RawJson>,
-    /// Beside the subject; legacy revisions only.
+    /// Metadata (`_meta`); legacy versions only.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -59,35 +59,36 @@ pub struct CreateMessageRequestParams {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateMessageResult {
-    /// Who speaks: the model.
+    /// Sender of the message: the model.
     pub role: Role,
-    /// What it says.
+    /// Content of the message.
     pub content: SamplingContent,
-    /// Which model it was.
+    /// Name of the model.
     pub model: String,
-    /// Why it stopped: `endTurn`, `stopSequence`, `maxTokens`, `toolUse`, or another word.
+    /// Reason why the model stopped: `endTurn`, `stopSequence`, `maxTokens`, `toolUse`, or another
+    /// value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<String>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// One message of a conversation.
+/// A message of a conversation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SamplingMessage {
-    /// Who speaks.
+    /// Sender of the message.
     pub role: Role,
-    /// What is said.
+    /// Content of the message.
     pub content: SamplingContent,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl SamplingMessage {
-    /// A message of one text.
+    /// Creates a message with one text block.
     pub fn text(role: Role, text: impl Into<String>) -> Self {
         let text = TextContent { text: text.into(), annotations: None, meta: None };
         let content = SamplingContent::One(SamplingMessageContentBlock::Text(text));
@@ -95,19 +96,19 @@ impl SamplingMessage {
     }
 }
 
-/// One block, or several; until 2025-06-18 only one.
+/// One block or several. Until 2025-06-18, only one.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
-#[expect(clippy::exhaustive_enums, reason = "there is no third way to have blocks")]
+#[expect(clippy::exhaustive_enums, reason = "the specification allows one block or a list")]
 pub enum SamplingContent {
-    /// A block that stands alone.
+    /// A single block.
     One(SamplingMessageContentBlock),
     /// A list of blocks.
     Many(Vec<SamplingMessageContentBlock>),
 }
 
 impl SamplingContent {
-    /// The blocks, however they were written.
+    /// Returns the blocks.
     pub fn blocks(&self) -> &[SamplingMessageContentBlock] {
         match self {
             Self::One(block) => slice::from_ref(block),
@@ -128,22 +129,22 @@ impl<'de> Deserialize<'de> for SamplingContent {
     }
 }
 
-/// One block of a conversation.
+/// A content block of a conversation.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SamplingMessageContentBlock {
     /// Text.
     Text(TextContent),
-    /// A picture.
+    /// An image.
     Image(ImageContent),
-    /// A sound.
+    /// Audio.
     Audio(AudioContent),
-    /// The model wants to use a tool.
+    /// A tool call of the model.
     ToolUse(ToolUseContent),
-    /// What the tool answered.
+    /// The result of a tool call.
     ToolResult(ToolResultContent),
-    /// A block of another type, verbatim.
+    /// A block of an unknown type, as JSON text.
     #[serde(untagged)]
     Unknown(RawJson),
 }
@@ -164,62 +165,63 @@ impl<'de> Deserialize<'de> for SamplingMessageContentBlock {
     }
 }
 
-/// The model wants to use a tool.
+/// A tool call of the model.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolUseContent {
-    /// What the answer will name.
+    /// ID that the result repeats.
     pub id: String,
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// Its arguments.
+    /// Arguments of the tool.
     pub input: RawJson,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// What a tool answered.
+/// The result of a tool call.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResultContent {
-    /// Which use of a tool it answers.
+    /// ID of the tool call.
     pub tool_use_id: String,
-    /// For the model.
+    /// Content for the model.
     pub content: Vec<ContentBlock>,
-    /// For programs. `null` is a value, and differs from none.
+    /// Content for programs. `null` is a value and differs from an absent member.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "field::present")]
     pub structured_content: Option<RawJson>,
-    /// Whether the tool failed. Absent means false.
+    /// Whether the tool failed. Absent means no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// Which model to take. The priorities go from 0, no matter, to 1, above all.
+/// Preferences for the choice of a model. Priorities range from 0 (unimportant) to 1 (most
+/// important).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelPreferences {
-    /// Names, the first that fits counts.
+    /// Model names; the first match counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hints: Option<Vec<ModelHint>>,
-    /// How much a low price matters.
+    /// Priority of a low price.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         serialize_with = "field::optional_number"
     )]
     pub cost_priority: Option<f64>,
-    /// How much speed matters.
+    /// Priority of speed.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         serialize_with = "field::optional_number"
     )]
     pub speed_priority: Option<f64>,
-    /// How much skill matters.
+    /// Priority of intelligence.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -228,44 +230,44 @@ pub struct ModelPreferences {
     pub intelligence_priority: Option<f64>,
 }
 
-/// A model, or a family of models.
+/// A hint for a model or a family of models.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelHint {
-    /// A part of its name.
+    /// Part of the model name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
-/// Which context the client shall add.
+/// The context that the client adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum IncludeContext {
-    /// None.
+    /// No context.
     None,
-    /// That of the server that asks.
+    /// Context of the requesting server.
     ThisServer,
-    /// That of all servers.
+    /// Context of all servers.
     AllServers,
 }
 
-/// Whether the model must use tools.
+/// Control of the model's tool use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolChoice {
-    /// Absent means [`ToolChoiceMode::Auto`].
+    /// Mode of tool use. Absent means [`ToolChoiceMode::Auto`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<ToolChoiceMode>,
 }
 
-/// Whether the model must use tools.
+/// The mode of the model's tool use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ToolChoiceMode {
-    /// As it likes.
+    /// The model decides.
     Auto,
-    /// At least one.
+    /// The model must use at least one tool.
     Required,
-    /// None.
+    /// The model must not use tools.
     None,
 }

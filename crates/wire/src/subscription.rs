@@ -1,4 +1,4 @@
-//! Listening for changes; 2026-07-28.
+//! Subscriptions to changes; 2026-07-28.
 //!
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions>
 
@@ -6,23 +6,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::{JsonObject, Meta};
 
-/// What a client wants to hear of, or what the server agreed to.
+/// The changes that a client requests, or that the server accepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SubscriptionFilter {
-    /// That the list of tools changed.
+    /// Changes of the list of tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools_list_changed: Option<bool>,
-    /// That the list of prompts changed.
+    /// Changes of the list of prompts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompts_list_changed: Option<bool>,
-    /// That the list of resources changed.
+    /// Changes of the list of resources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources_list_changed: Option<bool>,
-    /// That one of these resources changed.
+    /// URIs of resources whose changes to report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_subscriptions: Option<Vec<String>>,
-    /// What extensions add, such as `taskIds`.
+    /// Members of extensions, such as `taskIds`.
     #[serde(flatten)]
     pub extensions: JsonObject,
 }
@@ -30,27 +30,27 @@ pub struct SubscriptionFilter {
 /// The parameters of `subscriptions/listen`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SubscriptionsListenRequestParams {
-    /// What the client wants to hear of.
+    /// The changes that the client requests.
     pub notifications: SubscriptionFilter,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// The parameters of `notifications/subscriptions/acknowledged`, the first on every stream.
+/// The parameters of `notifications/subscriptions/acknowledged`, the first message of every stream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SubscriptionsAcknowledgedNotificationParams {
-    /// What the server agreed to.
+    /// The changes that the server accepted.
     pub notifications: SubscriptionFilter,
-    /// Beside the subject; names the subscription.
+    /// Metadata (`_meta`), with the subscription ID.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// The result of `subscriptions/listen`, the last on a stream that the server ends.
+/// The result of `subscriptions/listen`, the last message of a stream that the server ends.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SubscriptionsListenResult {
-    /// Beside the subject; names the subscription.
+    /// Metadata (`_meta`), with the subscription ID.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }

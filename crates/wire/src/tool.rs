@@ -1,4 +1,4 @@
-//! Tools: what they look like in a list, how they are called and what they answer.
+//! Tools: definitions, calls and results.
 //!
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/server/tools>
 
@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 
 use crate::{ContentBlock, Icon, InputResponses, Meta, RawJson, field};
 
-/// A JSON Schema, kept as its text and shared: it is listed far more often than it is made.
+/// A JSON Schema, kept as text. Shared, because every list of tools contains it.
 pub type Schema = Arc<RawValue>;
 
-/// A tool as a server lists it.
+/// A tool in a list.
 ///
 /// ```
 /// use outlive_wire::{Tool, ToolAnnotations};
@@ -32,35 +32,35 @@ pub type Schema = Arc<RawValue>;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Tool {
-    /// For programs; unique in the server.
+    /// Name for programs; unique in the server.
     pub name: String,
-    /// For people.
+    /// Title for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// For the model.
+    /// Description for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What its arguments look like; always an object.
+    /// JSON Schema of the arguments, which are an object.
     pub input_schema: Schema,
-    /// What its structured content looks like.
+    /// JSON Schema of the structured content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Schema>,
-    /// Hints on how it behaves.
+    /// Hints on the behavior of the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
-    /// Whether it may become a task; 2025-11-25 only.
+    /// Task support of the tool; 2025-11-25 only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<ToolExecution>,
-    /// Pictures of it.
+    /// Icons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl Tool {
-    /// A tool with nothing but its name and the schema of its arguments.
+    /// Creates a tool with a name and the schema of its arguments.
     pub fn new(name: impl Into<String>, input_schema: impl Into<Schema>) -> Self {
         Self {
             name: name.into(),
@@ -75,7 +75,7 @@ impl Tool {
         }
     }
 
-    /// Sets the name for people.
+    /// Sets the title for people.
     #[must_use]
     pub fn with_title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
@@ -89,35 +89,35 @@ impl Tool {
         self
     }
 
-    /// Sets what its structured content looks like.
+    /// Sets the JSON Schema of the structured content.
     #[must_use]
     pub fn with_output_schema(mut self, schema: impl Into<Schema>) -> Self {
         self.output_schema = Some(schema.into());
         self
     }
 
-    /// Sets the hints on how it behaves.
+    /// Sets the hints on the behavior of the tool.
     #[must_use]
     pub fn with_annotations(mut self, annotations: ToolAnnotations) -> Self {
         self.annotations = Some(annotations);
         self
     }
 
-    /// Sets whether it may become a task; 2025-11-25 only.
+    /// Sets the task support of the tool; 2025-11-25 only.
     #[must_use]
     pub fn with_execution(mut self, execution: ToolExecution) -> Self {
         self.execution = Some(execution);
         self
     }
 
-    /// Sets its pictures.
+    /// Sets the icons.
     #[must_use]
     pub fn with_icons(mut self, icons: impl IntoIterator<Item = Icon>) -> Self {
         self.icons = Some(icons.into_iter().collect());
         self
     }
 
-    /// Sets its `_meta`.
+    /// Sets `_meta`.
     #[must_use]
     pub fn with_meta(mut self, meta: Meta) -> Self {
         self.meta = Some(meta);
@@ -125,63 +125,63 @@ impl Tool {
     }
 }
 
-/// Hints on how a tool behaves. A client believes them only of a server that it trusts.
+/// Hints on the behavior of a tool. A client should use them only for trusted servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolAnnotations {
-    /// For people; [`Tool::title`] goes before it.
+    /// Title for people; [`Tool::title`] takes precedence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// It changes nothing. Absent means false.
+    /// The tool changes nothing. Absent means no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
-    /// What it changes may be lost. Absent means true.
+    /// The changes may destroy data. Absent means yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
-    /// Twice is the same as once. Absent means false.
+    /// Repeated calls with the same arguments have no additional effect. Absent means no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotent_hint: Option<bool>,
-    /// It touches the world outside the server. Absent means true.
+    /// The tool interacts with systems outside the server. Absent means yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
 }
 
 impl ToolAnnotations {
-    /// No hints.
+    /// Creates annotations without hints.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the name for people.
+    /// Sets the title for people.
     #[must_use]
     pub fn with_title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// Says whether it changes nothing.
+    /// Sets whether the tool changes nothing.
     #[must_use]
     pub fn with_read_only(mut self, hint: bool) -> Self {
         self.read_only_hint = Some(hint);
         self
     }
 
-    /// Says whether what it changes may be lost.
+    /// Sets whether the changes may destroy data.
     #[must_use]
     pub fn with_destructive(mut self, hint: bool) -> Self {
         self.destructive_hint = Some(hint);
         self
     }
 
-    /// Says whether twice is the same as once.
+    /// Sets whether repeated calls have no additional effect.
     #[must_use]
     pub fn with_idempotent(mut self, hint: bool) -> Self {
         self.idempotent_hint = Some(hint);
         self
     }
 
-    /// Says whether it touches the world outside the server.
+    /// Sets whether the tool interacts with systems outside the server.
     #[must_use]
     pub fn with_open_world(mut self, hint: bool) -> Self {
         self.open_world_hint = Some(hint);
@@ -189,25 +189,25 @@ impl ToolAnnotations {
     }
 }
 
-/// How a tool may be run; 2025-11-25 only.
+/// Execution properties of a tool; 2025-11-25 only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolExecution {
-    /// Whether it may become a task. Absent means [`TaskSupport::Forbidden`].
+    /// Task support. Absent means [`TaskSupport::Forbidden`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_support: Option<TaskSupport>,
 }
 
-/// Whether a call may ask to become a task; 2025-11-25 only.
+/// Whether a call may request a task; 2025-11-25 only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum TaskSupport {
-    /// It must not.
+    /// The call must not request a task.
     Forbidden,
-    /// It may.
+    /// The call may request a task.
     Optional,
-    /// It must.
+    /// The call must request a task.
     Required,
 }
 
@@ -217,10 +217,10 @@ pub enum TaskSupport {
 pub struct ListToolsResult {
     /// One page of tools.
     pub tools: Vec<Tool>,
-    /// Where the next page begins; absent on the last.
+    /// Cursor of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -229,21 +229,21 @@ pub struct ListToolsResult {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallToolRequestParams {
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// An object that fits its input schema.
+    /// Arguments: an object that is valid for the input schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<RawJson>,
-    /// Asks for a task; 2025-11-25 only, and read by the tasks code.
+    /// Request to run the call as a task; 2025-11-25 only. The codecs interpret the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<RawJson>,
-    /// Answers to the questions of the round before; 2026-07-28.
+    /// Input responses for the previous round; 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_responses: Option<InputResponses>,
-    /// What the server gave with those questions; 2026-07-28.
+    /// Request state of the previous round; 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -260,36 +260,37 @@ pub struct CallToolRequestParams {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallToolResult {
-    /// For the model, and for people.
+    /// Content for the model and for people.
     pub content: Vec<ContentBlock>,
-    /// For programs; fits the output schema. `null` is a value, and differs from none.
+    /// Content for programs; valid for the output schema. `null` is a value and differs from an
+    /// absent member.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "field::present")]
     pub structured_content: Option<RawJson>,
-    /// Whether the tool ran and failed. Absent means false.
+    /// Whether the tool ran and failed. Absent means no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
-    /// Beside the subject.
+    /// Metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl CallToolResult {
-    /// A tool that did what it should.
+    /// Creates a successful result.
     pub fn new(content: impl IntoIterator<Item = ContentBlock>) -> Self {
         Self { content: content.into_iter().collect(), ..Self::default() }
     }
 
-    /// A tool that did what it should, and has one text to say.
+    /// Creates a successful result with one text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self { content: vec![ContentBlock::text(text)], ..Self::default() }
     }
 
-    /// A tool that ran and failed, and says why, for the model to do better.
+    /// Creates a tool error. The model reads `text` and can correct its call.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: Some(true), ..Self::text(text) }
     }
 
-    /// Returns the texts among its blocks.
+    /// Returns the texts of the text blocks.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.content.iter().filter_map(|block| match block {
             ContentBlock::Text(text) => Some(text.text.as_str()),
@@ -297,28 +298,28 @@ impl CallToolResult {
         })
     }
 
-    /// Adds a block.
+    /// Adds a content block.
     #[must_use]
     pub fn with_content(mut self, block: ContentBlock) -> Self {
         self.content.push(block);
         self
     }
 
-    /// Sets what programs read.
+    /// Sets the structured content.
     #[must_use]
     pub fn with_structured_content(mut self, json: RawJson) -> Self {
         self.structured_content = Some(json);
         self
     }
 
-    /// Says whether the tool failed.
+    /// Sets whether the tool failed.
     #[must_use]
     pub fn with_is_error(mut self, is_error: bool) -> Self {
         self.is_error = Some(is_error);
         self
     }
 
-    /// Sets its `_meta`.
+    /// Sets `_meta`.
     #[must_use]
     pub fn with_meta(mut self, meta: Meta) -> Self {
         self.meta = Some(meta);

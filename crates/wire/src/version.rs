@@ -1,4 +1,4 @@
-//! The protocol versions, as dates. What a version means is data in `outlive-protocol`.
+//! The protocol versions, as dates. Their rules are data in `outlive-protocol`.
 
 use std::{fmt, str::FromStr};
 
@@ -15,7 +15,7 @@ impl Version {
     pub const V2025_06_18: Self = Self("2025-06-18");
     /// Icons, resumable streams, experimental tasks.
     pub const V2025_11_25: Self = Self("2025-11-25");
-    /// Stateless: no handshake, everything in the request.
+    /// Stateless: no handshake, self-contained requests.
     pub const V2026_07_28: Self = Self("2026-07-28");
 
     /// Every published version, oldest first.
@@ -27,7 +27,7 @@ impl Version {
         Self::V2026_07_28,
     ];
 
-    /// Returns the version of a date that is not published yet, such as that of a draft.
+    /// Creates a version that is not published yet, such as a draft.
     ///
     /// # Panics
     ///
@@ -37,7 +37,7 @@ impl Version {
         Self(date)
     }
 
-    /// Returns the date that names the version on the wire.
+    /// Returns the date of the version, as in messages.
     pub const fn as_str(self) -> &'static str {
         self.0
     }
@@ -56,20 +56,20 @@ impl FromStr for Version {
     }
 }
 
-/// A text that is no published protocol version.
+/// The error for a text that is not a published protocol version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownVersion(String);
 
 impl fmt::Display for UnknownVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let known = Version::ALL.map(Version::as_str).join(", ");
-        write!(f, "`{}` is not a protocol version; there are {known}", self.0)
+        write!(f, "`{}` is not a protocol version; use one of {known}", self.0)
     }
 }
 
 impl std::error::Error for UnknownVersion {}
 
-/// Returns whether a text looks like `2026-07-28`.
+/// Returns whether a text has the format of a date, as in `2026-07-28`.
 const fn is_date(text: &[u8]) -> bool {
     let mut at = 0;
     while at < text.len() {

@@ -1,5 +1,5 @@
-//! A result with the members that the modern era adds to every result. For clients and tests; a
-//! server writes these members itself.
+//! A result with the members that the modern era adds to every result. For clients and tests:
+//! servers encode these members themselves.
 
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned, de::Error};
 
@@ -20,13 +20,14 @@ pub struct WithResultType<T> {
     /// The result.
     #[serde(flatten)]
     pub inner: T,
-    /// `complete`, `input_required`, or what an extension adds. Absent means `complete`.
+    /// `complete`, `input_required`, or a type of an extension. Absent means `complete`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<String>,
-    /// For how many milliseconds it stays fresh; not at all if absent, zero or below.
+    /// Time in milliseconds that the result stays fresh. Absent, zero or negative values disable
+    /// caching.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<i64>,
-    /// Who may see a kept copy. Absent means [`CacheScope::Private`].
+    /// Sharing of the cached result. Absent means [`CacheScope::Private`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
 }
@@ -41,7 +42,7 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for WithResultType<T> {
             cache_scope: Option<CacheScope>,
         }
 
-        // Read twice: a flattened member could not keep raw JSON.
+        // The JSON is parsed twice, because serde cannot flatten raw JSON.
         let raw = RawJson::deserialize(deserializer)?;
         let Added { result_type, ttl_ms, cache_scope } =
             serde_json::from_str(raw.get()).map_err(D::Error::custom)?;

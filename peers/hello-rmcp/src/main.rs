@@ -1,4 +1,4 @@
-//! Hello world over HTTP with rmcp, as its documentation shows it.
+//! Hello world over HTTP with rmcp, following its documentation.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use rmcp::{
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Greet {
-    /// Who to greet.
+    /// Name of the person to greet.
     name: String,
 }
 
@@ -29,7 +29,7 @@ impl Hello {
         Self { tool_router: Self::tool_router() }
     }
 
-    #[tool(description = "Greets someone")]
+    #[tool(description = "Greets a person")]
     async fn greet(&self, Parameters(Greet { name }): Parameters<Greet>) -> String {
         format!("Hello, {name}!")
     }

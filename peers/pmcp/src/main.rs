@@ -1,9 +1,9 @@
-//! A server of pmcp, as the benchmark runs it: `(calls TOOLS | progress | tasks TTL)`.
+//! Benchmark server of pmcp: `(calls TOOLS | progress | tasks TTL)`.
 //!
-//! It says `listening PORT` on standard output and ends when its standard input does. With
-//! `--defaults` it answers by streams and one call at a time, as its first examples do; without, by
-//! JSON and concurrently, as its documentation advises. It offers no way to switch Nagle's algorithm
-//! off.
+//! Prints `listening PORT` on standard output and exits at the end of standard input. With
+//! `--defaults` it uses event streams and sequential calls, as pmcp's first examples do. Without,
+//! it uses JSON and concurrent calls, as its documentation advises. pmcp cannot disable Nagle's
+//! algorithm.
 
 use std::{
     env,
@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         ["progress"] => builder = builder.tool("count", count()),
         ["tasks", ttl] => {
-            // The default allows 100 tasks to each caller.
+            // The default limit is 100 tasks per caller.
             let store = StoreConfig { max_tasks_per_owner: 10_000_000, ..StoreConfig::default() };
             let store = InMemoryTaskStore::with_config(store);
             builder = builder.tool("echo", task(ttl.parse()?)).task_store(Arc::new(store));
@@ -86,9 +86,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn echo(name: &str) -> impl pmcp::ToolHandler + 'static {
-    // The text of the answer is this value as JSON: in quotes.
+    // pmcp returns this value as JSON text, so the message is in quotes.
     TypedTool::new(name, |args: Echo, _| Box::pin(async move { Ok(Value::String(args.message)) }))
-        .with_description("Says what it is told")
+        .with_description("Returns its argument")
 }
 
 fn count() -> impl pmcp::ToolHandler + 'static {
@@ -101,10 +101,10 @@ fn count() -> impl pmcp::ToolHandler + 'static {
             Ok(json!(format!("counted to {steps}")))
         })
     })
-    .with_description("Reports so many steps")
+    .with_description("Reports progress steps")
 }
 
-/// A task that is completed when it is made; the store gives it another id.
+/// Creates a tool whose tasks are completed on creation. The store assigns the task ID.
 fn task(ttl: u64) -> impl pmcp::ToolHandler + 'static {
     TypedTool::new("echo", move |args: Echo, _| {
         Box::pin(async move {
@@ -116,6 +116,6 @@ fn task(ttl: u64) -> impl pmcp::ToolHandler + 'static {
             }))
         })
     })
-    .with_description("Says what it is told, later")
+    .with_description("Returns its argument as a task")
     .with_execution(ToolExecution::new().with_task_support(TaskSupport::Required))
 }

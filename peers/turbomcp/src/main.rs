@@ -1,8 +1,7 @@
-//! A server of turbomcp, as the benchmark runs it: `(calls | progress | tasks TTL)`.
+//! Benchmark server of turbomcp: `(calls | progress | tasks TTL)`.
 //!
-//! It says `listening PORT` on standard output and ends when its standard input does. With
-//! `--defaults` it is served as its documentation shows it; without, small answers do not wait for
-//! the client's acknowledgement.
+//! Prints `listening PORT` on standard output and exits at the end of standard input. With
+//! `--defaults` it follows turbomcp's documentation. Without, it disables Nagle's algorithm.
 
 use std::{
     env,
@@ -24,13 +23,13 @@ struct Bench;
 
 #[server(name = "bench", version = "1.0.0")]
 impl Bench {
-    /// Says what it is told
+    /// Returns its argument
     #[tool]
     async fn echo(&self, message: String) -> McpResult<String> {
         Ok(message)
     }
 
-    /// Reports so many steps
+    /// Reports progress steps
     #[tool]
     async fn count(&self, ctx: &CallToolContext, steps: u32) -> McpResult<String> {
         for step in 1..=steps {
@@ -46,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = env::args().skip(1).filter(|word| word != "--defaults").collect();
     let defaults = env::args().any(|word| word == "--defaults");
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    // The default counts every open stream and refuses the 1,025th.
+    // The default limit is 1,024 open streams.
     let config = HttpConfig::new().max_concurrent_requests(100_000).max_body_bytes(16 << 20);
     let app = match words[..] {
         ["calls"] | ["calls", "1"] | ["progress"] => router(Bench.into_server().build(), config),

@@ -1,7 +1,7 @@
-//! A server whose tool asks twice, and writes every step that it takes into a file.
+//! A server whose tool elicits twice and records every step in a file.
 //!
-//! `asking-server KEYS STEPS` serves HTTP and prints its address; with `--stdio` it serves its
-//! standard input. KEYS is the file of the keys that seal, STEPS the file that steps are noted in.
+//! `asking-server KEYS STEPS` serves HTTP and prints its address; with `--stdio` it serves standard
+//! input. KEYS is the file of the seal keys, STEPS the file of the executed steps.
 
 use std::{env, error::Error, fs::OpenOptions, io::Write, path::PathBuf};
 
@@ -29,7 +29,7 @@ struct Window {
     hour: u32,
 }
 
-/// Where steps are noted, so that a process that is gone has still counted.
+/// The file of the executed steps, which survives a killed process.
 struct Steps(PathBuf);
 
 impl Steps {
@@ -71,7 +71,10 @@ async fn push(cx: &Durable, steps: &Steps, region: &str) -> Result<String> {
 }
 
 #[tokio::main]
-#[expect(clippy::print_stdout, reason = "whoever starts it reads the address there")]
+#[expect(
+    clippy::print_stdout,
+    reason = "the parent process reads the address from standard output"
+)]
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let [keys, steps, rest @ ..] = &arguments[..] else {

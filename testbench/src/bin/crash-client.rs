@@ -1,9 +1,9 @@
-//! A client that may be killed: calls one tool, and goes on with that call when it is started again.
+//! A client that a test kills: it calls one tool and resumes the call after a restart.
 //!
-//! `crash-client URL FOLDER ORACLE NAME TOOL ARGUMENTS` keeps its notebook in FOLDER, and what came of
-//! the call in the file `outcome` there. NAME tells this process from all others that write into the
-//! file ORACLE, and is what it answers when it is asked. Lines are those of `crash_server.rs`. When all
-//! is done it waits for the end of its standard input: so there is somebody to kill until then.
+//! `crash-client URL FOLDER ORACLE NAME TOOL ARGUMENTS` keeps its saved calls in FOLDER and the
+//! result of the call in FOLDER/outcome. NAME identifies the process in the file ORACLE and is the
+//! word it responds with. Lines have the format of `crash-server.rs`. At the end it waits for the
+//! end of standard input, so that the test always has a process to kill.
 
 use std::{
     env,
@@ -24,10 +24,10 @@ use outlive::client::{
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-/// How long a question is thought about.
+/// Time before an input response.
 const THINKING: Duration = Duration::from_millis(60);
 
-/// The file that all processes write into, and that none of them reads.
+/// The file that all processes append to and none of them reads.
 struct Oracle {
     file: File,
     name: String,
@@ -38,7 +38,7 @@ impl Oracle {
     fn note(&self, event: &str) -> std::io::Result<()> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         let line = format!("{now} {} {} {event}\n", self.name, self.job);
-        // One call of the system: lines never mix.
+        // One system call per line, so that lines of several processes do not mix.
         (&self.file).write_all(line.as_bytes())
     }
 }
@@ -59,7 +59,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .input_handler(answers(&oracle))
         .connect(url.as_str())
         .await?;
-    // The first line of a process: what comes after it was not there before.
+    // The first line of this process: it separates later lines from those of earlier processes.
     oracle.note("connected")?;
     go_on(&client, &folder, tool, &arguments).await?;
     oracle.note("through")?;
@@ -68,7 +68,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A user who takes a moment, and whose answers can be told from those of others.
+/// An input handler that waits a moment and responds with the name of this process.
 fn answers(oracle: &Arc<Oracle>) -> InputCallbacks {
     let oracle = Arc::clone(oracle);
     InputCallbacks::new().form(move |question| {
@@ -91,7 +91,7 @@ fn answers(oracle: &Arc<Oracle>) -> InputCallbacks {
     })
 }
 
-/// Begins the call, or goes on with what is left of it.
+/// Starts the call or resumes the saved one.
 async fn go_on(
     client: &Client,
     folder: &Path,
@@ -120,7 +120,7 @@ async fn go_on(
     Ok(handle.delete_saved().await?)
 }
 
-/// Writes a file that is whole or not there.
+/// Writes a file atomically.
 fn write(path: &Path, value: &Value) -> std::io::Result<()> {
     let beside = path.with_extension("new");
     let mut file = File::create(&beside)?;

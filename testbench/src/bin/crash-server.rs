@@ -1,13 +1,13 @@
-//! A server whose tasks take steps, ask, sleep and emit, and whose every step leaves a line in a file.
+//! A server whose tasks run steps, elicit, sleep and emit, and that records every step in a file.
 //!
-//! `crash-server STORE ORACLE NAME LEASE_MS [foreign]` serves HTTP on a free port, prints its address, and ends
-//! when its standard input does: nothing is left over when whoever started it dies. STORE is
-//! `sqlite:PATH` or `postgres://...`, NAME tells this process from all others that write into the file ORACLE.
-//! `foreign` says of itself what a server of others says that has tasks, and nothing of what is ours.
+//! `crash-server STORE ORACLE NAME LEASE_MS [foreign]` serves HTTP on a free port and prints its
+//! address. It ends with its standard input, so it does not outlive its parent. STORE is
+//! `sqlite:PATH` or `postgres://...`. NAME identifies the process in the file ORACLE. With
+//! `foreign` the server declares tasks, but none of our extensions.
 //!
-//! A line is `MILLISECONDS RUN JOB EVENT ...`; a RUN is `NAME#NUMBER`, another one each time the
-//! handler is begun. A line is one write at the end of the file, so lines of several processes keep
-//! their order, and a process that is killed leaves whole ones.
+//! A line is `MILLISECONDS RUN JOB EVENT ...`. A RUN is `NAME#NUMBER`, with a new number for each
+//! run of the handler. Each line is one append, so lines of several processes keep their order and
+//! a killed process leaves only whole lines.
 
 use std::{
     env,
@@ -36,21 +36,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::sleep;
 
-/// What a task is to do.
+/// Parameters of a task.
 #[derive(Deserialize, JsonSchema)]
 struct Job {
-    /// Its name in the oracle.
+    /// Name of the job in the oracle.
     name: String,
     steps: u32,
-    /// How long a step takes.
+    /// Duration of a step.
     #[serde(default)]
     step_ms: u64,
-    /// How long nothing happens after a step.
+    /// Pause after a step.
     #[serde(default)]
     pause_ms: u64,
-    /// Before which step it asks.
+    /// The step before which the job elicits.
     ask_at: Option<u32>,
-    /// Before which step it sleeps.
+    /// The step before which the job sleeps.
     sleep_at: Option<u32>,
     #[serde(default)]
     sleep_ms: u64,
@@ -62,7 +62,7 @@ struct Approval {
     word: String,
 }
 
-/// What a task comes to: by whom each of its steps was done, and who has ended it.
+/// The result of a task: the run that executed each step, and the run that ended it.
 #[derive(Serialize)]
 struct Report {
     job: String,
@@ -71,7 +71,7 @@ struct Report {
     by: String,
 }
 
-/// The file that all processes write into, and that none of them reads.
+/// The file that all processes append to and none of them reads.
 struct Oracle {
     file: File,
     name: String,
@@ -103,7 +103,7 @@ impl Run<'_> {
     fn note(&self, event: &str) -> Result<()> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         let line = format!("{now} {} {} {event}\n", self.name, self.job);
-        // One call of the system: lines never mix.
+        // One system call per line, so that lines of several processes do not mix.
         Ok((&self.oracle.file).write_all(line.as_bytes())?)
     }
 }
@@ -124,7 +124,7 @@ async fn work(cx: Durable, Args(job): Args<Job>, oracle: State<Oracle>) -> Resul
         }
         let done: String = cx
             .step(("step", step), async || {
-                // What a step returns says which execution of it was recorded.
+                // The token identifies the execution whose result was recorded.
                 let token = format!("{}:{step}", run.name);
                 run.note(&format!("begin {step} {token}"))?;
                 sleep(Duration::from_millis(job.step_ms)).await;
@@ -140,17 +140,17 @@ async fn work(cx: Durable, Args(job): Args<Job>, oracle: State<Oracle>) -> Resul
     Ok(serde_json::to_string(&report)?)
 }
 
-/// What a task is to emit.
+/// Parameters of a task that emits.
 #[derive(Deserialize, JsonSchema)]
 struct Lines {
-    /// Its name in the oracle.
+    /// Name of the job in the oracle.
     name: String,
     steps: u32,
-    /// Blocks that each step emits.
+    /// Segments that each step emits.
     inside: u32,
-    /// Blocks that are emitted after each step.
+    /// Segments after each step.
     between: u32,
-    /// How long a step takes.
+    /// Duration of a step.
     step_ms: u64,
 }
 
@@ -178,7 +178,7 @@ async fn lines(
     Ok(CallToolResult::new([]))
 }
 
-/// Answered at once: what clients call while servers come and go.
+/// Returns immediately. Clients call it while servers restart.
 async fn quick(Args(job): Args<Job>) -> String {
     sleep(Duration::from_millis(job.step_ms)).await;
     job.name
@@ -188,12 +188,15 @@ async fn open(store: &str) -> Result<Arc<dyn Store>, Box<dyn Error>> {
     match store.split_once(':') {
         Some(("sqlite", path)) => Ok(Arc::new(SqliteStore::open(path)?)),
         Some(("postgres", _)) => Ok(Arc::new(PostgresStore::connect(store).await?)),
-        _ => Err(format!("unknown store `{store}`; there are sqlite:PATH and postgres:...").into()),
+        _ => Err(format!("unknown store `{store}`; use sqlite:PATH or postgres:...").into()),
     }
 }
 
 #[tokio::main]
-#[expect(clippy::print_stdout, reason = "whoever starts it reads the address there")]
+#[expect(
+    clippy::print_stdout,
+    reason = "the parent process reads the address from standard output"
+)]
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let (store, oracle, name, lease, is_foreign) = match &arguments[..] {
@@ -209,9 +212,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         engine.poll_interval = lease / 8;
         engine.park_after = Duration::from_millis(300);
         engine.cancel_grace = Duration::from_millis(500);
-        // One caller makes all the load.
+        // One caller generates the whole load.
         engine.max_running_per_caller = Some(engine.max_running);
-        // Workers are lost here as often in a minute as elsewhere in years.
+        // Crashes are far more frequent here than in production.
         engine.max_crashes = 1_000;
     });
     let auto = TaskPolicy::Auto { after: Duration::from_millis(60) };
@@ -236,7 +239,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .build()?;
     let http = HttpConfig::new()
         .shutdown_grace(Duration::from_secs(1))
-        // All clients have one address here.
+        // All clients share one address.
         .max_sessions_per_caller(10_000)
         .max_connections_per_address(10_000);
     let serving = server.serve_http("127.0.0.1:0", http).await?;

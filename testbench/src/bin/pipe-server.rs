@@ -26,8 +26,8 @@ async fn echo(Args(echo): Args<Echo>) -> String {
     echo.text
 }
 
-/// Writes to standard output in every way a handler might think of.
-#[expect(clippy::print_stdout, reason = "that is what it is for")]
+/// Writes to standard output in every way a handler might.
+#[expect(clippy::print_stdout, reason = "the tool writes to standard output on purpose")]
 async fn noisy() -> outlive::server::Result<&'static str> {
     println!("printed by a handler");
     print!("without an end of line");
@@ -39,7 +39,10 @@ async fn noisy() -> outlive::server::Result<&'static str> {
 }
 
 #[tokio::main]
-#[expect(clippy::print_stdout, reason = "what is printed after serving must not get out either")]
+#[expect(
+    clippy::print_stdout,
+    reason = "output after serving must not reach standard output either"
+)]
 async fn main() -> Result<(), Box<dyn Error>> {
     let server = Server::builder("process", "1")
         .tool(Tool::new("nap", nap))

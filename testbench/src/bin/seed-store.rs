@@ -1,7 +1,7 @@
 //! Fills a store with ended tasks: `seed-store URL COUNT`.
 //!
-//! `cargo xtask hostile` runs it before a server starts, so that every attack and every honest call
-//! meets a store of the size that a year of use leaves behind.
+//! `cargo xtask hostile` runs it before a server starts, so that attacks and honest calls meet a
+//! store of the size of a year of use.
 
 use std::{
     env,
@@ -19,7 +19,7 @@ use outlive::store::{
 use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 
-/// Operations in flight: enough for every store to group its commits.
+/// Concurrent operations: enough for every store to group its commits.
 const CONCURRENCY: usize = 512;
 /// Number of principals that own the tasks.
 const PRINCIPALS: u64 = 1_000;
@@ -84,7 +84,7 @@ fn raw(json: &str) -> Result<Box<RawValue>> {
     Ok(RawValue::from_string(json.to_owned())?)
 }
 
-/// Spreads numbers over all 64 bits (splitmix64), so that task IDs are as random as real ones.
+/// Spreads numbers over all 64 bits (splitmix64), so that task IDs look random.
 fn mixed(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,7 +1,7 @@
-//! A server with a tool that emits, for clients that do not know that one can read it meanwhile.
+//! A server with a tool that emits, for clients that do not know partial results.
 //!
-//! `stream-server on|off` serves HTTP on a free port, prints its address, and ends when its standard
-//! input does. With `on`, everything that clients may ask for is switched on.
+//! `stream-server on|off` serves HTTP on a free port, prints its address, and ends with its
+//! standard input. `on` enables all response modes and partial results.
 
 use std::{env, error::Error, io::Read, time::Duration};
 
@@ -11,7 +11,7 @@ use outlive::server::{
     tasks::{ResponseMode, TaskConfig, TaskPolicy},
 };
 
-/// Emits three lines, and takes its time.
+/// Emits three lines, with pauses.
 async fn report(cx: Durable) -> Result<CallToolResult> {
     for line in ["one", "two", "three"] {
         cx.emit(line).await?;
@@ -25,7 +25,10 @@ async fn plain() -> &'static str {
 }
 
 #[tokio::main]
-#[expect(clippy::print_stdout, reason = "whoever starts it reads the address there")]
+#[expect(
+    clippy::print_stdout,
+    reason = "the parent process reads the address from standard output"
+)]
 async fn main() -> Result<(), Box<dyn Error>> {
     let is_on = match env::args().nth(1).as_deref() {
         Some("on") => true,

@@ -1,4 +1,4 @@
-//! The scenarios that are known to fail, from `conformance/baseline.yml`.
+//! The expected failures in `conformance/baseline.yml`.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ pub(super) struct Baseline {
 }
 
 impl Baseline {
-    /// Reads the form that the suite reads too: lists of names under `server:` and `client:`. Of
-    /// the suite's two kinds of entries only whole scenarios are accepted.
+    /// Parses the format of the suite: lists of names under `server:` and `client:`. Only whole
+    /// scenarios are accepted, not single checks.
     pub(super) fn parse(text: &str) -> Result<Self> {
         let mut baseline = Self::default();
         let mut names = None;
@@ -29,7 +29,9 @@ impl Baseline {
                     bail!("baseline.yml:{number}: list the whole scenario, not one check")
                 }
                 Some(name) => match &mut names {
-                    None => bail!("baseline.yml:{number}: `{name}` stands under nothing"),
+                    None => bail!(
+                        "baseline.yml:{number}: `{name}` is in no section; move it under `server:` or `client:`"
+                    ),
                     Some(side) if !baseline.of(*side).insert(name.trim().to_owned()) => {
                         bail!("baseline.yml:{number}: `{name}` is listed twice");
                     }
@@ -37,9 +39,9 @@ impl Baseline {
                 },
                 None if line.starts_with("server:") => names = Some(Side::Server),
                 None if line.starts_with("client:") => names = Some(Side::Client),
-                None => bail!(
-                    "baseline.yml:{number}: only `server:`, `client:` and lists of names can stand here"
-                ),
+                None => {
+                    bail!("baseline.yml:{number}: expected `server:`, `client:` or a list entry")
+                }
             }
         }
         Ok(baseline)
@@ -59,7 +61,7 @@ impl Baseline {
         }
     }
 
-    /// Refuses a name that the suite does not have: it would excuse nothing and look as if it did.
+    /// Rejects a name that the suite does not have, because it would have no effect.
     pub(super) fn knows_only(&self, scenarios: &[Scenario]) -> Result<()> {
         let is_known = |side: Side, name: &&String| {
             scenarios.iter().any(|scenario| scenario.side == side && scenario.name == **name)
@@ -67,7 +69,9 @@ impl Baseline {
         let server = self.server.iter().find(|name| !is_known(Side::Server, name));
         let client = self.client.iter().find(|name| !is_known(Side::Client, name));
         match server.or(client) {
-            Some(name) => bail!("baseline.yml lists `{name}`, and the suite has no such scenario"),
+            Some(name) => {
+                bail!("baseline.yml lists `{name}`, but the suite has no such scenario; remove it")
+            }
             None => Ok(()),
         }
     }
@@ -79,7 +83,7 @@ mod tests {
     use super::{Baseline, Side};
 
     #[test]
-    fn each_part_is_read_for_its_side() {
+    fn baseline_sections_apply_to_their_side() {
         let baseline = Baseline::parse(
             "# Why.\nserver:\n  # Tasks.\n  - tasks-lifecycle # soon\n\nclient:\n  - sse-retry\n",
         )
@@ -92,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_misread_is_refused() {
+    fn ambiguous_baseline_is_rejected() {
         assert!(Baseline::parse("server:\n  - ping:check-id\n").is_err());
         assert!(Baseline::parse("server:\n  - ping\n  - ping\n").is_err());
         assert!(Baseline::parse("servers:\n  - ping\n").is_err());
     }
 
     #[test]
-    fn a_name_that_the_suite_does_not_have_is_refused() {
+    fn baseline_with_unknown_scenario_is_rejected() {
         let baseline = Baseline::parse("server:\n  - pong\n").unwrap();
         assert!(baseline.knows_only(&[Scenario::new("ping", &[])]).is_err());
         assert!(baseline.knows_only(&[Scenario::new("pong", &[])]).is_ok());

@@ -1,4 +1,4 @@
-//! The command: which scenarios run against what, and what came out.
+//! The command: runs the legs and prints the results.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,7 +26,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     if results.exists() {
         fs::remove_dir_all(&results).context("could not remove the results of the last run")?;
     }
-    fs::create_dir_all(&results).context("could not make the folder conformance/results")?;
+    fs::create_dir_all(&results).context("could not create the folder conformance/results")?;
 
     let suite = Suite::ready(&folder)?;
     let scenarios = suite.scenarios(Release::Newest)?;
@@ -56,9 +56,9 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     }
     if of(Side::Client).next().is_some() {
         let program = process::built("outlive-conformance", "everything-client", build)?;
-        // The suite splits the command at spaces, and offers no way to write one.
+        // The suite splits the command at spaces and supports no quoting.
         let program = program.to_str().filter(|path| !path.contains(' ')).context(
-            "the path of this project has a space in it, which the suite cannot start a client from",
+            "the path of this project contains a space, so the suite cannot start a client from it; move the project",
         )?;
         for leg in of(Side::Client) {
             verdicts.extend(run_leg(leg, &suite, program, &baseline)?);

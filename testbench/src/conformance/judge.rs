@@ -1,20 +1,20 @@
-//! Holds results against what should have run and what is known to fail.
+//! Compares the results with the planned scenarios and the baseline.
 
 use super::baseline::Baseline;
 use super::results::{Check, Results, Status};
 use super::{leg::Leg, versions::Wire};
 
-/// A scenario that the suite lists and always skips.
+/// Scenarios that the suite lists but always skips.
 const NEVER_TESTED: &[&str] = &["tasks-status-notifications"];
 
-/// Scenarios of extensions that our server and our client have. They skip every check where a peer does not use
-/// the extension: a skipped check means that something is not offered.
+/// Prefix of extension scenarios that our server and client support. A skipped check in them means
+/// a missing feature.
 const OFFERED: &str = "sep-2640-";
 
-/// The check that what we send is well formed. A feature may be missing; bytes may not be wrong.
+/// The check that our messages are well-formed. The baseline cannot excuse it.
 const WELL_FORMED: &str = "wire-schema-valid";
 
-/// One scenario in one leg.
+/// The result of one scenario in one leg.
 #[derive(Debug)]
 pub(super) struct Verdict {
     pub(super) leg: String,
@@ -27,17 +27,17 @@ pub(super) struct Verdict {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Passed,
-    /// Failed, as the baseline says it would.
+    /// Failed as the baseline expects.
     Known,
-    /// Failed or warned, and nobody said it would.
+    /// Failed or warned unexpectedly.
     Failed,
-    /// Passed although the baseline says that it fails.
+    /// Passed although the baseline expects a failure.
     Stale,
-    /// Did not run, or ran and checked nothing.
+    /// Did not run, or ran without a check.
     Untested,
 }
 
-/// Judges every scenario that the leg should have played, and every other that it did play.
+/// Judges every planned scenario of the leg, and every other one that ran.
 pub(super) fn leg(leg: &Leg, results: &Results, baseline: &Baseline) -> Vec<Verdict> {
     let judged = leg.scenarios.iter().map(|(scenario, wire)| {
         let checks = results.get(scenario).cloned().unwrap_or_default();
@@ -77,10 +77,9 @@ fn judge(scenario: &str, checks: &[Check], listed: bool) -> Outcome {
 }
 
 impl Verdict {
-    /// The suite ended a leg with an error, and no scenario of it shows why.
+    /// The suite failed, but no scenario of the leg did.
     pub(super) fn unexplained(leg: &Leg) -> Self {
-        let message =
-            "the suite is not content, and its results do not say why; see its log".to_owned();
+        let message = "the suite failed, but its results have no failure; see its log".to_owned();
         let check = Check { id: "exit-code".to_owned(), status: Status::Failed, message };
         let scenario = "(the suite itself)".to_owned();
         Self {
@@ -96,15 +95,15 @@ impl Verdict {
         self.checks.iter().filter(|check| check.status == status).count()
     }
 
-    /// What is unexpected about it, with the reasons and how to repeat it. Legs overlap, so the
-    /// same may be said twice in the same words.
+    /// The description of an unexpected result, with reasons and the command to repeat it. Legs
+    /// overlap, so two results may have the same description.
     pub(super) fn objection(&self) -> Option<String> {
         let Self { scenario, wire, leg, .. } = self;
         let what = match self.outcome {
             Outcome::Passed | Outcome::Known => return None,
             Outcome::Failed => "failed".to_owned(),
             Outcome::Stale => "passes; remove it from conformance/baseline.yml".to_owned(),
-            Outcome::Untested => format!("did not run or checked nothing in the leg `{leg}`"),
+            Outcome::Untested => format!("did not run or had no checks in the leg `{leg}`"),
         };
         let mut text = format!("{scenario} ({wire}) {what}");
         for check in self
@@ -120,7 +119,7 @@ impl Verdict {
     }
 }
 
-/// As much of a message as helps on a screen; the rest stands in the results.
+/// The start of a message; the results have the whole message.
 fn shortened(message: &str) -> String {
     const LENGTH: usize = 300;
     match message.char_indices().nth(LENGTH) {
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_is_a_failure() {
+    fn warning_counts_as_failure() {
         let checks = [check("a", Status::Passed), check("b", Status::Warned)];
         assert_eq!(judge("ping", &checks, false), Outcome::Failed);
         assert_eq!(judge("ping", &checks, true), Outcome::Known);
@@ -147,18 +146,18 @@ mod tests {
     }
 
     #[test]
-    fn a_listed_scenario_that_passes_is_stale() {
+    fn listed_scenario_that_passes_is_stale() {
         assert_eq!(judge("ping", &[check("a", Status::Passed)], true), Outcome::Stale);
     }
 
     #[test]
-    fn the_baseline_does_not_excuse_malformed_messages() {
+    fn malformed_message_is_not_excused_by_baseline() {
         let checks = [check("a", Status::Failed), check("wire-schema-valid", Status::Failed)];
         assert_eq!(judge("ping", &checks, true), Outcome::Failed);
     }
 
     #[test]
-    fn checking_nothing_is_not_passing() {
+    fn scenario_without_checks_is_untested() {
         assert_eq!(judge("ping", &[], false), Outcome::Untested);
         assert_eq!(judge("ping", &[check("a", Status::Skipped)], false), Outcome::Untested);
         assert_eq!(
@@ -166,14 +165,14 @@ mod tests {
             Outcome::Passed
         );
         assert_eq!(judge("tasks-status-notifications", &[], false), Outcome::Untested);
-        // Well formed, and nothing of what it is about was there.
+        // The messages are well-formed, but every check of the feature was skipped.
         let checks = [check("wire-schema-valid", Status::Passed), check("a", Status::Skipped)];
         assert_eq!(judge("sep-2640-skills-manifest", &checks, false), Outcome::Untested);
         assert_eq!(judge("sep-2640-skills-manifest", &checks[..1], false), Outcome::Passed);
     }
 
     #[test]
-    fn what_should_run_and_did_not_is_seen_and_so_is_the_reverse() {
+    fn missing_and_unplanned_scenarios_are_reported() {
         let scenarios =
             vec![("ping".to_owned(), "2025-11-25"), ("caching".to_owned(), "2026-07-28")];
         let planned = Leg {

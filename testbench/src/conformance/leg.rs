@@ -1,27 +1,27 @@
-//! Which runs of the suite make up the whole, and which scenarios each of them must contain.
+//! The runs of the suite and the scenarios of each run.
 
 use super::versions::Wire;
 
-/// Who is under test.
+/// The side under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Server,
     Client,
 }
 
-/// The release of the suite. Older servers and clients were tested with the older one.
+/// The release of the suite. Legacy servers and clients are tested with the old one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Release {
     Newest,
     Old,
 }
 
-/// Which tasks the server has.
+/// The task configuration of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tasks {
-    /// In memory, with short times.
+    /// In memory, with short intervals.
     Quick,
-    /// In a file, with all settings as they are by default.
+    /// In SQLite, with default settings.
     DefaultsInSqlite,
 }
 
@@ -32,14 +32,14 @@ pub(super) struct Leg {
     pub(super) side: Side,
     pub(super) release: Release,
     pub(super) tasks: Tasks,
-    /// What is typed behind `conformance server --url …` or `conformance client --command …`.
+    /// Arguments after `conformance server --url …` or `conformance client --command …`.
     pub(super) args: Vec<String>,
-    /// What must run, and on which wire.
+    /// The planned scenarios with their versions.
     pub(super) scenarios: Vec<(String, Wire)>,
 }
 
 impl Leg {
-    /// The same leg, against the server whose tasks are as by default.
+    /// The same leg against the server with default task settings.
     pub(super) fn by_default(&self) -> Self {
         Self {
             name: format!("sqlite-{}", self.name),

@@ -1,15 +1,15 @@
-//! Which legs a run has.
+//! The legs of a run.
 
 use super::leg::{Leg, Release, Side, Tasks};
 use super::suite::{Scenario, Suite};
 use super::versions::{LEGACY, MODERN, Wire};
 use anyhow::{Context, Result, bail};
 
-/// The old release of the suite, in the place of a revision: it mixes several.
+/// The old release of the suite in place of a version, because it mixes several versions.
 pub(super) const OLD: Wire = "0.1.16";
 
-/// How many scenarios the pinned suite has in each leg. Another number means that the suite was
-/// changed, or that its list is written in a form that we no longer read.
+/// Number of scenarios of the pinned suite in each leg. Another number means that the suite or the
+/// format of its list has changed.
 pub(super) const COUNTS: [(&str, usize); 12] = [
     ("required-2025-11-25", 33),
     ("required-2026-07-28", 50),
@@ -25,11 +25,11 @@ pub(super) const COUNTS: [(&str, usize); 12] = [
     ("old-client", 26),
 ];
 
-/// The whole: what either revision requires, everything there is, and everything once more on the
-/// 2026 wire, because `--suite all` plays a scenario of both revisions on the 2025 wire only. All of that
-/// against two servers: one with quick tasks, one whose tasks are as by default. For clients what either
-/// revision lists is everything there is, but for skills, which our client does not load. Then all of
-/// the old release.
+/// All legs: the required scenarios of both versions, all scenarios, and all scenarios of
+/// 2026-07-28, because `--suite all` runs shared scenarios in 2025-11-25 only. Each leg runs
+/// against two servers, one with fast tasks and one with default tasks. The client legs cover every
+/// client scenario except skills, which our client does not load. The last legs run the old
+/// release.
 pub(crate) fn all(suite: &Suite, scenarios: &[Scenario]) -> Result<Vec<Leg>> {
     let required = |side: Side, wire: Wire| -> Result<Leg> {
         let names = suite.required(side, wire)?;
@@ -73,7 +73,7 @@ pub(crate) fn all(suite: &Suite, scenarios: &[Scenario]) -> Result<Vec<Leg>> {
         if leg.name != name || leg.scenarios.len() != count {
             let found = leg.scenarios.len();
             bail!(
-                "the suite lists {found} scenarios for `{name}`, not {count}; if it was upgraded, correct COUNTS in {}",
+                "the suite lists {found} scenarios for `{name}`, not {count}; after an upgrade, correct COUNTS in {}",
                 file!()
             );
         }
@@ -81,7 +81,7 @@ pub(crate) fn all(suite: &Suite, scenarios: &[Scenario]) -> Result<Vec<Leg>> {
     Ok(legs)
 }
 
-/// All that the old release has for one side.
+/// The leg with all scenarios of the old release for one side.
 pub(super) fn old(suite: &Suite, side: Side) -> Result<Leg> {
     let scenarios = suite.scenarios(Release::Old)?.into_iter();
     let scenarios = scenarios.filter(|scenario| scenario.side == side);
@@ -95,7 +95,7 @@ pub(super) fn old(suite: &Suite, side: Side) -> Result<Leg> {
     })
 }
 
-/// One scenario on every wire it has.
+/// The legs for one scenario, in each of its versions.
 pub(crate) fn for_one(name: &str, scenarios: &[Scenario]) -> Result<Vec<Leg>> {
     let found = scenarios.iter().find(|scenario| scenario.name == name);
     let scenario = found.with_context(|| {
@@ -103,7 +103,7 @@ pub(crate) fn for_one(name: &str, scenarios: &[Scenario]) -> Result<Vec<Leg>> {
             .iter()
             .filter(|scenario| scenario.name.contains(name) || name.contains(&scenario.name));
         let close: Vec<&str> = close.map(|scenario| scenario.name.as_str()).collect();
-        format!("the suite has no scenario `{name}`; close to it: {}", close.join(", "))
+        format!("the suite has no scenario `{name}`; similar names: {}", close.join(", "))
     })?;
     let leg = |wire: Wire, version: &[&str]| Leg {
         name: format!("{}-{wire}", name.replace('/', "-")),
@@ -115,7 +115,7 @@ pub(crate) fn for_one(name: &str, scenarios: &[Scenario]) -> Result<Vec<Leg>> {
     };
     let has = |wire: &Wire| scenario.revisions.iter().any(|it| it == wire);
     let mut legs: Vec<Leg> = match scenario.revisions.is_empty() {
-        // An extension belongs to no revision, so none can be asked for.
+        // An extension belongs to no version, so `--spec-version` cannot select it.
         true => vec![leg(scenario.first_wire(), &[])],
         false => {
             let wires = [LEGACY, MODERN].into_iter().filter(has);
@@ -138,7 +138,7 @@ mod tests {
     use super::{LEGACY, MODERN, for_one};
 
     #[test]
-    fn one_scenario_runs_on_every_wire_it_has() {
+    fn single_scenario_runs_in_each_of_its_versions() {
         let scenarios = [
             Scenario::new("tools-list", &["2025-06-18", LEGACY, MODERN]),
             Scenario::new("ping", &["2025-06-18", LEGACY]),
@@ -147,7 +147,7 @@ mod tests {
         let wires = |name: &str| -> Vec<&str> {
             for_one(name, &scenarios).unwrap().iter().map(|leg| leg.scenarios[0].1).collect()
         };
-        // Each with both kinds of tasks.
+        // Each with both task configurations.
         assert_eq!(wires("tools-list"), [LEGACY, MODERN, LEGACY, MODERN]);
         assert_eq!(wires("ping"), [LEGACY, LEGACY]);
         assert_eq!(wires("tasks-lifecycle"), [MODERN, MODERN]);

@@ -1,5 +1,5 @@
-//! What the suite wrote down: `server-<scenario>-<time>/checks.json` for every scenario it played, and
-//! for clients the same without the first word; there `auth/` is a folder.
+//! The result files of the suite: `server-<scenario>-<time>/checks.json` for every scenario. Client
+//! results lack the prefix, and `auth/` is a folder.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ pub(super) type Results = BTreeMap<String, Vec<Check>>;
 pub(super) struct Check {
     pub(super) id: String,
     pub(super) status: Status,
-    /// Why it failed, as the suite says it.
+    /// The failure message of the suite.
     pub(super) message: String,
 }
 
@@ -26,7 +26,7 @@ pub(super) enum Status {
     Passed,
     Failed,
     Warned,
-    /// Skipped, or only told.
+    /// Skipped or informational.
     Skipped,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn read(folder: &Path, side: Side) -> Result<Results> {
 }
 
 fn read_into(folder: &Path, side: Side, above: &str, results: &mut Results) -> Result<()> {
-    for entry in fs::read_dir(folder).context("the suite left no results")? {
+    for entry in fs::read_dir(folder).context("the suite wrote no results")? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let file = path.join("checks.json");
@@ -51,13 +51,13 @@ fn read_into(folder: &Path, side: Side, above: &str, results: &mut Results) -> R
         let text = fs::read_to_string(&file)
             .with_context(|| format!("could not read {}", file.display()))?;
         let checks =
-            checks(&text).with_context(|| format!("could not understand {}", file.display()))?;
+            checks(&text).with_context(|| format!("could not parse {}", file.display()))?;
         results.entry(format!("{above}{scenario}")).or_default().extend(checks);
     }
     Ok(())
 }
 
-/// The scenario in `server-tools-list-2026-11-15T04-38-36-979Z`.
+/// Returns the scenario in `server-tools-list-2026-11-15T04-38-36-979Z`.
 fn scenario(folder: &str, side: Side) -> Option<&str> {
     let time = "-2026-11-15T04-38-36-979Z".len();
     let name = match side {
@@ -68,17 +68,17 @@ fn scenario(folder: &str, side: Side) -> Option<&str> {
     (behind.starts_with('-') && behind.ends_with('Z')).then_some(name)
 }
 
-/// The checks in a `checks.json`.
+/// Parses a `checks.json`.
 fn checks(text: &str) -> Result<Vec<Check>> {
     let checks: Vec<Value> = serde_json::from_str(text)?;
     let check = |check: &Value| -> Result<Check> {
-        let id = check["id"].as_str().context("a check has no id")?.to_owned();
+        let id = check["id"].as_str().context("a check has no ID")?.to_owned();
         let status = match check["status"].as_str() {
             Some("SUCCESS") => Status::Passed,
             Some("FAILURE") => Status::Failed,
             Some("WARNING") => Status::Warned,
             Some("SKIPPED" | "INFO") => Status::Skipped,
-            // A word that we do not know may well mean something bad.
+            // An unknown status may be a failure.
             other => anyhow::bail!("check `{id}` has the unknown status {other:?}"),
         };
         let message = check["errorMessage"].as_str().unwrap_or_default().to_owned();
@@ -92,7 +92,7 @@ mod tests {
     use super::{Check, Side, Status, checks, scenario};
 
     #[test]
-    fn the_checks_of_a_scenario_are_read() {
+    fn checks_of_scenario_are_parsed() {
         let text = r#"[
             {"id": "tools-list", "name": "ToolsList", "status": "FAILURE", "errorMessage": "fetch failed", "specReferences": []},
             {"id": "wire-schema-valid", "status": "SUCCESS", "details": {"messagesValidated": 1}},
@@ -111,14 +111,14 @@ mod tests {
     }
 
     #[test]
-    fn a_form_that_we_do_not_know_is_an_error() {
+    fn unknown_checks_format_is_an_error() {
         assert!(checks(r#"[{"id": "a", "status": "EXPLODED"}]"#).is_err());
         assert!(checks(r#"[{"status": "SUCCESS"}]"#).is_err());
         assert!(checks(r#"{"checks": []}"#).is_err());
     }
 
     #[test]
-    fn the_name_of_a_folder_holds_the_scenario() {
+    fn scenario_is_parsed_from_folder_name() {
         assert_eq!(
             scenario("server-json-schema-2020-12-2026-11-15T04-38-36-931Z", Side::Server),
             Some("json-schema-2020-12")

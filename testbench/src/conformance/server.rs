@@ -1,4 +1,4 @@
-//! The server under test: started on a free port, and gone when this value is.
+//! The server under test: a process on a free port, killed on drop.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// How long a server may take until it answers.
+/// Maximum time until a server responds.
 const PATIENCE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -21,13 +21,13 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// A server that somebody else started.
+    /// Wraps a server that is already running.
     pub(super) fn running(url: String) -> Self {
         Self { url, child: None }
     }
 
-    /// Starts the program with these arguments and a free port in `PORT`, and waits until it answers.
-    /// What it says goes to `log`.
+    /// Starts the program with these arguments and a free port in `PORT`, and waits until it
+    /// responds. Its output goes to `log`.
     pub(super) fn start(program: &Path, args: &[&str], log: &Path) -> Result<Self> {
         let port = free_port()?;
         let talk = File::create(log)?;
@@ -44,7 +44,7 @@ impl Server {
         if let Err(error) = server.wait(port) {
             let said = fs::read_to_string(log).unwrap_or_default();
             bail!(
-                "{error}; it said:\n{}",
+                "{error}; its output:\n{}",
                 if said.is_empty() { "nothing" } else { said.trim_end() }
             );
         }
@@ -61,10 +61,10 @@ impl Server {
             if let Some(status) =
                 self.child.as_mut().and_then(|child| child.try_wait().transpose()).transpose()?
             {
-                bail!("the server ended before it answered: {status}");
+                bail!("the server exited before it responded: {status}");
             }
             if begun.elapsed() > PATIENCE {
-                bail!("the server does not answer on {} after {} s", self.url, PATIENCE.as_secs());
+                bail!("the server does not respond on {} after {} s", self.url, PATIENCE.as_secs());
             }
             thread::sleep(PAUSE);
         }
@@ -75,21 +75,21 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
-            // It may have ended by itself; then there is nothing to kill.
+            // The process may have exited already.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 }
 
-/// A port that was free a moment ago.
+/// Returns a port that is currently free.
 fn free_port() -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .context("no free port on the loopback interface")?;
     Ok(listener.local_addr()?.port())
 }
 
-/// Whether HTTP is spoken on a port; which answer it is does not matter.
+/// Whether a port responds to HTTP, with any status.
 fn answers(port: u16) -> bool {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let Ok(mut stream) = TcpStream::connect_timeout(&address, PAUSE) else { return false };
@@ -111,7 +111,7 @@ mod tests {
     use super::{answers, free_port};
 
     #[test]
-    fn a_port_answers_when_http_is_spoken_on_it() {
+    fn port_serving_http_counts_as_ready() {
         assert!(!answers(free_port().unwrap()));
 
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

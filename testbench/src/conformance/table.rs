@@ -1,9 +1,9 @@
-//! One table of everything that ran.
+//! The table of results.
 
 use super::judge::{Outcome, Verdict};
 use super::results::Status;
 
-/// The columns of figures.
+/// The count columns.
 const STATUSES: [Status; 4] = [Status::Passed, Status::Failed, Status::Warned, Status::Skipped];
 
 pub(super) fn print(verdicts: &[Verdict]) {
@@ -28,7 +28,7 @@ pub(super) fn print(verdicts: &[Verdict]) {
         "total", ""
     );
     let known = rows.iter().filter(|row| row.note == note(&Outcome::Known)).count();
-    println!("rows: {}, known to fail (conformance/baseline.yml): {known}", rows.len());
+    println!("rows: {}, expected failures (conformance/baseline.yml): {known}", rows.len());
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -39,8 +39,8 @@ struct Row<'a> {
     note: &'static str,
 }
 
-/// A row for every scenario and wire. Legs overlap: equal results make one row, others stay apart
-/// so that one sees that they differ.
+/// Returns one row per scenario and version. Equal results of several legs share a row; different
+/// ones have separate rows.
 fn rows(verdicts: &[Verdict]) -> Vec<Row<'_>> {
     let mut rows: Vec<Row<'_>> = Vec::new();
     for verdict in verdicts {
@@ -78,7 +78,7 @@ mod tests {
     use super::rows;
 
     #[test]
-    fn equal_results_of_two_legs_are_one_row() {
+    fn equal_results_of_two_legs_share_one_row() {
         let leg = |name: &str| Leg {
             name: name.to_owned(),
             side: Side::Server,

@@ -1,6 +1,6 @@
-//! The versions that a leg runs on.
+//! The protocol versions of the legs.
 
-/// The revision that a scenario is played in.
+/// The protocol version of a scenario run.
 pub(super) type Wire = &'static str;
 
 pub(super) const LEGACY: Wire = "2025-11-25";

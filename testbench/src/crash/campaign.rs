@@ -1,4 +1,4 @@
-//! The campaign: traffic, faults, healing, and the verdict.
+//! The campaign: traffic, failures, recovery, and the verdict.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,13 +21,13 @@ use super::setting::{LEASE, folder, in_folder, number, server};
 use super::{job, judge, oracle, plan, stall, table};
 use xtask::args::Args;
 
-/// How long everything may take to end once nothing is hurt any more. What was lost again and again is
-/// begun again after up to a minute.
+/// Maximum time until every job has ended after the last failure. The backoff of a repeatedly crashed
+/// task is up to a minute.
 const HEALING: Duration = Duration::from_secs(150);
-/// How many jobs are under way at once.
+/// Number of concurrent jobs.
 const CLIENTS: u64 = 16;
 
-/// What was typed.
+/// Command-line options.
 struct Options {
     store: String,
     replicas: usize,
@@ -82,7 +82,7 @@ fn run_in(folder: &Path, options: &Options) -> Result<()> {
                 scope.spawn(move || traffic(client, fleet, number, stop, end, known))
             })
             .collect();
-        // Clients end by themselves, whatever becomes of the plan.
+        // The clients stop on their own, even if the plan fails.
         let time = Time { begun, last: stop - fleet.lease() };
         let hurt = hurt(&fleet, &mut database, &plan, time);
         let ended: Vec<_> = clients.into_iter().map(ScopedJoinHandle::join).collect();
@@ -90,7 +90,7 @@ fn run_in(folder: &Path, options: &Options) -> Result<()> {
         for client in ended {
             client.map_err(|_| anyhow::anyhow!("a client panicked"))??;
         }
-        watching.join().map_err(|_| anyhow::anyhow!("who watches the disk panicked"))??;
+        watching.join().map_err(|_| anyhow::anyhow!("the disk monitor panicked"))??;
         hurt
     })?;
     let mut known = known.into_inner().context("a client panicked")?;
@@ -105,7 +105,7 @@ fn run_in(folder: &Path, options: &Options) -> Result<()> {
     verdict(&fleet, &lines, &plan, &known, &findings)
 }
 
-/// Says how far a run of several minutes is, and leaves one that takes less alone.
+/// Prints the elapsed minutes of a long run.
 fn tell_minutes(begun: Instant, length: Duration) {
     let minutes = length.as_secs() / 60;
     for minute in 1..minutes {
@@ -114,7 +114,7 @@ fn tell_minutes(begun: Instant, length: Duration) {
     }
 }
 
-/// One client: one job after the other, and now and then a look at one that has ended.
+/// One client: runs one job after the other, and sometimes reads an ended one again.
 fn traffic(
     mut client: Client<'_>,
     fleet: &Fleet,
@@ -141,15 +141,15 @@ fn traffic(
     Ok(())
 }
 
-/// When a plan begins, and when the last fault may.
+/// Start of the plan, and time of the last failure.
 #[derive(Clone, Copy)]
 struct Time {
     begun: Instant,
     last: Instant,
 }
 
-/// Does what the plan says, and leaves everybody alive. Each process has a thread that hurts it:
-/// one that cannot start while another is frozen must not keep that from being thawed.
+/// Executes the plan and leaves every process alive. Each process has its own thread, so that a
+/// server that cannot start does not delay the thaw of a frozen one.
 fn hurt(fleet: &Fleet, database: &mut Database, plan: &[Event], time: Time) -> Result<()> {
     thread::scope(|scope| {
         let mut threads: Vec<_> = (0..fleet.len())
@@ -171,9 +171,8 @@ fn hurt(fleet: &Fleet, database: &mut Database, plan: &[Event], time: Time) -> R
     })
 }
 
-/// Does one event after the other. Who is late stays late: what takes longer than planned, such as a
-/// start while the database is down, would leave no time between the next ones, and nobody would be
-/// at work when it is hurt.
+/// Executes one event after the other. A delay shifts all later events: otherwise a slow event,
+/// such as a start while the database is down, would leave no time for work before the next failure.
 fn follow<'e>(
     events: impl Iterator<Item = &'e Event>,
     time: Time,
@@ -182,7 +181,7 @@ fn follow<'e>(
     let mut late = Duration::ZERO;
     for event in events {
         let due = time.begun + event.at + late;
-        // Whoever is down or frozen is healed, however late.
+        // A process that is down or frozen is recovered, however late.
         if due > time.last && !event.action.heals() {
             break;
         }
@@ -219,10 +218,10 @@ fn wait_until(time: Instant) {
     thread::sleep(time.saturating_duration_since(Instant::now()));
 }
 
-/// The name of the database, where processes have theirs.
+/// The name of the database in failure lines.
 const NO_PROCESS: &str = "database";
 
-/// Whether all went well, and everything was tried.
+/// Fails if there is a violation, or a planned failure that never hit a task.
 fn verdict(
     fleet: &Fleet,
     lines: &[Line],
@@ -239,17 +238,16 @@ fn verdict(
         bail!("{} violations; the first: {job}: {what}\n{story}", findings.violations.len());
     }
     if known.is_empty() {
-        bail!("no server has taken a job; look at their logs");
+        bail!("no server ran a job; see the server logs");
     }
     let missed = idle_faults(plan, findings);
     if !missed.is_empty() {
-        bail!("these never hit a server at work: {}; run for longer", missed.join(", "));
+        bail!("these failures never hit a running task: {}; run longer", missed.join(", "));
     }
     Ok(())
 }
 
-/// Kinds of faults that were planned for and have hit nothing. A fault that never fires tests
-/// nothing.
+/// Planned kinds of failures that hit no task. Such a failure tests nothing.
 fn idle_faults(plan: &[Event], findings: &Findings) -> Vec<&'static str> {
     let database = plan.iter().any(|event| matches!(event.action, Action::Database(_)));
     let needed = ["kill", "freeze", "restart"].into_iter().chain(database.then_some("database"));
@@ -284,8 +282,8 @@ fn print_table(lines: &[Line], known: &[Known], findings: &Findings, took: Durat
         ("stalls of the machine", faults(stall::BEGINS)),
         ("step executions", findings.executions.to_string()),
         ("  repeated", findings.repeated.to_string()),
-        ("  by a former owner, in vain", findings.in_vain.to_string()),
-        ("takeovers after a kill", findings.takeovers.len().to_string()),
+        ("  by a worker without a lease", findings.in_vain.to_string()),
+        ("reclaims after a kill", findings.takeovers.len().to_string()),
         ("  p50", takeover(50)),
         ("  p99", takeover(99)),
         ("violations", findings.violations.len().to_string()),
@@ -302,14 +300,14 @@ impl Options {
         let server = server(&mut args)?;
         args.finish()?;
         if replicas == 0 {
-            bail!("`--replicas` must be one or more");
+            bail!("`--replicas` must be at least 1");
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Self {
             store,
             replicas: replicas as usize,
             length: Duration::from_secs(minutes.or(seconds).unwrap_or(60)),
-            // Short enough to be typed again.
+            // Short enough to type.
             seed: seed.unwrap_or(now.as_millis() as u64 % 1_000_000),
             server,
         })
@@ -323,7 +321,7 @@ mod tests {
     use super::{Action, Event, Time, follow};
 
     #[test]
-    fn who_was_hurt_is_healed_and_nobody_is_hurt_when_the_time_is_over() {
+    fn plan_recovers_every_process_and_adds_no_fault_at_the_end() {
         let actions = [Action::Kill(0), Action::Start(0), Action::Freeze(0), Action::Thaw(0)];
         let plan: Vec<Event> = (0..)
             .zip(actions)

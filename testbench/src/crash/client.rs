@@ -1,4 +1,4 @@
-//! A client of both wires, which goes to another server when one does not answer.
+//! A client of both eras that tries another server when one does not respond.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -15,30 +15,30 @@ use super::random::Random;
 const MODERN: &str = "2026-07-28";
 const LEGACY: &str = "2025-11-25";
 
-/// How long a client waits for an answer. Shorter than servers are frozen for.
+/// Timeout of a response. Shorter than the time servers are frozen.
 const PATIENCE: Duration = Duration::from_millis(1_500);
 
-/// Which revision a client speaks.
+/// The protocol version of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wire {
     Modern,
     Legacy,
 }
 
-/// What a client learns about a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(crate) enum Answer {
     Result(Value),
     Error(Value),
-    /// Nothing: it may have been done, or not.
+    /// No response: the request may or may not have been executed.
     Nothing,
 }
 
-/// Calls any of the servers, as it likes.
+/// A client that sends each request to a random server.
 pub(crate) struct Client<'f> {
     fleet: &'f Fleet,
     pub(crate) random: Random,
-    /// Legacy sessions live in one process, and end with it.
+    /// Legacy sessions by server process.
     sessions: HashMap<SocketAddr, String>,
 }
 
@@ -47,12 +47,12 @@ impl<'f> Client<'f> {
         Self { fleet, random, sessions: HashMap::new() }
     }
 
-    /// Asks one server, once.
+    /// Sends a request to one server, once.
     pub(crate) fn ask(&mut self, wire: Wire, method: &str, params: Value) -> Answer {
         let Some(mut response) = self.open(wire, method, params) else { return Answer::Nothing };
         loop {
             match response.message() {
-                // What comes before the answer is not meant for us.
+                // Skip notifications and requests before the response.
                 Ok(Some(message)) if message.get("method").is_some() => {}
                 Ok(Some(message)) => return answer(message),
                 Ok(None) | Err(_) => return Answer::Nothing,
@@ -60,8 +60,8 @@ impl<'f> Client<'f> {
         }
     }
 
-    /// Asks one server after the other until one answers, and not that it cannot just now. Only for
-    /// what may be done twice. `None` if nobody does before `end`.
+    /// Sends a request to one server after the other until one responds without an outage error.
+    /// Only for idempotent requests. Returns `None` if no server responds before `end`.
     pub(crate) fn insist(
         &mut self,
         wire: Wire,
@@ -72,7 +72,7 @@ impl<'f> Client<'f> {
         while Instant::now() < end {
             match self.ask(wire, method, params.clone()) {
                 Answer::Nothing => {}
-                // The store is down: that says nothing about the task.
+                // The store is unavailable, which says nothing about the task.
                 Answer::Error(error) if error["code"] == -32603 && is_outage(&error) => {}
                 answer => return Some(answer),
             }
@@ -81,7 +81,7 @@ impl<'f> Client<'f> {
         None
     }
 
-    /// Waits for the result of a legacy task, and answers what it asks meanwhile.
+    /// Waits for the result of a legacy task and responds to its input requests.
     pub(crate) fn legacy_result(
         &mut self,
         task: &str,
@@ -104,7 +104,8 @@ impl<'f> Client<'f> {
                 Ok(Some(message)) if message["method"] == "elicitation/create" => {
                     let result = json!({"action": "accept", "content": {"word": word}});
                     let reply = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
-                    // That it was taken does not say that it was stored; if not, it is asked again.
+                    // A 202 does not mean that the response was stored. If it was not, the server
+                    // sends the input request again.
                     let _ = http::post(address, &headers, &reply, PATIENCE);
                     answered();
                 }
@@ -115,7 +116,7 @@ impl<'f> Client<'f> {
         }
     }
 
-    /// Asks one server, once; what it says is still to be read.
+    /// Sends a request to one server; the caller reads the response.
     pub(crate) fn open(&mut self, wire: Wire, method: &str, params: Value) -> Option<Response> {
         match wire {
             Wire::Modern => modern(self.somewhere()?, method, params, PATIENCE).ok(),
@@ -133,7 +134,7 @@ impl<'f> Client<'f> {
         }
     }
 
-    /// A server that is up, as far as is known.
+    /// Returns the address of a server that is probably running.
     fn somewhere(&mut self) -> Option<SocketAddr> {
         let number = self.random.below(self.fleet.len());
         let found = self.fleet.address(number);
@@ -143,7 +144,7 @@ impl<'f> Client<'f> {
         found
     }
 
-    /// A server, and our session with it.
+    /// Returns a server and the session with it.
     fn session(&mut self) -> Option<(SocketAddr, String)> {
         let address = self.somewhere()?;
         if let Some(session) = self.sessions.get(&address) {
@@ -163,7 +164,7 @@ impl<'f> Client<'f> {
     }
 }
 
-/// Sends a request of 2026-07-28, with everything it needs in headers and `_meta`.
+/// Sends a request of 2026-07-28 with all headers and `_meta` keys.
 pub(crate) fn modern(
     address: SocketAddr,
     method: &str,
@@ -185,7 +186,7 @@ pub(crate) fn modern(
     http::post(address, &headers, &request(method, &params), patience)
 }
 
-/// What the last message of a response says.
+/// Converts the last message of a response.
 pub(crate) fn answer(mut message: Value) -> Answer {
     match (message.get_mut("result").map(Value::take), message.get_mut("error").map(Value::take)) {
         (Some(result), _) => Answer::Result(result),
@@ -204,9 +205,8 @@ fn request(method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-/// Whether an error says nothing about what was asked for.
+/// Whether an error says nothing about the task.
 fn is_outage(error: &Value) -> bool {
-    // The reason stays in the log of the server, and when to try again is all that is said. A task
-    // that failed says more.
+    // An outage error has no data or only a retry delay. The error of a failed task has more.
     error["data"].is_null() || error["data"].get("retryAfterMs").is_some()
 }

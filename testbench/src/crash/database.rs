@@ -1,4 +1,4 @@
-//! The database under the servers: a file that cannot fall over, or a server that can.
+//! The database of the servers: a SQLite file, or a PostgreSQL server that can be killed.
 
 use std::path::Path;
 
@@ -6,17 +6,17 @@ use anyhow::{Result, bail};
 
 use crate::postgres::{Postgres, Programs};
 
-/// Where the servers keep their tasks.
+/// The task store of the servers.
 #[derive(Debug)]
 pub(crate) enum Database {
-    /// A file. It needs nobody to run it.
+    /// A file, without a process.
     Sqlite { url: String },
-    /// A server, which can be killed.
+    /// A server process, which can be killed.
     Postgres(Box<Postgres>),
 }
 
 impl Database {
-    /// Makes an empty one; what is a file lies in the folder.
+    /// Creates an empty database; a file goes into `folder`.
     pub(crate) fn start(kind: &str, folder: &Path) -> Result<Self> {
         match kind {
             "sqlite" => {
@@ -24,11 +24,11 @@ impl Database {
                 Ok(Self::Sqlite { url: format!("sqlite:{}", path.display()) })
             }
             "postgres" => Ok(Self::Postgres(Box::new(Postgres::start(&Programs::find()?)?))),
-            other => bail!("unknown store `{other}`; there are `sqlite` and `postgres`"),
+            other => bail!("unknown store `{other}`; use `sqlite` or `postgres`"),
         }
     }
 
-    /// What the servers are told.
+    /// The store URL for the servers.
     pub(crate) fn url(&self) -> String {
         match self {
             Self::Sqlite { url } => url.clone(),
@@ -36,15 +36,15 @@ impl Database {
         }
     }
 
-    /// Whether it is a process of its own, which can be killed.
+    /// Whether the database is a process that can be killed.
     pub(crate) fn can_fall(&self) -> bool {
         matches!(self, Self::Postgres(_))
     }
 
-    /// Which faults may hold up everybody who writes, and not only whom they hit.
+    /// The kinds of failures that may block every writer.
     pub(crate) fn holds_up(&self) -> &'static [&'static str] {
         match self {
-            // A process that is frozen while it writes keeps the lock of the file.
+            // A process that is frozen during a write keeps the file lock.
             Self::Sqlite { .. } => &["freeze", "thaw"],
             Self::Postgres(_) => &["database", "recovery"],
         }
@@ -53,15 +53,15 @@ impl Database {
     /// `kill -9`.
     pub(crate) fn kill(&mut self) -> Result<()> {
         match self {
-            Self::Sqlite { .. } => bail!("there is no process behind a file"),
+            Self::Sqlite { .. } => bail!("a SQLite store has no process to kill"),
             Self::Postgres(postgres) => postgres.kill(),
         }
     }
 
-    /// Starts it again, on what it had on its disk.
+    /// Restarts the database on its existing data.
     pub(crate) fn restart(&mut self) -> Result<()> {
         match self {
-            Self::Sqlite { .. } => bail!("there is no process behind a file"),
+            Self::Sqlite { .. } => bail!("a SQLite store has no process to restart"),
             Self::Postgres(postgres) => postgres.restart(),
         }
     }

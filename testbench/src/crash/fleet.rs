@@ -1,4 +1,4 @@
-//! The servers: started, killed, frozen and started again, and gone when this value is.
+//! The servers of a campaign: start, kill, freeze and restart. Dropping the fleet kills them.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -13,19 +13,20 @@ use anyhow::{Context, Result, bail};
 
 use super::oracle::Oracle;
 
-/// How long a server may take until it listens, or until it has ended by itself.
+/// Maximum time until a server listens or exits.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long it is started again and again. Its database may be down, and on a busy disk for long.
+/// Maximum time of repeated start attempts. The database may be down, and recover slowly on a busy
+/// disk.
 const PERSISTENCE: Duration = Duration::from_secs(60);
 
-/// What every server is started with.
+/// Settings of every server.
 #[derive(Debug)]
 pub(crate) struct Setting {
     pub(crate) program: PathBuf,
     pub(crate) folder: PathBuf,
     pub(crate) store: String,
     pub(crate) lease: Duration,
-    /// What else it is told.
+    /// Additional arguments.
     pub(crate) more: &'static [&'static str],
 }
 
@@ -35,7 +36,7 @@ pub(crate) struct Fleet {
     setting: Setting,
     oracle: Oracle,
     replicas: Vec<Mutex<Replica>>,
-    /// What clients know: where somebody listens, or did a moment ago.
+    /// The addresses that clients know. An address may be outdated by a moment.
     addresses: Vec<Mutex<Option<SocketAddr>>>,
 }
 
@@ -43,12 +44,12 @@ pub(crate) struct Fleet {
 struct Replica {
     starts: u32,
     running: Option<(Child, String)>,
-    /// Thaws it, should we be gone by then.
+    /// Thaws the server if this process is killed.
     thaws: Option<Reaped>,
 }
 
 impl Fleet {
-    /// Starts so many servers.
+    /// Starts `replicas` servers.
     pub(crate) fn start(setting: Setting, replicas: usize) -> Result<Self> {
         let fleet = Self {
             oracle: Oracle::open(setting.folder.join("oracle"))?,
@@ -74,25 +75,25 @@ impl Fleet {
         self.replicas.len()
     }
 
-    /// Where a server listens, if it is up.
+    /// Returns the address of a server if it is running.
     pub(crate) fn address(&self, number: usize) -> Option<SocketAddr> {
         *lock(&self.addresses[number])
     }
 
-    /// Which server runs as a process of this name.
+    /// Returns the number of the server whose process has this name.
     pub(crate) fn number(&self, name: &str) -> Option<usize> {
         self.replicas.iter().position(|replica| {
             lock(replica).running.as_ref().is_some_and(|(_, running)| running == name)
         })
     }
 
-    /// Starts a server that is down. Tries again while it cannot: its database may be down too.
+    /// Starts a server that is down. Retries, because its database may be down too.
     pub(crate) fn start_one(&self, number: usize) -> Result<()> {
         let mut replica = lock(&self.replicas[number]);
         let begun = Instant::now();
         loop {
             replica.starts += 1;
-            // Another name each time: what two processes write can be told apart.
+            // Each process has its own name, which identifies its lines in the oracle.
             let name = format!("{number}.{}", replica.starts);
             let log = self.setting.folder.join(format!("server-{name}.log"));
             match self.spawn(&name, &log) {
@@ -109,21 +110,21 @@ impl Fleet {
         }
     }
 
-    /// `kill -9`; returns the name of the process. It stays down.
+    /// Kills a server with `kill -9` and returns the name of the process. The server stays down.
     pub(crate) fn kill(&self, number: usize) -> Result<String> {
         self.end(number, "kill", |child| Ok(child.kill()?))
     }
 
-    /// Asks a server to end, waits until it has, and starts another in its place.
+    /// Terminates a server, waits for its exit, and starts a new process.
     pub(crate) fn restart(&self, number: usize) -> Result<()> {
         self.end(number, "restart", |child| signal("TERM", child))?;
         self.start_one(number)
     }
 
-    /// Makes a server stand still.
+    /// Freezes a server.
     pub(crate) fn freeze(&self, number: usize) -> Result<()> {
         let mut replica = lock(&self.replicas[number]);
-        let (child, name) = replica.running.as_ref().context("the server is down already")?;
+        let (child, name) = replica.running.as_ref().context("the server is already down")?;
         let thaws = thaw_later(child)?;
         self.oracle.fault("freeze", name)?;
         signal("STOP", child)?;
@@ -131,10 +132,10 @@ impl Fleet {
         Ok(())
     }
 
-    /// Lets it go on.
+    /// Thaws a server.
     pub(crate) fn thaw(&self, number: usize) -> Result<()> {
         let mut replica = lock(&self.replicas[number]);
-        let (child, name) = replica.running.as_ref().context("a frozen server is gone")?;
+        let (child, name) = replica.running.as_ref().context("the frozen server is gone")?;
         self.oracle.fault("thaw", name)?;
         signal("CONT", child)?;
         replica.thaws = None;
@@ -148,15 +149,15 @@ impl Fleet {
         how: impl FnOnce(&mut Child) -> Result<()>,
     ) -> Result<String> {
         let mut replica = lock(&self.replicas[number]);
-        let (mut child, name) = replica.running.take().context("the server is down already")?;
+        let (mut child, name) = replica.running.take().context("the server is already down")?;
         if let Some(status) = child.try_wait()? {
             let log = self.setting.folder.join(format!("server-{name}.log"));
-            bail!("server {name} had ended by itself, {status}; see {}", log.display());
+            bail!("server {name} had exited on its own, {status}; see {}", log.display());
         }
         self.oracle.fault(kind, &name)?;
         how(&mut child)?;
-        // Clients that come now are refused, and know how to go to another one.
-        wait(&mut child).with_context(|| format!("server {name} does not end"))?;
+        // New connections are refused, and clients try another server.
+        wait(&mut child).with_context(|| format!("server {name} does not exit"))?;
         *lock(&self.addresses[number]) = None;
         Ok(name)
     }
@@ -186,7 +187,7 @@ impl Drop for Fleet {
     }
 }
 
-/// A process that is killed unless it is kept.
+/// A process that is killed on drop, unless `keep` is called.
 #[derive(Debug)]
 pub(crate) struct Reaped(Option<Child>);
 
@@ -195,7 +196,7 @@ impl Reaped {
         Self(Some(child))
     }
 
-    /// `kill -9`; whether there was somebody to kill.
+    /// Kills the process with `kill -9`. Returns whether it was still running.
     pub(crate) fn kill(mut self) -> Result<bool> {
         let is_there = self.get().try_wait()?.is_none();
         self.get().kill()?;
@@ -203,47 +204,49 @@ impl Reaped {
         Ok(is_there)
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits until the process exits.
     pub(crate) fn wait(mut self) -> Result<ExitStatus> {
         wait(self.get())
     }
 
     fn get(&mut self) -> &mut Child {
-        self.0.as_mut().expect("it is taken once, at the end")
+        self.0.as_mut().expect("the process is taken only once")
     }
 
     fn keep(mut self) -> Child {
-        self.0.take().expect("it is taken once, at the end")
+        self.0.take().expect("the process is taken only once")
     }
 }
 
 impl Drop for Reaped {
     fn drop(&mut self) {
         if let Some(child) = &mut self.0 {
-            // It may have ended by itself; then there is nothing to kill.
+            // The process may have exited already.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 }
 
-/// Reads where a server listens.
+/// Reads the address of a server from its output.
 fn address(child: &mut Child) -> Result<SocketAddr> {
     let stdout = child.stdout.take().context("the server has no standard output")?;
     let (say, hear) = mpsc::sync_channel(1);
-    // A thread of its own, because a pipe cannot be read with patience.
+    // A thread, because reading a pipe has no timeout.
     thread::spawn(move || {
         let mut line = String::new();
         let _ = BufReader::new(stdout).read_line(&mut line);
         let _ = say.send(line);
     });
-    let line = hear.recv_timeout(PATIENCE).context("the server does not say where it listens")?;
-    line.trim().parse().with_context(|| format!("the server said `{}`, no address", line.trim()))
+    let line = hear.recv_timeout(PATIENCE).context("the server did not print its address")?;
+    line.trim()
+        .parse()
+        .with_context(|| format!("the server printed `{}` instead of an address", line.trim()))
 }
 
-/// Thaws a server after a while. Servers end when their standard input does, so none is left when
-/// we are killed, but one that is frozen cannot. This is a process of its own, in a group of its
-/// own, which Ctrl-C does not reach.
+/// Thaws a server after ten seconds. Servers exit with their standard input, so none survives this
+/// process, but a frozen server cannot exit. The helper has its own process group, which Ctrl-C
+/// does not reach.
 fn thaw_later(child: &Child) -> Result<Reaped> {
     let mut later = Command::new("sh");
     later.args(["-c", "sleep 10; kill -CONT $0"]).arg(child.id().to_string());
@@ -267,13 +270,13 @@ fn wait(child: &mut Child) -> Result<ExitStatus> {
             return Ok(status);
         }
         if begun.elapsed() > PATIENCE {
-            bail!("it is still there after {} s", PATIENCE.as_secs());
+            bail!("the process is still running after {} s", PATIENCE.as_secs());
         }
         thread::sleep(Duration::from_millis(2));
     }
 }
 
-/// Nothing here is left half done by a panic: what was locked is a value of its own.
+/// A poisoned lock is usable: no value here is left inconsistent by a panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! HTTP/1.1, as little of it as our servers need: one request per connection, JSON or events back.
+//! A minimal HTTP/1.1 client: one request per connection, JSON or event stream as response.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// A response whose head is there.
+/// A response after its head.
 #[derive(Debug)]
 pub(crate) struct Response {
     pub(crate) status: u16,
@@ -14,25 +14,25 @@ pub(crate) struct Response {
     body: BufReader<Body>,
 }
 
-/// How far a request came that was not answered.
+/// Why a request got no response.
 #[derive(Debug)]
 pub(crate) enum NoAnswer {
-    /// Nobody listens: it has not been done.
+    /// Connection refused: the request was not executed.
     Refused,
-    /// It may have been done, or not, or later.
+    /// The request may or may not have been executed, or may still be.
     Unknown(io::Error),
 }
 
 impl std::fmt::Display for NoAnswer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Refused => f.write_str("nobody listens"),
+            Self::Refused => f.write_str("connection refused"),
             Self::Unknown(error) => write!(f, "the connection was lost: {error}"),
         }
     }
 }
 
-/// Sends a message. `patience` is how long any part of the way may take.
+/// Sends a message. `patience` is the timeout of each network operation.
 pub(crate) fn post(
     address: SocketAddr,
     headers: &[(&str, &str)],
@@ -76,7 +76,7 @@ impl Response {
     pub(crate) fn read(mut stream: BufReader<TcpStream>) -> io::Result<Self> {
         let start = line(&mut stream)?;
         let status = start.split(' ').nth(1).and_then(|status| status.parse().ok());
-        let status = status.ok_or_else(|| broken(&format!("`{start}` is no HTTP")))?;
+        let status = status.ok_or_else(|| broken(&format!("`{start}` is not HTTP")))?;
         let mut head = Vec::new();
         loop {
             let line = line(&mut stream)?;
@@ -100,7 +100,7 @@ impl Response {
         find(&self.head, name)
     }
 
-    /// The next message of the response; `None` if it has ended.
+    /// Returns the next message of the response. `None` is the end.
     pub(crate) fn message(&mut self) -> io::Result<Option<Value>> {
         if self.header("content-type") != Some("text/event-stream") {
             let mut text = String::new();
@@ -115,7 +115,7 @@ impl Response {
             if self.body.read_line(&mut line)? == 0 {
                 return Ok(None);
             }
-            // A server that has much to say writes it on one line; empty events only have an id.
+            // Every message is on one line; events without data have only an ID.
             match line.trim_end().strip_prefix("data:").map(str::trim) {
                 None | Some("") => {}
                 Some(data) => return Ok(Some(serde_json::from_str(data)?)),
@@ -124,11 +124,11 @@ impl Response {
     }
 }
 
-/// A body, whichever way its length is told.
+/// A body with a length or in chunks.
 #[derive(Debug)]
 enum Body {
     Plain(io::Take<BufReader<TcpStream>>),
-    /// With what is left of the chunk that is being read.
+    /// The stream, and the remaining bytes of the current chunk.
     Chunked(BufReader<TcpStream>, u64),
 }
 
@@ -137,7 +137,7 @@ impl Read for Body {
         match self {
             Self::Plain(body) => {
                 let read = body.read(buffer)?;
-                // A body that ends too early belongs to a server that has died.
+                // A truncated body means that the server died.
                 if read == 0 && body.limit() > 0 && !buffer.is_empty() {
                     return Err(ErrorKind::UnexpectedEof.into());
                 }
@@ -146,7 +146,7 @@ impl Read for Body {
             Self::Chunked(stream, left) => {
                 if *left == 0 {
                     let size = line(stream)?;
-                    // The end of the chunk before stands before the size of the next one.
+                    // The line end of the previous chunk precedes the next size.
                     let size = if size.is_empty() { line(stream)? } else { size };
                     *left =
                         u64::from_str_radix(&size, 16).map_err(|_| broken("a chunk is broken"))?;

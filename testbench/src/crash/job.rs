@@ -1,4 +1,4 @@
-//! The life of one job as its client sees it: begun, followed, answered, cancelled, read.
+//! One job from the point of view of its client: start, follow, respond, cancel, read.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -10,23 +10,23 @@ use serde_json::{Value, json};
 use super::client::{Answer, Client, Wire};
 use super::oracle::Oracle;
 
-/// How many steps most jobs take.
+/// Number of steps of most jobs.
 const STEPS: u32 = 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Plain,
-    /// Still runs elsewhere when an owner that was frozen wakes up.
+    /// Still runs on another server when a frozen one wakes up.
     Long,
-    /// Asks in the middle.
+    /// Elicits in the middle.
     Asking,
-    /// Sleeps in the middle, for longer than a server lives at times.
+    /// Sleeps in the middle, sometimes longer than a server lives.
     Sleeping,
     /// Is cancelled in the middle.
     Cancelled,
-    /// Over before anything can happen to it, mostly.
+    /// Usually ends before any failure.
     Fast,
-    /// Begins as a call, and becomes a task because it takes too long.
+    /// Starts inline and is promoted to a task.
     Soon,
 }
 
@@ -44,24 +44,24 @@ const KINDS: [Kind; 11] = [
     Kind::Soon,
 ];
 
-/// A task that a client was told the id of, and all that was told about it.
+/// A task whose ID the client knows, with everything that the client learned about it.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) job: String,
     pub(super) task: String,
     pub(super) steps: u32,
     pub(super) cancelled: bool,
-    /// The first answer that was acknowledged.
+    /// The first acknowledged input response.
     pub(super) word: Option<String>,
-    /// The names its question was shown under.
+    /// The keys of its input request.
     pub(super) questions: BTreeSet<String>,
-    /// How it ended, as it was first told. `None`: it never did.
+    /// The first final status. `None` if it never ended.
     pub(super) end: Option<Value>,
-    /// What must never happen, and was seen to.
+    /// Violations that the client observed.
     pub(super) wrong: Vec<String>,
 }
 
-/// Begins a job and follows it to its end. `None` if no server has acknowledged it.
+/// Starts a job and follows it to its end. Returns `None` if no server acknowledged it.
 pub(super) fn live(
     client: &mut Client<'_>,
     oracle: &Oracle,
@@ -96,7 +96,7 @@ pub(super) fn live(
     Ok(Some(known))
 }
 
-/// Calls the tool; the id of the task, if we are told one.
+/// Calls the tool and returns the task ID, if the client gets one.
 fn begin(client: &mut Client<'_>, wire: Wire, kind: Kind, job: &str, steps: u32) -> Option<String> {
     let random = &mut client.random;
     let middle = 1 + random.below(steps as usize - 1);
@@ -168,7 +168,7 @@ fn follow_modern(
     Ok(())
 }
 
-/// Answers a question, and then perhaps once more, which must not change anything.
+/// Responds to an input request, and sometimes a second time, which must have no effect.
 fn reply(
     client: &mut Client<'_>,
     oracle: &Oracle,
@@ -182,7 +182,7 @@ fn reply(
         json!({"taskId": known.task, "inputResponses": {name: accepted}})
     };
     let (first, same, other) = (params(&word), params(&word), params("another"));
-    // Some users think before they answer, and their task waits without a server.
+    // Some users take time to respond; the task is parked meanwhile.
     if client.random.percent(40) {
         thread::sleep(client.random.millis(100..900));
     }
@@ -191,7 +191,9 @@ fn reply(
             oracle.note(&known.job, &format!("acknowledged {word}"))?;
             known.word = Some(word);
         }
-        Some(Answer::Error(error)) => known.wrong.push(format!("an answer was refused: {error}")),
+        Some(Answer::Error(error)) => {
+            known.wrong.push(format!("an input response was rejected: {error}"))
+        }
         Some(Answer::Nothing) | None => {}
     }
     match client.random.below(4) {
@@ -225,7 +227,7 @@ fn follow_legacy(
         if let Answer::Result(result) = result {
             oracle.note(&known.job, "ended, says tasks/result")?;
             known.word = answered.then_some(word);
-            // The newer wire shows the same task, with its result in it.
+            // The modern era shows the same task with its result.
             known.end = look(client, known, end);
             let same = known.end.as_ref().map(|view| &view["result"]["content"]);
             if same.is_some_and(|same| *same != result["content"]) {
@@ -238,7 +240,8 @@ fn follow_legacy(
     Ok(())
 }
 
-/// How a task is, whoever tells it. `None` if nobody does, which is noted if they should.
+/// Returns the task from any server. `None` if no server responds; an unexpected error is recorded
+/// as a violation.
 pub(super) fn look(client: &mut Client<'_>, known: &mut Known, end: Instant) -> Option<Value> {
     let params = json!({"taskId": known.task});
     match client.insist(Wire::Modern, "tasks/get", &params, end)? {
@@ -251,11 +254,11 @@ pub(super) fn look(client: &mut Client<'_>, known: &mut Known, end: Instant) -> 
     }
 }
 
-/// Looks at a task that has ended: it must be what it was.
+/// Reads an ended task again, which must be unchanged.
 pub(super) fn look_again(client: &mut Client<'_>, known: &mut Known, patience: Duration) {
     let Some(before) = known.end.clone() else { return };
     let Some(now) = look(client, known, Instant::now() + patience) else { return };
     if now != before {
-        known.wrong.push(format!("it had ended as {before} and is now {now}"));
+        known.wrong.push(format!("it ended as {before} and is now {now}"));
     }
 }

@@ -1,15 +1,15 @@
-//! Holds what has happened against what may.
+//! Checks the lines of a campaign against the guarantees of the engine.
 //!
-//! What is observable is the order of lines. A step's line `have` is written after its record was
-//! committed, its line `begin` before. From that follows, without knowing who held which lease:
+//! Only the order of lines is observable. A step's `have` line is written after its result was
+//! committed, its `begin` line before. This gives the following rules, without knowledge of leases:
 //!
-//! - All runs have the same record of a step: a `have` with another token is a changed record.
-//! - A run that begins a step after another run had it has lost the task, or a record was lost.
-//!   In the first case it gets no further: if its own execution is recorded too, or it begins
-//!   anything else, somebody wrote who must not.
-//! - Nobody begins a job anew that was cancelled, except who had claimed it before and is slow.
-//! - A body runs once, and once more for each fault that hit a process with a run of the job, or
-//!   held up everybody, as a machine does that stands still: nobody can renew a lease then.
+//! - All runs have the same result of a step. A `have` line with another token is a changed record.
+//! - A run that starts a step that another run has recorded has lost its lease, or a record was lost.
+//!   A run without a lease makes no progress: if it gets a `have` line or starts another step, a
+//!   write without a lease succeeded.
+//! - No run of a cancelled job begins, except by a slow process that had claimed the job before.
+//! - A step body runs once, plus once for each failure that hit a process with a run of the job or
+//!   that stopped all processes, such as a stall of the machine, during which no lease is renewed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -19,39 +19,39 @@ use super::job::Known;
 use super::oracle::{Event, Line};
 use super::stall;
 
-/// How long a process may take, in milliseconds, from claiming a task to beginning it.
+/// Maximum time of a process from claiming a task to starting it, in milliseconds.
 const SLOW: u64 = 2_000;
 
-/// Something that must never happen.
+/// A violation of a guarantee.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Violation {
     pub(super) job: String,
     pub(super) what: String,
 }
 
-/// What the lines of a run come to.
+/// The result of the checks.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) violations: Vec<Violation>,
-    /// How often a body has run.
+    /// Number of executions of step bodies.
     pub(super) executions: usize,
-    /// How often one has run that had run before.
+    /// Number of repeated executions.
     pub(super) repeated: usize,
-    /// How often a former owner has run a body, in vain.
+    /// Number of executions by a worker without a lease.
     pub(super) in_vain: usize,
-    /// How many faults have hit a process while it had work, by their kind.
+    /// Number of failures that hit a process with a running task, by kind.
     pub(super) hits: BTreeMap<String, usize>,
-    /// From a kill to the next line of another process, in milliseconds, sorted.
+    /// Times from a kill to the next line of another process, in milliseconds, sorted.
     pub(super) takeovers: Vec<u64>,
 }
 
-/// Judges the lines of all jobs. `holds_up` says which kinds of faults may hold up everybody.
+/// Checks the lines of all jobs. `holds_up` lists the kinds of failures that may block every process.
 pub(super) fn judge_lines(lines: &[Line], holds_up: &[&str]) -> Findings {
     let mut findings = Findings::default();
     let mut jobs: BTreeMap<&str, Job<'_>> = BTreeMap::new();
     let mut thawed: HashMap<&str, u64> = HashMap::new();
     let mut frozen: HashSet<&str> = HashSet::new();
-    // Whether the machine stands still, and when it last went on.
+    // Whether the machine stalls, and when the last stall ended.
     let (mut stalls, mut flowed) = (false, None);
     for line in lines {
         if let Event::Fault { kind, name } = &line.event {
@@ -79,7 +79,7 @@ pub(super) fn judge_lines(lines: &[Line], holds_up: &[&str]) -> Findings {
         }
         let job = jobs.entry(&line.job).or_default();
         if matches!(line.event, Event::Run) && frozen.contains(line.process()) {
-            // The signal was on its way when the run began: it is frozen in its first step.
+            // The freeze signal was under way when the run started, so its first step is frozen.
             job.suffer("freeze", line.process(), line.at);
         }
         let since = |at: Option<u64>| at.map_or(u64::MAX, |at| line.at.saturating_sub(at));
@@ -95,39 +95,39 @@ pub(super) fn judge_lines(lines: &[Line], holds_up: &[&str]) -> Findings {
     findings
 }
 
-/// For how long, in milliseconds, neither a process nor its machine has stood still.
+/// Milliseconds since a process, and its machine, were last frozen or stalled.
 #[derive(Clone, Copy)]
 struct Awake {
     itself: u64,
     machine: u64,
 }
 
-/// What is known of a job at one line.
+/// State of a job at one line.
 #[derive(Default)]
 struct Job<'l> {
-    /// Which process runs it, as far as can be seen, and whether it does more than wait.
+    /// The process that runs the job, as far as visible, and whether it does more than wait.
     owner: Option<(&'l str, bool)>,
-    /// Processes that have begun a run of it.
+    /// Processes that started a run of the job.
     processes: Vec<&'l str>,
     faults: usize,
-    /// What is frozen or down since the job began.
+    /// Frozen processes and database outages since the job started.
     lasting: Vec<&'l str>,
-    /// When processes that it has suffered from were thawed.
+    /// When processes that affected the job were thawed.
     thawed: HashMap<&'l str, u64>,
     executions: HashMap<u32, usize>,
-    /// The token that each step is recorded with.
+    /// The token of each step's recorded result.
     records: HashMap<u32, &'l str>,
-    /// Runs that have begun a step which was recorded by another.
+    /// Runs that started a step that another run had recorded.
     former: HashMap<&'l str, u32>,
-    /// When it was cancelled.
+    /// Time of the cancellation.
     cancelled: Option<u64>,
-    /// When its owner was killed, until somebody else goes on.
+    /// Time of the kill of its worker, until another process continues.
     killed: Option<u64>,
 }
 
 impl<'l> Job<'l> {
-    /// Counts a fault that may have cost the job its worker. What lasts is counted once: when it
-    /// begins, or when it ends if the job has come in between.
+    /// Counts a failure that may have cost the job its worker. A lasting failure counts once: at its
+    /// start, or at its end if the job started in between.
     fn suffer(&mut self, kind: &str, name: &'l str, at: u64) {
         match kind {
             "freeze" | "database" | stall::BEGINS => self.lasting.push(name),
@@ -143,8 +143,7 @@ impl<'l> Job<'l> {
         self.faults += 1;
     }
 
-    /// Something happens to a process, or to the database of all; `true` if the job was running
-    /// there.
+    /// Handles a failure of a process or of the database. Returns whether it hit the running job.
     fn hit(&mut self, kind: &str, name: &str, at: u64) -> bool {
         let Some((owner, works)) = self.owner else { return false };
         if !works || (owner != name && !matches!(kind, "database" | "recovery")) {
@@ -157,7 +156,7 @@ impl<'l> Job<'l> {
         true
     }
 
-    /// Holds a line against those before it.
+    /// Checks a line against the earlier ones.
     fn line(
         &mut self,
         line: &'l Line,
@@ -169,14 +168,14 @@ impl<'l> Job<'l> {
             Event::Run => {
                 self.processes.push(process);
                 self.owner = Some((process, true));
-                // Its process had claimed it, and was frozen before it could begin.
+                // The process had claimed the job and was frozen before it could start it.
                 let thawed = line.at.saturating_sub(awake.itself);
                 if awake.itself <= SLOW && self.thawed.insert(process, thawed) != Some(thawed) {
                     self.faults += 1;
                 }
                 let since = self.cancelled.map_or(0, |at| line.at.saturating_sub(at));
                 if since > SLOW && awake.itself.min(awake.machine) > SLOW {
-                    return Err(format!("run {run} began {since} ms after it was cancelled"));
+                    return Err(format!("run {run} started {since} ms after the cancellation"));
                 }
             }
             Event::Waits => self.owner = Some((process, false)),
@@ -189,12 +188,14 @@ impl<'l> Job<'l> {
                 findings.repeated += usize::from(*executions > 1);
                 if *executions > 1 + self.faults {
                     return Err(format!(
-                        "step {step} ran {executions} times, though only {} faults hit it",
+                        "step {step} ran {executions} times, but only {} failures hit it",
                         self.faults
                     ));
                 }
                 if let Some(&before) = self.former.get(run) {
-                    return Err(format!("run {run} began step {step} after losing step {before}"));
+                    return Err(format!(
+                        "run {run} started step {step} after losing step {before}"
+                    ));
                 }
                 if self.records.contains_key(step) {
                     findings.in_vain += 1;
@@ -209,7 +210,7 @@ impl<'l> Job<'l> {
             Event::Have { step, token } => {
                 if let Some(lost) = self.former.get(run) {
                     return Err(format!(
-                        "run {run} has step {step}, though another had done step {lost} before it began that"
+                        "run {run} has step {step}, but another run had recorded step {lost} before"
                     ));
                 }
                 let recorded = self.records.entry(*step).or_insert(token);
@@ -223,15 +224,15 @@ impl<'l> Job<'l> {
     }
 }
 
-/// Judges what clients were told, by the records that the lines show.
+/// Checks the observations of clients against the recorded lines.
 pub(super) fn judge_known(known: &Known, lines: &[Line]) -> Vec<Violation> {
     let mut wrong = known.wrong.clone();
     match &known.end {
-        None => wrong.push("it was acknowledged and never ended".to_owned()),
+        None => wrong.push("the task was acknowledged and never ended".to_owned()),
         Some(end) => wrong.extend(wrong_end(known, end, lines).err()),
     }
     if known.questions.len() > 1 {
-        wrong.push(format!("its question had several names: {:?}", known.questions));
+        wrong.push(format!("its input request had several keys: {:?}", known.questions));
     }
     wrong.into_iter().map(|what| Violation { job: known.job.clone(), what }).collect()
 }
@@ -240,20 +241,23 @@ fn wrong_end(known: &Known, end: &Value, lines: &[Line]) -> Result<(), String> {
     match end["status"].as_str() {
         Some("cancelled") if known.cancelled => return Ok(()),
         Some("completed") => {}
-        _ => return Err(format!("it ended as {end}")),
+        _ => return Err(format!("the task ended as {end}")),
     }
     let text = end["result"]["content"][0]["text"].as_str().unwrap_or_default();
     let report: Value =
-        serde_json::from_str(text).map_err(|_| format!("its result is no report: {end}"))?;
+        serde_json::from_str(text).map_err(|_| format!("its result is not a report: {end}"))?;
     if report["job"] != known.job.as_str() {
-        return Err(format!("its result is another job's: {report}"));
+        return Err(format!("its result belongs to another job: {report}"));
     }
     if report["answer"].as_str() != known.word.as_deref() {
-        return Err(format!("the first answer was {:?}, its result says {report}", known.word));
+        return Err(format!(
+            "the first input response was {:?}, but the result has {report}",
+            known.word
+        ));
     }
     let steps = report["steps"].as_array().map_or(&[][..], Vec::as_slice);
     if steps.len() != known.steps as usize {
-        return Err(format!("it has {} steps, its result says {report}", known.steps));
+        return Err(format!("the job has {} steps, but the result has {report}", known.steps));
     }
     let of_job = || lines.iter().filter(|line| line.job == known.job);
     for (step, token) in steps.iter().enumerate() {
@@ -264,12 +268,12 @@ fn wrong_end(known: &Known, end: &Value, lines: &[Line]) -> Result<(), String> {
             _ => false,
         });
         if !recorded {
-            return Err(format!("nobody has recorded step {step} as {token}"));
+            return Err(format!("no run has recorded step {step} as {token}"));
         }
     }
     match of_job().any(|line| line.event == Event::End && report["by"] == line.who.as_str()) {
         true => Ok(()),
-        false => Err(format!("{} has not ended it", report["by"])),
+        false => Err(format!("{} did not end it", report["by"])),
     }
 }
 

@@ -1,8 +1,8 @@
 //! `cargo xtask crash`: real servers on one store, killed, frozen and restarted under load.
 //!
-//! Clients of both wires begin jobs and follow them while a plan made from a seed hurts the servers.
-//! Then all faults are healed, everything has to end, and what happened is held against what may:
-//! `judge` says what that is. Faults that never hit anything fail the run too.
+//! Clients of both eras start jobs and follow them while a seeded plan injects failures. Then all
+//! processes recover, every job must end, and `judge` checks the guarantees. A planned failure that
+//! never hits a task fails the run too.
 
 mod campaign;
 mod client;

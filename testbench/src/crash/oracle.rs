@@ -1,7 +1,7 @@
-//! The file that every process and client writes into, line by line, and that nobody changes.
+//! The append-only file of all processes and clients.
 //!
-//! It is outside of what is tested: what stands here has happened, whatever a store says. Lines have
-//! the order in which they were written, over all processes.
+//! The oracle is independent of the stores under test. Its lines are in the order in which all
+//! processes wrote them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
-/// Writes lines in the same form as `testbench/src/bin/crash-server.rs`.
+/// Writes lines in the format of `testbench/src/bin/crash-server.rs`.
 #[derive(Debug)]
 pub(crate) struct Oracle {
     path: PathBuf,
@@ -30,33 +30,33 @@ pub(crate) struct Line {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// A handler was begun.
+    /// A handler run started.
     Run,
-    /// The body of a step runs. The token is this execution's own.
+    /// The body of a step starts. The token identifies this execution.
     Begin { step: u32, token: String },
-    /// A step has returned, from its body or from the journal: this execution was recorded.
+    /// A step returned, from its body or from the journal. The token is the recorded execution.
     Have { step: u32, token: String },
-    /// The handler waits: for an answer, or for a time.
+    /// The handler waits for input or a timer.
     Waits,
     /// The handler is about to return.
     End,
-    /// A client was told that the job is cancelled, or will be.
+    /// A cancellation was acknowledged to a client.
     Cancelled,
-    /// Something was done to a process.
+    /// A failure was injected into a process.
     Fault { kind: String, name: String },
-    /// For people who read the story.
+    /// Information for readers of the log.
     Other(String),
 }
 
-/// Who writes what is done to processes, and what clients are told.
+/// The writer of failures and client observations.
 const HARNESS: &str = "harness";
-/// In the place of a job, where a line is about none.
+/// The job of a line that belongs to no job.
 const NO_JOB: &str = "-";
 
 impl Oracle {
     pub(crate) fn open(path: PathBuf) -> Result<Self> {
         let file = OpenOptions::new().append(true).create(true).open(&path);
-        let file = file.with_context(|| format!("could not make {}", path.display()))?;
+        let file = file.with_context(|| format!("could not create {}", path.display()))?;
         Ok(Self { path, file })
     }
 
@@ -64,12 +64,12 @@ impl Oracle {
         &self.path
     }
 
-    /// Notes that something is done to a process, before it is.
+    /// Records a failure before it is injected.
     pub(crate) fn fault(&self, kind: &str, name: &str) -> Result<()> {
         self.write(NO_JOB, &format!("fault {kind} {name}"))
     }
 
-    /// Notes what a client has learned or done.
+    /// Records an observation or an action of a client.
     pub(crate) fn note(&self, job: &str, event: &str) -> Result<()> {
         self.write(job, event)
     }
@@ -79,12 +79,12 @@ impl Oracle {
         (&self.file).write_all(line.as_bytes()).context("could not write to the oracle")
     }
 
-    /// All lines.
+    /// Reads all lines.
     pub(crate) fn read(&self) -> Result<Vec<Line>> {
         parse(&fs::read_to_string(&self.path).context("could not read the oracle")?)
     }
 
-    /// Reads lines as they come.
+    /// Returns a reader of new lines.
     pub(crate) fn tail(&self) -> Result<Tail> {
         let mut file = File::open(&self.path).context("could not read the oracle")?;
         file.seek(SeekFrom::End(0))?;
@@ -92,16 +92,16 @@ impl Oracle {
     }
 }
 
-/// Lines that are written from now on.
+/// A reader of lines that are appended from now on.
 #[derive(Debug)]
 pub(crate) struct Tail {
     file: File,
-    /// What was read of a line whose end was not there yet.
+    /// The start of a line whose end is not written yet.
     half: String,
 }
 
 impl Tail {
-    /// Waits for the first line that is meant; `None` if none comes in time.
+    /// Waits for the first matching line. Returns `None` at the timeout.
     pub(crate) fn find(
         &mut self,
         patience: Duration,
@@ -110,7 +110,7 @@ impl Tail {
         let begun = Instant::now();
         while begun.elapsed() < patience {
             let mut text = std::mem::take(&mut self.half);
-            // Lines are written whole, but one that is being written may be seen in parts.
+            // A reader may see a part of a line that is being written.
             self.file.read_to_string(&mut text)?;
             self.half = text.split_off(text.rfind('\n').map_or(0, |end| end + 1));
             if let Some(line) = parse(&text)?.into_iter().find(&is_meant) {
@@ -124,12 +124,12 @@ impl Tail {
 
 fn parse(text: &str) -> Result<Vec<Line>> {
     text.lines()
-        .map(|line| line.parse().with_context(|| format!("what does `{line}` mean?")))
+        .map(|line| line.parse().with_context(|| format!("invalid oracle line `{line}`")))
         .collect()
 }
 
 impl Line {
-    /// The process that wrote it.
+    /// The process that wrote the line.
     pub(crate) fn process(&self) -> &str {
         self.who.split('#').next().unwrap_or(&self.who)
     }
@@ -140,11 +140,11 @@ impl std::str::FromStr for Line {
 
     fn from_str(line: &str) -> Result<Self> {
         let mut words = line.splitn(4, ' ');
-        let mut word = || words.next().context("a word is missing");
+        let mut word = || words.next().context("the line has too few words");
         let (at, who, job, event) = (word()?, word()?, word()?, word()?);
         let mut parts = event.split(' ');
         let kind = parts.next().unwrap_or_default();
-        let mut part = || parts.next().context("a word is missing").map(str::to_owned);
+        let mut part = || parts.next().context("the line has too few words").map(str::to_owned);
         let event = match kind {
             "run" => Event::Run,
             "begin" => Event::Begin { step: part()?.parse()?, token: part()? },
@@ -159,7 +159,7 @@ impl std::str::FromStr for Line {
     }
 }
 
-/// Milliseconds since 1970, as all lines have them.
+/// Milliseconds since 1970, as in all lines.
 pub(crate) fn now() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
@@ -170,7 +170,7 @@ mod tests {
     use super::{Event, Line};
 
     #[test]
-    fn lines_are_read_as_they_are_written() {
+    fn oracle_lines_are_parsed() {
         let line: Line = "17 0.3#4 c1-2 begin 5 0.3#4:5".parse().unwrap();
         assert_eq!((line.at, line.process(), line.job.as_str()), (17, "0.3", "c1-2"));
         assert_eq!(line.event, Event::Begin { step: 5, token: "0.3#4:5".into() });

@@ -1,34 +1,34 @@
-//! What goes wrong, and when: made from the seed before anything starts.
+//! The failures and their times, planned from the seed before the start.
 //!
-//! Nothing that happens in a run changes its plan, so the same seed gives the same decisions again, in
-//! the same order if not at the same moments.
+//! A run does not change its plan, so the same seed yields the same failures in the same order,
+//! though not at exactly the same moments.
 
 use std::time::Duration;
 
 use super::random::Random;
 
-/// Something that is done to the servers or their database.
+/// A failure of a server or of the database, or its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// `kill -9`; it stays down until it is started.
+    /// `kill -9`. The server stays down until it is started.
     Kill(usize),
-    /// The signal that asks it to end, and a new process in its place.
+    /// SIGTERM, then a new process.
     Restart(usize),
-    /// It stands still until it is thawed, and then goes on as if nothing had happened.
+    /// SIGSTOP until the thaw.
     Freeze(usize),
     Thaw(usize),
     Start(usize),
-    /// `kill -9` of the database, which is started again after this long.
+    /// `kill -9` of the database, which restarts after this time.
     Database(Duration),
 }
 
 impl Action {
-    /// Whether it ends what another one has begun.
+    /// Whether the action ends another failure.
     pub(super) fn heals(self) -> bool {
         matches!(self, Self::Start(_) | Self::Thaw(_))
     }
 
-    /// The server that it is done to; `None` for the database.
+    /// The affected server; `None` for the database.
     pub(super) fn victim(self) -> Option<usize> {
         match self {
             Self::Kill(number)
@@ -47,25 +47,25 @@ pub(super) struct Event {
     pub(super) action: Action,
 }
 
-/// What a plan is made for.
+/// Parameters of a plan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
     pub(super) length: Duration,
     pub(super) replicas: usize,
-    /// Who is frozen for longer than this has lost its tasks.
+    /// A server that is frozen longer than this loses its leases.
     pub(super) lease: Duration,
     pub(super) database: bool,
 }
 
-/// Before this the servers only work.
+/// Time without failures at the start.
 const QUIET: Duration = Duration::from_millis(700);
-/// No process is hurt so soon after it was; it would not have begun to work.
+/// Minimum time between two failures of a process, so that it has work again.
 pub(super) const REST: Duration = Duration::from_millis(500);
 
-/// A database reads its log for seconds before it is there again; then all must come to work.
+/// Time for the recovery of the database and for all servers to work again.
 const RECOVERY: Duration = Duration::from_secs(7);
 
-/// Each kind of fault once, and then any of them until the time is over.
+/// Plans each kind of failure once, then random failures until the end.
 pub(super) fn plan(seed: u64, terms: Terms) -> Vec<Event> {
     let mut random = Random::new(seed).fork(0);
     let mut events = Vec::new();
@@ -94,7 +94,7 @@ pub(super) fn plan(seed: u64, terms: Terms) -> Vec<Event> {
                 events.push(Event { at, action: Action::Database(down) });
                 database_free = at + down + RECOVERY;
             }
-            // All that stand, at once: nobody is left who could take over.
+            // Kills all healthy servers at once, so that no worker can reclaim tasks.
             (80..85, Some(_)) => {
                 for &victim in &healthy {
                     kill(&mut events, victim, at, down);
@@ -133,13 +133,13 @@ mod tests {
     };
 
     #[test]
-    fn the_same_seed_gives_the_same_plan() {
+    fn same_seed_yields_same_plan() {
         assert_eq!(plan(1, TERMS), plan(1, TERMS));
         assert_ne!(plan(1, TERMS), plan(2, TERMS));
     }
 
     #[test]
-    fn every_kind_of_fault_is_in_every_plan() {
+    fn plan_contains_every_kind_of_fault() {
         for seed in 0..200 {
             let plan = plan(seed, TERMS);
             let has = |wanted: fn(&Action) -> bool| plan.iter().any(|event| wanted(&event.action));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_killed_or_frozen_is_healed_before_anything_else() {
+    fn plan_recovers_process_before_its_next_fault() {
         for seed in 0..200 {
             let mut hurt = [None; 3];
             for Event { action, .. } in plan(seed, TERMS) {

@@ -1,9 +1,9 @@
-//! Numbers that look random and are the same for the same seed.
+//! Seeded pseudorandom numbers.
 
 use std::ops::Range;
 use std::time::Duration;
 
-/// `SplitMix64`: small, and good enough to choose faults and jobs.
+/// `SplitMix64`: small, and good enough to choose failures and jobs.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
@@ -12,7 +12,7 @@ impl Random {
         Self(seed)
     }
 
-    /// Another one, for somebody else, that depends on nothing but the seed and this number.
+    /// Returns an independent generator that depends only on the seed and `number`.
     pub(crate) fn fork(&self, number: u64) -> Self {
         let mut other = Self(self.0 ^ number.wrapping_add(1).wrapping_mul(0xA24B_AED4_963E_E407));
         Self(other.next())
@@ -44,7 +44,7 @@ mod tests {
     use super::Random;
 
     #[test]
-    fn the_same_seed_gives_the_same_numbers() {
+    fn same_seed_yields_same_numbers() {
         let numbers = |seed| {
             let mut random = Random::new(seed);
             (0..8).map(|_| random.next()).collect::<Vec<_>>()

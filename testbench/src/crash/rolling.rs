@@ -1,7 +1,7 @@
-//! `cargo xtask rolling`: every server is asked to end and replaced, one after the other, under load.
+//! `cargo xtask rolling`: every server is terminated and replaced, one after the other, under load.
 //!
-//! Clients go to another server when nobody listens, and otherwise never try again: a call that
-//! somebody has taken must be answered, and a task that was begun must be finished.
+//! Clients try another server only when a connection is refused. Every accepted call must get a
+//! response, and every started task must finish.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,7 +23,7 @@ use super::{
 use xtask::args::Args;
 
 const CLIENTS: u64 = 8;
-/// Between two restarts, so that every server has work when its turn comes.
+/// Time between two restarts, so that every server has work when it is replaced.
 const PAUSE: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -43,7 +43,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let program = server(&mut args)?;
     args.finish()?;
     if replicas < 2 {
-        bail!("`--replicas` must be two or more: somebody has to answer meanwhile");
+        bail!("`--replicas` must be at least 2: another server must respond meanwhile");
     }
     let counts = Counts::default();
     let folder = folder("rolling")?;
@@ -109,7 +109,7 @@ fn call(fleet: &Fleet, random: &mut Random, job: &str, counts: &Counts) -> Resul
     let params = json!({"name": "quick", "arguments": arguments});
     let result = ask(fleet, random, "tools/call", &params, counts)?;
     if result["content"][0]["text"] != job {
-        bail!("it was answered with {result}");
+        bail!("the response is {result}");
     }
     Ok(())
 }
@@ -128,13 +128,13 @@ fn task(fleet: &Fleet, random: &mut Random, job: &str, counts: &Counts) -> Resul
                 return Ok(());
             }
             Some("working") => thread::sleep(Duration::from_millis(50)),
-            _ => bail!("the task became {view}"),
+            _ => bail!("the task is {view}"),
         }
     }
     bail!("the task has not ended after {} s", PATIENCE.as_secs())
 }
 
-/// Asks until somebody listens, and then once.
+/// Retries until a server accepts the connection, and then sends the request once.
 fn ask(
     fleet: &Fleet,
     random: &mut Random,
@@ -157,15 +157,15 @@ fn ask(
                 counts.calls.fetch_add(1, Ordering::Relaxed);
                 let status = response.status;
                 let message =
-                    response.message().with_context(|| format!("{method}: half an answer"))?;
+                    response.message().with_context(|| format!("{method}: truncated response"))?;
                 let message = message.with_context(|| format!("{method}: HTTP {status}"))?;
                 return match client::answer(message) {
                     Answer::Result(result) => Ok(result),
                     Answer::Error(error) => bail!("{method}: HTTP {status}: {error}"),
-                    Answer::Nothing => bail!("{method}: HTTP {status}: no answer"),
+                    Answer::Nothing => bail!("{method}: HTTP {status}: no response"),
                 };
             }
         }
     }
-    bail!("{method}: nobody listens")
+    bail!("{method}: connection refused")
 }

@@ -1,4 +1,4 @@
-//! Options and folders that all campaigns share.
+//! Options and folders of all campaigns.
 
 use std::{
     fs,
@@ -12,10 +12,10 @@ use xtask::{
     process::{self, Build},
 };
 
-/// Short, so that a frozen owner loses its tasks in the time of a test.
+/// Short, so that a frozen worker loses its leases during a test.
 pub(super) const LEASE: Duration = Duration::from_secs(2);
 
-/// The server that is started: one that is named, or the one that is built now.
+/// Returns the server program: the named one, or a new build.
 pub(super) fn server(args: &mut Args) -> Result<PathBuf> {
     let build = Build::wanted(args);
     program(args, "--server", "crash-server", build)
@@ -34,19 +34,19 @@ pub(super) fn number(args: &mut Args, name: &str) -> Result<Option<u64>> {
     Ok(Some(parsed.with_context(|| format!("`{name}` needs a number, not `{value}`"))?))
 }
 
-/// Removes the folder of a run that went well, and says where that of another one is.
+/// Removes the folder of a successful run; otherwise prints its path.
 pub(super) fn in_folder<T>(folder: &Path, run: impl FnOnce() -> Result<T>) -> Result<T> {
     let outcome = run();
     match &outcome {
         Ok(_) => fs::remove_dir_all(folder).context("could not remove the folder of the run")?,
-        Err(_) => eprintln!("the oracle and the logs of the servers are in {}", folder.display()),
+        Err(_) => eprintln!("the oracle and the server logs are in {}", folder.display()),
     }
     outcome
 }
 
-/// A folder of this run's own.
+/// Creates a folder for this run.
 pub(super) fn folder(name: &str) -> Result<PathBuf> {
     let path = std::env::temp_dir().join(format!("outlive-{name}-{}", std::process::id()));
-    fs::create_dir_all(&path).with_context(|| format!("could not make {}", path.display()))?;
+    fs::create_dir_all(&path).with_context(|| format!("could not create {}", path.display()))?;
     Ok(path)
 }

@@ -1,7 +1,7 @@
-//! Notices when the machine itself stands still: a disk that takes long over a few bytes, or processors
-//! that others have. Nobody can renew a lease then, and no server is to blame.
+//! Detection of machine stalls: a slow disk, or processors that are busy with other work. During a
+//! stall no server can renew its leases.
 //!
-//! The servers are not asked: one that is wrong about it would excuse itself.
+//! The detection does not rely on the servers, because a faulty server could excuse itself.
 
 use std::fs::File;
 use std::io::Write;
@@ -15,18 +15,18 @@ use anyhow::{Context, Result};
 
 use super::oracle::Oracle;
 
-/// Its beginning and its end, among the faults.
+/// The failure lines for the start and the end of a stall.
 pub(super) const BEGINS: &str = "stall";
 pub(super) const ENDS: &str = "flow";
 
-/// The name of the machine, where processes have theirs.
+/// The name of the machine in failure lines.
 const NO_PROCESS: &str = "machine";
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Writes a little to the disk again and again until it is over, and notes when that takes long.
+/// Writes a few bytes to the disk until the end of the run, and records when a write takes long.
 ///
-/// A renewal may take a sixth of a lease. It may have to wait for the commits of three servers before
-/// its own, and each of them for the disk.
+/// A heartbeat may take a sixth of a lease: it may wait for the commits of three servers before its
+/// own, and each commit waits for the disk.
 pub(super) fn watch(
     folder: &Path,
     oracle: &Oracle,
@@ -34,7 +34,7 @@ pub(super) fn watch(
     is_terminal: &AtomicBool,
 ) -> Result<()> {
     let path = folder.join("stall");
-    let mut file = File::create(&path).context("could not make a file to watch the disk by")?;
+    let mut file = File::create(&path).context("could not create a file to monitor the disk")?;
     let long = lease / 24;
     let (tell, told) = mpsc::channel();
     thread::scope(|scope| {
@@ -42,7 +42,8 @@ pub(super) fn watch(
             while !is_terminal.load(Ordering::Relaxed) {
                 thread::sleep(PAUSE);
                 file.write_all(&[0; 512]).and_then(|()| file.sync_data())?;
-                // Nobody listens any more if a note could not be written, which says so itself.
+                // The receiver is gone only if writing a failure line failed, which is reported
+                // itself.
                 let _ = tell.send(());
             }
             Ok(())
@@ -58,7 +59,7 @@ pub(super) fn watch(
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        writer.join().map_err(|_| anyhow::anyhow!("who watches the disk panicked"))?
+        writer.join().map_err(|_| anyhow::anyhow!("the disk monitor panicked"))?
     })
-    .context("the disk could not be watched")
+    .context("could not monitor the disk")
 }

@@ -1,9 +1,9 @@
-//! `cargo xtask streams`: what a reader has in the end whose servers are killed in the middle of a
-//! stream.
+//! `cargo xtask streams`: the segments that a reader gets when servers are killed in the middle of
+//! a stream.
 //!
-//! A tool emits in its steps and between them. One run is left alone; in the others whoever runs the
-//! task is killed again and again, and the reader goes on with what another server has. All of them
-//! must end with the same blocks, in the same order, under the same numbers, none twice.
+//! A tool emits inside and between its steps. One run is not disturbed. In the others the worker of
+//! the task is killed repeatedly, and the reader resumes on another server. All runs must end with
+//! the same segments, in the same order, with the same numbers, and none twice.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::thread;
@@ -27,9 +27,9 @@ const STEPS: u64 = 100;
 const INSIDE: u64 = 60;
 const BETWEEN: u64 = 40;
 const SEGMENTS: u64 = STEPS * (INSIDE + BETWEEN);
-/// How long a step takes: long enough that there is a middle to be killed in.
+/// Duration of a step: long enough for a kill in its middle.
 const STEP_MS: u64 = 20;
-/// How long a run may take altogether.
+/// Maximum duration of a run.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
@@ -40,7 +40,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let program = server(&mut args)?;
     args.finish()?;
     if replicas < 2 {
-        bail!("`--replicas` must be two or more: somebody has to go on");
+        bail!("`--replicas` must be at least 2: another server must continue");
     }
     let folder = folder("streams")?;
     let (alone, seen) = in_folder(&folder, || {
@@ -56,8 +56,8 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let sum = |of: fn(&Seen) -> u64| seen.iter().map(of).sum::<u64>().to_string();
     table::print(&[
         ("streams", seen.len().to_string()),
-        ("kills in the middle", sum(|seen| seen.kills)),
-        ("times the reader was cut off", sum(|seen| seen.cuts)),
+        ("kills during the stream", sum(|seen| seen.kills)),
+        ("disconnects of the reader", sum(|seen| seen.cuts)),
         ("messages read", sum(|seen| seen.messages)),
         ("segments of an uninterrupted run", alone.segments.to_string()),
         ("  their hash", format!("{:016x}", alone.hash)),
@@ -65,13 +65,16 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     ]);
     for seen in &seen {
         ensure!(seen.segments == SEGMENTS, "{} segments instead of {SEGMENTS}", seen.segments);
-        ensure!(seen.hash == alone.hash, "a stream that was hurt differs from one that was not");
-        ensure!(seen.kills == kills, "only {} of {kills} kills hit a task at work", seen.kills);
+        ensure!(
+            seen.hash == alone.hash,
+            "an interrupted stream differs from the uninterrupted one"
+        );
+        ensure!(seen.kills == kills, "only {} of {kills} kills hit a running task", seen.kills);
     }
     Ok(())
 }
 
-/// What a reader has, in the end.
+/// The outcome of a reader.
 #[derive(Debug, Default)]
 struct Seen {
     segments: u64,
@@ -81,11 +84,11 @@ struct Seen {
     messages: u64,
 }
 
-/// What a reader has so far.
+/// State of a reader.
 #[derive(Default)]
 struct Reader {
     task: Option<String>,
-    /// The number of the last block.
+    /// Number of the last segment.
     last: u64,
     hash: DefaultHasher,
     complete: bool,
@@ -93,24 +96,24 @@ struct Reader {
 }
 
 impl Reader {
-    /// Takes a response. Every block must be the next one.
+    /// Processes a response. Every segment must be the next one.
     fn take(&mut self, result: &Value) -> Result<()> {
         self.messages += 1;
         let related = &result["_meta"]["io.modelcontextprotocol/related-task"]["taskId"];
         self.task = self.task.take().or_else(|| related.as_str().map(str::to_owned));
         for block in result["partial-content"].as_array().into_iter().flatten() {
-            let number = block["seqNr"].as_u64().context("a block without a number")?;
-            ensure!(number == self.last + 1, "block {number} came after {}", self.last);
+            let number = block["seqNr"].as_u64().context("a segment without a number")?;
+            ensure!(number == self.last + 1, "segment {number} came after {}", self.last);
             (number, block["text"].as_str()).hash(&mut self.hash);
             self.last = number;
         }
-        ensure!(result["isError"] != true, "the task has failed: {result}");
+        ensure!(result["isError"] != true, "the task failed: {result}");
         self.complete |= result["isComplete"] == true;
         Ok(())
     }
 }
 
-/// Begins a stream, kills whoever runs it so often, and reads to the end.
+/// Starts a stream, kills its worker `kills` times, and reads to the end.
 fn follow(fleet: &Fleet, job: &str, kills: u64) -> Result<Seen> {
     let mut client = Client::new(fleet, Random::new(kills + 1));
     let end = Instant::now() + PATIENCE;
@@ -121,19 +124,19 @@ fn follow(fleet: &Fleet, job: &str, kills: u64) -> Result<Seen> {
     let call = json!({"name": "lines", "arguments": arguments, "task": task});
     let (mut reader, mut seen) = (Reader::default(), Seen::default());
     let mut response = client.open(Wire::Legacy, "tools/call", call);
-    ensure!(response.is_some(), "nobody takes the call");
-    // One kill for each part of the way; the last part is left to end in peace.
+    ensure!(response.is_some(), "no server accepts the call");
+    // One kill in each part of the stream, except the last.
     let due = |seen: &Seen| (seen.kills + 1) * SEGMENTS / (kills + 1);
     while !reader.complete {
-        ensure!(Instant::now() < end, "the stream does not end; {} segments came", reader.last);
+        ensure!(Instant::now() < end, "the stream does not end; {} segments arrived", reader.last);
         if seen.kills < kills && reader.last + INSIDE >= due(&seen) {
-            let killed = owner(fleet, job)?.context("nobody runs it")?;
-            let number = fleet.number(&killed).context("it is gone already")?;
+            let killed = owner(fleet, job)?.context("no server runs the task")?;
+            let number = fleet.number(&killed).context("the server is already gone")?;
             fleet.kill(number)?;
             seen.kills += 1;
-            // Somebody else goes on; then there are all of them again.
+            // Waits until another process runs the task, then restarts the killed one.
             while owner(fleet, job)?.as_deref() == Some(&killed) {
-                ensure!(Instant::now() < end, "nobody goes on");
+                ensure!(Instant::now() < end, "no server continues the task");
                 thread::sleep(Duration::from_millis(5));
             }
             fleet.start_one(number)?;
@@ -157,20 +160,20 @@ fn follow(fleet: &Fleet, job: &str, kills: u64) -> Result<Seen> {
     Ok(seen)
 }
 
-/// Which process has begun to run a job last.
+/// Returns the process that started a run of the job last.
 fn owner(fleet: &Fleet, job: &str) -> Result<Option<String>> {
     let lines = fleet.oracle().read()?;
     let begun = lines.iter().rfind(|line| line.job == job && line.event == Event::Run);
     Ok(begun.map(|line| line.process().to_owned()))
 }
 
-/// Asks anybody for what comes after the last block.
+/// Requests the segments after the last one from any server.
 fn resume(client: &mut Client<'_>, reader: &mut Reader) -> Result<()> {
-    let task = reader.task.clone().context("the stream was cut before it began")?;
+    let task = reader.task.clone().context("the stream was cut before its first response")?;
     let params = json!({"taskId": task, "lastSeqNr": reader.last.max(1)});
     match client.ask(Wire::Legacy, "tasks/result", params) {
         Answer::Result(result) => reader.take(&result)?,
-        Answer::Error(error) => bail!("the rest is refused: {error}"),
+        Answer::Error(error) => bail!("the remaining segments were rejected: {error}"),
         Answer::Nothing => {}
     }
     thread::sleep(Duration::from_millis(5));

@@ -1,10 +1,10 @@
-//! What a run came to, as a table; and the story of a job that went wrong.
+//! The table of results, and the log of a job with a violation.
 
 use std::time::Duration;
 
 use super::oracle::{Event, Line};
 
-/// The value below which so many of a hundred sorted values are.
+/// Returns a percentile of sorted values.
 pub(crate) fn percentile(sorted: &[u64], percent: usize) -> Option<u64> {
     let last = sorted.len().checked_sub(1)?;
     sorted.get((last * percent).div_ceil(100)).copied()
@@ -20,11 +20,11 @@ pub(crate) fn print(rows: &[(&str, String)]) {
     }
 }
 
-/// All lines of a job, and what was done to processes meanwhile.
+/// Returns all lines of a job, and the failures during it.
 pub(super) fn story(lines: &[Line], text: &str, job: &str) -> String {
     let of_job = |line: &&Line| line.job == job;
     let (first, last) = (lines.iter().find(of_job), lines.iter().rfind(of_job));
-    let (Some(first), Some(last)) = (first, last) else { return "no line tells of it".to_owned() };
+    let (Some(first), Some(last)) = (first, last) else { return "no lines".to_owned() };
     let told = lines.iter().zip(text.lines()).filter(|(line, _)| {
         let fault = matches!(line.event, Event::Fault { .. });
         line.job == job || (fault && (first.at..=last.at).contains(&line.at))
@@ -42,7 +42,7 @@ mod tests {
     use super::percentile;
 
     #[test]
-    fn percentiles_are_values_that_were_there() {
+    fn percentile_is_one_of_the_values() {
         let values: Vec<u64> = (1..=100).collect();
         assert_eq!(percentile(&values, 50), Some(51));
         assert_eq!(percentile(&values, 99), Some(100));

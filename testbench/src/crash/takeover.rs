@@ -1,7 +1,7 @@
-//! `cargo xtask takeover`: how long a task stands still when its server is killed.
+//! `cargo xtask takeover`: how long a task stops when its server is killed.
 //!
-//! One task at a time, on several servers that all wait for work. Its owner is killed in the middle
-//! of a step; the time until another process begins the next body is taken.
+//! One task at a time runs on several idle servers. Its server is killed in the middle of a step.
+//! The measured time ends when another process starts the next step body.
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ use super::{
 };
 use xtask::args::Args;
 
-/// What the ninety-ninth of a hundred may take, in milliseconds. Both stores know of a process that
-/// is gone before its leases are over.
+/// Limit of the 99th percentile in milliseconds. Both stores notice a dead process before its
+/// leases expire.
 const BAR: u64 = 2_000;
-/// How long a takeover may take before we stop waiting for it.
+/// Timeout of one measurement.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
@@ -32,7 +32,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let program = server(&mut args)?;
     args.finish()?;
     if replicas < 2 {
-        bail!("`--replicas` must be two or more: somebody has to take over");
+        bail!("`--replicas` must be at least 2: another server must continue");
     }
     let folder = folder("takeover")?;
     let mut took = in_folder(&folder, || {
@@ -53,12 +53,12 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
         ("longest", table::shown(took.last().copied())),
     ]);
     if p99.is_none_or(|p99| p99 > BAR) {
-        bail!("p99 is above {BAR} ms");
+        bail!("the 99th percentile is above {BAR} ms");
     }
     Ok(())
 }
 
-/// Kills the owner of a task and says how many milliseconds it stood still.
+/// Kills the worker of a task and returns how many milliseconds the task stopped.
 fn take_over(fleet: &Fleet, client: &mut Client<'_>, kill: u64) -> Result<u64> {
     let job = format!("kill-{kill}");
     let mut lines = fleet.oracle().tail()?;
@@ -67,16 +67,18 @@ fn take_over(fleet: &Fleet, client: &mut Client<'_>, kill: u64) -> Result<u64> {
     let begun = |line: &super::oracle::Line| {
         line.job == job && matches!(line.event, Event::Begin { step: 2.., .. })
     };
-    let line = lines.find(PATIENCE, begun)?.context("the task is not begun")?;
+    let line = lines.find(PATIENCE, begun)?.context("the task has not started")?;
     let owner = line.process().to_owned();
-    let number = fleet.number(&owner).context("a process that is gone has begun a step")?;
+    let number = fleet.number(&owner).context("a process that is gone has started a step")?;
     let killed = super::oracle::now();
     fleet.kill(number)?;
     let next = lines.find(PATIENCE, |line| begun(line) && line.process() != owner)?;
-    let next = next.with_context(|| format!("nobody goes on with {job}"))?;
+    let next = next.with_context(|| format!("no server continues {job}"))?;
     let params = json!({"taskId": task});
     let end = std::time::Instant::now() + PATIENCE;
-    client.insist(Wire::Modern, "tasks/cancel", &params, end).context("nobody cancels it")?;
+    client
+        .insist(Wire::Modern, "tasks/cancel", &params, end)
+        .context("no server cancels the task")?;
     fleet.start_one(number)?;
     Ok(next.at.saturating_sub(killed))
 }
@@ -86,11 +88,11 @@ fn begin(client: &mut Client<'_>, job: &str) -> Result<String> {
     let call = json!({"name": "work", "arguments": arguments});
     match client.ask(Wire::Modern, "tools/call", call) {
         Answer::Result(task) => Ok(task["taskId"].as_str().context("no task")?.to_owned()),
-        other => bail!("a task could not be begun: {other:?}"),
+        other => bail!("could not start a task: {other:?}"),
     }
 }
 
-/// Asks every server for the task, as clients behind a balancer do.
+/// Reads the task from every server, as clients behind a load balancer do.
 fn look_everywhere(fleet: &Fleet, task: &str) {
     for address in (0..fleet.len()).filter_map(|number| fleet.address(number)) {
         let _ = client::modern(address, "tasks/get", json!({"taskId": task}), PATIENCE);

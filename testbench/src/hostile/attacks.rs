@@ -1,8 +1,7 @@
-//! The attacks: each does one thing as often as it can until the run ends.
+//! The attacks: each repeats one action as often as it can until the run ends.
 //!
-//! To add an attack, write a function that takes a [`Caller`] and returns when one attempt is over,
-//! and add it to [`ATTACKS`]. An attempt that the server refuses is what the run expects; the
-//! measurements decide, not the responses.
+//! To add an attack, write a function that takes a [`Caller`] and makes one attempt, and add it to
+//! [`ATTACKS`]. The run expects rejected attempts; the measurements decide, not the responses.
 
 use std::io::{self, Write};
 use std::net::TcpStream;
@@ -13,15 +12,15 @@ use serde_json::{Value, json};
 
 use super::caller::{Caller, request};
 
-/// What one thread does again and again.
+/// An action that threads repeat.
 pub(super) struct Attack {
     pub(super) name: &'static str,
-    /// Threads that do it at the same time.
+    /// Number of threads.
     threads: usize,
     run: fn(&Caller, u64) -> io::Result<()>,
 }
 
-/// Every attack of the security audit that grows something: memory, disk, processes, connections.
+/// Every attack of the security audit that makes memory, disk, processes or connections grow.
 pub(super) const ATTACKS: &[Attack] = &[
     Attack { name: "readiness pages", threads: 2, run: read_pages },
     Attack { name: "made-up task IDs", threads: 2, run: poll_made_up_task },
@@ -32,22 +31,22 @@ pub(super) const ATTACKS: &[Attack] = &[
     Attack { name: "results under idempotency keys", threads: 1, run: call_with_key },
     Attack { name: "abandoned input requests", threads: 1, run: abandon_input_request },
     Attack { name: "tasks that fill the engine", threads: 2, run: create_slow_task },
-    Attack { name: "responses that nobody reads", threads: 2, run: leave_response_unread },
-    Attack { name: "SSE stream that nobody reads", threads: 1, run: leave_stream_unread },
-    Attack { name: "replies to no request", threads: 1, run: send_stray_reply },
+    Attack { name: "unread responses", threads: 2, run: leave_response_unread },
+    Attack { name: "unread SSE stream", threads: 1, run: leave_stream_unread },
+    Attack { name: "unsolicited responses", threads: 1, run: send_stray_reply },
     Attack { name: "idle connections", threads: 1, run: hold_idle_connections },
     Attack { name: "trickled heads and bodies", threads: 1, run: trickle },
     Attack { name: "deeply nested JSON", threads: 1, run: send_nested_json },
 ];
 
-/// Bytes of what an attack calls large.
+/// Size of a large value in bytes.
 const LARGE: usize = 1 << 20;
 /// Connections that one attack holds open.
 const IDLE_CONNECTIONS: usize = 1_100;
-/// How long connections are held before they are opened anew.
+/// Time after which held connections are reopened.
 const HOLD: Duration = Duration::from_secs(10);
 
-/// Runs every attack until `end`. Returns how often each was tried.
+/// Runs every attack until `end` and returns the number of attempts of each.
 pub(super) fn run(caller: &Caller, end: Instant) -> Vec<(&'static str, u64)> {
     thread::scope(|scope| {
         let start = |attack: &'static Attack, number| {
@@ -71,7 +70,7 @@ pub(super) fn run(caller: &Caller, end: Instant) -> Vec<(&'static str, u64)> {
 fn repeat(attack: &Attack, caller: &Caller, thread: u64, end: Instant) -> u64 {
     let mut attempts = 0;
     while Instant::now() < end {
-        // A caller that was refused tries again at once, but does not spin on a closed port.
+        // A rejected caller retries immediately, but must not spin on a closed port.
         if (attack.run)(caller, thread << 32 | attempts).is_err() {
             thread::sleep(Duration::from_millis(5));
         }
@@ -134,7 +133,7 @@ fn create_slow_task(caller: &Caller, _: u64) -> io::Result<()> {
     caller.modern("tools/call", json!({"name": "slow", "arguments": {}})).map(drop)
 }
 
-/// Asks for much in one response and closes the connection later without having read it.
+/// Requests a large response and closes the connection later without reading it.
 fn leave_response_unread(caller: &Caller, _: u64) -> io::Result<()> {
     let body = request(
         "tools/call",
@@ -158,7 +157,7 @@ fn leave_response_unread(caller: &Caller, _: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens the stream of 2024-11-05, reads its first event, and never again.
+/// Opens the stream of 2024-11-05 and reads only its first event.
 fn leave_stream_unread(caller: &Caller, _: u64) -> io::Result<()> {
     use std::io::{BufRead, BufReader};
 
@@ -207,7 +206,7 @@ fn hold_idle_connections(caller: &Caller, _: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends a byte a second: half of the connections inside a head, half inside a body.
+/// Sends one byte per second: half of the connections in the head, half in the body.
 fn trickle(caller: &Caller, _: u64) -> io::Result<()> {
     let mut open = Vec::new();
     for number in 0..200 {
@@ -237,7 +236,7 @@ fn send_nested_json(caller: &Caller, _: u64) -> io::Result<()> {
     crate::crash::http::Response::read(io::BufReader::new(stream)).map(drop)
 }
 
-/// Sends a message to the endpoint that an SSE stream has named; the reply comes on that stream.
+/// Sends a message to the endpoint of an SSE stream; the response comes on that stream.
 fn caller_posts(caller: &Caller, endpoint: &str, body: &Value) -> io::Result<()> {
     let mut stream = caller.connect()?;
     stream.write_all(message(caller, endpoint, &[("Connection", "close")], body).as_bytes())?;

@@ -1,4 +1,4 @@
-//! One caller of the server under test: an address of its own, a token or none, and raw HTTP.
+//! A raw HTTP client with its own address and an optional token.
 
 use std::io::{self, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -13,10 +13,10 @@ use crate::crash::http::{self, Response};
 pub(super) const MODERN: &str = "2026-07-28";
 pub(super) const LEGACY: &str = "2025-11-25";
 
-/// Longest wait for one response.
+/// Response timeout.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The network address, the credential and the target of a caller.
+/// Network address, credential and target of a caller.
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
     server: SocketAddr,
@@ -35,7 +35,7 @@ impl Caller {
         Self { authorization: None, ..self.clone() }
     }
 
-    /// Opens a connection from the caller's own address.
+    /// Opens a connection from the caller's address.
     pub(super) fn connect(&self) -> io::Result<TcpStream> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
         socket.bind(&SocketAddr::from((self.address, 0)).into())?;
@@ -46,7 +46,7 @@ impl Caller {
         Ok(stream)
     }
 
-    /// Sends a message to the endpoint on a connection of its own.
+    /// Sends a message on a new connection.
     pub(super) fn post(&self, headers: &[(&str, &str)], message: &Value) -> io::Result<Response> {
         let mut headers = headers.to_vec();
         if let Some(authorization) = &self.authorization {
@@ -55,14 +55,14 @@ impl Caller {
         http::exchange(self.connect()?, &headers, message, TIMEOUT)
     }
 
-    /// Reads a page.
+    /// Requests a page.
     pub(super) fn get(&self, path: &str) -> io::Result<Response> {
         let mut stream = self.connect()?;
         write!(stream, "{}Connection: close\r\n\r\n", self.head("GET", path))?;
         Response::read(BufReader::new(stream))
     }
 
-    /// The first lines of a request, without the empty line that ends them.
+    /// The head of a request, without its last empty line.
     pub(super) fn head(&self, method: &str, path: &str) -> String {
         let authorization = self.authorization.as_deref();
         let authorization =
@@ -75,7 +75,7 @@ impl Caller {
         self.modern_with(method, params, json!({}))
     }
 
-    /// The same, with members of `_meta` of the caller's own.
+    /// The same with additional `_meta` members.
     pub(super) fn modern_with(
         &self,
         method: &str,
@@ -113,7 +113,7 @@ impl Caller {
     }
 }
 
-/// A request with an ID that no other request has.
+/// A request with a unique ID.
 pub(super) fn request(method: &str, params: Value) -> Value {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -122,7 +122,7 @@ pub(super) fn request(method: &str, params: Value) -> Value {
     request
 }
 
-/// The final message of a response.
+/// Returns the final message of a response.
 pub(super) fn last(mut response: Response) -> io::Result<Value> {
     while let Some(message) = response.message()? {
         if message.get("method").is_none() {

@@ -1,4 +1,4 @@
-//! One round: a server under attack, and what an honest caller notices of it.
+//! One round: a server under attack, measured by an honest caller.
 
 use std::env;
 use std::fs;
@@ -27,7 +27,7 @@ const HOSTILE_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 const MIB: u64 = 1 << 20;
 const MAX_STORE_GROWTH: u64 = 64 * MIB;
 
-/// What a run may measure at most.
+/// Limits of the measurements.
 #[derive(Clone, Copy, Debug)]
 struct Bars {
     memory_growth: u64,
@@ -35,15 +35,15 @@ struct Bars {
     task: Duration,
 }
 
-/// The bars of a full run, for an optimized build.
+/// The limits of a full run with an optimized build.
 const FULL: Bars = Bars {
     memory_growth: 64 * MIB,
     call_p99: Duration::from_millis(250),
     task: Duration::from_secs(5),
 };
 
-/// The bars of a short run, which is part of the tests and of their unoptimized build: it finds what
-/// grows or blocks. How quick the server is under attack, only a full run can tell.
+/// The limits of a short run, which is part of the tests and uses an unoptimized build. It finds
+/// growth and blocking; only a full run measures latency.
 const SHORT: Bars = Bars {
     memory_growth: 96 * MIB,
     call_p99: Duration::from_secs(10),
@@ -80,7 +80,7 @@ impl Kind {
     }
 }
 
-/// The largest values seen while the attacks ran.
+/// The largest values during the attacks.
 #[derive(Debug, Default)]
 struct Peaks {
     memory: Memory,
@@ -106,12 +106,12 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
         }
     }
     if !broken.is_empty() {
-        bail!("a hostile caller can hurt others:\n  {}", broken.join("\n  "));
+        bail!("a hostile caller affects others:\n  {}", broken.join("\n  "));
     }
     Ok(())
 }
 
-/// One hostile caller against one server. Returns the limits that did not hold.
+/// One hostile caller against one server. Returns the exceeded limits.
 fn round(options: &Options, store: &str, caller: Kind) -> Result<Vec<String>> {
     let named = caller == Kind::Named;
     let name = format!("outlive-hostile-{}-{store}-{}", std::process::id(), caller.name());
@@ -129,7 +129,7 @@ fn round(options: &Options, store: &str, caller: Kind) -> Result<Vec<String>> {
     let honest = Caller::new(server.address, HONEST_ADDRESS, named.then_some(HONEST_TOKEN));
     let warm = honest::run(&honest, Instant::now() + WARM_UP);
     if let Some(failure) = warm.failures.first() {
-        bail!("the server does not work even without an attack: {failure}");
+        bail!("the server fails even without an attack: {failure}");
     }
     let (memory, stored) = (server.memory()?, server.store_bytes(&database)?);
     let over = AtomicBool::new(false);
@@ -173,7 +173,7 @@ struct Measured {
 }
 
 impl Measured {
-    /// Prints how the honest caller fared.
+    /// Prints the measurements of the honest caller.
     fn print_experience(&self) {
         let percentile = |percent| self.experience.percentile(percent).as_millis();
         println!(
@@ -186,7 +186,7 @@ impl Measured {
         );
     }
 
-    /// Prints every figure beside its limit. Returns those that are over.
+    /// Prints every value with its limit and returns the exceeded ones.
     fn report(&self, bars: Bars) -> Vec<String> {
         let Self { memory, experience, .. } = self;
         let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / MIB as f64);
@@ -245,7 +245,7 @@ impl Measured {
             .map(|(name, value, limit, _)| format!("{name} {value}, at most {limit}"))
             .collect();
         if experience.calls.is_empty() || experience.tasks.is_empty() {
-            broken.push("the honest caller did not get a single call and task through".to_owned());
+            broken.push("the honest caller did not complete a single call or task".to_owned());
         }
         broken
     }
@@ -261,7 +261,7 @@ fn watch(server: &Server, over: &AtomicBool) -> Result<Peaks> {
     Ok(peaks)
 }
 
-/// Runs this program once more as the attacker. Returns its table of attempts.
+/// Runs this program again as the attacker and returns its table of attempts.
 fn attack_from_other_core(server: SocketAddr, named: bool, length: Duration) -> Result<String> {
     let mut attacker = pinned(ATTACKER_CORE, &env::current_exe()?);
     attacker.args(["hostile", "--attack", "--server", &server.to_string()]);
@@ -276,7 +276,7 @@ fn attack_from_other_core(server: SocketAddr, named: bool, length: Duration) -> 
     Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
 }
 
-/// The process of the attacker.
+/// The attacker process.
 fn attack(mut args: Args) -> Result<()> {
     let named = args.flag("--named");
     let server = args.value("--server")?.context("--server ADDRESS is missing")?.parse()?;
@@ -301,11 +301,11 @@ impl Options {
             None => Kind::ALL.to_vec(),
             Some(name) => match Kind::ALL.into_iter().find(|kind| kind.name() == name) {
                 Some(kind) => vec![kind],
-                None => bail!("--caller is named or anonymous, not {name}"),
+                None => bail!("--caller must be named or anonymous, not {name}"),
             },
         };
         let number = |value: Option<String>, default: u64| {
-            value.map_or(Ok(default), |value| value.parse().context("a number is expected"))
+            value.map_or(Ok(default), |value| value.parse().context("expected a number"))
         };
         let seconds = number(args.value("--seconds")?, if short { 15 } else { 60 })?;
         let tasks = number(args.value("--tasks")?, if short { 100_000 } else { 1_000_000 })?;
@@ -320,7 +320,7 @@ impl Options {
     }
 }
 
-/// The program and what fills its store, in one folder.
+/// Builds the program and `seed-store` into one folder.
 fn built(build: Build) -> Result<PathBuf> {
     let program = process::built("outlive-cli", "outlive", build)?;
     let seed: &Path = &program.with_file_name("seed-store");

@@ -1,4 +1,4 @@
-//! The honest caller: calls a quick tool all the time, and now and then runs a task to its end.
+//! The honest caller: calls a fast tool continuously and sometimes runs a task.
 
 use std::io;
 use std::thread;
@@ -13,20 +13,20 @@ use super::caller::Caller;
 const CALL_INTERVAL: Duration = Duration::from_millis(20);
 const TASK_INTERVAL: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How long a task may take before it counts as lost.
+/// Timeout of a task.
 const TASK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What the honest caller has experienced.
+/// Measurements of the honest caller.
 #[derive(Debug, Default)]
 pub(super) struct Experience {
     pub(super) calls: Vec<Duration>,
     pub(super) tasks: Vec<Duration>,
-    /// What failed, in the words of the server or the operating system.
+    /// Errors of the server or the operating system.
     pub(super) failures: Vec<String>,
 }
 
 impl Experience {
-    /// The latency that so many of 100 calls stay below.
+    /// Returns a percentile of the call latencies.
     pub(super) fn percentile(&self, percent: usize) -> Duration {
         let mut calls = self.calls.clone();
         calls.sort();
@@ -39,7 +39,7 @@ impl Experience {
     }
 }
 
-/// Calls until `end`, from two threads: calls must not wait for tasks.
+/// Calls until `end` from two threads, so that calls do not wait for tasks.
 pub(super) fn run(caller: &Caller, end: Instant) -> Experience {
     thread::scope(|scope| {
         let tasks = scope.spawn(move || run_tasks(caller, end));

@@ -1,10 +1,9 @@
-//! `cargo xtask hostile`: one hostile caller tries to take the server from an honest one.
+//! `cargo xtask hostile`: one hostile caller tries to degrade the service of an honest one.
 //!
 //! Every attack of `hostile/attacks.rs` runs at once, from one core, against `outlive serve` on the
-//! other core with a store that has many tasks. An honest caller at another address works meanwhile.
-//! The run fails if the honest caller notices, or if memory, store or processes grow beyond their
-//! limits. It is done for a hostile caller with a token, and for one without where no token is
-//! needed, on each store.
+//! other core with a store of many tasks. An honest caller works at another address. The run fails
+//! if the honest caller is affected, or if memory, store or processes exceed their limits. It runs
+//! on each store, for a hostile caller with a token, and for one without where no token is needed.
 
 mod attacks;
 mod caller;

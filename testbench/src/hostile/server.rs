@@ -1,4 +1,4 @@
-//! The server under attack: `outlive serve` on one core, and what it takes of the machine.
+//! The server under attack: `outlive serve` on one core, and its resource usage.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -13,16 +13,16 @@ use serde_json::Value;
 
 use crate::crash::database::Database;
 
-/// The core of the server, the database and the honest caller. Attackers have the other one.
+/// The core of the server, the database and the honest caller. Attackers use the other one.
 pub(super) const SERVER_CORE: &str = "1";
 pub(super) const ATTACKER_CORE: &str = "0";
 pub(super) const ALL_CORES: &str = "0-1";
 
-/// Tokens of the two callers, where the server wants tokens.
+/// Tokens of the two callers, if the server requires tokens.
 pub(super) const HONEST_TOKEN: &str = "honest-caller-0123456789abcdef";
 pub(super) const HOSTILE_TOKEN: &str = "hostile-caller-0123456789abcdef";
 
-/// Commands that may run at once, over all tools of [`TOOLS`].
+/// Maximum number of concurrent commands of all tools in [`TOOLS`].
 pub(super) const MAX_PROCESSES: usize = 4 + 4 + 4 + 8 + 4;
 
 const TOOLS: &str = r#"
@@ -74,14 +74,14 @@ pub(super) struct Server {
 /// Memory of a process in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Memory {
-    /// Everything that is resident: the process's own memory and mapped pages of files.
+    /// All resident memory: private memory and mapped files.
     pub(super) resident: u64,
-    /// The part of it that no file backs.
+    /// The resident memory that no file backs.
     pub(super) anonymous: u64,
 }
 
 impl Memory {
-    /// The larger value of each.
+    /// The larger value of each field.
     pub(super) fn max(self, other: Self) -> Self {
         Self {
             resident: self.resident.max(other.resident),
@@ -89,7 +89,7 @@ impl Memory {
         }
     }
 
-    /// How much more this is.
+    /// The difference from `before`.
     pub(super) fn since(self, before: Self) -> Self {
         Self {
             resident: self.resident.saturating_sub(before.resident),
@@ -99,7 +99,7 @@ impl Memory {
 }
 
 impl Server {
-    /// Starts the server, with tokens or without.
+    /// Starts the server, with or without tokens.
     pub(super) fn start(
         program: &Path,
         folder: &Path,
@@ -128,14 +128,14 @@ impl Server {
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line)?;
         let Ok(said) = serde_json::from_str::<Value>(&line) else {
-            bail!("the server did not start; it said:\n{}", fs::read_to_string(&log)?);
+            bail!("the server did not start; its output:\n{}", fs::read_to_string(&log)?);
         };
         let url = said["url"].as_str().unwrap_or_default();
         let address = url.trim_start_matches("http://").split('/').next().unwrap_or_default();
         Ok(Self { child, address: address.parse()?, data, log })
     }
 
-    /// Memory of the server now.
+    /// Current memory of the server.
     pub(super) fn memory(&self) -> Result<Memory> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let bytes = |name: &str| {
@@ -147,7 +147,7 @@ impl Server {
         Ok(Memory { resident: bytes("VmRSS:")?, anonymous: bytes("RssAnon:")? })
     }
 
-    /// Number of jobs that have a supervisor.
+    /// Number of jobs with a supervisor.
     pub(super) fn supervisors(&self) -> Result<usize> {
         let ours = self.data.as_os_str().as_encoded_bytes();
         let mut count = 0;
@@ -159,7 +159,7 @@ impl Server {
         Ok(count)
     }
 
-    /// Bytes of the store.
+    /// Size of the store in bytes.
     pub(super) fn store_bytes(&self, database: &Database) -> Result<u64> {
         match database {
             Database::Sqlite { url } => {
@@ -172,7 +172,7 @@ impl Server {
         }
     }
 
-    /// Lines of the log that say that leases were lost or could not be renewed.
+    /// Log lines about lost leases or failed heartbeats.
     pub(super) fn lease_warnings(&self) -> Result<Vec<String>> {
         let log = fs::read_to_string(&self.log)?;
         let tells = |line: &&str| {
@@ -181,7 +181,7 @@ impl Server {
         Ok(log.lines().filter(tells).map(str::to_owned).collect())
     }
 
-    /// Ends the server and everything that it has started.
+    /// Stops the server and all its processes.
     pub(super) fn stop(mut self) -> Result<()> {
         let _ = Command::new("kill").arg(self.child.id().to_string()).status();
         let started = Instant::now();
@@ -198,8 +198,8 @@ impl Server {
     }
 }
 
-/// A command that runs on one core, where the system can do that, and in a session of its own:
-/// Linux shares processor time out among sessions, and no service has its attackers in its own.
+/// A command pinned to one core, if the system supports it, and in its own session. Linux divides
+/// processor time among sessions, and real attackers do not share the session of the service.
 pub(super) fn pinned(core: &str, program: &Path) -> Command {
     let has_taskset = Command::new("taskset").arg("--version").output().is_ok();
     if !has_taskset {
@@ -210,10 +210,10 @@ pub(super) fn pinned(core: &str, program: &Path) -> Command {
     command
 }
 
-/// Moves a running process, and all that it starts from now on, to these cores.
+/// Moves a running process and its future children to these cores.
 pub(super) fn move_to(cores: &str, process: u32) {
     let mut taskset = Command::new("taskset");
-    // Where there is none, nothing is pinned.
+    // Without `taskset` nothing is pinned.
     let _ = taskset.args(["-cp", cores, &process.to_string()]).stdout(Stdio::null()).status();
 }
 
@@ -231,7 +231,7 @@ fn folder_bytes(folder: &Path) -> Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        // Files come and go while the database works.
+        // The database creates and deletes files meanwhile.
         let Ok(metadata) = entry.metadata() else { continue };
         bytes += if metadata.is_dir() { folder_bytes(&entry.path())? } else { metadata.len() };
     }

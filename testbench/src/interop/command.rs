@@ -14,16 +14,16 @@ use crate::python;
 use xtask::args::Args;
 use xtask::process::{self, Build};
 
-/// What everything is started with.
+/// Programs and folders of a run.
 struct Tools {
     node: PathBuf,
     folder: PathBuf,
     /// Our client and our server.
     client: PathBuf,
     server: PathBuf,
-    /// Where the packages of Python are, each in an environment of its own.
+    /// The Python environments of the packages.
     environments: PathBuf,
-    /// One of the programs of `peers`, beside which the others lie; if any is wanted.
+    /// A program of `peers`, if any is selected. The others are in the same folder.
     peers: Option<PathBuf>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let mut rows = Vec::new();
     for leg in legs {
         eprintln!("interop: {leg}");
-        let row = tools.play(&leg).with_context(|| format!("{leg} could not be played"))?;
+        let row = tools.play(&leg).with_context(|| format!("{leg} could not run"))?;
         rows.push(Row { leg, row });
     }
     let page = table::page(&rows);
@@ -52,7 +52,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     }
     let wrong: Vec<String> = rows.iter().flat_map(Row::wrong).collect();
     if !wrong.is_empty() {
-        bail!("{} cells are not as they should be:\n{}", wrong.len(), wrong.join("\n"));
+        bail!("{} cells differ from the expectation:\n{}", wrong.len(), wrong.join("\n"));
     }
     Ok(())
 }
@@ -62,7 +62,7 @@ impl Tools {
         let server = process::built("outlive-conformance", "everything-server", build)?;
         let client = server.with_file_name("interop-client");
         let conformance = process::root().join("conformance");
-        // The node that the suite runs on is new enough for these.
+        // The node version of the suite is new enough for these peers.
         let node = Suite::ready(&conformance)?.node().to_owned();
         let folder = conformance.join("interop");
         suite::install_once(&folder, suite::LENIENTLY)?;
@@ -74,7 +74,7 @@ impl Tools {
         Ok(Self { node, folder, client, server, environments, peers })
     }
 
-    /// Plays one leg: a line for each feature, with why it does not work.
+    /// Runs one leg. Returns each feature with the reason if it fails.
     fn play(&self, leg: &Leg) -> Result<Vec<(String, Option<String>)>> {
         let mut command = match leg.side() {
             Side::Server => {
@@ -112,12 +112,12 @@ impl Tools {
         if lines.is_empty() {
             let mut again = command;
             again.stderr(Stdio::inherit());
-            bail!("nothing was reported ({}); try `{again:?}`", output.status);
+            bail!("no result was reported ({}); try `{again:?}`", output.status);
         }
         Ok(lines)
     }
 
-    /// A server of others.
+    /// The command of a third-party server.
     fn peer(&self, leg: &Leg) -> Result<Command> {
         match leg.peer {
             Peer::EverythingServer => {
@@ -133,7 +133,7 @@ impl Tools {
         }
     }
 
-    /// A script of `conformance/interop`, run by what it is written for, or a program of `peers`.
+    /// The command of a script in `conformance/interop`, or of a program of `peers`.
     fn script(&self, leg: &Leg, name: &str, args: &[&str]) -> Result<Command> {
         let mut command = match leg.peer.host() {
             Host::Node => Command::new(&self.node),
@@ -153,14 +153,14 @@ impl Tools {
     }
 }
 
-/// A server on a socket, for as long as it is needed.
+/// A server process on a socket, killed on drop.
 struct Serving {
     child: Child,
     url: String,
 }
 
 impl Serving {
-    /// Starts it at a port of our choice, and waits until it says that it listens.
+    /// Starts the server on a free port and waits until it listens.
     fn start(mut command: Command) -> Result<Self> {
         let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         command.env("PORT", port.to_string()).stdin(Stdio::piped());
@@ -172,7 +172,7 @@ impl Serving {
         ];
         for pipe in out.into_iter().flatten() {
             let said = said.clone();
-            // Read to the end, so that the server never waits for a reader.
+            // Read to the end, so that the server never blocks on its output.
             std::thread::spawn(move || {
                 for line in BufReader::new(pipe).lines().map_while(Result::ok) {
                     let _ = said.send(line);

@@ -1,14 +1,14 @@
-//! What does not work, and where the peer itself says why.
+//! Features that do not work, with a reference to the reason in the peer.
 
 use super::legs::{LEGACY, Leg, MODERN, Peer, Transport};
 
-/// A reason, with what must have been seen for it to count.
+/// A reason, and the error that must occur for it to apply.
 pub(super) struct Excuse {
     peer: Peer,
     transport: Option<Transport>,
     era: Option<&'static str>,
     features: &'static [&'static str],
-    /// A part of what was seen; empty where the feature cannot even be tried.
+    /// A part of the observed error; empty if the feature cannot be tested.
     pub(super) says: &'static str,
     pub(super) because: &'static str,
 }
@@ -29,7 +29,7 @@ const EXCUSES: &[Excuse] = &[
         era: None,
         features: &["tasks"],
         says: "",
-        because: "Its `McpServer` cannot make tasks: of the `tasks/…` methods only types are left (`dist/mcp-*.mjs` names none), and `@modelcontextprotocol/ext-tasks` has no server half (`exports` of its `package.json`).",
+        because: "Its `McpServer` does not support tasks: it has only types of the `tasks/…` methods (`dist/mcp-*.mjs` names none), and `@modelcontextprotocol/ext-tasks` has no server part (`exports` of its `package.json`).",
     },
     Excuse {
         peer: Peer::TsClient,
@@ -37,7 +37,7 @@ const EXCUSES: &[Excuse] = &[
         era: None,
         features: &["tasks"],
         says: "",
-        because: "The SDK has left tasks to `@modelcontextprotocol/ext-tasks`, which has a row of its own.",
+        because: "The SDK supports tasks only through `@modelcontextprotocol/ext-tasks`, which has a separate row.",
     },
     Excuse {
         peer: Peer::EverythingServer,
@@ -45,7 +45,7 @@ const EXCUSES: &[Excuse] = &[
         era: None,
         features: &["cancel"],
         says: "",
-        because: "None of its tools looks at the `signal` of its request (`dist/tools/*.js`), so a cancelled call cannot be told from another.",
+        because: "Its tools ignore the `signal` of a request (`dist/tools/*.js`), so a cancelled call behaves like any other.",
     },
     Excuse {
         peer: Peer::EverythingServer,
@@ -53,7 +53,7 @@ const EXCUSES: &[Excuse] = &[
         era: None,
         features: &["resumption"],
         says: "",
-        because: "It keeps events, but has no tool that closes its stream (`dist/transports/streamableHttp.js`).",
+        because: "It stores events, but no tool closes its stream (`dist/transports/streamableHttp.js`).",
     },
     Excuse {
         peer: Peer::PythonClient,
@@ -61,7 +61,7 @@ const EXCUSES: &[Excuse] = &[
         era: None,
         features: &["tasks"],
         says: "",
-        because: "The SDK has no tasks: its `Client` has no method for them (`mcp/client/client.py`).",
+        because: "The SDK does not support tasks: its `Client` has no method for them (`mcp/client/client.py`).",
     },
     Excuse {
         peer: Peer::FastMcpClient,
@@ -69,7 +69,7 @@ const EXCUSES: &[Excuse] = &[
         era: Some(LEGACY),
         features: &["tasks"],
         says: "runs only as a task",
-        because: "Its tasks are those of 2026-07-28 only: “on a legacy connection the SDK strips the capability ad” (`fastmcp_tasks/client.py`).",
+        because: "It supports only tasks of 2026-07-28: “on a legacy connection the SDK strips the capability ad” (`fastmcp_tasks/client.py`).",
     },
     Excuse {
         peer: Peer::FastMcpClient,
@@ -77,7 +77,7 @@ const EXCUSES: &[Excuse] = &[
         era: Some(MODERN),
         features: &["logging"],
         says: "logging/setLevel is not available",
-        because: "It has no way to say the level of a request, which 2026-07-28 has in place of `logging/setLevel` (`fastmcp/client/client.py`).",
+        because: "It cannot set the log level of a request, which replaces `logging/setLevel` in 2026-07-28 (`fastmcp/client/client.py`).",
     },
     Excuse {
         peer: Peer::FastMcpClient,
@@ -104,7 +104,7 @@ const EXCUSES: &[Excuse] = &[
             "resumption",
         ],
         says: "",
-        because: "Not tried: the command line is started for one method at a time, answers no questions and keeps no connection (`--cli --help`).",
+        because: "Not tested: the command line runs one method per process, does not respond to input requests and keeps no connection (`--cli --help`).",
     },
     Excuse {
         peer: Peer::PythonServer,
@@ -112,7 +112,7 @@ const EXCUSES: &[Excuse] = &[
         era: None,
         features: &["tasks"],
         says: "it was answered without a task",
-        because: "The SDK has no tasks: its `MCPServer` has no way to make one (`mcp/server/mcpserver/server.py`).",
+        because: "The SDK does not support tasks: its `MCPServer` cannot create one (`mcp/server/mcpserver/server.py`).",
     },
     Excuse {
         peer: Peer::RmcpServer,
@@ -120,7 +120,7 @@ const EXCUSES: &[Excuse] = &[
         era: Some(LEGACY),
         features: &["tasks"],
         says: "it was answered without a task",
-        because: "It has the tasks of the extension to 2026-07-28 alone: `CallToolRequestParams` has no `task` (`src/model.rs`), and there is no `tasks/result` (`src/model/task.rs`).",
+        because: "It supports only tasks of 2026-07-28: `CallToolRequestParams` has no `task` (`src/model.rs`), and `tasks/result` is missing (`src/model/task.rs`).",
     },
     Excuse {
         peer: Peer::RmcpClient,
@@ -128,7 +128,7 @@ const EXCUSES: &[Excuse] = &[
         era: Some(LEGACY),
         features: &["tasks"],
         says: "",
-        because: "Its `Peer` has the methods of the extension to 2026-07-28 alone: `get_task`, `update_task`, `cancel_task` (`src/service/client.rs`); no call can ask for a task of 2025-11-25.",
+        because: "Its `Peer` has only the methods of 2026-07-28: `get_task`, `update_task`, `cancel_task` (`src/service/client.rs`); a call cannot request a task of 2025-11-25.",
     },
     Excuse {
         peer: Peer::FastMcpServer,
@@ -136,7 +136,7 @@ const EXCUSES: &[Excuse] = &[
         era: Some(LEGACY),
         features: &["tasks"],
         says: "it was answered without a task",
-        because: "Its tasks are the extension to 2026-07-28 and are not offered before (`_TASK_METHOD_VERSIONS` in `fastmcp_tasks/extension.py`).",
+        because: "It supports only tasks of 2026-07-28 (`_TASK_METHOD_VERSIONS` in `fastmcp_tasks/extension.py`).",
     },
     Excuse {
         peer: Peer::FastMcpServer,
@@ -144,6 +144,6 @@ const EXCUSES: &[Excuse] = &[
         era: Some(MODERN),
         features: &["listen"],
         says: "Method not found",
-        because: "It does not serve `subscriptions/listen`: nothing in `fastmcp/server` gives the SDK's server its `on_subscriptions_listen` (`mcp/server/subscriptions.py`).",
+        because: "It does not serve `subscriptions/listen`: `fastmcp/server` does not set `on_subscriptions_listen` of the SDK's server (`mcp/server/subscriptions.py`).",
     },
 ];

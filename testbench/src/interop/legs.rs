@@ -1,8 +1,8 @@
-//! Who is played against whom, on which transport, in which revision.
+//! The pairs of peers, transports and versions.
 
 use std::fmt;
 
-/// What is tried, in the order of the table.
+/// The tested features, in the order of the table.
 pub(super) const FEATURES: [&str; 13] = [
     "tools",
     "resources",
@@ -22,10 +22,10 @@ pub(super) const FEATURES: [&str; 13] = [
 pub(super) const LEGACY: &str = "2025-11-25";
 pub(super) const MODERN: &str = "2026-07-28";
 
-/// The revisions before these, which differ from [`LEGACY`] in what they do not have.
+/// The versions before [`LEGACY`], which only lack features.
 const OLDER: [&str; 3] = ["2024-11-05", "2025-03-26", "2025-06-18"];
 
-/// Somebody else's implementation.
+/// A third-party implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Peer {
     TsServer,
@@ -41,17 +41,17 @@ pub(super) enum Peer {
     RmcpClient,
 }
 
-/// What a peer is run by.
+/// The runtime of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Host {
     Node,
-    /// With the packages that this list names.
+    /// Python with the packages of this requirements file.
     Python(&'static str),
-    /// By itself: a program of `peers`.
+    /// A program of `peers`.
     Rust,
 }
 
-/// What the peer is.
+/// The role of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Server,
@@ -128,12 +128,12 @@ impl Peer {
         }
     }
 
-    /// Whether it needs no more than what the other steps of a test run need anyway, and cargo.
+    /// Whether the peer needs only cargo and the dependencies of the other test steps.
     pub(super) fn is_short(self) -> bool {
         !matches!(self.host(), Host::Python(_))
     }
 
-    /// The names that `interop-client` looks for.
+    /// The profile of `interop-client` for this peer.
     pub(super) fn profile(self) -> &'static str {
         match self {
             Self::EverythingServer => "everything",
@@ -141,7 +141,7 @@ impl Peer {
         }
     }
 
-    /// The script of `conformance/interop`, or the program of `peers`.
+    /// The script in `conformance/interop`, or the program of `peers`.
     pub(super) fn script(self) -> &'static str {
         match self {
             Self::TsServer | Self::EverythingServer => "server.mjs",
@@ -166,7 +166,7 @@ impl Peer {
         }
     }
 
-    /// What it is about; everything, if nothing is said.
+    /// The features of the peer; `None` for all.
     pub(super) fn subject(self) -> Option<&'static [&'static str]> {
         match self {
             Self::ExtTasks => Some(&["tasks"]),
@@ -177,11 +177,11 @@ impl Peer {
     fn plays(self, leg: Leg) -> bool {
         let is_older = OLDER.contains(&leg.era);
         match self {
-            // Built on the first line of the SDK, which ends with 2025-11-25.
+            // Based on the first major version of the SDK, which ends with 2025-11-25.
             Self::EverythingServer => leg.era == LEGACY,
-            // Its way to a server of 2026-07-28 is left to its host; ours is HTTP.
+            // Its host must connect it to a server of 2026-07-28; ours uses HTTP.
             Self::ExtTasks => leg.transport == Transport::Http && !is_older,
-            // One peer is enough for the older revisions: this one speaks them all.
+            // One peer is enough for the older versions: this one supports them all.
             Self::RmcpServer => true,
             _ => !is_older,
         }
@@ -193,7 +193,7 @@ impl Leg {
         self.peer.side()
     }
 
-    /// What a server is told so that it speaks on its pipes.
+    /// The arguments for a server on stdio.
     pub(super) fn stdio(&self) -> &'static [&'static str] {
         match self.peer {
             Peer::EverythingServer => &["stdio"],
@@ -201,13 +201,13 @@ impl Leg {
         }
     }
 
-    /// Whether there is such a thing on this leg.
+    /// Whether the feature exists on this leg.
     pub(super) fn has(&self, feature: &str) -> bool {
         let subject = self.peer.subject().is_none_or(|it| it.contains(&feature));
         let fits = match feature {
-            // Came with 2025-11-25.
+            // Introduced with 2025-11-25.
             "tasks" => !OLDER.contains(&self.era),
-            // Streamable HTTP came with 2025-03-26, and lost it with 2026-07-28.
+            // Streamable HTTP has it from 2025-03-26 on, and no longer in 2026-07-28.
             "resumption" => {
                 self.transport == Transport::Http && !["2024-11-05", MODERN].contains(&self.era)
             }

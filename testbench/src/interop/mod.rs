@@ -1,7 +1,8 @@
-//! `cargo xtask interop`: our client at servers of others, and clients of others at our server.
+//! `cargo xtask interop`: our client with third-party servers, and third-party clients with our
+//! server.
 //!
-//! Real processes on real pipes and sockets. Every feature that does not work needs an excuse
-//! (`interop/excuses.rs`) that quotes what the peer says; one that has become untrue is an error too.
+//! It uses real processes on pipes and sockets. Every feature that fails needs an entry in
+//! `interop/excuses.rs` that quotes the error. An entry that no longer applies is an error too.
 
 mod command;
 mod excuses;

@@ -1,24 +1,24 @@
-//! The table, and what in it is not as it should be.
+//! The table of results, and its unexpected cells.
 
 use std::fmt::Write as _;
 
 use super::excuses::{self, Excuse};
 use super::legs::{FEATURES, Leg, Side};
 
-/// One leg, and why each feature that was tried does not work.
+/// A leg, and the error of each tested feature.
 pub(super) struct Row {
     pub(super) leg: Leg,
     pub(super) row: Vec<(String, Option<String>)>,
 }
 
-/// What became of a feature.
+/// The result of a feature.
 enum Cell<'a> {
     Works,
-    /// There is no such thing on this leg.
+    /// The feature does not exist on this leg.
     Absent,
     Excused(&'static Excuse, Option<&'a str>),
     Broken(Option<&'a str>),
-    /// It works, and has an excuse.
+    /// The feature works, but has an excuse.
     Outdated,
 }
 
@@ -43,7 +43,7 @@ impl Row {
     pub(super) fn wrong(&self) -> Vec<String> {
         let wrong = FEATURES.iter().filter_map(|feature| match self.cell(feature) {
             Cell::Broken(why) => {
-                Some(format!("{}, {feature}: {}", self.leg, why.unwrap_or("was not tried")))
+                Some(format!("{}, {feature}: {}", self.leg, why.unwrap_or("was not tested")))
             }
             Cell::Outdated => Some(format!("{}, {feature}: works; remove its excuse", self.leg)),
             _ => None,
@@ -52,40 +52,40 @@ impl Row {
     }
 }
 
-/// What there is to say about the packages themselves.
+/// The section about packages.
 const PACKAGES: &str = "
 ## Packages
 
-What node, Python and cargo install is pinned with all it needs, in `conformance/interop` and `peers`. One pin is not
-what its package asks for: FastMCP 4.1.4 wants `certifi>=2026.10.19`, which the index did not offer (pip: “No matching
-distribution found for certifi>=2026.10.19; extra == \"server\"”), so it runs with 2026.10.18, the newest before it.
-Certificates are not used by any leg.
+`conformance/interop` and `peers` pin all Node, Python and Rust packages with their dependencies. One pin differs from its requirement: FastMCP 4.1.4 requires
+`certifi>=2026.10.19`, which the index did not offer (pip: “No matching distribution found for certifi>=2026.10.19; extra == \"server\"”), so it runs with
+2026.10.18. No test uses certificates.
 
 ## Logins
 
-`cargo xtask logins` has the same clients log in to our servers, in a browser, through `oidc-provider`:
-[authorization.md](authorization.md).
+`cargo xtask logins` tests logins of the same clients to Outlive servers, in a browser, through `oidc-provider`: [authorization.md](authorization.md).
 ";
 
 /// `docs/interop.md`.
 pub(super) fn page(rows: &[Row]) -> String {
     let mut page = String::from(
         "# Interoperability\n\n\
-         Written by `cargo xtask interop`: real processes on real pipes and sockets, packages at the versions named here.\n\
-         ✓ works; – it does not have that, or not there; a number leads to the reason below.\n\n\
-         Our server takes requests about tasks without the `Mcp-Name` header, which some clients leave out; one that names another\n\
-         task is refused.\n",
+         This page is for people who combine Outlive with another SDK: it shows which features work together. \
+         `cargo xtask interop` writes it, with real processes on\npipes and sockets and the package versions named \
+         here. ✓ means that the feature works, – that the peer or transport does not have it; a number refers to \
+         the\nreason below.\n\n\
+         The Outlive server accepts requests about tasks without the `Mcp-Name` header, which some clients omit, \
+         and rejects a header that names another task.\n",
     );
     let mut notes: Vec<String> = Vec::new();
     for (side, title) in [
-        (Side::Server, "Our client, at servers of others"),
-        (Side::Client, "Clients of others, at our server"),
+        (Side::Server, "Outlive client with other servers"),
+        (Side::Client, "Other clients with the Outlive server"),
     ] {
         let rows: Vec<&Row> = rows.iter().filter(|row| row.leg.side() == side).collect();
         if rows.is_empty() {
             continue;
         }
-        let _ = write!(page, "\n## {title}\n\n| peer | transport | revision |");
+        let _ = write!(page, "\n## {title}\n\n| peer | transport | version |");
         for feature in FEATURES {
             let _ = write!(page, " {feature} |");
         }
@@ -106,7 +106,7 @@ pub(super) fn page(rows: &[Row]) -> String {
         }
     }
     if !notes.is_empty() {
-        page.push_str("\n## Why not\n\n");
+        page.push_str("\n## Missing features\n\n");
     }
     for (number, note) in notes.iter().enumerate() {
         let _ = writeln!(page, "{}. {note}", number + 1);
@@ -115,7 +115,7 @@ pub(super) fn page(rows: &[Row]) -> String {
     page
 }
 
-/// The number of a note, which is written down once.
+/// Returns the number of a note. Equal notes share a number.
 fn note(notes: &mut Vec<String>, because: &str, said: Option<&str>) -> String {
     let note = match said {
         Some(said) => {

@@ -1,9 +1,7 @@
-//! A real PostgreSQL for tests: started for them, and gone with them. `cargo xtask postgres` starts one
-//! for tests that are run by hand.
+//! A temporary PostgreSQL for tests. `cargo xtask postgres` starts one for manual tests.
 //!
-//! The programs are the system's, or those of a pinned package (`postgres/programs.rs`). It runs as
-//! somebody who is not root, in a temporary folder, and is reached through a socket there: it is
-//! nobody else's business.
+//! The programs come from the system or a pinned package (`postgres/programs.rs`). The server runs
+//! as an unprivileged user in a temporary folder and listens only on a socket there.
 
 mod programs;
 mod server;

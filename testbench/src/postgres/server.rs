@@ -1,4 +1,4 @@
-//! A server that ends with the process that started it.
+//! A PostgreSQL server that ends with its parent process.
 
 use std::env;
 use std::fs::{self, File};
@@ -17,23 +17,23 @@ use xtask::{
     process::{self, Build},
 };
 
-/// Where tests find the address of the database.
+/// The variable with the address of the database for tests.
 const ADDRESS: &str = "OUTLIVE_TEST_POSTGRES";
 
-/// PostgreSQL refuses to run as root; then it runs as nobody.
+/// PostgreSQL refuses to run as root, so it runs as user 65534.
 const NOBODY: u32 = 65534;
 
-/// How long it may take to start, or to stop.
+/// Maximum time to start or to stop.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Starts one for the command behind `--`, which finds it in its environment. Without a command it says
-/// where it is, and waits until it is not wanted any more.
+/// Starts a server for the command after `--`, with the address in its environment. Without a
+/// command, prints the address and waits for the end of standard input.
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let command = args.command();
     let wheel = args.flag("--wheel");
     let may_skip = args.flag("--or-skip");
-    // It said how this program was built, and says nothing more here.
+    // The option selected the build of this program and has no further effect.
     let _ = Build::wanted(&mut args);
     args.finish()?;
     let programs = match if wheel { Programs::packaged() } else { Programs::find() } {
@@ -48,14 +48,14 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
         eprintln!("with {}", programs.version());
         return process::run(Command::new(program).args(words).env(ADDRESS, postgres.url()));
     }
-    eprintln!("{} is ready; Ctrl-C or the end of standard input stops it", programs.version());
+    eprintln!("{} is ready; stop it with Ctrl-C or the end of standard input", programs.version());
     println!("{ADDRESS}={}", postgres.url());
-    // Ctrl-C ends this process, and the keeper what it has left.
+    // Ctrl-C ends this process; the keeper then stops the server.
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
     Ok(())
 }
 
-/// A server that runs. It ends when this value is dropped, or this process, however it ends.
+/// A running server. It ends with this value or this process, however the process ends.
 #[derive(Debug)]
 pub(crate) struct Postgres {
     bin: PathBuf,
@@ -65,21 +65,21 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    /// Makes a new database and starts it.
+    /// Creates a new database and starts the server.
     pub(crate) fn start(programs: &Programs) -> Result<Self> {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        // The way to a socket must be short.
+        // The path of a socket has a length limit.
         let name = format!("outlive-pg-{}-{number}", std::process::id());
         let folder = env::temp_dir().join(name);
         fs::create_dir(&folder)
-            .with_context(|| format!("could not make the folder {}", folder.display()))?;
+            .with_context(|| format!("could not create the folder {}", folder.display()))?;
         give_away(&folder)?;
         let keeper = Keeper::start(&folder)?;
         let bin = programs.unpacked(&folder)?;
         let mut postgres = Self::start_in(&bin, &folder, keeper)?;
         if let Err(error) = postgres.wait_until_ready() {
-            bail!("{error}; it said:\n{}", said(&folder));
+            bail!("{error}; its output:\n{}", said(&folder));
         }
         Ok(postgres)
     }
@@ -91,7 +91,7 @@ impl Postgres {
         if !made.status.success() {
             bail!("initdb failed:\n{}", String::from_utf8_lossy(&made.stderr));
         }
-        // One user has a password, for the tests of what a wrong one does.
+        // One user has a password, for the tests of wrong passwords.
         let rules = folder.join("data/pg_hba.conf");
         let trusted = fs::read_to_string(&rules)?;
         fs::write(&rules, format!("local all outlive_with_password scram-sha-256\n{trusted}"))?;
@@ -100,14 +100,14 @@ impl Postgres {
         Ok(Self { bin: bin.to_owned(), folder: folder.to_owned(), server, keeper })
     }
 
-    /// Kills it as a crash does: nothing is written, nobody is told.
+    /// Kills the server as a crash would, without a shutdown.
     pub(crate) fn kill(&mut self) -> Result<()> {
         self.server.kill()?;
         self.server.wait()?;
         Ok(())
     }
 
-    /// Starts one that was killed again, on what it had written.
+    /// Restarts a killed server on its data.
     pub(crate) fn restart(&mut self) -> Result<()> {
         let begun = Instant::now();
         loop {
@@ -115,20 +115,20 @@ impl Postgres {
             self.keeper.watch(self.server.id())?;
             match self.wait_until_ready() {
                 Ok(()) => return Ok(()),
-                // Those who served clients notice late that it is gone; it does not start before.
+                // The remaining backends notice late that the server is gone, and block its start.
                 Err(_) if begun.elapsed() < PATIENCE => thread::sleep(PAUSE),
-                Err(error) => bail!("{error}; it said:\n{}", said(&self.folder)),
+                Err(error) => bail!("{error}; its output:\n{}", said(&self.folder)),
             }
         }
     }
 
-    /// Its address, as `tokio-postgres` and `psql` take it.
+    /// The URL for `tokio-postgres` and `psql`.
     pub(crate) fn url(&self) -> String {
         let folder = self.folder.to_string_lossy().replace('%', "%25").replace('/', "%2F");
         format!("postgres://postgres@{folder}/postgres")
     }
 
-    /// The process that starts one more for each client.
+    /// The process ID of the postmaster.
     pub(crate) fn id(&self) -> u32 {
         self.server.id()
     }
@@ -138,20 +138,20 @@ impl Postgres {
         self.folder.join("data/base")
     }
 
-    /// It writes there how far it is.
+    /// Waits for the ready line in `postmaster.pid`.
     fn wait_until_ready(&mut self) -> Result<()> {
         let state = self.folder.join("data/postmaster.pid");
         let id = self.server.id().to_string();
         let begun = Instant::now();
         loop {
             let lines = fs::read_to_string(&state).unwrap_or_default();
-            // One that was killed has left its own file.
+            // A killed server leaves its file behind.
             let is_ours = lines.lines().next() == Some(&id);
             if is_ours && lines.lines().any(|line| line.trim_end() == "ready") {
                 return Ok(());
             }
             if let Some(status) = self.server.try_wait()? {
-                bail!("postgres ended before it was ready: {status}");
+                bail!("postgres exited before it was ready: {status}");
             }
             if begun.elapsed() > PATIENCE {
                 bail!("postgres is not ready after {} s", PATIENCE.as_secs());
@@ -163,21 +163,21 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // Whoever is connected is thrown out; nothing is copied for the next start.
+        // Disconnects all clients without a checkpoint.
         signal("QUIT", self.server.id());
         let begun = Instant::now();
         while matches!(self.server.try_wait(), Ok(None)) && begun.elapsed() < PATIENCE {
             thread::sleep(PAUSE);
         }
         let _ = self.server.kill();
-        // It is this process's child, and stays in the list of processes until somebody asks for it.
+        // A child process stays a zombie until it is waited for.
         let _ = self.server.wait();
         self.keeper.end();
     }
 }
 
-/// A program that stops the server and removes its folder when this process has ended: it notices,
-/// because nobody holds the other end of its input any more.
+/// A helper that stops the server and removes its folder when this process ends. It notices the end
+/// of its standard input.
 #[derive(Debug)]
 struct Keeper {
     child: Child,
@@ -202,11 +202,11 @@ impl Keeper {
         Ok(Self { child, input })
     }
 
-    /// From now on it looks after this process.
+    /// Makes the helper responsible for this process.
     fn watch(&mut self, pid: u32) -> Result<()> {
         use std::io::Write;
-        let input = self.input.as_mut().context("the keeper has ended")?;
-        writeln!(input, "{pid}").context("the keeper has ended")
+        let input = self.input.as_mut().context("the keeper has exited")?;
+        writeln!(input, "{pid}").context("the keeper has exited")
     }
 
     fn end(&mut self) {
@@ -234,7 +234,7 @@ fn launch(bin: &Path, folder: &Path) -> Result<Child> {
     server.spawn().context("could not start postgres")
 }
 
-/// A program in the folder, as a user who may run PostgreSQL.
+/// A command in the folder, as a user who may run PostgreSQL.
 fn as_nobody(program: &Path, folder: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir(folder).env_remove("PGDATA").env("TZ", "UTC");
@@ -246,7 +246,7 @@ fn as_nobody(program: &Path, folder: &Path) -> Command {
     command
 }
 
-/// Gives a folder to the user who runs PostgreSQL.
+/// Changes the owner of a folder to the database user.
 fn give_away(folder: &Path) -> Result<()> {
     #[cfg(unix)]
     if is_root() {
@@ -257,7 +257,7 @@ fn give_away(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether this process is root's: what it makes belongs to its user.
+/// Whether this process runs as root.
 #[cfg(unix)]
 fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -281,13 +281,13 @@ mod tests {
     use super::{Postgres, Programs};
 
     #[test]
-    fn a_server_is_there_until_it_is_dropped() {
+    fn postgres_runs_until_dropped() {
         let mut postgres = Postgres::start(&Programs::find().unwrap()).unwrap();
         let (folder, socket) = (postgres.folder.clone(), postgres.folder.join(".s.PGSQL.5432"));
         assert!(UnixStream::connect(&socket).is_ok());
         assert!(postgres.url().starts_with("postgres://postgres@%2F"));
         postgres.kill().unwrap();
-        // One of its children that was being made may have had the socket for a moment longer.
+        // A backend that is just starting may hold the socket a moment longer.
         while UnixStream::connect(&socket).is_ok() {
             thread::sleep(Duration::from_millis(10));
         }

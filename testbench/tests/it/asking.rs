@@ -1,5 +1,5 @@
-//! One handler that asks twice, on four wires: the same result, and every step once, counted in a
-//! file that outlives the processes.
+//! One handler with two input requests, in both eras and on both transports: the same result, and
+//! every step executes once. A file outside the processes counts the steps.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ use crate::{
 
 const SERVER: &str = env!("CARGO_BIN_EXE_asking-server");
 
-/// The processes share the keys, and note the steps they take.
+/// The processes share the seal keys and record their steps.
 impl Folder {
     fn on_stdio(&self) -> Process {
         Process::start(SERVER, &[&self.path("keys"), &self.path("steps"), "--stdio"])
@@ -26,7 +26,7 @@ impl Folder {
         Listening::start(SERVER, &[&self.path("keys"), &self.path("steps")]).await
     }
 
-    /// The steps that were taken, in any order: two of them run side by side.
+    /// The executed steps, sorted, because two of them run in parallel.
     fn steps(&self) -> Vec<String> {
         let noted = fs::read_to_string(self.path("steps")).unwrap();
         let mut steps: Vec<String> = noted.lines().map(str::to_owned).collect();
@@ -35,12 +35,12 @@ impl Folder {
     }
 }
 
-/// What the client answers to a question.
+/// The input response for an input request.
 fn answer(question: &Value) -> Value {
     let content = match question["params"]["message"].as_str().unwrap() {
         "Deploy shop:1?" => json!({"yes": true}),
         "When should it go live?" => json!({"hour": 9}),
-        other => panic!("nobody should ask {other}"),
+        other => panic!("unexpected input request {other}"),
     };
     json!({"action": "accept", "content": content})
 }
@@ -79,7 +79,7 @@ async fn legacy_http(folder: &Folder) -> Value {
     }
 }
 
-/// What the next round of a modern call says.
+/// Parameters of the next round of a modern call.
 fn next_round(mut params: Value, required: &Value) -> Value {
     params["requestState"] = required["requestState"].clone();
     params["inputResponses"] = json!({});
@@ -92,7 +92,7 @@ fn next_round(mut params: Value, required: &Value) -> Value {
 async fn modern_http(folder: &Folder) -> Value {
     let mut params = call();
     for _ in 0..5 {
-        // Another process each time. They share the keys and nothing else.
+        // A new process each time. The processes share only the seal keys.
         let server = folder.on_http().await;
         let mut request = Request::modern("tools/call")
             .name("deploy")
@@ -130,7 +130,7 @@ async fn modern_stdio(folder: &Folder) -> Value {
 fn check(wire: &str, result: &Value, folder: &Folder) {
     assert_eq!(text(result), "built shop:1", "{wire}: {result}");
     let blocks = result["content"].as_array().unwrap();
-    assert_eq!(blocks.len(), 2, "{wire}: what was emitted is there once: {result}");
+    assert_eq!(blocks.len(), 2, "{wire}: emitted content appears once: {result}");
     assert_eq!(blocks[1]["text"], "shop:1 eu us at 9", "{wire}");
     let steps = folder.steps();
     assert_eq!(steps, ["build", "push eu", "push us", "switch"], "{wire}: each step once");
@@ -138,7 +138,7 @@ fn check(wire: &str, result: &Value, folder: &Folder) {
 
 // M-10, M-29, MT-10
 #[tokio::test]
-async fn one_handler_gives_one_result_on_every_wire() {
+async fn handler_with_input_returns_same_result_on_every_transport() {
     let folder = Folder::new();
     check("legacy stdio", &legacy_stdio(&folder).await, &folder);
     let folder = Folder::new();

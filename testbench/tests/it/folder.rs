@@ -1,4 +1,4 @@
-//! A folder that several processes share, and that is gone with its test.
+//! A temporary folder that several processes share, deleted on drop.
 
 use std::{
     fs,

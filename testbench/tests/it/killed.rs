@@ -1,4 +1,4 @@
-//! Two processes on one file, one of which is killed in the middle of a task.
+//! Two processes on one SQLite file; one is killed in the middle of a task.
 
 use std::{collections::HashMap, fs, net::SocketAddr, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::{
 
 const SERVER: &str = env!("CARGO_BIN_EXE_crash-server");
 const STEPS: usize = 10;
-/// Longer than any lease here, and than a busy machine takes.
+/// Longer than any lease here, even on a busy machine.
 const GUARD: Duration = Duration::from_secs(60);
 
 async fn start(folder: &Folder, name: &str) -> Listening {
@@ -28,7 +28,7 @@ async fn ask(address: SocketAddr, request: Request) -> Value {
     Connection::open(address).await.send(&request).await.result()
 }
 
-/// Lines of the oracle about bodies that began: who ran it, which step, and its token.
+/// Returns the `begin` lines of the oracle: process, step and token.
 fn begun(folder: &Folder) -> Vec<(String, usize, String)> {
     let noted = fs::read_to_string(folder.path("oracle")).unwrap();
     let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
@@ -36,7 +36,7 @@ fn begun(folder: &Folder) -> Vec<(String, usize, String)> {
     lines.map(|words| (words[1].clone(), words[4].parse().unwrap(), words[5].clone())).collect()
 }
 
-/// Waits until a step has begun, and says in which process.
+/// Waits until a step has started and returns its process.
 async fn owner_at(folder: &Folder, step: usize) -> String {
     loop {
         let found = begun(folder).into_iter().find(|(_, begun, _)| *begun == step);
@@ -61,20 +61,21 @@ async fn completed(address: SocketAddr, task: &str) -> Value {
 
 // K-06, K-13
 #[tokio::test]
-async fn a_task_killed_in_the_middle_is_finished_by_another_process() {
+async fn task_of_killed_process_is_finished_by_another_process() {
     let folder = Folder::new();
     let mut servers = HashMap::new();
     for name in ["ada", "bob"] {
         servers.insert(name.to_owned(), start(&folder, name).await);
     }
-    // Whichever is asked, either may take it.
+    // Either process may claim the task.
     let arguments = json!({"name": "job", "steps": STEPS, "step_ms": 100});
     let task = ask(servers["ada"].address, Request::call("work", arguments)).await;
     let task = task["taskId"].as_str().unwrap().to_owned();
-    let owner = timeout(GUARD, owner_at(&folder, 5)).await.expect("it comes to its fifth step");
+    let owner =
+        timeout(GUARD, owner_at(&folder, 5)).await.expect("the task reaches its fifth step");
     servers.remove(&owner).unwrap().kill().await;
     let (heir, server) = servers.into_iter().next().unwrap();
-    let result = timeout(GUARD, completed(server.address, &task)).await.expect("it is finished");
+    let result = timeout(GUARD, completed(server.address, &task)).await.expect("the task finishes");
 
     let begun = begun(&folder);
     let executions = begun.len();
@@ -86,7 +87,7 @@ async fn a_task_killed_in_the_middle_is_finished_by_another_process() {
     let steps = report["steps"].as_array().unwrap();
     assert_eq!(steps.len(), STEPS);
     for (step, token) in steps.iter().enumerate() {
-        // The one in flight was recorded before the kill, or was done again.
+        // The step in flight was recorded before the kill, or ran again.
         assert!(step == 5 || by(token, if step < 5 { &owner } else { &heir }), "{step}: {report}");
         assert!(begun.iter().any(|(_, begun, made)| *begun == step && token == made), "{report}");
     }

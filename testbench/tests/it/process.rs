@@ -1,4 +1,4 @@
-//! A server process, and the way to it.
+//! A server process and its connection.
 
 use std::{
     net::SocketAddr,
@@ -15,10 +15,10 @@ use tokio::{
 
 use crate::support::pipe::Pipe;
 
-/// A process that hangs fails its test after this time.
+/// Timeout of a process that hangs.
 const GUARD: Duration = Duration::from_secs(30);
 
-/// A server process, and the pipe to it.
+/// A server process and the pipe to it.
 pub(crate) struct Process {
     pub(crate) child: Child,
     pub(crate) pipe: Pipe,
@@ -41,7 +41,7 @@ impl Process {
         });
         let (near, far) = duplex(64 << 10);
         let (mut from_us, mut to_us) = split(far);
-        // Dropping its end is the only way to close the standard input of a process.
+        // Dropping this end is the only way to close the process's standard input.
         tokio::spawn(async move { copy(&mut from_us, &mut stdin).await });
         tokio::spawn(async move {
             copy(&mut stdout, &mut to_us).await?;
@@ -50,35 +50,35 @@ impl Process {
         Self { child, pipe: Pipe::on(near), stderr }
     }
 
-    /// Waits for the end of the process, and returns what it said on standard error.
+    /// Waits for the exit of the process and returns its standard error.
     pub(crate) async fn ended(mut self) -> (ExitStatus, String) {
-        let status = timeout(GUARD, self.child.wait()).await.expect("the process ends").unwrap();
+        let status = timeout(GUARD, self.child.wait()).await.expect("the process exits").unwrap();
         (status, self.stderr.await.unwrap())
     }
 
-    /// Ends it as nothing else does.
+    /// Kills the process with SIGKILL.
     pub(crate) async fn kill(mut self) {
         self.child.kill().await.unwrap();
     }
 }
 
-/// A server process that listens. Dropping it kills it.
+/// A listening server process, killed on drop.
 pub(crate) struct Listening {
     child: Child,
     pub(crate) address: SocketAddr,
 }
 
 impl Listening {
-    /// Starts a program that prints the address it listens on.
+    /// Starts a program that prints its address.
     pub(crate) async fn start(program: &str, arguments: &[&str]) -> Self {
-        // Some end with their standard input: it stays open for as long as the child is held.
+        // Some programs end with their standard input, which stays open while `child` lives.
         let mut child = command(program, arguments).stdin(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let line = timeout(GUARD, lines.next_line()).await.expect("it starts").unwrap();
+        let line = timeout(GUARD, lines.next_line()).await.expect("the process starts").unwrap();
         Self { child, address: line.expect("an address").parse().unwrap() }
     }
 
-    /// Ends it as nothing else does.
+    /// Kills the process with SIGKILL.
     pub(crate) async fn kill(mut self) {
         self.child.kill().await.unwrap();
     }

@@ -19,7 +19,7 @@ fn start() -> Process {
 
 // STDIO-01, STDIO-02, STDIO-05, STDIO-07, RPC-13
 #[tokio::test]
-async fn standard_output_carries_messages_only_whatever_handlers_print() {
+async fn stdout_carries_only_messages_when_handlers_print() {
     let mut process = start();
     for _ in 0..3 {
         assert_eq!(text(&process.pipe.call("noisy", json!({})).await), "quiet");
@@ -41,7 +41,7 @@ async fn standard_output_carries_messages_only_whatever_handlers_print() {
 
 // STDIO-12
 #[tokio::test]
-async fn the_end_of_input_ends_the_process_and_running_calls_are_answered() {
+async fn end_of_input_ends_process_after_running_calls() {
     for era in ["2025-11-25", "2026-07-28"] {
         let mut process = start();
         if era != "2026-07-28" {
@@ -62,7 +62,7 @@ async fn the_end_of_input_ends_the_process_and_running_calls_are_answered() {
 
 // STDIO-12
 #[tokio::test]
-async fn a_call_that_never_ends_does_not_hold_the_process() {
+async fn endless_call_does_not_block_process_exit() {
     let mut process = start();
     process.pipe.send("tools/call", json!({"name": "nap", "arguments": {"ms": 3_600_000}})).await;
     process.pipe.finish().await;
@@ -70,7 +70,7 @@ async fn a_call_that_never_ends_does_not_hold_the_process() {
 }
 
 #[tokio::test]
-async fn a_last_line_without_an_end_is_answered_by_a_process_too() {
+async fn process_responds_to_last_line_without_newline() {
     let mut process = start();
     process.pipe.send_raw(br#"{"jsonrpc":"2.0","id":"last","method":"ping"}"#).await;
     process.pipe.finish().await;
@@ -83,7 +83,7 @@ async fn a_last_line_without_an_end_is_answered_by_a_process_too() {
 
 // SUB-11, SUB-12, C-14
 #[tokio::test]
-async fn a_subscription_is_answered_when_the_process_ends() {
+async fn subscription_gets_result_when_process_ends() {
     let mut process = start();
     let params = with_meta(json!({"notifications": {"toolsListChanged": true}}));
     let id = process.pipe.send_as_is("subscriptions/listen", params).await;
@@ -99,7 +99,7 @@ async fn a_subscription_is_answered_when_the_process_ends() {
 
 // VER-15
 #[tokio::test]
-async fn sixty_four_calls_in_flight_are_all_answered() {
+async fn process_with_64_calls_in_flight_sends_every_response() {
     let mut process = start();
     let params = with_meta(json!({"name": "nap", "arguments": {"ms": 200}}));
     let calls = (0..64)
@@ -114,11 +114,14 @@ async fn sixty_four_calls_in_flight_are_all_answered() {
         answered.insert(answer["id"].as_u64().unwrap());
     }
     assert_eq!(answered, (0..64).collect());
-    assert!(start.elapsed() < Duration::from_secs(6), "one after the other takes thirteen seconds");
+    assert!(
+        start.elapsed() < Duration::from_secs(6),
+        "sequential calls would take thirteen seconds"
+    );
 }
 
 #[tokio::test]
-async fn both_eras_panics_and_large_messages_share_one_process() {
+async fn process_survives_both_eras_panics_and_large_messages() {
     let mut process = start();
     let pipe = &mut process.pipe;
     assert_eq!(
@@ -139,13 +142,13 @@ async fn both_eras_panics_and_large_messages_share_one_process() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_no_more_does_not_hold_the_process() {
+async fn non_reading_client_does_not_block_process_exit() {
     let mut process = start();
     process
         .pipe
         .send("tools/call", json!({"name": "echo", "arguments": {"text": "x".repeat(1 << 20)}}))
         .await;
-    // Dropped: both directions close, whatever is still to be written.
+    // Dropping the pipe closes both directions, even with unwritten bytes.
     process.pipe = Pipe::on(duplex(1).0);
     process.ended().await;
 }
@@ -153,12 +156,12 @@ async fn a_client_that_reads_no_more_does_not_hold_the_process() {
 // STDIO-11
 #[cfg(unix)]
 #[tokio::test]
-async fn a_signal_ends_the_process() {
+async fn sigterm_ends_process_gracefully() {
     let mut process = start();
     assert_eq!(text(&process.pipe.call("echo", json!({"text": "x"})).await), "x");
     process.pipe.send("tools/call", json!({"name": "nap", "arguments": {"ms": 3_600_000}})).await;
     let id = process.child.id().unwrap().to_string();
     assert!(Command::new("kill").args(["-TERM", &id]).status().await.unwrap().success());
     let status = process.ended().await.0;
-    assert!(status.success(), "it ends by itself, and gives its tasks back before: {status}");
+    assert!(status.success(), "the process exits on its own after releasing its tasks: {status}");
 }

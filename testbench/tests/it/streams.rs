@@ -1,4 +1,4 @@
-//! A stream whose server is killed, and whose reader goes on with the one that is started then.
+//! A stream whose server is killed and whose reader resumes on a new server.
 
 use std::time::Duration;
 
@@ -20,9 +20,9 @@ use crate::{
 
 const SERVER: &str = env!("CARGO_BIN_EXE_crash-server");
 const VERSION: &str = "2025-11-25";
-/// Longer than any lease here, and than a busy machine takes.
+/// Longer than any lease here, even on a busy machine.
 const GUARD: Duration = Duration::from_secs(60);
-/// Ten steps that emit twenty blocks each, and ten after them.
+/// Ten steps that emit twenty segments each, and ten after each step.
 const SEGMENTS: u64 = 300;
 
 async fn listen(folder: &Folder, name: &str) -> Listening {
@@ -43,7 +43,7 @@ fn blocks(result: &Value) -> Vec<(u64, String)> {
     result["partial-content"].as_array().into_iter().flatten().map(block).collect()
 }
 
-/// What a run emits that nobody disturbs.
+/// The segments of an undisturbed run.
 fn undisturbed() -> Vec<(u64, String)> {
     let step = |step: u64| {
         let inside = (0..20).map(move |line| format!("{step} inside {line}"));
@@ -54,7 +54,7 @@ fn undisturbed() -> Vec<(u64, String)> {
 
 // S-T06, S-38, S-61
 #[tokio::test]
-async fn s_t06_a_reader_goes_on_when_its_server_was_killed() {
+async fn reader_resumes_stream_after_server_was_killed() {
     let folder = Folder::new();
     let (server, session) = start(&folder, "ada").await;
     let arguments = json!({"name": "job", "steps": 10, "inside": 20, "between": 10, "step_ms": 50});
@@ -85,13 +85,13 @@ async fn s_t06_a_reader_goes_on_when_its_server_was_killed() {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(GUARD, rest).await.expect("it comes to its end");
-    assert_eq!(seen, undisturbed(), "none is missing, none is there twice");
+    timeout(GUARD, rest).await.expect("the stream ends");
+    assert_eq!(seen, undisturbed(), "no segment is missing or repeated");
 }
 
 // S-T06, S-73, T2C-23
 #[tokio::test]
-async fn s_t06_our_client_goes_on_when_its_server_was_killed() {
+async fn client_resumes_stream_after_server_was_killed() {
     for version in [Version::V2025_11_25, Version::V2026_07_28] {
         let folder = Folder::new();
         let server = listen(&folder, "ada").await;
@@ -120,9 +120,9 @@ async fn s_t06_our_client_goes_on_when_its_server_was_killed() {
             }
             stream.finish().await.unwrap()
         };
-        let whole = timeout(GUARD, reading).await.expect("it comes to its end");
+        let whole = timeout(GUARD, reading).await.expect("the stream ends");
         assert!(heir.is_some(), "{version}: it was killed");
-        assert_eq!(seen, undisturbed(), "{version}: none is missing, none is there twice");
+        assert_eq!(seen, undisturbed(), "{version}: no segment is missing or repeated");
         let texts_of_all: Vec<&str> = seen.iter().map(|(_, text)| text.as_str()).collect();
         assert_eq!(result_text(&whole), texts_of_all.join("\n"), "{version}");
     }

@@ -14,7 +14,7 @@ use xtask::process;
 const SNAPSHOTS: &[(&str, &str)] =
     &[("outlive", "api/outlive.txt"), ("outlive_wire", "api/outlive-wire.txt")];
 
-/// Modules whose names are counted: a reader sees all of them at once.
+/// Modules whose names are counted, because a reader sees all of them at once.
 const COUNTED: &[&str] = &["outlive::server", "outlive::client"];
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
@@ -46,13 +46,14 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     }
     if differs {
         bail!(
-            "the public API differs from its snapshot; if that is meant, `cargo xtask public-api --update`, and review the diff line by line"
+            "the public API differs from its snapshot; if that is intended, run `cargo xtask public-api --update` and review the diff line by line"
         );
     }
     Ok(())
 }
 
-/// Every library in a folder: its name in code, and its root. Names of one can be given on by another.
+/// Returns every library in a folder: its crate name and its root file. A library may re-export
+/// names of another.
 fn libraries(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
     let mut libraries = Vec::new();
     for entry in fs::read_dir(folder).context("cannot list the crates")? {
@@ -69,7 +70,7 @@ fn libraries(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
     Ok(libraries)
 }
 
-/// What has gone (`-`) and what has come (`+`), in the order of the lines. Both are sorted.
+/// Returns removed (`-`) and added (`+`) lines in order. Both inputs are sorted.
 fn diff(before: &[&str], now: &[String]) -> Vec<String> {
     let gone =
         before.iter().filter(|line| now.binary_search_by(|now| now.as_str().cmp(line)).is_err());
@@ -80,7 +81,7 @@ fn diff(before: &[&str], now: &[String]) -> Vec<String> {
     diff.into_iter().map(|(line, sign)| format!("{sign} {line}")).collect()
 }
 
-/// How many items stand directly in a module.
+/// Number of items directly in a module.
 fn names(lines: &[String], module: &str) -> usize {
     const KINDS: &[&str] =
         &["struct ", "enum ", "trait ", "fn ", "const ", "static ", "type ", "use "];
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_listed_where_users_find_them() {
+    fn public_names_are_listed_under_their_public_path() {
         let lines = listed(
             "names",
             &[
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn traits_enums_and_macros_are_listed() {
+    fn public_traits_enums_and_macros_are_listed() {
         let lines = listed(
             "kinds",
             &[(
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn every_library_of_the_project_is_found() {
+    fn libraries_of_the_project_are_found() {
         let libraries = libraries(&process::root().join("crates")).unwrap();
         for name in ["outlive", "outlive_protocol", "outlive_wire"] {
             assert!(libraries.iter().any(|(found, _)| found == name), "{name}: {libraries:?}");
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn diff_shows_what_has_gone_and_what_has_come() {
+    fn diff_shows_removed_and_added_lines() {
         let now = ["pub fn a::c()".to_owned(), "pub mod a".to_owned()];
         assert_eq!(
             diff(&["pub fn a::b()", "pub mod a"], &now),

@@ -1,4 +1,5 @@
-//! Lists what can be reached from the root of a crate: one line for each name, field, variant, method and `impl`.
+//! Lists everything that is reachable from the root of a crate: one line per name, field, variant,
+//! method and `impl`.
 
 use std::collections::HashMap;
 
@@ -9,10 +10,10 @@ use super::model::{Def, Model, mentions};
 use super::text::code;
 use crate::rust::{attrs, is_for_tests};
 
-/// A crate that has a snapshot of its own: others only say that they give its names on.
+/// A crate with its own snapshot: other listings only mention the re-export of its names.
 const APART: &str = "outlive_wire";
 
-/// Every public line of a crate, sorted.
+/// Returns every public line of a crate, sorted.
 pub(super) fn list(model: &Model, krate: &str) -> Vec<String> {
     let Some(&root) = model.roots.get(krate) else { return Vec::new() };
     let mut impls: HashMap<Def, Vec<&ItemImpl>> = HashMap::new();
@@ -39,10 +40,10 @@ struct Lister<'a> {
     model: &'a Model,
     krate: &'a str,
     impls: HashMap<Def, Vec<&'a ItemImpl>>,
-    /// The path under which each item is listed.
+    /// The path of each listed item.
     known: HashMap<Def, String>,
     lines: Vec<String>,
-    /// The modules that are being listed.
+    /// The modules that are currently being listed.
     around: Vec<usize>,
 }
 
@@ -81,7 +82,7 @@ impl<'a> Lister<'a> {
         self.around.pop();
     }
 
-    /// Whether a module is of the crate that is listed elsewhere.
+    /// Whether a module belongs to the crate with its own snapshot.
     fn is_apart(&self, module: usize) -> bool {
         let krate = &self.model.modules[module].krate;
         krate == APART && self.krate != APART
@@ -111,7 +112,7 @@ impl<'a> Lister<'a> {
         }
     }
 
-    /// The functions that a macro writes.
+    /// Lists the functions that a macro generates.
     fn macro_functions(&mut self, call: &syn::Macro, path: &str) {
         let name = call.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
         let mut functions = Vec::new();
@@ -174,7 +175,7 @@ impl<'a> Lister<'a> {
         }
     }
 
-    /// A function under its path: `pub fn a::b(c: u8) -> D`.
+    /// Lists a function under its path: `pub fn a::b(c: u8) -> D`.
     fn function(&mut self, signature: &syn::Signature, path: &str, vis: &str) {
         let written = code(signature);
         let named = format!("fn {}", signature.ident);
@@ -229,7 +230,8 @@ impl<'a> Lister<'a> {
     }
 }
 
-/// The names behind `pub fn` in the rules of a macro; a name that the call gives is shown as `$name`.
+/// Collects the names after `pub fn` in the rules of a macro; a name from the call is shown as
+/// `$name`.
 fn public_functions(tokens: &TokenStream, found: &mut Vec<String>) {
     let tokens: Vec<TokenTree> = tokens.clone().into_iter().collect();
     for (at, token) in tokens.iter().enumerate() {

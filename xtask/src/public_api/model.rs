@@ -1,4 +1,5 @@
-//! The libraries of the workspace as modules, items and re-exports, with names resolved across crates.
+//! The libraries of the workspace as modules, items and re-exports, with names resolved across
+//! crates.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -13,9 +14,9 @@ use crate::rust::{attrs, is_for_tests};
 #[derive(Default)]
 pub(super) struct Model {
     pub(super) modules: Vec<Module>,
-    /// The root modules, by the name that code has for the crate.
+    /// The root modules by crate name.
     pub(super) roots: BTreeMap<String, usize>,
-    /// `impl` blocks with the module they stand in.
+    /// `impl` blocks with their module.
     pub(super) impls: Vec<(usize, ItemImpl)>,
     /// `macro_rules!` by name.
     pub(super) macros: HashMap<String, TokenStream>,
@@ -25,9 +26,9 @@ pub(super) struct Module {
     pub(super) krate: String,
     parent: Option<usize>,
     pub(super) children: BTreeMap<String, Child>,
-    /// Items with names, those of macros included.
+    /// Named items, including those of macros.
     pub(super) items: BTreeMap<String, Item>,
-    /// Macros that are called between items.
+    /// Macro calls between items.
     pub(super) calls: Vec<syn::ItemMacro>,
     pub(super) exports: Vec<Export>,
 }
@@ -45,19 +46,19 @@ pub(super) struct Export {
     pub(super) public: bool,
 }
 
-/// What a path means.
+/// The target of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Def {
     Module(usize),
-    /// An item of a module. One that a macro writes has no syntax of its own.
+    /// An item of a module. An item that a macro generates has no syntax tree.
     Item(usize, String),
 }
 
-/// How many re-exports one name may come through.
+/// Maximum number of re-exports of one name.
 const DEEPEST: usize = 16;
 
 impl Model {
-    /// Reads libraries, given as the name in code and the path of `lib.rs`.
+    /// Reads libraries, given as crate name and path of `lib.rs`.
     pub(super) fn read(libraries: &[(String, PathBuf)]) -> Result<Self> {
         let mut model = Self::default();
         for (name, path) in libraries {
@@ -179,12 +180,12 @@ impl Model {
             let mut exports = exports.filter(|export| export.path != [name]);
             exports.find_map(|export| self.resolve_within(id, &export.path, depth))
         };
-        // What a macro writes: its call has the name.
+        // An item that a macro generates: its call contains the name.
         let called = || {
             let has = |call: &&syn::ItemMacro| mentions(&call.mac.tokens, name);
             module.calls.iter().find(has).map(|_| Def::Item(id, name.to_owned()))
         };
-        // At the end of a path an item goes before a module of the same name, wherever it comes from.
+        // At the end of a path an item precedes a module of the same name, also through re-exports.
         match last {
             true => item.or_else(exported).or(child).or_else(called),
             false => child.or(item).or_else(exported).or_else(called),
@@ -192,7 +193,7 @@ impl Model {
     }
 }
 
-/// Whether a name stands in these tokens.
+/// Whether a name occurs in these tokens.
 pub(super) fn mentions(tokens: &TokenStream, name: &str) -> bool {
     tokens.clone().into_iter().any(|token| match token {
         proc_macro2::TokenTree::Ident(ident) => ident == name,
@@ -223,7 +224,7 @@ fn exports(tree: &UseTree, prefix: &mut Vec<String>, public: bool, found: &mut V
         UseTree::Name(name) => add(name.ident.to_string(), Some(name.ident.to_string())),
         UseTree::Rename(name) if name.ident == "self" => add(name.rename.to_string(), None),
         UseTree::Rename(name) => add(name.rename.to_string(), Some(name.ident.to_string())),
-        // tidy refuses globs that are given on.
+        // tidy rejects glob re-exports.
         UseTree::Glob(_) => {}
     }
 }

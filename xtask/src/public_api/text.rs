@@ -1,8 +1,8 @@
-//! Tokens as text, spaced as rustfmt would.
+//! Converts tokens to text with the spacing of rustfmt.
 
 use quote::ToTokens;
 
-/// The code of a piece of syntax, on one line.
+/// Returns the code of a syntax node on one line.
 pub(super) fn code(piece: &impl ToTokens) -> String {
     let mut text = String::new();
     let written = piece.to_token_stream().to_string();
@@ -12,11 +12,11 @@ pub(super) fn code(piece: &impl ToTokens) -> String {
         }
         text.push_str(word);
     }
-    // Whether a function may change its own copy is no matter of those who call it.
+    // `mut` on `self` does not concern callers.
     text.replace(",)", ")").replace(",>", ">").replace("(mut self", "(self")
 }
 
-/// Whether no space stands between what is written and the next word.
+/// Whether the next word follows without a space.
 fn is_glued(text: &str, word: &str) -> bool {
     if word.starts_with(['(', '[']) {
         let name = text.trim_end_matches(|last: char| last.is_alphanumeric() || last == '_');
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_are_spaced_as_they_are_written() {
+    fn signatures_keep_rustfmt_spacing() {
         for text in [
             "fn a<T: Into<String> + Send>(&mut self, b: &'a [u8], c: (u8, u16)) -> Result<T, Error>",
             "async fn d(e: impl Fn(&str) -> Option<u8>) -> crate::f::G",

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-/// Everything that the rules need to know about one file.
+/// The facts of one file that the rules need.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
     /// The module of the file first, then its inline modules.
@@ -18,7 +18,7 @@ pub(crate) struct Facts {
     pub(crate) names: Vec<PublicName>,
 }
 
-/// A name and the line where it stands.
+/// A name and its line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) line: usize,
@@ -49,19 +49,19 @@ pub(crate) struct PublicName {
     pub(crate) of: Option<String>,
 }
 
-/// One module: what it defines, imports and mentions.
+/// One module: its definitions, imports and mentioned paths.
 #[derive(Debug, Default)]
 pub(crate) struct Scope {
-    /// The names of the inline modules around it, inside of its file.
+    /// The names of the enclosing inline modules in its file.
     pub(crate) path: Vec<String>,
     /// Names of items other than modules.
     pub(crate) items: Vec<String>,
-    /// Names of modules that have a file of their own.
+    /// Names of modules with their own file.
     pub(crate) files: Vec<String>,
     pub(crate) uses: Vec<Use>,
-    /// Paths of two segments or more, in code and in macros.
+    /// Paths of two or more segments, in code and in macros.
     pub(crate) paths: Vec<Mention>,
-    /// The names with which paths begin, those of one segment too.
+    /// The first names of paths, including single-segment paths.
     pub(crate) mentioned: HashSet<String>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Use {
     pub(crate) alias: Option<String>,
     pub(crate) path: Vec<String>,
     pub(crate) line: usize,
-    /// Whether the name is given on (`pub use`).
+    /// Whether the name is re-exported (`pub use`).
     pub(crate) exported: bool,
 }
 

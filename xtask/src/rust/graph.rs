@@ -1,8 +1,8 @@
-//! Directed graphs of small numbers: which nodes are in cycles, and the shortest cycle through one.
+//! Directed graphs of small numbers, and the shortest cycle through a node.
 
 use std::collections::VecDeque;
 
-/// Edges by the node they leave; nodes count from zero.
+/// Edges by their source node; nodes count from zero.
 #[derive(Debug)]
 pub(crate) struct Graph(Vec<Vec<usize>>);
 
@@ -17,7 +17,7 @@ impl Graph {
         Self(graph)
     }
 
-    /// The shortest cycle through a node, beginning with it; `None` if it is in no cycle.
+    /// Returns the shortest cycle through a node, starting with it; `None` if it is in no cycle.
     pub(crate) fn cycle(&self, start: usize) -> Option<Vec<usize>> {
         let mut before: Vec<Option<usize>> = vec![None; self.0.len()];
         let mut waiting = VecDeque::from([start]);
@@ -46,7 +46,7 @@ mod tests {
     use super::Graph;
 
     #[test]
-    fn the_shortest_cycle_through_a_node_is_found() {
+    fn shortest_cycle_through_node_is_found() {
         let graph = Graph::new(5, [(0, 1), (1, 2), (2, 0), (1, 3), (3, 1), (3, 4)]);
         assert_eq!(graph.cycle(0), Some(vec![0, 1, 2]));
         assert_eq!(graph.cycle(1), Some(vec![1, 3]));
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_names_itself_is_in_no_cycle() {
+    fn self_edge_is_not_a_cycle() {
         assert_eq!(Graph::new(1, [(0, 0)]).cycle(0), None);
     }
 }

@@ -1,16 +1,17 @@
-//! One crate: its modules, and which file every import means in the end.
+//! One crate: its modules, and the file that each import refers to.
 //!
-//! A name that comes through a `pub use` belongs to the file that defines it. Names of other crates belong to no file.
+//! A name through a `pub use` belongs to the file that defines it. Names of other crates belong to
+//! no file.
 
 use std::collections::HashMap;
 
 use super::facts::{Facts, Scope, Use};
 
-/// A crate, from its `lib.rs` or `main.rs` on.
+/// A crate, from its `lib.rs` or `main.rs`.
 #[derive(Debug)]
 pub(crate) struct Krate<'a> {
     modules: Vec<Module<'a>>,
-    /// The paths of the files, in the order in which they are reached.
+    /// The paths of the files, in the order of discovery.
     pub(crate) files: Vec<&'a str>,
 }
 
@@ -28,11 +29,11 @@ pub(crate) struct Import {
     pub(crate) from: usize,
     pub(crate) line: usize,
     pub(crate) to: usize,
-    /// As it is written.
+    /// The imported path as written.
     pub(crate) name: String,
 }
 
-/// What a path means.
+/// The target of a path.
 #[derive(Clone, Copy)]
 enum Target {
     Module(usize),
@@ -40,11 +41,11 @@ enum Target {
     Item(usize),
 }
 
-/// How many re-exports one name may come through: more are a circle.
+/// Maximum number of re-exports of one name; more are a cycle.
 const DEEPEST: usize = 16;
 
 impl<'a> Krate<'a> {
-    /// Joins the files that can be reached from `root`.
+    /// Joins the files that are reachable from `root`.
     pub(crate) fn new(root: &'a str, facts: &HashMap<&'a str, &'a Facts>) -> Self {
         let mut krate = Self { modules: Vec::new(), files: Vec::new() };
         krate.add_file(root, None, facts);
@@ -63,7 +64,7 @@ impl<'a> Krate<'a> {
         let first = self.modules.len();
         let folder = folder(path);
         for scope in scopes {
-            // An inline module lies in the one whose path is one name shorter; that one came earlier.
+            // An inline module is in the module whose path is one name shorter, which came earlier.
             let around = scope.path.split_last().map(|(_, around)| around);
             let parent = around.map_or(parent, |around| {
                 (first..self.modules.len())
@@ -94,11 +95,12 @@ impl<'a> Krate<'a> {
         Some(first)
     }
 
-    /// Every import of one file of this crate by another.
+    /// Returns every import between files of this crate.
     pub(crate) fn imports(&self) -> Vec<Import> {
         let mut imports = Vec::new();
         for (id, module) in self.modules.iter().enumerate() {
-            // A name that is only given on is no import: those who import it from here have it from its file.
+            // A pure re-export is not an import: other files import the name from its defining
+            // file.
             let is_import = |used: &&Use| {
                 !used.exported
                     || used
@@ -147,7 +149,8 @@ impl<'a> Krate<'a> {
         module
     }
 
-    /// What a name means in a module. At the end of a path an item goes before a module of the same name.
+    /// Resolves a name in a module. At the end of a path an item precedes a module of the same
+    /// name.
     fn lookup(&self, id: usize, name: &str, last: bool, depth: usize) -> Option<Target> {
         let module = &self.modules[id];
         let child = module.children.get(name).map(|&child| Target::Module(child));
@@ -158,12 +161,12 @@ impl<'a> Krate<'a> {
         }
     }
 
-    /// What a name means that a module imports.
+    /// Resolves an imported name of a module.
     fn imported(&self, id: usize, name: &str, last: bool, depth: usize) -> Option<Target> {
         let uses = &self.modules[id].scope.uses;
         let aliased = |used: &&Use| used.alias.as_deref() == Some(name);
         for used in uses.iter().filter(aliased) {
-            // `use x::x` names something outside of the module, never itself.
+            // `use x::x` refers to something outside the module, never to itself.
             let is_itself = used.path.len() == 1 && used.path[0] == name;
             if !is_itself && let Some(target) = self.resolve(id, &used.path, depth) {
                 return Some(target);
@@ -181,7 +184,7 @@ impl<'a> Krate<'a> {
     }
 }
 
-/// The folder in which the modules of a file lie.
+/// Returns the folder of a file's child modules.
 fn folder(path: &str) -> &str {
     let stem = path.strip_suffix(".rs").unwrap_or(path);
     match stem.rsplit_once('/') {
@@ -197,7 +200,7 @@ mod tests {
     use super::super::read;
     use super::Krate;
 
-    /// The imports of a crate whose root is `lib.rs` in the folder `s`.
+    /// The imports of a crate with the root `s/lib.rs`.
     fn imports(files: &[(&str, &str)]) -> Vec<String> {
         let facts: Vec<_> = files.iter().map(|(path, text)| (*path, read(text).unwrap())).collect();
         let facts: HashMap<&str, &_> = facts.iter().map(|(path, facts)| (*path, facts)).collect();
@@ -209,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_through_a_reexport_belongs_to_the_file_that_defines_it() {
+    fn reexported_name_resolves_to_defining_file() {
         let found = imports(&[
             ("s/lib.rs", "mod a;\nmod b;\n"),
             ("s/a/mod.rs", "mod c;\npub(crate) use self::c::C as D;\n"),
@@ -220,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_given_on_and_used_is_an_import() {
+    fn reexported_and_used_name_is_an_import() {
         let found = imports(&[
             ("s/lib.rs", "mod a;\npub use a::{A, B};\nfn f() -> Option<A> { None }\n"),
             ("s/a.rs", "pub struct A;\npub struct B;\n"),
@@ -229,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn function_goes_before_a_module_of_the_same_name() {
+    fn function_precedes_module_of_same_name() {
         let found = imports(&[
             ("s/lib.rs", "mod a;\nmod b;\n"),
             ("s/a/mod.rs", "mod open;\npub(crate) use open::open;\n"),
@@ -240,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_a_parent_imports_are_followed() {
+    fn names_imported_by_parent_are_resolved() {
         let found = imports(&[
             ("s/lib.rs", "mod a;\nmod b;\n"),
             ("s/a.rs", "mod c;\nuse crate::b::B;\n"),
@@ -251,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn globs_inline_modules_and_macros_are_followed() {
+    fn globs_inline_modules_and_macros_are_resolved() {
         let found = imports(&[
             ("s/lib.rs", "mod a;\nmod b;\npub mod p { pub use crate::b::B; }\n"),
             ("s/a.rs", "use crate::p::*;\nfn f() { g!(crate::p::B, std::x::Y); }\n"),
@@ -261,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_other_crates_and_of_circles_are_no_imports() {
+    fn external_and_circular_names_are_not_imports() {
         let found = imports(&[
             ("s/lib.rs", "mod a;\npub use self::a::A;\n"),
             ("s/a.rs", "use serde::Serialize;\npub use crate::A;\nfn f() { std::mem::take(); }\n"),

@@ -1,6 +1,8 @@
-//! What tidy knows about Rust: files read by `syn`, crates with their names resolved, and graphs over them.
+//! Rust analysis for tidy: files parsed with `syn`, crates with resolved names, and graphs over
+//! them.
 //!
-//! `facts` is plain data, `tokens` and `read` produce it from one file, `krate` joins the files of a crate, `graph` finds cycles.
+//! `facts` is plain data, `tokens` and `read` produce it from one file, `krate` joins the files of
+//! a crate, `graph` finds cycles.
 
 mod facts;
 mod graph;

@@ -1,4 +1,4 @@
-//! Reads the facts of one file with `syn`.
+//! Extracts the facts of one file with `syn`.
 
 use syn::visit::{self, Visit};
 use syn::{
@@ -8,11 +8,11 @@ use syn::{
 use super::facts::{Facts, Function, Mention, Place, PublicName, Scope, Trait, Use};
 use super::tokens;
 
-/// Reads one file.
+/// Parses one file.
 ///
 /// # Errors
 ///
-/// Fails if the text is not Rust.
+/// Returns an error if the text is not Rust.
 pub(crate) fn read(text: &str) -> syn::Result<Facts> {
     let file = syn::parse_file(text)?;
     let mut reader = Reader { facts: Facts::default(), scope: 0, private: false };
@@ -21,7 +21,7 @@ pub(crate) fn read(text: &str) -> syn::Result<Facts> {
     Ok(reader.facts)
 }
 
-/// Whether an attribute takes its item out of the product.
+/// Whether an attribute excludes its item from the product.
 pub(crate) fn is_for_tests(attrs: &[Attribute]) -> bool {
     attrs.iter().any(|attr| {
         let path = attr.path();
@@ -37,9 +37,9 @@ pub(crate) fn is_for_tests(attrs: &[Attribute]) -> bool {
 
 struct Reader {
     facts: Facts,
-    /// Which of the file's modules is being read.
+    /// The current module of the file.
     scope: usize,
-    /// Whether a module `__private` is being read.
+    /// Whether the current module is `__private`.
     private: bool,
 }
 
@@ -90,7 +90,7 @@ impl Reader {
         self.scope().items.push(name);
     }
 
-    /// Reads the name of an item and the names of its members.
+    /// Records the name of an item and the names of its members.
     fn item(&mut self, item: &Item) {
         let attrs = attrs(item);
         match item {
@@ -297,12 +297,13 @@ impl<'ast> Visit<'ast> for Reader {
         visit::visit_type_trait_object(self, object);
     }
 
-    // What stands in attributes and behind `pub(in …)` is no import.
+    // Paths in attributes and in `pub(in …)` are not imports.
     fn visit_attribute(&mut self, _: &'ast Attribute) {}
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 }
 
-/// The items of a module root that are neither `mod` nor `use`. The compiler wants procedural macros there.
+/// Returns the items of a module root other than `mod` and `use`. Procedural macros are exempt,
+/// because the compiler requires them there.
 fn logic(item: &Item) -> Vec<Place> {
     let at = |ident: &syn::Ident, kind: &str| {
         vec![Place { line: ident.span().start().line, name: format!("{kind}{ident}") }]
@@ -392,7 +393,7 @@ mod tests {
     use super::read;
 
     #[test]
-    fn tests_are_left_out() {
+    fn facts_exclude_tests() {
         let facts = read(
             "struct A;\n#[cfg(test)]\nmod tests { use crate::b::C; }\n\
              impl A { #[cfg(test)] fn d() { crate::e::f(); } }\n",
@@ -404,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn uses_are_read_leaf_by_leaf() {
+    fn use_trees_are_split_into_leaves() {
         let facts =
             read("pub use a::{self, b::{C as D, E}};\nfn f() { use g::*; h::i(vec![j::K]); }\n")
                 .unwrap();
@@ -427,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn public_names_have_the_type_they_belong_to() {
+    fn public_members_have_their_type() {
         let facts = read(
             "pub struct A { pub b: u8, c: u8 }\nimpl A { pub fn d() {} fn e() {} }\n\
              pub enum F { G }\npub trait H { fn i(); }\nenum J { K }\npub(crate) fn l() {}\n",
@@ -445,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_items_and_any_objects_are_found() {
+    fn hidden_items_and_dyn_any_are_found() {
         let facts = read(
             "#[doc(hidden)]\npub fn a() {}\n#[doc(hidden)]\npub mod __private { #[doc(hidden)] pub fn b() {} }\n\
              struct C(Box<dyn std::any::Any + Send>);\n",

@@ -4,7 +4,7 @@ use proc_macro2::{TokenStream, TokenTree};
 
 use super::facts::{Mention, Scope};
 
-/// Adds every `a::b::c` of these tokens.
+/// Collects every path `a::b::c` in these tokens.
 pub(super) fn paths(tokens: TokenStream, found: &mut Scope) {
     let mut path: Vec<String> = Vec::new();
     let mut line = 0;
@@ -12,7 +12,7 @@ pub(super) fn paths(tokens: TokenStream, found: &mut Scope) {
     for token in tokens {
         match token {
             TokenTree::Ident(ident) => {
-                // Two names in a row, or a name behind one colon: another path begins.
+                // A second name, or a name after one colon, starts another path.
                 if colons != 2 {
                     end(&mut path, line, found);
                 }
@@ -28,7 +28,7 @@ pub(super) fn paths(tokens: TokenStream, found: &mut Scope) {
                 colons = 0;
             }
             TokenTree::Group(group) => {
-                // `a::{b, c}` stands in a `use` only, and those of macros are not followed.
+                // `a::{b, c}` occurs only in `use` items, which are not followed inside macros.
                 end(&mut path, line, found);
                 colons = 0;
                 paths(group.stream(), found);
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_in_macros_are_found_with_their_lines() {
+    fn macro_paths_are_found_with_their_lines() {
         assert_eq!(
             found("a::b(1),\n[crate::c::D { e: f::g }] $crate::h::i"),
             [
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn single_names_and_types_are_not_paths() {
+    fn single_names_in_macros_are_not_paths() {
         assert!(found("let a: b = c.d(); x : : y").iter().all(|(path, _)| path == "x::y"));
     }
 }

@@ -1,11 +1,11 @@
-//! `xtask/tidy-allow.toml`: what a rule lets pass, each with the reason.
+//! `xtask/tidy-allow.toml`: exceptions of the rules, each with its reason.
 
 use super::findings::Findings;
 use super::tree::Tree;
 
 pub(super) const ALLOWED: &str = "xtask/tidy-allow.toml";
 
-/// The rules that take reasons, as the headers of their entries.
+/// The rules with exceptions, as the headers of their entries.
 const KINDS: &[&str] = &["long", "trait", "any"];
 
 #[derive(Default)]
@@ -13,7 +13,7 @@ pub(super) struct Entry {
     kind: String,
     pub(super) line: usize,
     pub(super) path: String,
-    /// The trait, where a file has several.
+    /// The trait, if a file has several.
     pub(super) name: String,
     pub(super) reason: String,
 }
@@ -24,7 +24,7 @@ pub(super) fn entries(tree: &Tree, kind: &str) -> Vec<Entry> {
     read(text, &mut Findings::default()).into_iter().filter(|entry| entry.kind == kind).collect()
 }
 
-/// Every entry has the keys it needs and names a file that exists.
+/// Checks that every entry has its keys and names an existing file.
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
     let text = tree.get(ALLOWED).map_or("", |file| file.text.as_str());
     for entry in read(text, findings) {
@@ -38,7 +38,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
     }
 }
 
-/// Reads the list. It is written by hand and has three keys, so it needs no more of TOML than that.
+/// Parses the list. It is written by hand with three keys, so it needs no TOML parser.
 fn read(text: &str, findings: &mut Findings) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -66,8 +66,7 @@ fn read(text: &str, findings: &mut Findings) -> Vec<Entry> {
         });
         if field.is_none() {
             let kinds = KINDS.join("]]`, `[[");
-            let message =
-                format!("only `[[{kinds}]]` with `path`, `name` and `reason` can stand here");
+            let message = format!("expected `[[{kinds}]]` with `path`, `name` and `reason`");
             findings.add(ALLOWED, index + 1, message);
         }
     }
@@ -84,7 +83,7 @@ mod tests {
         "# Why.\n[[trait]]\npath = \"a.rs\"\nname = \"A\"\nreason = \"one machine\"\n";
 
     #[test]
-    fn entries_are_read_by_kind() {
+    fn allow_entries_are_parsed_by_kind() {
         let tree = Tree::of(&[(ALLOWED, ENTRY)]);
         assert!(entries(&tree, "long").is_empty());
         let read = entries(&tree, "trait");
@@ -92,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn entry_without_file_reason_or_with_other_keys_is_a_finding() {
+    fn allow_entry_with_missing_file_reason_or_other_keys_is_finding() {
         assert!(found(check, &[("a.rs", ""), (ALLOWED, ENTRY)]).is_empty());
         assert!(found(check, &[(ALLOWED, ENTRY)])[0].contains("does not exist"));
         let entry = "[[long]]\npath = \"a.rs\"\nlines = 600\n";

@@ -1,4 +1,5 @@
-//! `dyn Any` hides what a value is. The few places for it are `[[any]]` in `xtask/tidy-allow.toml`.
+//! `dyn Any` hides the type of a value. The allowed places are `[[any]]` entries in
+//! `xtask/tidy-allow.toml`.
 
 use super::allow::{self, ALLOWED};
 use super::findings::Findings;
@@ -10,7 +11,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
         let lines = tree.facts(&file.path).map_or(&[][..], |facts| &facts.any_objects);
         match allowed.iter().find(|entry| entry.path == file.path) {
             Some(entry) if lines.is_empty() => {
-                let message = format!("{} has no `dyn Any` now; remove the entry", file.path);
+                let message = format!("{} no longer has `dyn Any`; remove the entry", file.path);
                 findings.add(ALLOWED, entry.line, message);
             }
             Some(_) => {}
@@ -29,7 +30,7 @@ mod tests {
     use super::{ALLOWED, check};
 
     #[test]
-    fn any_object_is_a_finding_outside_of_the_allowed_files() {
+    fn dyn_any_outside_allowed_files_is_finding() {
         let entry = "[[any]]\npath = \"crates/x/src/a.rs\"\nreason = \"values by their type\"\n";
         let files = [("crates/x/src/a.rs", "struct A(Box<dyn Any + Send>);\n")];
         assert_eq!(found(check, &files).len(), 1);

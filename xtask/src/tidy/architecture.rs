@@ -1,4 +1,4 @@
-//! The pages a newcomer opens first are there, and the README names the command that CI runs.
+//! The entry pages exist, and the README names the command that CI runs.
 
 use super::findings::Findings;
 use super::tree::Tree;
@@ -15,7 +15,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
         findings.add(
             CI,
             1,
-            "no line begins with `cargo `; CI runs the command that the README names",
+            "no line starts with `cargo `; CI must run the command that the README names",
         );
         return;
     };
@@ -23,12 +23,12 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
         findings.add(
             README,
             1,
-            format!("CI runs `{command}`; the README must name just that command"),
+            format!("CI runs `{command}`; the README must name exactly this command"),
         );
     }
 }
 
-/// What a page shows as code: the lines in fences and the words between backticks.
+/// Returns the code of a page: lines in fences and text between backticks.
 fn code(page: &str) -> impl Iterator<Item = &str> {
     let mut fenced = false;
     page.lines().flat_map(move |line| {
@@ -36,7 +36,7 @@ fn code(page: &str) -> impl Iterator<Item = &str> {
             fenced = !fenced;
             return Vec::new();
         }
-        // A comment behind a command in a fence is not part of it.
+        // A comment after a command in a fence is not part of it.
         let command = line.split(" #").next().unwrap_or(line).trim();
         if fenced { vec![command] } else { line.split('`').skip(1).step_by(2).collect() }
     })
@@ -50,7 +50,7 @@ mod tests {
     const RUN: &str = "#!/usr/bin/env bash\nset -euo pipefail\ncargo xtask test\n";
 
     #[test]
-    fn the_readme_names_what_ci_runs() {
+    fn readme_with_ci_command_passes() {
         for readme in
             ["Run `cargo xtask test`.\n", "```sh\ncargo xtask test   # ten minutes\n```\n"]
         {
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn another_command_is_a_finding() {
+    fn readme_with_another_command_is_finding() {
         for readme in [
             "Run `cargo test`.\n",
             "cargo xtask test\n",

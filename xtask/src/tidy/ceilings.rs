@@ -1,8 +1,7 @@
-//! `xtask/ceilings.toml`: how many findings of a counted rule each crate may still have.
+//! `xtask/ceilings.toml`: the allowed number of findings of each counted rule, per crate.
 //!
-//! The numbers only shrink. A crate that is not listed may have none. `cargo xtask tidy --update` writes the
-//! numbers down as long as no rule has more findings than before in all crates together, so that files
-//! can move from one crate to another.
+//! The numbers only shrink. A crate that is not listed may have none. `cargo xtask tidy --update`
+//! writes the numbers if the sum of each rule has not grown, so that files can move between crates.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,25 +11,25 @@ use anyhow::{Context, Result, bail};
 pub(super) const CEILINGS: &str = "xtask/ceilings.toml";
 
 const HEAD: &str = "\
-# How many findings of a counted rule of `cargo xtask tidy` each crate may still have; the goal is none.
+# Maximum number of findings of each counted rule of `cargo xtask tidy`, per crate. The goal is zero.
 # Written by `cargo xtask tidy --update`, which refuses to raise the sum of a rule. `cargo xtask tidy --show RULE`
 # lists the findings.
 ";
 
-/// Numbers of findings, by crate.
+/// Numbers of findings by crate.
 pub(super) type Counts = BTreeMap<String, usize>;
 
-/// By rule.
+/// Numbers of findings by rule.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Ceilings(BTreeMap<String, Counts>);
 
-/// How the findings of a rule compare with its ceilings.
+/// The comparison of a rule's findings with its ceilings.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Same,
-    /// The numbers differ, and the sum is not higher. The file must say so.
+    /// The numbers differ, but the sum has not grown. The file must be updated.
     Changed,
-    /// These crates have more than they may, and the sum has grown.
+    /// These crates exceed their ceilings, and the sum has grown.
     Grown(Vec<String>),
 }
 
@@ -45,8 +44,8 @@ impl Ceilings {
             let mut counts = Counts::new();
             for (name, count) in crates {
                 let count = count.as_integer().and_then(|count| usize::try_from(count).ok());
-                let count =
-                    count.with_context(|| format!("{CEILINGS}: `{rule}.{name}` is no number"))?;
+                let count = count
+                    .with_context(|| format!("{CEILINGS}: `{rule}.{name}` must be a number"))?;
                 counts.insert(name, count);
             }
             rules.insert(rule, counts);
@@ -103,13 +102,13 @@ mod tests {
     }
 
     #[test]
-    fn ceilings_written_are_read_as_they_were() {
+    fn written_ceilings_are_parsed_unchanged() {
         assert_eq!(Ceilings::read(&ceilings().written()).unwrap(), ceilings());
         assert!(Ceilings::read("cycles = 1").is_err());
     }
 
     #[test]
-    fn sum_that_grows_names_the_crates_that_have_more() {
+    fn growing_sum_names_crates_with_more_findings() {
         let now = counts(&[("crates/a", 4), ("crates/b", 1)]);
         assert_eq!(ceilings().judge("cycles", &now), Verdict::Grown(vec!["crates/a".to_owned()]));
         let new = counts(&[("crates/c", 1)]);
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn sum_that_shrinks_or_moves_must_be_written_down() {
+    fn shrinking_or_moved_sum_requires_update() {
         let fewer = counts(&[("crates/a", 2), ("crates/b", 1)]);
         assert_eq!(ceilings().judge("cycles", &fewer), Verdict::Changed);
         let moved = counts(&[("crates/a", 1), ("crates/c", 3)]);

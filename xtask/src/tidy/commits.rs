@@ -49,7 +49,7 @@ mod tests {
     use super::SUBJECT;
 
     #[test]
-    fn subjects_have_a_type_a_scope_and_a_summary() {
+    fn commit_subject_has_type_scope_and_summary() {
         let form = Regex::new(SUBJECT).unwrap();
         for right in ["fix(engine): keep leases", "docs: say why", "feat(cli)!: rename a flag"] {
             assert!(form.is_match(right), "{right}");

@@ -1,8 +1,8 @@
-//! Only the codecs compare protocol versions; everything else reads `VersionRules`.
+//! Only the codecs compare protocol versions; all other code reads `VersionRules`.
 //!
-//! Code that compares versions has to name one, so the rule looks for names: the constants of
-//! `Version`, their dates as strings, and calls of `VersionRules::since`. Where a version is only
-//! passed on, the line says so with `// tidy: version is a value here`.
+//! A comparison has to name a version, so the rule searches for names: the constants of `Version`,
+//! their dates as strings, and calls of `VersionRules::since`. A line that only passes a version
+//! has the comment `// tidy: version is a value here`.
 
 use super::findings::Findings;
 use super::tree::Tree;
@@ -11,7 +11,7 @@ pub(super) const ERAS: &str = "crates/protocol/src/era/";
 pub(super) const RULES: &str = "crates/protocol/src/version/";
 pub(super) const VERSIONS: &str = "crates/wire/src/version.rs";
 
-/// The places that may name a version: its date, its rules, and the codec of each era.
+/// The files that may name a version: its date, its rules, and the codec of each era.
 const ALLOWED: &[&str] =
     &[VERSIONS, RULES, "crates/protocol/src/era/legacy/", "crates/protocol/src/era/modern/"];
 
@@ -57,7 +57,7 @@ mod tests {
     use super::check;
 
     #[test]
-    fn version_outside_the_codecs_and_the_rules_is_found() {
+    fn version_outside_codecs_and_rules_is_finding() {
         let text = "//! A.\nif version >= Version::V2026_07_28 {}\n";
         assert_eq!(found(check, &[("crates/outlive/src/a.rs", text)]).len(), 1);
         assert_eq!(found(check, &[("crates/protocol/src/era/a.rs", text)]).len(), 1);
@@ -68,14 +68,14 @@ mod tests {
     }
 
     #[test]
-    fn version_as_import_date_or_comparison_is_found() {
+    fn version_as_import_date_or_comparison_is_finding() {
         let text = "use Version::{\n    V2025_11_25,\n};\nif version.as_str() == \"2025-11-25\" {}\n\
                     if rules.since(version) {}\n";
         assert_eq!(found(check, &[("crates/outlive/src/a.rs", text)]).len(), 3);
     }
 
     #[test]
-    fn prose_tests_and_values_are_free() {
+    fn version_in_prose_tests_and_values_is_allowed() {
         let text = "//! Since 2026-07-28.\n// Version::V2025_06_18 had batches.\n\
                     offer(Version::V2026_07_28); // tidy: version is a value here\n\
                     #[cfg(test)]\nmod tests {\n    check(Version::V2025_11_25);\n}\n";

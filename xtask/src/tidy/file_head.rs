@@ -1,4 +1,4 @@
-//! Every file begins with what it is: its first line is a `//!`.
+//! Every file starts with a `//!` comment about its purpose.
 
 use super::findings::Findings;
 use super::tree::Tree;
@@ -16,7 +16,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
             findings.add(
                 &file.path,
                 1,
-                "begin with `//!`: what the file is and where it stands in the path",
+                "start the file with `//!`: its purpose and its place in the path of a request",
             );
         }
     }
@@ -28,7 +28,7 @@ mod tests {
     use super::check;
 
     #[test]
-    fn a_file_begins_with_its_purpose() {
+    fn file_without_module_comment_is_finding() {
         let files = [
             ("crates/wire/src/a.rs", "//! A.\n"),
             ("crates/wire/src/b.rs", "use x;\n"),

@@ -1,6 +1,6 @@
-//! A file of more than 500 lines without its tests needs a written reason.
+//! A file of more than 500 lines without its tests needs a reason.
 //!
-//! The reasons stand in `xtask/tidy-allow.toml`, as `[[long]]` with `path` and `reason`.
+//! The reasons are `[[long]]` entries with `path` and `reason` in `xtask/tidy-allow.toml`.
 
 use super::allow::{self, ALLOWED};
 use super::findings::Findings;
@@ -14,7 +14,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
         let length = length(file);
         if length > LIMIT && !allowed.iter().any(|entry| entry.path == file.path) {
             let message = format!(
-                "{length} lines without tests; split it by the reader's question, or give a reason in {ALLOWED}"
+                "{length} lines without tests; split the file by topic, or give a reason in {ALLOWED}"
             );
             findings.add(&file.path, LIMIT + 1, message);
         }
@@ -39,21 +39,21 @@ mod tests {
     const ENTRY: &str = "# Why.\n[[long]]\npath = \"a.rs\"\nreason = \"a catalogue\"\n";
 
     #[test]
-    fn a_long_file_needs_a_reason() {
+    fn long_file_without_reason_is_finding() {
         let long = "a();\n".repeat(501);
         assert_eq!(found(check, &[("a.rs", &long), (ALLOWED, "")]).len(), 1);
         assert!(found(check, &[("a.rs", &long), (ALLOWED, ENTRY)]).is_empty());
     }
 
     #[test]
-    fn tests_do_not_count() {
+    fn tests_do_not_count_toward_file_length() {
         let text = format!("//! A.\n#[cfg(test)]\nmod tests {{\n{}}}\n", "    a();\n".repeat(600));
         assert!(found(check, &[("a.rs", &text)]).is_empty());
         assert!(found(check, &[("crates/wire/src/a/tests.rs", &"a();\n".repeat(600))]).is_empty());
     }
 
     #[test]
-    fn an_entry_that_is_not_needed_is_a_finding() {
+    fn unneeded_long_entry_is_finding() {
         assert!(
             found(check, &[("a.rs", "//! A.\n"), (ALLOWED, ENTRY)])[0]
                 .contains("no longer too long")

@@ -1,4 +1,4 @@
-//! What the rules find.
+//! The findings of the rules.
 
 /// Findings of a rule: path, line, message.
 #[derive(Default)]

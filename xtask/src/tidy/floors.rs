@@ -1,15 +1,16 @@
-//! Nothing imports upwards: which crate may use which, and what a floor must never know.
+//! The allowed dependencies between crates: a crate uses only crates below it, and some external
+//! crates are forbidden.
 //!
-//! Dependencies of tests are free.
+//! Dependencies of tests are exempt.
 
 use super::tree::Tree;
 use super::{findings::Findings, manifest};
 
 struct Floor {
     manifest: &'static str,
-    /// The crates of ours that this one may use.
+    /// The workspace crates that this crate may use.
     uses: &'static [&'static str],
-    /// Foreign crates that this one must not use, nor those named `crate-…`.
+    /// External crates that this crate must not use, including crates named `crate-…`.
     never: &'static [&'static str],
 }
 
@@ -37,19 +38,19 @@ const FLOORS: &[Floor] = &[
     },
     Floor { manifest: MANIFESTS[4], uses: &[], never: &[] },
     Floor { manifest: MANIFESTS[5], uses: &["outlive-wire"], never: &["hyper", "http"] },
-    // Authorization sees requests and principals, never tasks or handlers.
+    // Authorization handles requests and principals, but neither tasks nor handlers.
     Floor {
         manifest: MANIFESTS[7],
         uses: &["outlive-wire", "outlive-protocol", "outlive-transport"],
         never: &["rusqlite"],
     },
-    // The authorization server issues the tokens that the floor below it verifies.
+    // The authorization server issues the tokens that `outlive-auth` verifies.
     Floor {
         manifest: MANIFESTS[9],
         uses: &["outlive-wire", "outlive-protocol", "outlive-transport", "outlive-auth"],
         never: &["rusqlite"],
     },
-    // The program uses the facade and runs jobs: where it needs more, the facade is incomplete.
+    // The program uses only the facade and jobs: if it needs more, the facade is incomplete.
     Floor { manifest: MANIFESTS[6], uses: &["outlive", "outlive-jobs"], never: &[] },
     // Schemas, forms and URI templates are pure functions over text and JSON.
     Floor {
@@ -57,7 +58,7 @@ const FLOORS: &[Floor] = &[
         uses: &["outlive-wire"],
         never: &["tokio", "hyper", "http", "rusqlite"],
     },
-    // Jobs are processes and files. They know no protocol.
+    // Jobs are processes and files, independent of the protocol.
     Floor { manifest: MANIFESTS[8], uses: &[], never: &["hyper", "http", "rusqlite"] },
 ];
 
@@ -81,7 +82,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
             findings.add(
                 &file.path,
                 1,
-                "the crate has no floor; give it one in xtask/src/tidy/floors.rs",
+                "the crate has no floor; add it in xtask/src/tidy/floors.rs",
             );
             continue;
         };
@@ -93,14 +94,14 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
                 findings.add(
                     &file.path,
                     dependency.line,
-                    format!("{name} is not below this crate; nothing imports upwards"),
+                    format!("{name} is not below this crate; a crate uses only crates below it"),
                 );
             }
             if floor.never.iter().any(|never| is(name, never)) {
                 findings.add(
                     &file.path,
                     dependency.line,
-                    format!("this floor knows nothing of {name}"),
+                    format!("this crate must not use {name}"),
                 );
             }
         }
@@ -114,7 +115,7 @@ fn is_manifest(path: &str) -> bool {
         .is_some_and(|name| !name.contains('/'))
 }
 
-/// Whether a crate is `family` or one of its kin, as `hyper-util` is of `hyper`.
+/// Whether a crate is `family` or starts with `family-`, as `hyper-util` does.
 fn is(name: &str, family: &str) -> bool {
     name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
@@ -125,7 +126,7 @@ mod tests {
     use super::check;
 
     #[test]
-    fn nothing_imports_upwards() {
+    fn dependency_on_higher_crate_is_finding() {
         let wire = "[dependencies]\noutlive-protocol.workspace = true\n";
         let protocol = "[dependencies]\noutlive-wire.workspace = true\n";
         let found = found(
@@ -137,14 +138,14 @@ mod tests {
     }
 
     #[test]
-    fn the_protocol_has_no_runtime() {
+    fn protocol_depending_on_runtime_is_finding() {
         let manifest = "[dependencies]\nhttp = \"1\"\ntokio-util = \"0.7\"\n[dev-dependencies]\ntokio = \"1\"\n";
         let found = found(check, &[("crates/protocol/Cargo.toml", manifest)]);
-        assert_eq!(found, ["crates/protocol/Cargo.toml:3: this floor knows nothing of tokio-util"]);
+        assert_eq!(found, ["crates/protocol/Cargo.toml:3: this crate must not use tokio-util"]);
     }
 
     #[test]
-    fn a_new_crate_needs_a_floor() {
+    fn crate_without_floor_is_finding() {
         assert_eq!(found(check, &[("crates/attic/Cargo.toml", "")]).len(), 1);
     }
 }

@@ -1,4 +1,5 @@
-//! A function has at most 60 lines of code, counted as clippy does: without comments and empty lines.
+//! A function has at most 60 lines of code, counted as clippy does: without comments and empty
+//! lines.
 
 use super::findings::Findings;
 use super::tree::Tree;
@@ -17,7 +18,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
             let length = inside.count();
             if length > LIMIT {
                 let message =
-                    format!("`{}` has {length} lines of code; {LIMIT} are the most", function.name);
+                    format!("`{}` has {length} lines of code; the limit is {LIMIT}", function.name);
                 findings.add(&file.path, function.open, message);
             }
         }
@@ -30,13 +31,13 @@ mod tests {
     use super::check;
 
     #[test]
-    fn function_of_more_than_sixty_lines_of_code_is_a_finding() {
+    fn function_over_60_lines_is_finding() {
         let text =
             |lines: usize| format!("fn a() {{\n{}\n    // Why.\n}}\n", "    b();\n".repeat(lines));
         assert!(found(check, &[("crates/x/src/a.rs", &text(60))]).is_empty());
         assert_eq!(
             found(check, &[("crates/x/src/a.rs", &text(61))]),
-            ["crates/x/src/a.rs:1: `a` has 61 lines of code; 60 are the most"]
+            ["crates/x/src/a.rs:1: `a` has 61 lines of code; the limit is 60"]
         );
         assert!(found(check, &[("crates/x/src/a/tests.rs", &text(61))]).is_empty());
     }

@@ -1,4 +1,5 @@
-//! What is public is documented: `#[doc(hidden)] pub` stands in a module `__private` only, for macros.
+//! Public items are documented: `#[doc(hidden)] pub` is allowed only in a module `__private`, for
+//! macros.
 
 use super::findings::Findings;
 use super::tree::Tree;
@@ -7,7 +8,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
     for file in tree.source_files() {
         for hidden in tree.facts(&file.path).iter().flat_map(|facts| &facts.hidden) {
             let message = format!(
-                "`{}` is public and hidden; document it, make it private or move it to `__private`",
+                "`{}` is public and hidden; document it, make it private, or move it to `__private`",
                 hidden.name
             );
             findings.add(&file.path, hidden.line, message);
@@ -21,7 +22,7 @@ mod tests {
     use super::check;
 
     #[test]
-    fn hidden_public_item_is_a_finding_outside_of_private() {
+    fn hidden_public_item_outside_private_is_finding() {
         let text = "#[doc(hidden)]\npub mod __private { #[doc(hidden)] pub use a::B; }\n\
                     impl C { #[doc(hidden)] pub fn d() {} #[doc(hidden)] fn e() {} }\n";
         let found = found(check, &[("crates/x/src/lib.rs", text)]);

@@ -1,7 +1,7 @@
-//! No file imports a file that, through others, imports it.
+//! No file imports a file that imports it, directly or through others.
 //!
-//! Nodes are files; a name that comes through a `pub use` is an import of the file that defines it; tests are left
-//! out. Every file in a cycle is one finding, with the shortest cycle through it.
+//! Nodes are files. A name through a `pub use` is an import of the file that defines it. Tests are
+//! excluded. Every file in a cycle is one finding, with the shortest cycle through it.
 
 use super::findings::Findings;
 use super::tree::Tree;
@@ -24,7 +24,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
     }
 }
 
-/// The line of the first import, and `a.rs:3 (x::Y) → b.rs:9 (z::W) → a.rs`.
+/// Returns the line of the first import, and `a.rs:3 (x::Y) → b.rs:9 (z::W) → a.rs`.
 fn shown(cycle: &[usize], krate: &Krate<'_>, imports: &[Import]) -> (usize, String) {
     let mut first = 1;
     let mut text = "in a cycle: ".to_owned();
@@ -49,7 +49,7 @@ mod tests {
     use super::check;
 
     #[test]
-    fn files_in_a_cycle_are_found_with_the_imports_to_cut() {
+    fn files_in_cycle_are_findings_with_their_imports() {
         let found = found(
             check,
             &[
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn imports_of_tests_make_no_cycle() {
+    fn imports_of_tests_are_excluded_from_cycles() {
         let b = "pub struct B;\n#[cfg(test)]\nmod tests { use crate::a::A; }\n";
         let files = [
             ("crates/x/src/lib.rs", "mod a;\nmod b;\n"),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn file_that_cannot_be_read_is_a_finding() {
+    fn unparsable_file_is_finding() {
         assert!(found(check, &[("crates/x/src/lib.rs", "fn {\n")])[0].contains("not Rust"));
     }
 }

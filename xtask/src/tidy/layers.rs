@@ -1,6 +1,7 @@
-//! An import goes down or stays in its layer. The layers stand in `xtask/layers.toml`.
+//! An import goes to a lower layer or stays in its layer. `xtask/layers.toml` defines the layers.
 //!
-//! Every file of a stack belongs to exactly one layer: that of the longest entry that names it or a folder around it.
+//! Every file of a stack belongs to one layer: that of the longest entry that names it or its
+//! folder.
 
 use super::findings::Findings;
 use super::tree::Tree;
@@ -8,10 +9,10 @@ use crate::rust::{Import, Krate};
 
 pub(super) const LAYERS: &str = "xtask/layers.toml";
 
-/// One part of the project, and its layers from the bottom up.
+/// A part of the project, and its layers from the bottom up.
 struct Stack {
     name: String,
-    /// A folder, with `/` at its end.
+    /// A folder that ends with `/`.
     root: String,
     layers: Vec<Vec<String>>,
 }
@@ -30,7 +31,8 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
     }
 }
 
-/// Every file has a layer and every entry has a file. Not counted: a new file takes its place when it is written.
+/// Checks that every file has a layer and every entry has a file. This rule has no ceiling: a new
+/// file gets its layer when it is written.
 pub(super) fn check_places(tree: &Tree, findings: &mut Findings) {
     let Some(file) = tree.get(LAYERS) else { return };
     for stack in stacks(&file.text).unwrap_or_default() {
@@ -47,10 +49,8 @@ pub(super) fn check_places(tree: &Tree, findings: &mut Findings) {
         }
         for file in tree.source_files().filter(|file| file.path.starts_with(&stack.root)) {
             if stack.layer(&file.path).is_none() {
-                let message = format!(
-                    "no layer has this file; give it a place in `{}` of {LAYERS}",
-                    stack.name
-                );
+                let message =
+                    format!("no layer contains this file; add it to `{}` in {LAYERS}", stack.name);
                 findings.add(&file.path, 1, message);
             }
         }
@@ -106,7 +106,7 @@ fn stacks(text: &str) -> Result<Vec<Stack>, String> {
         };
         let layers = layers.iter().map(texts).collect::<Option<Vec<Vec<String>>>>();
         let layers =
-            layers.ok_or_else(|| format!("`{name}.layers` is a list of lists of paths"))?;
+            layers.ok_or_else(|| format!("`{name}.layers` must be a list of lists of paths"))?;
         stacks.push(Stack { name, root: root.to_owned(), layers });
     }
     Ok(stacks)
@@ -121,7 +121,7 @@ mod tests {
         "[x]\nroot = \"crates/x/src/\"\nlayers = [\n  [\"a.rs\", \"lib.rs\"],\n  [\"b/\"],\n]\n";
 
     #[test]
-    fn import_from_a_higher_layer_is_a_finding() {
+    fn import_from_higher_layer_is_finding() {
         let found = found(
             check,
             &[
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn file_without_a_layer_and_layer_without_a_file_are_findings() {
+    fn file_without_layer_and_entry_without_file_are_findings() {
         let files = [(LAYERS, TWO), ("crates/x/src/lib.rs", ""), ("crates/x/src/d.rs", "")];
         let found = found(check_places, &files);
         assert_eq!(found.len(), 3, "{found:?}");
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_entry_decides() {
+    fn longest_layer_entry_applies() {
         let layers = "[x]\nroot = \"crates/x/src/\"\nlayers = [[\"b/c.rs\"], [\"\"]]\n";
         let files = [
             (LAYERS, layers),

@@ -1,4 +1,4 @@
-//! The dependencies in a `Cargo.toml`, read line by line.
+//! Reads the dependencies in a `Cargo.toml`, line by line.
 
 pub(super) struct Dependency {
     pub(super) name: String,
@@ -6,8 +6,8 @@ pub(super) struct Dependency {
     pub(super) for_tests: bool,
 }
 
-/// Every dependency that a manifest names, also those for one platform and those in tables of
-/// their own (`[dependencies.serde]`).
+/// Returns every dependency of a manifest, including those for one platform and those in separate
+/// tables (`[dependencies.serde]`).
 pub(super) fn dependencies(manifest: &str) -> Vec<Dependency> {
     let mut dependencies: Vec<Dependency> = Vec::new();
     let mut section = Section::Other;
@@ -53,7 +53,7 @@ impl Section {
     }
 }
 
-/// The real name behind `{ package = "real-name", … }`.
+/// Returns the real name in `{ package = "real-name", … }`.
 fn renamed(value: &str) -> Option<&str> {
     let (_, behind) = value.split_once("package")?;
     behind.trim_start().strip_prefix('=')?.trim_start().strip_prefix('"')?.split('"').next()
@@ -64,7 +64,7 @@ mod tests {
     use super::dependencies;
 
     #[test]
-    fn every_form_of_a_dependency_is_read() {
+    fn dependencies_of_every_form_are_parsed() {
         let manifest = "[package]\nname = \"a\"\n[dependencies]\nbytes.workspace = true\n# tokio = \"1\"\n\
                         web = { package = \"hyper\", version = \"1\" }\n[dev-dependencies]\nproptest = \"1\"\n\
                         [target.'cfg(unix)'.dependencies]\nlibc = \"0.2\"\n[dependencies.serde]\nversion = \"1\"\n";

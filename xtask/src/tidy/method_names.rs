@@ -1,6 +1,6 @@
-//! The name of a method is spelled in one file; everyone else says `Method::ToolsCall`.
+//! The name of a method is spelled in one file; all other code uses `Method::ToolsCall`.
 //!
-//! Attributes are exempt, because `#[serde(rename = "…")]` takes nothing but a literal.
+//! Attributes are exempt, because `#[serde(rename = "…")]` takes only a literal.
 
 use super::findings::Findings;
 use super::tree::{File, Tree};
@@ -14,7 +14,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
         findings.add(
             METHODS,
             1,
-            "no line of the form `Name = \"method/name\",` is left; teach this rule the new form",
+            "no line has the form `Name = \"method/name\",`; adapt this rule to the new form",
         );
     }
     for file in tree.product_files().filter(|file| file.path != METHODS) {
@@ -26,14 +26,14 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
                 findings.add(
                     &file.path,
                     line.number,
-                    format!("\"{literal}\" is spelled in {METHODS}; use `Method`"),
+                    format!("\"{literal}\" is defined in {METHODS}; use `Method`"),
                 );
             }
         }
     }
 }
 
-/// The names in the lines of the form `ToolsCall = "tools/call",`.
+/// Returns the names in lines of the form `ToolsCall = "tools/call",`.
 fn names(file: &File) -> Vec<&str> {
     let assigns = |code: &str| {
         code.trim()
@@ -53,7 +53,7 @@ mod tests {
         "//! Names.\nmethods! {\n    Ping = \"ping\",\n    ToolsCall = \"tools/call\",\n}\n";
 
     #[test]
-    fn a_method_is_spelled_once() {
+    fn method_name_outside_method_file_is_finding() {
         let text = "//! Answers \"ping\".\n#[serde(rename = \"ping\")]\nif method == \"ping\" {}\nlog(\"a ping came\");\n\
                     #[cfg(test)]\nmod tests {\n    call(\"tools/call\");\n}\n";
         let found = found(check, &[(METHODS, NAMES), ("crates/protocol/src/a.rs", text)]);
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_in_a_form_we_cannot_read_is_a_finding() {
+    fn method_list_in_unknown_form_is_finding() {
         assert_eq!(
             found(check, &[(METHODS, "//! Names.\nconst PING: &str = \"ping\";\n")]).len(),
             1

@@ -1,4 +1,5 @@
-//! `mod.rs` and `lib.rs` are tables of contents: docs, `mod` and `use`. A module with children is `x/mod.rs`, not `x.rs`.
+//! `mod.rs` and `lib.rs` contain only docs, `mod` and `use`. A module with children is `x/mod.rs`,
+//! not `x.rs`.
 
 use super::findings::Findings;
 use super::tree::Tree;
@@ -11,7 +12,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
             && let Some(first) = facts.logic.first()
         {
             let message = format!(
-                "a module root has docs, `mod` and `use` only; `{}` and {} further items belong in a file with a name",
+                "a module root has only docs, `mod` and `use`; move `{}` and {} further items to a named file",
                 first.name,
                 facts.logic.len() - 1
             );
@@ -35,7 +36,7 @@ mod tests {
     use super::check;
 
     #[test]
-    fn module_root_with_items_is_a_finding() {
+    fn module_root_with_items_is_finding() {
         let found = found(
             check,
             &[
@@ -51,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn file_with_children_is_a_finding_unless_they_are_tests() {
+    fn file_with_child_modules_is_finding_unless_they_are_tests() {
         let found = found(
             check,
             &[

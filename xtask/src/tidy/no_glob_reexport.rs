@@ -1,11 +1,11 @@
-//! What a module shows is a list that one can read: no `pub use x::*`.
+//! Re-exports are explicit lists: no `pub use x::*`.
 
 use super::findings::Findings;
 use super::tree::Tree;
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
     for file in tree.rust_files() {
-        // The line where an export began that has not met its `;` yet.
+        // The line of an export whose `;` has not been reached.
         let mut export = None;
         for line in file.lines() {
             if is_export(line.code.trim_start()) {
@@ -13,7 +13,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
             }
             let Some(begun) = export else { continue };
             if line.code.contains('*') {
-                findings.add(&file.path, begun, "list what is exported by name");
+                findings.add(&file.path, begun, "list the exported names");
             }
             if line.code.contains(';') {
                 export = None;
@@ -38,12 +38,9 @@ mod tests {
     use super::check;
 
     #[test]
-    fn exports_are_listed() {
+    fn glob_reexport_is_finding() {
         let text = "pub use a::{B, C};\nuse super::*;\npub use d::*;\npub(crate) use e::{\n    f::*,\n};\nlet g = h * i;\n";
         let found = found(check, &[("a.rs", text)]);
-        assert_eq!(
-            found,
-            ["a.rs:3: list what is exported by name", "a.rs:4: list what is exported by name"]
-        );
+        assert_eq!(found, ["a.rs:3: list the exported names", "a.rs:4: list the exported names"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Nothing is switched off: no ignored test, no ignored doc example, nothing left to do.
+//! Nothing is disabled: no ignored test, no ignored doc example, no `todo!`.
 
 use super::findings::Findings;
 use super::tree::Tree;
@@ -10,14 +10,14 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
                 findings.add(
                     &file.path,
                     line.number,
-                    "a test that is ignored tests nothing; make it run or remove it",
+                    "an ignored test tests nothing; make it run or remove it",
                 );
             }
             if line.code.contains("todo!(") || line.code.contains("unimplemented!(") {
                 findings.add(
                     &file.path,
                     line.number,
-                    "finish it, or return an error that says what is missing",
+                    "finish the code, or return an error that names the missing part",
                 );
             }
             if is_ignored_example(&line.comment) {
@@ -36,7 +36,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
 
 const EXAMPLE: &str = "every example compiles; use `no_run` for one that must not run, `text` for one that is not Rust";
 
-/// A fence whose info string has `ignore` or `ignore-…` among its words.
+/// Whether a line is a fence whose info string contains `ignore` or `ignore-…`.
 fn is_ignored_example(line: &str) -> bool {
     line.trim_start().strip_prefix("```").is_some_and(|info| {
         let mut words = info.split(|char: char| char == ',' || char.is_whitespace());
@@ -50,7 +50,7 @@ mod tests {
     use super::check;
 
     #[test]
-    fn tests_and_examples_run() {
+    fn ignored_tests_examples_and_todos_are_findings() {
         let text = "//! ```ignore\n/// ```rust,ignore-windows\n#[test]\n#[ignore = \"slow\"]\nfn a() { todo!() }\n\
                     /// ```no_run\n/// Do not ignore.\n// let it be: unimplemented!()\nlet text = \"#[ignore]\";\n";
         let found = found(check, &[("a.rs", text)]);
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_examples_too() {
+    fn ignored_example_in_markdown_is_finding() {
         assert_eq!(
             found(check, &[("README.md", "# A\n\n```rust,ignore\nfn a();\n```\n")]).len(),
             1

@@ -1,14 +1,14 @@
-//! Names that have been given up, in `xtask/old-names.toml`: no public name and no file is called so.
+//! Retired names in `xtask/old-names.toml`: no public name and no file may use them.
 //!
-//! `"Old" = "New"` is an item, `"Type::old" = "new"` a field, variant or method of a type by its new name or its old
-//! one. A section is the folder in which the name was given up. `[files]` has paths without `.rs`.
+//! `"Old" = "New"` is an item; `"Type::old" = "new"` is a field, variant or method of a type, under
+//! its new or its old name. A section is the folder of the name. `[files]` has paths without `.rs`.
 
 use super::findings::Findings;
 use super::tree::Tree;
 
 pub(super) const NAMES: &str = "xtask/old-names.toml";
 
-/// A renaming, in one folder.
+/// A rename in one folder.
 struct Renamed {
     folder: String,
     /// The types that `old` is a member of: new name and old name.
@@ -66,7 +66,7 @@ impl Renamed {
     }
 }
 
-/// A type may not have its new name yet.
+/// A type may still have its old name.
 fn know_old_types(renamed: &mut [Renamed]) {
     let types: Vec<(String, String)> = renamed
         .iter()
@@ -95,7 +95,7 @@ mod tests {
                         [\"crates/x/\"]\n\"Fault\" = \"ProtocolError\"\n\"ProtocolError::Busy\" = \"RateLimited\"\n";
 
     #[test]
-    fn public_names_and_files_that_were_given_up_are_findings() {
+    fn retired_public_names_and_files_are_findings() {
         let found = found(
             check,
             &[
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_found_under_the_new_name_of_their_type_too() {
+    fn retired_members_are_found_under_new_type_name() {
         let text = "pub struct ProtocolError;\nimpl ProtocolError { pub const Busy: u8 = 0; fn busy() {} }\n";
         let found = found(check, &[(NAMES, LIST), ("crates/x/src/error.rs", text)]);
         assert_eq!(

@@ -1,15 +1,15 @@
-//! The program writes to its terminal in one place, which makes what others wrote visible.
+//! The program writes to its terminal in one file, which escapes untrusted text.
 
 use super::findings::Findings;
 use super::tree::Tree;
 
-/// The one place.
+/// The file that writes to the terminal.
 pub(super) const PRINT: &str = "apps/cli/src/print.rs";
 
-/// The sources that the rule is about: the program, and the supervisor that it becomes.
+/// The sources of the rule: the program, and its supervisor.
 const PROGRAM: [&str; 2] = ["apps/cli/src/", "crates/jobs/src/"];
 
-/// Who may draw on a terminal: forms, bars and tables, of text that was made visible before.
+/// Files that may draw on a terminal: forms, bars and tables, with escaped text.
 const DRAWS: [&str; 4] = [
     "apps/cli/src/call/progress_bar.rs",
     "apps/cli/src/call/form.rs",
@@ -17,7 +17,7 @@ const DRAWS: [&str; 4] = [
     "apps/cli/src/tasks/watch/view.rs",
 ];
 
-/// Who speaks to the process that started it, over a pipe.
+/// The code that writes to its parent process over a pipe.
 const PIPES: &str = "crates/jobs/src/supervisor/";
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
@@ -42,7 +42,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
                 findings.add(
                     &file.path,
                     line.number,
-                    format!("text of others would reach the terminal as it is; use `{PRINT}`"),
+                    format!("untrusted text would reach the terminal unescaped; use `{PRINT}`"),
                 );
             }
         }
@@ -55,7 +55,7 @@ mod tests {
     use super::check;
 
     #[test]
-    fn output_elsewhere_is_a_finding() {
+    fn terminal_output_in_other_file_is_finding() {
         let text = "fn a() { eprintln!(\"x\"); }\nfn b() { io::stdout().lock(); }\nfn c() { Term::stderr(); }\n\
                     fn d() { io::stdin().is_terminal() && io::stderr().is_terminal(); }\n// println!\n";
         let places = [

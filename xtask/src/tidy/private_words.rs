@@ -1,8 +1,8 @@
-//! No path of somebody's machine and no address of a package registry in any text file.
+//! No text file contains a path of a single machine or an address of a package registry.
 //!
-//! Either would tie the project to a place. `Cargo.lock` alone names the registry its crates come
-//! from, because cargo writes it so. The words are put together here from halves: this file is
-//! checked as well.
+//! Either would tie the project to a place. Only `Cargo.lock` names the registry of its crates,
+//! because cargo writes it. The words are concatenated from halves, because this file is checked
+//! too.
 
 use super::findings::Findings;
 use super::tree::Tree;
@@ -28,21 +28,21 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
                 findings.add(
                     &file.path,
                     index + 1,
-                    format!("`{host}` is an address of a registry; say it without"),
+                    format!("`{host}` is the address of a registry; remove it"),
                 );
             }
             for folder in FOLDERS.iter().filter(|folder| names_folder(line, folder)) {
                 findings.add(
                     &file.path,
                     index + 1,
-                    format!("`{folder}` is a folder of one machine; use a path from the project"),
+                    format!("`{folder}` is a folder of a single machine; use a path relative to the project"),
                 );
             }
         }
     }
 }
 
-/// Whether the folder stands in the line as an absolute path, rather than inside a longer one.
+/// Whether the folder occurs in the line as an absolute path, not inside a longer path.
 fn names_folder(line: &str, folder: &str) -> bool {
     line.match_indices(folder).any(|(at, _)| {
         let before = &line[..at];
@@ -57,7 +57,7 @@ mod tests {
     use super::{FOLDERS, HOSTS, check};
 
     #[test]
-    fn folders_of_one_machine_are_found() {
+    fn path_of_single_machine_is_finding() {
         for folder in FOLDERS {
             let text = format!("see {folder}a\nand file://{folder}b\n");
             assert_eq!(found(check, &[("docs/a.md", &text)]).len(), 2, "{folder}");
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn longer_paths_and_addresses_are_not() {
+    fn longer_path_or_url_is_allowed() {
         let text = FOLDERS
             .iter()
             .map(|folder| format!("https://example.com{folder}a and test:/{folder}b\n"));
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn registries_are_found_except_where_cargo_writes_them() {
+    fn registry_address_outside_lock_file_is_finding() {
         for host in HOSTS {
             let text = format!("source = \"registry+https://{host}/index\"\n");
             assert_eq!(found(check, &[("docs/a.md", &text)]).len(), 1, "{host}");

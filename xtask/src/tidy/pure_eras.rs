@@ -19,7 +19,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
                 findings.add(
                     &file.path,
                     line.number,
-                    format!("`{word}`: an era neither waits nor asks for the time"),
+                    format!("`{word}`: an era must be pure, without async code and clocks"),
                 );
             }
         }
@@ -32,7 +32,7 @@ mod tests {
     use super::check;
 
     #[test]
-    fn an_era_does_not_wait_and_has_no_clock() {
+    fn async_code_or_clock_in_era_is_finding() {
         let text = "//! Not async.\nasync fn a() {}\nlet now = Instant::now();\nfn asynchronous() {}\nuse std::time::SystemTime;\n";
         assert_eq!(found(check, &[("crates/protocol/src/era/a.rs", text)]).len(), 3);
         assert!(found(check, &[("crates/transport/src/a.rs", text)]).is_empty());

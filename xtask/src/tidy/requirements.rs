@@ -1,8 +1,8 @@
 //! Every requirement of the specification has a test, or a reason why it needs none.
 //!
-//! `docs/requirements.md` holds tables. A row begins with the requirement's id and ends with what
-//! shows it: one or more tests, written `` `crate::path::test_name` ``, or a reason that begins
-//! with `—`. Which ids must be there stands in `xtask/requirements-ids.txt`.
+//! `docs/requirements.md` contains tables. A row starts with the requirement's ID. Its last cell
+//! has one or more tests, written `` `crate::path::test_name` ``, or a reason that starts with `—`.
+//! `xtask/requirements-ids.txt` lists the required IDs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,7 +20,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
     for row in rows(&table.text) {
         let mut object = |message: String| findings.add(TABLE, row.line, message);
         match row.id {
-            None => object("the row does not begin with the id of a requirement".to_owned()),
+            None => object("the row does not start with the ID of a requirement".to_owned()),
             Some(id) => {
                 if let Some(first) = seen.insert(id, row.line) {
                     object(format!("{id} is already in line {first}"));
@@ -29,10 +29,10 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
         }
         let named = test_names(row.shown_by);
         if named.is_empty() && !row.shown_by.starts_with('—') {
-            object("the row ends with neither a test, `` `crate::path::test_name` ``, nor a reason, `— …`".to_owned());
+            object("the last cell has neither a test, `` `crate::path::test_name` ``, nor a reason, `— …`".to_owned());
         }
         for name in named.into_iter().filter(|name| !tests.contains(name)) {
-            object(format!("there is no test `{name}`"));
+            object(format!("no test `{name}` exists"));
         }
     }
     for id in
@@ -50,14 +50,14 @@ struct Row<'a> {
     shown_by: &'a str,
 }
 
-/// The rows of all tables, without the headings and the rules below them.
+/// Returns the rows of all tables, without headings and separators.
 fn rows(page: &str) -> Vec<Row<'_>> {
     let mut rows: Vec<Row<'_>> = Vec::new();
     for (index, line) in page.lines().enumerate() {
         let Some(cells) = line.trim().strip_prefix('|') else { continue };
         let cells = cells.strip_suffix('|').unwrap_or(cells);
         if cells.chars().all(|char| "-:| ".contains(char)) {
-            // What we took for a row was the heading of this table.
+            // The previous row was the heading of this table.
             rows.pop();
             continue;
         }
@@ -69,10 +69,10 @@ fn rows(page: &str) -> Vec<Row<'_>> {
     rows
 }
 
-/// `HTTP26-07`, `VER-12b`.
+/// Whether a text is an ID such as `HTTP26-07` or `VER-12b`.
 fn is_id(text: &str) -> bool {
     let Some((area, number)) = text.split_once('-') else { return false };
-    // A scenario to be tested, as in `S-T01`.
+    // A test scenario, as in `S-T01`.
     let number = number.strip_prefix('T').unwrap_or(number);
     let number = number.strip_suffix(|char: char| char.is_ascii_lowercase()).unwrap_or(number);
     area.starts_with(|char: char| char.is_ascii_uppercase())
@@ -81,13 +81,13 @@ fn is_id(text: &str) -> bool {
         && number.chars().all(|char| char.is_ascii_digit())
 }
 
-/// The last parts of the paths between backticks.
+/// Returns the last segments of the paths between backticks.
 fn test_names(cell: &str) -> Vec<&str> {
     let spans = cell.split('`').skip(1).step_by(2);
     spans.filter_map(|span| span.rsplit_once("::").map(|(_, name)| name)).collect()
 }
 
-/// The names of the functions in a file that an attribute with `test` in it stands above.
+/// Returns the names of the functions below an attribute that contains `test`.
 fn tests(file: &File) -> impl Iterator<Item = &str> {
     let mut is_test = false;
     file.lines().iter().filter_map(move |line: &Line| {
@@ -118,21 +118,21 @@ mod tests {
     }
 
     #[test]
-    fn a_row_has_a_test_or_a_reason() {
+    fn requirement_with_test_or_reason_passes() {
         let rows = "| RPC-01 | echo | `wire::a::ids_are_echoed`, `wire::a::pings_are_answered` |\n\
                     | **RPC-02** | else | — the type cannot say it |\n";
         assert!(check_table(rows, "# Ids.\nRPC-01\nRPC-02\n").is_empty());
     }
 
     #[test]
-    fn a_row_without_either_is_a_finding() {
+    fn requirement_without_test_and_reason_is_finding() {
         assert_eq!(check_table("| RPC-01 | echo | later |\n", "").len(), 1);
         assert_eq!(check_table("| RPC-01 | echo | |\n", "").len(), 1);
         assert_eq!(check_table("| echo | — no |\n", "").len(), 1);
     }
 
     #[test]
-    fn a_test_that_does_not_exist_is_a_finding() {
+    fn unknown_test_name_is_finding() {
         assert!(
             check_table("| RPC-01 | echo | `wire::a::gone` |\n", "")[0].contains("no test `gone`")
         );
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_or_doubled_requirement_is_a_finding() {
+    fn missing_or_duplicate_requirement_is_finding() {
         assert_eq!(check_table("", "RPC-01\n"), [format!("{TABLE}:1: RPC-01 is missing")]);
         let twice = "| RPC-01 | echo | — no |\n".repeat(2);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The rules, and the command that checks them.
+//! The list of rules, and the command that checks them.
 
 use super::{
     allow, any_objects, architecture, commits, era_wall, file_head, file_size, floors,
@@ -17,7 +17,7 @@ use xtask::process;
 
 pub(super) struct Rule {
     name: &'static str,
-    /// What the rule reads. A path that ends with `/` is a folder.
+    /// The paths that the rule reads. A path that ends with `/` is a folder.
     paths: &'static [&'static str],
     check: fn(&Tree, &mut Findings),
 }
@@ -48,7 +48,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "architecture", paths: architecture::FILES, check: architecture::check },
 ];
 
-/// Rules with ceilings, in `xtask/ceilings.toml`.
+/// Rules with ceilings in `xtask/ceilings.toml`.
 pub(super) const COUNTED: &[Rule] = &[
     Rule { name: "import-cycles", paths: &[], check: import_cycles::check },
     Rule { name: "layers", paths: &[layers::LAYERS], check: layers::check },
@@ -83,7 +83,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let (lines, code) = product_lines(&tree);
     println!("product source without tests: {lines} lines, {code} of them code");
     if !findings.is_empty() {
-        bail!("tidy found {}; the rules are in xtask/src/tidy.rs", findings.len());
+        bail!("tidy found {}; the rules are in xtask/src/tidy/", findings.len());
     }
     eprintln!(
         "tidy: {rules} rules, {} files, {} ms",
@@ -93,7 +93,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     Ok(())
 }
 
-/// Prints every finding of a rule, those under a ceiling too.
+/// Prints every finding of a rule, including those under a ceiling.
 pub(super) fn show_rule(name: &str, tree: &Tree) -> Result<()> {
     let mut rules: Vec<(String, Findings)> =
         RULES.iter().map(|rule| (rule.name.to_owned(), rule.found(tree))).collect();
@@ -121,7 +121,7 @@ fn counted_findings(tree: &Tree) -> Result<Vec<(String, Findings)>> {
     Ok(all)
 }
 
-/// Holds the counted rules against their ceilings; with `update` it writes down what has changed.
+/// Compares the counted rules with their ceilings; with `update` it writes changed numbers.
 fn judged(counted: Vec<(String, Findings)>, tree: &Tree, update: bool) -> Result<Vec<String>> {
     let text = tree.get(CEILINGS).map_or("", |file| file.text.as_str());
     let mut ceilings = Ceilings::read(text)?;
@@ -133,7 +133,7 @@ fn judged(counted: Vec<(String, Findings)>, tree: &Tree, update: bool) -> Result
         }
         match ceilings.judge(&rule, &counts) {
             Verdict::Same => {}
-            // The first numbers of a rule come from here too.
+            // The first numbers of a rule are written here too.
             Verdict::Changed => ceilings.set(&rule, counts),
             Verdict::Grown(_) if update && !text.contains(&format!("[{rule}]")) => {
                 ceilings.set(&rule, counts)
@@ -142,9 +142,7 @@ fn judged(counted: Vec<(String, Findings)>, tree: &Tree, update: bool) -> Result
                 for part in &parts {
                     let (now, ceiling) = (counts[part], ceilings.of(&rule, part));
                     said.extend(findings.shown(&rule, |path| self::part(path) == *part));
-                    said.push(format!(
-                        "{part}: {rule}: {now} findings, of which {ceiling} are known"
-                    ));
+                    said.push(format!("{part}: {rule}: {now} findings, allowed {ceiling}"));
                 }
             }
         }
@@ -154,20 +152,20 @@ fn judged(counted: Vec<(String, Findings)>, tree: &Tree, update: bool) -> Result
         fs::write(process::root().join(CEILINGS), &now).context("could not write the ceilings")?;
     } else if now != text {
         said.push(format!(
-            "{CEILINGS}:1: ceilings: the numbers have changed and no sum has grown; `cargo xtask tidy --update` writes them down"
+            "{CEILINGS}:1: ceilings: the numbers have changed and no sum has grown; run `cargo xtask tidy --update`"
         ));
     }
     Ok(said)
 }
 
-/// The part of the project that a file counts for: `crates/wire`, `apps/cli`, `xtask`.
+/// Returns the part of the project that a file belongs to: `crates/wire`, `apps/cli`, `xtask`.
 pub(super) fn part(path: &str) -> String {
     let folder = path.split_once("/src/").map_or(path, |(folder, _)| folder);
     let parts = if path.starts_with("crates/") || path.starts_with("apps/") { 2 } else { 1 };
     folder.split('/').take(parts).collect::<Vec<_>>().join("/")
 }
 
-/// The lines of the product without its tests, and how many of them hold code.
+/// The lines of the product without its tests, and how many of them contain code.
 pub(super) fn product_lines(tree: &Tree) -> (usize, usize) {
     let lines = tree.product_files().flat_map(|file| file.lines_without_tests());
     lines.fold((0, 0), |(all, code), line| {
@@ -176,7 +174,7 @@ pub(super) fn product_lines(tree: &Tree) -> (usize, usize) {
 }
 
 impl Rule {
-    /// What the rule has to say, in the order of the files, as `path:line: rule: message`.
+    /// Returns the findings in the order of the files, as `path:line: rule: message`.
     fn findings(&self, tree: &Tree) -> Vec<String> {
         self.found(tree).shown(self.name, |_| true)
     }
@@ -189,13 +187,13 @@ impl Rule {
     }
 }
 
-/// Every path that a rule looks at must be there.
+/// Checks that every path of a rule exists.
 pub(super) fn paths_exist(tree: &Tree, findings: &mut Findings) {
     for rule in RULES.iter().chain(COUNTED) {
         for path in rule.paths {
             if !tree.has(path) {
                 let message = format!(
-                    "rule `{}` looks here and nothing is here; write it, or move the rule with the code",
+                    "rule `{}` needs this path, which does not exist; create it, or move the rule with the code",
                     rule.name
                 );
                 findings.add(path, 1, message);
@@ -204,7 +202,7 @@ pub(super) fn paths_exist(tree: &Tree, findings: &mut Findings) {
     }
 }
 
-/// What one rule finds in files given as path and text, as `path:line: message`.
+/// The findings of one rule in these files, as `path:line: message`.
 #[cfg(test)]
 pub(super) fn found(check: fn(&Tree, &mut Findings), files: &[(&str, &str)]) -> Vec<String> {
     let mut findings = Findings::default();
@@ -223,7 +221,7 @@ mod tests {
     use super::{COUNTED, RULES, found, part, paths_exist, product_lines};
 
     #[test]
-    fn a_path_that_is_gone_is_a_finding() {
+    fn missing_path_of_rule_is_finding() {
         let paths = RULES.iter().chain(COUNTED).flat_map(|rule| rule.paths);
         let paths = paths.map(|path| {
             if path.ends_with('/') { format!("{path}mod.rs") } else { (*path).to_owned() }
@@ -235,18 +233,18 @@ mod tests {
         let moved: Vec<(&str, &str)> =
             there.into_iter().filter(|(path, _)| !path.contains("/era/")).collect();
         let findings = found(paths_exist, &moved);
-        assert_eq!(findings.len(), 2, "era-wall and pure-eras look there: {findings:?}");
+        assert_eq!(findings.len(), 2, "era-wall and pure-eras need the folder: {findings:?}");
     }
 
     #[test]
-    fn files_count_for_their_crate() {
+    fn file_belongs_to_its_crate() {
         assert_eq!(part("crates/wire/src/a/b.rs"), "crates/wire");
         assert_eq!(part("xtask/src/a.rs"), "xtask");
         assert_eq!(part("docs/a.md"), "docs");
     }
 
     #[test]
-    fn product_lines_are_counted_without_tests() {
+    fn product_lines_exclude_tests() {
         let tree = Tree::of(&[
             ("crates/a/src/lib.rs", "//! A.\n\nfn a() {}\n#[cfg(test)]\nmod tests {\n}\n"),
             ("crates/a/src/b/tests.rs", "fn c() {}\n"),

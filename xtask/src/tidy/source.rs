@@ -1,6 +1,6 @@
-//! Takes Rust apart line by line: code, comments and string literals.
+//! Splits Rust into code, comments and string literals, line by line.
 //!
-//! Far from a parser; just enough that a rule about code is not fooled by a comment or a string.
+//! It is not a parser, but enough that comments and strings do not mislead a rule about code.
 use std::str::Chars;
 
 /// A line of Rust.
@@ -9,15 +9,15 @@ pub(super) struct Line {
     pub(super) number: usize,
     /// The code, with `""` in place of every string and without comments.
     pub(super) code: String,
-    /// What stands in comments, doc comments included, without the `//`.
+    /// The text of comments and doc comments, without the `//`.
     pub(super) comment: String,
-    /// The string literals that begin on this line, escapes as they are written.
+    /// The string literals that start on this line, with escapes as written.
     pub(super) literals: Vec<String>,
     /// Whether the line belongs to a `#[cfg(test)] mod … { }`.
     pub(super) in_tests: bool,
 }
 
-/// Where the reader stands between two characters.
+/// The state of the scanner between two characters.
 enum State {
     Code,
     LineComment,
@@ -88,7 +88,7 @@ pub(super) fn lines(text: &str) -> Vec<Line> {
     lines
 }
 
-/// Reads a character of a block comment, and how deep comments are nested after it.
+/// Reads a character of a block comment and updates the nesting depth.
 fn in_block_comment(char: char, rest: &mut Chars<'_>, depth: &mut usize, line: &mut Line) {
     let ahead = rest.as_str();
     if char == '*' && ahead.starts_with('/') {
@@ -102,13 +102,13 @@ fn in_block_comment(char: char, rest: &mut Chars<'_>, depth: &mut usize, line: &
     }
 }
 
-/// Skips the rest of the marks that a line comment begins with.
+/// Skips the remaining markers of a line comment.
 fn skip_marks(rest: &mut Chars<'_>) {
     let ahead = rest.as_str();
     skip(rest, ahead.len() - ahead.trim_start_matches(['/', '!']).len());
 }
 
-/// Takes the character that is escaped, unless the line ends there.
+/// Returns the escaped character, unless the line ends there.
 fn escaped(rest: &mut Chars<'_>, is_escape: bool) -> Option<char> {
     if is_escape && !rest.as_str().starts_with('\n') { rest.next() } else { None }
 }
@@ -119,7 +119,7 @@ fn skip(rest: &mut Chars<'_>, count: usize) {
     }
 }
 
-/// How many `#` a string has that begins behind this code; `None` if it is not a raw string.
+/// Number of `#` of a string after this code; `None` if it is not a raw string.
 fn raw_hashes(code: &str) -> Option<usize> {
     let before = code.trim_end_matches('#');
     let hashes = code.len() - before.len();
@@ -127,7 +127,7 @@ fn raw_hashes(code: &str) -> Option<usize> {
     matches!(prefix, "r" | "br" | "cr").then_some(hashes)
 }
 
-/// The length of what follows a `'` that begins a character; 0 behind the `'` of a lifetime.
+/// Length of a character literal after its `'`; 0 after the `'` of a lifetime.
 fn char_literal(ahead: &str) -> usize {
     if let Some(escape) = ahead.strip_prefix('\\') {
         // The escaped character may itself be a `'`.
@@ -136,7 +136,7 @@ fn char_literal(ahead: &str) -> usize {
     if ahead.chars().nth(1) == Some('\'') { 2 } else { 0 }
 }
 
-/// Marks test modules, which rustfmt lets begin and end in the first column.
+/// Marks test modules, which start and end in the first column after rustfmt.
 fn mark_tests(lines: &mut [Line]) {
     let mut announced = false;
     let mut inside = false;
@@ -172,20 +172,20 @@ mod tests {
     }
 
     #[test]
-    fn comments_are_not_code() {
+    fn comments_are_separated_from_code() {
         assert_eq!(code("a(); // b()\n/* c\n /* d */ e */ f();\n"), ["a(); ", "", " f();"]);
         assert_eq!(lines("//! Head.\n")[0].comment, " Head.");
     }
 
     #[test]
-    fn strings_are_not_code() {
+    fn strings_are_separated_from_code() {
         assert_eq!(code(r#"call("// not a comment", 1);"#), [r#"call("", 1);"#]);
         assert_eq!(literals(r#"call("tools/list", b"ping")"#), ["tools/list", "ping"]);
         assert_eq!(literals(r#"call("a\"b")"#), [r#"a\"b"#]);
     }
 
     #[test]
-    fn raw_strings_end_where_they_say() {
+    fn raw_strings_end_at_matching_hashes() {
         assert_eq!(
             literals(r###"call(r#"a "quoted" word"#, r"\")"###),
             [r#"a "quoted" word"#, r"\"]
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_string_over_several_lines_belongs_to_its_first() {
+    fn multi_line_string_belongs_to_its_first_line() {
         let lines = lines("let a = \"one\ntwo\";\nb();\n");
         assert_eq!(lines[0].literals, ["one\ntwo"]);
         assert_eq!(lines[2].code, "b();");
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_of_characters_and_lifetimes_do_not_open_strings() {
+    fn character_quotes_and_lifetimes_do_not_open_strings() {
         assert_eq!(
             literals(r#"let a: &'a str = if c == '"' || c == '\'' { "yes" } else { "no" };"#),
             ["yes", "no"]
@@ -209,14 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn modules_of_tests_are_marked_until_their_brace() {
+    fn test_modules_are_marked_until_closing_brace() {
         let text = "fn a() {}\n\n#[cfg(test)]\nmod tests {\n    fn b() {}\n}\nfn c() {}\n";
         let marked: Vec<bool> = lines(text).iter().map(|line| line.in_tests).collect();
         assert_eq!(marked, [false, false, true, true, true, true, false]);
     }
 
     #[test]
-    fn a_test_module_in_a_file_of_its_own_marks_nothing() {
+    fn test_module_in_separate_file_marks_nothing() {
         assert!(!lines("#[cfg(test)]\nmod tests;\nfn a() {}\n")[2].in_tests);
     }
 }

@@ -1,4 +1,5 @@
-//! A trait has at most 7 methods; more need a `[[trait]]` with a reason in `xtask/tidy-allow.toml`.
+//! A trait has at most 7 methods; more need a `[[trait]]` entry with a reason in
+//! `xtask/tidy-allow.toml`.
 
 use super::allow::{self, ALLOWED};
 use super::findings::Findings;
@@ -15,13 +16,14 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
             match entry {
                 None if found.methods > LIMIT => {
                     let message = format!(
-                        "trait `{}` has {} methods; {LIMIT} are the most without a reason in {ALLOWED}",
+                        "trait `{}` has {} methods; the limit is {LIMIT} without a reason in {ALLOWED}",
                         found.name, found.methods
                     );
                     findings.add(&file.path, found.line, message);
                 }
                 Some(entry) if found.methods <= LIMIT => {
-                    let message = format!("trait `{}` is small now; remove the entry", found.name);
+                    let message =
+                        format!("trait `{}` is no longer too large; remove the entry", found.name);
                     findings.add(ALLOWED, entry.line, message);
                 }
                 _ => {}
@@ -36,7 +38,7 @@ mod tests {
     use super::{ALLOWED, check};
 
     #[test]
-    fn trait_of_eight_methods_needs_a_reason() {
+    fn trait_over_7_methods_without_reason_is_finding() {
         let text = |methods: usize| format!("trait A {{ {} }}\n", "fn b();".repeat(methods));
         let entry =
             "[[trait]]\npath = \"crates/x/src/a.rs\"\nname = \"A\"\nreason = \"one machine\"\n";

@@ -1,4 +1,4 @@
-//! The project's text files in memory: what git tracks or would track.
+//! The project's text files in memory: all files that git tracks or would track.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,15 +14,15 @@ use crate::rust::{self, Facts, Krate};
 
 pub(super) struct Tree {
     files: Vec<File>,
-    /// What is known about the sources, by path; read when a rule first asks.
+    /// Facts about the sources by path, computed at first use.
     facts: OnceLock<HashMap<String, Result<Facts, String>>>,
 }
 
 pub(super) struct File {
-    /// From the root of the project, with `/` between the parts.
+    /// The path from the root of the project, with `/` as separator.
     pub(super) path: String,
     pub(super) text: String,
-    /// The lines taken apart, for Rust files; empty for others.
+    /// The split lines of a Rust file; empty for other files.
     lines: Vec<Line>,
 }
 
@@ -32,12 +32,12 @@ impl Tree {
         git.args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"])
             .current_dir(root);
         let output =
-            git.output().context("could not start git, which tidy asks for the project's files")?;
+            git.output().context("could not start git, which lists the files of the project")?;
         if !output.status.success() {
             bail!("`git ls-files` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
         }
         let paths = String::from_utf8_lossy(&output.stdout);
-        // A file that git knows but that is deleted, or that is not text, has nothing to check.
+        // A deleted or binary file has nothing to check.
         let texts = paths.split_terminator('\0').filter_map(|path| {
             let text = String::from_utf8(fs::read(root.join(path)).ok()?).ok()?;
             (!text.contains('\0')).then(|| File::new(path, text))
@@ -61,7 +61,7 @@ impl Tree {
         self.files.iter().filter(|file| file.is_rust())
     }
 
-    /// The Rust files of the product itself, `crates/*/src`, without the files that hold tests.
+    /// The Rust files of the product, `crates/*/src` and `apps/*/src`, without test files.
     pub(super) fn product_files(&self) -> impl Iterator<Item = &File> {
         let in_product = |path: &str| {
             let mut parts = path.split('/');
@@ -70,17 +70,17 @@ impl Tree {
         self.rust_files().filter(move |file| in_product(&file.path) && !file.is_test())
     }
 
-    /// The Rust files of every crate's `src`, without the files that hold tests.
+    /// The Rust files of every crate's `src`, without test files.
     pub(super) fn source_files(&self) -> impl Iterator<Item = &File> {
         self.rust_files().filter(|file| file.path.contains("/src/") && !file.is_test())
     }
 
-    /// What is known about a source file; `None` if it is none or cannot be read.
+    /// Returns the facts of a source file; `None` if it is not a source file or cannot be parsed.
     pub(super) fn facts(&self, path: &str) -> Option<&Facts> {
         self.all_facts().get(path)?.as_ref().ok()
     }
 
-    /// The source files that are not Rust, with what the parser says.
+    /// The source files that cannot be parsed, with the error.
     pub(super) fn unreadable(&self) -> impl Iterator<Item = (&str, &str)> {
         self.all_facts()
             .iter()
@@ -100,7 +100,7 @@ impl Tree {
             .collect()
     }
 
-    /// Read by as many threads as there are processors: parsing is most of what tidy does.
+    /// Parsed on all processors, because parsing takes most of the time of tidy.
     fn all_facts(&self) -> &HashMap<String, Result<Facts, String>> {
         self.facts.get_or_init(|| {
             let files: Vec<&File> = self.source_files().collect();
@@ -130,7 +130,7 @@ impl Tree {
         self.files.iter().find(|file| file.path == path)
     }
 
-    /// Whether there is such a file, or, for a path that ends with `/`, a file in that folder.
+    /// Whether a file exists, or, for a path that ends with `/`, a file in that folder.
     pub(super) fn has(&self, path: &str) -> bool {
         if path.ends_with('/') {
             self.files.iter().any(|file| file.path.starts_with(path))
@@ -150,12 +150,13 @@ impl File {
         self.path.ends_with(".rs")
     }
 
-    /// A file of nothing but tests: `foo/tests.rs` or anything in a folder `tests/`.
+    /// Whether the file contains only tests: `foo/tests.rs`, or any file in a folder `tests/`.
     pub(super) fn is_test(&self) -> bool {
         self.path.ends_with("/tests.rs") || self.path.contains("/tests/")
     }
 
-    /// The text with the insides of `#[cfg(test)] mod … { }` left empty, lines as they were: a third less to parse.
+    /// The text with empty bodies of `#[cfg(test)] mod … { }` and unchanged line numbers: a third
+    /// less to parse.
     fn text_without_tests(&self) -> String {
         let mut text = String::with_capacity(self.text.len());
         for (line, written) in self.lines.iter().zip(self.text.lines()) {
@@ -184,7 +185,7 @@ mod tests {
     use super::Tree;
 
     #[test]
-    fn insides_of_test_modules_are_left_empty() {
+    fn test_module_bodies_are_emptied() {
         let text = "fn a() {}\n#[cfg(test)]\nmod tests {\n    fn b() {\n        r\"\n}\";\n    }\n}\nfn c() {}\n";
         let tree = Tree::of(&[("crates/x/src/lib.rs", text)]);
         let kept = "fn a() {}\n#[cfg(test)]\nmod tests {\n\n\n\n\n}\nfn c() {}\n";

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_strings_and_pages_are_read() {
+    fn word_rules_read_comments_strings_and_pages() {
         let text =
             "// nobody\nlet a = \"nobody\";\nlet b = \"nobody here\";\nnobody();\n// nobody else\n";
         assert_eq!(
@@ -162,20 +162,20 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_strings_of_tests_are_not_read() {
+    fn word_rules_skip_comments_and_strings_of_tests() {
         let text = "#[cfg(test)]\nmod tests {\n    // nobody\n}\n";
         assert!(found("crates/a/src/lib.rs", text).is_empty());
         assert!(found("crates/a/tests/it/a.rs", "// nobody\n").is_empty());
     }
 
     #[test]
-    fn names_of_tests_are_read_and_those_of_helpers_are_not() {
+    fn word_rules_read_names_of_tests_but_not_of_helpers() {
         let text = "#[tokio::test(start_paused = true)]\n// Why.\nasync fn a_test() {}\nfn a_helper() {}\n";
         assert_eq!(found("crates/a/tests/it/a.rs", text), ["3: `a_`: no article"]);
     }
 
     #[test]
-    fn broken_file_names_its_section() {
+    fn invalid_word_rules_name_their_section() {
         let broken = [
             ("[a]\npattern = '('\nin = [\"pages\"]\nsay = ''\n", "[a] has a broken pattern"),
             ("[a]\npattern = 'x'\n", "[a] is incomplete"),

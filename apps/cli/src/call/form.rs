@@ -74,7 +74,7 @@ pub(crate) fn wish(wishes: &[(Wish, String)]) -> io::Result<Option<Wish>> {
     Ok(interruptible(chosen)?.and_then(|at| wishes.get(at)).map(|(wish, _)| *wish))
 }
 
-fn interruptible<T>(asked: io::Result<T>) -> io::Result<Option<T>> {
+pub(crate) fn interruptible<T>(asked: io::Result<T>) -> io::Result<Option<T>> {
     match asked {
         Ok(answer) => Ok(Some(answer)),
         Err(error) if error.kind() == io::ErrorKind::Interrupted => {
@@ -88,7 +88,7 @@ fn interruptible<T>(asked: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-fn theme() -> Box<dyn Theme> {
+pub(crate) fn theme() -> Box<dyn Theme> {
     match console::colors_enabled_stderr() {
         true => Box::new(ColorfulTheme::default()),
         false => Box::new(SimpleTheme),

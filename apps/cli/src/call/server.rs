@@ -322,7 +322,7 @@ fn tls_remedy(error: &Error, server: Option<&Server>) -> String {
 
 /// Splits a command line into words by the shell's quoting rules only. Returns `None` if a quote is
 /// unclosed.
-fn split(text: &str) -> Option<Vec<String>> {
+pub(crate) fn split(text: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut chars = text.chars();
     while let Some(char) = chars.next() {

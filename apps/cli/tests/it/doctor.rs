@@ -170,7 +170,7 @@ fn doctor_failures_have_remedies() {
     let future = doctor(&folder, &["--data-dir", &folder.0.join("new/er").display().to_string()]);
     finds(&future, "data", "ok", "will be created");
     let diary = format!("sqlite:{}", file("diary", &"dear diary, ".repeat(1_000)));
-    finds(&doctor(&folder, &["--store", &diary]), "store", "failure", "name another file");
+    finds(&doctor(&folder, &["--store", &diary]), "store", "failure", "use another file");
     finds(
         &doctor(&folder, &["--store", "memory:"]),
         "store",
@@ -233,10 +233,10 @@ fn doctor_checks_token_issuers() {
     // The same address under another name: the metadata there names another issuer.
     let other = url.replace("127.0.0.1", "localhost");
     let found = check(&format!("{mcp}issuer = \"{other}\"\n"));
-    finds(&found, "auth", "failure", "is about another issuer; copy `issuer` exactly");
+    finds(&found, "auth", "failure", "describes another issuer; copy `issuer` exactly");
     assert_eq!(found.status.code(), Some(1));
     let found = check(&format!("{mcp}issuer = \"{url}\"\njwks_url = \"{url}/nowhere\"\n"));
-    finds(&found, "auth", "failure", &format!("answered HTTP 404; open {url}/nowhere"));
+    finds(&found, "auth", "failure", &format!("returned HTTP 404; open {url}/nowhere"));
     let gone = free_port().1;
     let found = check(&format!("{mcp}issuer = \"http://{gone}\"\n"));
     finds(&found, "auth", "failure", &format!("cannot verify tokens of http://{gone}"));

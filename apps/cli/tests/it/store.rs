@@ -156,7 +156,7 @@ async fn end(store: &dyn Store, lease: &Lease) {
 
 /// Quarantines a task, as the engine does.
 async fn keep(store: &dyn Store, lease: &Lease) {
-    let message = "its worker was lost 5 times in a row".to_owned();
+    let message = "its worker crashed 5 times in a row".to_owned();
     let outcome = TaskOutcome::Error(ErrorObject { code: -32603, message, data: None });
     let then = Transition::Quarantine { outcome, ttl: Duration::from_secs(7 * 24 * 3600) };
     let changes = Changes::default().status_message(Some("stopped".to_owned()));

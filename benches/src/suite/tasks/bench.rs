@@ -1,4 +1,4 @@
-//! A store that is measured, and many callers of it.
+//! A measured store and its concurrent callers.
 
 use crate::suite::Plan;
 use crate::{
@@ -14,28 +14,28 @@ use outlive_tasks::{
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use tokio::{runtime::Runtime, task::JoinSet, time::Instant};
 
-/// How many callers there are at once, and how many principals they belong to.
+/// Number of concurrent callers, and of their principals.
 pub(super) const CALLERS: usize = 256;
 
-/// How many connections write to PostgreSQL, in our store and in the control.
+/// Number of writing connections to PostgreSQL, in our store and in the control.
 pub(super) const LANES: usize = 2;
 
-/// What a figure is taken with.
+/// The environment of a measurement.
 pub(super) struct Bench<'a> {
     pub(super) plan: &'a Plan,
     pub(super) cores: Cores,
     pub(super) folder: &'a Folder,
-    /// Runs on both cores.
+    /// Uses both cores.
     pub(super) runtime: Arc<Runtime>,
 }
 
 impl Bench<'_> {
-    /// Gives every target a slice in every round, long enough for a disk to find its pace.
+    /// Gives every target one slice per round, long enough for the disk to reach a steady rate.
     pub(super) fn take(&self, targets: &mut [Box<dyn Target>]) -> Result<Vec<Series>> {
         slices::take(targets, self.plan.rounds.div_ceil(2), self.plan.slice * 3)
     }
 
-    /// Many callers that do something again and again, in this process.
+    /// A target of concurrent callers in this process that repeat an operation.
     pub(super) fn callers<F>(&self, name: &str, callers: usize, work: F) -> Box<dyn Target>
     where
         F: Fn(usize) -> Pin<Box<dyn Future<Output = Result<()>> + Send>> + Send + Sync + 'static,
@@ -102,7 +102,7 @@ pub(super) fn rate(slice: &Slice) -> f64 {
     slice.rate
 }
 
-/// Begins nothing: tasks stay where they are.
+/// A runner that starts nothing, so that tasks stay unchanged.
 pub(super) struct Nothing;
 
 impl TaskRunner for Nothing {

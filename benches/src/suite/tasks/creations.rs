@@ -1,4 +1,4 @@
-//! Creations through the engine: each is on the disk when its caller hears of it.
+//! Creation of tasks through the engine: each task is on disk before its caller gets the result.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
-    // In PostgreSQL those of one principal wait for each other, and share one connection.
+    // In PostgreSQL, creations of one principal are serialized and share one connection.
     let cases: &[(&str, usize, usize)] = match bench.is_postgres() {
         true => &[("one principal", 1, 1), ("256 principals", CALLERS, LANES)],
         false => &[("256 principals", CALLERS, 1)],
@@ -74,7 +74,7 @@ fn ours(bench: &Bench<'_>, name: &str, principals: usize) -> Result<Box<dyn Targ
         Box::pin(async move {
             let task = new_task(fresh_id(), principal(caller % principals));
             let made = engine.create(task).await;
-            made.map_err(|refused| anyhow!("not made: {refused:?}"))?.acknowledge();
+            made.map_err(|refused| anyhow!("not created: {refused:?}"))?.acknowledge();
             Ok(())
         })
     }))

@@ -1,4 +1,4 @@
-//! Which figures there are, and how they are measured.
+//! The list of figures and its execution.
 
 use super::bench::Bench;
 use super::{creations, http, lives, parked, polls, streams};
@@ -12,7 +12,7 @@ use crate::{
 use anyhow::{Context, Result, bail};
 use std::sync::Arc;
 
-/// A figure, and which stores it is taken of.
+/// A figure, and its stores.
 pub(super) struct Figure {
     name: &'static str,
     sqlite_only: bool,
@@ -35,7 +35,7 @@ pub(crate) fn measure(plan: &Plan, _: &Peers, cores: Cores, report: &mut Report)
         && !FIGURES.iter().any(|figure| figure.name == *wanted)
     {
         let names: Vec<_> = FIGURES.iter().map(|figure| figure.name).collect();
-        bail!("`--figure {wanted}`: there are {}", names.join(", "));
+        bail!("unknown figure `--figure {wanted}`; use one of {}", names.join(", "));
     }
     let folder = Folder::make(plan.store)?;
     spread(cores)?;

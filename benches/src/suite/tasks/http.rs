@@ -1,4 +1,4 @@
-//! Tasks over HTTP: made, polled until they are completed, and their result read.
+//! Tasks over HTTP: created, polled until completion, result read.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::{
 
 const CONNECTIONS: usize = 256;
 
-/// How long a client waits before it looks at its task, again and again.
+/// Poll interval of a client.
 const PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
@@ -46,10 +46,10 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// What a wire has to say.
+/// Builds the next request of a client.
 type Wire = fn(Option<&str>) -> Vec<u8>;
 
-/// The requests to ours: a call, or a look at this task.
+/// The requests to our server: a call, or a poll of this task.
 fn modern(task: Option<&str>) -> Vec<u8> {
     match task {
         None => http_request("POST", "/mcp", CREATE_TASK_HEADERS, &create_task()),
@@ -65,7 +65,7 @@ fn bare(task: Option<&str>) -> Vec<u8> {
     }
 }
 
-/// One client: makes a task, and looks at it until it is completed.
+/// One client: creates a task and polls it until completion.
 struct Client {
     wire: Wire,
     task: Option<String>,
@@ -86,7 +86,7 @@ impl Talk for Client {
                 None => bail!("not the result: {}", String::from_utf8_lossy(answer)),
             };
         } else if memmem::find(answer, br#""status":"working""#).is_none() {
-            bail!("neither at work nor completed: {}", String::from_utf8_lossy(answer));
+            bail!("neither working nor completed: {}", String::from_utf8_lossy(answer));
         }
         Ok(Say::Later((self.wire)(self.task.as_deref())))
     }

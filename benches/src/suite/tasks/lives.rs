@@ -1,6 +1,6 @@
-//! Whole lives: a task is made, records three steps one after the other, and ends. Each of the five
-//! is on the disk before the next begins. And lives with long journals: whether the hundredth step costs
-//! what the first does.
+//! Whole lifecycles: a task is created, records three steps in sequence, and ends. Each of the five
+//! writes is on disk before the next one starts. Long journals show whether the hundredth step
+//! costs the same as the first.
 
 use std::{
     collections::HashMap,
@@ -32,7 +32,7 @@ use crate::{
 
 const STEPS: [&str; 3] = ["plan", "apply", "verify"];
 
-/// How long journals are, and how many tasks there are at once so that each slice sees some end.
+/// Lengths of the journals, and the number of concurrent tasks, so that some end in each slice.
 const LENGTHS: [usize; 3] = [10, 100, 1_000];
 const FEW: usize = 16;
 
@@ -105,13 +105,13 @@ fn ours(
             let task = new_task(fresh_id(), principal(caller));
             let end = ended.of(&task.id);
             let made = engine.create(task).await;
-            made.map_err(|refused| anyhow!("not made: {refused:?}"))?.acknowledge();
+            made.map_err(|refused| anyhow!("not created: {refused:?}"))?.acknowledge();
             end.await.context("the task was lost")
         })
     }))
 }
 
-/// Work that records these steps.
+/// A runner that records these steps.
 struct Steps {
     steps: Arc<[String]>,
     value: Box<RawValue>,
@@ -141,7 +141,7 @@ async fn record(journal: Arc<Journal>, steps: Arc<[String]>, value: Box<RawValue
             Ok(StepStart::New(step)) => step.record(JournalEntry::Value(value.clone()), false).ok(),
             _ => None,
         });
-        // A step that is not recorded, or not stored, ends the task: the figure shows it.
+        // A step that is not recorded or stored ends the task, which the figure shows.
         let Some((_, ticket)) = recorded else { return TaskOutcome::Cancelled };
         if poll_fn(|cx| journal.poll_written(ticket, cx)).await.is_err() {
             return TaskOutcome::Cancelled;
@@ -150,7 +150,7 @@ async fn record(journal: Arc<Journal>, steps: Arc<[String]>, value: Box<RawValue
     TaskOutcome::Result(value)
 }
 
-/// Who waits for which task to end.
+/// The waiters for the end of each task.
 #[derive(Default)]
 struct Ended(Mutex<HashMap<TaskId, oneshot::Sender<()>>>);
 
@@ -165,7 +165,7 @@ impl Ended {
 
 impl EngineObserver for Ended {
     fn seen(&self, _: &str, task: &TaskId, seen: EngineEvent<'_>) {
-        // Whoever waits for anything else than a result never hears of it.
+        // Only tasks that end with a result are reported.
         if let EngineEvent::Ended(TaskOutcome::Result(_)) = seen {
             let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(task);
             ended.into_iter().for_each(|ended| _ = ended.send(()));

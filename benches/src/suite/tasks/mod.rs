@@ -1,6 +1,7 @@
-//! Durable tasks: what they cost beside bare commits of the same bytes, and what waits for nothing.
+//! Durable tasks: their cost beside bare commits of the same bytes, and the cost of parked tasks.
 //!
-//! Engines and stores run in this process, on both cores; servers run in their own, on one.
+//! Engines and stores run in this process, on both cores; servers run in their own process, on one
+//! core.
 
 mod bench;
 mod creations;

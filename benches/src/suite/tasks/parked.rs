@@ -1,7 +1,6 @@
-//! What tasks cost that wait for an answer: memory of the process, and statements while nothing
-//! happens.
+//! The cost of tasks that wait for input: memory of the process, and statements while idle.
 //!
-//! They are parked through the store and the server is started on it, as after a restart.
+//! The tasks are parked through the store, and the server is started on it, as after a restart.
 
 use std::{
     net::SocketAddr,
@@ -29,13 +28,13 @@ use crate::{
     report::{Bar, Report},
 };
 
-/// How long nothing happens.
+/// Duration of the idle measurement.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// How long a server has to come to rest.
+/// Time for a server to become idle.
 const SETTLE: Duration = Duration::from_secs(5);
 
-/// How many tasks are looked at, so that whatever is made late is there.
+/// Number of tasks that are read first, so that deferred allocations have happened.
 const LOOKS: u64 = 200;
 
 pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
@@ -56,7 +55,7 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
     report
         .title(&format!("{count} tasks parked on input, in one process that was started on them"));
     report.say(format!("resident {full:.1} MiB, {empty:.1} MiB with one task"));
-    report.say(format!("{statements:.1} statements a second while nothing happens"));
+    report.say(format!("{statements:.1} statements per second while idle"));
     let name = "parked tasks, memory above that of one";
     report.bar(Bar::at_most(name, Some(full - empty), 100.0, " MiB"));
     let name = "parked tasks, idle statements";
@@ -64,7 +63,7 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Makes tasks, and has each ask and wait without a worker.
+/// Creates tasks, each with an open input request and without a worker.
 async fn park(place: &Place, count: u64) -> Result<()> {
     let store = place.open().await?;
     each_number(&store, count, park_one).await?;
@@ -77,7 +76,7 @@ async fn park_one(store: Arc<dyn Store>, number: u64) -> Result<()> {
     let mut task = new_task(numbered_id(number), Principal::ANONYMOUS.key().to_owned());
     task.worker = Some((WorkerId::new("filler"), Duration::from_secs(600)));
     let CreateOutcome::Created { lease: Some(lease), .. } = store.create(task).await? else {
-        bail!("not made")
+        bail!("the task was not created")
     };
     let asked = NewInputRequest::new("roots", "roots", Some(InputRequest::ListRoots));
     let changes = Changes::default().input_requests(vec![asked]);
@@ -91,12 +90,12 @@ fn look_at(address: SocketAddr, count: u64) -> Result<()> {
         let id = TaskId::new(numbered_id(number % count));
         let answer = exchange(&mut stream, &get_task(id.as_str()))?;
         let waits = memmem::find(answer.text().as_bytes(), b"input_required").is_some();
-        ensure!(waits, "not a task that waits: {}", answer.text());
+        ensure!(waits, "not a waiting task: {}", answer.text());
     }
     Ok(())
 }
 
-/// Statements a second, while nothing happens.
+/// Statements per second while idle.
 fn idle_statements(bench: &Bench<'_>, server: &mut Server) -> Result<f64> {
     let transactions = match bench.is_postgres() {
         true => Some(bench.runtime.block_on(Transactions::watch())?),
@@ -109,13 +108,12 @@ fn idle_statements(bench: &Bench<'_>, server: &mut Server) -> Result<f64> {
     let (begun, before) = (Instant::now(), count()?);
     thread::sleep(IDLE);
     let made = count()? - before;
-    // Asking PostgreSQL how many there were is one.
+    // Reading the counter of PostgreSQL is one transaction itself.
     let own = u64::from(bench.is_postgres());
     Ok(made.saturating_sub(own) as f64 / begun.elapsed().as_secs_f64())
 }
 
-/// The transactions of the database. What a server does while nothing happens is a statement each,
-/// and so a transaction.
+/// The transaction counter of the database. Every idle statement of a server is one transaction.
 struct Transactions {
     client: Client,
 }
@@ -124,8 +122,8 @@ impl Transactions {
     async fn watch() -> Result<Self> {
         let (client, connection) = tokio_postgres::connect(&url()?, NoTls).await?;
         tokio::spawn(connection);
-        // What the database would do by itself after so much was written is done now, and what
-        // others have done is in its books: they are late by up to a second.
+        // VACUUM runs now, because autovacuum would run during the measurement. The counters of
+        // other sessions lag by up to a second.
         client.batch_execute("VACUUM ANALYZE").await?;
         tokio::time::sleep(Duration::from_secs(2)).await;
         Ok(Self { client })

@@ -1,4 +1,4 @@
-//! What a look at a task costs, and a new one, among a thousand and among a million.
+//! The cost of reading a task and of creating one, among a thousand and among a million.
 
 use std::{
     sync::{
@@ -30,7 +30,7 @@ use crate::{
 const FEW: u64 = 1_000;
 const CONNECTIONS: usize = 64;
 
-/// How long tasks are made at a time.
+/// Duration of a slice of creations.
 const MAKING: Duration = Duration::from_millis(50);
 
 pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
@@ -40,7 +40,7 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
         bench.runtime.block_on(async { fill(&place.open().await?, count).await })?;
     }
     let [few, many] = counts;
-    report.title(&format!("a look at a random task, and a new one, among {few} and among {many}"));
+    report.title(&format!("reading a random task and creating one, among {few} and among {many}"));
     over_http(bench, report, &places, counts)?;
     let mut stores = Vec::new();
     for place in &places {
@@ -66,7 +66,7 @@ async fn fill(store: &Arc<dyn Store>, count: u64) -> Result<()> {
 async fn create(store: Arc<dyn Store>, id: String) -> Result<()> {
     match store.create(new_task(id, Principal::ANONYMOUS.key().to_owned())).await? {
         CreateOutcome::Created { .. } => Ok(()),
-        other => bail!("not made: {other:?}"),
+        other => bail!("not created: {other:?}"),
     }
 }
 
@@ -96,12 +96,12 @@ fn over_http(
     let ratio = many.ratio(few, |slice: &Slice| slice.cpu);
     report.ratio("tasks/get over HTTP, many / few (CPU)", ratio);
     report.series(&series);
-    let name = "a look over HTTP among many tasks, CPU of one among few";
+    let name = "a poll over HTTP among many tasks, CPU of one among few";
     report.bar(Bar::at_most(name, Some(ratio.spread.median), 1.5, "x"));
     Ok(())
 }
 
-/// Looks, and then new tasks, without a server.
+/// Reads, and then creations, without a server.
 fn at_the_stores(
     bench: &Bench<'_>,
     report: &mut Report,
@@ -139,10 +139,10 @@ fn at_the_stores(
 async fn view(store: &dyn Store, number: u64) -> Result<()> {
     let id = TaskId::new(numbered_id(number));
     let seen = store.get(Principal::ANONYMOUS.key(), &id).await?;
-    seen.map(drop).context("a task that was made is not there")
+    seen.map(drop).context("a created task is missing")
 }
 
-/// A client that looks at one random task after the other.
+/// A client that polls random tasks.
 struct Poller {
     seed: u64,
     among: u64,

@@ -1,4 +1,4 @@
-//! What tasks emit, to those who read it: one as fast as may be, and a thousand now and then.
+//! Partial results of tasks: one stream without pauses, and a thousand slow streams.
 
 use std::{
     net::SocketAddr,
@@ -25,18 +25,18 @@ use crate::{
     suite::http::{open_session, session_headers},
 };
 
-/// Blocks of one stream that is as fast as may be.
+/// Segments of the stream without pauses.
 const SEGMENTS: u64 = 100_000;
 
-/// Streams at once that are not, and how many share a session.
+/// Number of slow streams, and how many share a session.
 const STREAMS: usize = 1_000;
 const IN_A_SESSION: usize = 100;
 
-/// How long each of them waits after a block.
+/// Pause after each segment of a slow stream.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// One tool that emits all it can, to one reader, beside a server that makes and keeps nothing and
-/// writes every event by itself.
+/// One tool that emits without pauses to one reader, beside a server that stores nothing and writes
+/// every event separately.
 pub(super) fn throughput(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
     let (control, control_address) = Server::listening("control-streams", bench.cores)?;
     let (mut ours, address) = start(bench)?;
@@ -46,7 +46,7 @@ pub(super) fn throughput(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
     let begun = Instant::now();
     let read = runtime.block_on(read(address, ours_request(address, SEGMENTS, 0)?))?;
     let took = begun.elapsed();
-    ensure!(read.segments == SEGMENTS, "{} of {SEGMENTS} segments came", read.segments);
+    ensure!(read.segments == SEGMENTS, "{} of {SEGMENTS} segments arrived", read.segments);
     let commits = ours.told("commits")? - commits;
     let mut targets: [Box<dyn Target>; 2] = [
         Box::new(Streams {
@@ -83,10 +83,10 @@ pub(super) fn throughput(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Many streams at once, each with a block now and then.
+/// Many concurrent streams with a segment at intervals.
 pub(super) fn many(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
     let files = STREAMS as u64 + 256;
-    // Before the server is started, which inherits it.
+    // Before the start of the server, which inherits the limit.
     ensure!(allow_open_files(files) >= files, "fewer than {files} files may be open");
     let (mut ours, address) = start(bench)?;
     pin(bench.cores.generator)?;
@@ -105,7 +105,7 @@ pub(super) fn many(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
         let mut delays = Vec::new();
         while let Some(read) = all.join_next().await {
             let read = read??;
-            ensure!(read.segments == count, "{} of {count} segments came", read.segments);
+            ensure!(read.segments == count, "{} of {count} segments arrived", read.segments);
             delays.extend(read.delays);
         }
         Ok(delays)
@@ -143,7 +143,7 @@ fn ours_request(address: SocketAddr, count: u64, pause: u128) -> Result<Vec<u8>>
     Ok(call(&open_session(address)?, 1, count, pause))
 }
 
-/// A call with an id that its session has not in use.
+/// A call with an ID that is unused in its session.
 fn call(session: &str, id: usize, count: u64, pause: u128) -> Vec<u8> {
     let body = format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"lines","arguments":{{"count":{count},"pause":{pause}}},"task":{{"responseModes":["streaming"]}}}}}}"#
@@ -151,16 +151,16 @@ fn call(session: &str, id: usize, count: u64, pause: u128) -> Vec<u8> {
     http_request("POST", "/mcp", &session_headers(session), &body)
 }
 
-/// What a reader has seen.
+/// The results of a reader.
 #[derive(Default)]
 struct Read {
     segments: u64,
     messages: u64,
-    /// In microseconds, of those segments that say when they were emitted.
+    /// Delays in microseconds, of segments that contain their time.
     delays: Vec<u64>,
 }
 
-/// Sends a request, and reads the stream that it is answered with to its end.
+/// Sends a request and reads its stream to the end.
 async fn read(address: SocketAddr, request: Vec<u8>) -> Result<Read> {
     let mut stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
@@ -186,7 +186,7 @@ async fn read(address: SocketAddr, request: Vec<u8>) -> Result<Read> {
         if size == 0 {
             return Ok(seen);
         }
-        // What comes in one piece is there at one time.
+        // All events of one read arrived at the same time.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         let mut whole = 0;
         for end in memmem::find_iter(&rest, b"\n\n") {
@@ -198,7 +198,7 @@ async fn read(address: SocketAddr, request: Vec<u8>) -> Result<Read> {
 }
 
 impl Read {
-    /// Takes an event: each of its segments must be the next one.
+    /// Processes an event: each of its segments must be the next one.
     fn take(&mut self, event: &[u8], now: u64) -> Result<()> {
         const NUMBER: &[u8] = br#"{"seqNr":"#;
         const TEXT: &[u8] = br#""text":""#;
@@ -218,13 +218,13 @@ impl Read {
     }
 }
 
-/// The number that a text begins with.
+/// The number at the start of a text.
 fn number(text: &[u8]) -> Option<u64> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     str::from_utf8(&text[..digits]).ok()?.parse().ok()
 }
 
-/// Where to ask, and what: another request each time.
+/// Creates the address and a new request.
 type Ask = Box<dyn Fn() -> Result<(SocketAddr, Vec<u8>)>>;
 
 struct Streams {
@@ -249,7 +249,7 @@ impl Target for Streams {
         while segments == 0 || begun.elapsed() < time {
             let (address, request) = (self.request)()?;
             let read = self.runtime.block_on(read(address, request))?;
-            ensure!(read.segments == SEGMENTS, "{} of {SEGMENTS} came", read.segments);
+            ensure!(read.segments == SEGMENTS, "{} of {SEGMENTS} arrived", read.segments);
             segments += read.segments;
         }
         Ok(segments)

@@ -1,4 +1,4 @@
-//! How the client of the suite gets its tokens: as each scenario says, with the product's own means.
+//! Tokens for the client of the suite: each scenario uses the OAuth client of the product.
 
 use std::{error::Error, io};
 
@@ -12,7 +12,7 @@ use tokio::{
     net::TcpStream,
 };
 
-/// The document that the suite expects a client to have.
+/// The client metadata document that the suite expects.
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
 /// The OAuth client for a scenario.
@@ -33,11 +33,11 @@ pub(crate) fn oauth(scenario: &str, url: &str, context: &Value) -> Result<OAuth,
         "auth/client-credentials-basic" => with_secret(builder)?.client_credentials(),
         "auth/client-credentials-jwt" => {
             let algorithm = Algorithm::from_name(&text("signing_algorithm")?);
-            let algorithm = algorithm.ok_or("an algorithm that nobody signs with")?;
+            let algorithm = algorithm.ok_or("unsupported signing algorithm")?;
             let key = SigningKey::from_pem(algorithm, &text("private_key_pem")?)?;
             builder.client_id(text("client_id")?).client_key(key).client_credentials()
         }
-        // The second is what the old release of the suite calls it.
+        // The second name is that of the old release of the suite.
         "auth/enterprise-managed-authorization" | "auth/cross-app-access-complete-flow" => {
             let id_token = Assertion::fixed(text("idp_id_token")?);
             let (endpoint, id) = (text("idp_token_endpoint")?, text("idp_client_id")?);
@@ -51,7 +51,7 @@ pub(crate) fn oauth(scenario: &str, url: &str, context: &Value) -> Result<OAuth,
     Ok(builder.build())
 }
 
-/// What a person with a browser does: opens the page, and goes where it leads.
+/// Acts as a browser: opens the page and follows its redirects.
 fn browse(url: &str) {
     let url = url.to_owned();
     tokio::spawn(async move {
@@ -80,5 +80,5 @@ async fn follow(mut url: String) -> io::Result<()> {
             None => return Ok(()),
         }
     }
-    Err(io::Error::other("it leads in circles"))
+    Err(io::Error::other("the redirects form a loop"))
 }

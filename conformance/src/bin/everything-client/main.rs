@@ -1,7 +1,7 @@
-//! The client that the official suite plays its scenarios for.
+//! The client under test of the official suite.
 //!
-//! The suite starts it with the address of its server as the last argument, names the scenario and
-//! the revision in the environment, and watches what it sends.
+//! The suite passes the URL of its server as the last argument, names the scenario and the version
+//! in the environment, and inspects the requests.
 
 mod authorization;
 
@@ -39,7 +39,7 @@ async fn main() -> Done {
     Ok(())
 }
 
-/// A client that can do what the scenario is about.
+/// A client with the features of the scenario.
 fn connecting(scenario: &str, version: Option<Version>) -> ClientBuilder {
     let builder =
         Client::builder("outlive-conformance", "1.0.0").version_cache(VersionCache::new());
@@ -57,7 +57,7 @@ fn connecting(scenario: &str, version: Option<Version>) -> ClientBuilder {
             InputCallbacks::new()
                 .form(|_| async { InputResponse::accept(json!({"confirmed": true})) }),
         ),
-        // So that what is declared can be looked at.
+        // So that the suite can inspect the declared capabilities.
         "request-metadata" => builder.input_handler(
             InputCallbacks::new()
                 .form(|_| async { InputResponse::Decline })
@@ -94,7 +94,7 @@ async fn play(scenario: &str, client: &Client, context: &Value) -> Done {
         "sep-2322-client-request-state" => {
             let echo = client.call_tool("test_mrtr_echo_state", json!({}));
             let unrelated = client.call_tool("test_mrtr_unrelated", json!({}));
-            // At once, so that a state that strays would be seen.
+            // Concurrent, so that the suite notices a misplaced request state.
             let (echo, unrelated) = tokio::join!(echo.into_future(), unrelated.into_future());
             echo?;
             unrelated?;
@@ -125,7 +125,7 @@ async fn play(scenario: &str, client: &Client, context: &Value) -> Done {
             let schema = &tool.input_schema;
             client.call_tool("json_schema_echo", json!({"schema": schema})).await?;
         }
-        // Listing must read no file.
+        // Listing must not read a file.
         "sep-2640-client-no-prefetch" => {
             client.skills().await?;
         }
@@ -133,7 +133,7 @@ async fn play(scenario: &str, client: &Client, context: &Value) -> Done {
         scenario if scenario.starts_with("auth/") => {
             client.call_tool("test-tool", json!({})).await?;
         }
-        // Listing is all that it takes: `initialize`, `request-metadata`, `json-schema-ref-no-deref`.
+        // Listing is enough for `initialize`, `request-metadata` and `json-schema-ref-no-deref`.
         _ => {}
     }
     Ok(())

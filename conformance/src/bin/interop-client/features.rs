@@ -1,6 +1,6 @@
 //! The features, one function each.
 
-#![expect(clippy::print_stdout, reason = "the report is the product")]
+#![expect(clippy::print_stdout, reason = "the report is the output of the program")]
 
 use std::{
     sync::{
@@ -25,7 +25,7 @@ use crate::{
     profile::{Profile, Tool},
 };
 
-/// Why something did not work.
+/// The result of a feature, with the reason if it failed.
 type Tried = Result<(), String>;
 
 pub(crate) async fn try_all(client: &Client, profile: &Profile) {
@@ -55,7 +55,7 @@ pub(crate) async fn try_all(client: &Client, profile: &Profile) {
 async fn report(feature: &str, trying: impl Future<Output = Tried>) {
     let tried = match tokio::time::timeout(PATIENCE, trying).await {
         Ok(tried) => tried,
-        Err(_) => Err(format!("nothing within {} seconds", PATIENCE.as_secs())),
+        Err(_) => Err(format!("no result within {} seconds", PATIENCE.as_secs())),
     };
     println!("{}", json!({"feature": feature, "why": tried.err()}));
 }
@@ -73,7 +73,7 @@ async fn resources(client: &Client, profile: &Profile) -> Tried {
     let found = listed.iter().any(|it| it.uri == profile.resource);
     found.then_some(()).ok_or_else(|| format!("`{}` is not listed", profile.resource))?;
     let read = client.read_resource(profile.resource).await.map_err(shown)?;
-    (!read.contents.is_empty()).then_some(()).ok_or_else(|| "it is empty".to_owned())
+    (!read.contents.is_empty()).then_some(()).ok_or_else(|| "the resource is empty".to_owned())
 }
 
 async fn prompts(client: &Client, profile: &Profile) -> Tried {
@@ -86,19 +86,19 @@ async fn prompts(client: &Client, profile: &Profile) -> Tried {
         getting = getting.arg(*name, *value);
     }
     let prompt = getting.await.map_err(shown)?;
-    (!prompt.messages.is_empty()).then_some(()).ok_or_else(|| "it is empty".to_owned())
+    (!prompt.messages.is_empty()).then_some(()).ok_or_else(|| "the prompt is empty".to_owned())
 }
 
 async fn completion(client: &Client, profile: &Profile) -> Tried {
     let [prompt, argument, typed, expected] = profile.completion;
     let found = client.complete_prompt(prompt, argument, typed).await.map_err(shown)?;
     let has = found.values.iter().any(|it| it == expected);
-    has.then_some(()).ok_or_else(|| format!("it completes to {:?}", found.values))
+    has.then_some(()).ok_or_else(|| format!("the completion is {:?}", found.values))
 }
 
 async fn logging(client: &Client, tool: &Tool) -> Tried {
     let mut notices = client.notifications();
-    // Before 2026-07-28 the level is set once, since then by each call.
+    // Before 2026-07-28 the level is set once per session, then by each call.
     let set = client.set_log_level(LoggingLevel::Debug).await;
     client.call_tool(tool.0, &tool.1).log_level(LoggingLevel::Debug).await.map_err(shown)?;
     let heard = async {
@@ -107,11 +107,11 @@ async fn logging(client: &Client, tool: &Tool) -> Tried {
                 return Ok(());
             }
         }
-        Err("the client has gone".to_owned())
+        Err("the client is closed".to_owned())
     };
     match tokio::time::timeout(PATIENCE / 2, heard).await {
         Ok(heard) => heard,
-        Err(_) => Err(format!("no log message came; setting the level: {set:?}")),
+        Err(_) => Err(format!("no log message arrived; setting the level: {set:?}")),
     }
 }
 
@@ -123,7 +123,7 @@ async fn progress(client: &Client, tool: &Tool) -> Tried {
     });
     said(&call.await.map_err(shown)?, tool)?;
     let heard = heard.load(Relaxed);
-    (heard > 1).then_some(()).ok_or_else(|| format!("{heard} notifications of progress came"))
+    (heard > 1).then_some(()).ok_or_else(|| format!("{heard} progress notifications arrived"))
 }
 
 async fn tasks(client: &Client, tool: &Tool) -> Tried {
@@ -139,12 +139,12 @@ async fn cancel(client: &Client, hold: &Tool, held: &Tool) -> Tried {
     let call = client.call_tool(hold.0, &hold.1).inline().into_future();
     let running = tokio::spawn(call);
     until(client, held.0, "running: 1").await?;
-    // Dropped before its answer, which cancels it.
+    // Dropping the future before the response cancels the call.
     running.abort();
     until(client, held.0, held.2).await
 }
 
-/// Looks until a tool says something.
+/// Calls a tool repeatedly until its text contains `expected`.
 async fn until(client: &Client, tool: &str, expected: &str) -> Tried {
     let mut says = String::new();
     for _ in 0..50 {
@@ -154,7 +154,7 @@ async fn until(client: &Client, tool: &str, expected: &str) -> Tried {
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    Err(format!("`{tool}` does not say `{expected}`, but `{says}`"))
+    Err(format!("`{tool}` does not return `{expected}`, but `{says}`"))
 }
 
 async fn listen(client: &Client, resource: Option<&str>, change: &Tool) -> Tried {
@@ -183,10 +183,10 @@ async fn calling(client: &Client, tool: &Tool) -> Tried {
 fn said(result: &outlive::wire::CallToolResult, tool: &Tool) -> Tried {
     let says = result_text(result);
     let fits = result.is_error != Some(true) && says.contains(tool.2);
-    fits.then_some(()).ok_or_else(|| format!("`{}` says `{says}`", tool.0))
+    fits.then_some(()).ok_or_else(|| format!("`{}` returns `{says}`", tool.0))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is passed to `map_err`")]
+#[expect(clippy::needless_pass_by_value, reason = "the function is passed to `map_err`")]
 fn shown(error: outlive::client::Error) -> String {
     error.to_string()
 }

@@ -1,7 +1,8 @@
-//! Our client, at a server of others: `interop-client PROFILE VERSION URL`, or `… VERSION -- PROGRAM ARGUMENT…`.
+//! Our client with a third-party server: `interop-client PROFILE VERSION URL`, or `… VERSION --
+//! PROGRAM ARGUMENT…`.
 //!
-//! Tries every feature, one after the other, and says on standard output how each went: a line of
-//! JSON with the feature, and why not if it did not work. `cargo xtask interop` reads them.
+//! Tests every feature in sequence and prints one line of JSON each: the feature, and the reason if
+//! it failed. `cargo xtask interop` reads the lines.
 
 mod features;
 mod profile;
@@ -20,7 +21,7 @@ use serde_json::{Map, Value, json};
 
 use crate::profile::Profile;
 
-/// How long one feature may take.
+/// Timeout of a feature.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[tokio::main]
@@ -42,7 +43,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .input_handler(answers())
         .limits(|limits| {
             limits.request_timeout = PATIENCE;
-            // An interpreter that has much to load takes longer than the default on a busy machine.
+            // An interpreter may take longer than the default on a busy machine.
             limits.probe_timeout = PATIENCE;
         })
         .connect(target);
@@ -52,7 +53,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Answers whatever is asked.
+/// Responds to every input request.
 fn answers() -> InputCallbacks {
     InputCallbacks::new()
         .form(|question| async move { filled_in(&question) })
@@ -69,7 +70,7 @@ fn answers() -> InputCallbacks {
         .roots([("file:///interop", "interop")])
 }
 
-/// What is required, with the defaults where there are some.
+/// Fills in the required fields, with defaults where they exist.
 fn filled_in(question: &PendingInput) -> InputResponse {
     if let Some(answer) = question.defaults() {
         return answer;

@@ -1,22 +1,22 @@
-//! What a server calls its things.
+//! The names of tools, resources and prompts of a server.
 //!
-//! The servers in `conformance/interop` have the names of our own everything server. Those that come
-//! as they are have names of their own, and lack some.
+//! The servers in `conformance/interop` use the names of our everything server. Third-party servers
+//! have other names and lack some features.
 
 use serde_json::{Value, json};
 
-/// A tool with arguments that it accepts, and what its answer has in it.
+/// A tool, valid arguments, and a part of its result.
 #[derive(Debug)]
 pub(crate) struct Tool(pub(crate) &'static str, pub(crate) Value, pub(crate) &'static str);
 
-/// What to call for each feature; nothing where a server has nothing for it.
+/// The calls for each feature; `None` if a server lacks it.
 #[derive(Debug)]
 pub(crate) struct Profile {
     pub(crate) plain: Tool,
     pub(crate) resource: &'static str,
     /// A prompt and its arguments.
     pub(crate) prompt: (&'static str, &'static [(&'static str, &'static str)]),
-    /// A prompt, one of its arguments, what is typed, and a completion of it.
+    /// A prompt, one of its arguments, the typed text, and an expected completion.
     pub(crate) completion: [&'static str; 4],
     pub(crate) logging: Option<Tool>,
     pub(crate) progress: Tool,
@@ -24,9 +24,9 @@ pub(crate) struct Profile {
     pub(crate) sampling: Tool,
     pub(crate) roots: Tool,
     pub(crate) task: Tool,
-    /// Waits, and says whether it was cancelled to the one that is asked then.
+    /// A tool that waits, and a tool that reports whether the first was cancelled.
     pub(crate) cancel: Option<(Tool, Tool)>,
-    /// What is subscribed to (tools, if nothing), and what changes it.
+    /// The subscribed resource (`None` for the tool list), and the tool that changes it.
     pub(crate) listen: Option<(Option<&'static str>, Tool)>,
     pub(crate) resumption: Option<Tool>,
 }

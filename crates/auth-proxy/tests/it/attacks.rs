@@ -1,4 +1,4 @@
-//! What a stranger, another client or another browser tries with a login.
+//! Attacks by strangers, other clients and other browsers.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ const APP: &str = "https://app.example/cb?x=1";
 
 // ARS-21
 #[tokio::test]
-async fn an_answer_goes_to_no_place_that_is_not_the_clients() {
+async fn redirect_uri_of_another_client_is_rejected() {
     let world = World::new().await;
     let (app, native) = (world.register(APP).await, world.register(LOOPBACK).await);
     let foreign = "x".repeat(app.len());
@@ -39,11 +39,11 @@ async fn an_answer_goes_to_no_place_that_is_not_the_clients() {
         (&changed, APP),
         (&String::new(), APP),
     ] {
-        // Nothing that is wrong besides makes a way out of it.
+        // Other errors in the request do not cause a redirect either.
         for changes in [&[][..], &[("response_type", "token")], &[("code_challenge", "")]] {
             let got = Browser::default().get(&world.authorize(id, uri, changes)).await;
             assert_eq!((got.status, got.header("location")), (400, None), "{uri} {changes:?}");
-            assert!(got.body.contains("<h1>"), "a person is told");
+            assert!(got.body.contains("<h1>"), "the user gets a page");
         }
     }
     let twice =
@@ -52,7 +52,7 @@ async fn an_answer_goes_to_no_place_that_is_not_the_clients() {
 }
 
 #[tokio::test]
-async fn mistake_of_client_nobody_vouches_for_shows_page_and_no_redirect() {
+async fn invalid_request_of_an_unverified_client_shows_a_page_without_redirect() {
     let world = World::new().await;
     let id = world.register(APP).await;
     let (plain, long) = (hash("x"), "s".repeat(2_000));
@@ -75,7 +75,7 @@ async fn mistake_of_client_nobody_vouches_for_shows_page_and_no_redirect() {
         let got = Browser::default().get(&world.authorize(&id, APP, changes)).await;
         assert_eq!((got.status, got.header("location")), (400, None), "{changes:?}");
         assert!(got.body.contains(&format!("({error})")), "{changes:?}: {}", got.body);
-        // The person can bring the error to the client, and sees where that leads.
+        // The page has a link that returns the error to the client, and shows its host.
         let back = got.link();
         assert!(got.body.contains("return to app.example</a>"), "{}", got.body);
         assert!(back.starts_with("https://app.example/cb?x=1&error="), "{back}");
@@ -94,7 +94,7 @@ async fn mistake_of_client_nobody_vouches_for_shows_page_and_no_redirect() {
 
 // ARS-16
 #[tokio::test]
-async fn nobody_consents_for_somebody_else() {
+async fn consent_of_another_browser_is_rejected() {
     let world = World::new().await;
     let id = world.register(LOOPBACK).await;
     let (mut person, mut stranger) = (Browser::default(), Browser::default());
@@ -102,7 +102,7 @@ async fn nobody_consents_for_somebody_else() {
     let foreign = stranger.get(&world.authorize(&id, LOOPBACK, &[])).await;
     let consent = format!("{}/consent", world.base);
     let answer = |request: &str| form::encode([("request", request), ("decision", "allow")]);
-    // A form without the sealed request, with a stranger's, with one that was changed.
+    // A form without the sealed request, with that of another browser, and with a modified one.
     let request = page.form();
     for body in [
         "decision=allow".to_owned(),
@@ -114,7 +114,7 @@ async fn nobody_consents_for_somebody_else() {
         let got = person.post(&consent, &body).await;
         assert_eq!((got.status, got.header("location")), (403, None), "{body}");
     }
-    // The right form from a browser without the cookie, and from a page of somebody else.
+    // The correct form from a browser without the cookie, and from another origin.
     assert_eq!(Browser::default().post(&consent, &answer(&request)).await.status, 403);
     assert_eq!(stranger.post(&consent, &answer(&request)).await.status, 403);
     let kind = ("content-type", "application/x-www-form-urlencoded");
@@ -123,7 +123,7 @@ async fn nobody_consents_for_somebody_else() {
         let got = person.send("POST", &consent, &answer(&request), &from).await;
         assert_eq!((got.status, got.header("location")), (403, None), "{origin}");
     }
-    // Too late.
+    // After the timeout.
     let ours = [kind, ("origin", world.base.as_str())];
     let good = person.send("POST", &consent, &answer(&request), &ours).await;
     assert_eq!(good.status, 303);
@@ -134,7 +134,7 @@ async fn nobody_consents_for_somebody_else() {
 
 // ARS-21
 #[tokio::test]
-async fn a_login_comes_back_in_its_own_browser_and_once() {
+async fn callback_is_accepted_once_in_its_own_browser() {
     let world = World::new().await;
     let id = world.register(LOOPBACK).await;
     let mut person = Browser::default();
@@ -142,7 +142,7 @@ async fn a_login_comes_back_in_its_own_browser_and_once() {
     let page = person.get(&url).await;
     let to_provider = person.decide(&world.base, &page, "allow").await;
     let callback = person.get(to_provider.location()).await.location().to_owned();
-    // A stranger's browser: with no cookie, and with one of a login of its own.
+    // Other browsers: one without a cookie, and one with the cookie of its own login.
     let mut stranger = Browser::default();
     let page = stranger.get(&url).await;
     stranger.decide(&world.base, &page, "allow").await;
@@ -150,7 +150,7 @@ async fn a_login_comes_back_in_its_own_browser_and_once() {
         let got = browser.get(&callback).await;
         assert_eq!((got.status, got.header("location")), (400, None));
     }
-    // A made-up state, two states, and none.
+    // A forged state, two states, and no state.
     let (front, query) = callback.split_once('?').unwrap();
     for query in [
         query.replace("state=", "state=x"),
@@ -162,7 +162,7 @@ async fn a_login_comes_back_in_its_own_browser_and_once() {
         assert_eq!((got.status, got.header("location")), (400, None), "{query}");
     }
     assert!(world.provider.all("/token").is_empty());
-    // Its own, and the same again: also by a browser that has kept the cookie.
+    // The correct callback, and the same again, also from a browser that still has the cookie.
     let mut copy = person.clone();
     let got = person.get(&callback).await;
     assert!(asked(got.location(), "code").is_some());
@@ -171,7 +171,7 @@ async fn a_login_comes_back_in_its_own_browser_and_once() {
 }
 
 #[tokio::test]
-async fn a_login_has_an_end() {
+async fn login_expires() {
     let world = World::new().await;
     let id = world.register(LOOPBACK).await;
     let mut person = Browser::default();
@@ -185,10 +185,10 @@ async fn a_login_has_an_end() {
 }
 
 #[tokio::test]
-async fn what_the_provider_refuses_is_told_to_the_client_in_our_words() {
+async fn provider_error_is_mapped_to_a_fixed_description() {
     let world = World::new().await;
     let id = world.register(LOOPBACK).await;
-    for (said, told) in [
+    for (said, mapped) in [
         ("access_denied", "access_denied"),
         ("temporarily_unavailable", "temporarily_unavailable"),
         ("invalid_scope", "server_error"),
@@ -197,13 +197,13 @@ async fn what_the_provider_refuses_is_told_to_the_client_in_our_words() {
         world.idp.lock().unwrap().error = Some(said);
         let back = Browser::default().log_in(&world.authorize(&id, LOOPBACK, &[])).await;
         assert!(back.starts_with(LOOPBACK), "{back}");
-        assert_eq!(asked(&back, "error").as_deref(), Some(told));
+        assert_eq!(asked(&back, "error").as_deref(), Some(mapped));
         assert_eq!(asked(&back, "state").as_deref(), Some("client-state"));
         assert_eq!(asked(&back, "iss").as_deref(), Some(world.base.as_str()));
         assert!(!back.contains("%3Cscript"));
     }
     world.idp.lock().unwrap().error = None;
-    // The answer of another provider (RFC 9207).
+    // The response of another provider (RFC 9207).
     let mut person = Browser::default();
     let page = person.get(&world.authorize(&id, LOOPBACK, &[])).await;
     let to_provider = person.decide(&world.base, &page, "allow").await;
@@ -215,7 +215,7 @@ async fn what_the_provider_refuses_is_told_to_the_client_in_our_words() {
 
 // ARS-16
 #[tokio::test]
-async fn the_page_that_asks_shows_who_asks_and_runs_nothing() {
+async fn consent_page_escapes_client_data_and_runs_no_scripts() {
     let world = World::with(|proxy| proxy.name("Files & more")).await;
     let name = "<script>alert(1)</script>\u{202e}\"'&";
     let body = json!({"client_name": name, "redirect_uris": [APP]});

@@ -1,4 +1,4 @@
-//! A browser that is a test: it keeps cookies, and goes where it is sent.
+//! A test browser with cookies and redirects.
 
 use std::collections::HashMap;
 
@@ -14,13 +14,13 @@ use tokio::{
 
 use crate::support::LOOPBACK;
 
-/// A parameter of an address.
+/// Returns a parameter of a URL.
 pub(crate) fn asked(url: &str, name: &str) -> Option<String> {
     let query = url.split_once('?')?.1;
     form::decode(query).into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
 }
 
-/// What came back.
+/// A received response.
 #[derive(Clone, Debug)]
 pub(crate) struct Got {
     pub(crate) status: u16,
@@ -46,24 +46,24 @@ impl Got {
         self.json()[member].as_str().unwrap_or_else(|| panic!("{self:?}")).to_owned()
     }
 
-    /// The address of the link on a page.
+    /// Returns the URL of the link on a page.
     pub(crate) fn link(&self) -> String {
         let (_, rest) = self.body.split_once("href=\"").unwrap_or_else(|| panic!("{self:?}"));
         rest.split_once('"').unwrap().0.replace("&amp;", "&")
     }
 
-    /// The sealed request in the form of a page.
+    /// Returns the sealed request in the form of a page.
     pub(crate) fn form(&self) -> String {
         let (_, rest) = self.body.split_once("name=\"request\" value=\"").unwrap();
         rest.split_once('"').unwrap().0.to_owned()
     }
 }
 
-/// A browser: it keeps cookies, by host and port, and goes where it is sent.
+/// A browser that stores cookies by host and port.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Browser {
     pub(crate) cookies: HashMap<(String, String), String>,
-    /// All that it was ever sent.
+    /// All received responses.
     pub(crate) seen: Vec<Got>,
 }
 
@@ -105,7 +105,7 @@ impl Browser {
         let mut stream = TcpStream::connect(host).await.unwrap();
         stream.write_all(format!("{head}\r\n{body}").as_bytes()).await.unwrap();
         let mut reply = Vec::new();
-        // A server that does not read all of a request closes before it is sent.
+        // A server that does not read the whole request may close the connection early.
         let _ = stream.read_to_end(&mut reply).await;
         let reply = String::from_utf8(reply).unwrap();
         let (head, body) = reply.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{reply:?}"));
@@ -133,13 +133,13 @@ impl Browser {
         got
     }
 
-    /// Says what to a page that asks.
+    /// Submits the consent page with a decision.
     pub(crate) async fn decide(&mut self, base: &str, page: &Got, decision: &str) -> Got {
         let form = form::encode([("request", page.form().as_str()), ("decision", decision)]);
         self.post(&format!("{base}/consent"), &form).await
     }
 
-    /// Goes where it is sent until that is a place at which nobody is, and allows what it is asked.
+    /// Follows redirects until one leads to the client, and consents when asked.
     pub(crate) async fn log_in(&mut self, url: &str) -> String {
         let mut url = url.to_owned();
         for _ in 0..5 {
@@ -153,11 +153,11 @@ impl Browser {
                 return url;
             }
         }
-        panic!("it goes on and on: {url}");
+        panic!("too many redirects: {url}");
     }
 }
 
-/// Logs in with a browser of its own.
+/// A login with a separate browser.
 #[derive(Clone, Default)]
 pub(crate) struct Person;
 

@@ -1,4 +1,4 @@
-//! Who a client is: registrations, and documents.
+//! Tests of registrations and client documents.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ async fn register(world: &World, body: &Value) -> crate::support::Got {
 }
 
 #[tokio::test]
-async fn a_client_registers_and_is_a_public_one() {
+async fn registered_client_is_public() {
     let world = World::new().await;
     let asked = json!({
         "client_name": "App", "redirect_uris": [LOOPBACK, "https://app.example/cb"],
@@ -26,12 +26,12 @@ async fn a_client_registers_and_is_a_public_one() {
     assert_eq!(said["token_endpoint_auth_method"], "none");
     assert!(said.get("client_secret").is_none());
     assert_eq!(said["redirect_uris"], asked["redirect_uris"]);
-    // Nothing is remembered of it.
+    // The proxy stores nothing for a registration.
     assert!(world.logins.written.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn a_registration_that_is_not_safe_is_refused() {
+async fn unsafe_registration_is_rejected() {
     let world = World::new().await;
     let many: Vec<String> = (0..9).map(|at| format!("https://app.example/{at}")).collect();
     let long = format!("https://app.example/{}", "x".repeat(600));
@@ -72,7 +72,7 @@ async fn a_registration_that_is_not_safe_is_refused() {
 }
 
 #[tokio::test]
-async fn a_client_that_publishes_a_document_needs_no_registration() {
+async fn client_with_a_document_needs_no_registration() {
     let world = World::new().await;
     let site = Site::start(|base, seen| {
         let id = format!("{base}{}", seen.path);
@@ -92,10 +92,10 @@ async fn a_client_that_publishes_a_document_needs_no_registration() {
     let id = format!("{}/client.json", site.url);
     let page = Browser::default().get(&world.authorize(&id, LOOPBACK, &[])).await;
     let host = site.url.strip_prefix("http://").unwrap();
-    assert!(page.body.contains("Published") && page.body.contains(&format!("as {host} says")));
+    assert!(page.body.contains("Published") && page.body.contains(&format!("published by {host}")));
     let got = world.token(&world.code(&id, LOOPBACK).await, &id, &[]).await;
     assert_eq!(got.status, 200, "{}", got.body);
-    assert_eq!(site.lines(), ["GET /client.json"], "it is remembered for a while");
+    assert_eq!(site.lines(), ["GET /client.json"], "the document is cached");
     for (id, uri) in [
         (format!("{}/other.json", site.url), LOOPBACK),
         (format!("{}/nothing.json", site.url), LOOPBACK),
@@ -113,7 +113,7 @@ async fn a_client_that_publishes_a_document_needs_no_registration() {
 }
 
 #[tokio::test]
-async fn a_program_may_listen_on_another_port_each_time() {
+async fn loopback_redirect_uri_may_use_another_port() {
     let world = World::new().await;
     let id = world.register("http://127.0.0.1:1/callback").await;
     let uri = "http://127.0.0.1:9/callback";
@@ -123,8 +123,8 @@ async fn a_program_may_listen_on_another_port_each_time() {
     assert_eq!(world.token(&code, &id, &[("redirect_uri", uri)]).await.status, 200);
 }
 
-/// A host at every loopback address that takes connections and never replies. Returns its port, and a
-/// message for each connection.
+/// Starts a server on every loopback address that accepts connections and never responds. Returns
+/// its port, and a message for each connection.
 async fn tarpit() -> (u16, mpsc::Receiver<()>) {
     let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -150,17 +150,17 @@ async fn published() -> Site {
 }
 
 #[tokio::test]
-async fn slow_documents_do_not_keep_others_from_logging_in() {
+async fn slow_documents_do_not_block_other_logins() {
     let (world, site) = (World::new().await, published().await);
     let (port, mut connections) = tarpit().await;
-    // More hosts than a caller has places, and more documents of one host.
+    // More hosts than a caller has slots, and several documents of one host.
     let hosts = (2..=21).map(|last| format!("http://127.0.0.{last}:{port}/client.json"));
     let same = (0..10).map(|at| format!("http://127.0.0.22:{port}/{at}.json"));
     for id in hosts.chain(same) {
         let url = world.authorize(&id, LOOPBACK, &[]);
         tokio::spawn(async move { Browser::default().get(&url).await });
     }
-    // All places of the caller are taken.
+    // All slots of the caller are in use.
     for at in 0..16 {
         let taken = tokio::time::timeout(Duration::from_secs(20), connections.recv()).await;
         assert!(matches!(taken, Ok(Some(()))), "{at} documents are fetched at once");
@@ -186,5 +186,5 @@ async fn documents_of_one_host_do_not_fill_the_cache() {
     for _ in 0..3 {
         read(&id).await;
     }
-    assert_eq!(site.all("/client.json").len(), 1, "it is remembered");
+    assert_eq!(site.all("/client.json").len(), 1, "the document is cached");
 }

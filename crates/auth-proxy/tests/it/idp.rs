@@ -1,4 +1,4 @@
-//! An identity provider that knows nothing of MCP, and one client.
+//! An identity provider that does not support MCP and has one client.
 
 use std::{
     collections::HashMap,
@@ -11,20 +11,20 @@ use serde_json::{Value, json};
 use crate::shared::site::{Answer, Seen, answer};
 use crate::support::{SECRET, hash};
 
-/// What the provider knows, and how it is to behave.
+/// State and settings of the provider.
 pub(crate) struct Idp {
     pub(super) made: usize,
     pub(super) codes: HashMap<String, Seen>,
     pub(crate) refresh: Vec<String>,
     pub(crate) revoked: Vec<String>,
     pub(crate) renewals: usize,
-    /// What people are sent back with in place of a code.
+    /// Error that replaces the code in the callback.
     pub(crate) error: Option<&'static str>,
-    /// What tokens are refused with.
+    /// Error for token requests.
     pub(crate) refuses: Option<(u16, &'static str)>,
     pub(crate) expires_in: Option<u64>,
     pub(crate) refreshes: bool,
-    /// Put over the claims of ID tokens.
+    /// Claims that override those of ID tokens.
     pub(crate) claims: Value,
 }
 
@@ -87,7 +87,7 @@ fn token(base: &str, seen: &Seen, idp: &mut Idp, key: &SigningKey) -> Answer {
         let Some(at) = idp.refresh.iter().position(|known| *known == token) else {
             return refused("invalid_grant");
         };
-        // Each is good for one time.
+        // A refresh token is valid once.
         idp.refresh.remove(at);
         idp.renewals += 1;
     } else {

@@ -1,4 +1,4 @@
-//! Ways to a token, and what becomes of it.
+//! Tests of logins and token lifetimes.
 
 use std::time::Duration;
 
@@ -24,13 +24,13 @@ async fn call(client: &Client, tool: &str) -> String {
 
 // ARS-16, ARS-17, ARS-21
 #[tokio::test]
-async fn our_client_logs_in_to_our_server_through_the_proxy() {
+async fn client_logs_in_through_the_proxy() {
     let world = World::new().await;
     let (client, oauth) = connect(&world).await;
     let name = call(&client, "whoami").await;
     assert!(name.starts_with(&format!("{}|ann|", world.base)), "{name}");
     assert_eq!(name.rsplit('|').next().unwrap().len(), 22, "{name}");
-    // The handler has the provider's token, because it has asked for it.
+    // The handler has requested the provider's token.
     assert_eq!(call(&client, "upstream").await, "24 bytes");
     let logins = world.provider.all("/authorize");
     assert_eq!(logins.len(), 1);
@@ -43,24 +43,24 @@ async fn our_client_logs_in_to_our_server_through_the_proxy() {
 }
 
 #[tokio::test]
-async fn a_login_lasts_as_long_as_the_providers() {
+async fn login_lasts_as_long_as_that_of_the_provider() {
     let world = World::new().await;
     let (client, _oauth) = connect(&world).await;
     call(&client, "whoami").await;
-    // Ours has expired, theirs has not.
+    // The proxy's token has expired, but not that of the provider.
     world.later(Duration::from_secs(700));
     call(&client, "whoami").await;
-    assert_eq!(world.provider.all("/authorize").len(), 1, "nobody has to log in again");
+    assert_eq!(world.provider.all("/authorize").len(), 1, "no second login is needed");
     let id = world.register(LOOPBACK).await;
     let given = world.token(&world.code(&id, LOOPBACK).await, &id, &[]).await;
     let first = given.text("refresh_token");
     let second = world.refresh(&first, &id, &[]).await.text("refresh_token");
     assert_eq!(world.idp.lock().unwrap().renewals, 0);
-    // Now theirs has expired too.
+    // The provider's token has expired too.
     world.later(Duration::from_secs(3_600));
     let third = world.refresh(&second, &id, &[]).await.text("refresh_token");
     assert_eq!(world.idp.lock().unwrap().renewals, 1);
-    // An outage of the provider costs nobody the login.
+    // An outage of the provider does not end a login.
     world.later(Duration::from_secs(3_600));
     for trouble in [(503, "busy"), (400, "invalid_client")] {
         world.idp.lock().unwrap().refuses = Some(trouble);
@@ -69,7 +69,7 @@ async fn a_login_lasts_as_long_as_the_providers() {
     }
     world.idp.lock().unwrap().refuses = None;
     let fourth = world.refresh(&third, &id, &[]).await.text("refresh_token");
-    // Its word that the user is gone does.
+    // A rejection by the provider ends the login.
     world.later(Duration::from_secs(3_600));
     world.idp.lock().unwrap().refresh.clear();
     assert_eq!(world.refresh(&fourth, &id, &[]).await.text("error"), "invalid_grant");
@@ -77,7 +77,7 @@ async fn a_login_lasts_as_long_as_the_providers() {
 }
 
 #[tokio::test]
-async fn a_provider_that_gives_no_refresh_token_ends_the_login_with_its_token() {
+async fn login_ends_with_the_token_of_a_provider_that_issues_no_refresh_token() {
     let world = World::new().await;
     world.idp.lock().unwrap().refreshes = false;
     let id = world.register(LOOPBACK).await;
@@ -88,7 +88,7 @@ async fn a_provider_that_gives_no_refresh_token_ends_the_login_with_its_token() 
 }
 
 #[tokio::test]
-async fn many_handlers_have_one_renewal() {
+async fn concurrent_handlers_share_one_refresh() {
     let world = World::new().await;
     let (client, _oauth) = connect(&world).await;
     let name = call(&client, "whoami").await;
@@ -113,7 +113,7 @@ async fn many_handlers_have_one_renewal() {
 }
 
 #[tokio::test]
-async fn a_provider_that_numbers_its_users_and_publishes_nothing() {
+async fn provider_with_numeric_user_ids_and_no_metadata_is_supported() {
     let known = |provider: &str| {
         Provider::new(format!("{provider}/authorize"), format!("{provider}/token"), "the-one")
             .client_secret("hush")
@@ -133,7 +133,7 @@ async fn a_provider_that_numbers_its_users_and_publishes_nothing() {
 }
 
 #[tokio::test]
-async fn who_is_not_admitted_is_not_let_in() {
+async fn user_that_the_rule_rejects_gets_access_denied() {
     let world = World::with(|proxy| {
         proxy.allow_user(|user| user.claim("email").is_some_and(|email| email == "bob@example.com"))
     })
@@ -142,14 +142,14 @@ async fn who_is_not_admitted_is_not_let_in() {
     let back = Browser::default().log_in(&world.authorize(&id, LOOPBACK, &[])).await;
     assert_eq!(asked(&back, "error").as_deref(), Some("access_denied"));
     assert_eq!(asked(&back, "code"), None);
-    // What the provider gave for it is given back.
+    // The provider's token is revoked.
     assert_eq!(world.idp.lock().unwrap().revoked.len(), 1);
     world.idp.lock().unwrap().claims = json!({"email": "bob@example.com"});
     world.code(&id, LOOPBACK).await;
 }
 
 #[tokio::test]
-async fn an_id_token_is_of_this_login_and_for_us() {
+async fn id_token_of_another_login_or_client_is_rejected() {
     let world = World::new().await;
     let id = world.register(LOOPBACK).await;
     for wrong in [
@@ -168,7 +168,7 @@ async fn an_id_token_is_of_this_login_and_for_us() {
 
 // ARS-21
 #[tokio::test]
-async fn a_consent_is_remembered_for_a_client_a_place_and_scopes() {
+async fn consent_is_remembered_per_client_redirect_uri_and_scopes() {
     let world = World::new().await;
     let uri = "https://app.example/cb";
     let (client, other) = (world.register(uri).await, world.register(uri).await);
@@ -183,14 +183,14 @@ async fn a_consent_is_remembered_for_a_client_a_place_and_scopes() {
     assert!(asks(Browser::default().get(&world.authorize(&client, uri, &[])).await.status));
     world.later(Duration::from_secs(31 * 86_400));
     assert!(asks(browser.get(&world.authorize(&client, uri, &[])).await.status));
-    // A program on the user's machine may be another one each time.
+    // A loopback redirect URI may belong to another program each time.
     let native = world.register(LOOPBACK).await;
     browser.log_in(&world.authorize(&native, LOOPBACK, &[])).await;
     assert!(asks(browser.get(&world.authorize(&native, LOOPBACK, &[])).await.status));
 }
 
 #[tokio::test]
-async fn who_denies_sends_the_client_away() {
+async fn denied_consent_returns_access_denied_to_the_client() {
     let world = World::new().await;
     let id = world.register(LOOPBACK).await;
     let mut browser = Browser::default();
@@ -205,7 +205,7 @@ async fn who_denies_sends_the_client_away() {
 
 // ARS-15, ARS-18
 #[tokio::test]
-async fn the_metadata_says_what_there_is_to_programs_and_to_pages() {
+async fn metadata_is_readable_by_programs_and_web_pages() {
     let world = World::new().await;
     let mut browser = Browser::default();
     let place = format!("{}/.well-known/oauth-authorization-server", world.base);
@@ -230,7 +230,7 @@ async fn the_metadata_says_what_there_is_to_programs_and_to_pages() {
         let got = browser.send("OPTIONS", &format!("{}{path}", world.base), "", &page).await;
         assert_eq!((got.status, got.header("access-control-allow-origin")), (204, Some("*")));
     }
-    // What goes by cookies is for no page but ours.
+    // Endpoints that use cookies do not allow other origins.
     for path in ["/authorize", "/consent", "/callback"] {
         let got = browser.send("OPTIONS", &format!("{}{path}", world.base), "", &page).await;
         assert_eq!((got.status, got.header("access-control-allow-origin")), (405, None), "{path}");
@@ -239,7 +239,7 @@ async fn the_metadata_says_what_there_is_to_programs_and_to_pages() {
 }
 
 #[test]
-fn a_proxy_that_cannot_be_safe_is_not_built() {
+fn build_rejects_unsafe_settings() {
     let build = |resource: &str, issuer: &str| {
         let upstream = Provider::discover(issuer, "the-one");
         AuthProxy::builder(resource, upstream).build().map(drop).map_err(|error| error.to_string())

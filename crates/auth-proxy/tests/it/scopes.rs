@@ -1,4 +1,4 @@
-//! Which scopes a user gets, whatever the client asks for.
+//! Tests of the scopes that a user gets, regardless of the client's request.
 
 use outlive_auth::jose::decode_base64url;
 use outlive_auth_proxy::AuthProxyBuilder;
@@ -27,7 +27,7 @@ async fn tokens(world: &World, client: &str, changes: &[(&str, &str)]) -> Got {
     world.token(&code, client, &[]).await
 }
 
-/// The scopes that the token itself has.
+/// Returns the scopes in the token itself.
 fn scope_claim(given: &Got) -> String {
     let token = given.text("access_token");
     let claims = decode_base64url(token.split('.').nth(1).unwrap()).unwrap();
@@ -36,7 +36,7 @@ fn scope_claim(given: &Got) -> String {
 }
 
 #[tokio::test]
-async fn scope_that_no_rule_grants_is_not_given() {
+async fn scope_that_no_rule_grants_is_not_issued() {
     for (claims, granted) in [
         (json!({}), "mcp"),
         (json!({"groups": "interns"}), "mcp"),
@@ -53,7 +53,7 @@ async fn scope_that_no_rule_grants_is_not_given() {
         let given = tokens(&world, &id, ALL).await;
         assert_eq!(given.text("scope"), granted, "{claims}");
         assert_eq!(scope_claim(&given), granted, "{claims}");
-        // Nor by asking again.
+        // A refresh cannot add scopes either.
         let more = [("scope", "mcp shop:operate shop:admin")];
         let next = world.refresh(&given.text("refresh_token"), &id, &more).await;
         assert_eq!((next.text("scope").as_str(), scope_claim(&next).as_str()), (granted, granted));
@@ -61,7 +61,7 @@ async fn scope_that_no_rule_grants_is_not_given() {
 }
 
 #[tokio::test]
-async fn client_that_names_no_scope_gets_the_base_scopes() {
+async fn client_that_requests_no_scope_gets_the_base_scopes() {
     let world = world(json!({"groups": ["ops"]})).await;
     let id = world.register(LOOPBACK).await;
     let url = world.authorize(&id, LOOPBACK, &[]).replace("&scope=mcp", "");
@@ -71,28 +71,27 @@ async fn client_that_names_no_scope_gets_the_base_scopes() {
 }
 
 #[tokio::test]
-async fn user_who_gets_none_of_the_scopes_gets_no_token() {
+async fn user_without_any_requested_scope_gets_no_token() {
     let world = world(json!({})).await;
     let id = world.register(LOOPBACK).await;
     let only = [("scope", "shop:operate")];
     let back = Browser::default().log_in(&world.authorize(&id, LOOPBACK, &only)).await;
     assert_eq!(asked(&back, "error").as_deref(), Some("invalid_scope"));
     assert_eq!(asked(&back, "code"), None);
-    assert_eq!(world.idp.lock().unwrap().revoked.len(), 1, "the provider's token is not kept");
+    assert_eq!(world.idp.lock().unwrap().revoked.len(), 1, "the provider's token is revoked");
 }
 
 #[tokio::test]
-async fn consent_page_says_which_scopes_depend_on_the_user() {
+async fn consent_page_shows_which_scopes_depend_on_the_user() {
     let world = world(json!({})).await;
     let id = world.register(LOOPBACK).await;
     let page = Browser::default().get(&world.authorize(&id, LOOPBACK, ALL)).await.body;
-    assert!(page.contains("<dt>It may</dt><dd>mcp</dd>"), "{page}");
-    let depends =
-        "<dt>And, only if your account is allowed to</dt><dd>shop:admin, shop:operate</dd>";
+    assert!(page.contains("<dt>Requested access</dt><dd>mcp</dd>"), "{page}");
+    let depends = "<dt>Only if your account is permitted</dt><dd>shop:admin, shop:operate</dd>";
     assert!(page.contains(depends), "{page}");
     assert!(!page.contains("openid"), "{page}");
     let page = Browser::default().get(&world.authorize(&id, LOOPBACK, &[])).await.body;
-    assert!(!page.contains("only if your account"), "{page}");
+    assert!(!page.contains("Only if your account"), "{page}");
     let place = format!("{}/.well-known/oauth-authorization-server", world.base);
     let said = Browser::default().get(&place).await.json();
     assert_eq!(said["scopes_supported"], json!(["mcp", "shop:admin", "shop:operate"]));
@@ -104,7 +103,7 @@ async fn scope_whose_rule_was_removed_ends_with_the_next_refresh() {
     let id = world.register(LOOPBACK).await;
     let given = tokens(&world, &id, ALL).await;
     assert_eq!(given.text("scope"), "mcp shop:operate");
-    // The replica has base scopes alone.
+    // The replica has base scopes only.
     let (_serving, replica) = world.replica().await;
     let form = outlive_auth::fetch::form::encode([
         ("grant_type", "refresh_token"),

@@ -1,4 +1,4 @@
-//! Where the provider's tokens are, and where they never are.
+//! Tests that the tokens of the provider stay secret.
 
 use std::{
     fmt::{Debug, Write},
@@ -15,7 +15,7 @@ use tracing::{
 
 use crate::support::{Browser, LOOPBACK, SECRET, World, asked};
 
-/// All that is ever logged, at every level.
+/// Captures all log output at every level.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<String>>);
 
@@ -52,7 +52,7 @@ impl Subscriber for Log {
 
 // ARS-20
 #[tokio::test]
-async fn the_providers_tokens_are_in_no_answer_no_note_no_log_and_no_debug() {
+async fn provider_tokens_are_in_no_response_entry_log_or_debug_output() {
     let log = Log::default();
     let _logging = tracing::subscriber::set_default(log.clone());
     let world = World::new().await;
@@ -63,12 +63,12 @@ async fn the_providers_tokens_are_in_no_answer_no_note_no_log_and_no_debug() {
     world.later(Duration::from_secs(3_600));
     let again = world.refresh(&given.text("refresh_token"), &id, &[]).await;
     let broken = world.refresh(&given.text("refresh_token"), &id, &[]).await;
-    // What goes wrong says nothing either.
+    // Errors contain no secrets either.
     world.idp.lock().unwrap().refuses = Some((400, "invalid_client"));
     browser.log_in(&world.authorize(&id, LOOPBACK, &[])).await;
     let debug =
         format!("{:?} {:?}", world.proxy, Provider::new("a", "b", "c").client_secret("hush"));
-    // The provider's own answers are not ours, but ours have to be there to be looked at.
+    // Excludes the responses of the provider itself.
     let ours = browser.seen.iter().filter(|got| !got.location_is_callback(&world.base));
     let answers: String =
         ours.chain([&given, &again, &broken]).map(|got| format!("{got:?}")).collect();
@@ -76,7 +76,7 @@ async fn the_providers_tokens_are_in_no_answer_no_note_no_log_and_no_debug() {
     assert!(written.iter().any(|(key, _)| key.starts_with("proxy/upstream/")));
     let notes: String = written.iter().map(|(key, note)| format!("{key} {note}\n")).collect();
     let logged = log.0.lock().unwrap().clone();
-    assert!(logged.contains("used twice") && logged.contains("refused"), "{logged}");
+    assert!(logged.contains("used twice") && logged.contains("returned the error"), "{logged}");
     for (where_, text) in
         [("answers", answers), ("notes", notes), ("log", logged), ("debug", debug)]
     {
@@ -92,31 +92,31 @@ async fn the_providers_tokens_are_in_no_answer_no_note_no_log_and_no_debug() {
 }
 
 impl crate::support::Got {
-    /// Whether it is the provider's answer, which leads back to the proxy.
+    /// Returns whether this is the provider's response, which redirects to the proxy.
     fn location_is_callback(&self, base: &str) -> bool {
         self.header("location").is_some_and(|to| to.starts_with(&format!("{base}/callback")))
     }
 }
 
 #[tokio::test]
-async fn a_note_opens_with_its_key_at_its_place_only() {
+async fn stored_entry_opens_only_under_its_key_and_secret() {
     let world = World::new().await;
     let id = world.register(LOOPBACK).await;
     let given = world.token(&world.code(&id, LOOPBACK).await, &id, &[]).await;
     let written = world.logins.written.lock().unwrap().clone();
-    // The note of another place, as somebody who can write to the store would put it there.
+    // An entry under another key, as an attacker with write access to the store could place it.
     let find = |kind: &str| written.iter().find(|(key, _)| key.contains(kind)).unwrap().clone();
     let ((_, upstream), (grant, _)) = (find("/upstream/"), find("/grant/"));
     use outlive_auth_proxy::LoginStore as _;
     world.logins.put(&grant, upstream, Duration::from_secs(60)).await.unwrap();
     let got = world.refresh(&given.text("refresh_token"), &id, &[]).await;
     assert_eq!(got.text("error"), "invalid_grant");
-    // A proxy with another secret reads none of it, and knows none of its clients.
+    // A proxy with another secret can open neither entries nor client IDs.
     let other = World::with(|proxy| proxy.secret([8; 32])).await;
     for (key, note) in &written {
         other.logins.put(key, note.clone(), Duration::from_secs(600)).await.unwrap();
     }
     let got = other.refresh(&given.text("refresh_token"), &id, &[]).await;
     assert_eq!(got.text("error"), "invalid_client");
-    assert_eq!(LoginStoreError::new("away").to_string(), "logins cannot be kept: away");
+    assert_eq!(LoginStoreError::new("away").to_string(), "the login store failed: away");
 }

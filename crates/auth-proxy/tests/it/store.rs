@@ -1,4 +1,4 @@
-//! Logins in the store of tasks: they outlive the process.
+//! Tests of logins in the task store, which outlive the process.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use outlive_auth_proxy::LoginStore;
 
 use crate::support::{LOOPBACK, World};
 
-/// A store in a file of its own, and the folder of that.
+/// Returns a folder and the URL of a store in it.
 fn place(name: &str) -> (std::path::PathBuf, String) {
     let folder = std::env::temp_dir().join(format!("outlive-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -16,7 +16,7 @@ fn place(name: &str) -> (std::path::PathBuf, String) {
 }
 
 #[tokio::test]
-async fn task_login_store_behaves_like_the_one_in_memory() {
+async fn task_login_store_behaves_like_the_memory_store() {
     let (folder, url) = place("proxy-notes");
     for url in ["memory:", &url] {
         let store = TaskLoginStore::new(open(url).await.unwrap());
@@ -34,14 +34,14 @@ async fn task_login_store_behaves_like_the_one_in_memory() {
 }
 
 #[tokio::test]
-async fn a_login_outlives_the_proxy() {
+async fn login_outlives_the_proxy_process() {
     let (folder, url) = place("proxy-login");
     let store = Arc::new(TaskLoginStore::new(open(&url).await.unwrap()));
     let world = World::with(|proxy| proxy.login_store(Arc::clone(&store))).await;
     let id = world.register(LOOPBACK).await;
     let given = world.token(&world.code(&id, LOOPBACK).await, &id, &[]).await;
     assert_eq!(given.status, 200, "{}", given.body);
-    // Another proxy of the same name and secret, at another place; the file is all they share.
+    // Another proxy with the same issuer and secret, which shares only the file.
     let issuer = world.base.clone();
     let again = Arc::new(TaskLoginStore::new(open(&url).await.unwrap()));
     let world = World::with(|proxy| proxy.issuer(&issuer).login_store(Arc::clone(&again))).await;

@@ -1,4 +1,4 @@
-//! A server behind its proxy, with a provider behind that.
+//! A server behind its proxy, and a provider.
 
 use std::{
     collections::HashMap,
@@ -24,10 +24,10 @@ pub(crate) use crate::browser::{Browser, Got, Person, asked};
 use crate::idp::{Idp, provider};
 use crate::shared::{clock::StandingClock, site::Site};
 
-/// What every token of the provider begins with.
+/// Prefix of all tokens of the provider.
 pub(crate) const SECRET: &str = "provider-secret";
 
-/// Where a program on the user's machine listens; nobody does.
+/// Redirect URI of a program on the user's machine. No server listens there.
 pub(crate) const LOOPBACK: &str = "http://127.0.0.1:9/callback";
 
 pub(crate) const VERIFIER: &str = "a-verifier-that-is-long-enough-for-everybody-here";
@@ -36,7 +36,7 @@ pub(crate) fn hash(text: &str) -> String {
     encode_base64url(ring::digest::digest(&ring::digest::SHA256, text.as_bytes()))
 }
 
-/// A login store that records what is written to it.
+/// A login store that records all writes.
 pub(crate) struct WatchedLoginStore {
     inner: MemoryLoginStore,
     pub(crate) written: Mutex<Vec<(String, String)>>,
@@ -85,7 +85,7 @@ pub(crate) struct World {
     pub(crate) proxy: AuthProxy,
     pub(crate) logins: Arc<WatchedLoginStore>,
     pub(crate) clock: StandingClock,
-    /// The issuer: where the proxy is.
+    /// Issuer, which is the URL of the proxy.
     pub(crate) base: String,
     _serving: HttpServer,
 }
@@ -137,7 +137,7 @@ impl World {
         Self { provider, idp, proxy, logins, clock, base, _serving: serving }
     }
 
-    /// Another replica of the proxy, with the same secret and the same login store.
+    /// Starts another replica of the proxy, with the same secret and login store.
     pub(crate) async fn replica(&self) -> (HttpServer, String) {
         let build = |url: &str| {
             let upstream = Provider::discover(&self.provider.url, "the-one").client_secret("hush");
@@ -158,7 +158,7 @@ impl World {
         self.clock.advance(span);
     }
 
-    /// Registers a client, and says what it is called.
+    /// Registers a client and returns its ID.
     pub(crate) async fn register(&self, redirect_uri: &str) -> String {
         let body = json!({"client_name": "Test", "redirect_uris": [redirect_uri]});
         let got = Browser::default().post_json(&format!("{}/register", self.base), &body).await;
@@ -166,7 +166,7 @@ impl World {
         got.json()["client_id"].as_str().unwrap().to_owned()
     }
 
-    /// The address at which a client has somebody log in; `changes` are put over what it says.
+    /// Returns the URL of an authorization request. `changes` override its parameters.
     pub(crate) fn authorize(&self, client: &str, uri: &str, changes: &[(&str, &str)]) -> String {
         let (challenge, resource) = (hash(VERIFIER), self.url());
         let mut query = vec![
@@ -188,13 +188,13 @@ impl World {
         format!("{}/authorize?{}", self.base, form::encode(query))
     }
 
-    /// Logs somebody in, and has the code.
+    /// Logs a user in and returns the code.
     pub(crate) async fn code(&self, client: &str, uri: &str) -> String {
         let back = Browser::default().log_in(&self.authorize(client, uri, &[])).await;
         asked(&back, "code").unwrap_or_else(|| panic!("{back}"))
     }
 
-    /// Asks for tokens; `changes` are put over what is said, and an empty value takes it away.
+    /// Requests tokens. `changes` override the fields; an empty value removes a field.
     pub(crate) async fn token(&self, code: &str, client: &str, changes: &[(&str, &str)]) -> Got {
         let fields = [
             ("grant_type", "authorization_code"),
@@ -222,7 +222,7 @@ impl World {
     }
 }
 
-/// Listens at an address that it knows before.
+/// Starts a server at an address that is known before it listens.
 async fn serve(
     clock: &StandingClock,
     build: impl Fn(&str) -> AuthProxy,
@@ -248,10 +248,10 @@ async fn serve(
             .build()
             .unwrap();
         let config = HttpConfig::new().authenticator(auth).routes(proxy.clone());
-        // Somebody else may have taken it meanwhile.
+        // Another process may have taken the port meanwhile.
         if let Ok(serving) = server.serve_http(free, config).await {
             return (serving, proxy, base);
         }
     }
-    panic!("no address is free");
+    panic!("no port is free");
 }

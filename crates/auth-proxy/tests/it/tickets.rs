@@ -1,4 +1,4 @@
-//! Codes and refresh tokens: once, by whom they are for, in time.
+//! Tests of codes and refresh tokens.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use outlive_auth::fetch::form;
 use crate::support::{Browser, LOOPBACK, VERIFIER, World};
 
 #[tokio::test]
-async fn a_code_is_for_its_client_its_verifier_and_its_server() {
+async fn code_is_bound_to_its_client_verifier_and_server() {
     let world = World::new().await;
     let (id, other) = (world.register(LOOPBACK).await, world.register(LOOPBACK).await);
     let code = world.code(&id, LOOPBACK).await;
@@ -39,7 +39,7 @@ async fn a_code_is_for_its_client_its_verifier_and_its_server() {
     assert_eq!(Browser::default().post(&place, &twice).await.text("error"), "invalid_request");
     let json = serde_json::json!({"grant_type": "authorization_code", "code": code});
     assert_eq!(Browser::default().post_json(&place, &json).await.text("error"), "invalid_request");
-    // None of that has used it up.
+    // Rejected requests do not use up the code.
     let got = world.token(&code, &id, &[("redirect_uri", "")]).await;
     assert_eq!((got.status, got.text("token_type").as_str()), (200, "Bearer"));
     assert_eq!(got.json()["expires_in"], 600);
@@ -48,7 +48,7 @@ async fn a_code_is_for_its_client_its_verifier_and_its_server() {
 }
 
 #[tokio::test]
-async fn a_code_that_is_used_twice_ends_what_came_of_it() {
+async fn code_used_twice_ends_its_grant() {
     let world = World::new().await;
     let id = world.register(LOOPBACK).await;
     let code = world.code(&id, LOOPBACK).await;
@@ -60,7 +60,7 @@ async fn a_code_that_is_used_twice_ends_what_came_of_it() {
 }
 
 #[tokio::test]
-async fn a_code_and_a_refresh_token_have_an_end() {
+async fn code_and_refresh_token_expire() {
     let world = World::new().await;
     world.idp.lock().unwrap().expires_in = None;
     let id = world.register(LOOPBACK).await;
@@ -69,7 +69,7 @@ async fn a_code_and_a_refresh_token_have_an_end() {
     assert_eq!(world.token(&code, &id, &[]).await.text("error"), "invalid_grant");
     let given = world.token(&world.code(&id, LOOPBACK).await, &id, &[]).await;
     let first = given.text("refresh_token");
-    // Each use makes it last longer.
+    // Each use extends the lifetime.
     world.later(Duration::from_secs(20 * 86_400));
     let second = world.refresh(&first, &id, &[]).await.text("refresh_token");
     world.later(Duration::from_secs(20 * 86_400));
@@ -79,7 +79,7 @@ async fn a_code_and_a_refresh_token_have_an_end() {
 }
 
 #[tokio::test]
-async fn a_refresh_token_that_is_used_twice_ends_its_family() {
+async fn refresh_token_used_twice_ends_its_grant() {
     let world = World::new().await;
     let (id, other) = (world.register(LOOPBACK).await, world.register(LOOPBACK).await);
     let given = world.token(&world.code(&id, LOOPBACK).await, &id, &[]).await;
@@ -106,13 +106,13 @@ async fn a_refresh_token_that_is_used_twice_ends_its_family() {
     assert_eq!(world.refresh(&second, &id, &[]).await.text("error"), "invalid_grant");
     assert_eq!(world.refresh(&third, &id, &[]).await.text("error"), "invalid_grant");
     assert_eq!(world.idp.lock().unwrap().revoked.len(), 1);
-    // Another login of the same user is another family.
+    // Another login of the same user is another grant.
     let given = world.token(&world.code(&id, LOOPBACK).await, &id, &[]).await;
     assert_eq!(world.refresh(&given.text("refresh_token"), &id, &[]).await.status, 200);
 }
 
 #[tokio::test]
-async fn what_was_granted_can_be_narrowed_and_not_widened() {
+async fn granted_scopes_can_be_reduced_and_not_extended() {
     let world = World::new().await;
     let id = world.register(LOOPBACK).await;
     let url = world.authorize(&id, LOOPBACK, &[("scope", "mcp write openid")]);
@@ -127,7 +127,7 @@ async fn what_was_granted_can_be_narrowed_and_not_widened() {
 }
 
 #[tokio::test]
-async fn what_is_given_back_is_worth_nothing() {
+async fn revoked_refresh_token_is_rejected() {
     let world = World::new().await;
     let (id, other) = (world.register(LOOPBACK).await, world.register(LOOPBACK).await);
     let given = world.token(&world.code(&id, LOOPBACK).await, &id, &[]).await;
@@ -139,7 +139,7 @@ async fn what_is_given_back_is_worth_nothing() {
     };
     assert_eq!(revoke(&access, &id).await.text("error"), "unsupported_token_type");
     assert_eq!(revoke(&refresh, "made-up").await.text("error"), "invalid_client");
-    // Another client's word ends nothing; both are told the same.
+    // A revocation by another client has no effect, and gets the same response.
     assert_eq!(revoke(&refresh, &other).await.status, 200);
     assert_eq!(revoke("x", &id).await.status, 200);
     assert!(world.idp.lock().unwrap().revoked.is_empty());
@@ -149,7 +149,7 @@ async fn what_is_given_back_is_worth_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_all_replicas_one_takes_a_code_and_one_a_refresh_token() {
+async fn concurrent_replicas_accept_a_ticket_once() {
     let world = World::new().await;
     let (_serving, replica) = world.replica().await;
     let id = world.register(LOOPBACK).await;
@@ -183,11 +183,11 @@ async fn of_all_replicas_one_takes_a_code_and_one_a_refresh_token() {
         let given = world.token(&world.code(&id, LOOPBACK).await, &id, &[]).await;
         let refresh = given.text("refresh_token");
         assert!(race(&fields("refresh_token", "refresh_token", &refresh)).await.len() <= 1);
-        // Whoever has won has used it: to show it again ends the family.
+        // The token was used, so using it again ends the grant.
         let again = world.refresh(&refresh, &id, &[]).await;
         assert_eq!(again.text("error"), "invalid_grant");
     }
-    // Any replica takes what another has given.
+    // Any replica accepts a code of another replica.
     let code = world.code(&id, LOOPBACK).await;
     let form = fields("authorization_code", "code", &code);
     assert_eq!(Browser::default().post(&format!("{replica}/token"), &form).await.status, 200);

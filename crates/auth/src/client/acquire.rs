@@ -1,5 +1,5 @@
-//! From a refusal to a token: who protects the server, who we are there, how a token is got, and
-//! where it is kept.
+//! Acquires tokens: discovers the authorization server, selects the client registration, runs the
+//! grant and stores the result.
 
 use std::sync::Arc;
 
@@ -22,19 +22,19 @@ use super::{
 };
 use crate::fetch::Fetcher;
 
-/// Who protects the server, and what it has said of itself.
+/// Result of discovery: the authorization server of an MCP server.
 struct Found {
     server: ServerMetadata,
-    /// What tokens are for, as the server has written it.
+    /// Resource identifier for token requests, as the server publishes it.
     resource: String,
     metadata: Option<ResourceMetadata>,
 }
 
 impl Source {
-    /// Gets a token and keeps it. Only by whoever holds the gate.
+    /// Acquires a token and stores it. The caller must hold `gate`.
     pub(super) async fn acquire(&self, why: &Why) -> Result<(), OAuthError> {
         self.secure()?;
-        // Another process may have got one meanwhile, and used up what ours is renewed with.
+        // Another process may have acquired a token and rotated our refresh token.
         self.reload().await?;
         let mut held = self.current();
         if let (Some(held), Some(refused)) = (&held, &why.refused)
@@ -53,7 +53,7 @@ impl Source {
         }
         let found = self.discover(fetch, why, held.as_deref()).await?;
         if held.as_ref().is_some_and(|held| held.issuer != found.server.issuer) {
-            // What one authorization server has given is nothing to another.
+            // Tokens of one authorization server are not valid at another.
             self.forget().await?;
             held = None;
         }
@@ -71,7 +71,7 @@ impl Source {
         self.grant(fetch, &found, scopes, why).await
     }
 
-    /// Finds out who protects the server.
+    /// Discovers the authorization server of the MCP server.
     async fn discover(
         &self,
         fetch: &Fetcher,
@@ -102,8 +102,8 @@ impl Source {
         Ok(Found { server: found, resource, metadata })
     }
 
-    /// What a challenge wants, else what is configured, else all that the server has; and what was
-    /// asked for before.
+    /// Chooses the scopes to request: those of the challenge, else the configured ones, else all
+    /// that the server supports. Adds the scopes of the previous request.
     fn choose_scopes(&self, why: &Why, found: &Found, held: Option<&Held>) -> Scopes {
         let offered = || found.metadata.iter().flat_map(|it| &it.scopes_supported).collect();
         let wanted = match (&why.scopes, self.settings.scopes.is_empty()) {
@@ -117,7 +117,7 @@ impl Source {
         };
         let server = &found.server;
         let lasting = server.scopes_supported.iter().any(|scope| scope == "offline_access");
-        // Alone it would take the place of what the server gives to those who ask for nothing.
+        // Requested alone, `offline_access` would replace the server's default scopes.
         let may_last = matches!(self.settings.grant, Grant::Code) && server.refreshes();
         if lasting && may_last && !scopes.is_empty() {
             scopes.add("offline_access");
@@ -188,7 +188,7 @@ impl Source {
         self.keep(held).await
     }
 
-    /// Renews a token with what came with it.
+    /// Refreshes a token with its refresh token.
     async fn refresh(
         &self,
         fetch: &Fetcher,
@@ -200,7 +200,7 @@ impl Source {
             Some(client) => Some(client),
             None => self.registered(server).await?,
         };
-        // What was given to one client is not for another.
+        // A refresh token is valid only for the client that it was issued to.
         let Some(client) = client.filter(|client| client.id == held.client_id) else {
             return self.forget().await;
         };
@@ -211,7 +211,7 @@ impl Source {
             ("refresh_token", refresh.expose().to_owned()),
             ("resource", held.resource.clone()),
         ];
-        let given = match at.ask("renewing the token", fields).await {
+        let given = match at.ask("the token refresh", fields).await {
             Ok(given) => given,
             Err(error) => {
                 self.disown(server, &client, &error).await?;
@@ -223,7 +223,7 @@ impl Source {
             prover: binding(server, &given, held.prover.clone())?,
             expires: given.expires_in.map(|span| now.saturating_add(span)),
             token: given.access_token,
-            // The old one stays good unless there is a new one.
+            // The old refresh token stays valid unless the server issues a new one.
             refresh: given.refresh_token.or_else(|| held.refresh.clone()),
             granted: given.scope.as_deref().map(Scopes::parse).or_else(|| held.granted.clone()),
             since: Since::Refreshed(now),
@@ -232,15 +232,16 @@ impl Source {
         self.keep(renewed).await
     }
 
-    /// Forgets the tokens here, in the store and, if it wants to hear of it, at the server.
+    /// Deletes the tokens from memory and from the store, and revokes them if the server supports
+    /// that. Returns whether there were tokens.
     pub(super) async fn log_out(&self) -> Result<bool, OAuthError> {
         let _alone = self.gate.lock().await;
         self.reload().await?;
         let Some(held) = self.current() else { return Ok(false) };
         self.forget().await?;
-        // They are gone from here, which is what counts; the rest is a courtesy.
+        // The tokens are already deleted locally, so a failed revocation is not an error.
         if let Err(error) = self.revoke(&held).await {
-            tracing::debug!(%error, "the tokens could not be revoked");
+            tracing::debug!(%error, "revoking the tokens failed");
         }
         Ok(true)
     }
@@ -263,7 +264,7 @@ impl Source {
         };
         let fields =
             vec![("token", token.expose().to_owned()), ("token_type_hint", kind.to_owned())];
-        at.send("revoking the token", fields).await.map(drop)
+        at.send("the token revocation", fields).await.map(drop)
     }
 
     async fn server_of(&self, fetch: &Fetcher, held: &Held) -> Result<ServerMetadata, OAuthError> {
@@ -279,7 +280,8 @@ impl Source {
     }
 
     fn place(&self) -> Result<&Place, OAuthError> {
-        let missing = || OAuthError::Login("the server's address is no URL; check it".to_owned());
+        let missing =
+            || OAuthError::Login("the address of the server is not a URL; check it".to_owned());
         self.server.as_ref().ok_or_else(missing)
     }
 
@@ -289,7 +291,7 @@ impl Source {
             true => Ok(Prover::generate()?),
             false => Err(OAuthError::Unsuitable {
                 issuer: server.issuer.clone(),
-                lacks: "does not bind tokens to keys (DPoP with ES256), which is required here",
+                lacks: "does not support DPoP with ES256, which is required",
             }),
         }
     }
@@ -312,7 +314,7 @@ impl Source {
 
     async fn keep(&self, held: Held) -> Result<(), OAuthError> {
         let kept = held.write();
-        // Held first: a store that fails does not take away what was got.
+        // The token is kept in memory first, so that a failing store does not lose it.
         self.hold(Some(held));
         self.put(&self.tokens(), kept).await
     }
@@ -322,7 +324,7 @@ impl Source {
         self.remove(&self.tokens()).await
     }
 
-    /// Takes what the store has, if it is another token than the one that is held.
+    /// Loads the tokens from the store, if they differ from those in memory.
     pub(super) async fn reload(&self) -> Result<(), OAuthError> {
         let kept = self.get(&self.tokens()).await?.as_ref().and_then(Held::read);
         let is_same = match (&kept, self.current()) {
@@ -360,11 +362,11 @@ impl Source {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, OAuthError> {
-    let interrupted = |_| OAuthError::Login("it was interrupted; try again".to_owned());
+    let interrupted = |_| OAuthError::Login("the operation was interrupted; retry".to_owned());
     tokio::task::spawn_blocking(work).await.map_err(interrupted)
 }
 
-/// Whether a refusal means that what was tried will never work again.
+/// Returns whether the error is permanent, so that a retry cannot succeed.
 fn is_final(error: &OAuthError) -> bool {
     match error {
         OAuthError::Refused { refusal, .. } => !error.is_transient() && refusal.code != "slow_down",
@@ -372,7 +374,8 @@ fn is_final(error: &OAuthError) -> bool {
     }
 }
 
-/// The key that a token is bound to. One that is not, where it should be, is not taken.
+/// Returns the key that a token is bound to. Rejects a token whose binding differs from the
+/// request.
 fn binding(
     server: &ServerMetadata,
     given: &Given,
@@ -384,7 +387,7 @@ fn binding(
         (false, None) => Ok(None),
         (true, None) | (false, Some(_)) => Err(OAuthError::Unsuitable {
             issuer: server.issuer.clone(),
-            lacks: "has given a token of another kind than was asked for; report it",
+            lacks: "returned a token of another type than requested; report it to its operator",
         }),
     }
 }

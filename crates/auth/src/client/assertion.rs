@@ -1,4 +1,5 @@
-//! Assertions of an identity that somebody else vouches for: a workload's token, a user's ID token.
+//! Identity assertions from a third party, such as the token of a workload or the ID token of a
+//! user.
 
 use std::{fmt, fs, future::Future, path::PathBuf, pin::Pin, sync::Arc};
 
@@ -8,12 +9,12 @@ use super::error::OAuthError;
 
 type Giving = Pin<Box<dyn Future<Output = Result<SecretString, String>> + Send>>;
 
-/// Where an assertion comes from. It is got anew for every token that is asked for with it.
+/// Source of identity assertions. Each token request gets a new assertion.
 #[derive(Clone)]
 pub struct Assertion(Arc<dyn Fn() -> Giving + Send + Sync>);
 
 impl Assertion {
-    /// Always the same one.
+    /// Creates a source that always returns the same assertion.
     pub fn fixed(jwt: impl Into<SecretString>) -> Self {
         let jwt = jwt.into();
         Self::from_fn(move || {
@@ -22,18 +23,18 @@ impl Assertion {
         })
     }
 
-    /// The content of a file, which a platform replaces before it expires.
+    /// Creates a source that reads a file, which a platform replaces before the assertion expires.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self::from_fn(move || {
             let read = fs::read_to_string(&path).map_err(|error| {
-                format!("`{}` cannot be read: {error}; check that it is mounted", path.display())
+                format!("cannot read `{}`: {error}; check that the file is mounted", path.display())
             });
             async move { Ok(SecretString::new(read?.trim())) }
         })
     }
 
-    /// Whatever a function gives.
+    /// Creates a source that calls a function.
     pub fn from_fn<F, G>(give: F) -> Self
     where
         F: Fn() -> G + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! What an OAuth client is told before it begins.
+//! Builder of an OAuth client.
 
 use std::{fmt, path::PathBuf, sync::Arc};
 
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{fetch::NetworkPolicy, jose::SigningKey};
 
-/// Makes an [`OAuth`].
+/// Builder of an [`OAuth`] client.
 #[must_use]
 pub struct OAuthBuilder(Settings);
 
@@ -27,7 +27,7 @@ impl fmt::Debug for OAuthBuilder {
 }
 
 impl OAuth {
-    /// An OAuth client for the MCP server at this URL: the one that the client connects to.
+    /// Returns a builder of an OAuth client for the MCP server at this URL.
     pub fn builder(server: impl Into<String>) -> OAuthBuilder {
         OAuthBuilder(Settings {
             server: server.into(),
@@ -50,25 +50,25 @@ impl OAuth {
 }
 
 impl OAuthBuilder {
-    /// What this program is called where its user is asked whether to let it in.
+    /// Sets the name of this program, which the consent page shows.
     pub fn client_name(mut self, name: impl Into<String>) -> Self {
         self.0.name = name.into();
         self
     }
 
-    /// The id of a client that was registered with the authorization server by hand.
+    /// Sets the client ID of a client that is registered with the authorization server in advance.
     pub fn client_id(mut self, id: impl Into<String>) -> Self {
         self.configured().id = id.into();
         self
     }
 
-    /// The secret of that client.
+    /// Sets the secret of the registered client.
     pub fn client_secret(mut self, secret: impl Into<SecretString>) -> Self {
         self.configured().secret = Some(secret.into());
         self
     }
 
-    /// The key of that client: it signs an assertion in place of showing a secret.
+    /// Sets the key of the registered client, which signs assertions instead of sending a secret.
     pub fn client_key(mut self, key: SigningKey) -> Self {
         self.configured().key = Some(Arc::new(key));
         self
@@ -78,16 +78,18 @@ impl OAuthBuilder {
         self.0.client.get_or_insert(Configured { id: String::new(), secret: None, key: None })
     }
 
-    /// Where this program publishes a document about itself (a client ID metadata document): an
-    /// `https:` URL, which is its id with every authorization server that can read such documents.
+    /// Sets the URL of this program's client ID metadata document. The `https:` URL is the client
+    /// ID at every authorization server that supports such documents.
     pub fn client_metadata_url(mut self, url: impl Into<String>) -> Self {
         self.0.document = Some(url.into());
         self
     }
 
-    /// The key by which this program shows that the document is about it (`private_key_jwt`). Its
-    /// public half is in the document, or where that says; see [`ClientMetadataDocument`]. It is not used
-    /// with an authorization server that does not take it.
+    /// Sets the key with which this program authenticates as the client of the document
+    /// (`private_key_jwt`).
+    ///
+    /// The document contains the public key or links to it; see [`ClientMetadataDocument`]. The key
+    /// is not used with an authorization server that does not support this method.
     ///
     /// [`ClientMetadataDocument`]: super::ClientMetadataDocument
     pub fn client_metadata_key(mut self, key: SigningKey) -> Self {
@@ -95,83 +97,83 @@ impl OAuthBuilder {
         self
     }
 
-    /// The authorization server that the client was registered with. No other one gets to see its
-    /// secret. Without this it is the first one that the server names.
+    /// Sets the authorization server that the client is registered with. No other server receives
+    /// its secret. The default is the first server in the metadata of the MCP server.
     pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
         self.0.issuer = Some(issuer.into());
         self
     }
 
-    /// Scopes to ask for, where the server does not say what it wants.
+    /// Sets the scopes to request if the server does not specify any.
     pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.0.scopes = scopes.into_iter().collect();
         self
     }
 
-    /// Who has somebody log in. Without this, logins are refused.
+    /// Sets the login method. Without it, requests that require a login fail.
     pub fn login(mut self, login: impl Login) -> Self {
         self.0.login = Some(Arc::new(login));
         self
     }
 
-    /// Gets tokens with the client's own credentials: for programs that act for nobody.
+    /// Uses the client credentials grant, for programs that do not act for a user.
     pub fn client_credentials(mut self) -> Self {
         self.0.grant = Grant::ClientCredentials;
         self
     }
 
-    /// Gets tokens with an assertion of the platform that this program runs on.
+    /// Uses an assertion of the platform that this program runs on (workload identity).
     pub fn workload_identity(mut self, assertion: Assertion) -> Self {
         self.0.grant = Grant::Workload(assertion);
         self
     }
 
-    /// Gets tokens through the identity provider of a company, where the user is logged in already.
+    /// Uses the identity provider of an enterprise, where the user is already logged in.
     pub fn enterprise(mut self, enterprise: EnterpriseAuthorization) -> Self {
         self.0.grant = Grant::Enterprise(enterprise);
         self
     }
 
-    /// Where credentials are kept; in memory by default.
+    /// Sets the credential store. The default is in memory.
     pub fn store(mut self, store: impl CredentialStore) -> Self {
         self.0.store = Arc::new(store);
         self
     }
 
-    /// Wants tokens that are bound to a key (DPoP), and no others. Without this they are bound where
-    /// the server asks for it.
+    /// Requires tokens that are bound to a key (DPoP). By default, tokens are bound only if the
+    /// server requires it.
     pub fn dpop(mut self) -> Self {
         self.0.dpop = true;
         self
     }
 
-    /// Which addresses may be asked for metadata and tokens. By default public ones, and those of
-    /// this machine and its private networks if the server itself is at such an address.
+    /// Sets the addresses from which metadata and tokens may be fetched. The default is public
+    /// addresses; private ones are added if the MCP server has a private address.
     pub fn network_policy(mut self, policy: NetworkPolicy) -> Self {
         self.0.network_policy = Some(policy);
         self
     }
 
-    /// Whether the client also uses `http:` to other machines; off by default. Anyone on the path can
-    /// read the tokens, so use it only on a network you trust.
+    /// Sets whether `http:` to other machines is allowed. Disabled by default, because tokens can
+    /// be intercepted. Use it only on a trusted network.
     pub fn allow_http(mut self, allowed: bool) -> Self {
         self.0.plain_http = allowed;
         self
     }
 
-    /// A PEM file of the certificates to trust, in place of the system's.
+    /// Sets a PEM file of root certificates, which replaces those of the system.
     pub fn ca_file(mut self, file: impl Into<PathBuf>) -> Self {
         self.0.ca_file = Some(file.into());
         self
     }
 
-    /// Where time comes from.
+    /// Sets the clock.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.0.clock = Arc::new(clock);
         self
     }
 
-    /// Ready; nothing is asked of anybody yet.
+    /// Builds the client. The client sends no request yet.
     pub fn build(self) -> OAuth {
         OAuth::new(self.0)
     }

@@ -1,7 +1,7 @@
-//! A person logs in: the authorization code grant, with PKCE.
+//! User login: the authorization code grant with PKCE.
 //!
-//! The issuer, the verifier and the `state` of a login stay with whoever has begun it, and what
-//! comes back is held against them before the code is sent anywhere.
+//! The client keeps the issuer, the verifier and the `state` of a login. It checks the redirect
+//! against them before it sends the code.
 
 use ring::digest::{SHA256, digest};
 
@@ -19,7 +19,7 @@ use crate::{
     jose::encode_base64url,
 };
 
-/// What a server has to offer for somebody to log in.
+/// Endpoints that a login requires.
 #[derive(Debug)]
 pub(super) struct Endpoints<'a> {
     pub(super) authorization: &'a str,
@@ -30,9 +30,10 @@ impl<'a> Endpoints<'a> {
     pub(super) fn of(fetch: &Fetcher, server: &'a ServerMetadata) -> Result<Self, OAuthError> {
         let unsuitable = |lacks| OAuthError::Unsuitable { issuer: server.issuer.clone(), lacks };
         let authorization = server.authorization_endpoint.as_deref();
-        let authorization =
-            authorization.ok_or_else(|| unsuitable("has no place to log in; report it"))?;
-        // It is opened in a browser: no `javascript:` or `file:`, and nothing in clear text.
+        let authorization = authorization.ok_or_else(|| {
+            unsuitable("has no authorization endpoint; report it to its operator")
+        })?;
+        // The URL is opened in a browser: reject `javascript:`, `file:` and clear text.
         fetch.check(authorization)?;
         let methods = server.code_challenge_methods_supported.as_deref();
         match methods {
@@ -40,7 +41,7 @@ impl<'a> Endpoints<'a> {
             None if server.is_assumed => {}
             _ => {
                 return Err(unsuitable(
-                    "does not offer PKCE with S256, without which a login can be stolen; report it to its operator",
+                    "does not support PKCE with S256, which protects a login from interception; report it to its operator",
                 ));
             }
         }
@@ -51,11 +52,11 @@ impl<'a> Endpoints<'a> {
 pub(super) fn token_endpoint(server: &ServerMetadata) -> Result<&str, OAuthError> {
     server.token_endpoint.as_deref().ok_or_else(|| OAuthError::Unsuitable {
         issuer: server.issuer.clone(),
-        lacks: "has no place to get tokens from; report it",
+        lacks: "has no token endpoint; report it to its operator",
     })
 }
 
-/// Has somebody log in, and gets the token.
+/// Lets the user log in, and exchanges the code for a token.
 pub(super) async fn log_in(
     server: &ServerMetadata,
     endpoints: &Endpoints<'_>,
@@ -76,7 +77,7 @@ pub(super) async fn log_in(
     ];
     asked.put_scopes(&mut query);
     if asked.scopes.contains("offline_access") {
-        // OpenID Connect gives no lasting access that nobody has agreed to.
+        // OpenID Connect issues refresh tokens only with explicit consent.
         query.push(("prompt", "consent".to_owned()));
     }
     if let Some(key) = at.prover.map(Prover::thumbprint) {
@@ -86,7 +87,7 @@ pub(super) async fn log_in(
     let separator = if endpoints.authorization.contains('?') { '&' } else { '?' };
     let page = format!("{}{separator}{query}", endpoints.authorization);
     let redirected = prepared.go(page).await?;
-    let code = judge(server, &redirected, &state)?;
+    let code = check_redirect(server, &redirected, &state)?;
     let fields: Fields<'_> = vec![
         ("grant_type", "authorization_code".to_owned()),
         ("code", code.to_owned()),
@@ -94,29 +95,29 @@ pub(super) async fn log_in(
         ("code_verifier", verifier),
         ("resource", asked.resource.to_owned()),
     ];
-    at.ask("the token", fields).await
+    at.ask("the token request", fields).await
 }
 
-/// Whether what came back is the answer to this login, by this server; its code then.
-fn judge<'a>(
+/// Checks that a redirect belongs to this login and this server. Returns its code.
+fn check_redirect<'a>(
     server: &ServerMetadata,
     redirected: &'a RedirectParams,
     state: &str,
 ) -> Result<&'a str, OAuthError> {
     if redirected.get("state") != Some(state) {
-        return Err(OAuthError::BadRedirect("its `state` is that of another login"));
+        return Err(OAuthError::BadRedirect("its `state` belongs to another login"));
     }
     match redirected.get("iss") {
-        // As text: what only looks the same is another one.
+        // Issuers are compared as text: an equivalent URL is another issuer.
         Some(issuer) if issuer != server.issuer => {
-            return Err(OAuthError::BadRedirect("it comes from another authorization server"));
+            return Err(OAuthError::BadRedirect("its `iss` is another authorization server"));
         }
         None if server.authorization_response_iss_parameter_supported => {
-            return Err(OAuthError::BadRedirect("it does not say which server it comes from"));
+            return Err(OAuthError::BadRedirect("it has no `iss` parameter"));
         }
         _ => {}
     }
-    // Only now is what it says that server's word.
+    // The issuer is verified, so the error is from this server.
     if let Some(error) = redirected.get("error") {
         let refusal = OAuthErrorResponse::new(error, redirected.get("error_description"));
         return Err(OAuthError::Refused { what: "the login", refusal });
@@ -126,7 +127,7 @@ fn judge<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::{OAuthError, RedirectParams, ServerMetadata, judge};
+    use super::{OAuthError, RedirectParams, ServerMetadata, check_redirect};
 
     #[track_caller]
     fn check(advertised: bool, query: &str, expect: Result<&str, &str>) {
@@ -136,7 +137,7 @@ mod tests {
             ..ServerMetadata::default()
         };
         let redirected = RedirectParams::from_query(query);
-        let judged = judge(&server, &redirected, "s");
+        let judged = check_redirect(&server, &redirected, "s");
         match (judged, expect) {
             (Ok(code), expect) => assert_eq!(Ok(code), expect, "{query}"),
             (Err(error), Err(part)) => {
@@ -148,10 +149,10 @@ mod tests {
 
     // ACL-18, ACL-19, ACL-20, ACL-21
     #[test]
-    fn an_answer_is_taken_from_the_server_that_was_asked_and_no_other() {
+    fn redirect_with_wrong_state_or_issuer_is_rejected() {
         check(true, "code=c&state=s&iss=https%3A%2F%2Fas.test", Ok("c"));
         check(false, "code=c&state=s", Ok("c"));
-        check(true, "code=c&state=s", Err("does not say which server"));
+        check(true, "code=c&state=s", Err("has no `iss`"));
         for other in ["https://as.test/", "https://AS.test", "https://as.test:443", "https://evil"]
         {
             check(
@@ -168,12 +169,12 @@ mod tests {
 
     // ACL-20
     #[test]
-    fn what_another_server_says_is_not_shown() {
+    fn redirect_of_another_server_does_not_show_its_error_description() {
         let server = ServerMetadata { issuer: "https://as.test".to_owned(), ..Default::default() };
         let redirected = RedirectParams::from_query(
             "error=x&error_description=call+this+number&state=s&iss=https%3A%2F%2Fevil",
         );
-        let error = judge(&server, &redirected, "s").unwrap_err();
+        let error = check_redirect(&server, &redirected, "s").unwrap_err();
         assert!(matches!(error, OAuthError::BadRedirect(_)));
         assert!(!error.to_string().contains("number"));
     }

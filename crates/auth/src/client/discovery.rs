@@ -1,7 +1,7 @@
-//! Finds out who protects a server, and what that one offers.
+//! Discovery of the authorization server of an MCP server, and of its metadata.
 //!
-//! What a server says itself comes first, then the places where it would stand, then what the
-//! first revision with authorization took for granted.
+//! The client tries the URL in the challenge, then the well-known URLs, then the default endpoints
+//! of 2025-03-26.
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization/authorization-server-discovery>
 
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -18,7 +18,8 @@ const PROTECTED: &str = "/.well-known/oauth-protected-resource";
 const AUTHORIZATION: &str = "/.well-known/oauth-authorization-server";
 const OPENID: &str = "/.well-known/openid-configuration";
 
-/// What a server publishes about itself; `None` if it publishes nothing.
+/// Fetches the protected resource metadata of a server. Returns `None` if the server publishes
+/// none.
 pub(super) async fn resource(
     fetch: &Fetcher,
     server: &Place,
@@ -26,7 +27,8 @@ pub(super) async fn resource(
 ) -> Result<Option<ResourceMetadata>, OAuthError> {
     let mut places: Vec<String> = named.map(str::to_owned).into_iter().collect();
     let (origin, path, query) = (server.origin(), server.path(), server.query());
-    // The name goes between the host and all that follows it, the query included (RFC 9728 section 3.1).
+    // The well-known path goes between the host and the path, including the query (RFC 9728 section
+    // 3.1).
     if !query.is_empty() {
         places.push(format!("{origin}{PROTECTED}{path}{query}"));
     }
@@ -48,11 +50,11 @@ pub(super) async fn resource(
     Ok(None)
 }
 
-/// Fetches the metadata of an authorization server, as RFC 8414 or OpenID Connect Discovery publishes it.
+/// Fetches the metadata of an authorization server (RFC 8414 or OpenID Connect Discovery).
 ///
 /// # Errors
 ///
-/// When the server publishes none, names another issuer, or cannot be reached.
+/// Returns an error if the server publishes no metadata, names another issuer, or is unreachable.
 pub async fn discover_server(fetch: &Fetcher, issuer: &str) -> Result<ServerMetadata, OAuthError> {
     let missing = || OAuthError::NoMetadata { issuer: issuer.to_owned() };
     let place = Place::parse(issuer).ok_or_else(missing)?;
@@ -68,7 +70,8 @@ pub async fn discover_server(fetch: &Fetcher, issuer: &str) -> Result<ServerMeta
     for place in places {
         let fetched = fetch.get(&place, HeaderMap::new()).await?;
         let Some(metadata) = document::<ServerMetadata>(&fetched)? else { continue };
-        // Byte for byte: whoever may put a document somewhere must not speak for somebody else.
+        // Compared byte for byte, so that a document on a shared host cannot impersonate another
+        // issuer.
         if metadata.issuer != issuer {
             return Err(OAuthError::OtherIssuer {
                 issuer: issuer.to_owned(),
@@ -80,7 +83,8 @@ pub async fn discover_server(fetch: &Fetcher, issuer: &str) -> Result<ServerMeta
     Err(missing())
 }
 
-/// The authorization server that a server without any metadata is itself.
+/// Returns the metadata of an MCP server that publishes no resource metadata. Such a server is its
+/// own authorization server.
 pub(super) async fn assumed(fetch: &Fetcher, server: &Place) -> Result<ServerMetadata, OAuthError> {
     let origin = server.origin();
     let version = Version::V2025_03_26; // tidy: version is a value here
@@ -92,15 +96,16 @@ pub(super) async fn assumed(fetch: &Fetcher, server: &Place) -> Result<ServerMet
     let Some(metadata) = document::<ServerMetadata>(&fetched)? else {
         return Ok(ServerMetadata::assumed(origin));
     };
-    // That revision does not say how an issuer is found, so it may stand under a path; not elsewhere.
+    // 2025-03-26 does not define how issuers are discovered. The issuer may have a path, but must
+    // have the same origin.
     match Place::parse(&metadata.issuer).is_some_and(|issuer| issuer.is_same_origin(server)) {
         true => Ok(metadata),
         false => Err(OAuthError::OtherIssuer { issuer: origin.to_owned(), named: metadata.issuer }),
     }
 }
 
-/// A document; `None` if there is none at that place. A server that answers everything with a page
-/// has none.
+/// Parses a metadata document. Returns `None` if the URL has no document, or if the server responds
+/// with another kind of page.
 fn document<T: serde::de::DeserializeOwned>(
     fetched: &FetchResponse,
 ) -> Result<Option<T>, OAuthError> {

@@ -1,5 +1,5 @@
-//! Proofs that a token is with its owner (RFC 9449): one for every request, signed with a key that
-//! the token is bound to.
+//! DPoP proofs (RFC 9449): each request carries a proof, signed with the key that the token is
+//! bound to.
 
 use std::{
     collections::HashMap,
@@ -18,15 +18,15 @@ use serde::Serialize;
 use super::{random::random, url::Place};
 use crate::jose::{Algorithm, KeyError, SigningKey, decode_base64url, encode_base64url};
 
-/// How proofs are signed.
+/// Signature algorithm of proofs.
 pub(super) const ALGORITHM: &str = "ES256";
 
-/// A key, and what the next proofs for each server have to hold.
+/// A DPoP key, with the current nonce of each server.
 pub(super) struct Prover {
     key: SigningKey,
-    /// As it is kept, for the next process.
+    /// Key in the form in which it is stored.
     pkcs8: String,
-    // A std mutex: nothing awaits while it is held.
+    // A std mutex: no code awaits while it is held.
     nonces: Mutex<HashMap<String, String>>,
 }
 
@@ -43,7 +43,7 @@ impl Prover {
         Self::read(&encode_base64url(made.map_err(|_| KeyError::Failed)?.as_ref()))
     }
 
-    /// Reads a key as it is kept.
+    /// Reads a stored key.
     pub(super) fn read(kept: &str) -> Result<Self, KeyError> {
         let der = decode_base64url(kept).ok_or(KeyError::Malformed)?;
         let key = SigningKey::from_pkcs8(Algorithm::Es256, &der)?;
@@ -54,12 +54,12 @@ impl Prover {
         &self.pkcs8
     }
 
-    /// What tokens are bound to.
+    /// Returns the thumbprint of the key, to which tokens are bound.
     pub(super) fn thumbprint(&self) -> String {
         self.key.public().thumbprint()
     }
 
-    /// A proof for one request, with the token that goes with it.
+    /// Creates a proof for one request and its token.
     pub(super) fn prove(
         &self,
         method: &str,
@@ -90,9 +90,9 @@ impl Prover {
         self.key.sign_with_key("dpop+jwt", &claims)
     }
 
-    /// Takes what the next proof has to hold.
+    /// Stores the nonce for the next proof.
     pub(super) fn heard(&self, url: &str, nonce: &str) {
-        /// More servers than one token is for.
+        /// Maximum number of nonces. A token is used with fewer servers.
         const MOST: usize = 16;
         let Some(place) = Place::parse(url) else { return };
         let mut nonces = self.nonces();
@@ -107,7 +107,7 @@ impl Prover {
     }
 }
 
-/// A time as tokens have it.
+/// Returns a time in Unix seconds, as in JWT claims.
 pub(super) fn seconds(time: SystemTime) -> u64 {
     time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
 }

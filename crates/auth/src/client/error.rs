@@ -1,98 +1,98 @@
-//! Why there is no token, and what to do about it.
+//! Errors of the OAuth client.
 
 use std::{fmt, sync::Arc};
 
 use super::store::CredentialStoreError;
 use crate::{fetch::FetchError, jose::KeyError};
 
-/// What can go wrong on the way to a token. Each text says what to do; none holds a secret.
+/// Error of the OAuth client. Each message says what to do; no message contains a secret.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OAuthError {
-    /// Somebody has to log in, and nobody is there who could.
-    #[error("{server} wants its user to log in; log in first, or give the client a `login`")]
+    /// A user must log in, but no login method is available.
+    #[error("{server} requires a login; log in first, or configure the client with a `login`")]
     LoginRequired {
         /// The MCP server.
         server: String,
     },
-    /// Something could not be fetched.
+    /// A document or token could not be fetched.
     #[error(transparent)]
     Fetch(Arc<FetchError>),
-    /// The server's metadata is about another one.
+    /// The resource metadata describes another server.
     #[error(
-        "the metadata of {server} is about {named}, which is another server; check the address, or report it to its operator"
+        "the metadata of {server} describes another server, {named}; check the address, or report it to its operator"
     )]
     OtherResource {
         /// The MCP server.
         server: String,
-        /// Whom its metadata is about.
+        /// Server that the metadata describes.
         named: String,
     },
-    /// There is no metadata of the authorization server.
-    #[error("the authorization server {issuer} has no metadata; report it to its operator")]
+    /// The authorization server publishes no metadata.
+    #[error("the authorization server {issuer} publishes no metadata; report it to its operator")]
     NoMetadata {
         /// The authorization server.
         issuer: String,
     },
-    /// Metadata is about another authorization server.
+    /// The metadata describes another authorization server.
     #[error(
-        "the metadata of {issuer} is about {named}, which is another authorization server; report it to its operator"
+        "the metadata of {issuer} describes another authorization server, {named}; report it to its operator"
     )]
     OtherIssuer {
-        /// Who was asked.
+        /// Authorization server that was queried.
         issuer: String,
-        /// Who answered.
+        /// Authorization server that the metadata describes.
         named: String,
     },
-    /// The authorization server lacks something that this client cannot do without.
+    /// The authorization server lacks a required feature.
     #[error("the authorization server {issuer} {lacks}")]
     Unsuitable {
         /// The authorization server.
         issuer: String,
-        /// What it lacks.
+        /// Description of the missing feature.
         lacks: &'static str,
     },
-    /// Nobody can register there.
+    /// The authorization server does not support dynamic client registration.
     #[error(
-        "{issuer} does not let clients register themselves; register one there, and give its id with `client_id`"
+        "{issuer} does not support dynamic client registration; register a client there, and set its ID with `client_id`"
     )]
     NoRegistration {
         /// The authorization server.
         issuer: String,
     },
-    /// The address of the client's document about itself cannot be one.
-    #[error("`{url}` cannot be a client's id; it has to be an https: URL with a path")]
+    /// The URL of the client ID metadata document is invalid.
+    #[error("`{url}` is not a valid client ID; use an https: URL with a path")]
     BadDocument {
-        /// The address that is configured.
+        /// Configured URL.
         url: String,
     },
-    /// An authorization server refused something.
-    #[error("{what} was refused: {refusal}; {}", refusal.next_step())]
+    /// The authorization server rejected a request.
+    #[error("{what} was rejected: {}; {}", refusal, refusal.next_step())]
     Refused {
-        /// What was asked for.
+        /// Rejected request.
         what: &'static str,
-        /// What it said.
+        /// Error response of the authorization server.
         refusal: OAuthErrorResponse,
     },
-    /// The answer to a login is not the answer to the one that was begun.
-    #[error("the answer to the login is not to be trusted: {0}; log in again")]
+    /// The redirect does not belong to the current login.
+    #[error("the redirect of the login is not trusted: {0}; log in again")]
     BadRedirect(&'static str),
-    /// The login did not come to an end.
-    #[error("the login did not work: {0}")]
+    /// The login was not completed.
+    #[error("the login failed: {0}")]
     Login(String),
-    /// More scopes are wanted than a login brings.
+    /// The server requires more scopes than the login granted.
     #[error(
-        "{server} wants the scopes `{scopes}`, and the last login has not brought them; ask for access, then log out and in again"
+        "{server} requires the scopes `{scopes}`, which the last login did not grant; request access, then log out and log in again"
     )]
     InsufficientScope {
         /// The MCP server.
         server: String,
-        /// All that it wants.
+        /// Required scopes.
         scopes: String,
     },
-    /// A token that is brand-new is refused.
+    /// The server rejected a newly issued token.
     #[error(
-        "{server} refuses the token that {issuer} has just given for it; report it to the operator of the server"
+        "{server} rejected a token that {issuer} has just issued for it; report it to the operator of the server"
     )]
     TokenRefused {
         /// The MCP server.
@@ -100,38 +100,38 @@ pub enum OAuthError {
         /// The authorization server.
         issuer: String,
     },
-    /// The server has another authorization server than the one that the configured client is
-    /// registered with.
+    /// The server uses another authorization server than the one that the client is registered
+    /// with.
     #[error(
-        "{server} now belongs to the authorization server {to}, and the client is registered with {from}; register it there, and configure that"
+        "{server} now uses the authorization server {to}, but the client is registered with {from}; register the client with {to} and update the configuration"
     )]
     Moved {
         /// The MCP server.
         server: String,
-        /// Where the client is registered.
+        /// Authorization server that the client is registered with.
         from: String,
-        /// Where it would have to be.
+        /// Authorization server that the MCP server uses.
         to: String,
     },
-    /// Tokens would go over the network in clear text.
-    #[error("no token is sent to {server} without TLS; use https:")]
+    /// The connection to the server is not encrypted.
+    #[error("tokens are not sent to {server} without TLS; use https:")]
     Insecure {
         /// The MCP server.
         server: String,
     },
-    /// Credentials could not be kept or read.
+    /// Credentials could not be stored or read.
     #[error(transparent)]
     Store(Arc<CredentialStoreError>),
-    /// Something could not be signed.
+    /// A proof or assertion could not be signed.
     #[error("a proof could not be signed: {0}")]
     Key(#[from] KeyError),
-    /// The assertion that stands for this program's identity could not be got.
-    #[error("the identity assertion could not be got: {0}")]
+    /// The identity assertion is not available.
+    #[error("the identity assertion is not available: {0}")]
     Assertion(String),
 }
 
 impl OAuthError {
-    /// Whether the same may well work a little later.
+    /// Returns whether a later retry may succeed.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Fetch(error) => error.is_transient(),
@@ -155,18 +155,18 @@ impl From<CredentialStoreError> for OAuthError {
     }
 }
 
-/// What an authorization server says when it refuses.
+/// Error response of an authorization server (RFC 6749).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OAuthErrorResponse {
-    /// `invalid_grant`, `access_denied`, …
+    /// Error code, such as `invalid_grant` or `access_denied`.
     pub code: String,
-    /// For people.
+    /// Description for people.
     pub description: Option<String>,
 }
 
 impl OAuthErrorResponse {
-    /// Takes what was said, without control characters and not without end.
+    /// Creates a response. Removes control characters and truncates long texts.
     pub(super) fn new(code: &str, description: Option<&str>) -> Self {
         let clean = |text: &str, most: usize| -> String {
             text.chars().filter(|c| !c.is_control()).take(most).collect()
@@ -179,14 +179,15 @@ impl OAuthErrorResponse {
 }
 
 impl OAuthErrorResponse {
-    /// What whoever reads this can do. The codes are those of RFC 6749, RFC 7591 and RFC 8707.
+    /// Returns the remedy for the error code. The codes are those of RFC 6749, RFC 7591 and RFC
+    /// 8707.
     fn next_step(&self) -> &'static str {
         match self.code.as_str() {
-            "access_denied" => "log in again and agree, or ask for access",
+            "access_denied" => "log in again and consent, or request access",
             "invalid_grant" => "log in again",
-            "invalid_client" | "unauthorized_client" => "check the id and the secret of the client",
-            "invalid_scope" => "ask for other scopes, or for access",
-            "temporarily_unavailable" | "server_error" | "slow_down" => "try again later",
+            "invalid_client" | "unauthorized_client" => "check the client ID and the client secret",
+            "invalid_scope" => "request other scopes, or request access",
+            "temporarily_unavailable" | "server_error" | "slow_down" => "retry later",
             _ => "report it to the operator of the authorization server",
         }
     }

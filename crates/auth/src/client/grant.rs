@@ -1,4 +1,4 @@
-//! The ways to a token that no person is needed for.
+//! Grants without user interaction.
 
 use outlive_transport::client::SecretString;
 
@@ -16,23 +16,23 @@ const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
-/// How tokens are got.
+/// OAuth grant that acquires tokens.
 #[derive(Debug)]
 pub(super) enum Grant {
-    /// A person logs in.
+    /// Authorization code grant: a user logs in.
     Code,
-    /// The client shows who it is.
+    /// Client credentials grant.
     ClientCredentials,
-    /// A platform vouches for the program.
+    /// JWT bearer grant with an assertion of the platform.
     Workload(Assertion),
-    /// A company's identity provider vouches for the user.
+    /// Token exchange at the identity provider of an enterprise.
     Enterprise(EnterpriseAuthorization),
 }
 
-/// The identity provider of a company, which decides on who may use which server.
+/// The identity provider of an enterprise, which decides which users may access which servers.
 ///
-/// A user who is logged in there need not log in anywhere else: the provider exchanges the user's
-/// ID token for an assertion that the server's authorization server takes.
+/// A user who is logged in there does not log in at each server. The provider exchanges the user's
+/// ID token for an assertion that the authorization server of the MCP server accepts.
 #[derive(Clone, Debug)]
 pub struct EnterpriseAuthorization {
     token_endpoint: String,
@@ -42,7 +42,8 @@ pub struct EnterpriseAuthorization {
 }
 
 impl EnterpriseAuthorization {
-    /// The provider's token endpoint, this client's id at the provider, and the user's ID token.
+    /// Creates a configuration from the provider's token endpoint, the client ID at the provider,
+    /// and the user's ID token.
     pub fn new(
         token_endpoint: impl Into<String>,
         client_id: impl Into<String>,
@@ -52,14 +53,15 @@ impl EnterpriseAuthorization {
         Self { token_endpoint, client_id, client_secret: None, id_token }
     }
 
-    /// This client's secret at the provider, if it has one.
+    /// Sets the client secret at the provider.
     #[must_use]
     pub fn client_secret(mut self, secret: impl Into<SecretString>) -> Self {
         self.client_secret = Some(secret.into());
         self
     }
 
-    /// The assertion that the server's authorization server takes.
+    /// Exchanges the ID token for an assertion that the authorization server of the MCP server
+    /// accepts.
     async fn exchange(
         &self,
         fetch: &Fetcher,
@@ -92,18 +94,18 @@ impl EnterpriseAuthorization {
             ("subject_token_type", ID_TOKEN.to_owned()),
         ];
         asked.put_scopes(&mut fields);
-        let given = provider.ask("the identity provider's assertion", fields).await?;
+        let given = provider.ask("the token exchange", fields).await?;
         match given.issued_token_type.as_deref() {
             Some(ID_JAG) | None => Ok(given.access_token),
             Some(_) => Err(OAuthError::Assertion(
-                "the identity provider gave a token of another kind; check that it supports ID-JAG"
+                "the identity provider returned a token of another type; check that it supports ID-JAG"
                     .to_owned(),
             )),
         }
     }
 }
 
-/// What a token is asked for.
+/// Resource and scopes of a token request.
 pub(super) struct Asked<'a> {
     pub(super) resource: &'a str,
     pub(super) scopes: &'a Scopes,
@@ -118,7 +120,8 @@ impl Asked<'_> {
 }
 
 impl Grant {
-    /// Gets a token without anybody's help. `own` fetches what is configured here.
+    /// Acquires a token without user interaction. `own` fetches from endpoints that are configured
+    /// locally.
     pub(super) async fn run(
         &self,
         own: &Fetcher,
@@ -138,6 +141,6 @@ impl Grant {
         };
         fields.push(("resource", asked.resource.to_owned()));
         asked.put_scopes(&mut fields);
-        at.ask("the token", fields).await
+        at.ask("the token request", fields).await
     }
 }

@@ -1,4 +1,5 @@
-//! Who the client is to an authorization server: registered by hand, by a document, or by itself.
+//! Client identity at an authorization server: registered in advance, by a metadata document, or
+//! dynamically.
 
 use super::{
     dpop::seconds,
@@ -11,7 +12,7 @@ use super::{
 use crate::fetch::Fetcher;
 
 impl Source {
-    /// The client for a login: registered by hand, else by a document, else by itself.
+    /// Returns the client for a login: registered in advance, else by a document, else dynamically.
     pub(super) async fn client(
         &self,
         fetch: &Fetcher,
@@ -37,7 +38,8 @@ impl Source {
         Ok(client)
     }
 
-    /// The client that this server knows without being told: by hand, or by a document.
+    /// Returns a client that needs no dynamic registration: registered in advance, or by a
+    /// document.
     pub(super) fn named(&self, server: &ServerMetadata) -> Result<Option<Registered>, OAuthError> {
         match self.configured(server)? {
             Some(client) => Ok(Some(client)),
@@ -45,7 +47,7 @@ impl Source {
         }
     }
 
-    /// The client that was registered by hand.
+    /// Returns the client that was registered in advance.
     pub(super) fn configured(
         &self,
         server: &ServerMetadata,
@@ -60,7 +62,7 @@ impl Source {
             id: client.id.clone(),
             secret: client.secret.clone(),
             method: match wanted {
-                // Nothing has to be shown, so nothing has to be taken.
+                // A public client does not authenticate, so the server need not support a method.
                 [Method::None] => Method::None,
                 wanted => Method::choose(server, wanted)?,
             },
@@ -70,7 +72,7 @@ impl Source {
         }))
     }
 
-    /// The client that publishes a document about itself.
+    /// Returns the client that is described by a metadata document.
     fn document(&self, server: &ServerMetadata) -> Result<Option<Registered>, OAuthError> {
         let Some(url) = &self.settings.document else { return Ok(None) };
         if !server.client_id_metadata_document_supported {
@@ -83,7 +85,8 @@ impl Source {
             None => Method::None,
             Some(_) => match Method::choose(server, &[Method::Key]) {
                 Ok(method) => method,
-                // The document says that its key is shown, so where it cannot be it is of no use.
+                // The document requires authentication with its key. Without it, dynamic
+                // registration is used.
                 Err(_) if server.registration_endpoint.is_some() => return Ok(None),
                 Err(error) => return Err(error),
             },
@@ -98,7 +101,7 @@ impl Source {
         }))
     }
 
-    /// The client as it has registered itself with this server; with another one it is nobody.
+    /// Returns the client that was dynamically registered with this server.
     pub(super) async fn registered(
         &self,
         server: &ServerMetadata,
@@ -107,8 +110,9 @@ impl Source {
         Ok(kept.as_ref().and_then(Registered::read))
     }
 
-    /// Forgets a registration that the server does not know any more: it says so, or it has shown a
-    /// page from which nobody came back. The next login registers anew.
+    /// Deletes a dynamic registration that the server no longer knows. The server either returns an
+    /// error, or shows a page without a redirect, so that the login times out. The next login
+    /// registers again.
     pub(super) async fn disown(
         &self,
         server: &ServerMetadata,
@@ -127,7 +131,7 @@ impl Source {
     }
 }
 
-/// Where a registration is kept.
+/// Returns the store key of a registration.
 fn registration(issuer: &str) -> String {
     format!("client {issuer}")
 }

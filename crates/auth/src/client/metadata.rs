@@ -1,11 +1,11 @@
-//! What servers publish about themselves: RFC 9728, RFC 8414, OpenID Connect Discovery.
+//! Published server metadata: RFC 9728, RFC 8414, OpenID Connect Discovery.
 
 use serde::Deserialize;
 
-/// Of a protected resource. Only what is used.
+/// Metadata of a protected resource. Contains only the members that the client uses.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct ResourceMetadata {
-    /// Whom it is about, as it is written: it goes to the authorization server byte for byte.
+    /// Resource identifier, verbatim: the client sends it unchanged to the authorization server.
     pub(super) resource: String,
     #[serde(default)]
     pub(super) authorization_servers: Vec<String>,
@@ -15,7 +15,7 @@ pub(super) struct ResourceMetadata {
     pub(super) dpop_bound_access_tokens_required: bool,
 }
 
-/// Metadata of an authorization server, as far as it is used here.
+/// Metadata of an authorization server. Contains only the members that the client uses.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[non_exhaustive]
 pub struct ServerMetadata {
@@ -39,13 +39,13 @@ pub struct ServerMetadata {
     pub(crate) authorization_response_iss_parameter_supported: bool,
     #[serde(default)]
     pub(crate) client_id_metadata_document_supported: bool,
-    /// Whether nothing was published and this is what the first revision with authorization says.
+    /// Whether the server publishes no metadata, so that the default endpoints of 2025-03-26 apply.
     #[serde(skip)]
     pub(crate) is_assumed: bool,
 }
 
 impl ServerMetadata {
-    /// What a server that publishes nothing is taken to have.
+    /// Returns the default metadata of a server that publishes none.
     pub(crate) fn assumed(origin: &str) -> Self {
         let at = |path: &str| Some(format!("{origin}{path}"));
         Self {
@@ -58,13 +58,15 @@ impl ServerMetadata {
         }
     }
 
-    /// Returns whether clients may authenticate with this method. A server that lists none accepts any.
+    /// Returns whether clients may authenticate with this method. A server that lists no methods
+    /// accepts any.
     pub fn accepts_client_auth(&self, method: &str) -> bool {
         let named = &self.token_endpoint_auth_methods_supported;
         named.as_ref().is_none_or(|methods| methods.iter().any(|known| known == method))
     }
 
-    /// Whether it gives refresh tokens, as far as it says.
+    /// Returns whether the server issues refresh tokens. A server that lists no grant types may
+    /// issue them.
     pub(crate) fn refreshes(&self) -> bool {
         let named = &self.grant_types_supported;
         named.as_ref().is_none_or(|grants| grants.iter().any(|known| known == "refresh_token"))

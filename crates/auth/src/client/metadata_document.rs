@@ -1,7 +1,7 @@
-//! The document that a program publishes about itself: a client ID metadata document.
+//! Client ID metadata document, which a program publishes about itself.
 //!
-//! Its URL is the program's id with every authorization server that reads such documents, so nobody
-//! has to register it anywhere.
+//! The URL of the document is the client ID at every authorization server that supports such
+//! documents, so the program needs no registration.
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization/client-registration>
 
 use serde::Serialize;
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::registration::Method;
 use crate::jose::JwkSet;
 
-/// A client ID metadata document, to be published as it is written.
+/// A client ID metadata document. Publish its JSON unchanged.
 ///
 /// ```
 /// use outlive_auth::{
@@ -24,7 +24,7 @@ use crate::jose::JwkSet;
 ///     .redirect_uri("http://127.0.0.1/callback")
 ///     .keys(&JwkSet::new([key.public()]))
 ///     .to_json();
-/// // Publish `json` at URL; the client then shows that it is the one by its key.
+/// // Publish `json` at URL. The client authenticates with its key.
 /// let oauth = OAuth::builder("https://example.com/mcp")
 ///     .client_metadata_url(URL)
 ///     .client_metadata_key(key)
@@ -49,8 +49,9 @@ pub struct ClientMetadataDocument {
 }
 
 impl ClientMetadataDocument {
-    /// A document that will be at this `https:` URL, about a program of this name. Whoever can read
-    /// it can say to be that program: without keys, only where logins come back to tells them apart.
+    /// Creates a document for a program, to be published at this `https:` URL.
+    ///
+    /// Without keys, any program can use the client ID, and only the redirect URIs protect logins.
     pub fn new(url: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             client_id: url.into(),
@@ -65,20 +66,20 @@ impl ClientMetadataDocument {
         }
     }
 
-    /// Where logins come back to; one more each time. On a machine that is
-    /// `http://127.0.0.1/callback`, whatever the port.
+    /// Adds a redirect URI. For a program on the user's machine, that is
+    /// `http://127.0.0.1/callback`; authorization servers ignore the port.
     pub fn redirect_uri(mut self, uri: impl Into<String>) -> Self {
         self.redirect_uris.push(uri.into());
         self
     }
 
-    /// A page about the program.
+    /// Sets the URL of a page about the program.
     pub fn page(mut self, url: impl Into<String>) -> Self {
         self.client_uri = Some(url.into());
         self
     }
 
-    /// The keys by one of which the program shows that it is the one (`private_key_jwt`).
+    /// Sets the public keys with which the program authenticates (`private_key_jwt`).
     pub fn keys(mut self, keys: &JwkSet) -> Self {
         self.token_endpoint_auth_method = Method::Key;
         self.jwks_uri = None;
@@ -86,7 +87,7 @@ impl ClientMetadataDocument {
         self
     }
 
-    /// Where these keys are published, for those that change more often than the document.
+    /// Sets the URL of the public keys, for keys that change more often than the document.
     pub fn keys_at(mut self, url: impl Into<String>) -> Self {
         self.token_endpoint_auth_method = Method::Key;
         self.jwks = None;
@@ -94,8 +95,8 @@ impl ClientMetadataDocument {
         self
     }
 
-    /// The document as JSON.
+    /// Returns the document as JSON.
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("texts are JSON")
+        serde_json::to_string(self).expect("strings always serialize")
     }
 }

@@ -1,9 +1,9 @@
-//! The OAuth client: gets tokens for a client, and new ones when they are refused.
+//! OAuth client: acquires and refreshes access tokens.
 //!
-//! [`OAuth`] is a [`TokenSource`](outlive_transport::client::TokenSource). A request goes without a
-//! token until a server refuses that; what the server says then leads to its authorization server,
-//! and that to a token: a person logs in, or the program shows who it is. The token is kept, renewed
-//! before it expires, and got again with more scopes when the server wants more.
+//! [`OAuth`] is a [`TokenSource`](outlive_transport::client::TokenSource). Requests have no token
+//! until the server rejects one. The challenge leads to the authorization server, where a user logs
+//! in or the program authenticates. The client stores the token, refreshes it before it expires,
+//! and requests more scopes when the server requires them.
 //!
 //! ```no_run
 //! use outlive_auth::client::{FileCredentialStore, LoopbackLogin, OAuth};

@@ -1,4 +1,4 @@
-//! The source of tokens: what a request gets, and what becomes of a refusal.
+//! Token source: provides tokens for requests, and handles rejected requests.
 
 use std::{
     fmt,
@@ -18,15 +18,15 @@ use super::{
 };
 use crate::fetch::{Fetcher, NetworkPolicy, is_loopback_host};
 
-/// So many seconds before its end a token is renewed, if it can be.
+/// Seconds before its expiry at which a token is refreshed.
 const EARLY: u64 = 30;
 
-/// How often a request is sent again for more scopes, or for another nonce.
+/// Maximum number of retries per request for more scopes or another nonce.
 const STEPS: u32 = 3;
 
-/// Gets tokens for one MCP server, and keeps them good. Clones share everything.
+/// An OAuth client for one MCP server. Clones share their tokens.
 ///
-/// Give it to `ClientBuilder::token_source`. See the [module](super) for what it does.
+/// Pass it to `ClientBuilder::token_source`. See the [module](super) for details.
 #[derive(Clone)]
 pub struct OAuth(Arc<Source>);
 
@@ -36,21 +36,21 @@ impl fmt::Debug for OAuth {
     }
 }
 
-/// As whom a client is logged in.
+/// Details of a login.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LoginInfo {
-    /// The authorization server.
+    /// Authorization server.
     pub issuer: String,
-    /// The client's id there.
+    /// Client ID at the authorization server.
     pub client_id: String,
-    /// The scopes of the token.
+    /// Scopes of the token.
     pub scopes: Vec<String>,
-    /// When the token expires, if anybody has said so.
+    /// Expiry of the token, if the server specified it.
     pub expires: Option<SystemTime>,
-    /// Whether it can be renewed without a login.
+    /// Whether the token can be refreshed without a login.
     pub renewable: bool,
-    /// Whether it is bound to a key.
+    /// Whether the token is bound to a key (DPoP).
     pub bound: bool,
 }
 
@@ -66,8 +66,7 @@ impl OAuth {
         }))
     }
 
-    /// The extension of the protocol that this way to a token belongs to, for clients that declare
-    /// what they can do.
+    /// Returns the protocol extension of the configured grant, for the client's capabilities.
     pub fn extension(&self) -> Option<&'static str> {
         match &self.0.settings.grant {
             Grant::ClientCredentials => Some("io.modelcontextprotocol/oauth-client-credentials"),
@@ -78,32 +77,32 @@ impl OAuth {
         }
     }
 
-    /// Logs in now, whether there is a token or not.
+    /// Logs in, even if a token is present.
     ///
     /// # Errors
     ///
-    /// When there is no token at the end.
+    /// Returns an error if no token could be acquired.
     pub async fn login(&self) -> Result<LoginInfo, OAuthError> {
         self.0.renew(Why::login()).await?;
         let server = self.0.settings.server.clone();
         self.login_info().await?.ok_or(OAuthError::LoginRequired { server })
     }
 
-    /// Forgets the tokens, and tells the authorization server where it wants to hear of it. Whether
-    /// there were any.
+    /// Deletes the tokens, and revokes them if the authorization server supports that. Returns
+    /// whether there were tokens.
     ///
     /// # Errors
     ///
-    /// When they may still be kept.
+    /// Returns an error if the tokens may still be stored.
     pub async fn logout(&self) -> Result<bool, OAuthError> {
         self.0.log_out().await
     }
 
-    /// As whom requests are made now; `None` if nobody is logged in.
+    /// Returns details of the current login, or `None` if no token is present.
     ///
     /// # Errors
     ///
-    /// When what is kept cannot be read.
+    /// Returns an error if the store cannot be read.
     pub async fn login_info(&self) -> Result<Option<LoginInfo>, OAuthError> {
         Ok(self.0.held().await?.map(|held| LoginInfo {
             issuer: held.issuer.clone(),
@@ -126,15 +125,16 @@ impl TokenSource for OAuth {
     }
 }
 
-/// What clones share.
+/// State that clones share.
 pub(super) struct Source {
     pub(super) settings: Settings,
-    /// `None` if the URL cannot be read; nothing is asked then, and connecting says why.
+    /// Parsed URL of the MCP server. `None` if the URL is invalid; connecting then reports the
+    /// error.
     pub(super) server: Option<Place>,
     fetch: OnceCell<Fetcher>,
-    // A std mutex: nothing awaits while it is held.
+    // A std mutex: no code awaits while it is held.
     state: Mutex<State>,
-    /// Held by whoever gets a token: one at a time.
+    /// Serializes token requests. Held while a token is acquired.
     pub(super) gate: tokio::sync::Mutex<()>,
 }
 
@@ -142,41 +142,42 @@ pub(super) struct Source {
 struct State {
     is_loaded: bool,
     held: Option<Arc<Held>>,
-    /// What the authorization server has published.
+    /// Cached metadata of the authorization server.
     server: Option<ServerMetadata>,
-    /// Where the client that is configured belongs.
+    /// Authorization server that the configured client belongs to.
     bound: Option<String>,
-    /// How often a token was got or not got, and what the last time came to.
+    /// Number of completed attempts to acquire a token, and the error of the last one.
     finished: u64,
     last: Option<OAuthError>,
 }
 
-/// Why a token is wanted.
+/// Reason for acquiring a token.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Why {
-    /// The token that is not good enough.
+    /// Token that was rejected or expires soon.
     pub(super) refused: Option<SecretString>,
-    /// Where the server describes itself.
+    /// URL of the resource metadata in the challenge.
     pub(super) metadata: Option<String>,
-    /// The scopes that it wants.
+    /// Scopes that the challenge requires.
     pub(super) scopes: Option<Scopes>,
-    /// Whether it wants tokens that are bound to a key.
+    /// Whether the server requires tokens that are bound to a key.
     pub(super) dpop: bool,
-    /// Whether nobody is to be asked to log in: streams and farewells are not worth a browser.
+    /// Whether to fail instead of asking the user to log in. Set for streams and for ending a
+    /// session.
     pub(super) is_quiet: bool,
     pub(super) kind: Kind,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// There is none, or it is refused.
+    /// The token is missing or was rejected.
     #[default]
     Refused,
-    /// It has too few scopes.
+    /// The token lacks scopes.
     StepUp,
-    /// It is about to expire.
+    /// The token expires soon.
     Expiring,
-    /// Somebody wants to log in.
+    /// The application requested a login.
     Login,
 }
 
@@ -195,7 +196,7 @@ impl Why {
             refused: answer.token.map(|token| token.value().clone()),
             metadata: get("resource_metadata").map(str::to_owned),
             scopes: get("scope").map(Scopes::parse).filter(|scopes| !scopes.is_empty()),
-            // Not if it would take either.
+            // If the server also accepts bearer tokens, DPoP is not required.
             dpop: challenges.iter().any(|it| it.is("DPoP"))
                 && !challenges.iter().any(|it| it.is("Bearer")),
             is_quiet: answer.request.method != Method::POST,
@@ -209,7 +210,7 @@ impl Source {
         self: &Arc<Self>,
         request: &TokenRequest<'_>,
     ) -> Result<Option<Token>, OAuthError> {
-        // A token is for its server and nobody else.
+        // The token is valid only for the configured server.
         if !self.is_for(request.url) {
             return Ok(None);
         }
@@ -219,7 +220,8 @@ impl Source {
             if held.refresh.is_some() {
                 match self.renew(Why::expiring(&held)).await {
                     Ok(()) => {}
-                    // What is still good is used; the next request tries again.
+                    // The token is still valid, so it is used; the next request retries the
+                    // refresh.
                     Err(error) if error.is_transient() && !held.expires_within(0, now) => {}
                     Err(error) => return Err(error),
                 }
@@ -264,13 +266,13 @@ impl Source {
             (held, sent) => held.is_none() && sent.is_none(),
         };
         match answer.status {
-            // Nothing is wrong with the token.
+            // The token is valid; only the nonce was missing.
             StatusCode::UNAUTHORIZED
                 if says("use_dpop_nonce") && has_nonce && answer.attempt <= STEPS =>
             {
                 Ok(true)
             }
-            // Somebody else has got another one meanwhile.
+            // Another request has acquired a new token meanwhile.
             StatusCode::UNAUTHORIZED if !is_held && held.is_some() => Ok(true),
             StatusCode::UNAUTHORIZED => {
                 if let Some(held) = held.filter(|held| held.is_just_granted(self.now()))
@@ -298,10 +300,10 @@ impl Source {
         }
     }
 
-    /// Gets another token, unless somebody is doing so already: then what that comes to is the answer.
+    /// Acquires another token. If another request is doing so, waits for its result.
     ///
-    /// In a task of its own: whoever waits may leave, and the next one finds a login that was begun
-    /// still waiting for its user. It ends by itself: all that it waits for has a time-out.
+    /// Runs in a spawned task: if the caller is dropped, the next caller finds the login still
+    /// waiting for its user. The task ends by itself, because every wait in it has a timeout.
     async fn renew(self: &Arc<Self>, why: Why) -> Result<(), OAuthError> {
         let (source, before) = (Arc::clone(self), self.state().finished);
         let getting = tokio::spawn(async move {
@@ -320,7 +322,7 @@ impl Source {
                 }
             }
             let got = Box::pin(source.acquire(&why)).await;
-            // Who may ask for a login is not content with the word of one who may not.
+            // A failure without a login must not prevent the next request from starting one.
             if got.is_ok() || !why.is_quiet {
                 let mut state = source.state();
                 state.finished += 1;
@@ -328,17 +330,18 @@ impl Source {
             }
             got
         });
-        let interrupted = |_| Err(OAuthError::Login("it was interrupted; try again".to_owned()));
+        let interrupted =
+            |_| Err(OAuthError::Login("the operation was interrupted; retry".to_owned()));
         getting.await.unwrap_or_else(interrupted)
     }
 
-    /// Whether a request goes to the server that the tokens are for.
+    /// Returns whether a request goes to the server that the tokens are for.
     fn is_for(&self, url: &str) -> bool {
         let (Some(server), Some(place)) = (&self.server, Place::parse(url)) else { return false };
         server.is_same_origin(&place)
     }
 
-    /// Tokens do not travel in clear text.
+    /// Returns an error if tokens would be sent in clear text.
     pub(super) fn secure(&self) -> Result<(), OAuthError> {
         let is_safe = |server: &Place| server.is_tls() || is_loopback_host(server.host());
         match self.settings.plain_http || self.server.as_ref().is_some_and(is_safe) {
@@ -347,7 +350,7 @@ impl Source {
         }
     }
 
-    /// The token that is held; read from the store the first time.
+    /// Returns the current token. The first call reads it from the store.
     pub(super) async fn held(&self) -> Result<Option<Arc<Held>>, OAuthError> {
         if !self.state().is_loaded {
             self.reload().await?;
@@ -359,7 +362,7 @@ impl Source {
         self.state().held.clone()
     }
 
-    /// Takes another token, or none.
+    /// Replaces the current token.
     pub(super) fn hold(&self, held: Option<Held>) {
         let mut state = self.state();
         state.is_loaded = true;
@@ -369,7 +372,7 @@ impl Source {
         state.held = held.map(Arc::new);
     }
 
-    /// What is known of an authorization server.
+    /// Returns the cached metadata of an authorization server.
     pub(super) fn known_server(&self, issuer: &str) -> Option<ServerMetadata> {
         self.state().server.clone().filter(|server| server.issuer == issuer)
     }
@@ -378,7 +381,7 @@ impl Source {
         self.state().server = Some(server.clone());
     }
 
-    /// Where the client that is configured belongs.
+    /// Returns the authorization server that the configured client belongs to.
     pub(super) fn bound_to(&self) -> Option<String> {
         self.settings.issuer.clone().or_else(|| self.state().bound.clone())
     }
@@ -387,7 +390,8 @@ impl Source {
         self.settings.clock.wall()
     }
 
-    /// Fetches as far as the server itself is away.
+    /// Returns the fetcher for the authorization server. Its network policy depends on the address
+    /// of the MCP server.
     pub(super) async fn fetch(&self) -> &Fetcher {
         self.fetch
             .get_or_init(|| async {
@@ -401,7 +405,7 @@ impl Source {
             .await
     }
 
-    /// Fetches what is configured here: whoever did that has chosen where it is.
+    /// Returns a fetcher for configured URLs, which need no network policy.
     pub(super) fn own_fetch(&self) -> Fetcher {
         self.fetching(NetworkPolicy::Anywhere)
     }
@@ -422,7 +426,8 @@ impl Source {
     }
 }
 
-/// Whoever talks to a server in a private network may be sent to others there.
+/// Returns the network policy for a server. A server in a private network may refer to private
+/// addresses.
 async fn policy_for(server: &Place) -> NetworkPolicy {
     let place = (server.host().trim_matches(['[', ']']), server.port());
     match tokio::net::lookup_host(place).await {

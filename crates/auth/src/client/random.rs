@@ -1,4 +1,4 @@
-//! Random texts for states, verifiers and proofs.
+//! Random strings for `state`, verifiers and proofs.
 
 use crate::jose::{KeyError, encode_base64url};
 

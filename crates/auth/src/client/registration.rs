@@ -1,7 +1,7 @@
-//! Who the client is to an authorization server, and how it shows that.
+//! Client registration at an authorization server, and client authentication.
 //!
-//! A client that was registered by hand comes first, then one that publishes a document about itself,
-//! then one that registers itself.
+//! A client that was registered in advance has precedence over one with a metadata document, which
+//! has precedence over dynamic registration.
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization/client-registration>
 
 use http::{HeaderMap, StatusCode};
@@ -15,31 +15,31 @@ use super::{
 };
 use crate::fetch::{Fetcher, is_loopback_host};
 
-/// A client as an authorization server knows it.
+/// A client that is registered with an authorization server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Registered {
     pub(super) id: String,
     pub(super) secret: Option<SecretString>,
     pub(super) method: Method,
-    /// Where its logins come back to, if it registered itself with that.
+    /// Redirect URI of a dynamic registration.
     pub(super) redirect_uri: Option<String>,
-    /// When its secret expires, in seconds; 0 if it does not.
+    /// Expiry of the client secret in Unix seconds. 0 if the secret does not expire.
     pub(super) secret_expires: u64,
     pub(super) by: By,
 }
 
-/// How it came to be known there.
+/// Kind of registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
-    /// Somebody has registered it.
+    /// Registered in advance by an operator.
     Hand,
-    /// It has a document about itself.
+    /// Described by a client ID metadata document.
     Document,
-    /// It has registered itself.
+    /// Registered dynamically by the client.
     Itself,
 }
 
-/// How a client shows that it is the one, at the token endpoint.
+/// Client authentication method at the token endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Method {
     #[serde(rename = "none")]
@@ -66,19 +66,19 @@ impl Method {
         [Self::None, Self::Basic, Self::Post, Self::Key].into_iter().find(|it| it.as_str() == text)
     }
 
-    /// The first of these that the server takes.
+    /// Returns the first of these methods that the server accepts.
     pub(super) fn choose(server: &ServerMetadata, wanted: &[Self]) -> Result<Self, OAuthError> {
         let found =
             wanted.iter().copied().find(|method| server.accepts_client_auth(method.as_str()));
         found.ok_or_else(|| OAuthError::Unsuitable {
             issuer: server.issuer.clone(),
-            lacks: "takes none of the ways in which this client can authenticate; configure a secret or a key",
+            lacks: "accepts none of the authentication methods of this client; configure a secret or a key",
         })
     }
 }
 
 impl Registered {
-    /// A client that registers itself.
+    /// Registers a client dynamically (RFC 7591).
     pub(super) async fn register(
         fetch: &Fetcher,
         server: &ServerMetadata,
@@ -105,7 +105,7 @@ impl Registered {
             status if status.is_server_error() => return Err(fetched.refusal().into()),
             _ => {
                 let said: Refused = serde_json::from_slice(&fetched.body).unwrap_or_default();
-                let code = said.error.as_deref().unwrap_or("no reason given");
+                let code = said.error.as_deref().unwrap_or("no error code");
                 let refusal = OAuthErrorResponse::new(code, said.error_description.as_deref());
                 return Err(OAuthError::Refused { what: "the registration", refusal });
             }
@@ -115,7 +115,7 @@ impl Registered {
         Ok(Self {
             id: response.client_id,
             secret: response.client_secret.map(SecretString::new),
-            // Whoever does not say has taken what was asked for.
+            // A server that does not return the method has accepted the requested one.
             method: named.and_then(Method::parse).unwrap_or(asked),
             redirect_uri: Some(redirect_uri.to_owned()),
             secret_expires: response.client_secret_expires_at.unwrap_or(0),
@@ -123,7 +123,7 @@ impl Registered {
         })
     }
 
-    /// As it is kept.
+    /// Serializes the registration for the store.
     pub(super) fn write(&self) -> SecretString {
         let kept = Kept {
             client_id: self.id.clone(),
@@ -135,7 +135,8 @@ impl Registered {
         SecretString::new(serde_json::to_string(&kept).unwrap_or_default())
     }
 
-    /// Reads one that registered itself; `None` if it cannot be read, and has to do so again.
+    /// Reads a stored dynamic registration. Returns `None` if it is invalid, so that the client
+    /// registers again.
     pub(super) fn read(kept: &SecretString) -> Option<Self> {
         let kept: Kept = serde_json::from_str(kept.expose()).ok()?;
         Some(Self {
@@ -149,7 +150,7 @@ impl Registered {
     }
 }
 
-/// Programs on a machine are `native`; what a remote site redirects to is `web`.
+/// Returns `native` for a loopback redirect URI and `web` for a remote one.
 fn application_type(redirect_uri: &str) -> &'static str {
     match Place::parse(redirect_uri) {
         Some(place) if !is_loopback_host(place.host()) => "web",

@@ -1,4 +1,4 @@
-//! Sets of scopes, in the order in which they were asked for.
+//! Ordered sets of scopes.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub(super) struct Scopes(Vec<String>);
 
 impl Scopes {
-    /// Reads what stands in a challenge or an answer.
+    /// Parses the scopes of a challenge or a token response.
     pub(super) fn parse(text: &str) -> Self {
         text.split_ascii_whitespace().collect()
     }

@@ -27,7 +27,7 @@ pub(super) struct Settings {
     pub(super) clock: Arc<dyn Clock>,
 }
 
-/// A client that was registered by hand.
+/// A client that was registered in advance.
 #[derive(Clone)]
 pub(super) struct Configured {
     pub(super) id: String,

@@ -1,4 +1,4 @@
-//! A token that is there, with all that is needed to use it and to renew it.
+//! An access token, with all data to use and refresh it.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -12,42 +12,43 @@ use super::{
 
 #[derive(Clone, Debug)]
 pub(super) struct Held {
-    /// Who gave it. It goes nowhere else, and neither does what it can be renewed with.
+    /// Authorization server that issued the token. Only this server receives the refresh token.
     pub(super) issuer: String,
-    /// Whether the issuer publishes nothing about itself.
+    /// Whether the issuer publishes no metadata.
     pub(super) is_assumed: bool,
-    /// To whom it was given.
+    /// Client ID that the token was issued to.
     pub(super) client_id: String,
-    /// What it is for, as the server has written it.
+    /// Resource identifier of the token, as the server publishes it.
     pub(super) resource: String,
     pub(super) token: SecretString,
-    /// The key that it is bound to.
+    /// Key that the token is bound to.
     pub(super) prover: Option<Arc<Prover>>,
-    /// When it expires, in seconds.
+    /// Expiry in Unix seconds.
     pub(super) expires: Option<u64>,
     pub(super) refresh: Option<SecretString>,
-    /// What was asked for, and what was given if that is another thing.
+    /// Requested scopes, followed by the granted scopes if the server returned them.
     pub(super) requested: Scopes,
     pub(super) granted: Option<Scopes>,
     pub(super) since: Since,
 }
 
-/// Where it came from, and when.
+/// Origin of the token, with its time in Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Since {
-    /// From the store, some time ago.
+    /// Read from the store.
     Kept,
-    /// From a refresh token.
+    /// Issued for a refresh token.
     Refreshed(u64),
-    /// From a login, or what stands for one.
+    /// Issued by a login or another grant.
     Granted(u64),
 }
 
-/// For how long a token is brand-new: one that is refused then will not be better the next time.
+/// Seconds for which a token counts as new. If the server rejects a new token, another one would
+/// not help.
 const NEW: u64 = 60;
 
 impl Held {
-    /// Whether it expires within so many seconds.
+    /// Returns whether the token expires within `span` seconds.
     pub(super) fn expires_within(&self, span: u64, now: SystemTime) -> bool {
         self.expires.is_some_and(|expires| expires <= seconds(now) + span)
     }
@@ -60,12 +61,12 @@ impl Held {
         matches!(self.since, Since::Refreshed(at) if seconds(now) < at + NEW)
     }
 
-    /// What it allows, as far as anybody has said.
+    /// Returns the granted scopes, or the requested ones if the server did not return any.
     pub(super) fn scopes(&self) -> &Scopes {
         self.granted.as_ref().unwrap_or(&self.requested)
     }
 
-    /// As it is kept.
+    /// Serializes the token for the store.
     pub(super) fn write(&self) -> SecretString {
         let kept = Kept {
             issuer: self.issuer.clone(),
@@ -82,7 +83,8 @@ impl Held {
         SecretString::new(serde_json::to_string(&kept).unwrap_or_default())
     }
 
-    /// Reads what was kept; `None` if it cannot be read, and has to be got again.
+    /// Reads a stored token. Returns `None` if it is invalid, so that the client acquires another
+    /// one.
     pub(super) fn read(kept: &SecretString) -> Option<Self> {
         let kept: Kept = serde_json::from_str(kept.expose()).ok()?;
         let prover = match &kept.dpop_key {
@@ -105,7 +107,7 @@ impl Held {
     }
 }
 
-/// How it is written. No `Debug`: all of it is secret.
+/// Stored form of a token. Has no `Debug`, because it contains secrets.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     issuer: String,

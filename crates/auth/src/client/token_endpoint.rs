@@ -1,4 +1,4 @@
-//! Asks for tokens: a form, the client's credentials, a proof if there is a key.
+//! Token requests: a form with client authentication and, for bound tokens, a DPoP proof.
 
 use std::time::{Duration, SystemTime};
 
@@ -22,14 +22,14 @@ const DPOP: HeaderName = HeaderName::from_static("dpop");
 const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// How long an assertion of our own is good for.
+/// Lifetime of a client assertion.
 const ASSERTED: Duration = Duration::from_secs(60);
 
-/// Where tokens are asked for, and by whom.
+/// A token endpoint, and the client that uses it.
 pub(super) struct TokenEndpoint<'a> {
     pub(super) fetch: &'a Fetcher,
     pub(super) url: &'a str,
-    /// Whom an assertion of the client's is for.
+    /// Audience of the client assertion.
     pub(super) issuer: &'a str,
     pub(super) client: &'a Registered,
     pub(super) key: Option<&'a SigningKey>,
@@ -37,10 +37,10 @@ pub(super) struct TokenEndpoint<'a> {
     pub(super) now: SystemTime,
 }
 
-/// What is asked for: names and values, in which the values may be secrets.
+/// Form fields: names and values. Values may be secrets.
 pub(super) type Fields<'a> = Vec<(&'a str, String)>;
 
-/// What was given.
+/// Token response.
 #[derive(Deserialize)]
 pub(super) struct Given {
     #[serde(deserialize_with = "secret")]
@@ -56,7 +56,7 @@ pub(super) struct Given {
 }
 
 impl TokenEndpoint<'_> {
-    /// Asks for a token.
+    /// Requests a token.
     pub(super) async fn ask(
         &self,
         what: &'static str,
@@ -65,7 +65,7 @@ impl TokenEndpoint<'_> {
         Ok(self.send(what, fields).await?.json()?)
     }
 
-    /// Sends a form, and comes back with a success.
+    /// Sends a form and returns a successful response. Retries once if the server requires a nonce.
     pub(super) async fn send(
         &self,
         what: &'static str,
@@ -73,7 +73,7 @@ impl TokenEndpoint<'_> {
     ) -> Result<FetchResponse, OAuthError> {
         let mut has_nonce = false;
         loop {
-            // Anew each time: an assertion is good for once.
+            // Each attempt has a new client assertion, because an assertion is valid once.
             let (mut fields, mut headers) = (asked.clone(), HeaderMap::new());
             self.authenticate(&mut fields, &mut headers)?;
             if let Some(prover) = self.prover {
@@ -98,7 +98,7 @@ impl TokenEndpoint<'_> {
         }
     }
 
-    /// Shows who is asking.
+    /// Adds the client authentication.
     fn authenticate(
         &self,
         fields: &mut Fields<'_>,
@@ -152,13 +152,14 @@ impl TokenEndpoint<'_> {
 }
 
 fn sensitive(value: &str) -> Result<HeaderValue, OAuthError> {
-    let mut value = HeaderValue::try_from(value)
-        .map_err(|_| OAuthError::Assertion("it has characters that no header holds".to_owned()))?;
+    let mut value = HeaderValue::try_from(value).map_err(|_| {
+        OAuthError::Assertion("it has characters that are not allowed in a header".to_owned())
+    })?;
     value.set_sensitive(true);
     Ok(value)
 }
 
-/// What a refusal says. One without a code is a failure of the server.
+/// Parses an error response. A response without an error code is a failure of the server.
 fn refusal(fetched: &FetchResponse, fields: &Fields<'_>) -> Result<OAuthErrorResponse, OAuthError> {
     #[derive(Deserialize)]
     struct Said {
@@ -166,7 +167,7 @@ fn refusal(fetched: &FetchResponse, fields: &Fields<'_>) -> Result<OAuthErrorRes
         error_description: Option<String>,
     }
     let said: Said = serde_json::from_slice(&fetched.body).map_err(|_| fetched.refusal())?;
-    // Some repeat what they were sent, and what they were sent is secret.
+    // Some servers echo request fields in the description, and these are secrets.
     let repeats = |text: &String| {
         fields.iter().any(|(_, value)| value.len() >= 8 && text.contains(value.as_str()))
     };
@@ -182,7 +183,7 @@ fn maybe_secret<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SecretStrin
     Option::<String>::deserialize(from).map(|it| it.map(SecretString::new))
 }
 
-/// A number, also where it was written as a text or with a fraction.
+/// Deserializes a number, which may be written as a string or with a fraction.
 fn lenient<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     let value = Option::<serde_json::Value>::deserialize(from)?;
     Ok(value.and_then(|value| match value {

@@ -1,22 +1,22 @@
-//! A URL as it was written: taken apart, and never written anew.
+//! URLs that are parsed but never normalized.
 //!
 //! Resources and issuers are compared and sent byte for byte. A parser that adds a slash or a port
-//! would make another name of a name.
+//! would change an identifier.
 
 use std::fmt;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     url: String,
-    /// Where the origin ends, and the path.
+    /// Byte offsets of the ends of the origin and the path.
     origin: usize,
     path: usize,
 }
 
 impl Place {
-    /// Reads an `http:` or `https:` URL.
+    /// Parses an `http:` or `https:` URL.
     pub(super) fn parse(url: &str) -> Option<Self> {
-        // A fragment is for whoever reads it, not for whoever is asked.
+        // Clients do not send the fragment.
         let url = url.split('#').next()?.to_owned();
         let (scheme, rest) = url.split_once("://")?;
         if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
@@ -31,12 +31,12 @@ impl Place {
         Some(Self { url, origin, path })
     }
 
-    /// Scheme, host and port.
+    /// Returns scheme, host and port.
     pub(super) fn origin(&self) -> &str {
         &self.url[..self.origin]
     }
 
-    /// The path; empty if it is the root.
+    /// Returns the path. Empty if the path is the root.
     pub(super) fn path(&self) -> &str {
         match &self.url[self.origin..self.path] {
             "/" => "",
@@ -44,17 +44,17 @@ impl Place {
         }
     }
 
-    /// Without its query.
+    /// Returns the URL without its query.
     pub(super) fn without_query(&self) -> &str {
         &self.url[..self.path]
     }
 
-    /// The query with its `?`; empty if there is none.
+    /// Returns the query with its `?`, or an empty string.
     pub(super) fn query(&self) -> &str {
         &self.url[self.path..]
     }
 
-    /// The host, without a port.
+    /// Returns the host without the port.
     pub(super) fn host(&self) -> &str {
         let authority = self.authority();
         match authority.rsplit_once(':') {
@@ -79,7 +79,8 @@ impl Place {
             && self.port() == other.port()
     }
 
-    /// Whether this is the resource, or a part of it: the same origin, and the same path or one below.
+    /// Returns whether this URL is the resource or below it: the same origin, and the same path or
+    /// a subpath.
     pub(super) fn is_within(&self, resource: &str) -> bool {
         let Some(resource) = Self::parse(resource) else { return false };
         let above = resource.path().trim_end_matches('/');
@@ -97,7 +98,7 @@ impl Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The query may hold a secret.
+        // The query may contain a secret.
         f.write_str(self.without_query())
     }
 }
@@ -107,7 +108,7 @@ mod tests {
     use super::Place;
 
     #[test]
-    fn a_place_is_taken_apart_and_left_as_it_was() {
+    fn url_is_split_without_normalization() {
         let place = Place::parse("HTTPS://Example.com:8443/a/b?c=d#e").unwrap();
         assert_eq!(place.origin(), "HTTPS://Example.com:8443");
         assert_eq!((place.path(), place.host(), place.port()), ("/a/b", "Example.com", 8443));
@@ -122,7 +123,7 @@ mod tests {
 
     // ACL-05
     #[test]
-    fn a_server_is_within_its_resource() {
+    fn server_url_below_its_resource_is_accepted() {
         let server = Place::parse("https://a.b/x/mcp").unwrap();
         for resource in
             ["https://a.b/x/mcp", "https://A.b:443/x/mcp/", "https://a.b", "https://a.b/x"]

@@ -1,39 +1,39 @@
-//! Why nothing was fetched, and what to do about it.
+//! Errors of fetches.
 
 use std::{error::Error, fmt, net::IpAddr, time::Duration};
 
 use outlive_transport::client::{TransportError, TransportErrorKind, http::Address};
 
-/// A fetch that failed. Names the URL without its query.
+/// A failed fetch. Contains the URL without its query.
 #[derive(Debug)]
 pub struct FetchError {
     url: String,
     kind: FetchErrorKind,
 }
 
-/// What happened.
+/// Kind of a fetch error.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FetchErrorKind {
-    /// It is no URL that can be fetched.
+    /// The URL is invalid.
     Url(TransportError),
-    /// `http:` to another machine.
+    /// The URL uses `http:` to another machine.
     Insecure,
-    /// It leads to another origin, or in circles.
+    /// The response redirects to another origin, or too often.
     Redirected(String),
-    /// It took longer than this.
+    /// The fetch exceeded this timeout.
     TimedOut(Duration),
-    /// It did not arrive; see also [`FetchError::refused_address`].
+    /// The transport failed; see also [`FetchError::refused_address`].
     Transport(TransportError),
-    /// A status that is no success.
+    /// The HTTP status is not a success.
     Status(u16),
-    /// What came is no JSON, or not of the shape that it should have.
+    /// The response is not the expected JSON.
     Json(String),
 }
 
 impl FetchError {
     pub(super) fn new(address: &Address, kind: FetchErrorKind) -> Self {
-        // An address shows itself without its query.
+        // The debug format of an address omits the query.
         Self { url: format!("{address:?}"), kind }
     }
 
@@ -45,12 +45,12 @@ impl FetchError {
         Self { url: String::new(), kind: FetchErrorKind::Url(error) }
     }
 
-    /// What happened.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> &FetchErrorKind {
         &self.kind
     }
 
-    /// The address that the host turned out to be at, if that was the reason.
+    /// Returns the IP address of the host, if the network policy blocked it.
     pub fn refused_address(&self) -> Option<IpAddr> {
         match &self.kind {
             FetchErrorKind::Transport(error) => match error.kind() {
@@ -61,7 +61,7 @@ impl FetchError {
         }
     }
 
-    /// Whether the same may well work a little later.
+    /// Returns whether a later retry may succeed.
     pub fn is_transient(&self) -> bool {
         match &self.kind {
             FetchErrorKind::TimedOut(_) => true,
@@ -84,32 +84,32 @@ impl fmt::Display for FetchError {
             FetchErrorKind::Url(error) => error.fmt(f),
             FetchErrorKind::Insecure => write!(
                 f,
-                "{url} is not fetched: authorization needs https: unless it stays on this machine"
+                "{url} is not fetched: authorization requires https:, except for loopback addresses"
             ),
             FetchErrorKind::Redirected(to) => write!(
                 f,
-                "{url} leads to {to}, and is not followed to another origin; configure where it really is"
+                "{url} redirects to {to}, and redirects to another origin are not followed; configure the final URL"
             ),
             FetchErrorKind::TimedOut(after) => write!(
                 f,
-                "{url} did not answer within {} ms; try again, or raise the timeout",
+                "{url} did not respond within {} ms; retry, or raise the timeout",
                 after.as_millis()
             ),
             FetchErrorKind::Transport(error) => match error.kind() {
                 TransportErrorKind::BlockedAddress(ip) => write!(
                     f,
-                    "{url} is not fetched: its host is at {ip}, which is not public; widen `network_policy` if it may be"
+                    "{url} is not fetched: the network policy does not allow its address {ip}; widen `network_policy` to allow it"
                 ),
                 TransportErrorKind::TooLarge(bytes) => {
-                    write!(f, "{url} sent more than {bytes} bytes; raise `max_bytes` if it may")
+                    write!(f, "{url} sent more than {bytes} bytes; raise `max_bytes` to accept it")
                 }
-                _ => write!(f, "{url} could not be fetched: {error}"),
+                _ => write!(f, "fetching {url} failed: {error}"),
             },
-            FetchErrorKind::Status(status) => write!(f, "{url} answered HTTP {status}"),
+            FetchErrorKind::Status(status) => write!(f, "{url} returned HTTP {status}"),
             FetchErrorKind::Json(why) => {
                 write!(
                     f,
-                    "{url} did not send the JSON that it should ({why}); report it to its operator"
+                    "{url} did not return the expected JSON ({why}); report it to its operator"
                 )
             }
         }

@@ -1,4 +1,4 @@
-//! Fetches documents and tokens within bounds.
+//! Fetches documents and tokens with limits.
 
 use std::{fmt, path::PathBuf, sync::OnceLock, time::Duration};
 
@@ -16,14 +16,14 @@ use super::{
     form,
 };
 
-/// How often a document may be somewhere else of the same origin.
+/// Maximum number of redirects within an origin.
 const REDIRECTS: usize = 3;
 
-/// Fetches, within bounds.
+/// HTTP fetcher with limits on addresses, size and time.
 pub struct Fetcher {
     options: HttpOptions,
     plain_http: bool,
-    /// The client for `https:`, and the one for `http:`.
+    /// Clients for `https:` and for `http:`.
     clients: [OnceLock<HttpClient>; 2],
 }
 
@@ -42,7 +42,7 @@ impl Default for Fetcher {
 }
 
 impl Fetcher {
-    /// Public addresses, over TLS, 256 KiB, ten seconds.
+    /// Creates a fetcher for public addresses over TLS, with a limit of 256 KiB and ten seconds.
     pub fn new() -> Self {
         let mut options = HttpOptions::default();
         options.connect_timeout = Duration::from_secs(10);
@@ -58,15 +58,15 @@ impl Fetcher {
         self.with(|options| options.network_policy = policy)
     }
 
-    /// Whether `http:` to other machines is allowed; off by default. Anyone on the path can read the
-    /// tokens, so use it only on a network you trust.
+    /// Sets whether `http:` to other machines is allowed. Disabled by default, because tokens can
+    /// be intercepted. Use it only on a trusted network.
     #[must_use]
     pub fn allow_http(mut self, allowed: bool) -> Self {
         self.plain_http = allowed;
         self.with(|_| {})
     }
 
-    /// How long one fetch may take, connecting included.
+    /// Sets the timeout of a fetch, including the connection.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         self.with(|options| options.connect_timeout = timeout)
@@ -78,24 +78,25 @@ impl Fetcher {
         self.with(|options| options.message_bytes = bytes)
     }
 
-    /// A PEM file of the certificates to trust, in place of the platform's.
+    /// Sets a PEM file of root certificates, which replaces those of the platform.
     #[must_use]
     pub fn ca_file(self, file: impl Into<PathBuf>) -> Self {
         self.with(|options| options.ca_file = Some(file.into()))
     }
 
-    /// Changes the options; clients that have the old ones are dropped.
+    /// Changes the options. Drops clients with the old options.
     fn with(mut self, change: impl FnOnce(&mut HttpOptions)) -> Self {
         change(&mut self.options);
         self.clients = Default::default();
         self
     }
 
-    /// Reads a document. A redirect is followed within its origin.
+    /// Fetches a document. Follows redirects within the origin.
     ///
     /// # Errors
     ///
-    /// When the URL may not be fetched, or nothing whole comes back. A status is no error.
+    /// Returns an error if the URL is not allowed, or if no complete response arrives. An HTTP
+    /// error status is not an error.
     pub async fn get(&self, url: &str, headers: HeaderMap) -> Result<FetchResponse, FetchError> {
         let mut address = self.address(url)?;
         for _ in 0..=REDIRECTS {
@@ -106,22 +107,20 @@ impl Fetcher {
             let location = fetched.headers.get(header::LOCATION).and_then(|it| it.to_str().ok());
             let failed =
                 |to: &str| FetchError::new(&address, FetchErrorKind::Redirected(to.to_owned()));
-            let location = location.ok_or_else(|| failed("nowhere"))?;
-            // No query: it may hold what is nobody's business.
+            let location = location.ok_or_else(|| failed("no location"))?;
+            // The query may contain a secret, so it is not shown.
             let shown = location.split(['?', '#']).next().unwrap_or_default();
             address = address.resolve(location).map_err(|_| failed(shown))?;
         }
-        Err(FetchError::new(
-            &address,
-            FetchErrorKind::Redirected("one place after the other".to_owned()),
-        ))
+        Err(FetchError::new(&address, FetchErrorKind::Redirected("too many locations".to_owned())))
     }
 
-    /// Sends a form. Redirects are not followed: a form has secrets.
+    /// Sends a form. Does not follow redirects, because a form contains secrets.
     ///
     /// # Errors
     ///
-    /// When the URL may not be fetched, or nothing whole comes back. A status is no error.
+    /// Returns an error if the URL is not allowed, or if no complete response arrives. An HTTP
+    /// error status is not an error.
     pub async fn post_form<'a>(
         &self,
         url: &str,
@@ -134,11 +133,12 @@ impl Fetcher {
         self.send(&self.address(url)?, Method::POST, headers, body).await
     }
 
-    /// Sends JSON. Redirects are not followed.
+    /// Sends JSON. Does not follow redirects.
     ///
     /// # Errors
     ///
-    /// When the URL may not be fetched, or nothing whole comes back. A status is no error.
+    /// Returns an error if the URL is not allowed, or if no complete response arrives. An HTTP
+    /// error status is not an error.
     pub async fn post_json(
         &self,
         url: &str,
@@ -152,11 +152,11 @@ impl Fetcher {
         self.send(&address, Method::POST, headers, Bytes::from(body)).await
     }
 
-    /// Judges a URL without fetching it.
+    /// Checks a URL without fetching it.
     ///
     /// # Errors
     ///
-    /// When it is none that may be fetched.
+    /// Returns an error if the URL is not allowed.
     pub fn check(&self, url: &str) -> Result<(), FetchError> {
         self.address(url).map(drop)
     }
@@ -195,7 +195,7 @@ impl Fetcher {
         }
     }
 
-    /// The client for an address.
+    /// Returns the client for an address.
     fn client(&self, address: &Address) -> Result<&HttpClient, FetchError> {
         let client = &self.clients[usize::from(!address.is_tls())];
         if let Some(client) = client.get() {
@@ -203,7 +203,8 @@ impl Fetcher {
         }
         let mut options = self.options.clone();
         if !address.is_tls() && !self.plain_http {
-            // Without TLS only its name keeps a request on this machine, so the address is checked.
+            // Without TLS, only the host name restricts a request to loopback, so the resolved
+            // address is checked.
             options.network_policy = NetworkPolicy::Loopback;
         }
         let made = HttpClient::new(&options, address.is_tls())
@@ -212,21 +213,21 @@ impl Fetcher {
     }
 }
 
-/// What came back.
+/// Response to a fetch.
 #[non_exhaustive]
 pub struct FetchResponse {
-    /// Its status.
+    /// HTTP status.
     pub status: StatusCode,
-    /// Its headers.
+    /// Response headers.
     pub headers: HeaderMap,
-    /// All of it.
+    /// Whole body.
     pub body: Bytes,
     url: String,
 }
 
 impl fmt::Debug for FetchResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The body may hold tokens.
+        // The body may contain tokens.
         f.debug_struct("FetchResponse")
             .field("url", &self.url)
             .field("status", &self.status)
@@ -235,22 +236,22 @@ impl fmt::Debug for FetchResponse {
 }
 
 impl FetchResponse {
-    /// Its status, as the error that it may be.
+    /// Returns an error with the status of the response.
     pub fn refusal(&self) -> FetchError {
         FetchError::at(&self.url, FetchErrorKind::Status(self.status.as_u16()))
     }
 
-    /// The body of a success, as JSON.
+    /// Parses the body of a successful response as JSON.
     ///
     /// # Errors
     ///
-    /// When the status is no success, or the body not what it should be.
+    /// Returns an error if the status is not a success, or if the body is not the expected JSON.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, FetchError> {
         if !self.status.is_success() {
             return Err(self.refusal());
         }
         serde_json::from_slice(&self.body).map_err(|error| {
-            // serde's own text may quote the body.
+            // The error text of serde may quote the body.
             let why = format!("line {}, column {}", error.line(), error.column());
             FetchError::at(&self.url, FetchErrorKind::Json(why))
         })

@@ -1,7 +1,7 @@
-//! `application/x-www-form-urlencoded`: what forms, queries and Basic credentials of OAuth are
-//! written in.
+//! `application/x-www-form-urlencoded`, the encoding of forms, queries and Basic credentials in
+//! OAuth.
 
-/// Writes pairs.
+/// Encodes name-value pairs.
 pub fn encode<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let mut out = String::new();
     for (name, value) in fields {
@@ -15,7 +15,7 @@ pub fn encode<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> Strin
     out
 }
 
-/// One value as it stands in a form.
+/// Encodes one value.
 pub fn escaped(value: &str) -> String {
     let mut out = String::with_capacity(value.len());
     escape(value, &mut out);
@@ -29,7 +29,7 @@ fn escape(value: &str, out: &mut String) {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
                 out.push(char::from(byte));
             }
-            // Every reader takes this for a space, and some do not take a plus.
+            // A space is encoded as `%20`, because some parsers do not accept a plus sign.
             _ => {
                 out.push('%');
                 out.push(char::from(HEX[usize::from(byte >> 4)]));
@@ -39,7 +39,7 @@ fn escape(value: &str, out: &mut String) {
     }
 }
 
-/// Reads pairs. What is no UTF-8 after decoding is replaced; a broken escape stands for itself.
+/// Decodes name-value pairs. Replaces invalid UTF-8, and keeps invalid escapes unchanged.
 pub fn decode(text: &str) -> Vec<(String, String)> {
     let pairs = text.split('&').filter(|pair| !pair.is_empty());
     pairs
@@ -79,7 +79,7 @@ mod tests {
     use super::{decode, encode};
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn encoded_fields_decode_to_the_same_values() {
         let fields = [("a b", "c&d=é%+/"), ("empty", ""), ("u", "https://a.b/c?d")];
         let text = encode(fields);
         assert_eq!(text, "a%20b=c%26d%3D%C3%A9%25%2B%2F&empty=&u=https%3A%2F%2Fa.b%2Fc%3Fd");
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_write_is_read() {
+    fn malformed_fields_are_decoded_leniently() {
         let read = decode("a+b=c%2&&d&e=%zz%41%e9");
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         assert_eq!(read, [pair("a b", "c%2"), pair("d", ""), pair("e", "%zzA\u{fffd}")]);

@@ -1,9 +1,9 @@
-//! Fetches what authorization needs from places that others have named: metadata, keys, tokens.
+//! Fetches metadata, keys and tokens from URLs of third parties.
 //!
-//! A URL in a document of somebody else is a way to have this process call its own network. So every
-//! fetch is over TLS or stays on this machine, goes to addresses of a chosen [`NetworkPolicy`] only (the
-//! address that was judged is the one that is connected to), is not redirected to another origin,
-//! has an end, and reads so many bytes and no more. Nothing of a query or a body is in an error.
+//! A URL in a document of a third party can make this process call its own network (SSRF). A fetch
+//! therefore uses TLS or a loopback address, applies a [`NetworkPolicy`] to the address that it
+//! connects to, and does not follow redirects to another origin. Time and size are limited. Errors
+//! contain no query and no body.
 //! Spec: <https://modelcontextprotocol.io/docs/tutorials/security/security_best_practices>
 
 mod error;

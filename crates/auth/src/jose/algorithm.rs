@@ -1,4 +1,4 @@
-//! Which signatures there are. Each needs a key pair; a shared secret cannot be named here.
+//! Signature algorithms. All of them use key pairs; shared secrets are not supported.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// All of them.
+    /// All algorithms.
     pub const ALL: [Self; 9] = [
         Self::Rs256,
         Self::Rs384,
@@ -40,7 +40,7 @@ impl Algorithm {
         Self::EdDsa,
     ];
 
-    /// The name in `alg`.
+    /// Returns the name of the algorithm in `alg`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Rs256 => "RS256",
@@ -55,7 +55,8 @@ impl Algorithm {
         }
     }
 
-    /// The algorithm of this name. `Ed25519` is the newer name of `EdDSA` on that curve (RFC 9864).
+    /// Returns the algorithm with this name. `Ed25519` is the newer name of `EdDSA` on that curve
+    /// (RFC 9864).
     pub fn from_name(name: &str) -> Option<Self> {
         if name == "Ed25519" {
             return Some(Self::EdDsa);
@@ -70,28 +71,28 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// A set of algorithms: those that one is willing to accept.
+/// A set of accepted algorithms.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Algorithms(u16);
 
 impl Algorithms {
-    /// Every algorithm there is here.
+    /// All algorithms.
     pub const ALL: Self = Self((1 << Algorithm::ALL.len()) - 1);
 
-    /// No algorithm at all.
+    /// The empty set.
     pub const NONE: Self = Self(0);
 
-    /// The set of these.
+    /// Creates a set of these algorithms.
     pub fn of(algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
         Self(algorithms.into_iter().fold(0, |set, algorithm| set | 1 << algorithm as u16))
     }
 
-    /// Whether an algorithm is one of them.
+    /// Returns whether the set contains an algorithm.
     pub fn contains(self, algorithm: Algorithm) -> bool {
         self.0 & (1 << algorithm as u16) != 0
     }
 
-    /// Those in the set.
+    /// Returns the algorithms in the set.
     pub fn iter(self) -> impl Iterator<Item = Algorithm> {
         Algorithm::ALL.into_iter().filter(move |algorithm| self.contains(*algorithm))
     }

@@ -1,4 +1,4 @@
-//! The registered claims of a token (RFC 7519, 9068, 9449), borrowed from it in one pass.
+//! Registered claims of a token (RFC 7519, 9068, 9449), borrowed from the payload.
 
 use std::{borrow::Cow, fmt};
 
@@ -7,58 +7,58 @@ use serde::{
     de::{self, SeqAccess, Visitor},
 };
 
-/// What a token says. Times are seconds since 1970.
+/// Claims of a token. Times are in Unix seconds.
 #[derive(Debug, Default, Deserialize)]
 #[non_exhaustive]
 pub struct Claims<'a> {
-    /// Who made it.
+    /// Issuer.
     #[serde(borrow, default)]
     pub iss: Option<Cow<'a, str>>,
-    /// About whom it speaks.
+    /// Subject.
     #[serde(borrow, default)]
     pub sub: Option<Cow<'a, str>>,
-    /// For whom it is meant.
+    /// Audience.
     #[serde(borrow, default)]
     pub aud: Audience<'a>,
-    /// For which resources it is meant, as some providers write beside `aud`.
+    /// Resources that the token is for, which some providers send in addition to `aud`.
     #[serde(borrow, default)]
     pub resource: Option<StringOrList<'a>>,
-    /// Until when it is valid.
+    /// Expiry.
     #[serde(default, deserialize_with = "seconds")]
     pub exp: Option<i64>,
-    /// From when on it is valid.
+    /// Start of the validity.
     #[serde(default, deserialize_with = "seconds")]
     pub nbf: Option<i64>,
-    /// When it was made.
+    /// Time of issue.
     #[serde(default, deserialize_with = "seconds")]
     pub iat: Option<i64>,
-    /// Its name.
+    /// Token ID.
     #[serde(borrow, default)]
     pub jti: Option<Cow<'a, str>>,
-    /// The client to which it was given.
+    /// Client that the token was issued to.
     #[serde(borrow, default)]
     pub client_id: Option<Cow<'a, str>>,
-    /// The same, as some providers write it.
+    /// Authorized party: the client ID claim of some providers.
     #[serde(borrow, default)]
     pub azp: Option<Cow<'a, str>>,
-    /// What it allows, in words that are separated by spaces.
+    /// Scopes, separated by spaces.
     #[serde(borrow, default)]
     pub scope: Option<StringOrList<'a>>,
-    /// The same, as some providers write it.
+    /// Scope claim of some providers.
     #[serde(borrow, default)]
     pub scp: Option<StringOrList<'a>>,
-    /// The key that its bearer has to have.
+    /// Key that the token is bound to.
     #[serde(borrow, default)]
     pub cnf: Option<Confirmation<'a>>,
 }
 
 impl<'a> Claims<'a> {
-    /// Reads the claims of a token whose signature is known to be good.
+    /// Reads the claims of a token whose signature has been verified.
     pub fn read(payload: &'a [u8]) -> Option<Self> {
         crate::json::object(payload)
     }
 
-    /// What it allows, each word once or more often.
+    /// Returns the scopes, possibly with duplicates.
     pub fn scopes(&self) -> impl Iterator<Item = &str> {
         let words = self.scope.as_ref().or(self.scp.as_ref());
         words.into_iter().flat_map(StringOrList::iter)
@@ -69,31 +69,31 @@ impl<'a> Claims<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[non_exhaustive]
 pub struct Confirmation<'a> {
-    /// Its thumbprint, for DPoP.
+    /// Thumbprint of the key, for DPoP.
     #[serde(borrow, default)]
     pub jkt: Option<Cow<'a, str>>,
-    /// The thumbprint of a client certificate.
+    /// Thumbprint of a client certificate.
     #[serde(borrow, default, rename = "x5t#S256")]
     pub certificate: Option<Cow<'a, str>>,
 }
 
-/// For whom a token is: one text or several.
+/// Audience of a token: one string or several.
 pub type Audience<'a> = StringOrList<'a>;
 
-/// One text, or a list of texts.
+/// One string, or a list of strings.
 #[derive(Debug, Default)]
 pub enum StringOrList<'a> {
-    /// None at all.
+    /// The claim is absent.
     #[default]
     None,
-    /// A text on its own.
+    /// One string.
     One(Cow<'a, str>),
-    /// A list.
+    /// A list of strings.
     Many(Vec<Cow<'a, str>>),
 }
 
 impl StringOrList<'_> {
-    /// The texts as they stand.
+    /// Returns the strings.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         let (one, many) = match self {
             Self::None => (None, &[][..]),
@@ -103,12 +103,12 @@ impl StringOrList<'_> {
         one.into_iter().chain(many.iter().map(Cow::as_ref))
     }
 
-    /// The words in the texts, which spaces separate.
+    /// Returns the words of the strings, split at spaces.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.texts().flat_map(|text| text.split(' ')).filter(|word| !word.is_empty())
     }
 
-    /// Whether one of the texts is this one.
+    /// Returns whether one of the strings equals `text`.
     pub fn contains(&self, text: &str) -> bool {
         self.texts().any(|one| one == text)
     }
@@ -121,7 +121,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for StringOrList<'a> {
             type Value = StringOrList<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text or a list of texts")
+                f.write_str("a string or a list of strings")
             }
 
             fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
@@ -144,20 +144,20 @@ impl<'de: 'a, 'a> Deserialize<'de> for StringOrList<'a> {
     }
 }
 
-/// Serde borrows a `Cow` only where it stands as a field.
+/// Wrapper for elements of a list, because serde borrows a `Cow` only as a field.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct Borrowed<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Reads a time. Some write fractions, which are allowed and say nothing here. What is no time at
-/// all makes the token unreadable rather than valid for ever.
+/// Deserializes a time in seconds and drops fractions. Returns an error for an invalid time, so
+/// that the token does not stay valid forever.
 fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
     struct Reader;
     impl Visitor<'_> for Reader {
         type Value = Option<i64>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("seconds since 1970")
+            f.write_str("Unix seconds")
         }
 
         fn visit_i64<E: de::Error>(self, seconds: i64) -> Result<Self::Value, E> {

@@ -1,7 +1,7 @@
 //! Public keys as JSON (RFC 7517, 7518, 8037), and their thumbprints (RFC 7638).
 //!
-//! Only public keys of key pairs can be held. A key with a private part is refused: whoever
-//! publishes one has lost it.
+//! Symmetric keys are not supported. A key with a private part is rejected, because a published
+//! private key is compromised.
 
 use std::{borrow::Cow, fmt};
 
@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use super::{Algorithm, base64url};
 use crate::json;
 
-/// How many keys of a set are read. Providers publish a handful; the rest would only cost time.
+/// Maximum number of keys that are read from a set. Providers publish a handful.
 const MAX_KEYS: usize = 100;
 
-/// The shortest and the longest modulus, in bytes: 2048 to 8192 bits, as `ring` has it.
+/// Supported length of an RSA modulus in bytes: 2048 to 8192 bits, the limits of `ring`.
 const MODULUS: std::ops::RangeInclusive<usize> = 256..=1024;
 
-/// A public key, with what its owner says about its use.
+/// A public key with its metadata.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Jwk {
     id: Option<Box<str>>,
@@ -31,31 +31,31 @@ enum Key {
         n: Box<[u8]>,
         e: Box<[u8]>,
     },
-    /// An uncompressed point: 4, x, y.
+    /// Uncompressed point: 4, x, y.
     P256(Box<[u8]>),
     P384(Box<[u8]>),
     Ed25519(Box<[u8]>),
 }
 
-/// Why a key cannot be used.
+/// Reason why a key cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JwkError {
-    /// It is not a JSON object of the right shape.
+    /// The key is not a valid JSON Web Key.
     #[error("the key is not a JSON Web Key")]
     Malformed,
-    /// It is of a kind that is not known here, or a shared secret.
-    #[error("the key is of a kind that cannot be used for signatures here")]
+    /// The type of the key is not supported, or the key is symmetric.
+    #[error("the key type is not supported for signatures")]
     Unsupported,
-    /// It is not for checking signatures.
-    #[error("the key is not meant for signatures")]
+    /// The key is not intended for signatures.
+    #[error("the key is not intended for signatures")]
     NotForSignatures,
-    /// Its private part is there for all to see.
-    #[error("the key has a private part")]
+    /// The key contains a private part.
+    #[error("the key contains a private part")]
     Private,
 }
 
-/// A key as it is written.
+/// Serialized form of a key.
 #[derive(Deserialize)]
 struct Written<'a> {
     #[serde(borrow)]
@@ -83,7 +83,7 @@ struct Written<'a> {
 }
 
 impl Jwk {
-    /// Reads a key.
+    /// Parses a key.
     pub fn from_json(json: &str) -> Result<Self, JwkError> {
         let written: Written<'_> = json::object(json.as_bytes()).ok_or(JwkError::Malformed)?;
         if written.d.is_some() {
@@ -120,36 +120,36 @@ impl Jwk {
         Self { id: None, algorithm: None, key }
     }
 
-    /// Names the key.
+    /// Sets the key ID, `kid`.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into().into_boxed_str());
         self
     }
 
-    /// Says with which algorithm the key is used.
+    /// Restricts the key to an algorithm.
     #[must_use]
     pub fn with_algorithm(mut self, algorithm: Algorithm) -> Self {
         self.algorithm = Some(algorithm);
         self
     }
 
-    /// Its name, `kid`.
+    /// Returns the key ID, `kid`.
     pub fn id(&self) -> Option<&str> {
         self.id.as_deref()
     }
 
-    /// Whether a signature of this algorithm can be of this key.
+    /// Returns whether the key can verify signatures of this algorithm.
     pub fn fits(&self, algorithm: Algorithm) -> bool {
         self.algorithm.is_none_or(|only| only == algorithm) && self.key.fits(algorithm)
     }
 
-    /// The SHA-256 thumbprint, as `cnf.jkt` has it.
+    /// Returns the SHA-256 thumbprint, as in `cnf.jkt`.
     pub fn thumbprint(&self) -> String {
         base64url::encode(digest::digest(&digest::SHA256, self.key.json().as_bytes()))
     }
 
-    /// The key as JSON, with what was said about it.
+    /// Returns the key as JSON, with its ID and algorithm.
     pub fn to_json(&self) -> String {
         #[derive(Serialize)]
         struct About<'a> {
@@ -159,7 +159,7 @@ impl Jwk {
             alg: Option<&'static str>,
         }
         let about = About { kid: self.id(), alg: self.algorithm.map(Algorithm::as_str) };
-        let about = serde_json::to_string(&about).expect("two texts are JSON");
+        let about = serde_json::to_string(&about).expect("strings always serialize");
         let key = self.key.json();
         match about.strip_prefix('{').filter(|rest| *rest != "}") {
             Some(rest) => format!("{},{rest}", &key[..key.len() - 1]),
@@ -224,7 +224,7 @@ impl Key {
         };
         match (written.kty.as_ref(), written.crv.as_deref()) {
             ("RSA", _) => {
-                // A leading zero is not allowed, but written by some; `ring` does not take it.
+                // Some issuers write a leading zero, which is not allowed and which `ring` rejects.
                 let n = bytes(&written.n)?;
                 let n = &n[n.iter().position(|byte| *byte != 0).unwrap_or(n.len())..];
                 let e = bytes(&written.e)?;
@@ -249,7 +249,7 @@ impl Key {
         }
     }
 
-    /// The members that make the key, in the order of RFC 7638.
+    /// Returns the members of the key in the order of RFC 7638.
     fn json(&self) -> String {
         let text = |bytes: &[u8]| base64url::encode(bytes);
         match self {
@@ -277,20 +277,20 @@ impl fmt::Debug for Jwk {
     }
 }
 
-/// The keys of an issuer.
+/// Keys of an issuer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JwkSet {
     keys: Vec<Jwk>,
 }
 
 impl JwkSet {
-    /// The set of these keys.
+    /// Creates a set of these keys.
     pub fn new(keys: impl IntoIterator<Item = Jwk>) -> Self {
         Self { keys: keys.into_iter().collect() }
     }
 
-    /// Reads a set. Keys that cannot be used here are left out, as RFC 7517 wants it: an issuer may
-    /// have others for other purposes.
+    /// Parses a set. Skips unsupported keys, as RFC 7517 requires: an issuer may publish keys for
+    /// other purposes.
     pub fn from_json(json: &[u8]) -> Result<Self, JwkError> {
         #[derive(Deserialize)]
         struct Written<'a> {
@@ -302,12 +302,13 @@ impl JwkSet {
         Ok(Self { keys: keys.filter_map(|key| Jwk::from_json(key.get()).ok()).collect() })
     }
 
-    /// The keys.
+    /// Returns the keys.
     pub fn keys(&self) -> &[Jwk] {
         &self.keys
     }
 
-    /// Those that may have made a signature: the named ones, or all that fit where none is named.
+    /// Returns the keys that may have made a signature: those with this ID, or all that fit if the
+    /// ID is `None`.
     pub fn candidates<'a>(
         &'a self,
         id: Option<&'a str>,
@@ -318,7 +319,7 @@ impl JwkSet {
             .filter(move |key| id.is_none_or(|id| key.id() == Some(id)) && key.fits(algorithm))
     }
 
-    /// The set as JSON, as it is published.
+    /// Returns the set as JSON, for publication.
     pub fn to_json(&self) -> String {
         let keys: Vec<String> = self.keys.iter().map(Jwk::to_json).collect();
         format!(r#"{{"keys":[{}]}}"#, keys.join(","))

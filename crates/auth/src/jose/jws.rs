@@ -1,7 +1,7 @@
-//! A token in its compact form: three parts, of which the last vouches for the first two.
+//! Signed tokens in compact form (JWS).
 //!
-//! What a token says is handed out by [`Jws::verify`] alone. The one exception has a name that
-//! warns: which issuer a token claims has to be known before its key can be found.
+//! Only [`Jws::verify`] returns the payload, except for [`Jws::unverified`]: the issuer of a token
+//! must be known before its key can be found.
 
 use std::{borrow::Cow, fmt};
 
@@ -10,44 +10,44 @@ use serde::Deserialize;
 use super::{Algorithm, Algorithms, Jwk, JwkSet, base64url};
 use crate::json;
 
-/// A token that has been read, and not yet believed.
+/// A parsed token whose signature has not been verified.
 pub struct Jws<'a> {
-    /// The first two parts, which are signed.
+    /// Header and payload, which the signature covers.
     signed: &'a str,
     header: Header,
     payload: Vec<u8>,
     signature: Vec<u8>,
 }
 
-/// What a token says about its own signature. Nobody has vouched for it.
+/// Header of a token. Its content is not verified.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Header {
-    /// How it is signed.
+    /// Signature algorithm, `alg`.
     pub algorithm: Algorithm,
-    /// With which key.
+    /// Key ID, `kid`.
     pub key_id: Option<String>,
-    /// What kind of token it is, `typ`.
+    /// Token type, `typ`.
     pub kind: Option<String>,
-    /// The key itself, in tokens that prove that one has it.
+    /// Public key in the header, for tokens that prove possession of a key.
     pub key: Option<Jwk>,
 }
 
-/// Why a token is not believed.
+/// Reason why a token is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JwsError {
-    /// It is not a signed token.
+    /// The text is not a signed token.
     #[error("not a signed token in compact form")]
     Malformed,
-    /// It is signed in a way that is not accepted, or not at all.
+    /// The algorithm is not accepted, or the token is not signed.
     #[error("the algorithm is not accepted")]
     Algorithm,
-    /// It says that one must understand something that is not understood here.
-    #[error("a critical header is not understood")]
+    /// The token has a critical header that is not supported.
+    #[error("a critical header is not supported")]
     Critical,
-    /// None of the keys has made its signature.
-    #[error("the signature is not of the key")]
+    /// No key matches the signature.
+    #[error("the signature does not match the key")]
     Signature,
 }
 
@@ -68,7 +68,7 @@ struct Written<'a> {
 }
 
 impl<'a> Jws<'a> {
-    /// Reads a token.
+    /// Parses a token.
     pub fn parse(token: &'a str) -> Result<Self, JwsError> {
         let (signed, signature) = token.rsplit_once('.').ok_or(JwsError::Malformed)?;
         let (header, payload) = signed.split_once('.').ok_or(JwsError::Malformed)?;
@@ -77,12 +77,12 @@ impl<'a> Jws<'a> {
         Ok(Self { signed, header, payload: part(payload)?, signature: part(signature)? })
     }
 
-    /// What it says about its signature.
+    /// Returns the header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// What it says, once one of the keys is known to have signed it.
+    /// Returns the payload if one of the keys has signed the token.
     pub fn verify<'k>(
         &self,
         keys: impl IntoIterator<Item = &'k Jwk>,
@@ -97,13 +97,14 @@ impl<'a> Jws<'a> {
         if made { Ok(&self.payload) } else { Err(JwsError::Signature) }
     }
 
-    /// What it says, once the key of a set that it names is known to have signed it.
+    /// Returns the payload if a key of the set has signed the token. The token's `kid` selects the
+    /// key.
     pub fn verify_with(&self, keys: &JwkSet, accepted: Algorithms) -> Result<&[u8], JwsError> {
         let named = keys.candidates(self.header.key_id.as_deref(), self.header.algorithm);
         self.verify(named, accepted)
     }
 
-    /// What it says, which anybody may have written. Only to find out whom to ask about it.
+    /// Returns the payload without verification. Use it only to find the issuer.
     pub fn unverified(&self) -> &[u8] {
         &self.payload
     }
@@ -133,7 +134,7 @@ impl Header {
         })
     }
 
-    /// Whether `typ` is this media type, also without `application/` and in other letters.
+    /// Returns whether `typ` is this media type. Ignores case and the prefix `application/`.
     pub fn is_kind(&self, kind: &str) -> bool {
         self.kind.as_deref().is_some_and(|said| {
             let prefix = "application/";

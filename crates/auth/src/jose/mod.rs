@@ -1,14 +1,13 @@
 //! Signed tokens (RFC 7515, 7519) and the keys that sign them (RFC 7517, 8037).
 //!
-//! - [`Jws`]: a token in its compact form; what it says is handed out once its signature is checked.
-//! - [`Algorithm`]: only signatures with a key pair. There is no value for `none` or for a shared
-//!   secret, so nothing can be confused into accepting one.
-//! - [`Jwk`], [`JwkSet`]: public keys, and their thumbprints (RFC 7638).
-//! - [`SigningKey`]: a private key, for proofs, for clients that authenticate with one, and for
-//!   tokens of our own.
+//! - [`Jws`]: a token in compact form; it returns its payload after the signature is verified.
+//! - [`Algorithm`]: signature algorithms with key pairs only. `none` and shared secrets cannot be
+//!   represented, so that they are never accepted by mistake.
+//! - [`Jwk`], [`JwkSet`]: public keys and their thumbprints (RFC 7638).
+//! - [`SigningKey`]: a private key for proofs, client authentication and issued tokens.
 //! - [`Claims`]: the registered claims, borrowed from the token.
 //!
-//! The arithmetic is `ring`'s.
+//! The cryptography is that of `ring`.
 
 mod algorithm;
 mod base64url;

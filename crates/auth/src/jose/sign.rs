@@ -1,4 +1,4 @@
-//! Private keys, and tokens that are signed with them.
+//! Private keys, and signing of tokens.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::{Algorithm, Jwk, base64url};
 
-/// A private key and what it signs with: ES256, EdDSA, RS256 or PS256.
+/// A private key with its algorithm: ES256, EdDSA, RS256 or PS256.
 pub struct SigningKey {
     pair: Pair,
     id: Option<String>,
@@ -27,23 +27,23 @@ enum Pair {
     Ps256(RsaKeyPair),
 }
 
-/// Why a key cannot be used. It says nothing of the key itself.
+/// Reason why a key cannot be used. Discloses nothing about the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// It is not a key of PKCS#8, or not one for this algorithm.
+    /// The data is not a PKCS#8 key for this algorithm.
     #[error("not a private key for this algorithm in PKCS#8 form")]
     Malformed,
-    /// Nothing is signed with this algorithm here.
+    /// The algorithm is not supported for signing.
     #[error("cannot sign with this algorithm; use ES256, EdDSA, RS256 or PS256")]
     Unsupported,
-    /// The system gave no random numbers, or signing failed.
-    #[error("could not sign")]
+    /// The system has no random bytes, or signing failed.
+    #[error("signing failed")]
     Failed,
 }
 
 impl SigningKey {
-    /// A new key, for ES256 or EdDSA.
+    /// Generates a key for ES256 or EdDSA.
     pub fn generate(algorithm: Algorithm) -> Result<Self, KeyError> {
         let random = SystemRandom::new();
         let pkcs8 = match algorithm {
@@ -56,7 +56,7 @@ impl SigningKey {
         Self::from_pkcs8(algorithm, pkcs8.map_err(|_| KeyError::Failed)?.as_ref())
     }
 
-    /// A key in the DER form of PKCS#8.
+    /// Parses a key in DER form (PKCS#8).
     pub fn from_pkcs8(algorithm: Algorithm, der: &[u8]) -> Result<Self, KeyError> {
         let rsa = || RsaKeyPair::from_pkcs8(der).map_err(|_| KeyError::Malformed);
         let pair = match algorithm {
@@ -67,7 +67,7 @@ impl SigningKey {
             )
             .map(Pair::Es256)
             .map_err(|_| KeyError::Malformed)?,
-            // Other programs leave the public half out, which is allowed.
+            // Some programs omit the public key, which is allowed.
             Algorithm::EdDsa => Ed25519KeyPair::from_pkcs8_maybe_unchecked(der)
                 .map(Pair::EdDsa)
                 .map_err(|_| KeyError::Malformed)?,
@@ -78,7 +78,7 @@ impl SigningKey {
         Ok(Self { pair, id: None })
     }
 
-    /// A key in the text form of PKCS#8, `-----BEGIN PRIVATE KEY-----`.
+    /// Parses a key in PEM form (PKCS#8), `-----BEGIN PRIVATE KEY-----`.
     pub fn from_pem(algorithm: Algorithm, pem: &str) -> Result<Self, KeyError> {
         let (_, rest) = pem.split_once("-----BEGIN PRIVATE KEY-----").ok_or(KeyError::Malformed)?;
         let (body, _) = rest.split_once("-----END PRIVATE KEY-----").ok_or(KeyError::Malformed)?;
@@ -87,14 +87,14 @@ impl SigningKey {
         Self::from_pkcs8(algorithm, &der)
     }
 
-    /// Names the key: tokens then say `kid`.
+    /// Sets the key ID, which tokens then contain as `kid`.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// How it signs.
+    /// Returns the algorithm.
     pub fn algorithm(&self) -> Algorithm {
         match &self.pair {
             Pair::Es256(_) => Algorithm::Es256,
@@ -104,7 +104,7 @@ impl SigningKey {
         }
     }
 
-    /// The public half, with its name if it has one.
+    /// Returns the public key, with the key ID if there is one.
     pub fn public(&self) -> Jwk {
         match &self.id {
             Some(id) => self.nameless().with_id(id.clone()),
@@ -123,14 +123,14 @@ impl SigningKey {
         }
     }
 
-    /// A token that says `claims` and is of this kind, such as `JWT` or `at+jwt`.
+    /// Signs a token with these claims and a type such as `JWT` or `at+jwt`.
     pub fn sign(&self, kind: &str, claims: &impl Serialize) -> Result<String, KeyError> {
         self.sign_as(kind, None, claims)
     }
 
-    /// The same, with the public key in its header: a proof that one has the private one.
+    /// Signs a token with the public key in its header, as a proof of possession.
     pub fn sign_with_key(&self, kind: &str, claims: &impl Serialize) -> Result<String, KeyError> {
-        // The key itself is there; its name would be one more thing to agree about.
+        // The header contains the key, so a key ID is redundant.
         let json = self.nameless().to_json();
         let raw = serde_json::value::RawValue::from_string(json).map_err(|_| KeyError::Failed)?;
         self.sign_as(kind, Some(&raw), claims)

@@ -1,29 +1,29 @@
 //! Errors of a resource server's settings.
 
-/// Why a resource server cannot be set up.
+/// Error in the settings of a resource server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResourceServerBuildError {
-    /// The URI of the server is none.
-    #[error("`{uri}` cannot be the URI of a protected server: {why}")]
+    /// The resource URI is invalid.
+    #[error("`{uri}` is not a valid resource URI: {why}")]
     Resource {
-        /// What was given.
+        /// Configured URI.
         uri: String,
-        /// What is wrong with it.
+        /// Error in the URI.
         why: &'static str,
     },
-    /// Nobody's tokens would be taken.
-    #[error("no issuer is trusted; name one with `.issuer(Issuer::new(\"https://…\"))`")]
+    /// No issuer is configured.
+    #[error("no issuer is trusted; add one with `.issuer(Issuer::new(\"https://…\"))`")]
     NoIssuer,
-    /// An issuer cannot be used.
-    #[error("the issuer `{issuer}` cannot be used: {why}")]
+    /// The configuration of an issuer is invalid.
+    #[error("the issuer `{issuer}` is invalid: {why}")]
     Issuer {
-        /// Which one.
+        /// Issuer.
         issuer: String,
-        /// What is wrong with it.
+        /// Error in the configuration.
         why: String,
     },
-    /// There were no random bytes for a key.
-    #[error("the system gave no random bytes")]
+    /// The system has no random bytes for a key.
+    #[error("the system has no random bytes")]
     NoRandomness,
 }

@@ -1,4 +1,4 @@
-//! How a resource server is set up.
+//! Builder of a resource server.
 
 use std::{
     collections::HashMap,
@@ -30,7 +30,7 @@ use crate::{
     jose::{Algorithm, Algorithms},
 };
 
-/// How a resource server is set up. Every limit has a default that is meant for production.
+/// Builder of a resource server. The default of every limit is suitable for production.
 #[must_use]
 pub struct ResourceServerBuilder {
     resource: String,
@@ -54,8 +54,8 @@ pub struct ResourceServerBuilder {
 }
 
 impl ResourceServer {
-    /// A server that is known to the outside by this URI: the one that clients connect to, without a
-    /// query. It is what tokens have to be issued for.
+    /// Returns a builder. `resource` is the URL that clients connect to, without a query. Tokens
+    /// must be issued for it.
     pub fn builder(resource: impl Into<String>) -> ResourceServerBuilder {
         ResourceServerBuilder {
             resource: resource.into(),
@@ -81,26 +81,27 @@ impl ResourceServer {
 }
 
 impl ResourceServerBuilder {
-    /// Takes the tokens of an authorization server. The first one is the one that clients try first.
+    /// Trusts the tokens of an authorization server. Clients try the first one first.
     pub fn issuer(mut self, issuer: Issuer) -> Self {
         self.issuers.push(issuer);
         self
     }
 
-    /// The scopes that every request needs, and that clients are told to begin with.
+    /// Adds scopes that every request requires. Clients request them first.
     pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.needed = self.needed.with(&Scopes::of(scopes));
         self
     }
 
-    /// Further scopes that clients may begin with. Those of single tools need not be here: whoever
-    /// uses such a tool is told then.
+    /// Adds scopes that clients may request first. Scopes of single tools are not needed here: a
+    /// client gets a challenge when it calls such a tool.
     pub fn advertised_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.offered = self.offered.with(&Scopes::of(scopes));
         self
     }
 
-    /// Says that whoever has the first scope also has the others, and what they imply.
+    /// Declares that the scope `broad` includes the `narrow` scopes and the scopes that these
+    /// imply.
     pub fn implies<S: AsRef<str>>(
         mut self,
         broad: &str,
@@ -110,94 +111,94 @@ impl ResourceServerBuilder {
         self
     }
 
-    /// A name for people, which clients may show.
+    /// Sets a display name for clients.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// A page for people who write clients.
+    /// Sets the URL of the documentation for client developers.
     pub fn documentation(mut self, url: impl Into<String>) -> Self {
         self.documentation = Some(url.into());
         self
     }
 
-    /// How far the clocks of issuers and callers may be apart from ours.
+    /// Sets the permitted clock difference to issuers and callers.
     pub fn clock_skew(mut self, skew: Duration) -> Self {
         self.skew = skew;
         self
     }
 
-    /// How long a signed token is taken without looking at it again. A key that an issuer withdraws
-    /// may count for that long.
+    /// Sets how long a verified token is cached. A revoked signing key stays accepted for up to
+    /// this time.
     pub fn token_cache_ttl(mut self, keep: Duration) -> Self {
         self.keep = keep;
         self
     }
 
-    /// How long the answer of introspection counts. A token that is revoked may be taken for that
-    /// long.
+    /// Sets how long the result of an introspection is cached. A revoked token stays accepted for
+    /// up to this time.
     pub fn introspection_cache_ttl(mut self, keep: Duration) -> Self {
         self.keep_answer = keep;
         self
     }
 
-    /// How many tokens are remembered.
+    /// Sets the maximum number of cached tokens.
     pub fn token_cache_size(mut self, tokens: usize) -> Self {
         self.tokens = tokens;
         self
     }
 
-    /// How many bytes a token may have.
+    /// Sets the maximum bytes of a token.
     pub fn max_token_bytes(mut self, bytes: usize) -> Self {
         self.longest_token = bytes;
         self
     }
 
-    /// Takes only tokens that are bound to a key, with a proof of that key in every request
-    /// (RFC 9449). Without this such tokens are taken as well, and never without their proof.
+    /// Accepts only tokens that are bound to a key, with a DPoP proof in every request (RFC 9449).
+    /// By default, bound tokens are optional, but always require their proof.
     pub fn require_dpop(mut self) -> Self {
         self.proof_required = true;
         self
     }
 
-    /// How old a proof may be.
+    /// Sets the maximum age of a proof.
     pub fn dpop_proof_lifetime(mut self, lifetime: Duration) -> Self {
         self.proof_lifetime = lifetime;
         self
     }
 
-    /// How many proofs are remembered, so that none is used twice. When there are more, callers with
-    /// proofs have to wait.
+    /// Sets the maximum number of remembered proofs, which protect against replay. Above it,
+    /// requests with proofs are rate limited.
     pub fn dpop_replay_cache_size(mut self, proofs: usize) -> Self {
         self.proofs = proofs;
         self
     }
 
-    /// Takes only proofs that contain a nonce of ours, which is a new one after each span of this
-    /// length. Replicas need a secret that they share; without one each knows its own.
+    /// Requires a server nonce in every proof. The nonce changes after each `span`. Replicas must
+    /// share a `secret`; without one, each process generates its own.
     pub fn dpop_nonces(mut self, span: Duration, secret: Option<&[u8]>) -> Self {
         self.nonces = Some((secret.map(<[u8]>::to_vec), span));
         self
     }
 
-    /// How issuers are asked. By default over TLS, in the internet and in private networks.
+    /// Sets the fetcher for issuers. The default uses TLS and allows public and private addresses.
     pub fn fetch(mut self, fetch: Fetcher) -> Self {
         self.fetch = Arc::new(fetch);
         self
     }
 
-    /// Where time comes from.
+    /// Sets the clock.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// The server.
+    /// Builds the resource server.
     ///
     /// # Errors
     ///
-    /// When the URI of the server or that of an issuer cannot be used.
+    /// Returns an error if the resource URI or an issuer is invalid.
     pub fn build(self) -> Result<ResourceServer, ResourceServerBuildError> {
         let resource = ResourceUri::parse(&self.resource).map_err(|why| {
             ResourceServerBuildError::Resource { uri: self.resource.clone(), why }
@@ -260,13 +261,13 @@ impl ResourceServerBuilder {
                     .ok_or(ResourceServerBuildError::NoRandomness)?,
             ),
         };
-        // A proof can be valid for its lifetime, and for as long as clocks may be apart both ways.
+        // A proof can be valid for its lifetime plus the clock skew in both directions.
         let replay = Replay::new(lifetime.saturating_add(skew.saturating_mul(2)), self.proofs);
         Ok(Proofs { algorithms: Algorithms::ALL, lifetime, skew, replay, nonces })
     }
 }
 
-/// An issuer with its keys, unless it is asked about every token.
+/// Creates the state of an issuer, with its keys unless its tokens are introspected.
 fn trust(issuer: Issuer, fetch: &Arc<Fetcher>, clock: &Arc<dyn Clock>) -> Trusted {
     let keys = match &issuer.check {
         Check::Introspection(_) => None,
@@ -280,10 +281,10 @@ fn trust(issuer: Issuer, fetch: &Arc<Fetcher>, clock: &Arc<dyn Clock>) -> Truste
 
 fn check(issuer: &Issuer, before: &[Issuer], fetch: &Fetcher) -> Result<(), String> {
     if ResourceUri::parse(&issuer.id).is_err() {
-        return Err("it must be an `https:` URI without query and fragment".to_owned());
+        return Err("the issuer must be an `https:` URI without query and fragment".to_owned());
     }
     if before.iter().any(|other| other.id == issuer.id) {
-        return Err("it is there twice".to_owned());
+        return Err("the issuer is configured twice".to_owned());
     }
     let asked = match &issuer.check {
         Check::Introspection(asking) => Some(asking.url()),
@@ -292,14 +293,14 @@ fn check(issuer: &Issuer, before: &[Issuer], fetch: &Fetcher) -> Result<(), Stri
         Check::Keys(Source::Fixed(_)) => None,
     };
     if issuer.any_audience && !matches!(issuer.check, Check::Introspection(_)) {
-        let why = "a signed token has to say for whom it is; name that with `.audience(…)`";
+        let why = "a signed token requires an audience; set it with `.audience(…)`";
         return Err(why.to_owned());
     }
-    // Now, rather than when the first caller comes.
+    // Invalid URLs are reported at build time, not with the first request.
     asked.map_or(Ok(()), |url| fetch.check(url).map_err(|error| error.to_string()))
 }
 
-/// Whether a client wants to stay logged in is between it and the issuer.
+/// Removes `offline_access`, which concerns only the client and the issuer.
 fn without_offline(scopes: &Scopes) -> Scopes {
     Scopes::of(scopes.iter().filter(|scope| *scope != "offline_access"))
 }
@@ -308,7 +309,7 @@ fn seconds(span: Duration) -> i64 {
     i64::try_from(span.as_secs()).unwrap_or(i64::MAX)
 }
 
-// Every setting is named, and a new one has to be: `docs/limits.md` is held against this.
+// A test compares this list of settings with `docs/limits.md`.
 impl fmt::Debug for ResourceServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

@@ -1,6 +1,5 @@
-//! What those are told who are not let in: how to get in, and nothing about why a token is bad that
-//! whoever made it up could learn from.
-//! Spec: RFC 6750, RFC 9728 section 5.1, RFC 9449 section 7.1.
+//! Challenges in rejected responses: they tell a client how to authenticate, and do not disclose
+//! why a token is invalid. Spec: RFC 6750, RFC 9728 section 5.1, RFC 9449 section 7.1.
 
 use std::fmt::Write as _;
 
@@ -10,21 +9,21 @@ use outlive_transport::http::AuthRejection;
 
 const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
-/// The two ways to show a token.
+/// Authentication scheme of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scheme {
     Bearer,
-    /// With a proof that one has its key.
+    /// With a proof of possession of the key.
     Dpop,
 }
 
-/// The challenges of a server, written once.
+/// Precomputed challenges of a server.
 #[derive(Debug)]
 pub(super) struct Challenges {
-    /// What stands behind every error: where the metadata is, and what to ask for.
+    /// Parameters at the end of every challenge: the metadata URL and the required scopes.
     bearer: String,
     dpop: String,
-    /// The scheme for those who have shown nothing.
+    /// Scheme in the response to a request without a token.
     preferred: Scheme,
     scopes: Scopes,
     metadata: String,
@@ -52,37 +51,37 @@ impl Challenges {
         };
         let (name, rest) = challenges.parts(preferred);
         challenges.no_token = value(format!("{name} {rest}"));
-        let why = "the token is not valid here; get a new one";
+        let why = "the token is not valid for this server; get a new one";
         challenges.invalid = [Scheme::Bearer, Scheme::Dpop]
             .map(|scheme| challenges.error(scheme, "invalid_token", why));
         challenges
     }
 
-    /// 401, to somebody who has shown no token.
+    /// Returns the 401 response to a request without a token.
     pub(super) fn no_token(&self) -> AuthRejection {
         AuthRejection::unauthenticated(self.no_token.clone())
     }
 
-    /// 401, to somebody whose token is not good, for whatever reason.
+    /// Returns the 401 response to an invalid token, whatever the reason.
     pub(super) fn invalid_token(&self, scheme: Scheme) -> AuthRejection {
         AuthRejection::unauthenticated(self.invalid[scheme as usize].clone())
     }
 
-    /// 400, to somebody whose request cannot be understood.
+    /// Returns the 400 response to a malformed request.
     pub(super) fn invalid_request(&self, why: &'static str) -> AuthRejection {
         let challenge = self.error(self.preferred, "invalid_request", why);
         AuthRejection::malformed(why).with_challenge(challenge)
     }
 
-    /// 403, to somebody whose token allows too little for anything here.
+    /// Returns the 403 response to a token without the scopes that every request requires.
     pub(super) fn insufficient(&self, scheme: Scheme, needed: &Scopes) -> AuthRejection {
         AuthRejection::forbidden().with_challenge(self.insufficient_scope(scheme, needed))
     }
 
-    /// What needs these scopes, and everything that is needed anyway.
+    /// Returns the challenge for missing scopes. Includes the scopes that every request requires.
     pub(super) fn insufficient_scope(&self, scheme: Scheme, needed: &Scopes) -> HeaderValue {
         let all = self.scopes.with(needed);
-        let why = "the token does not allow this; ask for all of these scopes";
+        let why = "the token lacks a required scope; request all of these scopes";
         let (metadata, algorithms) = (&self.metadata, &self.algorithms);
         let mut text = format!(
             r#"{} error="insufficient_scope", error_description="{why}", scope="{all}", resource_metadata="{metadata}""#,
@@ -94,15 +93,15 @@ impl Challenges {
         value(text)
     }
 
-    /// 401, to somebody whose proof is not good.
+    /// Returns the 401 response to an invalid proof.
     pub(super) fn invalid_proof(&self) -> AuthRejection {
-        let why = "the DPoP proof is not valid for this request; make a new one for each request";
+        let why = "the DPoP proof is not valid for this request; create a new one for each request";
         AuthRejection::unauthenticated(self.error(Scheme::Dpop, "invalid_dpop_proof", why))
     }
 
-    /// 401, to somebody whose proof needs our nonce.
+    /// Returns the 401 response to a proof without a valid nonce.
     pub(super) fn use_nonce(&self, nonce: &str) -> AuthRejection {
-        let why = "put the nonce of the DPoP-Nonce header into the proof";
+        let why = "include the nonce of the DPoP-Nonce header in the proof";
         let challenge = self.error(Scheme::Dpop, "use_dpop_nonce", why);
         AuthRejection::unauthenticated(challenge).with_header(DPOP_NONCE, value(nonce.to_owned()))
     }
@@ -125,5 +124,5 @@ impl Challenges {
 }
 
 fn value(text: String) -> HeaderValue {
-    HeaderValue::try_from(text).expect("URIs, scopes and our own words are visible ASCII")
+    HeaderValue::try_from(text).expect("URIs, scopes and descriptions are visible ASCII")
 }

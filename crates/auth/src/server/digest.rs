@@ -12,5 +12,5 @@ pub(super) fn digest_of(context: ring::digest::Context) -> Digest {
 }
 
 fn finished(digest: ring::digest::Digest) -> Digest {
-    digest.as_ref().try_into().expect("SHA-256 has its length")
+    digest.as_ref().try_into().expect("a SHA-256 hash has a fixed length")
 }

@@ -1,5 +1,4 @@
-//! What an issuer publishes about itself (RFC 8414, OpenID Connect Discovery), as far as a server
-//! needs it: where its keys are.
+//! Discovery of an issuer's keys from its metadata (RFC 8414, OpenID Connect Discovery).
 
 use std::sync::Arc;
 
@@ -16,29 +15,30 @@ struct Metadata {
     jwks_uri: Option<String>,
 }
 
-/// Where the keys of an issuer are.
+/// Returns the URL of an issuer's keys.
 pub(super) async fn keys_of(fetch: &Fetcher, issuer: &str) -> Result<Arc<str>, String> {
-    let mut last = "it has no URL".to_owned();
+    let mut last = "the issuer is not a URL".to_owned();
     for url in places(issuer) {
         let metadata: Metadata = match fetch.get(&url, HeaderMap::new()).await {
             Ok(fetched) if fetched.status.is_client_error() => {
-                last = format!("{url} answered HTTP {}", fetched.status.as_u16());
+                last = format!("{url} returned HTTP {}", fetched.status.as_u16());
                 continue;
             }
-            // What is there and broken is not made up for by another place.
+            // An invalid document is an error: the next URL is tried only if the document is
+            // absent.
             Ok(fetched) => fetched.json().map_err(|error| error.to_string())?,
             Err(error) => return Err(error.to_string()),
         };
-        // As it is written: whoever answers here must not speak for another issuer.
+        // Issuers are compared verbatim, so that a server cannot impersonate another one.
         if metadata.issuer != issuer {
-            return Err(format!("{url} is about another issuer"));
+            return Err(format!("{url} describes another issuer"));
         }
-        return metadata.jwks_uri.map(Arc::from).ok_or(format!("{url} names no `jwks_uri`"));
+        return metadata.jwks_uri.map(Arc::from).ok_or(format!("{url} has no `jwks_uri`"));
     }
     Err(last)
 }
 
-/// Where an issuer's metadata may be, in the order of the specification.
+/// Returns the URLs of an issuer's metadata, in the order of the specification.
 fn places(issuer: &str) -> Vec<String> {
     let Some(uri) = ResourceUri::normal(issuer) else { return Vec::new() };
     let (origin, path) = (uri.origin(), uri.path().trim_end_matches('/'));
@@ -60,7 +60,7 @@ mod tests {
 
     // ARS-15
     #[test]
-    fn metadata_is_looked_for_where_the_rfcs_put_it() {
+    fn metadata_urls_follow_the_rfcs() {
         assert_eq!(
             places("https://id.example/"),
             [

@@ -1,4 +1,4 @@
-//! Proofs that a caller has the key of its token (RFC 9449).
+//! Verification of DPoP proofs (RFC 9449).
 
 use std::borrow::Cow;
 
@@ -18,27 +18,27 @@ use crate::{
     json,
 };
 
-/// The longest name a proof can have. Names are random, and this is plenty for that.
+/// Maximum length of a proof ID (`jti`). Proof IDs are random and need less.
 const LONGEST_NAME: usize = 256;
 
-/// How proofs are judged.
+/// Rules for verifying proofs.
 pub(super) struct Proofs {
     pub(super) algorithms: Algorithms,
-    /// How old a proof may be, in seconds.
+    /// Maximum age of a proof in seconds.
     pub(super) lifetime: i64,
-    /// How far clocks may be apart, in seconds.
+    /// Permitted clock difference in seconds.
     pub(super) skew: i64,
     pub(super) replay: Replay,
     pub(super) nonces: Option<Nonces>,
 }
 
-/// Why a proof is not taken.
+/// Reason why a proof is rejected.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refused {
     Invalid(&'static str),
-    /// It needs this nonce.
+    /// The proof must contain this nonce.
     Nonce(String),
-    /// Too many are remembered.
+    /// The replay cache is full.
     NoRoom,
 }
 
@@ -58,8 +58,8 @@ struct Claimed<'a> {
 }
 
 impl Proofs {
-    /// Judges the proof of a request: whether the caller has the key with this thumbprint, and made
-    /// the proof for this request and this token.
+    /// Verifies the proof of a request: the caller has the key with this thumbprint, and created
+    /// the proof for this request and token.
     pub(super) fn check(
         &self,
         parts: &Parts,
@@ -79,7 +79,7 @@ impl Proofs {
             return invalid("of another kind");
         }
         let Some(shown) = &proof.header().key else { return invalid("without a key") };
-        // Before the signature: a comparison costs less.
+        // The thumbprint is compared before the signature is verified, because that is cheaper.
         if shown.thumbprint() != key {
             return invalid("of another key");
         }
@@ -94,7 +94,7 @@ impl Proofs {
             return invalid("for another URL");
         }
         if claimed.iat > now + self.skew || claimed.iat < now - self.lifetime - self.skew {
-            return invalid("too old, or of the future");
+            return invalid("too old, or from the future");
         }
         if claimed.ath.is_none_or(|hash| hash != encode_base64url(token)) {
             return invalid("for another token");
@@ -105,9 +105,9 @@ impl Proofs {
             return Err(Refused::Nonce(nonces.now(now)));
         }
         if claimed.jti.is_empty() || claimed.jti.len() > LONGEST_NAME {
-            return invalid("without a name");
+            return invalid("without a valid `jti`");
         }
-        // Last: what was refused is not used up.
+        // The proof ID is recorded last, so that a rejected proof does not count as used.
         match self.replay.enter(key, &used(key, &claimed.jti), now) {
             Use::First => Ok(()),
             Use::Again => invalid("used before"),
@@ -116,8 +116,8 @@ impl Proofs {
     }
 }
 
-/// Whether a proof is for the URL of a request. What a proxy in front has made of scheme, host and
-/// path is not known here, so the server's own name counts for its endpoint.
+/// Returns whether a proof is for the URL of a request. A proxy may have changed scheme, host and
+/// path, so the resource URI also matches.
 fn is_for(url: &str, parts: &Parts, resource: &ResourceUri) -> bool {
     let Some(url) = ResourceUri::normal(url) else { return false };
     if url.origin() != resource.origin() {
@@ -127,7 +127,7 @@ fn is_for(url: &str, parts: &Parts, resource: &ResourceUri) -> bool {
     path(url.path()) == path(resource.path()) || path(url.path()) == path(parts.uri.path())
 }
 
-/// One name for the proof of a key: two keys may well use the same.
+/// Returns a cache key for a proof ID. Two keys may use the same ID.
 fn used(key: &str, name: &str) -> Digest {
     let mut context = digest::Context::new(&digest::SHA256);
     context.update(key.as_bytes());

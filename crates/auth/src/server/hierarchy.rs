@@ -1,10 +1,10 @@
-//! Which scopes imply others: who may do much may do the little in it.
+//! Scope hierarchy: broad scopes that include narrow ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use outlive_protocol::Scopes;
 
-/// What follows from what.
+/// Map from a scope to the scopes that it implies.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hierarchy(BTreeMap<Box<str>, BTreeSet<Box<str>>>);
 
@@ -18,7 +18,7 @@ impl Hierarchy {
         implied.extend(narrow.into_iter().map(|scope| scope.as_ref().into()));
     }
 
-    /// These scopes and all that follow from them.
+    /// Returns these scopes and all scopes that they imply.
     pub(super) fn closure<'a>(&self, granted: impl Iterator<Item = &'a str>) -> Scopes {
         let mut all: BTreeSet<&str> = BTreeSet::new();
         let mut open: Vec<&str> = granted.collect();
@@ -37,11 +37,11 @@ mod tests {
 
     // ARS-08
     #[test]
-    fn broad_implies_narrow_all_the_way_down() {
+    fn broad_scope_implies_narrow_scopes_transitively() {
         let mut hierarchy = Hierarchy::default();
         hierarchy.imply("admin", ["write"]);
         hierarchy.imply("write", ["read"]);
-        // A circle is no trouble.
+        // Cycles are allowed.
         hierarchy.imply("read", ["read", "write"]);
         hierarchy.imply("other", ["more"]);
         assert_eq!(hierarchy.closure(["admin"].into_iter()).to_string(), "admin read write");

@@ -1,4 +1,4 @@
-//! Asking an issuer about a token (RFC 7662).
+//! Token introspection (RFC 7662).
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -14,22 +14,23 @@ use crate::{
     json,
 };
 
-/// How many questions may be out at once. Anybody can make up tokens to ask about.
+/// Maximum number of concurrent introspection requests. Clients can trigger requests with forged
+/// tokens.
 const AT_ONCE: usize = 32;
 
-/// How long somebody waits for a turn.
+/// Time that a request waits for a free slot.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Where to ask, and as whom.
+/// Introspection endpoint and its credentials.
 #[derive(Clone)]
 pub(super) struct Asking {
     url: Arc<str>,
-    /// The `Authorization` header, which is a secret.
+    /// `Authorization` header. Secret.
     credentials: Option<HeaderValue>,
     turns: Arc<Semaphore>,
 }
 
-/// Why nothing is known about a token.
+/// Reason why an introspection failed.
 #[derive(Debug)]
 pub(super) struct Unanswered(String);
 
@@ -59,7 +60,7 @@ impl Asking {
         &self.url
     }
 
-    /// What the issuer says about a token, as JSON; `None` if it is not active.
+    /// Returns the issuer's claims about a token as JSON, or `None` if the token is not active.
     pub(super) async fn about(
         &self,
         fetch: &Fetcher,
@@ -67,7 +68,7 @@ impl Asking {
     ) -> Result<Option<Bytes>, Unanswered> {
         let turn = tokio::time::timeout(PATIENCE, self.turns.acquire()).await;
         let Ok(Ok(_turn)) = turn else {
-            return Err(Unanswered("too many questions are out".to_owned()));
+            return Err(Unanswered("too many introspection requests are in progress".to_owned()));
         };
         let mut headers = HeaderMap::new();
         if let Some(credentials) = &self.credentials {
@@ -77,12 +78,12 @@ impl Asking {
         let fetched = fetch.post_form(&self.url, headers, fields).await;
         let fetched = fetched.map_err(|error| Unanswered(error.to_string()))?;
         if !fetched.status.is_success() {
-            // Whatever it is, it is between us and the issuer, and says nothing about the token.
+            // A failed request says nothing about the token.
             let status = fetched.status.as_u16();
-            return Err(Unanswered(format!("{} answered HTTP {status}", self.url)));
+            return Err(Unanswered(format!("{} returned HTTP {status}", self.url)));
         }
         let Some(state) = json::object::<State>(&fetched.body) else {
-            return Err(Unanswered(format!("{} did not say whether a token is active", self.url)));
+            return Err(Unanswered(format!("the response of {} has no member `active`", self.url)));
         };
         Ok(state.active.then_some(fetched.body))
     }

@@ -1,4 +1,4 @@
-//! Whose tokens a server takes, and how it checks them.
+//! Trusted issuers, and how their tokens are verified.
 
 use std::{fmt, sync::Arc};
 
@@ -7,9 +7,9 @@ use outlive_transport::client::SecretString;
 use super::{introspect::Asking, keys::Source};
 use crate::jose::{Algorithm, Algorithms, JwkSet};
 
-/// An authorization server whose tokens are taken.
+/// An authorization server whose tokens are accepted.
 ///
-/// Unless told otherwise its tokens are signed, and its keys are found through its metadata.
+/// By default, tokens are signed, and the keys are discovered through the metadata of the issuer.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Issuer {
@@ -23,17 +23,17 @@ pub struct Issuer {
     pub(super) strict_kind: bool,
 }
 
-/// How tokens are checked.
+/// Method of verifying tokens.
 #[derive(Clone, Debug)]
 pub(super) enum Check {
-    /// By their signature.
+    /// By signature.
     Keys(Source),
-    /// By asking whoever has issued them.
+    /// By introspection at the issuer.
     Introspection(Asking),
 }
 
 impl Issuer {
-    /// The issuer that calls itself so in `iss`. Every letter counts.
+    /// Creates an issuer with this `iss`, which is compared verbatim.
     pub fn new(issuer: impl Into<String>) -> Self {
         Self {
             id: issuer.into().into(),
@@ -47,21 +47,20 @@ impl Issuer {
         }
     }
 
-    /// Where its keys are, for one that publishes no metadata.
+    /// Sets the URL of the keys, for an issuer without metadata.
     pub fn jwks_url(mut self, url: impl Into<String>) -> Self {
         self.check = Check::Keys(Source::Url(url.into().into()));
         self
     }
 
-    /// Its keys. They are never asked for: a new one needs a new server.
+    /// Sets the keys. They are never fetched: a new key requires a new server.
     pub fn keys(mut self, keys: JwkSet) -> Self {
         self.check = Check::Keys(Source::Fixed(Arc::new(keys)));
         self
     }
 
-    /// Asks the issuer about each token (RFC 7662), so that one which was revoked is refused within
-    /// half a minute. For tokens that are not signed, and for those that must not outlive their
-    /// revocation.
+    /// Verifies each token by introspection (RFC 7662), so that a revoked token is rejected within
+    /// half a minute. For unsigned tokens, and for tokens whose revocation must take effect soon.
     pub fn introspection(
         mut self,
         url: impl Into<String>,
@@ -73,42 +72,42 @@ impl Issuer {
         self
     }
 
-    /// Which signatures are accepted; all with key pairs, if nothing is said.
+    /// Sets the accepted algorithms. The default is all algorithms with key pairs.
     pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
         self.algorithms = Algorithms::of(algorithms);
         self
     }
 
-    /// One more name of this server in `aud`, for issuers that cannot be told the server's URI. Take
-    /// care that nobody else is called so.
+    /// Adds an accepted `aud` value, for issuers that do not support resource URIs. The value must
+    /// be unique to this server.
     pub fn audience(mut self, audience: impl Into<String>) -> Self {
         self.audiences.push(audience.into());
         self
     }
 
-    /// Takes what introspection calls active also if nothing says for whom it is. Only for an issuer
-    /// that issues tokens for this server alone.
+    /// Accepts active tokens without an audience, for introspection only. Use it only if the issuer
+    /// issues tokens for this server alone.
     pub fn strict_audience(mut self) -> Self {
         self.any_audience = true;
         self
     }
 
-    /// The claim that names the client, for issuers that have neither `client_id` nor `azp`. A token
-    /// without it is refused.
+    /// Sets the claim with the client ID, for issuers that have neither `client_id` nor `azp`. A
+    /// token without the claim is rejected.
     pub fn client_claim(mut self, claim: impl Into<String>) -> Self {
         self.client = Some(claim.into().into_boxed_str());
         self
     }
 
-    /// The claim that names the caller's tenant. It becomes a part of who the caller is, and a token
-    /// without it is refused.
+    /// Sets the claim with the tenant, which becomes part of the principal. A token without the
+    /// claim is rejected.
     pub fn tenant_claim(mut self, claim: impl Into<String>) -> Self {
         self.tenant = Some(claim.into().into_boxed_str());
         self
     }
 
-    /// Takes only tokens whose type is `at+jwt` (RFC 9068). Without this also those of no type and of
-    /// type `JWT` are taken, because many issuers write that.
+    /// Accepts only tokens of type `at+jwt` (RFC 9068). By default, tokens without a type and of
+    /// type `JWT` are accepted too, because many issuers use them.
     pub fn require_at_jwt(mut self) -> Self {
         self.strict_kind = true;
         self

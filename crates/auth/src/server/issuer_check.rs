@@ -1,5 +1,4 @@
-//! Asks the issuers of a server for what their tokens are checked with, before anybody comes: for
-//! whoever wants to know whether a configuration works.
+//! Checks the configured issuers before the first request, to validate a configuration.
 
 use super::{
     issuer::Check,
@@ -7,23 +6,22 @@ use super::{
 };
 use crate::{fetch::Fetcher, jose::Jwk};
 
-/// No issuer has issued it.
+/// Token that no issuer has issued.
 const MADE_UP: &str = "made-up-to-see-whether-the-issuer-answers";
 
-/// What came of asking an issuer.
+/// Result of checking an issuer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct IssuerCheck {
-    /// Which one.
+    /// Issuer.
     pub issuer: String,
-    /// How many of its keys tokens are checked with, `None` if it is asked about each; or why its
-    /// tokens could not be checked now, for people.
+    /// Number of usable keys, or `None` for introspection. The error is the reason why tokens
+    /// cannot be verified.
     pub found: Result<Option<usize>, String>,
 }
 
 impl ResourceServer {
-    /// Asks every issuer as the first token of it would: for its metadata and its keys, or about a
-    /// token that is made up.
+    /// Checks every issuer: fetches its metadata and keys, or introspects a made-up token.
     pub async fn check_issuers(&self) -> Vec<IssuerCheck> {
         let mut all = Vec::new();
         for trusted in &self.0.issuers {
@@ -41,7 +39,7 @@ async fn found(
     match (&issuer.check, keys) {
         (Check::Introspection(asking), _) => match asking.about(fetch, MADE_UP).await {
             Ok(None) => Ok(None),
-            Ok(Some(_)) => Err("it calls a token active that nobody has issued".to_owned()),
+            Ok(Some(_)) => Err("the issuer reports a made-up token as active".to_owned()),
             Err(error) => Err(error.to_string()),
         },
         (Check::Keys(_), None) => Ok(Some(0)),
@@ -50,7 +48,7 @@ async fn found(
             let fits = |key: &&Jwk| issuer.algorithms.iter().any(|algorithm| key.fits(algorithm));
             let usable = set.keys().iter().filter(fits).count();
             match usable {
-                0 => Err("none of its keys can be used to check tokens".to_owned()),
+                0 => Err("the issuer has no usable keys".to_owned()),
                 usable => Ok(Some(usable)),
             }
         }

@@ -1,9 +1,8 @@
-//! The keys of an issuer, kept so that checking a token asks nobody.
+//! Cached keys of an issuer.
 //!
-//! They are fetched when they are first needed, and again: in the background when they have been
-//! kept for a while, and at once when a token names a key that is not among them, because issuers
-//! change their keys. Anybody can make up names of keys, so that is done every so often at most, and
-//! one fetch serves all who wait.
+//! The cache fetches the keys when they are first needed. It refreshes old keys in the background,
+//! and immediately if a token has an unknown key ID, because issuers rotate keys. Clients can forge
+//! key IDs, so fetches are rate limited, and one fetch serves all waiting requests.
 
 use std::{
     fmt,
@@ -20,60 +19,60 @@ use crate::{
     jose::{Header, JwkSet},
 };
 
-/// After how long keys are fetched again while the old ones still serve.
+/// Age at which keys are refreshed in the background.
 const FRESH: Duration = Duration::from_secs(600);
 
-/// For how long keys serve when no others can be fetched. An outage of the issuer should not be ours;
-/// a key that was withdrawn should not live for ever.
+/// Maximum age of keys if a refresh fails. Long, to survive an outage of the issuer, and finite, to
+/// drop revoked keys.
 const STALE: Duration = Duration::from_secs(86_400);
 
-/// The pause between two fetches, whatever the reason.
+/// Minimum time between two fetches.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Without a name every key that fits is tried; no issuer has more than a few of them.
+/// Maximum number of keys that are tried for a token without a key ID.
 const TRIED: usize = 8;
 
-/// Where keys come from.
+/// Source of the keys.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
-    /// They were configured.
+    /// Configured keys.
     Fixed(Arc<JwkSet>),
-    /// They are published at this URL.
+    /// URL of the keys.
     Url(Arc<str>),
-    /// They are published where the issuer's metadata says.
+    /// URL in the metadata of the issuer.
     Issuer,
 }
 
-/// The keys of an issuer.
+/// Keys of an issuer.
 pub(super) struct Keys {
     issuer: Arc<str>,
     source: Source,
     fetch: Arc<Fetcher>,
     clock: Arc<dyn Clock>,
-    // A std mutex: nothing awaits while it is held.
+    // A std mutex: no code awaits while it is held.
     state: Mutex<State>,
-    /// Held by whoever fetches.
+    /// Held during a fetch.
     fetching: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
 struct State {
     keys: Option<Arc<JwkSet>>,
-    /// When they were asked for.
+    /// Time when the fetch of these keys started.
     fetched: Option<Instant>,
-    /// When somebody last asked, with or without success.
+    /// Time of the last attempt to fetch, successful or not.
     tried: Option<Instant>,
 }
 
-/// What can be said about the key of a token without asking anybody.
+/// Result of a lookup without network access.
 pub(super) enum Found {
-    /// It is among these.
+    /// The set contains a matching key.
     Here(Arc<JwkSet>),
-    /// It is not there, and that was checked not long ago.
+    /// No key matches, and the keys were fetched recently.
     Unknown,
-    /// The issuer has to be asked.
+    /// The keys must be fetched.
     Ask,
-    /// The issuer could not be asked not long ago.
+    /// No keys are available, and a recent fetch failed.
     Unavailable,
 }
 
@@ -87,7 +86,7 @@ impl Keys {
         Self { issuer, source, fetch, clock, state: Mutex::default(), fetching: Default::default() }
     }
 
-    /// The keys, if the one that a token names is among them.
+    /// Returns the keys if one of them matches the header of a token.
     pub(super) fn find(self: &Arc<Self>, header: &Header) -> Found {
         if let Source::Fixed(keys) = &self.source {
             return if has(keys, header) { Found::Here(Arc::clone(keys)) } else { Found::Unknown };
@@ -111,11 +110,11 @@ impl Keys {
         }
     }
 
-    /// Asks the issuer, or waits for whoever does. `Found::Ask` never comes of it.
+    /// Fetches the keys, or waits for a fetch in progress. Never returns `Found::Ask`.
     pub(super) async fn ask(self: &Arc<Self>, header: &Header) -> Found {
         self.refresh().await;
         match self.find(header) {
-            // Somebody else has begun to fetch again meanwhile; what we have fetched is what counts.
+            // Another fetch has started meanwhile; use the keys that were just fetched.
             Found::Ask => match self.state().keys.clone() {
                 Some(keys) if has(&keys, header) => Found::Here(keys),
                 Some(_) => Found::Unknown,
@@ -129,43 +128,43 @@ impl Keys {
         state.tried.is_none_or(|tried| now.saturating_duration_since(tried) >= PAUSE)
     }
 
-    /// Fetches while the old keys serve.
+    /// Fetches the keys in the background.
     fn refresh_later(self: &Arc<Self>) {
-        // Only one at a time, and without a runtime nobody can.
+        // Only one fetch runs at a time, and it needs a runtime.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         if self.fetching.try_lock().is_err() {
             return;
         }
         let keys = Arc::clone(self);
-        // Owned by nobody, because it ends by itself when the fetch does, which has a time-out.
+        // The task is detached: the fetch has a timeout, so it ends by itself.
         runtime.spawn(async move { keys.refresh().await });
     }
 
     async fn refresh(&self) {
         let _fetching = self.fetching.lock().await;
-        let begun = self.clock.now();
+        let started = self.clock.now();
         {
             let mut state = self.state();
-            if !self.may_ask(&state, begun) {
-                // Whoever had the lock before us has done it.
+            if !self.may_ask(&state, started) {
+                // The previous holder of the lock has fetched the keys.
                 return;
             }
-            // Before, not after: a fetch that is given up counts as well.
-            state.tried = Some(begun);
+            // The time is set before the fetch, so that a cancelled fetch counts too.
+            state.tried = Some(started);
         }
         match self.fetch().await {
             Ok(keys) => {
                 let mut state = self.state();
                 state.keys = Some(Arc::new(keys));
-                state.fetched = Some(begun);
+                state.fetched = Some(started);
             }
             Err(error) => {
-                tracing::warn!(issuer = &*self.issuer, %error, "could not fetch the keys of an issuer");
+                tracing::warn!(issuer = &*self.issuer, %error, "fetching the keys of an issuer failed");
             }
         }
     }
 
-    /// Fetches them; why not, for people.
+    /// Fetches the keys. The error is a message for people.
     pub(super) async fn fetch(&self) -> Result<JwkSet, String> {
         let url = match &self.source {
             Source::Fixed(keys) => return Ok(JwkSet::clone(keys)),
@@ -175,9 +174,9 @@ impl Keys {
         let fetched = self.fetch.get(&url, HeaderMap::new()).await;
         let fetched = fetched.map_err(|error| error.to_string())?;
         if !fetched.status.is_success() {
-            return Err(format!("{url} answered HTTP {}", fetched.status.as_u16()));
+            return Err(format!("{url} returned HTTP {}", fetched.status.as_u16()));
         }
-        JwkSet::from_json(&fetched.body).map_err(|_| format!("{url} has no set of keys"))
+        JwkSet::from_json(&fetched.body).map_err(|_| format!("{url} has no JSON Web Key Set"))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -189,7 +188,7 @@ fn has(keys: &JwkSet, header: &Header) -> bool {
     candidates(keys, header).next().is_some()
 }
 
-/// The keys that may have signed a token.
+/// Returns the keys that may have signed a token.
 pub(super) fn candidates<'a>(
     keys: &'a JwkSet,
     header: &'a Header,

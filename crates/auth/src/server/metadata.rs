@@ -1,4 +1,4 @@
-//! What a client needs to know before it can be let in: the protected resource metadata (RFC 9728).
+//! Protected resource metadata (RFC 9728), which tells clients how to get a token.
 
 use bytes::Bytes;
 use outlive_protocol::Scopes;
@@ -10,16 +10,16 @@ use super::resource_uri::ResourceUri;
 
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
-/// The document, and where it is found.
+/// The metadata document and its URL.
 #[derive(Debug)]
 pub(super) struct Metadata {
     document: Bytes,
-    /// The path of the form that is told in challenges: the well-known part before the resource's own.
+    /// Path that challenges contain: the well-known prefix followed by the path of the resource.
     path: String,
     url: String,
 }
 
-/// What the document says.
+/// Content of the metadata document.
 pub(super) struct About<'a> {
     pub(super) resource: &'a ResourceUri,
     pub(super) issuers: Vec<&'a str>,
@@ -58,8 +58,9 @@ impl Metadata {
             dpop_signing_alg_values_supported: about.proofs.iter().map(Algorithm::as_str).collect(),
             dpop_bound_access_tokens_required: about.proof_required,
         };
-        let document = serde_json::to_vec(&written).expect("texts and lists of texts are JSON");
-        // A path of just a slash is none: the well-known part alone then names the resource.
+        let document =
+            serde_json::to_vec(&written).expect("strings and lists of strings always serialize");
+        // For a root path, the document is at the well-known prefix itself.
         let own = about.resource.path().trim_end_matches('/');
         let path = format!("{WELL_KNOWN}{own}");
         let url = format!("{}{path}", about.resource.origin());
@@ -70,12 +71,12 @@ impl Metadata {
         self.document.clone()
     }
 
-    /// Where a client finds it.
+    /// Returns the URL of the document.
     pub(super) fn url(&self) -> &str {
         &self.url
     }
 
-    /// The document, at both of its places: clients that were told nothing try one after the other.
+    /// Returns the document for either of its paths. Clients without a challenge try both.
     pub(super) fn at(&self, path: &str) -> Option<Bytes> {
         let path = path.strip_suffix('/').unwrap_or(path);
         (path == self.path || path == WELL_KNOWN).then(|| self.document.clone())

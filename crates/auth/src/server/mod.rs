@@ -1,12 +1,12 @@
-//! The resource server: who is calling, by the token that the caller shows.
+//! Resource server: authenticates callers by their access tokens.
 //!
-//! - [`ResourceServer`]: the [`Authenticator`] of a server that takes tokens.
-//! - [`Issuer`]: whose tokens, and how they are checked.
+//! - [`ResourceServer`]: the [`Authenticator`] of a server that accepts tokens.
+//! - [`Issuer`]: a trusted issuer, and how its tokens are verified.
 //!
-//! A request goes from `presented_token` (the token in its head) over `token_cache` (tokens found good before) or
-//! `resource_server` (by signature: `keys`; by asking: `introspect`) to `token` (what it has to say)
-//! and `dpop` (who may show it). Whoever is not let in is told why by `challenge`, and where to go by
-//! `metadata`.
+//! `presented_token` reads the token of a request, and `token_cache` returns tokens that were
+//! verified before. `resource_server` verifies other tokens by signature (`keys`) or by
+//! introspection (`introspect`). `token` checks the claims, and `dpop` the proof. `challenge` and
+//! `metadata` tell rejected clients how to get a token.
 //!
 //! [`Authenticator`]: outlive_transport::http::Authenticator
 

@@ -1,7 +1,7 @@
-//! Nonces for proofs (RFC 9449 section 9): a proof with one was made after we gave it out.
+//! Nonces for DPoP proofs (RFC 9449 section 9). A nonce shows that a proof is recent.
 //!
-//! Nothing is remembered. A nonce is the number of a span of time with a code that only we can
-//! make, and is good for its own span and the next.
+//! The server stores no nonces. A nonce is the number of a time span with an HMAC, and is valid for
+//! its span and the next.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use ring::{hmac, rand::SystemRandom};
 
 use crate::jose::{decode_base64url, encode_base64url};
 
-/// Makes nonces, and knows them again.
+/// Issues and verifies nonces.
 pub(super) struct Nonces {
     key: hmac::Key,
     span: i64,
 }
 
 impl Nonces {
-    /// With a key that replicas share, or one of this process alone.
+    /// Creates an issuer of nonces. Replicas share `secret`; without it, the key is random.
     pub(super) fn new(secret: Option<&[u8]>, span: Duration) -> Option<Self> {
         let key = match secret {
             Some(secret) => hmac::Key::new(hmac::HMAC_SHA256, secret),
@@ -33,8 +33,8 @@ impl Nonces {
         let Some(bytes) = decode_base64url(nonce) else { return false };
         let Some((number, code)) = bytes.split_first_chunk::<8>() else { return false };
         let span = now.div_euclid(self.span);
-        let told = i64::from_be_bytes(*number);
-        (told == span || told == span - 1) && hmac::verify(&self.key, number, code).is_ok()
+        let issued = i64::from_be_bytes(*number);
+        (issued == span || issued == span - 1) && hmac::verify(&self.key, number, code).is_ok()
     }
 
     fn numbered(&self, span: i64) -> String {
@@ -50,7 +50,7 @@ mod tests {
     use super::Nonces;
 
     #[test]
-    fn a_nonce_is_good_for_two_spans_and_one_key() {
+    fn nonce_is_valid_for_two_spans_and_one_key() {
         let nonces = Nonces::new(Some(b"secret"), Duration::from_secs(60)).unwrap();
         let nonce = nonces.now(119);
         assert!(nonces.is_good(&nonce, 60) && nonces.is_good(&nonce, 179));

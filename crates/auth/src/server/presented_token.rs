@@ -1,4 +1,4 @@
-//! The token that a request shows, taken out of its head.
+//! The token that a request presents in its head.
 
 use http::{HeaderName, header, request::Parts};
 
@@ -6,24 +6,24 @@ use super::challenge::Scheme;
 
 const DPOP: HeaderName = HeaderName::from_static("dpop");
 
-/// What was shown as a token, and how.
+/// A presented token and its scheme.
 pub(super) struct Shown<'a> {
     pub(super) scheme: Scheme,
     pub(super) token: &'a [u8],
 }
 
-/// Why there is no token to look at.
+/// Reason why no token could be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotShown {
-    /// Nobody has shown one.
+    /// The request has no token.
     Nothing,
-    /// Somebody has tried, in a way that is not allowed.
+    /// The token is presented in a way that is not allowed.
     Malformed(&'static str),
 }
 
 impl<'a> Shown<'a> {
     pub(super) fn of(parts: &'a Parts, longest: usize) -> Result<Self, NotShown> {
-        // RFC 6750 has this way too; it puts tokens into logs and histories, and MCP forbids it.
+        // RFC 6750 allows tokens in the query, but MCP forbids it, because URLs end up in logs.
         if parts.uri.query().is_some_and(has_token) {
             return Err(NotShown::Malformed("send the token in the Authorization header only"));
         }
@@ -38,7 +38,7 @@ impl<'a> Shown<'a> {
         let scheme = match name {
             _ if name.eq_ignore_ascii_case(b"bearer") => Scheme::Bearer,
             _ if name.eq_ignore_ascii_case(b"dpop") => Scheme::Dpop,
-            // Credentials of another kind are none.
+            // Another scheme counts as no token.
             _ => return Err(NotShown::Nothing),
         };
         let token = rest.trim_ascii();
@@ -48,8 +48,8 @@ impl<'a> Shown<'a> {
         Ok(Self { scheme, token })
     }
 
-    /// The token, if it has the form of one. Not asked of those that are known: looking at every sign
-    /// of a token takes longer than its hash does.
+    /// Returns the token as text, if its characters are valid. Called only for uncached tokens,
+    /// because the check takes longer than hashing the token.
     pub(super) fn text(&self) -> Result<&'a str, NotShown> {
         match str::from_utf8(self.token) {
             Ok(token) if !token.is_empty() && token.bytes().all(is_of_token) => Ok(token),
@@ -58,7 +58,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// The proof of a request, if there is just one. `Err` if there are more.
+/// Returns the DPoP proof of a request. Returns `Err` if there is more than one.
 pub(super) fn proof(parts: &Parts) -> Result<Option<&str>, ()> {
     let mut values = parts.headers.get_all(DPOP).iter();
     let first = values.next();
@@ -69,7 +69,7 @@ pub(super) fn proof(parts: &Parts) -> Result<Option<&str>, ()> {
     }
 }
 
-/// What RFC 6750 calls a b64token.
+/// Returns whether a byte is allowed in a `b64token` of RFC 6750.
 fn is_of_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'+' | b'/' | b'=')
 }

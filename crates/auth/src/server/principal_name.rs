@@ -1,15 +1,16 @@
-//! What a caller is called: one name for the issuer, the subject, the client and the tenant.
+//! Names of principals: issuer, subject, client and tenant in one string.
 //!
-//! Two callers never have the same name, and no name is longer than a store is willing to index.
+//! Two principals never have the same name, and the length is limited, because stores index the
+//! names.
 
 use ring::digest;
 
 use crate::jose::encode_base64url;
 
-/// The longest name that is written out. Names stand in keys of stores and in log lines.
+/// Maximum length of a name. Names occur in store keys and in log entries.
 const LONGEST: usize = 240;
 
-/// Who a token says its bearer is.
+/// Identity in a token.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Caller<'a> {
     pub(super) issuer: &'a str,
@@ -19,7 +20,7 @@ pub(super) struct Caller<'a> {
 }
 
 impl Caller<'_> {
-    /// The name. Readable where it is short, which it nearly always is.
+    /// Returns the name of the principal. A long name is replaced by its hash.
     pub(super) fn name(&self) -> String {
         let mut name = String::with_capacity(LONGEST);
         let tenant = self.tenant.into_iter();
@@ -34,12 +35,12 @@ impl Caller<'_> {
         if name.len() <= LONGEST {
             return name;
         }
-        // No name that is written out begins like this: a number sign is escaped.
+        // A literal name cannot start with `#`, because that character is escaped.
         format!("#{}", encode_base64url(digest::digest(&digest::SHA256, name.as_bytes())))
     }
 }
 
-/// Writes a part so that it has no sign in it which separates parts, ends lines or hides others.
+/// Escapes separators, line breaks and invisible characters.
 fn escape(part: &str, out: &mut String) {
     for char in part.chars() {
         match char {
@@ -60,7 +61,8 @@ fn push_escaped(char: char, out: &mut String) {
     }
 }
 
-/// Returns the name of a principal, as a [`ResourceServer`](super::ResourceServer) derives it from a token.
+/// Returns the name of a principal, as a [`ResourceServer`](super::ResourceServer) derives it from
+/// a token.
 ///
 /// Two principals never have the same name. A name is at most 240 bytes long.
 pub fn principal_name(issuer: &str, subject: &str, client: &str, tenant: Option<&str>) -> String {
@@ -78,14 +80,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_can_be_read() {
+    fn name_of_short_parts_is_readable() {
         assert_eq!(name("https://id.example", "ann", "app", None), "https://id.example|ann|app");
         assert_eq!(name("https://id.example", "ann", "", Some("t1")), "https://id.example|ann||t1");
         assert_eq!(name("i", "a b\n|é", "c", None), "i|a%20b%0A%7C%C3%A9|c");
     }
 
     #[test]
-    fn no_two_callers_have_one_name() {
+    fn principals_with_different_parts_have_different_names() {
         let parts = ["", "a", "b", "|", "a|b", "%7C", "#", "|a", "a|", "%", " "];
         let mut names = HashSet::new();
         let mut count = 0;
@@ -103,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_is_short() {
+    fn long_name_is_replaced_by_a_hash() {
         let long = "x".repeat(10_000);
         let one = name("https://id.example", &long, "app", None);
         assert_eq!(one.len(), 44);

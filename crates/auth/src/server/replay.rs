@@ -1,7 +1,7 @@
-//! Which proofs have been used. Each may be used once for as long as it is valid.
+//! Replay cache: each DPoP proof is accepted once while it is valid.
 //!
-//! The memory is bounded, and nobody can push another's proofs out of it: when it is full, those who
-//! come with a proof have to wait, and each key has a share of it.
+//! The cache is bounded. A caller cannot evict other callers' proofs: each key has a limit, and a
+//! full cache rejects new proofs.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -11,11 +11,11 @@ use std::{
 
 use super::digest::Digest;
 
-/// Proofs that have been used, in two generations. A proof is remembered for a whole generation at
-/// least, and a generation lasts as long as a proof can be valid.
+/// Used proofs in two generations. A generation lasts as long as a proof can be valid, and a proof
+/// is kept for at least one generation.
 pub(super) struct Replay {
     memory: Mutex<Memory>,
-    /// How long a proof can be valid, in seconds.
+    /// Maximum validity of a proof in seconds.
     span: i64,
     most: usize,
     most_of_key: usize,
@@ -26,16 +26,16 @@ struct Memory {
     until: i64,
     young: HashSet<Digest>,
     old: HashSet<Digest>,
-    /// How many the young generation has of each key.
+    /// Number of proofs per key in the young generation.
     of_key: HashMap<Box<str>, usize>,
 }
 
-/// What is known of a proof.
+/// Result of recording a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     First,
     Again,
-    /// There is no room to remember it, so it cannot be taken.
+    /// The cache is full, so the proof must be rejected.
     NoRoom,
 }
 
@@ -45,12 +45,12 @@ impl Replay {
         Self { memory: Mutex::default(), span: span.max(1), most, most_of_key }
     }
 
-    /// Uses a proof up: one name, of one key.
+    /// Records the use of a proof.
     pub(super) fn enter(&self, key: &str, name: &Digest, now: i64) -> Use {
-        // A std mutex: nothing awaits while it is held.
+        // A std mutex: no code awaits while it is held.
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         if now >= memory.until {
-            // Longer than a generation without a proof: the young ones are over as well.
+            // If a whole generation passed without a proof, the young proofs have expired too.
             let long_ago = now >= memory.until + self.span;
             let young = std::mem::take(&mut memory.young);
             memory.old = if long_ago { HashSet::new() } else { young };
@@ -85,18 +85,18 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_is_used_once_while_it_is_valid() {
+    fn proof_used_twice_while_valid_is_rejected() {
         let replay = Replay::new(10, 1_000);
         assert_eq!(replay.enter("k", &name(1), 100), Use::First);
         for now in [100, 105, 109, 110, 119] {
             assert_eq!(replay.enter("k", &name(1), now), Use::Again, "{now}");
         }
-        // Over twice the time it is forgotten, and no longer valid either.
+        // After two generations the proof is forgotten, and no longer valid.
         assert_eq!(replay.enter("k", &name(1), 140), Use::First);
     }
 
     #[test]
-    fn nobody_pushes_others_out() {
+    fn key_at_its_limit_does_not_evict_other_keys() {
         let replay = Replay::new(10, 20);
         let used: Vec<Use> = (0..4).map(|n| replay.enter("greedy", &name(n), 100)).collect();
         assert_eq!(used, [Use::First, Use::First, Use::NoRoom, Use::NoRoom]);

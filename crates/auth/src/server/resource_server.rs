@@ -1,8 +1,8 @@
-//! Names the callers of a server by the tokens that they show.
+//! Authenticator that verifies access tokens.
 //!
-//! A token that was found good is remembered by its hash, so that most requests cost a hash and a
-//! look-up. One that was not is checked by its signature, which asks nobody while the keys of its
-//! issuer are known. Only then somebody has to be waited for.
+//! Verified tokens are cached by their hash, so that most requests need one hash and one lookup.
+//! Other tokens are verified by signature with cached keys. Network access is needed only for
+//! unknown keys and for introspection.
 
 use std::{
     collections::HashMap,
@@ -33,16 +33,16 @@ use crate::{
     jose::{Claims, Jws},
 };
 
-/// When it is worth coming back when an issuer cannot be asked.
+/// Retry delay for clients if an issuer is unavailable.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// How many tokens that are not active are remembered.
+/// Maximum number of cached inactive tokens.
 const INACTIVE: usize = 1_000;
 
-/// A server that takes the tokens of authorization servers.
+/// A resource server, which accepts tokens of authorization servers.
 ///
-/// It is an [`Authenticator`]: give it to `HttpConfig::authenticator`. It also serves the metadata
-/// that tells clients where to get a token. A clone is the same server.
+/// It is an [`Authenticator`]: pass it to `HttpConfig::authenticator`. It also serves the metadata
+/// that tells clients where to get a token. Clones share their state.
 ///
 /// ```
 /// use outlive_auth::server::{Issuer, ResourceServer};
@@ -56,11 +56,11 @@ const INACTIVE: usize = 1_000;
 #[derive(Clone)]
 pub struct ResourceServer(pub(super) Arc<TokenVerifier>);
 
-/// Everything that is needed to verify the token of a request.
+/// State to verify the token of a request.
 pub(super) struct TokenVerifier {
     pub(super) rules: Rules,
     pub(super) issuers: Vec<Trusted>,
-    /// What every request needs.
+    /// Scopes that every request requires.
     pub(super) needed: Scopes,
     pub(super) challenges: Challenges,
     pub(super) metadata: Metadata,
@@ -68,42 +68,42 @@ pub(super) struct TokenVerifier {
     pub(super) proof_required: bool,
     pub(super) longest_token: usize,
     pub(super) known: Known,
-    /// Tokens that an issuer calls inactive, and until when nobody is asked about them again.
-    // A std mutex: nothing awaits while it is held.
+    /// Inactive tokens, with the time until which they are not introspected again.
+    // A std mutex: no code awaits while it is held.
     pub(super) inactive: Mutex<HashMap<Digest, i64>>,
     pub(super) fetch: Arc<Fetcher>,
     pub(super) clock: Arc<dyn Clock>,
 }
 
-/// An issuer and its keys, if it has any.
+/// A trusted issuer, and its keys unless it uses introspection.
 pub(super) struct Trusted {
     pub(super) issuer: Issuer,
     pub(super) keys: Option<Arc<Keys>>,
 }
 
-/// A request and what has been read of it.
+/// A request and its token.
 struct Request<'a> {
     parts: &'a Parts,
     shown: Shown<'a>,
     token: Digest,
 }
 
-/// Why a token could not be judged or was found bad.
+/// Reason why a token was not accepted.
 enum Bad {
     Token(Why),
     Unavailable,
 }
 
-/// A judgement, or who has to be asked for it.
+/// Result of verifying a token, or the network request that is needed.
 enum Judged<'a> {
     Done(Result<Accepted, Bad>),
-    /// For new keys.
+    /// The keys must be fetched.
     Keys {
         jws: Box<Jws<'a>>,
         trusted: &'a Trusted,
         keys: &'a Arc<Keys>,
     },
-    /// About the token itself.
+    /// The token must be introspected.
     Token {
         issuer: &'a Issuer,
         asking: &'a Asking,
@@ -111,8 +111,8 @@ enum Judged<'a> {
 }
 
 impl ResourceServer {
-    /// Returns a tower service for the protected resource metadata, for an application that nests the
-    /// endpoint under a path. It serves both paths at which clients look:
+    /// Returns a tower service for the protected resource metadata, for an application that nests
+    /// the endpoint under a path. It serves both paths that clients try:
     ///
     /// ```
     /// # use outlive_auth::server::{Issuer, ResourceServer};
@@ -127,12 +127,12 @@ impl ResourceServer {
         DocumentService::new(self.clone())
     }
 
-    /// The protected resource metadata as JSON, for applications that serve it themselves.
+    /// Returns the protected resource metadata as JSON, for applications that serve it themselves.
     pub fn metadata(&self) -> Bytes {
         self.0.metadata.document()
     }
 
-    /// Where clients are told to find the metadata.
+    /// Returns the URL of the metadata, which challenges contain.
     pub fn metadata_url(&self) -> &str {
         self.0.metadata.url()
     }
@@ -196,7 +196,7 @@ impl TokenVerifier {
         }
     }
 
-    /// Judges a token as far as that can be done without asking anybody.
+    /// Verifies a token as far as that is possible without network access.
     fn judge<'a>(&'a self, token: &'a str, digest: &Digest, now: i64) -> Judged<'a> {
         let bad = |why| Judged::Done(Err(Bad::Token(why)));
         let jws = Jws::parse(token);
@@ -208,32 +208,31 @@ impl TokenVerifier {
                     found => Judged::Done(self.verify(&jws, trusted, found, now)),
                 }
             }
-            // What is no signed token of an issuer with keys may still be known to one without.
+            // A token that is not signed, or not by an issuer with keys, may be valid at an issuer
+            // with introspection.
             (_, claimed) => {
                 let asked = |one: &&Trusted| matches!(one.issuer.check, Check::Introspection(_));
                 let trusted = claimed.or_else(|| self.issuers.iter().find(asked));
                 let Some(Trusted { issuer, .. }) = trusted else {
-                    return bad("it is no signed token of an issuer that is trusted");
+                    return bad("not a signed token of a trusted issuer");
                 };
                 match &issuer.check {
-                    Check::Introspection(_) if self.is_inactive(digest, now) => {
-                        bad("it is not active")
-                    }
+                    Check::Introspection(_) if self.is_inactive(digest, now) => bad("not active"),
                     Check::Introspection(asking) => Judged::Token { issuer, asking },
-                    Check::Keys(_) => bad("it is not signed as it should be"),
+                    Check::Keys(_) => bad("malformed, or without a signature"),
                 }
             }
         }
     }
 
-    /// The issuer that a token says it is of, if that one is trusted. Nothing has been checked yet.
+    /// Returns the trusted issuer that a token names. The token is not verified yet.
     fn claimed_issuer(&self, jws: &Jws<'_>) -> Option<&Trusted> {
         let claims = Claims::read(jws.unverified())?;
         let iss = claims.iss?;
         self.issuers.iter().find(|trusted| *trusted.issuer.id == *iss)
     }
 
-    /// Asks whoever has to be asked.
+    /// Performs the network request that is needed to verify a token.
     async fn ask(&self, judged: Judged<'_>, token: &str, now: i64) -> Result<Accepted, Bad> {
         match judged {
             Judged::Done(judged) => judged,
@@ -245,10 +244,10 @@ impl TokenVerifier {
                 Ok(Some(said)) => self.rules.judge(issuer, &said, now).map_err(Bad::Token),
                 Ok(None) => {
                     self.note_inactive(digest(token.as_bytes()), now);
-                    Err(Bad::Token("it is not active"))
+                    Err(Bad::Token("not active"))
                 }
                 Err(error) => {
-                    tracing::warn!(issuer = &*issuer.id, %error, "could not ask an issuer about a token");
+                    tracing::warn!(issuer = &*issuer.id, %error, "token introspection failed");
                     Err(Bad::Unavailable)
                 }
             },
@@ -264,18 +263,18 @@ impl TokenVerifier {
     ) -> Result<Accepted, Bad> {
         let keys = match found {
             Found::Here(keys) => keys,
-            Found::Unknown => return Err(Bad::Token("it is signed with a key that nobody knows")),
+            Found::Unknown => return Err(Bad::Token("signed with an unknown key")),
             Found::Ask | Found::Unavailable => return Err(Bad::Unavailable),
         };
         let issuer = &trusted.issuer;
         self.rules.kind(issuer, jws.header()).map_err(Bad::Token)?;
         let said = jws
             .verify(candidates(&keys, jws.header()), issuer.algorithms)
-            .map_err(|_| Bad::Token("its signature is not good"))?;
+            .map_err(|_| Bad::Token("invalid signature"))?;
         self.rules.judge(issuer, said, now).map_err(Bad::Token)
     }
 
-    /// Remembers a token that was found good, and answers for one that was not.
+    /// Caches a valid token, and returns a rejection for an invalid one.
     fn conclude(
         &self,
         request: &Request<'_>,
@@ -288,14 +287,14 @@ impl TokenVerifier {
                 self.admit(request, accepted, now)
             }
             Err(Bad::Token(why)) => {
-                tracing::debug!(error = why, "a token was refused");
+                tracing::debug!(error = why, "rejecting a token");
                 Err(self.challenges.invalid_token(request.shown.scheme))
             }
             Err(Bad::Unavailable) => Err(AuthRejection::unavailable(RETRY)),
         }
     }
 
-    /// Lets a caller in whose token is good, if that is all there is to it.
+    /// Accepts a caller with a valid token, after checking its proof and its scopes.
     fn admit(
         &self,
         request: &Request<'_>,
@@ -306,10 +305,10 @@ impl TokenVerifier {
         match (&accepted.key, scheme) {
             (None, Scheme::Bearer) if !self.proof_required => {}
             (Some(key), Scheme::Dpop) => self.prove(request, key, now)?,
-            // A bound token without a proof may be anybody's, and a proof of a token that is not
-            // bound proves nothing.
+            // A bound token without a proof may be stolen, and a proof for an unbound token proves
+            // nothing.
             _ => {
-                tracing::debug!("a token was shown in a way that it is not for");
+                tracing::debug!("rejecting a token: its scheme does not match its binding");
                 return Err(self.challenges.invalid_token(Scheme::Dpop));
             }
         }
@@ -324,7 +323,7 @@ impl TokenVerifier {
         match self.proofs.check(request.parts, resource, key, &request.token, now) {
             Ok(()) => Ok(()),
             Err(Refused::Invalid(why)) => {
-                tracing::debug!(error = why, "a proof was refused");
+                tracing::debug!(error = why, "rejecting a DPoP proof");
                 Err(self.challenges.invalid_proof())
             }
             Err(Refused::Nonce(nonce)) => Err(self.challenges.use_nonce(&nonce)),
@@ -340,13 +339,13 @@ impl TokenVerifier {
     fn note_inactive(&self, token: Digest, now: i64) {
         let mut inactive = self.inactive.lock().unwrap_or_else(PoisonError::into_inner);
         if inactive.len() >= INACTIVE {
-            // All at once: the next question about each costs no more than the first did.
+            // The full cache is cleared completely: introspecting a token again is cheap.
             inactive.clear();
         }
         inactive.insert(token, now.saturating_add(self.rules.keep_answer));
     }
 
-    /// Seconds since 1970.
+    /// Returns the time in Unix seconds.
     fn now(&self) -> i64 {
         let since = self.clock.wall().duration_since(UNIX_EPOCH).unwrap_or_default();
         i64::try_from(since.as_secs()).unwrap_or(i64::MAX)

@@ -1,4 +1,4 @@
-//! What a server is called by those who want a token for it: one URI, as the outside sees it.
+//! Canonical URI of a server, as clients see it.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq)]
 pub struct ResourceUri {
     whole: String,
-    /// Where the path begins.
+    /// Byte offset of the path.
     path: usize,
 }
 
@@ -15,17 +15,17 @@ impl ResourceUri {
     ///
     /// # Errors
     ///
-    /// Returns what is wrong with the URI.
+    /// Returns a message that says what is wrong with the URI.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
-        let uri = Self::normal(text).ok_or("it must be an `https:` URI with a host")?;
+        let uri = Self::normal(text).ok_or("the URI must be an `https:` URI with a host")?;
         if text.contains(['?', '#']) {
-            return Err("it can have no query and no fragment");
+            return Err("the URI must not have a query or a fragment");
         }
         Ok(uri)
     }
 
-    /// A URI without what RFC 3986 calls equal: capitals in scheme and host, the port that goes
-    /// without saying, query and fragment. That is the form in which proofs are compared.
+    /// Normalizes a URI as in RFC 3986: lower-case scheme and host, no default port, no query and
+    /// no fragment. Proofs are compared in this form.
     pub(super) fn normal(text: &str) -> Option<Self> {
         let text = text.split(['?', '#']).next().unwrap_or(text);
         let (scheme, rest) = text.split_once("://")?;
@@ -35,7 +35,7 @@ impl ResourceUri {
             _ => return None,
         };
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        // Nobody's name and password belong in the name of a server.
+        // User names and passwords are not allowed in a resource URI.
         let plain = |char: char| char.is_ascii_graphic() && !matches!(char, '"' | '\\' | '<' | '>');
         if authority.is_empty() || authority.contains('@') || !rest.chars().all(plain) {
             return None;
@@ -60,7 +60,7 @@ impl ResourceUri {
         &self.whole[self.path..]
     }
 
-    /// Returns whether a text names this server. An empty path and a slash are the same path.
+    /// Returns whether `text` equals this URI. An empty path equals a slash.
     pub fn is_named_by(&self, text: &str) -> bool {
         let bare = |uri: &Self| matches!(uri.path(), "" | "/");
         text == self.whole || bare(self) && text.strip_suffix('/').unwrap_or(text) == self.origin()
@@ -78,7 +78,7 @@ mod tests {
     use super::ResourceUri;
 
     #[test]
-    fn equal_uris_are_one() {
+    fn uri_is_normalized_for_comparison() {
         let uri = ResourceUri::normal("HTTPS://Mcp.Example:443/Mcp?a#b").unwrap();
         assert_eq!(uri.as_str(), "https://mcp.example/Mcp");
         assert_eq!((uri.origin(), uri.path()), ("https://mcp.example", "/Mcp"));
@@ -91,7 +91,7 @@ mod tests {
 
     // ARS-04
     #[test]
-    fn only_an_empty_path_may_have_a_slash_more_or_less() {
+    fn trailing_slash_is_ignored_only_for_a_root_path() {
         let root = ResourceUri::parse("https://mcp.example").unwrap();
         assert!(
             root.is_named_by("https://mcp.example") && root.is_named_by("https://mcp.example/")

@@ -1,5 +1,4 @@
-//! What a token has to say to be good here, once it is known to be its issuer's.
-//! Spec: RFC 9068 section 4, RFC 8707, RFC 7800.
+//! Claim checks of tokens that have been verified. Spec: RFC 9068 section 4, RFC 8707, RFC 7800.
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
@@ -19,48 +18,48 @@ use crate::{
     json,
 };
 
-/// What all tokens are held against.
+/// Rules that all tokens must satisfy.
 #[derive(Debug)]
 pub(super) struct Rules {
     pub(super) resource: ResourceUri,
     pub(super) hierarchy: Hierarchy,
-    /// How far clocks may be apart, in seconds.
+    /// Permitted clock difference in seconds.
     pub(super) skew: i64,
-    /// How long a signed token is taken without being looked at again, in seconds.
+    /// Cache time of a signed token in seconds.
     pub(super) keep: i64,
-    /// The same for one that the issuer was asked about.
+    /// Cache time of an introspected token in seconds.
     pub(super) keep_answer: i64,
 }
 
-/// Why a token is not good. For the log: callers are told all of these in the same words.
+/// Reason why a token is rejected. Only logged: callers get the same message for every reason.
 pub(super) type Why = &'static str;
 
 impl Rules {
-    /// Whether the type of a signed token is one of access tokens.
+    /// Checks that the type of a signed token is that of an access token.
     pub(super) fn kind(&self, issuer: &Issuer, header: &Header) -> Result<(), Why> {
         let fits = header.is_kind("at+jwt")
             || !issuer.strict_kind && (header.kind.is_none() || header.is_kind("JWT"));
-        if fits { Ok(()) } else { Err("it is a token of another kind") }
+        if fits { Ok(()) } else { Err("not an access token") }
     }
 
-    /// Judges what a token says; `said` is the JSON that nobody but the issuer has written.
+    /// Checks the claims of a token. `said` is JSON from the verified issuer.
     pub(super) fn judge(&self, issuer: &Issuer, said: &[u8], now: i64) -> Result<Accepted, Why> {
-        let claims = Claims::read(said).ok_or("its claims cannot be read")?;
+        let claims = Claims::read(said).ok_or("malformed claims")?;
         let asked = matches!(issuer.check, Check::Introspection(_));
         match claims.iss.as_deref() {
             Some(iss) if iss == &*issuer.id => {}
             None if asked => {}
-            _ => return Err("it is of another issuer"),
+            _ => return Err("wrong issuer"),
         }
         self.audience(issuer, &claims)?;
         let exp = match claims.exp {
-            Some(exp) if exp.saturating_add(self.skew) <= now => return Err("it has expired"),
+            Some(exp) if exp.saturating_add(self.skew) <= now => return Err("expired"),
             Some(exp) => exp,
             None if asked => i64::MAX,
-            None => return Err("it does not say when it expires"),
+            None => return Err("no expiry"),
         };
         if claims.nbf.is_some_and(|nbf| nbf.saturating_sub(self.skew) > now) {
-            return Err("it is not valid yet");
+            return Err("not valid yet");
         }
         let key = self.key(&claims)?;
         let principal = self.caller(issuer, &claims, said)?;
@@ -69,7 +68,7 @@ impl Rules {
         Ok(Accepted { principal, until, key })
     }
 
-    /// A token for somebody else is not for us, whoever brings it.
+    /// Checks that the token is for this server.
     fn audience(&self, issuer: &Issuer, claims: &Claims<'_>) -> Result<(), Why> {
         let is_ours = |name: &str| {
             self.resource.is_named_by(name) || issuer.audiences.iter().any(|ours| ours == name)
@@ -77,11 +76,11 @@ impl Rules {
         let meant = claims.aud.texts().any(is_ours)
             || issuer.any_audience && claims.aud.texts().next().is_none();
         if !meant {
-            return Err("it is for another audience");
+            return Err("wrong audience");
         }
-        // No RFC asks for this claim; an issuer that writes it means it.
+        // No RFC requires the `resource` claim, but if an issuer sets it, it must match.
         match &claims.resource {
-            Some(resource) if !resource.texts().any(is_ours) => Err("it is for another resource"),
+            Some(resource) if !resource.texts().any(is_ours) => Err("wrong resource"),
             _ => Ok(()),
         }
     }
@@ -91,8 +90,8 @@ impl Rules {
             None => Ok(None),
             Some(cnf) => match &cnf.jkt {
                 Some(key) => Ok(Some(Arc::from(&**key))),
-                // Bound to something that cannot be checked here, such as a certificate.
-                None => Err("it is bound to what cannot be checked here"),
+                // The token is bound to an unsupported credential, such as a certificate.
+                None => Err("unsupported key binding"),
             },
         }
     }
@@ -103,13 +102,13 @@ impl Rules {
         };
         let client = match &issuer.client {
             None => filled(&claims.client_id).or_else(|| filled(&claims.azp)),
-            Some(claim) => Some(text_claim(said, claim).ok_or("it does not name a client")?),
+            Some(claim) => Some(text_claim(said, claim).ok_or("no client claim")?),
         };
         let subject = filled(&claims.sub).or_else(|| client.clone());
-        let subject = subject.ok_or("it does not say whose it is")?;
+        let subject = subject.ok_or("no subject")?;
         let tenant = match &issuer.tenant {
             None => None,
-            Some(claim) => Some(text_claim(said, claim).ok_or("it does not name a tenant")?),
+            Some(claim) => Some(text_claim(said, claim).ok_or("no tenant claim")?),
         };
         let caller = Caller {
             issuer: &issuer.id,
@@ -122,7 +121,7 @@ impl Rules {
     }
 }
 
-/// A claim by name: a text, and not an empty one.
+/// Returns a claim by name, if it is a nonempty string.
 fn text_claim(said: &[u8], claim: &str) -> Option<String> {
     let all: HashMap<Cow<'_, str>, &RawValue> = json::object(said)?;
     let text = String::deserialize(*all.get(claim)?).ok()?;

@@ -1,8 +1,8 @@
-//! Tokens that have been found good, so that the next request with one costs a look-up.
+//! Cache of verified tokens, by hash.
 //!
-//! Kept by their hash: nobody can get a token out of here. There are two generations. New ones go
-//! into the young one; when that is full it becomes the old one, and what was in the old one and
-//! has not been used since is forgotten. So the memory is bounded, and what is used stays.
+//! Tokens cannot be recovered from the cache. The cache has two generations: new entries go into
+//! the young one. When the young generation is full, it replaces the old one, and unused entries of
+//! the old one are dropped. Memory is bounded, and entries in use stay.
 
 use std::{
     collections::HashMap,
@@ -15,22 +15,22 @@ use outlive_protocol::Principal;
 
 use super::digest::Digest;
 
-/// Locks, so that requests on several threads seldom wait for each other.
+/// Number of locks, so that requests on several threads rarely contend.
 const SHARDS: usize = 16;
 
-/// What a token was found to be.
+/// Result of verifying a token.
 #[derive(Clone, Debug)]
 pub(super) struct Accepted {
     pub(super) principal: Principal,
-    /// Until when that counts, in seconds since 1970.
+    /// End of validity in Unix seconds.
     pub(super) until: i64,
-    /// The thumbprint of the key that its bearer has to have.
+    /// Thumbprint of the key that the token is bound to.
     pub(super) key: Option<std::sync::Arc<str>>,
 }
 
 pub(super) struct Known {
     shards: [Mutex<Shard>; SHARDS],
-    /// How many a generation of a shard may have.
+    /// Capacity of one generation of a shard.
     room: usize,
 }
 
@@ -43,7 +43,7 @@ struct Shard {
 type Generation = HashMap<Digest, Accepted, BuildHasherDefault<Prefix>>;
 
 impl Known {
-    /// Room for about this many.
+    /// Creates a cache for about this number of tokens.
     pub(super) fn new(tokens: usize) -> Self {
         Self { shards: Default::default(), room: (tokens / SHARDS / 2).max(1) }
     }
@@ -77,7 +77,7 @@ impl Known {
         shard.young.insert(token, accepted);
     }
 
-    // A std mutex: nothing awaits while it is held, for less than a microsecond.
+    // A std mutex: no code awaits while it is held, and each access takes less than a microsecond.
     fn shard(&self, token: &Digest) -> MutexGuard<'_, Shard> {
         let shard = &self.shards[usize::from(token[31]) % SHARDS];
         shard.lock().unwrap_or_else(PoisonError::into_inner)
@@ -90,13 +90,13 @@ impl fmt::Debug for Known {
     }
 }
 
-/// A digest is as good as random: its first bytes are hash enough.
+/// Hasher that uses the first bytes of a digest, which are uniformly distributed.
 #[derive(Default)]
 pub(super) struct Prefix(u64);
 
 impl Hasher for Prefix {
     fn write(&mut self, bytes: &[u8]) {
-        // Called with the length first, and then with the digest.
+        // `HashMap` passes the length first, and then the digest.
         if let Some(first) = bytes.first_chunk::<8>() {
             self.0 ^= u64::from_le_bytes(*first);
         }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_stays_and_the_rest_is_bounded() {
+    fn cache_keeps_used_tokens_within_its_size() {
         let known = Known::new(SHARDS * 2 * 4);
         known.insert(digest(0), accepted("ann"));
         for number in 1..10_000 {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_is_forgotten() {
+    fn expired_token_is_removed_from_the_cache() {
         let known = Known::new(64);
         known.insert(digest(7), accepted("ann"));
         assert!(known.get(&digest(7), 99).is_some());

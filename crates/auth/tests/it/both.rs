@@ -1,5 +1,5 @@
-//! Our client at our server, with an issuer between them that signs what it is asked for: neither
-//! knows more of the other than what goes over the wire.
+//! Tests of the OAuth client against the resource server, with an issuer that signs the requested
+//! tokens. Client and server share no state.
 
 use std::{
     sync::{Arc, Mutex},
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::client::kit::{Answer, Robot, Seen, Site, answer};
 
-/// An issuer of signed tokens, with the scopes that were asked for each of them.
+/// Starts an issuer of signed tokens. Returns the scopes of each login.
 async fn issuer(key: SigningKey) -> (Site, Arc<Mutex<Vec<String>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&asked);
@@ -45,7 +45,7 @@ async fn issuer(key: SigningKey) -> (Site, Arc<Mutex<Vec<String>>>) {
         "/authorize" => {
             let scopes = seen.asks("scope").unwrap_or_default();
             noted.lock().unwrap().push(scopes.clone());
-            // The code is what the token will say.
+            // The code contains the claims of the token.
             let code = json!({"scope": scopes, "aud": seen.asks("resource")});
             let back = format!(
                 "{}?code={}&state={}",
@@ -82,7 +82,7 @@ fn token(base: &str, key: &SigningKey, seen: &Seen) -> Answer {
     answer(200, json!({"access_token": token, "token_type": kind, "expires_in": 3600}))
 }
 
-/// A server that protects itself, at an address that it knows before it listens.
+/// Starts a protected server at an address that is known before it listens.
 async fn protected(
     issuer: &Site,
     change: impl Fn(ResourceServerBuilder) -> ResourceServerBuilder,
@@ -98,12 +98,12 @@ async fn protected(
         let url = format!("http://{free}/mcp");
         let auth = ResourceServer::builder(&url).issuer(Issuer::new(&issuer.url)).scopes(["mcp"]);
         let config = HttpConfig::new().authenticator(change(auth).build().unwrap());
-        // Somebody else may have taken it meanwhile.
+        // Another process may have taken the port meanwhile.
         if let Ok(serving) = server.serve_http(free, config).await {
             return (serving, url);
         }
     }
-    panic!("no address is free");
+    panic!("no port is free");
 }
 
 async fn connect(url: &str) -> Client {
@@ -123,7 +123,7 @@ fn key() -> SigningKey {
 
 // ARS-03, ARS-06, ARS-07
 #[tokio::test]
-async fn a_client_logs_in_and_asks_for_more_when_it_needs_more() {
+async fn client_requests_more_scopes_when_a_tool_requires_them() {
     let (issuer, asked) = issuer(key()).await;
     let (serving, url) = protected(&issuer, |auth| auth).await;
     let client = connect(&url).await;
@@ -137,7 +137,7 @@ async fn a_client_logs_in_and_asks_for_more_when_it_needs_more() {
 }
 
 #[tokio::test]
-async fn a_client_proves_its_key_with_the_nonce_of_the_server() {
+async fn client_sends_dpop_proofs_with_the_server_nonce() {
     let (issuer, asked) = issuer(key()).await;
     let (serving, url) =
         protected(&issuer, |auth| auth.require_dpop().dpop_nonces(Duration::from_secs(60), None))

@@ -1,10 +1,10 @@
-//! The OAuth client, against servers of sockets and scripts.
+//! Tests of the OAuth client against scripted servers.
 
-mod discovery; // who protects a server: every place it may say so
-mod flows; // ways to a token, with a person and without
-mod keeping; // tokens that are kept, renewed, shared and forgotten
-pub(crate) mod kit; // an MCP server, its authorization server, and a robot that logs in
-mod logins; // the browser's way back, and the one by hand
-mod proofs; // tokens that are bound to a key
-mod scopes; // what is asked for, and what more
-mod security; // what is never sent, opened, believed or shown
+mod discovery; // every URL at which metadata may be published
+mod flows; // grants with and without a user
+mod keeping; // storing, refreshing, sharing and deleting tokens
+pub(crate) mod kit; // an MCP server, its authorization server, and an automatic login
+mod logins; // loopback and manual logins
+mod proofs; // DPoP proofs
+mod scopes; // choice and extension of scopes
+mod security; // secrets, clear text, unsafe URLs and networks

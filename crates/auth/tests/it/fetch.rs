@@ -1,4 +1,4 @@
-//! What is fetched, and what is not.
+//! Tests of the fetcher.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::{
     net::TcpListener,
 };
 
-/// A server that gives each connection the next answer, and says what it was asked.
+/// Starts a server that sends the next response on each connection. Returns the requests.
 async fn answering(answers: Vec<String>) -> (String, tokio::task::JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -33,7 +33,7 @@ fn reply(head: &str, body: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_document_and_a_form_are_fetched() {
+async fn fetcher_gets_documents_and_posts_forms() {
     let answers = vec![reply("200 OK", r#"{"a":1}"#), reply("400 Bad Request", r#"{"error":"x"}"#)];
     let (url, asked) = answering(answers).await;
     let fetch = Fetcher::new();
@@ -49,7 +49,7 @@ async fn a_document_and_a_form_are_fetched() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_followed_within_its_origin_only() {
+async fn redirect_is_followed_within_its_origin_only() {
     let answers = vec![
         reply("302 Found\r\nlocation: /there", ""),
         reply("200 OK", "{}"),
@@ -63,14 +63,14 @@ async fn a_redirect_is_followed_within_its_origin_only() {
     assert!(matches!(refused.kind(), FetchErrorKind::Redirected(_)));
     let said = refused.to_string();
     assert!(said.contains("another origin") && !said.contains("secret"), "{said}");
-    // A form is never sent to a second place.
+    // A form is not sent to the target of a redirect.
     assert_eq!(fetch.post_form(&url, HeaderMap::new(), [("a", "b")]).await.unwrap().status, 307);
     assert_eq!(asked.await.unwrap().len(), 4);
 }
 
 // ACL-24
 #[tokio::test]
-async fn plain_http_stays_on_this_machine() {
+async fn plain_http_is_allowed_for_loopback_only() {
     let fetch = Fetcher::new().network_policy(NetworkPolicy::Anywhere);
     let refused = fetch.get("http://example.com/x?token=abc", HeaderMap::new()).await.unwrap_err();
     assert!(matches!(refused.kind(), FetchErrorKind::Insecure));
@@ -85,7 +85,7 @@ async fn plain_http_stays_on_this_machine() {
 
 // ACL-24
 #[tokio::test]
-async fn an_address_out_of_reach_is_never_connected_to() {
+async fn blocked_address_is_not_connected_to() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let url = format!("http://127.0.0.1:{port}/");
@@ -98,12 +98,12 @@ async fn an_address_out_of_reach_is_never_connected_to() {
         let refused = fetch.get(&format!("http://{host}:{port}/"), HeaderMap::new()).await;
         assert!(refused.unwrap_err().refused_address().is_some(), "{host}");
     }
-    let nobody = tokio::time::timeout(Duration::ZERO, listener.accept()).await;
-    assert!(nobody.is_err(), "nobody has connected");
+    let connection = tokio::time::timeout(Duration::ZERO, listener.accept()).await;
+    assert!(connection.is_err(), "no connection is expected");
 }
 
 #[tokio::test]
-async fn what_is_too_large_or_no_json_is_refused() {
+async fn response_that_is_too_large_or_not_json_is_rejected() {
     let large = "x".repeat(2000);
     let answers = vec![reply("200 OK", &large), reply("200 OK", r#"{"token":"hunter2""#)];
     let (url, _asked) = answering(answers).await;

@@ -1,6 +1,8 @@
-//! Two users of three tenants each, on two replicas, who try everything on what is not theirs:
-//! tasks, sessions, cursors, event ids and sealed states. Whatever it is answers like what does not
-//! exist, and its owner notices nothing.
+//! Isolation tests: two users of three tenants each, on two replicas, try every request on
+//! resources of others.
+//!
+//! The resources are tasks, sessions, cursors, event IDs and request states. Each attempt gets the
+//! same response as a resource that does not exist, and does not affect its owner.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -22,10 +24,10 @@ use serde_json::{Value, json};
 
 use crate::server::support::{Got, RESOURCE, Sent, Signer, StandingClock, exchange, first_event};
 
-/// How often somebody tries something.
+/// Number of attempts.
 const TRIES: usize = 10_000;
 
-/// Waits for its user, and tells what nobody else may know.
+/// Waits for input of its user, and returns a text that only this user may see.
 async fn ask(cx: Durable) -> Result<String> {
     let schema = RequestedSchema::default().with_required("yes", BooleanSchema::default());
     let answer: Value = cx.elicit_with("sure", "Sure?", schema).await?;
@@ -46,7 +48,7 @@ async fn replica(store: Arc<dyn Store>, signer: &Signer) -> HttpServer {
         .tasks(TaskConfig::new(store))
         .seal_keys(SealKeys::new([7; 32]))
         .limits(|limits| limits.page_size = 1)
-        // Whoever tries so much is slowed down, which would hide what it is told.
+        // The default rate limit would hide the responses under test.
         .rate_limit_invalid_rounds(RateLimit::per_second(100_000.0))
         .tool(Tool::new("ask", ask))
         .tool(Tool::new("ask-later", ask).task(TaskPolicy::Always))
@@ -58,7 +60,7 @@ async fn replica(store: Arc<dyn Store>, signer: &Signer) -> HttpServer {
         .unwrap()
 }
 
-/// A caller, and what is its own.
+/// A principal and its resources.
 struct Caller {
     token: String,
     name: String,
@@ -87,7 +89,7 @@ impl World {
         exchange(self.replicas[replica].address(), request).await
     }
 
-    /// A caller who has one of everything.
+    /// Returns a principal with one resource of each kind.
     async fn caller(&self, signer: &Signer, user: &str, tenant: &str) -> Caller {
         let claims = json!({"sub": user, "tid": tenant, "exp": signer.clock.seconds() + 36_000});
         let token = signer.token(claims);
@@ -113,7 +115,7 @@ impl World {
     }
 }
 
-/// A request of a client that holds tasks and can be asked.
+/// Returns a request of a client that supports tasks and elicitation.
 fn modern(method: &str, params: Value) -> Sent {
     let capabilities =
         json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}});
@@ -143,10 +145,10 @@ fn answers() -> Value {
     json!({"sure": {"action": "accept", "content": {"yes": true}}})
 }
 
-/// A request that uses a handle.
+/// Creates a request that uses a handle.
 type Attempt = Box<dyn Fn(&str) -> Sent>;
 
-/// Everything that can be tried on what is somebody's: the handle, and the request that uses it.
+/// Returns every request that can be tried on the resources of `owner`, with their handles.
 fn attempts(owner: &Caller, own_session: &str) -> Vec<(String, Attempt)> {
     let mut attempts: Vec<(String, Attempt)> = Vec::new();
     for id in [&owner.waiting, &owner.done] {
@@ -190,7 +192,7 @@ fn attempts(owner: &Caller, own_session: &str) -> Vec<(String, Attempt)> {
     attempts
 }
 
-/// A handle of the same form that nobody has: some of its letters are others.
+/// Returns a random handle of the same form that does not exist.
 fn unknown(world: &mut World, handle: &str) -> String {
     let mut bytes = handle.as_bytes().to_vec();
     let places: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at].is_ascii_hexdigit()).collect();
@@ -203,9 +205,9 @@ fn unknown(world: &mut World, handle: &str) -> String {
     if other == handle { unknown(world, handle) } else { other }
 }
 
-/// What a caller can tell from an answer, with the handle itself left out.
+/// Returns the visible parts of a response, without the handle.
 fn seen(got: &Got, handle: &str) -> String {
-    // Some messages quote the beginning of it.
+    // Some messages quote the start of the handle.
     let short: String = handle.chars().take(40).collect();
     let body = got.body.replace(handle, "HANDLE").replace(&short, "HANDLE");
     format!(
@@ -216,7 +218,7 @@ fn seen(got: &Got, handle: &str) -> String {
     )
 }
 
-async fn nobody_reaches_what_is_not_theirs(stores: [Arc<dyn Store>; 2]) {
+async fn check_isolation(stores: [Arc<dyn Store>; 2]) {
     let signer = Signer::new(&StandingClock::new());
     let [first, second] = stores;
     let replicas = [replica(first, &signer).await, replica(second, &signer).await];
@@ -227,7 +229,7 @@ async fn nobody_reaches_what_is_not_theirs(stores: [Arc<dyn Store>; 2]) {
             callers.push(world.caller(&signer, user, tenant).await);
         }
     }
-    // What each of them is told about what does not exist, by every way and at both replicas.
+    // The response to a handle that does not exist, per principal, request and replica.
     let mut missing: HashMap<(usize, usize, usize), String> = HashMap::new();
     for _ in 0..TRIES {
         let (stranger, other) = (world.random(callers.len()), world.random(callers.len() - 1));
@@ -237,15 +239,15 @@ async fn nobody_reaches_what_is_not_theirs(stores: [Arc<dyn Store>; 2]) {
         let (handle, request) = &attempts[which];
         let token = &callers[stranger].token;
         if let Entry::Vacant(first) = missing.entry((stranger, which, replica)) {
-            let nobodys = unknown(&mut world, handle);
-            let got = world.send(replica, &request(&nobodys).bearer(token)).await;
-            first.insert(seen(&got, &nobodys));
+            let missing_handle = unknown(&mut world, handle);
+            let got = world.send(replica, &request(&missing_handle).bearer(token)).await;
+            first.insert(seen(&got, &missing_handle));
         }
         let got = world.send(replica, &request(handle).bearer(token)).await;
         assert_eq!(
             seen(&got, handle),
             missing[&(stranger, which, replica)],
-            "{} tries {handle} of {} at {replica}, the {which}th way",
+            "{} tries {handle} of {} at replica {replica} with request {which}",
             callers[stranger].name,
             owner.name
         );
@@ -253,14 +255,14 @@ async fn nobody_reaches_what_is_not_theirs(stores: [Arc<dyn Store>; 2]) {
         assert!(!got.body.contains(&owner.name), "{got:?}");
     }
     let ways = attempts(&callers[0], "x").len();
-    assert_eq!(missing.len(), callers.len() * ways * 2, "everybody has tried everything");
+    assert_eq!(missing.len(), callers.len() * ways * 2, "every principal has tried every request");
     for caller in &callers {
-        still_theirs(&world, caller).await;
+        check_resources(&world, caller).await;
     }
 }
 
-/// All that is a caller's is there, at the other replica too, and as it was.
-async fn still_theirs(world: &World, caller: &Caller) {
+/// Checks that all resources of a principal are unchanged, on the other replica too.
+async fn check_resources(world: &World, caller: &Caller) {
     let send = |request: Sent| {
         let request = request.bearer(&caller.token);
         async move { world.send(1, &request).await }
@@ -317,23 +319,23 @@ async fn still_theirs(world: &World, caller: &Caller) {
 }
 
 #[tokio::test]
-async fn nobody_reaches_what_is_not_theirs_on_one_file() {
+async fn resources_of_other_principals_are_unreachable_on_sqlite() {
     let folder = std::env::temp_dir().join(format!("outlive-isolation-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let url = format!("sqlite:{}", folder.join("tasks.db").display());
     let stores = [open(&url).await.unwrap(), open(&url).await.unwrap()];
-    nobody_reaches_what_is_not_theirs(stores).await;
+    check_isolation(stores).await;
     let _ = std::fs::remove_dir_all(&folder);
 }
 
-/// Where a database is: `cargo xtask test` brings one.
+/// Runs if a database is configured; `cargo xtask test` starts one.
 #[tokio::test]
-async fn nobody_reaches_what_is_not_theirs_on_postgres() {
+async fn resources_of_other_principals_are_unreachable_on_postgres() {
     let Ok(url) = std::env::var("OUTLIVE_TEST_POSTGRES") else {
-        eprintln!("NOT TRIED on PostgreSQL: OUTLIVE_TEST_POSTGRES names no database");
+        eprintln!("SKIPPED on PostgreSQL: OUTLIVE_TEST_POSTGRES is not set");
         return;
     };
     let url = format!("{url}?schema=isolation_{}", std::process::id());
     let stores = [open(&url).await.unwrap(), open(&url).await.unwrap()];
-    nobody_reaches_what_is_not_theirs(stores).await;
+    check_isolation(stores).await;
 }

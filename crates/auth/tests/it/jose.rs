@@ -1,4 +1,4 @@
-//! Signed tokens and their keys, held against the examples of the RFCs.
+//! Tests of signed tokens and keys, with the examples of the RFCs.
 
 use outlive_auth::jose::{
     Algorithm, Algorithms, Claims, Jwk, JwkError, JwkSet, Jws, JwsError, KeyError, SigningKey,
@@ -33,7 +33,7 @@ fn verified(token: &str, key: &Jwk, accepted: Algorithms) -> Result<String, JwsE
 }
 
 #[test]
-fn examples_of_the_rfcs_are_verified() {
+fn rfc_examples_verify() {
     let joe = "{\"iss\":\"joe\",\r\n \"exp\":1300819380,\r\n \"http://example.com/is_root\":true}";
     assert_eq!(verified(RFC7515_RS256, &key(RFC7515_RSA), Algorithms::ALL).unwrap(), joe);
     assert_eq!(verified(RFC7515_ES256, &key(RFC7515_EC), Algorithms::ALL).unwrap(), joe);
@@ -44,7 +44,7 @@ fn examples_of_the_rfcs_are_verified() {
 }
 
 #[test]
-fn no_token_is_believed_without_a_key_pair() {
+fn unsigned_and_symmetric_tokens_are_rejected() {
     for (token, key) in [(RFC7515_NONE, RFC7515_RSA), (RFC7515_HS256, RFC7515_RSA)] {
         assert_eq!(
             verified(token, &self::key(key), Algorithms::ALL).unwrap_err(),
@@ -56,14 +56,14 @@ fn no_token_is_believed_without_a_key_pair() {
 }
 
 #[test]
-fn an_algorithm_that_is_not_on_the_list_is_refused() {
+fn algorithm_that_is_not_accepted_is_rejected() {
     let only = Algorithms::of([Algorithm::Es256, Algorithm::EdDsa]);
     assert_eq!(verified(RFC7515_RS256, &key(RFC7515_RSA), only).unwrap_err(), JwsError::Algorithm);
     assert!(verified(RFC7515_ES256, &key(RFC7515_EC), only).is_ok());
 }
 
 #[test]
-fn a_key_signs_only_as_it_says() {
+fn key_is_used_only_for_its_declared_algorithm_and_use() {
     let ps = RFC7515_RSA.replacen('{', r#"{"alg":"PS256","#, 1);
     assert_eq!(
         verified(RFC7515_RS256, &key(&ps), Algorithms::ALL).unwrap_err(),
@@ -80,7 +80,7 @@ fn a_key_signs_only_as_it_says() {
 }
 
 #[test]
-fn a_changed_token_is_not_believed() {
+fn modified_token_is_rejected() {
     let key = key(RFC7515_EC);
     let [header, payload, signature] =
         RFC7515_ES256.split('.').collect::<Vec<_>>().try_into().unwrap();
@@ -103,7 +103,7 @@ fn a_changed_token_is_not_believed() {
 }
 
 #[test]
-fn what_is_no_token_is_malformed() {
+fn malformed_token_is_rejected() {
     for text in [
         "",
         ".",
@@ -113,7 +113,8 @@ fn what_is_no_token_is_malformed() {
         "e30.e30.e30",
         &format!("{RFC7515_ES256}="),
         &RFC7515_ES256.replace('.', ". "),
-        // The last sign has bits that say nothing; set, they would make a second form of one token.
+        // The last character has unused bits. If they were ignored, one token would have several
+        // forms.
         &RFC7515_ES256.replace("6NU1Q", "6NU1R"),
     ] {
         assert_eq!(Jws::parse(text).err(), Some(JwsError::Malformed), "{text}");
@@ -135,13 +136,13 @@ fn what_is_no_token_is_malformed() {
 }
 
 #[test]
-fn thumbprints_are_those_of_the_rfcs() {
+fn thumbprints_match_the_rfc_examples() {
     assert_eq!(key(RFC7638_RSA).thumbprint(), "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs");
     assert_eq!(key(RFC8037_ED25519).thumbprint(), "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
 }
 
 #[test]
-fn what_we_sign_we_verify() {
+fn signed_token_verifies_with_its_public_key() {
     for (algorithm, pem) in [
         (Algorithm::Es256, P256),
         (Algorithm::EdDsa, ED25519),
@@ -169,7 +170,7 @@ fn what_we_sign_we_verify() {
 }
 
 #[test]
-fn keys_that_are_made_here_are_of_use() {
+fn generated_key_signs_tokens_that_verify() {
     for algorithm in [Algorithm::Es256, Algorithm::EdDsa] {
         let signing = SigningKey::generate(algorithm).unwrap();
         let token = signing.sign("JWT", &json!({})).unwrap();
@@ -183,7 +184,7 @@ fn keys_that_are_made_here_are_of_use() {
 }
 
 #[test]
-fn a_private_key_is_not_shown() {
+fn debug_output_hides_private_key_and_token() {
     let signing = SigningKey::from_pem(Algorithm::Es256, P256).unwrap().with_id("one");
     assert_eq!(format!("{signing:?}"), r#"SigningKey { algorithm: Es256, id: Some("one"), .. }"#);
     let token = signing.sign("JWT", &json!({ "sub": "ann" })).unwrap();
@@ -192,7 +193,7 @@ fn a_private_key_is_not_shown() {
 }
 
 #[test]
-fn a_set_leaves_out_what_it_cannot_use() {
+fn key_set_skips_unsupported_keys() {
     let json = format!(
         r#"{{"keys":[{{"kty":"oct","k":"AAAA"}},{{"kty":"EC","crv":"P-521"}},{RFC7638_RSA},
             {{"kty":"RSA","n":"AQAB","e":"AQAB"}},{RFC7515_EC},7]}}"#
@@ -207,7 +208,7 @@ fn a_set_leaves_out_what_it_cannot_use() {
 }
 
 #[test]
-fn claims_are_read_in_their_forms() {
+fn claims_are_read_as_strings_or_lists() {
     let json = br#"{"iss":"https://a","aud":["x","y"],"exp":12.9,"scope":"a b  c","cnf":{"jkt":"k"},"more":{}}"#;
     let claims = Claims::read(json).unwrap();
     assert_eq!(claims.exp, Some(12));
@@ -216,7 +217,7 @@ fn claims_are_read_in_their_forms() {
     assert_eq!(claims.cnf.unwrap().jkt.as_deref(), Some("k"));
 
     let claims = Claims::read(br#"{"aud":"x y","scp":["a","b"]}"#).unwrap();
-    // An audience is one text, spaces and all; a scope is words.
+    // An audience is one string, spaces included. A scope string is split into words.
     assert!(claims.aud.contains("x y") && !claims.aud.contains("x"));
     assert_eq!(claims.scopes().collect::<Vec<_>>(), ["a", "b"]);
 

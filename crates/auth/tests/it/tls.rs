@@ -1,6 +1,7 @@
-//! Fetching over TLS: real handshakes, with a server whose certificate a test authority has signed.
+//! Tests of fetching over TLS, against a server whose certificate is signed by a test authority.
 //!
-//! `keys/localhost.pem` is for `localhost` alone, and `keys/ca.pem` is who says so.
+//! `keys/localhost.pem` is valid for `localhost` only. `keys/ca.pem` is the certificate of the
+//! authority.
 
 use std::sync::{
     Arc,
@@ -27,7 +28,7 @@ use tokio_rustls::{
 const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/keys/ca.pem");
 const LOCALHOST: &[u8] = include_bytes!("keys/localhost.pem");
 
-/// A server that answers everybody who has shaken hands with it, and counts them.
+/// Starts a TLS server that counts the requests.
 async fn serving() -> (u16, Arc<AtomicUsize>) {
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(LOCALHOST).flatten().collect();
     let key = PrivateKeyDer::from_pem_slice(LOCALHOST).unwrap();
@@ -43,7 +44,7 @@ async fn serving() -> (u16, Arc<AtomicUsize>) {
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let Ok(mut stream) = acceptor.accept(stream).await else { continue };
-            // A handshake may look whole from here that the other side then refuses.
+            // The handshake may succeed on this side although the client rejects it.
             let mut bytes = vec![0; 4096];
             let Ok(1..) = stream.read(&mut bytes).await else { continue };
             count.fetch_add(1, Ordering::SeqCst);
@@ -60,7 +61,7 @@ fn is_of_tls(error: &FetchError) -> bool {
 }
 
 #[tokio::test]
-async fn a_server_of_a_trusted_authority_is_fetched_from() {
+async fn server_with_a_trusted_certificate_is_accepted() {
     let (port, asked) = serving().await;
     let fetch = Fetcher::new().network_policy(NetworkPolicy::Local).ca_file(AUTHORITY);
     let fetched = fetch.get(&format!("https://localhost:{port}/d"), HeaderMap::new()).await;
@@ -74,10 +75,10 @@ async fn a_server_of_a_trusted_authority_is_fetched_from() {
 
 // ACL-24, ACL-33
 #[tokio::test]
-async fn whoever_is_not_the_one_that_was_meant_gets_nothing() {
+async fn server_with_an_untrusted_certificate_receives_no_request() {
     let (port, asked) = serving().await;
     let trusting = || Fetcher::new().network_policy(NetworkPolicy::Local).ca_file(AUTHORITY);
-    // A name that its certificate does not have; and nobody here trusts the authority by himself.
+    // A host name that is not in the certificate, and an authority that is not trusted.
     for (fetch, host) in [
         (trusting(), "127.0.0.1"),
         (Fetcher::new().network_policy(NetworkPolicy::Local), "localhost"),
@@ -89,15 +90,15 @@ async fn whoever_is_not_the_one_that_was_meant_gets_nothing() {
         assert!(refused.to_string().contains("certificate"), "{refused}");
         assert!(!refused.to_string().contains("hush"), "{refused}");
     }
-    // What has no certificates is no file of them.
+    // A file without certificates is an error.
     let fetch = Fetcher::new().network_policy(NetworkPolicy::Local).ca_file(file!());
     assert!(fetch.get(&format!("https://localhost:{port}/"), HeaderMap::new()).await.is_err());
-    // TLS to a private address is no reason to go there.
+    // TLS does not lift the network policy.
     let fetch = Fetcher::new().ca_file(AUTHORITY);
     let refused = fetch.get(&format!("https://localhost:{port}/"), HeaderMap::new()).await;
     assert!(refused.unwrap_err().refused_address().is_some());
-    // And a server that speaks TLS is asked in no other way.
+    // A TLS server is not sent a plain HTTP request that it accepts.
     let refused = Fetcher::new().get(&format!("http://127.0.0.1:{port}/"), HeaderMap::new()).await;
     assert!(refused.is_err());
-    assert_eq!(asked.load(Ordering::SeqCst), 0, "nobody has said anything");
+    assert_eq!(asked.load(Ordering::SeqCst), 0, "no request is expected");
 }

@@ -1,4 +1,4 @@
-//! Where a command writes its messages: descriptor 3, or standard output with a nonce.
+//! Control channel of a command: descriptor 3, or standard output with a nonce.
 
 use std::process::Command;
 
@@ -10,25 +10,26 @@ use super::{
     message::{Message, Rejected, RejectedKind},
 };
 
-/// Variable with the descriptor that a command writes requests to.
+/// Variable with the descriptor to which the command writes requests.
 const REQUEST_FD: &str = "OUTLIVE_REQUEST_FD";
-/// Variable with the descriptor that a command reads responses from.
+/// Variable with the descriptor from which the command reads responses.
 const RESPONSE_FD: &str = "OUTLIVE_RESPONSE_FD";
-/// Variable with the nonce that a request on standard output carries.
+/// Variable with the nonce of requests on standard output.
 const NONCE: &str = "OUTLIVE_CONTROL_NONCE";
 
-/// Where the control channel of a command is.
+/// Location of the control channel of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlMode {
     /// Requests on descriptor 3, responses on descriptor 4.
     #[default]
     Descriptors,
-    /// Requests on standard output, in lines with a nonce of the run; responses on standard input.
+    /// Requests on standard output, in lines with the nonce of the run. Responses on standard
+    /// input.
     Stdout,
 }
 
-/// The command's side of a control channel.
+/// Command side of a control channel.
 #[derive(Debug)]
 pub(crate) enum Channel {
     Descriptors(Descriptors),
@@ -36,7 +37,7 @@ pub(crate) enum Channel {
 }
 
 impl Channel {
-    /// Gives the channel to a command that is about to start.
+    /// Passes the channel to a command before it starts.
     pub(crate) fn give_to(self, command: &mut Command) -> Result<(), String> {
         for name in [REQUEST_FD, RESPONSE_FD, NONCE] {
             command.env_remove(name);
@@ -51,7 +52,7 @@ impl Channel {
     }
 }
 
-/// The ends of two pipes that a command holds.
+/// Command ends of the two pipes.
 #[cfg(unix)]
 #[derive(Debug)]
 pub(crate) struct Descriptors {
@@ -61,8 +62,8 @@ pub(crate) struct Descriptors {
 
 #[cfg(unix)]
 impl Descriptors {
-    /// Makes both pipes. Returns the command's ends, and ours: the end to read requests from, and the end to write
-    /// responses to.
+    /// Creates both pipes. Returns the command ends, the reader for requests and the writer for
+    /// responses.
     pub(crate) fn new() -> std::io::Result<(Self, std::io::PipeReader, std::io::PipeWriter)> {
         let (our_requests, requests) = std::io::pipe()?;
         let (responses, our_responses) = std::io::pipe()?;
@@ -72,7 +73,7 @@ impl Descriptors {
 
     fn give_to(self, command: &mut Command) -> Result<(), String> {
         use command_fds::{CommandFdExt as _, FdMapping};
-        /// The descriptors after the standard streams, as shells write them: `>&3`, `<&4`.
+        /// Descriptors after the standard streams, which shells use as `>&3` and `<&4`.
         const FDS: [(&str, i32); 2] = [(REQUEST_FD, 3), (RESPONSE_FD, 4)];
         let [(_, requests), (_, responses)] = FDS;
         command.envs(FDS.map(|(name, fd)| (name, fd.to_string())));
@@ -84,7 +85,7 @@ impl Descriptors {
     }
 }
 
-/// Other systems have no descriptors to give.
+/// Stub: other systems cannot pass descriptors.
 #[cfg(not(unix))]
 #[derive(Debug)]
 pub(crate) enum Descriptors {}
@@ -96,7 +97,7 @@ impl Descriptors {
     }
 }
 
-/// 128 random bits in hex that only the command of one run is given.
+/// 128 random bits in hexadecimal, known only to the command of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Nonce(String);
 
@@ -113,7 +114,7 @@ impl Nonce {
     }
 }
 
-/// Splits what a command writes to descriptor 3 into messages.
+/// Splits the output on descriptor 3 into messages.
 #[derive(Debug, Default)]
 pub(crate) struct RequestLines {
     line: Vec<u8>,
@@ -121,7 +122,7 @@ pub(crate) struct RequestLines {
 }
 
 impl RequestLines {
-    /// Returns the messages that are complete with this chunk, in their order.
+    /// Returns the messages that this chunk completes, in order.
     pub(crate) fn push(&mut self, chunk: &[u8]) -> Vec<Result<Message, Rejected>> {
         let mut messages = Vec::new();
         for part in chunk.split_inclusive(|byte| *byte == b'\n') {
@@ -151,21 +152,23 @@ fn too_long() -> Rejected {
     Rejected::new(None, RejectedKind::TooLarge, message)
 }
 
-/// A part of what a command prints.
+/// A part of standard output.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Piece {
     Output(Vec<u8>),
     Message(Result<Message, Rejected>),
 }
 
-/// Separates the messages on standard output from the rest of it. A message is a line that begins with `{` and is a JSON
-/// object whose member `nonce` is the nonce of the run. Every other line is output.
+/// Separates messages on standard output from other output.
+///
+/// A message is a line that starts with `{`, is a JSON object, and has a member `nonce` with the
+/// nonce of the run. Every other line is output.
 #[derive(Debug)]
 pub(crate) struct StdoutLines {
     nonce: Nonce,
-    /// The present line, as long as it may become a message.
+    /// Current line, while it may still be a message.
     held: Vec<u8>,
-    /// Whether the next byte begins a line.
+    /// Whether the next byte starts a line.
     at_start: bool,
 }
 
@@ -197,7 +200,7 @@ impl StdoutLines {
         pieces
     }
 
-    /// What was held back when nothing more is printed.
+    /// Returns the incomplete line at the end of the output.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.held)
     }
@@ -260,7 +263,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn stdout_lines_without_the_nonce_are_output_however_they_arrive(
+        fn stdout_lines_without_the_nonce_are_output_for_any_chunks(
             (nonce, lines) in Just(Nonce::random().unwrap()).prop_flat_map(|nonce| {
                 let lines = vec(line(&nonce), 0..6);
                 (Just(nonce), lines)
@@ -282,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn request_line_over_the_limit_is_rejected_and_the_next_is_read() {
+    fn request_line_over_the_limit_is_rejected_and_skipped() {
         let mut lines = RequestLines::default();
         assert!(lines.push(&vec![b'x'; MAX_LINE]).is_empty());
         let messages = lines.push(b"xx\n\n{\"progress\": 1}\n");

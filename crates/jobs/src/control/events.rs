@@ -1,7 +1,8 @@
-//! The file `events`: what a supervisor records between the bytes of a command's output, each with its place.
+//! The file `events`, with which a supervisor records input requests and gaps at positions of the
+//! output.
 //!
-//! A record is written after the output that stands before it and before the output that follows it. So who reads output
-//! first and records second knows every record that stands inside that output.
+//! A record is written after the output before it, and before the output after it. A reader that
+//! reads the output first and the records second therefore knows all records inside that output.
 
 use std::{
     fs::File,
@@ -13,28 +14,28 @@ use serde::{Deserialize, Serialize};
 
 use super::message::InputLine;
 
-/// How large the file may become. Beyond it, input requests are rejected.
+/// Maximum size of the file. Further input requests are rejected.
 const MAX_EVENTS: u64 = 4 << 20;
 
-/// A record.
+/// A record of the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Record {
-    /// Place in the file `out`, in bytes.
+    /// Position in the file `out`, in bytes.
     pub(crate) at: u64,
     pub(crate) what: What,
 }
 
-/// What stands there.
+/// Content of a record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum What {
-    /// An input request; the first of a job has the number 1.
+    /// An input request. The first one of a job has number 1.
     Input { number: u32, request: InputLine },
-    /// Output was not kept.
+    /// Output was dropped.
     Gap { bytes: u64, lines: u64 },
 }
 
-/// The writer of the file.
+/// Writer of the file.
 #[derive(Debug)]
 pub(crate) struct Events {
     file: File,
@@ -46,23 +47,23 @@ impl Events {
         Self { file, written: 0 }
     }
 
-    /// How many bytes can be read.
+    /// Returns the number of bytes that can be read.
     pub(crate) fn written(&self) -> u64 {
         self.written
     }
 
-    /// Appends a record, all of it or nothing.
+    /// Appends a record completely or not at all.
     pub(crate) fn append(&mut self, record: &Record) -> io::Result<()> {
         let mut line = serde_json::to_vec(record)?;
         line.push(b'\n');
         if self.written + line.len() as u64 > MAX_EVENTS {
             return Err(io::Error::new(
                 io::ErrorKind::FileTooLarge,
-                format!("the input requests of one command take at most {MAX_EVENTS} bytes"),
+                format!("the input requests of one command exceed {MAX_EVENTS} bytes"),
             ));
         }
         if let Err(error) = self.file.write_all(&line) {
-            // Half a record would spoil the next one.
+            // A partial record would corrupt the next one.
             let _ = self.file.set_len(self.written);
             return Err(error);
         }
@@ -71,7 +72,7 @@ impl Events {
     }
 }
 
-/// The reader of the file.
+/// Reader of the file.
 #[derive(Debug)]
 pub(crate) struct Records {
     path: PathBuf,
@@ -86,7 +87,7 @@ impl Records {
         Self { path, file: None, offset: 0, ahead: Vec::new(), next: None }
     }
 
-    /// Place of the next record, as far as the file has been read.
+    /// Returns the position of the next record that has been read.
     pub(crate) fn next_at(&mut self) -> Option<u64> {
         self.decode();
         self.next.as_ref().map(|record| record.at)
@@ -97,8 +98,8 @@ impl Records {
         self.next.take().map(|record| record.what)
     }
 
-    /// Reads on. Returns whether there was more.
-    pub(crate) fn read_on(&mut self) -> io::Result<bool> {
+    /// Reads new records. Returns whether there were any.
+    pub(crate) fn read_more(&mut self) -> io::Result<bool> {
         if self.file.is_none() {
             self.file = match File::open(&self.path) {
                 Ok(file) => Some(file),
@@ -107,7 +108,8 @@ impl Records {
             };
         }
         let Some(file) = &mut self.file else { return Ok(false) };
-        // From where the last whole read ended: the file may have been shortened by a record that had no room.
+        // Starts at the end of the last complete record: a failed append may have truncated the
+        // file.
         file.seek(SeekFrom::Start(self.offset))?;
         let mut read = Vec::new();
         file.read_to_end(&mut read)?;
@@ -121,7 +123,7 @@ impl Records {
         while self.next.is_none() {
             let Some(end) = memchr::memchr(b'\n', &self.ahead) else { return };
             let line: Vec<u8> = self.ahead.drain(..=end).collect();
-            // One that cannot be read is of a newer supervisor.
+            // Skips records of a newer supervisor, which cannot be parsed.
             self.next = serde_json::from_slice(&line).ok();
         }
     }

@@ -1,4 +1,4 @@
-//! The messages of a control channel.
+//! Messages of a control channel.
 //!
 //! ```text
 //! command> {"progress": 3, "total": 10, "message": "packing"}
@@ -9,12 +9,12 @@
 //! outlive> {"rejected": "go", "kind": "duplicate_key", "message": "…"}
 //! ```
 //!
-//! `input` is the key of the request, and `response` repeats it.
+//! `input` is the key of the request, which `response` repeats.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The longest key of an input request, in bytes.
+/// Maximum bytes of the key of an input request.
 const MAX_KEY: usize = 128;
 
 /// A message of a command.
@@ -28,12 +28,12 @@ pub(crate) enum Message {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {
-    /// How much is done.
+    /// Completed amount.
     pub progress: f64,
-    /// How much there is to do, if the command knows.
+    /// Total amount, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<f64>,
-    /// What it is doing.
+    /// Description of the current activity.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
@@ -42,23 +42,23 @@ pub struct Progress {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InputLine {
-    /// Key, which the response repeats.
+    /// Key that the response repeats.
     #[serde(rename = "input")]
     pub key: String,
     /// Text for the user.
     pub message: String,
-    /// Fields of a form, as JSON Schema has them. Without fields the form is yes or no.
+    /// Form fields, as in JSON Schema. Without fields, the form is a yes/no confirmation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<Map<String, Value>>,
-    /// Fields that must be filled in.
+    /// Required fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required: Option<Vec<String>>,
-    /// Page to send the user to, instead of a form.
+    /// URL to open, instead of a form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
 
-/// The reply to a message that cannot be served.
+/// Reply to a message that is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Rejected {
     /// Key of the input request, if the message has one.
@@ -68,19 +68,19 @@ pub(crate) struct Rejected {
     pub(crate) message: String,
 }
 
-/// Why a message cannot be served.
+/// Reason why a message is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RejectedKind {
-    /// It is no message.
+    /// The line is not a valid message.
     Invalid,
     /// An input request with this key is open.
     DuplicateKey,
-    /// It exceeds a limit.
+    /// The message exceeds a limit.
     TooLarge,
     /// The tool does not allow input requests.
     NotInteractive,
-    /// It cannot be recorded.
+    /// The request cannot be recorded.
     Unavailable,
 }
 
@@ -89,7 +89,7 @@ impl Rejected {
         Self { key: key.map(str::to_owned), kind, message }
     }
 
-    /// The line for the command.
+    /// Returns the reply as a line for the command.
     pub(crate) fn line(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
@@ -100,12 +100,12 @@ impl Rejected {
 }
 
 impl Message {
-    /// Reads a line.
+    /// Parses a line.
     pub(crate) fn read(line: &[u8]) -> Result<Self, Rejected> {
         let object = serde_json::from_slice(line).map_err(|error| {
             Rejected::invalid(
                 None,
-                format!("a control message is one JSON object per line: {error}"),
+                format!("a control message must be one JSON object per line: {error}"),
             )
         })?;
         Self::from_object(object)
@@ -118,7 +118,7 @@ impl Message {
         if object.contains_key("input") {
             let input: InputLine = read(object).map_err(invalid)?;
             if !(1..=MAX_KEY).contains(&input.key.len()) {
-                let what = format!("the key of an input request has 1 to {MAX_KEY} bytes");
+                let what = format!("the key of an input request must have 1 to {MAX_KEY} bytes");
                 return Err(Rejected::invalid(None, what));
             }
             return Ok(Self::Input(input));
@@ -126,7 +126,7 @@ impl Message {
         if object.contains_key("progress") {
             return read(object).map(Self::Progress).map_err(invalid);
         }
-        Err(Rejected::invalid(None, "a control message has `input` or `progress`".to_owned()))
+        Err(Rejected::invalid(None, "a control message must have `input` or `progress`".to_owned()))
     }
 }
 
@@ -142,18 +142,18 @@ mod tests {
     fn message_of_each_kind_is_read() {
         let Ok(Message::Progress(progress)) = Message::read(br#"{"progress": 1, "total": 4}"#)
         else {
-            panic!("that is progress")
+            panic!("expected progress")
         };
         assert_eq!((progress.progress, progress.total), (1.0, Some(4.0)));
         let Ok(Message::Input(input)) = Message::read(br#"{"input": "go", "message": "Go?"}"#)
         else {
-            panic!("that is an input request")
+            panic!("expected an input request")
         };
         assert_eq!((input.key.as_str(), input.message.as_str()), ("go", "Go?"));
     }
 
     #[test]
-    fn other_lines_are_rejected_and_the_key_is_named() {
+    fn invalid_message_is_rejected_with_its_key() {
         let lines: [(&[u8], Option<&str>); 7] = [
             (b"hello", None),
             (b"[]", None),
@@ -164,7 +164,7 @@ mod tests {
             (br#"{"input": "go", "message": "Go?", "feilds": {}}"#, Some("go")),
         ];
         for (line, key) in lines {
-            let rejected = Message::read(line).expect_err("is no message");
+            let rejected = Message::read(line).expect_err("the line is not a message");
             assert_eq!(rejected.kind, RejectedKind::Invalid);
             assert_eq!(rejected.key.as_deref(), key, "{rejected:?}");
         }

@@ -1,13 +1,13 @@
-//! The control channel: how a command reports its progress and requests input from its user.
+//! Control channel: a command reports progress and requests input from its user.
 //!
-//! - `message`: what the two sides write, one JSON object per line.
-//! - `channel`: where they write it. A command writes requests to descriptor 3 and reads responses from descriptor 4.
-//!   Where descriptors cannot be passed (ssh, containers, Windows), it uses its standard streams, and each request carries
-//!   a nonce of the run.
-//! - `events`: the file in which a supervisor records what has to be read in the order of the output.
+//! - `message`: the messages, one JSON object per line.
+//! - `channel`: the transport. A command writes requests to descriptor 3 and reads responses from
+//!   descriptor 4. If descriptors cannot be passed (ssh, containers, Windows), it uses its standard
+//!   streams, and each request carries the nonce of the run.
+//! - `events`: the file in which a supervisor records requests in the order of the output.
 //!
-//! Nothing that a command prints, and nothing that a caller gives it, is read as a message: who does not hold descriptor 3
-//! or does not know the nonce cannot write one.
+//! Only a process with descriptor 3 or the nonce can write a message. Other output of the command,
+//! and arguments of a caller, are never parsed as messages.
 
 mod channel;
 mod events;

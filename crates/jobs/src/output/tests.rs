@@ -1,4 +1,5 @@
-//! What is kept does not depend on how it comes, and is what a reader reads.
+//! Tests that the stored output does not depend on the chunks, and matches the output that a reader
+//! returns.
 
 #![allow(clippy::unwrap_used, reason = "all of this is tests, helpers included")]
 
@@ -15,7 +16,7 @@ use super::{
     Dropped, Output, Tail,
 };
 
-/// A file that is removed in the end.
+/// A temporary file that is removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -39,7 +40,7 @@ impl Drop for Scratch {
 
 #[derive(Debug, PartialEq)]
 struct Kept {
-    /// What can be read, in parts between which something was not kept.
+    /// Readable output, split at gaps.
     parts: Vec<Vec<u8>>,
     lines: usize,
     gap: Dropped,
@@ -77,7 +78,7 @@ fn keep(spec: &JobSpec, chunks: &[&[u8]]) -> Kept {
     Kept { parts, lines, gap, dropped }
 }
 
-/// Lines of all kinds: short ones, and those around the greatest length.
+/// Generates short lines, and lines around the maximum length.
 fn line() -> impl Strategy<Value = Vec<u8>> {
     let length =
         prop_oneof![0..3_usize, MAX_LINE - 1..MAX_LINE + 2, 2 * MAX_LINE - 1..2 * MAX_LINE + 2];
@@ -94,7 +95,7 @@ fn limit(most: u64) -> impl Strategy<Value = u64> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
     #[test]
-    fn output_within_limits_is_its_beginning_and_its_end_however_it_comes(
+    fn stored_output_is_the_start_and_end_for_any_chunks(
         lines in vec(line(), 0..8),
         ends in any::<bool>(),
         cuts in vec(any::<prop::sample::Index>(), 0..12),
@@ -114,7 +115,7 @@ proptest! {
         prop_assert!(printed.ends_with(whole.parts.last().unwrap()));
         prop_assert!(whole.parts.len() <= 2);
         prop_assert!(kept as u64 <= max_output_bytes);
-        // A line that is cut in two counts on both sides.
+        // A line that is split counts on both sides.
         prop_assert!(whole.lines as u64 <= max_output_lines.saturating_add(1));
         prop_assert_eq!(kept as u64 + whole.dropped.bytes, printed.len() as u64);
         prop_assert_eq!(whole.dropped.bytes == 0, whole.dropped.lines == 0);
@@ -132,7 +133,7 @@ proptest! {
 }
 
 #[test]
-fn the_status_is_the_newest_whole_line() {
+fn status_is_the_newest_complete_line() {
     let file = Scratch::new();
     let mut tail = Tail::new(file.open());
     assert_eq!(tail.push(b"one\ntw"), Some("one".to_owned()));
@@ -143,7 +144,7 @@ fn the_status_is_the_newest_whole_line() {
 }
 
 #[test]
-fn the_file_of_standard_error_stays_small_and_has_its_end() {
+fn stderr_file_is_bounded_and_contains_the_end() {
     let file = Scratch::new();
     let mut tail = Tail::new(file.open());
     for number in 0..50_000 {
@@ -157,7 +158,7 @@ fn the_file_of_standard_error_stays_small_and_has_its_end() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_full_disk_is_told_of_and_stops_nobody() {
+fn full_disk_causes_a_warning_and_does_not_block() {
     let full = File::options().append(true).open("/dev/full").unwrap();
     let mut output = Output::new(full, &JobSpec::new(["true"]));
     output.push(b"one\ntwo\n");
@@ -167,5 +168,5 @@ fn a_full_disk_is_told_of_and_stops_nobody() {
     let events = Scratch::new();
     let (dropped, warning) = output.close(&mut Events::new(events.open()));
     assert_eq!(dropped, Dropped { bytes: 14, lines: 3 });
-    assert!(warning.unwrap().contains("make room"));
+    assert!(warning.unwrap().contains("free space"));
 }

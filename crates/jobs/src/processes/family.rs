@@ -1,4 +1,4 @@
-//! All processes of a command, and how they are ended.
+//! All processes of a command, and how they are terminated.
 
 use std::{io, time::Duration};
 
@@ -17,36 +17,36 @@ use super::{
     system,
 };
 
-/// How often is looked whether processes that were told to end have ended: no signal tells of those that are not our
-/// children.
+/// Interval of checks whether processes have exited. The kernel sends no signal for processes that
+/// are not children.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How long what was ended may go on before it is told of instead of waited for: it may belong to another user, or
-/// wait for a disk that never answers.
+/// Time to wait after SIGKILL. A process may survive it if it belongs to another user, or if it
+/// waits for a disk that does not respond.
 pub(crate) const GIVE_UP_AFTER: Duration = Duration::from_secs(10);
 
-/// What is told then.
-pub(crate) const LEFT: &str =
-    "some of its processes could not be ended; look for them with `ps`, they may be another user's";
+/// Warning about processes that survived.
+pub(crate) const LEFT: &str = "some processes of the command could not be terminated; find them with `ps`, they may belong to another user";
 
 /// All processes of a command.
 #[derive(Debug)]
 pub(crate) struct Family {
-    /// Its process group, where that is known to be the command's and not a later one of the same number.
+    /// Process group of the command, if it is known that the number has not been reused.
     group: Option<Pid>,
-    /// Who else belongs to it.
+    /// Other processes of the command.
     kin: Kin,
 }
 
 impl Family {
-    /// Those of a command that this process has started as the leader of a group.
+    /// Returns the processes of a command that this process started as a group leader.
     pub(crate) fn of_own_child(child: Pid) -> Self {
         Self { group: Some(child), kin: Kin::Under(rustix::process::getpid()) }
     }
 
-    /// Those of a command whose supervisor is gone. None if they cannot have survived.
+    /// Returns the processes of a command whose supervisor is gone, or `None` if they cannot have
+    /// survived.
     fn left_behind(begun: &Begun, child: Option<&Child>) -> Option<Self> {
-        // After a restart of the machine all numbers mean something else.
+        // After a reboot, process IDs refer to other processes.
         if child.is_some_and(|child| child.boot != system::boot()) {
             return None;
         }
@@ -56,32 +56,33 @@ impl Family {
         Some(Self { group, kin: Kin::Marked(begun.mark.clone()) })
     }
 
-    /// Whether none is left, once the command itself has ended. Dead ones whom nobody has asked after do not count.
+    /// Returns whether no process is left, after the command itself has exited. Zombies do not
+    /// count.
     pub(crate) fn is_gone(&self) -> bool {
         match system::members(self.group, &self.kin) {
             Some(members) => members.is_empty(),
             None => self.group.is_none_or(|group| {
-                // On some systems a group is there as long as its dead leader is. How it ended is known by now, and
-                // its number is no other's as long as the group has anybody else.
+                // On some systems, a group exists as long as its zombie leader. Its exit status is
+                // known by now, and its number is not reused while the group has other members.
                 let _ = waitpid(Some(group), WaitOptions::NOHANG);
                 test_kill_process_group(group).is_err()
             }),
         }
     }
 
-    /// Asks all of them to end.
+    /// Asks all processes to exit (SIGTERM).
     pub(crate) fn ask_to_end(&self) {
-        // One that is stopped does not hear it until it goes on.
+        // A stopped process handles SIGTERM only after SIGCONT.
         self.signal(&[Signal::TERM, Signal::CONT]);
     }
 
-    /// Ends all of them.
+    /// Kills all processes.
     pub(crate) fn end(&self) {
         self.signal(&[Signal::KILL]);
     }
 
-    /// Asks all of them to end, ends those that have not after a while, and waits until none is left. Returns whether
-    /// that came true.
+    /// Asks all processes to exit, kills those that remain after `grace`, and waits for them.
+    /// Returns whether none is left.
     async fn end_all(&self, grace: Duration) -> bool {
         let hard = later(grace);
         self.ask_to_end();
@@ -99,7 +100,7 @@ impl Family {
     }
 
     fn signal(&self, signals: &[Signal]) {
-        // That somebody is gone meanwhile is what this is for.
+        // Errors are ignored: a process may have exited meanwhile.
         let others = system::members(None, &self.kin).into_iter().flatten();
         let others: Vec<_> = others.filter(|member| Some(member.group) != self.group).collect();
         for &signal in signals {
@@ -111,13 +112,14 @@ impl Family {
     }
 }
 
-/// So much later than now; what is too far to be told is a year.
+/// Returns the instant `by` from now, limited to one year to avoid overflow.
 pub(crate) fn later(by: Duration) -> Instant {
     const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
     Instant::now() + by.min(YEAR)
 }
 
-/// Ends what is left of a command whose supervisor was killed. Returns whether nothing is left then.
+/// Terminates the remaining processes of a command whose supervisor was killed. Returns whether
+/// none is left.
 pub(crate) async fn end_left_behind(folder: &Folder, grace: Duration) -> io::Result<bool> {
     let Some(begun) = folder.begun()? else { return Ok(true) };
     match Family::left_behind(&begun, folder.child()?.as_ref()) {
@@ -126,8 +128,8 @@ pub(crate) async fn end_left_behind(folder: &Folder, grace: Duration) -> io::Res
     }
 }
 
-/// How the command ended, once it has. It is not asked to leave the table of processes: so its number, which is that
-/// of its group too, is no other's as long as the supervisor lives.
+/// Returns how the command ended, if it has. Does not reap the process, so that its ID, which is
+/// also the group ID, is not reused while the supervisor runs.
 pub(crate) fn ending(child: Pid) -> Option<How> {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     let status = waitid(WaitId::Pid(child), options).ok()??;
@@ -137,7 +139,7 @@ pub(crate) fn ending(child: Pid) -> Option<How> {
     status.terminating_signal().map(How::Signal)
 }
 
-/// What makes this process different from a later one of the same number.
+/// Returns the data that distinguishes this process from a later one with the same ID.
 pub(crate) fn identity(pid: Pid) -> Child {
     let pid = pid.as_raw_nonzero().get();
     Child { pid, started: system::started(pid).unwrap_or_default(), boot: system::boot() }

@@ -1,12 +1,12 @@
-//! Who belongs to a command beside its process group.
+//! Processes of a command outside of its process group.
 
 use rustix::process::Pid;
 
 #[derive(Debug)]
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux can tell"))]
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "used on Linux only"))]
 pub(super) enum Kin {
-    /// All that descend from this process.
+    /// All descendants of this process.
     Under(Pid),
-    /// All that have this in their environment.
+    /// All processes with this mark in their environment.
     Marked(String),
 }

@@ -1,4 +1,4 @@
-//! Linux: `/proc` says who there is.
+//! Process discovery on Linux, with `/proc`.
 
 use std::{
     fs::{self, File},
@@ -12,7 +12,7 @@ use rustix::process::{
 
 use super::{super::names::JOB_VARIABLE, kin::Kin};
 
-/// A process that is alive.
+/// A live process.
 #[derive(Debug)]
 pub(super) struct Member {
     pid: Pid,
@@ -22,7 +22,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// None if it is dead.
+    /// Reads a process. Returns `None` if it is dead.
     fn read(pid: Pid) -> Option<Self> {
         let Stat { state, parent, group, started } = Stat::read(number(pid))?;
         // Kernel threads have no group.
@@ -31,7 +31,8 @@ impl Member {
     }
 
     pub(super) fn signal(&self, signal: Signal) {
-        // Since it was seen it may have ended, and its number may be another's: hold on to it, then look again.
+        // The process ID may have been reused. Open a pidfd first, and then check the start time
+        // again.
         let Ok(held) = pidfd_open(self.pid, PidfdFlags::empty()) else { return };
         if started(number(self.pid)).as_ref() == Some(&self.started) {
             let _ = pidfd_send_signal(held, signal);
@@ -39,11 +40,11 @@ impl Member {
     }
 }
 
-/// The living among a group and its kin. None would say that this system cannot tell.
-#[expect(clippy::unnecessary_wraps, reason = "other systems cannot tell")]
+/// Returns the live processes of a group and its kin. Always `Some` on Linux.
+#[expect(clippy::unnecessary_wraps, reason = "other systems return `None`")]
 pub(super) fn members(group: Option<Pid>, kin: &Kin) -> Option<Vec<Member>> {
     let belongs: &dyn Fn(&Member) -> bool = match kin {
-        // It has adopted everybody, so the group is among them.
+        // The ancestor adopts all orphans, so the group is among its descendants.
         Kin::Under(ancestor) => {
             let descendants = descendants_by_list(*ancestor);
             return Some(descendants.unwrap_or_else(|| descendants_of_all(*ancestor)));
@@ -54,20 +55,21 @@ pub(super) fn members(group: Option<Pid>, kin: &Kin) -> Option<Vec<Member>> {
     Some(living().filter(is_member).collect())
 }
 
-/// The living descendants of a process. None if this kernel does not list children.
+/// Returns the live descendants of a process, or `None` if the kernel does not list children.
 fn descendants_by_list(ancestor: Pid) -> Option<Vec<Member>> {
     let mut children = children(ancestor)?;
     loop {
         let mut found = Vec::new();
         let mut seen = children.clone();
         while let Some(pid) = seen.pop() {
-            // Whose state is looked at before its children, and is dead, has none: they were adopted before it died.
+            // The state is read before the children. A dead process has no children: the ancestor
+            // adopted them before.
             if let Some(process) = Member::read(pid) {
                 found.push(process);
                 seen.extend(self::children(pid).unwrap_or_default());
             }
         }
-        // So they would be new here.
+        // Adopted children would be new in this list.
         let again = self::children(ancestor)?;
         if again == children {
             return Some(found);
@@ -87,7 +89,7 @@ fn children(parent: Pid) -> Option<Vec<Pid>> {
     Some(children)
 }
 
-/// The same, found among all processes.
+/// Returns the live descendants of a process, from a scan of all processes.
 fn descendants_of_all(ancestor: Pid) -> Vec<Member> {
     let mut all: Vec<Member> = living().collect();
     let mut found: Vec<Member> = Vec::new();
@@ -100,12 +102,12 @@ fn descendants_of_all(ancestor: Pid) -> Vec<Member> {
     found
 }
 
-/// Those whose parents end become children of this process, and so are not lost sight of.
+/// Makes this process the parent of orphaned descendants, so that they can be found.
 pub(in super::super) fn become_reaper() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
-/// Lets adopted processes that have ended leave the table of processes; `child` stays.
+/// Reaps adopted processes that have exited. Does not reap `child`.
 pub(in super::super) fn reap_adopted(child: Pid) {
     for pid in children(getpid()).unwrap_or_default() {
         if pid != child {
@@ -114,12 +116,12 @@ pub(in super::super) fn reap_adopted(child: Pid) {
     }
 }
 
-/// When a process was started, in the kernel's own time.
+/// Returns the start time of a process in kernel ticks.
 pub(super) fn started(pid: i32) -> Option<String> {
     Some(Stat::read(pid)?.started)
 }
 
-/// A name for the time since the machine was started.
+/// Returns an ID of the current boot.
 pub(super) fn boot() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     id.trim().to_owned()
@@ -132,7 +134,7 @@ fn living() -> impl Iterator<Item = Member> {
         .filter_map(Member::read)
 }
 
-/// What is needed of `/proc/<pid>/stat`.
+/// Fields of `/proc/<pid>/stat`.
 struct Stat {
     state: char,
     parent: i32,
@@ -142,15 +144,17 @@ struct Stat {
 
 impl Stat {
     fn read(pid: i32) -> Option<Self> {
-        // It is never longer, and one read is cheaper than `fs::read`, which looks for the length first.
+        // The content is never longer, and one read is cheaper than `fs::read`, which queries the
+        // length first.
         let mut stat = [0; 1024];
         let length = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut stat).ok()?;
-        // The name of a program need not be text.
+        // The program name may be invalid UTF-8.
         Self::parse(&String::from_utf8_lossy(&stat[..length]))
     }
 
     fn parse(stat: &str) -> Option<Self> {
-        // The second field is the program's name in brackets, and may have brackets and spaces itself.
+        // The second field is the program name in parentheses, which may itself contain parentheses
+        // and spaces.
         let (_, rest) = stat.rsplit_once(')')?;
         let mut fields = rest.split_ascii_whitespace();
         Some(Self {
@@ -187,8 +191,8 @@ mod tests {
     use super::{Stat, children, descendants_by_list, descendants_of_all};
 
     #[test]
-    fn both_ways_find_the_same_descendants() {
-        // A child with two children of its own, which waits for its input.
+    fn descendants_by_list_and_by_scan_are_equal() {
+        // A child with two children, which waits for input.
         let script = "sleep 1000 & a=$!; sleep 1000 & b=$!; read end; kill $a $b";
         let mut child =
             Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).spawn().unwrap();
@@ -212,9 +216,9 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_program_may_look_like_other_fields() {
+    fn program_name_with_parentheses_is_parsed() {
         let stat = "17 (a) R 1 (b) S 3 4 4 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 8812 2 3 18446744073709551615";
-        let stat = Stat::parse(stat).expect("it is whole");
+        let stat = Stat::parse(stat).expect("all fields are present");
         assert_eq!((stat.state, stat.parent, stat.group), ('S', 3, 4));
         assert_eq!(stat.started, "8812");
     }

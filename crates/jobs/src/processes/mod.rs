@@ -1,8 +1,8 @@
-//! The processes of a command: which they are, and how they are ended.
+//! Processes of a command: how they are found and terminated.
 //!
-//! A command's processes are its process group. On Linux they are also all that descend from the supervisor, which
-//! adopts those whose parents are gone, and, where the supervisor itself is gone, all that have the job's mark in
-//! their environment. So one that has made itself a session of its own is found there as well.
+//! The processes of a command are its process group. On Linux, they also include all descendants of
+//! the supervisor, which adopts orphans. If the supervisor is gone, they include all processes with
+//! the job's mark in their environment. A process in a separate session is therefore found too.
 
 mod family;
 mod kin;

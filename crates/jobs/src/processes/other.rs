@@ -1,4 +1,5 @@
-//! macOS and other systems without `/proc`: a command's processes are its process group.
+//! Process discovery on macOS and other systems without `/proc`: the processes of a command are its
+//! process group.
 
 use std::{io, process::Command};
 
@@ -6,7 +7,7 @@ use rustix::process::{Pid, Signal};
 
 use super::kin::Kin;
 
-/// Nobody: there is no list of processes.
+/// Placeholder: these systems have no list of processes.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) group: Pid,
@@ -17,7 +18,7 @@ impl Member {
     pub(super) fn signal(&self, _: Signal) {}
 }
 
-/// This system cannot tell.
+/// Returns `None`, because this system has no list of processes.
 pub(super) fn members(_: Option<Pid>, _: &Kin) -> Option<Vec<Member>> {
     None
 }
@@ -27,20 +28,20 @@ pub(in super::super) fn become_reaper() -> io::Result<()> {
     Ok(())
 }
 
-/// Nobody is adopted here.
+/// Does nothing: processes are not adopted on this system.
 pub(in super::super) fn reap_adopted(_: Pid) {}
 
-/// When a process was started.
+/// Returns the start time of a process.
 pub(super) fn started(pid: i32) -> Option<String> {
-    said_by(Command::new("ps").args(["-o", "lstart=", "-p", &pid.to_string()]))
+    output_of(Command::new("ps").args(["-o", "lstart=", "-p", &pid.to_string()]))
 }
 
-/// A name for the time since the machine was started.
+/// Returns an ID of the current boot.
 pub(super) fn boot() -> String {
-    said_by(Command::new("sysctl").args(["-n", "kern.bootsessionuuid"])).unwrap_or_default()
+    output_of(Command::new("sysctl").args(["-n", "kern.bootsessionuuid"])).unwrap_or_default()
 }
 
-fn said_by(command: &mut Command) -> Option<String> {
+fn output_of(command: &mut Command) -> Option<String> {
     let output = command.env("LC_ALL", "C").output().ok()?;
     let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     (output.status.success() && !said.is_empty()).then_some(said)

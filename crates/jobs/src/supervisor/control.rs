@@ -1,6 +1,7 @@
-//! The supervisor's socket: servers watch, respond and end through it.
+//! Socket of the supervisor, through which servers watch, respond to and end the job.
 //!
-//! Each connection is a task of its own, so that a slow reader keeps nobody waiting, least of all the command.
+//! Each connection has its own task, so that a slow reader does not delay other readers or the
+//! command.
 
 use std::{fs, io, path::PathBuf, sync::Arc, time::Duration};
 
@@ -21,14 +22,15 @@ use super::super::{
     wire::{MAX_REQUEST, News, ServerRequest, Taken, What},
 };
 
-/// How many servers may be connected at once: more than there are, fewer than would hurt.
+/// Maximum number of connected servers.
 const MAX_CONNECTIONS: usize = 64;
-/// What is told again is told after this, so that a flood costs a hundred messages in a second.
+/// Minimum interval between two lines to a watcher, so that a flood of output causes at most 100
+/// lines per second.
 const PACE: Duration = Duration::from_millis(10);
-/// How long a connection may take to say what it wants, and to hear that the job is over.
+/// Time for a connection to send its request, and to receive the end of the job.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A socket that listens.
+/// A listening control socket.
 #[derive(Debug)]
 pub(super) struct Control {
     listener: UnixListener,
@@ -37,20 +39,20 @@ pub(super) struct Control {
     followers: Followers,
 }
 
-/// Counts the servers that follow the job.
+/// Counter of the servers that follow the job.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Followers(Arc<()>);
 
 impl Followers {
-    /// Whether a server follows the job.
+    /// Returns whether a server follows the job.
     pub(super) fn any(&self) -> bool {
-        /// The socket's own, and the one of who looks.
+        /// References of the socket and of the caller.
         const OWN: usize = 2;
         Arc::strong_count(&self.0) > OWN
     }
 }
 
-/// What a server wants of the command.
+/// Request of a server.
 #[derive(Debug)]
 pub(super) enum Request {
     End,
@@ -77,7 +79,7 @@ impl Control {
         self.followers.clone()
     }
 
-    /// Serves until the job is over and all who watch have heard it.
+    /// Serves connections until the job has ended and all watchers have received that.
     pub(super) async fn serve(self, requests: mpsc::Sender<Request>, news: watch::Receiver<News>) {
         let mut connections = JoinSet::new();
         loop {
@@ -91,9 +93,10 @@ impl Control {
                         let connection = serve(stream, self.job.clone(), requests, news, followers);
                         connections.spawn(connection);
                     }
-                    // They see that it is closed, and come again.
+                    // A rejected server sees the closed connection and retries.
                     Ok(_) => {}
-                    // There are no descriptors left. Those who wait are still there later.
+                    // The process has no descriptors left. Pending connections can be accepted
+                    // later.
                     Err(_) => sleep(PACE).await,
                 },
             }
@@ -104,12 +107,13 @@ impl Control {
     }
 }
 
-/// Whether it is the same user at the other end. The folder is closed to others; this holds even if it was opened.
+/// Returns whether the peer has the same user ID. The folder already excludes other users; this
+/// also holds if its permissions were changed.
 fn is_ours(stream: &UnixStream) -> bool {
     stream.peer_cred().is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw())
 }
 
-/// What goes wrong here is that the server is gone.
+/// Serves one connection. Errors mean that the server disconnected, and are ignored.
 async fn serve(
     stream: UnixStream,
     job: String,
@@ -126,10 +130,10 @@ async fn serve(
         return;
     }
     match request.what {
-        What::Watch => tell(read.into_inner().into_inner(), write, news).await,
+        What::Watch => send_news(read.into_inner().into_inner(), write, news).await,
         What::End => {
             let _ = requests.send(Request::End).await;
-            tell(read.into_inner().into_inner(), write, news).await;
+            send_news(read.into_inner().into_inner(), write, news).await;
         }
         What::Respond { number, line } => {
             drop(followers);
@@ -145,8 +149,12 @@ async fn serve(
     }
 }
 
-/// Tells what is new, until the job is over or nobody listens.
-async fn tell(mut read: OwnedReadHalf, mut write: OwnedWriteHalf, mut news: watch::Receiver<News>) {
+/// Sends changes until the job ends or the server disconnects.
+async fn send_news(
+    mut read: OwnedReadHalf,
+    mut write: OwnedWriteHalf,
+    mut news: watch::Receiver<News>,
+) {
     let telling = async {
         loop {
             let now = news.borrow_and_update().clone();
@@ -167,13 +175,13 @@ async fn tell(mut read: OwnedReadHalf, mut write: OwnedWriteHalf, mut news: watc
     };
     tokio::select! {
         () = telling => {}
-        // Nothing more is said on a connection, so this is its end.
+        // Servers send nothing more, so any read means the end of the connection.
         _ = read.read_u8() => {}
     }
 }
 
-/// Waits until the exit has been written.
+/// Waits until the exit is recorded.
 async fn over(mut news: watch::Receiver<News>) {
-    // Who would say so is gone only after having said it.
+    // An error means that the sender is dropped, which happens only after the end of the job.
     let _ = news.wait_for(|news| news.over).await;
 }

@@ -1,4 +1,4 @@
-//! Handles the messages of a command, and the responses to its input requests.
+//! Handles messages of a command, and responses to its input requests.
 
 use std::{io, time::Duration};
 
@@ -14,15 +14,15 @@ use super::{
     run::Watch,
 };
 
-/// How often the pipe of standard output is read before a request: more often than the largest pipe needs, but not for
-/// ever, because somebody may print without end.
+/// Maximum number of reads from standard output before a request: enough for the largest pipe, and
+/// finite, because a process may print without end.
 const MAX_READS: usize = 64;
-/// Shortest and longest interval between two checks whether a call follows a command that waits.
+/// Minimum and maximum interval between two checks whether a call follows a waiting command.
 const LOOK_FOR_FOLLOWERS: (Duration, Duration) =
     (Duration::from_millis(50), Duration::from_secs(5));
 
 impl Watch<'_> {
-    /// Takes what was printed by a command whose messages are on standard output.
+    /// Handles standard output that contains messages.
     pub(super) fn take_pieces(&mut self, pieces: Vec<Piece>) {
         for piece in pieces {
             match piece {
@@ -32,7 +32,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Takes messages from descriptor 3.
+    /// Handles messages from descriptor 3.
     pub(super) fn take_messages(&mut self, messages: Vec<Result<Message, Rejected>>) {
         if messages.iter().any(|message| matches!(message, Ok(Message::Input(_)))) {
             for _ in 0..MAX_READS {
@@ -43,10 +43,10 @@ impl Watch<'_> {
         for message in messages {
             self.take(message);
         }
-        self.tell();
+        self.notify();
     }
 
-    /// Reads what a command wrote last. The command has exited and cannot read a response.
+    /// Reads the last messages of a command, which has exited and cannot read a response.
     pub(super) fn take_last_messages(&mut self) {
         if let Some(lines) = &mut self.messages.stdout {
             self.output.push(&lines.finish());
@@ -80,7 +80,8 @@ impl Watch<'_> {
     fn request_input(&mut self, request: InputLine) -> Result<(), Rejected> {
         let key = request.key.clone();
         if !self.messages.may_request {
-            let message = "this tool may not request input; set `asks = true` for it".to_owned();
+            let message =
+                "this tool is not interactive; set `interactive = true` for it".to_owned();
             return Err(Rejected::new(Some(&key), RejectedKind::NotInteractive, message));
         }
         let number = self.messages.inputs.admit(&key)?;
@@ -97,12 +98,12 @@ impl Watch<'_> {
         self.messages.inputs.open(key);
         self.clock.stop();
         self.messages.look_at = self.look_for_followers_at();
-        // For who lists jobs.
+        // Recorded for processes that list jobs. A failure is ignored.
         let _ = self.folder.set_waits_for(Some(&waits_for));
         Ok(())
     }
 
-    /// Takes the response to an input request.
+    /// Handles the response to an input request.
     pub(super) fn respond(&mut self, number: u32, line: &str) -> Taken {
         match self.messages.inputs.settle(number) {
             Ok(true) => self.write_response(line),
@@ -124,8 +125,8 @@ impl Watch<'_> {
         }
     }
 
-    /// Tells who follows the job what there is to read.
-    pub(super) fn tell(&self) {
+    /// Notifies the watchers of the job that there is something to read.
+    pub(super) fn notify(&self) {
         let (out, events) = (self.output.written(), self.messages.events.written());
         let warning = self.output.warning();
         self.news.send_if_modified(|news| {
@@ -145,8 +146,8 @@ impl Watch<'_> {
         Some(Instant::now() + every)
     }
 
-    /// Ends a command that waits for input for longer than anybody can still respond: no server follows it, and no task
-    /// will.
+    /// Ends a command that waits for input to which no client can respond: no server follows the
+    /// job, and no task owns it.
     pub(super) fn look_for_followers(&mut self) {
         self.messages.look_at = None;
         if !self.messages.inputs.is_open() {
@@ -154,7 +155,7 @@ impl Watch<'_> {
             return;
         }
         self.messages.look_at = self.look_for_followers_at();
-        // What cannot be read may be a task's.
+        // If the note cannot be read, a task may own the job.
         let is_task = !matches!(self.folder.note(), Ok(None));
         if self.followers.any() || is_task {
             self.messages.alone_since = None;

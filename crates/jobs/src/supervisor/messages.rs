@@ -1,7 +1,8 @@
-//! The supervisor's side of a command's control channel.
+//! Supervisor side of the control channel of a command.
 //!
-//! An input request is recorded after all that the command printed before it: the supervisor first reads what is in the
-//! pipe of standard output. A command that flushed its output before it wrote the request has it there.
+//! An input request is recorded after all output that the command printed before it. The supervisor
+//! therefore reads the pipe of standard output first. A command must flush its output before it
+//! writes a request.
 
 use std::{fs::File, io};
 
@@ -17,25 +18,25 @@ use super::super::{
     spec::JobSpec,
 };
 
-/// Messages of a command, and what becomes of them.
+/// Messages of a command, and the state of its input requests.
 #[derive(Debug)]
 pub(super) struct Messages {
     pub(super) requests: Reading<Receiver>,
     pub(super) responses: Writing<Sender>,
     pub(super) lines: RequestLines,
-    /// For a command whose messages are on standard output.
+    /// Parser of messages on standard output.
     pub(super) stdout: Option<StdoutLines>,
     pub(super) events: Events,
     pub(super) inputs: Inputs,
     pub(super) may_request: bool,
-    /// When to check next whether a call follows the job, while a request is open.
+    /// Time of the next check whether a call follows the job, while a request is open.
     pub(super) look_at: Option<Instant>,
-    /// Since when no call follows the job.
+    /// Time since when no call follows the job.
     pub(super) alone_since: Option<Instant>,
 }
 
 impl Messages {
-    /// Opens a channel. Returns the command's side, and ours.
+    /// Opens a channel. Returns the command side and the supervisor side.
     pub(super) fn open(spec: &JobSpec, events: File) -> io::Result<(Channel, Self)> {
         let mut messages = Self {
             requests: Reading::new(None),
@@ -66,7 +67,7 @@ impl Messages {
         Ok((channel, messages))
     }
 
-    /// Whether standard input stays open for responses.
+    /// Returns whether standard input stays open for responses.
     pub(super) fn respond_on_stdin(&self) -> bool {
         self.stdout.is_some() && self.may_request
     }

@@ -1,7 +1,7 @@
-//! The process that watches over one command: `<program> __supervise <folder of the job>`.
+//! Supervisor of one command: `<program> __supervise <folder of the job>`.
 //!
-//! It is started by a server and outlives it. It holds the job's lock for as long as it lives, starts the command once,
-//! and writes down how it ended.
+//! A server starts the supervisor, which outlives the server. The supervisor holds the lock of the
+//! job while it runs, starts the command once, and records the exit.
 
 mod control;
 mod inbox;

@@ -1,16 +1,16 @@
-//! Tells the server that has started a supervisor that the supervisor is ready.
+//! Signal to the server that the supervisor is ready.
 
 use std::{
     fs::File,
     io::{self, Write},
 };
 
-/// Line that a supervisor prints once it has started the command, or has failed to.
+/// Line that a supervisor prints after it has started the command or failed to.
 pub(crate) const READY: &str = "ready";
 
-/// Tells the server that it need not wait any longer, and lets go of it.
+/// Signals readiness to the server, and closes the connection to it.
 pub(super) fn say_ready() {
-    // It may be gone.
+    // A failed write is ignored, because the server may be gone.
     let _ = writeln!(io::stdout(), "{READY}");
     if let Ok(nowhere) = File::options().write(true).open("/dev/null") {
         let _ = rustix::stdio::dup2_stdout(nowhere);

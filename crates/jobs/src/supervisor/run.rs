@@ -1,6 +1,6 @@
-//! The run of a command, from its start until none of its processes is left.
+//! The run of a command, from its start until no process is left.
 //!
-//! One loop: what is printed, what is requested and responded, the time, the servers, and the processes.
+//! One loop handles output, messages, requests of servers, timeouts and processes.
 
 use std::{
     future::pending,
@@ -37,17 +37,17 @@ use super::{
     ready::say_ready,
 };
 
-/// How long others may hold the command's output open after it has exited.
+/// Time that other processes may keep the output open after the command has exited.
 const LINGER: Duration = Duration::from_secs(1);
-/// How many requests of servers may wait. They are served at once.
+/// Capacity of the queue of server requests.
 const MAX_REQUESTS: usize = 16;
-/// How often a pipe is emptied at the end: more often than the largest needs, but not for ever, because a stranger may
-/// have been handed the other end.
+/// Maximum number of reads that drain a pipe at the end: enough for the largest pipe, and finite,
+/// because an unknown process may hold the other end.
 const MAX_RESTS: usize = 64;
-/// How often is looked for a server at most, and at least.
+/// Minimum and maximum interval between two checks of the server heartbeat.
 const LOOK_FOR_SERVER: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
-/// All that a command needs before it is started.
+/// State that is prepared before the command starts.
 #[derive(Debug)]
 pub(super) struct Run<'f> {
     folder: &'f Folder,
@@ -63,10 +63,10 @@ pub(super) struct Run<'f> {
 #[derive(Debug)]
 struct Signals {
     child: Signal,
-    /// The machine is shut down, or somebody wants the supervisor to end.
+    /// Sent when the machine shuts down, or when an operator stops the supervisor.
     terminate: Signal,
-    /// Heard and ignored: they are sent to all processes of a name, to make servers read their files again, or to all
-    /// of a terminal.
+    /// Signals that are ignored: operators send them to all processes with a name, and terminals to
+    /// all their processes.
     _ignored: [Signal; 2],
 }
 
@@ -83,7 +83,7 @@ impl<'f> Run<'f> {
         Ok(Self { folder, spec, control, output, tail, messages, channel, signals })
     }
 
-    /// Starts the command and stays until it is over and written down.
+    /// Starts the command, and returns after its exit is recorded.
     pub(super) async fn start_and_watch(self, mark: &str) {
         let Self { folder, spec, control, output, tail, messages, channel, signals } = self;
         let followers = control.followers();
@@ -99,41 +99,41 @@ impl<'f> Run<'f> {
             }
             Err(why) => Exit::silent(How::NotStarted(why), now()),
         };
-        write_down(folder, &exit, &news).await;
-        // For who waits for a command that could not be started; others were told before.
+        record_exit(folder, &exit, &news).await;
+        // A server may still wait for a command that could not be started.
         say_ready();
         news.send_modify(|news| news.over = true);
         let _ = serving.await;
     }
 }
 
-/// Starts the command, as the leader of a process group.
+/// Starts the command as the leader of a process group.
 fn start(spec: &JobSpec, mark: &str, channel: Channel) -> Result<Child, String> {
     prepare(spec, mark, channel)?.process_group(0).spawn().map_err(|error| explain(spec, &error))
 }
 
-/// Tries until it works: an exit is never lost, not even to a disk that is full. But who has removed the folder does not
-/// want to know.
-async fn write_down(folder: &Folder, exit: &Exit, news: &watch::Sender<News>) {
+/// Writes the exit, and retries until it succeeds, so that an exit is not lost on a full disk.
+/// Stops if the folder was removed.
+async fn record_exit(folder: &Folder, exit: &Exit, news: &watch::Sender<News>) {
     const AGAIN: Duration = Duration::from_secs(1);
     while let Err(error) = folder.set_exit(exit)
         && folder.exists()
     {
         let warning = format!(
-            "the command has ended, and its exit could not be written ({error}); make room in the data folder"
+            "the command has ended, but writing its exit failed ({error}); free space in the data folder"
         );
         news.send_modify(|news| news.warning = Some(warning));
         sleep(AGAIN).await;
     }
 }
 
-/// What is kept of the standard streams.
+/// Stored output of the standard streams.
 struct Kept {
     output: Output,
     tail: Tail,
 }
 
-/// A command that runs.
+/// A running command.
 pub(super) struct Watch<'a> {
     pub(super) folder: &'a Folder,
     pub(super) spec: JobSpec,
@@ -148,26 +148,27 @@ pub(super) struct Watch<'a> {
     pub(super) news: &'a watch::Sender<News>,
     pub(super) clock: Clock,
     pub(super) followers: Followers,
-    /// Last heartbeat of the server, and when it was first seen.
+    /// Last heartbeat of a server, and the time when it was first seen.
     server_heartbeat: Option<SystemTime>,
     server_seen: Instant,
-    /// Why it was ended, if it was.
+    /// Reason why the supervisor ended the command.
     ended_by: Option<How>,
-    /// How the command itself ended.
+    /// End of the command itself.
     ending: Option<How>,
     phase: Phase,
-    /// Whether somebody could not be ended.
+    /// Whether processes could not be terminated.
     is_left: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Running,
-    /// The command has exited; somebody may still print.
+    /// The command has exited, but other processes may still print.
     Lingering {
         until: Instant,
     },
-    /// All that is left has been asked to end, and is ended at `hard`. The next look is at `look`.
+    /// The remaining processes were asked to exit, and are killed at `hard`. The next check is at
+    /// `look`.
     Ending {
         hard: Instant,
         look: Instant,
@@ -186,10 +187,11 @@ impl<'a> Watch<'a> {
         news: &'a watch::Sender<News>,
     ) -> Self {
         let pid = Pid::from_child(&child);
-        // Without it, who finds the job after this process was killed looks for the mark alone.
+        // Ignored: without this file, a process that settles the job finds its processes by the
+        // mark alone.
         let _ = folder.set_child(&processes::identity(pid));
         let input = spec.stdin.take();
-        // The ends of pipes can always be waited for.
+        // Pipes can always be registered with the runtime.
         let stdout = child.stdout.take().and_then(|pipe| ChildStdout::from_std(pipe).ok());
         let stderr = child.stderr.take().and_then(|pipe| ChildStderr::from_std(pipe).ok());
         let stdin = child.stdin.take().and_then(|pipe| ChildStdin::from_std(pipe).ok());
@@ -230,7 +232,7 @@ impl<'a> Watch<'a> {
                         Some(pieces) => self.take_pieces(pieces),
                         None => self.output.push(chunk),
                     }
-                    self.tell();
+                    self.notify();
                 }
                 chunk = self.messages.requests.read() => {
                     let messages = self.messages.lines.push(chunk);
@@ -239,7 +241,7 @@ impl<'a> Watch<'a> {
                 () = self.messages.responses.write() => {}
                 chunk = self.stderr.read() => {
                     let status = self.tail.push(chunk);
-                    self.said(status);
+                    self.set_status(status);
                 }
                 () = self.stdin.write() => {}
                 _ = signals.child.recv() => self.see_who_ended(),
@@ -262,7 +264,7 @@ impl<'a> Watch<'a> {
         self.finish().await
     }
 
-    fn said(&self, status: Option<String>) {
+    fn set_status(&self, status: Option<String>) {
         if status.is_some() {
             self.news.send_modify(|news| news.status = status);
         }
@@ -272,7 +274,7 @@ impl<'a> Watch<'a> {
         match request {
             Request::End => self.end(How::Ended),
             Request::Respond { number, line, taken } => {
-                // Who has asked may be gone.
+                // A failed send is ignored, because the requesting server may be gone.
                 let _ = taken.send(self.respond(number, &line));
             }
         }
@@ -288,7 +290,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Once the command has exited and nobody prints any more, there is no reason to wait.
+    /// Terminates the remaining processes after the command has exited and all output is closed.
     fn linger(&mut self) {
         let is_quiet = self.stdout.is_closed() && self.stderr.is_closed();
         if is_quiet && matches!(self.phase, Phase::Lingering { .. }) {
@@ -296,7 +298,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Ends the command, if it has not ended by itself.
+    /// Ends the command, unless it has already ended.
     pub(super) fn end(&mut self, why: How) {
         if matches!(self.phase, Phase::Running | Phase::Lingering { .. }) {
             if self.ending.is_none() {
@@ -316,7 +318,7 @@ impl<'a> Watch<'a> {
         self.phase = Phase::Ending { hard, look: Instant::now() };
     }
 
-    /// Whether none of the command's processes is left.
+    /// Returns whether no process of the command is left.
     fn is_gone(&self) -> bool {
         self.ending.is_some() && self.family.is_gone()
     }
@@ -371,7 +373,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Nobody is left who could print; what was printed may still be in the pipes.
+    /// Reads the remaining output from the pipes after all processes have ended.
     async fn finish(mut self) -> Exit {
         for _ in 0..MAX_RESTS {
             let Some(chunk) = self.stdout.read_rest().await else { break };
@@ -386,7 +388,7 @@ impl<'a> Watch<'a> {
             self.tail.push(chunk);
         }
         let (dropped, output_lost) = self.output.close(&mut self.messages.events);
-        self.tell();
+        self.notify();
         let how = self.ended_by.or(self.ending).unwrap_or(How::Lost);
         Exit {
             how,
@@ -400,7 +402,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Waits for that time, and for ever if there is none.
+/// Waits until `time`, or forever if it is `None`.
 async fn until(time: Option<Instant>) {
     match time {
         Some(time) => sleep_until(time).await,

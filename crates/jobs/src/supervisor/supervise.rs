@@ -1,4 +1,5 @@
-//! The life of a supervisor: takes the lock, starts the command once, and stays until all is written down.
+//! Main function of a supervisor: takes the lock, starts the command once, and runs until the exit
+//! is recorded.
 
 use std::{
     io::{self, Write},
@@ -18,15 +19,15 @@ use super::{
 
 /// Runs the supervisor of the job in this folder, until no process of its command is left.
 ///
-/// A program calls this when a server has started it with [`SUPERVISE`](crate::SUPERVISE) and the folder. It takes the
-/// process over: it becomes the leader of a session, adopts orphaned descendants, and reports on standard output whether
-/// the command has started.
+/// A program calls this function when a server started it with [`SUPERVISE`](crate::SUPERVISE) and
+/// the folder. The function takes over the process: it becomes a session leader, adopts orphaned
+/// descendants, and reports on standard output whether the command has started.
 pub fn supervise(job: &Path) -> Result<()> {
-    // A session of its own, so that closing the server's terminal does not end it. It fails for the leader of a group,
-    // which is a supervisor that was started by hand.
+    // A separate session, so that closing the server's terminal does not end the supervisor. Fails
+    // for a group leader, which is a supervisor that was started manually.
     let _ = rustix::process::setsid();
     watch_over(&Folder::new(job.to_owned())).inspect_err(|error| {
-        // For the server that waits for `READY`.
+        // The server reads this line instead of `READY`.
         let _ = writeln!(io::stdout(), "{}", complaint(error));
     })
 }
@@ -40,34 +41,37 @@ fn complaint(error: &Error) -> String {
 
 fn watch_over(folder: &Folder) -> Result<()> {
     let problem = |doing| Error::io(doing, folder.path());
-    // Never to be dropped, and no other handle of the file may be closed here: that would give the lock back.
+    // Must stay open, and no other handle of the file may be closed here: that would release the
+    // lock.
     let Some(_lock) = folder.hold().map_err(problem("take the lock of"))? else { return Ok(()) };
-    // No other supervisor starts the command while this one holds the lock. An earlier one may have.
-    if folder.begun().map_err(problem("look into"))?.is_some() {
+    // No other supervisor can start the command while this one holds the lock, but an earlier one
+    // may have.
+    if folder.begun().map_err(problem("read"))?.is_some() {
         return Ok(());
     }
-    let spec = folder.spec().map_err(problem("read what to run from"))?;
+    let spec = folder.spec().map_err(problem("read the specification in"))?;
     lower_priority(spec.niceness);
     processes::become_reaper().map_err(problem("adopt the processes of"))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(problem("wait for"))?;
+        .map_err(problem("start a runtime for"))?;
     runtime.block_on(async {
         let control = Control::open(folder).map_err(problem("open a socket for"))?;
         let begun = Begun { at: now(), mark: format!("{}.{}", folder.id(), random_name()) };
-        let run = Run::prepare(folder, spec, control).map_err(problem("keep output in"))?;
-        folder.begin(&begun).map_err(problem("begin"))?;
+        let run =
+            Run::prepare(folder, spec, control).map_err(problem("open the output files in"))?;
+        folder.begin(&begun).map_err(problem("record the start in"))?;
         run.start_and_watch(&begun.mark).await;
         Ok(())
     })
 }
 
-/// Lowers the priority of this process and of all that it starts, as far as the system lets it.
+/// Lowers the priority of this process and of its children, as far as the system allows.
 fn lower_priority(niceness: i32) {
     if niceness > 0 {
         let _ = rustix::process::nice(niceness);
-        // Where Linux shares time out among sessions first, it has a number of its own for each.
+        // If Linux schedules sessions as groups, each session has its own niceness.
         let _ = std::fs::write("/proc/self/autogroup", niceness.to_string());
     }
 }

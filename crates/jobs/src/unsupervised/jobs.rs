@@ -1,4 +1,4 @@
-//! The jobs of a folder, and one job, where commands are children of the server.
+//! Jobs on systems where commands are children of the server.
 
 use std::{
     collections::HashMap,
@@ -23,17 +23,17 @@ use super::{
     run::{self, News, Request},
 };
 
-/// The jobs of one folder.
+/// Jobs of one folder.
 #[derive(Clone, Debug)]
 pub struct Jobs {
     folder: PathBuf,
     running: Running,
 }
 
-/// The commands that are children of this process.
+/// Commands that are children of this process.
 type Running = Arc<Mutex<HashMap<String, Link>>>;
 
-/// The way to a command that runs.
+/// Connection to a running command.
 #[derive(Clone, Debug)]
 struct Link {
     news: watch::Receiver<News>,
@@ -43,36 +43,38 @@ struct Link {
 }
 
 impl Jobs {
-    /// Opens the folder of jobs, `<data>/jobs`, and makes it if it is missing.
+    /// Opens the folder of jobs, `<data>/jobs`. Creates it if it is missing.
     pub fn open(folder: &Path) -> Result<Self> {
-        fs::create_dir_all(folder).map_err(Error::io("make the folder", folder))?;
+        fs::create_dir_all(folder).map_err(Error::io("create the folder", folder))?;
         let folder = std::path::absolute(folder).map_err(Error::io("find", folder))?;
         Ok(Self { folder, running: Running::default() })
     }
 
-    /// Starts a command under this id. If the job exists, returns it instead, whatever it runs.
-    #[expect(clippy::unused_async, reason = "as where there is a supervisor")]
+    /// Starts a command under this ID. If the job exists, returns it instead, whatever its command.
+    #[expect(clippy::unused_async, reason = "same signature as with a supervisor")]
     pub async fn start_or_find(&self, id: &str, spec: &JobSpec) -> Result<Job> {
         let path = self.path(id)?;
-        // The folder is the claim. Nobody finds it without its command, because that is entered under the same guard.
+        // Creating the folder claims the ID. The command is registered under the same lock, so no
+        // caller sees a folder without its command.
         let mut running = lock(&self.running);
         match fs::create_dir(&path) {
             Ok(()) => {
                 let started = run::start(&path, spec.clone());
-                let (news, requests) = started.map_err(Error::io("keep output in", &path))?;
+                let (news, requests) =
+                    started.map_err(Error::io("open the output files in", &path))?;
                 let label = spec.label.clone();
                 let link = Link { news, requests, started_at: now(), label };
                 running.insert(id.to_owned(), link);
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(Error::io("make", &path)(error)),
+            Err(error) => return Err(Error::io("create", &path)(error)),
         }
         drop(running);
         self.job(id, path)
     }
 
-    /// Returns the job with this id, to be read from its first line.
-    #[expect(clippy::unused_async, reason = "as where there is a supervisor")]
+    /// Returns the job with this ID, positioned at its first line.
+    #[expect(clippy::unused_async, reason = "same signature as with a supervisor")]
     pub async fn find(&self, id: &str) -> Result<Option<Job>> {
         let path = self.path(id)?;
         if path.is_dir() { self.job(id, path).map(Some) } else { Ok(None) }
@@ -91,13 +93,13 @@ impl Jobs {
         Ok(jobs)
     }
 
-    /// Returns the state of a job, or `None` if there is no such job.
+    /// Returns the state of a job, or `None` if the job does not exist.
     pub fn state(&self, id: &str) -> Result<Option<State>> {
         let path = self.path(id)?;
         if !path.is_dir() {
             return Ok(None);
         }
-        let info = self.info(id).map_err(Error::io("look into", &path))?;
+        let info = self.info(id).map_err(Error::io("read", &path))?;
         Ok(Some(info.state))
     }
 
@@ -110,10 +112,10 @@ impl Jobs {
     /// Returns whether a job has ended and its exit is recorded.
     pub fn has_ended(&self, id: &str) -> Result<bool> {
         let folder = self.path(id)?;
-        Ok(exit(&folder).map_err(Error::io("look into", &folder))?.is_some())
+        Ok(exit(&folder).map_err(Error::io("read", &folder))?.is_some())
     }
 
-    /// Removes the folder of a job that has ended. Returns `Ok` too if there is no such job.
+    /// Removes the folder of a job that has ended. Also returns `Ok` if the job does not exist.
     pub fn remove(&self, id: &str) -> Result<()> {
         let path = self.path(id)?;
         let mut running = lock(&self.running);
@@ -131,7 +133,7 @@ impl Jobs {
 
     fn job(&self, id: &str, folder: PathBuf) -> Result<Job> {
         let link = lock(&self.running).get(id).cloned();
-        if link.is_none() && exit(&folder).map_err(Error::io("look into", &folder))?.is_none() {
+        if link.is_none() && exit(&folder).map_err(Error::io("read", &folder))?.is_none() {
             let lost = Exit::silent(How::Lost, now());
             run::write_exit(&folder, &lost).map_err(Error::io("settle", &folder))?;
         }
@@ -177,7 +179,7 @@ fn exit(folder: &Path) -> io::Result<Option<Exit>> {
         .transpose()?)
 }
 
-// Nothing awaits while it is held, and who panics leaves the map whole.
+// A std mutex: no code awaits while it is held, and a panic leaves the map consistent.
 fn lock(running: &Running) -> MutexGuard<'_, HashMap<String, Link>> {
     running.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -187,9 +189,9 @@ fn lock(running: &Running) -> MutexGuard<'_, HashMap<String, Link>> {
 pub struct Job {
     folder: PathBuf,
     reader: Reader,
-    /// None if it was over before this process.
+    /// `None` if the job ended before this process started.
     link: Option<Link>,
-    /// The last status that was told.
+    /// Last status that was returned.
     heard: Option<String>,
     heard_progress: Option<Progress>,
 }
@@ -214,8 +216,8 @@ impl Job {
         self.reader.position()
     }
 
-    /// Returns the next event: lines, input requests and gaps in the order of the output, and the newest status and
-    /// progress between them. After the last one, every call returns the exit.
+    /// Returns the next event: lines, input requests and gaps in the order of the output, and the
+    /// newest status and progress between them. After the last one, every call returns the exit.
     ///
     /// Cancel safe: dropping the future loses no event.
     pub async fn next(&mut self) -> Result<Event> {
@@ -242,7 +244,8 @@ impl Job {
                 return Ok(Event::Status(status));
             }
             match &mut self.link {
-                // Who would tell is gone only after the end.
+                // An error means that the sender is dropped, which happens only after the end of
+                // the job.
                 Some(link) if !over => drop(link.news.changed().await),
                 _ => {
                     let lost = || Exit::silent(How::Lost, now());
@@ -254,7 +257,8 @@ impl Job {
 
     /// Sends a response to the input request with this number; the first request of a job has 1.
     ///
-    /// Only the first response to a request counts. Returns `Ok` too if the command has exited or does not read.
+    /// Only the first response to a request counts. Returns `Ok` too if the command has exited or
+    /// does not read.
     pub async fn respond(&self, number: u32, line: &str) -> Result<()> {
         check_response(line)?;
         let Some(link) = &self.link else { return Ok(()) };
@@ -266,7 +270,7 @@ impl Job {
         response.await.unwrap_or(Ok(())).map_err(Error::ResponseRejected)
     }
 
-    /// Ends the job. Returns when the exit is written, also if the job had ended before.
+    /// Ends the job. Returns when the exit is recorded, also if the job had ended before.
     pub async fn end(&self) -> Result<()> {
         let Some(link) = &self.link else { return Ok(()) };
         let _ = link.requests.send(Request::End).await;
@@ -281,7 +285,7 @@ impl Job {
     }
 }
 
-/// Fails, because there is no supervisor on this system.
+/// Returns an error, because this system does not support supervisors.
 pub fn supervise(job: &Path) -> Result<()> {
     Err(Error::Unsupported(job.to_owned()))
 }

@@ -1,11 +1,11 @@
-//! Systems without Unix sockets: a command is a child of the server, and ends with it.
+//! Jobs on systems without Unix sockets: a command is a child of the server, and ends with it.
 //!
-//! Otherwise it has the same interface. Output and exit are kept in the same files, so a job can be read after it has
-//! ended. A job that another server started and did not finish is lost.
+//! The interface is the same. Output and exit are stored in the same files, so a job can be read
+//! after it has ended. A job that another server started and did not finish is lost.
 
 mod jobs;
 mod run;
-// They need a shell.
+// The tests need a shell.
 #[cfg(all(test, unix))]
 mod tests;
 

@@ -33,12 +33,12 @@ pub(super) const OUT: &str = "out";
 pub(super) const EVENTS: &str = "events";
 pub(super) const EXIT: &str = "exit.json";
 
-/// How many requests may wait. They are served at once.
+/// Capacity of the request queue.
 const MAX_REQUESTS: usize = 16;
-/// How long others may hold the command's output open after it has exited.
+/// Time that other processes may keep the output open after the command has exited.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// What there is to know of a command.
+/// Current state of a command, for its readers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct News {
     written: u64,
@@ -46,18 +46,18 @@ pub(super) struct News {
     pub(super) status: Option<String>,
     pub(super) progress: Option<Progress>,
     pub(super) waits_for: Option<WaitsFor>,
-    /// Whether the exit has been written.
+    /// Whether the exit is recorded.
     pub(super) over: bool,
 }
 
-/// What is wanted of a command.
+/// Request to a running command.
 #[derive(Debug)]
 pub(super) enum Request {
     End,
     Respond { number: u32, line: String, taken: oneshot::Sender<Result<(), String>> },
 }
 
-/// Starts a command. A task of its own watches over it, and ends with the runtime, which ends the command.
+/// Starts a command in a separate task. If the runtime ends, the task ends and kills the command.
 pub(super) fn start(
     folder: &Path,
     spec: JobSpec,
@@ -66,7 +66,7 @@ pub(super) fn start(
     let output = Output::new(append(OUT)?, &spec);
     let tail = Tail::new(append("err")?);
     let events = Events::new(append(EVENTS)?);
-    // Other systems pass no descriptors, so the channel is always on the standard streams.
+    // Other systems cannot pass descriptors, so the channel always uses the standard streams.
     let nonce = Nonce::random()?;
     let (news, hear) = watch::channel(News::default());
     let (ask, requests) = mpsc::channel(MAX_REQUESTS);
@@ -81,14 +81,14 @@ pub(super) fn start(
             }
             Err(why) => Exit::silent(How::NotStarted(why), now()),
         };
-        // Without it the job is lost, which is what a reader says then.
+        // A failure is ignored: without the exit file, readers report the job as lost.
         let _ = write_exit(&folder, &exit);
         news.send_modify(|news| news.over = true);
     });
     Ok((hear, ask))
 }
 
-/// Writes how a job ended, all of it or nothing.
+/// Writes the exit of a job atomically.
 pub(super) fn write_exit(folder: &Path, exit: &Exit) -> io::Result<()> {
     let new = folder.join(format!("{EXIT}.{}", random_name()));
     let mut file = File::create_new(&new)?;
@@ -102,14 +102,14 @@ fn spawn(spec: &JobSpec, mark: &str, nonce: Nonce) -> Result<Child, String> {
     command.kill_on_drop(true).spawn().map_err(|error| explain(spec, &error))
 }
 
-/// What is kept of a command.
+/// Files that store the output of a command.
 struct Files {
     output: Output,
     tail: Tail,
     events: Events,
 }
 
-/// A command that runs.
+/// A running command.
 struct Watch<'a> {
     child: Child,
     stdout: Stdout,
@@ -121,7 +121,7 @@ struct Watch<'a> {
     clock: Clock,
     inputs: Inputs,
     may_request: bool,
-    /// Why it was ended, if it was.
+    /// Reason why the command was ended.
     ended_by: Option<How>,
 }
 
@@ -173,7 +173,7 @@ impl<'a> Watch<'a> {
                 Some(request) = requests.recv() => match request {
                     Request::End => if runs { self.end(How::Ended) },
                     Request::Respond { number, line, taken } => {
-                        // Who has asked may be gone.
+                        // A failed send is ignored, because the requesting reader may be gone.
                         let _ = taken.send(self.respond(number, &line));
                     }
                 },
@@ -223,7 +223,8 @@ impl<'a> Watch<'a> {
     fn request_input(&mut self, request: InputLine) -> Result<(), Rejected> {
         let key = request.key.clone();
         if !self.may_request {
-            let message = "this tool may not request input; set `asks = true` for it".to_owned();
+            let message =
+                "this tool is not interactive; set `interactive = true` for it".to_owned();
             return Err(Rejected::new(Some(&key), RejectedKind::NotInteractive, message));
         }
         let number = self.inputs.admit(&key)?;
@@ -251,12 +252,12 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// There is no way to ask a process to end that all systems know.
+    /// Kills the command. No request to exit is available on all systems.
     fn end(&mut self, why: How) {
         self.ended_by = Some(why);
         #[cfg(windows)]
         if let Some(pid) = self.child.id() {
-            // With its children; if that cannot be, without them.
+            // `taskkill` also kills the children of the command.
             let pid = pid.to_string();
             let tree = ["/T", "/F", "/PID", &pid];
             if std::process::Command::new("taskkill")
@@ -279,7 +280,7 @@ fn how(status: ExitStatus) -> How {
     status.code().map_or(How::Lost, How::Code)
 }
 
-/// Waits for that time, and for ever if there is none.
+/// Waits until `time`, or forever if it is `None`.
 async fn until(time: Option<Instant>) {
     match time {
         Some(time) => sleep_until(time).await,

@@ -1,4 +1,5 @@
-//! Commands as children of this process. What is the same for both kinds of jobs is tested with the other.
+//! Tests of commands that are children of this process. Behavior that is common to both kinds of
+//! jobs is tested with supervisors.
 
 #![allow(clippy::unwrap_used, reason = "all of this is tests, helpers included")]
 
@@ -51,7 +52,7 @@ async fn read(job: &mut Job) -> (Vec<String>, Exit) {
 }
 
 #[tokio::test]
-async fn lines_come_in_their_order_then_the_exit_and_again_for_who_finds_it() {
+async fn finished_job_is_read_again_with_the_same_lines_and_exit() {
     let place = Place::new("lines");
     let mut job = place.start(&sh("echo one; echo two; echo oops >&2; exit 7")).await;
     let (lines, exit) = read(&mut job).await;
@@ -59,7 +60,7 @@ async fn lines_come_in_their_order_then_the_exit_and_again_for_who_finds_it() {
     assert_eq!((&exit.how, exit.stderr_tail.as_str()), (&How::Code(7), "oops\n"));
     let mut again = place.start(&sh("echo another")).await.after_line(1);
     assert_eq!(read(&mut again).await, (vec!["two".to_owned()], exit));
-    // A later process knows it from its files alone.
+    // Another instance reads the job from its files alone.
     let later = Jobs::open(&place.folder).unwrap();
     let mut job = later.find(ID).await.unwrap().unwrap().read_from(again.position());
     assert!(read(&mut job).await.0.is_empty());
@@ -67,7 +68,7 @@ async fn lines_come_in_their_order_then_the_exit_and_again_for_who_finds_it() {
 }
 
 #[tokio::test]
-async fn what_a_former_process_began_is_lost() {
+async fn job_of_a_former_process_is_lost() {
     let place = Place::new("lost");
     fs::create_dir(place.folder.join(ID)).unwrap();
     fs::write(place.folder.join(ID).join("out"), "one\n").unwrap();
@@ -77,9 +78,9 @@ async fn what_a_former_process_began_is_lost() {
 }
 
 #[tokio::test]
-async fn it_is_ended_on_request_and_when_its_time_is_over() {
+async fn command_ends_on_request_and_at_its_timeout() {
     let place = Place::new("ended");
-    let mut job = place.start(&sh("echo begun; exec sleep 1000")).await;
+    let mut job = place.start(&sh("echo started; exec sleep 1000")).await;
     assert!(matches!(job.next().await.unwrap(), Event::Line(_)));
     assert!(place.jobs.remove(ID).is_err());
     job.set_note("mine").unwrap();
@@ -100,7 +101,7 @@ async fn it_is_ended_on_request_and_when_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn it_asks_and_is_answered() {
+async fn input_request_gets_its_response() {
     let place = Place::new("asks");
     let mut spec =
         sh(r#"echo "{\"nonce\":\"$OUTLIVE_CONTROL_NONCE\",\"input\":\"who\",\"message\":\"who?\"}"
@@ -109,7 +110,7 @@ async fn it_asks_and_is_answered() {
     let mut job = place.start(&spec).await;
     assert!(matches!(job.next().await.unwrap(), Event::Input { number: 1, .. }));
     assert!(place.jobs.list().unwrap()[0].waits_for.is_some());
-    assert!(job.respond(2, "nobody asked").await.is_err());
+    assert!(job.respond(2, "no such request").await.is_err());
     job.respond(1, "Ada").await.unwrap();
     job.respond(1, "Ada again").await.unwrap();
     let mut events = vec![job.next().await.unwrap(), job.next().await.unwrap()];
@@ -122,10 +123,10 @@ async fn it_asks_and_is_answered() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_says_why() {
+async fn program_that_cannot_start_reports_the_reason() {
     let place = Place::new("not-started");
     let exit = read(&mut place.start(&JobSpec::new(["no-such-program"])).await).await.1;
     assert!(matches!(&exit.how, How::NotStarted(why) if why.contains("no-such-program")));
     let refused = supervise(&place.folder).unwrap_err();
-    assert!(refused.to_string().contains("no supervisors"));
+    assert!(refused.to_string().contains("not supported"));
 }

@@ -1,4 +1,4 @@
-//! A program that does nothing but supervise jobs, for the tests of this crate.
+//! A program that only supervises jobs, for the tests of this crate.
 
 use std::{env, path::Path, process::ExitCode};
 
@@ -8,7 +8,7 @@ fn main() -> ExitCode {
     match folder.and(arguments.next()).map(|folder| outlive_jobs::supervise(Path::new(&folder))) {
         Some(Ok(())) => ExitCode::SUCCESS,
         Some(Err(error)) => {
-            // To the file `log` of the job.
+            // Written to the file `log` of the job.
             eprintln!("error: {error}");
             ExitCode::FAILURE
         }

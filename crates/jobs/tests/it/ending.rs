@@ -1,4 +1,4 @@
-//! However a command ends, none of its processes is left.
+//! Tests of ending commands: no process is left.
 
 use std::time::Duration;
 
@@ -7,30 +7,30 @@ use outlive_jobs::{How, record_heartbeat};
 use crate::support::{Place, line, lives, read, sh};
 
 #[tokio::test]
-async fn a_signal_that_ended_the_command_is_told() {
-    let (lines, exit) = Place::new().run(&sh("echo begun; kill -SEGV $$")).await;
-    assert_eq!(lines, ["begun"]);
+async fn command_ended_by_a_signal_reports_the_signal() {
+    let (lines, exit) = Place::new().run(&sh("echo started; kill -SEGV $$")).await;
+    assert_eq!(lines, ["started"]);
     assert_eq!(exit.how, How::Signal(11));
 }
 
 #[tokio::test]
-async fn a_command_is_asked_to_end_before_it_is_ended() {
+async fn command_gets_sigterm_before_it_is_killed() {
     let place = Place::new();
     let mut job = place
-        .start(&sh("trap 'echo bye; exit 3' TERM; echo begun; while :; do sleep 0.01; done"))
+        .start(&sh("trap 'echo bye; exit 3' TERM; echo started; while :; do sleep 0.01; done"))
         .await;
-    assert_eq!(line(&mut job).await, "begun");
+    assert_eq!(line(&mut job).await, "started");
     job.end().await.unwrap();
     let (lines, exit) = read(&mut job).await;
     assert_eq!(lines, ["bye"]);
     assert_eq!(exit.how, How::Ended);
-    // Ending it again changes nothing.
+    // A second call has no effect.
     job.end().await.unwrap();
     assert_eq!(read(&mut place.find().await).await.1, exit);
 }
 
 #[tokio::test]
-async fn a_command_that_does_not_want_to_end_is_ended() {
+async fn command_that_ignores_sigterm_is_killed() {
     let place = Place::new();
     let mut spec = sh("trap '' TERM; echo $$; while :; do sleep 0.01; done");
     spec.kill_grace = Duration::from_millis(100);
@@ -42,7 +42,7 @@ async fn a_command_that_does_not_want_to_end_is_ended() {
 }
 
 #[tokio::test]
-async fn a_command_that_is_stopped_is_ended() {
+async fn stopped_command_is_ended() {
     let place = Place::new();
     let mut job = place.start(&sh("echo $$; kill -STOP $$")).await;
     let pid = line(&mut job).await;
@@ -51,7 +51,7 @@ async fn a_command_that_is_stopped_is_ended() {
 }
 
 #[tokio::test]
-async fn its_children_end_with_it() {
+async fn children_of_the_command_end_with_it() {
     let place = Place::new();
     let script = "sleep 1000 & echo $!; sh -c 'sleep 1000 & echo $!; wait' & wait";
     let mut job = place.start(&sh(script)).await;
@@ -62,7 +62,7 @@ async fn its_children_end_with_it() {
 }
 
 #[tokio::test]
-async fn children_that_it_leaves_behind_are_ended() {
+async fn children_left_by_an_exited_command_are_killed() {
     let place = Place::new();
     let (lines, exit) = place.run(&sh("sleep 1000 & echo $!; exit 4")).await;
     assert_eq!(exit.how, How::Code(4));
@@ -71,7 +71,7 @@ async fn children_that_it_leaves_behind_are_ended() {
 
 #[tokio::test]
 #[cfg(target_os = "linux")]
-async fn children_in_sessions_of_their_own_are_ended() {
+async fn children_in_separate_sessions_are_killed() {
     let place = Place::new();
     let ready = place.data.join("ready");
     let ready = ready.display();
@@ -88,7 +88,7 @@ async fn children_in_sessions_of_their_own_are_ended() {
 }
 
 #[tokio::test]
-async fn a_command_that_closes_its_output_runs_on() {
+async fn command_that_closes_its_output_keeps_running() {
     let place = Place::new();
     let done = place.data.join("done");
     let script =
@@ -100,7 +100,7 @@ async fn a_command_that_closes_its_output_runs_on() {
 }
 
 #[tokio::test]
-async fn who_runs_too_long_is_ended() {
+async fn command_that_exceeds_its_timeout_is_ended() {
     let place = Place::new();
     let mut spec = sh("echo $$; sleep 1000");
     spec.timeout = Some(Duration::from_secs(1));
@@ -110,13 +110,13 @@ async fn who_runs_too_long_is_ended() {
 }
 
 #[tokio::test]
-async fn without_a_server_a_command_is_ended_after_a_while() {
+async fn command_ends_after_the_orphan_timeout() {
     let place = Place::new();
     let mut spec = sh("echo $$; sleep 1000");
     spec.orphan_timeout = Some(Duration::from_millis(300));
     let mut job = place.start(&spec).await;
     let pid = line(&mut job).await;
-    // Longer than it would have without a server.
+    // Longer than the orphan timeout.
     for _ in 0..18 {
         record_heartbeat(&place.data).unwrap();
         let waited = tokio::time::timeout(Duration::from_millis(50), job.next()).await;

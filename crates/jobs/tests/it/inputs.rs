@@ -1,4 +1,4 @@
-//! Standard input, input requests and their responses.
+//! Tests of standard input, input requests and their responses.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ pub(super) fn asks(script: &str) -> JobSpec {
 /// Requests input on descriptor 3.
 pub(super) const ASK: &str = r#"echo '{"input":"who","message":"who?"}' >&3"#;
 
-/// The next input request, and the lines before it.
+/// Returns the next input request, and the lines before it.
 pub(super) async fn input(job: &mut Job) -> (Vec<String>, u32, InputLine) {
     let mut lines = Vec::new();
     loop {
         match job.next().await.unwrap() {
             Event::Line(line) => lines.push(String::from_utf8(line.bytes).unwrap()),
             Event::Input { number, request } => return (lines, number, request),
-            Event::Exit(exit) => panic!("there is no further input request: {exit:?}"),
+            Event::Exit(exit) => panic!("no further input request: {exit:?}"),
             _ => {}
         }
     }
@@ -33,28 +33,28 @@ fn waits(place: &Place) -> bool {
 }
 
 #[tokio::test]
-async fn a_command_finds_its_input_and_then_the_end_of_it() {
+async fn command_reads_its_input_to_the_end() {
     let mut spec = JobSpec::new(["cat"]);
     spec.stdin = Some("one\ntwo".to_owned());
     let (lines, exit) = Place::new().run(&spec).await;
     assert_eq!(lines, ["one", "two"]);
     assert_eq!(exit.how, How::Code(0));
-    // Without any there is nothing to wait for.
+    // Without input, standard input is empty.
     let (lines, _) = Place::new().run(&JobSpec::new(["cat"])).await;
     assert!(lines.is_empty());
 }
 
 #[tokio::test]
-async fn a_command_that_never_reads_its_input_blocks_nobody() {
-    let mut spec = sh("echo begun; exit 3");
+async fn command_that_never_reads_its_input_can_exit() {
+    let mut spec = sh("echo started; exit 3");
     spec.stdin = Some("much ".repeat(1_000_000));
     let (lines, exit) = Place::new().run(&spec).await;
-    assert_eq!(lines, ["begun"]);
+    assert_eq!(lines, ["started"]);
     assert_eq!(exit.how, How::Code(3));
 }
 
 #[tokio::test]
-async fn each_response_is_given_once_and_names_its_key() {
+async fn only_the_first_response_to_each_request_counts() {
     let place = Place::new();
     let script = r#"echo '{"input":"a","message":"A?"}' >&3; echo '{"input":"b","message":"B?"}' >&3
         read -r one <&4; read -r two <&4; echo "$one"; echo "$two"; read -r three <&4; echo "end $three""#;
@@ -72,11 +72,11 @@ async fn each_response_is_given_once_and_names_its_key() {
     assert_eq!(line(&mut job).await, "to b");
     assert_eq!(line(&mut job).await, "to a");
     assert!(!waits(&place));
-    let refused = job.respond(3, "nobody asked").await.unwrap_err().to_string();
-    assert!(refused.contains("has not been made"), "{refused}");
+    let refused = job.respond(3, "no such request").await.unwrap_err().to_string();
+    assert!(refused.contains("does not exist"), "{refused}");
     assert!(job.respond(1, "two\nlines").await.is_err());
     job.end().await.unwrap();
-    // It is over; that a response comes too late is no error.
+    // The command has ended; a late response is not an error.
     job.respond(3, "late").await.unwrap();
 }
 
@@ -107,7 +107,7 @@ async fn settled_key_can_be_used_again() {
 }
 
 #[tokio::test]
-async fn a_response_that_nobody_reads_is_no_error() {
+async fn response_that_the_command_does_not_read_is_ignored() {
     let place = Place::new();
     let mut job = place.start(&asks(&format!("exec 4<&-; {ASK}; sleep 0.1; echo end"))).await;
     let (_, number, _) = input(&mut job).await;
@@ -117,13 +117,13 @@ async fn a_response_that_nobody_reads_is_no_error() {
 }
 
 #[tokio::test]
-async fn time_stands_still_while_a_request_is_open() {
+async fn timeout_is_paused_while_a_request_is_open() {
     let place = Place::new();
     let mut spec = asks(&format!("{ASK}; read -r who <&4; echo \"hello $who\"; sleep 1000"));
     spec.timeout = Some(Duration::from_secs(1));
     let mut job = place.start(&spec).await;
     let (_, number, _) = input(&mut job).await;
-    // Twice as long as it may run.
+    // Twice the timeout.
     let waited = tokio::time::timeout(Duration::from_secs(2), job.next()).await;
     assert!(waited.is_err(), "{waited:?}");
     job.respond(number, "Ada").await.unwrap();
@@ -133,7 +133,7 @@ async fn time_stands_still_while_a_request_is_open() {
 }
 
 #[tokio::test]
-async fn invalid_message_is_rejected_and_is_no_request() {
+async fn invalid_message_is_rejected_and_opens_no_request() {
     let place = Place::new();
     let script = r#"for line in '{"tell":"x"}' hello '{"input":3,"message":"x"}' '{"input":"k","message":"x","feilds":{}}'; do
         echo "$line" >&3; read -r said <&4; echo "$said"; done; read -r more <&4"#;
@@ -147,12 +147,12 @@ async fn invalid_message_is_rejected_and_is_no_request() {
 }
 
 #[tokio::test]
-async fn request_of_a_tool_that_does_not_ask_is_rejected() {
+async fn request_of_a_tool_that_is_not_interactive_is_rejected() {
     let place = Place::new();
     let script = format!("{ASK}; read -r said <&4; echo \"$said\"");
     let (lines, _) = place.run(&sh(&script)).await;
     assert!(lines[0].contains(r#""kind":"not_interactive""#), "{lines:?}");
-    assert!(lines[0].contains("asks = true"), "{lines:?}");
+    assert!(lines[0].contains("interactive = true"), "{lines:?}");
 }
 
 #[tokio::test]
@@ -194,7 +194,7 @@ async fn request_on_stdout_needs_the_nonce_and_its_response_is_on_stdin() {
 }
 
 #[tokio::test]
-async fn standard_input_and_requests_go_together_on_descriptors() {
+async fn standard_input_and_requests_work_together_on_descriptors() {
     let place = Place::new();
     let mut spec = asks(&format!("read -r first; {ASK}; read -r who <&4; echo \"$first $who\""));
     spec.stdin = Some("hello\n".to_owned());
@@ -205,7 +205,7 @@ async fn standard_input_and_requests_go_together_on_descriptors() {
 }
 
 #[tokio::test]
-async fn output_before_a_request_is_read_before_it_200_of_200() {
+async fn output_printed_before_a_request_is_read_before_it() {
     let place = Place::new();
     let script = r#"n=0; while [ $n -lt 200 ]; do n=$((n+1)); echo "line $n"; printf "part $n "
         echo "{\"input\":\"k$n\",\"message\":\"?\"}" >&3; read -r a <&4; echo "got $a"; done"#;
@@ -224,7 +224,7 @@ async fn output_before_a_request_is_read_before_it_200_of_200() {
     }
     let (lines, _) = read(&mut job).await;
     assert_eq!(lines, ["got a200"]);
-    // And in the same order for who reads it later.
+    // A later reader gets the same order.
     let mut again = place.find().await;
     for number in 1..=200_u32 {
         let (lines, asked, _) = input(&mut again).await;
@@ -233,7 +233,7 @@ async fn output_before_a_request_is_read_before_it_200_of_200() {
 }
 
 #[tokio::test]
-async fn request_after_the_limit_of_output_has_the_newest_output_before_it() {
+async fn request_after_the_output_limit_follows_the_newest_output() {
     let place = Place::new();
     let mut spec = asks(&format!(
         "seq 1 1000; {ASK}; read -r a <&4; seq 1001 2000; {ASK}; read -r b <&4; echo end"
@@ -252,7 +252,7 @@ async fn request_after_the_limit_of_output_has_the_newest_output_before_it() {
 }
 
 #[tokio::test]
-async fn a_second_server_sees_the_request_and_responds() {
+async fn second_server_reads_the_request_and_responds() {
     let place = Place::new();
     let job = place.start(&asks(&format!("{ASK}; read -r who <&4; echo \"hello $who\""))).await;
     until(|| waits(&place)).await;
@@ -263,7 +263,7 @@ async fn a_second_server_sees_the_request_and_responds() {
     assert_eq!(line(&mut job).await, "hello Grace");
 }
 
-/// Leaves a command that waits for input, and waits until it is ended for that.
+/// Drops a job that waits for input, and waits until the supervisor ends it as abandoned.
 async fn abandon(spec: &JobSpec) {
     let place = Place::new();
     let mut job = place.start(spec).await;
@@ -281,7 +281,7 @@ async fn abandoned_request_ends_its_command() {
     let mut job = place.start(&spec).await;
     let (_, number, _) = input(&mut job).await;
     abandon(&spec).await;
-    // This one has waited for longer, and somebody follows it.
+    // This job has waited longer, but a reader follows it.
     job.respond(number, "Ada").await.unwrap();
     assert_eq!(read(&mut job).await.0, ["hello Ada"]);
 }
@@ -295,7 +295,7 @@ async fn request_of_a_task_is_not_abandoned() {
     let (_, number, _) = input(&mut job).await;
     job.set_note("a task").unwrap();
     drop(job);
-    // One without a task that was left later is ended.
+    // A job without a task that was dropped later is ended.
     abandon(&spec).await;
     let mut job = place.find().await;
     job.respond(number, "Ada").await.unwrap();

@@ -1,4 +1,4 @@
-//! Servers and supervisors that are killed.
+//! Tests of servers and supervisors that are killed.
 
 use std::{
     env, fs,
@@ -18,7 +18,7 @@ use crate::{
 /// Prints slowly enough to be interrupted.
 const COUNTER: &str = "i=0; while [ $i -lt 200 ]; do i=$((i+1)); echo $i; sleep 0.005; done";
 
-/// Starts this test again as a process of its own, which finds the data folder and is killed.
+/// Runs this test in a separate process, which gets the data folder and is killed.
 fn start_again(test: &str, place: &Place) -> Child {
     Command::new(env::current_exe().unwrap())
         .args(["--exact", &format!("killed::{test}"), "--nocapture"])
@@ -29,11 +29,11 @@ fn start_again(test: &str, place: &Place) -> Child {
         .unwrap()
 }
 
-/// The data folder of such a process.
+/// Variable with the data folder of such a process.
 const ROLE: &str = "OUTLIVE_TEST_DATA";
 
 #[tokio::test]
-async fn a_command_goes_on_when_its_server_is_killed_and_is_read_on() {
+async fn command_survives_its_server_and_is_read_by_the_next() {
     if let Some(data) = env::var_os(ROLE) {
         let place = Place::at(data.into());
         let mut job = place.start(&sh(COUNTER)).await;
@@ -42,7 +42,7 @@ async fn a_command_goes_on_when_its_server_is_killed_and_is_read_on() {
         }
     }
     let place = Place::new();
-    let test = "a_command_goes_on_when_its_server_is_killed_and_is_read_on";
+    let test = "command_survives_its_server_and_is_read_by_the_next";
     let mut server = start_again(test, &place);
     let mut heard = BufReader::new(server.stderr.take().unwrap()).lines();
     assert!(heard.any(|line| line.unwrap() == "read 20"));
@@ -62,16 +62,16 @@ const MANY: &str =
     "i=0; while [ $i -lt 10000 ]; do i=$((i+1)); echo $i; [ $((i%100)) -ne 0 ] || sleep 0.03; done";
 
 #[tokio::test]
-async fn fifty_servers_that_are_killed_read_each_line_once() {
-    /// Reads on after what others have read, and writes down what it reads.
-    async fn read_on(place: &Place) -> How {
+async fn fifty_killed_servers_read_each_line_once() {
+    /// Continues reading after the lines that were read before, and records each line.
+    async fn read_rest(place: &Place) -> How {
         let mut seen =
             fs::File::options().append(true).create(true).open(place.data.join("seen")).unwrap();
         let count = fs::read_to_string(place.data.join("seen")).unwrap().lines().count();
         let mut job = place.start(&sh(MANY)).await.after_line(count as u64);
         loop {
             match job.next().await.unwrap() {
-                // One write, which is done or not done when the process is killed.
+                // One write, which either happens or not when the process is killed.
                 Event::Line(line) => seen.write_all(&[&line.bytes[..], b"\n"].concat()).unwrap(),
                 Event::Exit(exit) => return exit.how,
                 _ => {}
@@ -80,26 +80,26 @@ async fn fifty_servers_that_are_killed_read_each_line_once() {
     }
     if let Some(data) = env::var_os(ROLE) {
         let place = Place::at(data.into());
-        read_on(&place).await;
-        // The folder is the other's.
+        read_rest(&place).await;
+        // The parent process removes the folder.
         mem::forget(place);
         return;
     }
     let place = Place::new();
     for kill in 0..50 {
-        let mut server = start_again("fifty_servers_that_are_killed_read_each_line_once", &place);
-        // The delay is where it is killed.
+        let mut server = start_again("fifty_killed_servers_read_each_line_once", &place);
+        // The delay determines where the server is killed.
         tokio::time::sleep(Duration::from_millis(20 + kill % 17 * 3)).await;
         server.kill().unwrap();
         server.wait().unwrap();
     }
-    assert_eq!(read_on(&place).await, How::Code(0));
+    assert_eq!(read_rest(&place).await, How::Code(0));
     let seen = fs::read_to_string(place.data.join("seen")).unwrap();
     let expected: Vec<String> = (1..=10_000).map(|number| number.to_string()).collect();
-    assert!(seen.lines().eq(expected), "lines are missing, or there twice");
+    assert!(seen.lines().eq(expected), "lines are missing or duplicated");
 }
 
-/// Leaves a trace for each time that it is run.
+/// Returns a command that records each run in a file.
 fn tracing(place: &Place) -> JobSpec {
     sh(&format!("echo ran >> {}; echo done", place.data.join("ran").display()))
 }
@@ -109,19 +109,19 @@ fn runs(place: &Place) -> usize {
 }
 
 #[tokio::test]
-async fn wherever_a_server_is_killed_the_command_runs_once() {
+async fn command_of_a_killed_server_runs_once() {
     if let Some(data) = env::var_os(ROLE) {
         let place = Place::at(data.into());
         let (_, exit) = place.run(&tracing(&place)).await;
         assert_eq!(exit.how, How::Code(0));
-        // The folder is the other's.
+        // The parent process removes the folder.
         mem::forget(place);
         return;
     }
     for delay in 0..24 {
         let place = Place::new();
-        let mut server = start_again("wherever_a_server_is_killed_the_command_runs_once", &place);
-        // The delay is where it is killed: each time a little later.
+        let mut server = start_again("command_of_a_killed_server_runs_once", &place);
+        // The delay determines where the server is killed, a little later each time.
         tokio::time::sleep(Duration::from_millis(2 * delay)).await;
         server.kill().unwrap();
         let (lines, exit) = place.run(&tracing(&place)).await;
@@ -132,7 +132,7 @@ async fn wherever_a_server_is_killed_the_command_runs_once() {
 }
 
 #[tokio::test]
-async fn wherever_a_supervisor_is_killed_the_command_runs_once_at_most() {
+async fn command_of_a_killed_supervisor_runs_at_most_once() {
     for delay in 0..32 {
         let place = Place::new();
         claim(&place, &tracing(&place));
@@ -143,7 +143,7 @@ async fn wherever_a_supervisor_is_killed_the_command_runs_once_at_most() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // The delay is where it is killed: each time a little later.
+        // The delay determines where the supervisor is killed, a little later each time.
         tokio::time::sleep(Duration::from_millis(delay)).await;
         supervisor.kill().unwrap();
         supervisor.wait().unwrap();
@@ -156,14 +156,14 @@ async fn wherever_a_supervisor_is_killed_the_command_runs_once_at_most() {
     }
 }
 
-/// What is left by a server that was killed right after its claim.
+/// Creates the files of a server that was killed right after it created the job.
 fn claim(place: &Place, spec: &JobSpec) {
     fs::create_dir(place.file("")).unwrap();
     fs::write(place.file("spec.json"), serde_json::to_vec(spec).unwrap()).unwrap();
 }
 
 #[tokio::test]
-async fn several_read_the_same_job_each_from_its_own_place() {
+async fn several_readers_read_a_job_from_their_own_positions() {
     let place = Place::new();
     let mut first = place.start(&sh("echo one; echo two; echo three; sleep 0.1; echo four")).await;
     assert_eq!(line(&mut first).await, "one");
@@ -176,7 +176,7 @@ async fn several_read_the_same_job_each_from_its_own_place() {
 }
 
 #[tokio::test]
-async fn more_readers_than_a_supervisor_serves_at_once_read_all_in_the_end() {
+async fn more_readers_than_connections_read_all_lines() {
     let place = Place::new();
     let mut first = place.start(&sh("echo one; sleep 0.3; echo two")).await;
     assert_eq!(line(&mut first).await, "one");
@@ -195,9 +195,9 @@ async fn more_readers_than_a_supervisor_serves_at_once_read_all_in_the_end() {
 }
 
 #[tokio::test]
-async fn when_the_supervisor_is_killed_the_job_is_lost_and_nothing_is_left() {
+async fn killed_supervisor_loses_the_job_and_leaves_no_process() {
     let place = Place::new();
-    // One child ignores the request to end, and all go on without their output.
+    // One child ignores SIGTERM, and all ignore the closed output.
     let script = "trap '' TERM PIPE; echo problem >&2; sleep 1000 & echo $!; echo $$; while :; do sleep 0.01; done";
     let mut spec = sh(script);
     spec.kill_grace = Duration::from_millis(100);
@@ -209,28 +209,28 @@ async fn when_the_supervisor_is_killed_the_job_is_lost_and_nothing_is_left() {
     assert_eq!(exit.how, How::Lost);
     assert_eq!(exit.stderr_tail, "problem\n");
     assert!(!processes.iter().any(|process| lives(process)));
-    // It stays so.
+    // The exit does not change.
     assert!(matches!(place.jobs.list().unwrap()[0].state, State::Ended { .. }));
     assert_eq!(read(&mut place.find().await).await.1, exit);
 }
 
 #[tokio::test]
 #[cfg(target_os = "linux")]
-async fn when_the_supervisor_is_killed_sessions_of_their_own_do_not_survive() {
+async fn killed_supervisor_leaves_no_process_in_a_separate_session() {
     let place = Place::new();
     let script = "setsid sh -c 'echo $$; exec sleep 1000' & wait";
     let mut job = place.start(&sh(script)).await;
     let daemon = line(&mut job).await;
     kill(place.supervisor());
     until(|| place.jobs.list().unwrap()[0].state == State::Lost).await;
-    assert!(place.jobs.remove(ID).is_err(), "its processes may be there");
+    assert!(place.jobs.remove(ID).is_err(), "processes of the job may still run");
     job.end().await.unwrap();
     assert!(!lives(&daemon));
     assert_eq!(read(&mut job).await.1.how, How::Lost);
 }
 
 #[tokio::test]
-async fn after_a_restart_of_the_machine_nobody_is_ended() {
+async fn process_with_a_reused_id_after_a_reboot_is_not_killed() {
     let place = Place::new();
     let mut innocent = Command::new("sleep").arg("1000").spawn().unwrap();
     claim(&place, &sh("sleep 1000"));
@@ -244,7 +244,7 @@ async fn after_a_restart_of_the_machine_nobody_is_ended() {
 }
 
 #[tokio::test]
-async fn a_supervisor_that_is_asked_to_end_ends_its_command_first() {
+async fn supervisor_that_gets_sigterm_ends_its_command_first() {
     let place = Place::new();
     let mut job = place.start(&sh("echo $$; sleep 1000")).await;
     let command = line(&mut job).await;
@@ -255,7 +255,7 @@ async fn a_supervisor_that_is_asked_to_end_ends_its_command_first() {
 }
 
 #[tokio::test]
-async fn what_is_meant_for_servers_does_not_end_a_supervisor() {
+async fn supervisor_ignores_sighup_and_sigint() {
     let place = Place::new();
     let mut job = place.start(&asks(&format!("{ASK}; read -r go <&4; echo end"))).await;
     input(&mut job).await;
@@ -266,6 +266,6 @@ async fn what_is_meant_for_servers_does_not_end_a_supervisor() {
     job.respond(1, "go").await.unwrap();
     let (lines, exit) = read(&mut job).await;
     assert_eq!((lines, exit.how), (vec!["end".to_owned()], How::Code(0)));
-    // And it is gone in the end, without a trace in the table of processes.
+    // The supervisor exits and is reaped.
     until(|| ps("stat", supervisor.as_raw_nonzero().get()).is_empty()).await;
 }

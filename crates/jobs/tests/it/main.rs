@@ -1,11 +1,11 @@
-//! Commands under supervisors. Every command here is a real one, mostly a line for the shell.
+//! Tests of commands with supervisors. Every command is real, usually a shell script.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "all of this is tests, helpers included")]
 
-mod ending; // how a command is ended, and that nothing is left of it
+mod ending; // ending commands and all their processes
 mod inputs; // standard input, input requests and their responses
 mod killed; // servers and supervisors that are killed
-mod output; // what is printed: much, long, binary, on standard error
-mod starting; // once and only once, or not at all
+mod output; // output: large, long lines, binary, standard error
+mod starting; // commands start at most once
 mod support; // a data folder and helpers

@@ -1,15 +1,16 @@
-//! What is printed: much, long, binary, on standard error.
+//! Tests of output: large, long lines, binary, and standard error.
 
 use outlive_jobs::{Event, How, JobSpec, Line, MAX_LINE};
 
 use crate::support::{Place, line, read, sh};
 
-/// What a supervisor may take, however much is printed. It is a few megabytes; a build without optimisation takes more.
+/// Maximum memory of a supervisor, for any amount of output. Debug builds need more than release
+/// builds.
 #[cfg(target_os = "linux")]
 const MAX_OWN_KB: u64 = 8_000;
 
 #[tokio::test]
-async fn a_flood_is_cut_counted_and_costs_no_memory() {
+async fn flood_of_output_is_truncated_and_counted_in_constant_memory() {
     const GIGABYTE: u64 = 1 << 30;
     let place = Place::new();
     let mut spec =
@@ -36,13 +37,13 @@ async fn a_flood_is_cut_counted_and_costs_no_memory() {
 }
 
 #[tokio::test]
-async fn a_line_without_end_is_read_in_pieces() {
+async fn line_without_a_line_break_is_read_in_pieces() {
     const LENGTH: usize = 300_000_000;
     let place = Place::new();
     let mut spec = sh(&format!("head -c {LENGTH} /dev/zero; echo end >&2; exec sleep 1000"));
     spec.max_output_bytes = 10 * MAX_LINE as u64 + 1;
     let mut job = place.start(&spec).await;
-    // The beginning; the end comes with the exit.
+    // The start of the output; the end follows with the exit.
     for _ in 0..9 {
         let piece = Line { bytes: vec![0; MAX_LINE], ended: false };
         assert_eq!(job.next().await.unwrap(), Event::Line(piece));
@@ -61,7 +62,7 @@ async fn a_line_without_end_is_read_in_pieces() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text_are_kept() {
+async fn bytes_that_are_not_utf8_are_stored() {
     let place = Place::new();
     let mut job = place.start(&sh(r"printf 'a\000\377\376\n\303\n\r\nend'")).await;
     let mut lines = Vec::new();
@@ -74,7 +75,7 @@ async fn bytes_that_are_no_text_are_kept() {
 }
 
 #[tokio::test]
-async fn only_so_many_lines_are_kept() {
+async fn lines_above_the_limit_are_dropped() {
     let place = Place::new();
     let mut spec = sh("echo one; echo two; echo three; printf four");
     spec.max_output_lines = 2;
@@ -84,7 +85,7 @@ async fn only_so_many_lines_are_kept() {
 }
 
 #[tokio::test]
-async fn end_of_output_is_kept_as_well_as_its_beginning() {
+async fn start_and_end_of_output_are_stored() {
     let place = Place::new();
     let mut spec = sh("seq 1 100000");
     spec.max_output_lines = 100;
@@ -105,7 +106,7 @@ async fn end_of_output_is_kept_as_well_as_its_beginning() {
 }
 
 #[tokio::test]
-async fn the_newest_line_of_standard_error_is_told() {
+async fn newest_line_of_standard_error_is_the_status() {
     let place = Place::new();
     let script = "printf 'load 10%%\\rload 20%%\\r' >&2; echo half >&2; echo out; read a; printf unfinished >&2; exit 1";
     let mut spec = sh(script);
@@ -127,7 +128,7 @@ async fn the_newest_line_of_standard_error_is_told() {
 }
 
 #[tokio::test]
-async fn of_much_on_standard_error_the_end_is_kept() {
+async fn end_of_a_large_standard_error_is_stored() {
     let place = Place::new();
     let script =
         "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo \"line $i\" >&2; done; kill -KILL $$";
@@ -138,14 +139,14 @@ async fn of_much_on_standard_error_the_end_is_kept() {
 }
 
 #[tokio::test]
-async fn a_command_does_not_wait_for_readers() {
+async fn command_does_not_wait_for_readers() {
     let place = Place::new();
     let done = place.data.join("done");
     let script = format!("seq 1 100000; echo yes > {}", done.display());
     let mut spec = sh(&script);
     spec.max_output_lines = 1_000_000;
     let mut job = place.start(&spec).await;
-    // Nobody reads, but it is done.
+    // The command finishes without a reader.
     crate::support::until(|| done.exists()).await;
     assert_eq!(line(&mut job).await, "1");
     let (lines, exit) = read(&mut job).await;
@@ -153,7 +154,7 @@ async fn a_command_does_not_wait_for_readers() {
 }
 
 #[tokio::test]
-async fn dropping_a_look_at_what_is_next_loses_nothing() {
+async fn dropped_next_future_loses_no_event() {
     let place = Place::new();
     let mut spec =
         JobSpec::new(["sh", "-c", "for i in $(seq 1 300); do echo $i; sleep 0.001; done"]);
@@ -182,10 +183,10 @@ fn own_memory_kb(pid: i32) -> u64 {
     own.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// A supervisor that can write no file of more than 4 KiB: to it the disk is full.
+/// The supervisor cannot write files of more than 4 KiB, which simulates a full disk.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn full_disk_is_told_while_the_command_runs_and_output_counts_as_lost() {
+async fn full_disk_causes_a_warning_and_counts_output_as_lost() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
     let program = place.data.join("supervisor");
@@ -197,14 +198,14 @@ async fn full_disk_is_told_while_the_command_runs_and_output_counts_as_lost() {
     let mut spec = sh("seq 1 100000; exec sleep 1000");
     spec.max_output_lines = 200_000;
     let mut job = jobs.start_or_find(crate::support::ID, &spec).await.unwrap();
-    let told = loop {
+    let warning = loop {
         match job.next().await.unwrap() {
-            Event::Warning(warning) => break warning,
+            Event::Warning(text) => break text,
             Event::Line(_) => {}
             other => panic!("{other:?}"),
         }
     };
-    assert!(told.contains("make room"), "{told}");
+    assert!(warning.contains("free space"), "{warning}");
     job.end().await.unwrap();
     let (_, exit) = read(&mut job).await;
     assert_eq!(exit.how, How::Ended);

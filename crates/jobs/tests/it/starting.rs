@@ -1,4 +1,4 @@
-//! A command is started once, or the exit says why it was not.
+//! Tests of starting: a command starts once, or the exit says why it did not start.
 
 use std::fs;
 
@@ -7,19 +7,19 @@ use outlive_jobs::{How, JobSpec, Jobs, State};
 use crate::support::{ID, Place, read, sh};
 
 #[tokio::test]
-async fn all_lines_come_in_their_order_and_then_the_exit() {
+async fn lines_are_read_in_order_before_the_exit() {
     let place = Place::new();
     let (lines, exit) = place.run(&sh("echo one; echo two; echo; echo last; exit 7")).await;
     assert_eq!(lines, ["one", "two", "", "last"]);
     assert_eq!(exit.how, How::Code(7));
     assert_eq!((exit.bytes_dropped, exit.lines_dropped), (0, 0));
-    // What is over can be read again, by anybody.
+    // A finished job can be read again.
     let (again, same) = read(&mut place.find().await).await;
     assert_eq!((again, same), (lines, exit));
 }
 
 #[tokio::test]
-async fn of_all_who_start_a_command_at_once_one_does() {
+async fn concurrent_starts_run_the_command_once() {
     let place = Place::new();
     let spec = sh(&format!("echo ran >> {}/ran; echo done", place.data.display()));
     let mut starting = tokio::task::JoinSet::new();
@@ -38,9 +38,9 @@ async fn of_all_who_start_a_command_at_once_one_does() {
 }
 
 #[tokio::test]
-async fn a_claim_that_came_to_nothing_is_taken_up_by_who_finds_it() {
+async fn job_that_was_created_but_not_started_is_started_when_found() {
     let place = Place::new();
-    // What is left by a server that was killed right after its claim.
+    // The files of a server that was killed right after it created the job.
     fs::create_dir(place.data.join("jobs").join(ID)).unwrap();
     fs::write(place.file("spec.json"), serde_json::to_vec(&sh("echo done")).unwrap()).unwrap();
     assert_eq!(place.jobs.list().unwrap()[0].state, State::Waiting);
@@ -50,7 +50,7 @@ async fn a_claim_that_came_to_nothing_is_taken_up_by_who_finds_it() {
 }
 
 #[tokio::test]
-async fn a_claim_that_came_to_nothing_can_be_forgotten() {
+async fn job_that_was_created_but_not_started_can_be_removed() {
     let place = Place::new();
     fs::create_dir(place.data.join("jobs").join(ID)).unwrap();
     fs::write(place.file("spec.json"), serde_json::to_vec(&sh("echo done")).unwrap()).unwrap();
@@ -59,9 +59,9 @@ async fn a_claim_that_came_to_nothing_can_be_forgotten() {
 }
 
 #[tokio::test]
-async fn what_may_have_been_started_is_not_started_again() {
+async fn command_that_may_have_started_is_not_started_again() {
     let place = Place::new();
-    // What is left by a supervisor that was killed right before it started the command.
+    // The files of a supervisor that was killed right before it started the command.
     fs::create_dir(place.data.join("jobs").join(ID)).unwrap();
     fs::write(place.file("spec.json"), serde_json::to_vec(&sh("echo done")).unwrap()).unwrap();
     fs::write(place.file("begun"), r#"{"at":1,"mark":"5eed.0"}"#).unwrap();
@@ -72,46 +72,46 @@ async fn what_may_have_been_started_is_not_started_again() {
 }
 
 #[track_caller]
-fn check_refused(how: &How, says: &[&str]) {
-    let How::NotStarted(why) = how else { panic!("it was started: {how:?}") };
+fn check_not_started(how: &How, says: &[&str]) {
+    let How::NotStarted(why) = how else { panic!("the command was started: {how:?}") };
     for part in says {
         assert!(why.contains(part), "`{part}` is not in: {why}");
     }
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_named() {
+async fn missing_program_is_named_in_the_error() {
     let (_, exit) = Place::new().run(&JobSpec::new(["no-such-program"])).await;
-    check_refused(&exit.how, &["no-such-program", "install"]);
+    check_not_started(&exit.how, &["no-such-program", "install"]);
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_program_is_named() {
+async fn file_that_is_not_executable_is_named_in_the_error() {
     let place = Place::new();
     let file = place.data.join("notes");
     fs::write(&file, "text").unwrap();
     let (_, exit) = place.run(&JobSpec::new([file.to_str().unwrap()])).await;
-    check_refused(&exit.how, &["notes", "chmod +x"]);
+    check_not_started(&exit.how, &["notes", "chmod +x"]);
 }
 
 #[tokio::test]
-async fn a_folder_that_is_not_there_is_named() {
+async fn missing_working_directory_is_named_in_the_error() {
     let mut spec = sh("pwd");
     spec.working_dir = Some("/no/such/folder".into());
     let (_, exit) = Place::new().run(&spec).await;
-    check_refused(&exit.how, &["/no/such/folder", "make it"]);
+    check_not_started(&exit.how, &["/no/such/folder", "create it"]);
 }
 
 #[tokio::test]
-async fn an_argument_with_nul_is_refused() {
+async fn argument_with_a_nul_byte_is_rejected() {
     let (_, exit) = Place::new().run(&JobSpec::new(["echo", "a\0b"])).await;
-    check_refused(&exit.how, &["NUL"]);
+    check_not_started(&exit.how, &["NUL"]);
     let (_, exit) = Place::new().run(&JobSpec::new(Vec::<String>::new())).await;
-    check_refused(&exit.how, &["empty"]);
+    check_not_started(&exit.how, &["empty"]);
 }
 
 #[tokio::test]
-async fn folder_and_environment_are_those_that_were_given() {
+async fn command_gets_its_working_directory_and_environment() {
     let place = Place::new();
     let mut spec = sh("pwd -P; echo $GIVEN; test -n \"$HOME\" && echo home");
     spec.working_dir = Some(place.data.clone());
@@ -123,7 +123,7 @@ async fn folder_and_environment_are_those_that_were_given() {
 }
 
 #[tokio::test]
-async fn ids_that_could_name_other_folders_are_refused() {
+async fn id_that_could_name_another_folder_is_rejected() {
     let place = Place::new();
     for id in ["", "..", "a/b", "A", "x", &"a".repeat(65)] {
         assert!(place.jobs.find(id).await.is_err(), "`{id}`");
@@ -132,7 +132,7 @@ async fn ids_that_could_name_other_folders_are_refused() {
 }
 
 #[test]
-fn a_path_too_long_for_a_socket_is_refused_with_a_remedy() {
+fn path_too_long_for_a_socket_is_rejected_with_a_remedy() {
     let long = std::env::temp_dir().join("long".repeat(30));
     let error = Jobs::open(&long).unwrap_err().to_string();
     assert!(error.contains("OUTLIVE_DATA_DIR"), "{error}");
@@ -140,9 +140,9 @@ fn a_path_too_long_for_a_socket_is_refused_with_a_remedy() {
 }
 
 #[tokio::test]
-async fn what_is_over_can_be_forgotten_and_what_runs_cannot() {
+async fn ended_job_can_be_removed_and_running_job_cannot() {
     let place = Place::new();
-    let job = place.start(&sh("echo begun; sleep 1000")).await;
+    let job = place.start(&sh("echo started; sleep 1000")).await;
     job.set_note("task 17").unwrap();
     let info = place.jobs.list().unwrap().remove(0);
     assert_eq!((info.id.as_str(), info.note.as_deref()), (ID, Some("task 17")));
@@ -155,15 +155,15 @@ async fn what_is_over_can_be_forgotten_and_what_runs_cannot() {
     assert!(place.jobs.list().unwrap().is_empty());
     assert!(place.jobs.find(ID).await.unwrap().is_none());
     place.jobs.remove(ID).unwrap();
-    // It has ended, which is all that is wanted.
+    // A removed job has ended, so this succeeds.
     job.end().await.unwrap();
 }
 
 #[tokio::test]
 #[cfg(target_os = "linux")]
-async fn neither_supervisor_nor_command_holds_what_the_server_has_open() {
+async fn supervisor_and_command_inherit_no_descriptors_of_the_server() {
     let place = Place::new();
-    // What this process was given is not its own to keep from others.
+    // Descriptors that this process inherited may be inherited further.
     let given = open_in("self");
     let _listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut job = place.start(&sh("echo $$; exec sleep 1000")).await;
@@ -177,7 +177,7 @@ async fn neither_supervisor_nor_command_holds_what_the_server_has_open() {
     job.end().await.unwrap();
 }
 
-/// What a process has open that is no file.
+/// Returns the open descriptors of a process that are not files.
 #[cfg(target_os = "linux")]
 fn open_in(process: &str) -> std::collections::BTreeSet<String> {
     let open = fs::read_dir(format!("/proc/{process}/fd")).unwrap();
@@ -187,7 +187,7 @@ fn open_in(process: &str) -> std::collections::BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn command_with_a_niceness_runs_at_that_lower_priority() {
+async fn command_with_a_niceness_runs_at_a_lower_priority() {
     let own = std::process::Command::new("nice").output().unwrap();
     let own: i32 = String::from_utf8(own.stdout).unwrap().trim().parse().unwrap();
     let spec = JobSpec { niceness: 3, ..sh("nice") };

@@ -1,4 +1,4 @@
-//! Helpers: a data folder, a job in it, and the processes of the job.
+//! Helpers: a data folder, a job in it, and its processes.
 
 use std::{
     fs,
@@ -34,7 +34,7 @@ impl Place {
     }
 
     pub(crate) async fn find(&self) -> Job {
-        self.jobs.find(ID).await.unwrap().expect("the job is there")
+        self.jobs.find(ID).await.unwrap().expect("the job exists")
     }
 
     /// Runs a command to its end.
@@ -46,7 +46,7 @@ impl Place {
         self.data.join("jobs").join(ID).join(name)
     }
 
-    /// The process of the supervisor, which is the parent of the command.
+    /// Returns the process ID of the supervisor, which is the parent of the command.
     pub(crate) fn supervisor(&self) -> i32 {
         let child = fs::read_to_string(self.file("child")).unwrap();
         let child: serde_json::Value = serde_json::from_str(&child).unwrap();
@@ -60,18 +60,18 @@ impl Drop for Place {
     }
 }
 
-/// The id that the only job of a test has.
+/// ID of the only job of a test.
 pub(crate) const ID: &str = "5eed";
 
-/// A line for the shell.
+/// Returns a specification that runs a shell script.
 pub(crate) fn sh(script: &str) -> JobSpec {
     let mut spec = JobSpec::new(["sh", "-c", script]);
-    // So that a test that fails leaves nothing behind for long.
+    // Limits the lifetime of processes that a failing test leaves behind.
     spec.orphan_timeout = Some(Duration::from_secs(60));
     spec
 }
 
-/// All lines that are left, and the exit.
+/// Returns all remaining lines and the exit.
 pub(crate) async fn read(job: &mut Job) -> (Vec<String>, Exit) {
     let mut lines = Vec::new();
     loop {
@@ -83,24 +83,24 @@ pub(crate) async fn read(job: &mut Job) -> (Vec<String>, Exit) {
     }
 }
 
-/// The next line.
+/// Returns the next line.
 pub(crate) async fn line(job: &mut Job) -> String {
     loop {
         match job.next().await.unwrap() {
             Event::Line(line) => return String::from_utf8(line.bytes).unwrap(),
-            Event::Exit(exit) => panic!("there is no further line: {exit:?}"),
+            Event::Exit(exit) => panic!("no further line: {exit:?}"),
             _ => {}
         }
     }
 }
 
-/// Whether there is such a process, and it is not dead.
+/// Returns whether a process exists and is not a zombie.
 pub(crate) fn lives(pid: &str) -> bool {
     let state = ps("stat", pid.parse().unwrap());
     !state.is_empty() && !state.starts_with('Z')
 }
 
-/// What `ps` says of a process.
+/// Returns a field of `ps` for a process.
 pub(crate) fn ps(what: &str, pid: i32) -> String {
     let said =
         Command::new("ps").args(["-o", &format!("{what}="), "-p", &pid.to_string()]).output();
@@ -112,7 +112,7 @@ pub(crate) fn kill(pid: i32) {
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
 }
 
-/// Waits for something that nobody tells of.
+/// Polls until a condition holds.
 pub(crate) async fn until(mut what: impl FnMut() -> bool) {
     while !what() {
         tokio::time::sleep(Duration::from_millis(5)).await;

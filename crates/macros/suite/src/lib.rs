@@ -1,1 +1,1 @@
-//! What the macros make, and what they refuse: all of it is in `tests`.
+//! Tests of the macros, in `tests`.

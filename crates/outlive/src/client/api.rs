@@ -1,4 +1,4 @@
-//! The client: what a program asks a server.
+//! Requests and notifications that a program sends through [`Client`].
 
 use outlive_wire::{
     CompletionReference, LoggingLevel, Method, Prompt, PromptReference, Resource, ResourceTemplate,
@@ -22,50 +22,50 @@ use super::{
 };
 
 impl Client {
-    /// Begins a client with this program's name and version.
+    /// Starts a builder for a client with this program's name and version.
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ClientBuilder {
         ClientBuilder::new(name, version)
     }
 
-    /// Connects with everything at its default.
+    /// Connects with default settings.
     ///
     /// # Errors
     ///
-    /// As [`ClientBuilder::connect`].
+    /// Same as [`ClientBuilder::connect`].
     pub async fn connect(target: impl Into<super::Target>) -> Result<Self> {
         Self::builder("outlive", env!("CARGO_PKG_VERSION")).connect(target).await
     }
 
-    /// What the server said of itself.
+    /// Returns the server's name, capabilities and instructions.
     ///
     /// # Errors
     ///
-    /// When it cannot be reached.
+    /// If the server is unreachable.
     pub async fn server_info(&self) -> Result<ServerInfo> {
         Ok(self.core.established().await?.server.clone())
     }
 
-    /// The revision that is spoken.
+    /// Returns the negotiated protocol version.
     ///
     /// # Errors
     ///
-    /// When the server cannot be reached.
+    /// If the server is unreachable.
     pub async fn protocol_version(&self) -> Result<Version> {
         Ok(self.core.established().await?.rules.version)
     }
 
-    /// Whether the server was met with a handshake, as before 2026-07-28. Another process can then say
-    /// [`ClientBuilder::older_first`].
+    /// Returns whether the server is legacy (before 2026-07-28) and needed a handshake. Another
+    /// process can then use [`ClientBuilder::older_first`].
     ///
     /// # Errors
     ///
-    /// When the server cannot be reached.
+    /// If the server is unreachable.
     pub async fn is_older(&self) -> Result<bool> {
         Ok(self.core.established().await?.rules.sessions)
     }
 
-    /// Calls a tool and waits for its result, whatever happens in between: questions, a task.
-    /// A tool that ran and failed is a result too.
+    /// Calls a tool and waits for its result. Input requests go to the input handler, and a task is
+    /// polled until it ends. A tool error is a result, not an [`Error`].
     pub fn call_tool(
         &self,
         name: impl Into<String>,
@@ -74,7 +74,7 @@ impl Client {
         RequestBuilder::new(self, ToolCall::new(name.into(), &arguments))
     }
 
-    /// Begins a tool call and gives a handle on it, which can be saved and taken up again.
+    /// Starts a tool call and returns its handle. Another process can resume a saved handle.
     pub fn start_tool(
         &self,
         name: impl Into<String>,
@@ -83,8 +83,8 @@ impl Client {
         RequestBuilder::new(self, StartTool(ToolCall::new(name.into(), &arguments)))
     }
 
-    /// Calls a tool and gives what it has so far, while it works: a stream of segments, and the whole
-    /// result at its end. Says [`ClientBuilder::partial_results`] beforehand.
+    /// Calls a tool and streams its partial results. The stream ends with the complete result.
+    /// Requires [`ClientBuilder::partial_results`].
     pub fn stream_tool(
         &self,
         name: impl Into<String>,
@@ -98,7 +98,7 @@ impl Client {
         RequestBuilder::new(self, ReadResource(uri.into()))
     }
 
-    /// Gets a prompt, without arguments until they are added.
+    /// Gets a prompt. [`RequestBuilder`] adds its arguments.
     pub fn get_prompt(&self, name: impl Into<String>) -> RequestBuilder<GetPrompt> {
         RequestBuilder::new(self, GetPrompt::new(name.into()))
     }
@@ -127,8 +127,8 @@ impl Client {
         RequestBuilder::new(self, Complete::new(reference, variable.into(), typed.into()))
     }
 
-    /// Calls any method, with parameters as they are; the result as it comes. Questions of the
-    /// server are answered where the method can have some.
+    /// Calls any method and returns its result as raw JSON. `params` is sent unchanged. Input
+    /// requests go to the input handler if the method allows them.
     pub fn request(
         &self,
         method: impl Into<String>,
@@ -141,7 +141,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// When it cannot be sent.
+    /// If the notification cannot be sent.
     pub async fn notify(&self, method: impl AsRef<str>, params: impl Serialize) -> Result<()> {
         let params = serde_json::to_string(&params)
             .map_err(|error| super::ClientError::BadArguments(error.to_string()))?;
@@ -151,50 +151,51 @@ impl Client {
         here.tell(message.into()).await
     }
 
-    /// All tools, page by page.
+    /// Lists all tools, page by page.
     pub fn list_tools(&self) -> Paginated<Tool> {
         Paginated::new(&self.core, Method::ToolsList)
     }
 
-    /// All resources, page by page.
+    /// Lists all resources, page by page.
     pub fn list_resources(&self) -> Paginated<Resource> {
         Paginated::new(&self.core, Method::ResourcesList)
     }
 
-    /// All resource templates, page by page.
+    /// Lists all resource templates, page by page.
     pub fn list_resource_templates(&self) -> Paginated<ResourceTemplate> {
         Paginated::new(&self.core, Method::ResourceTemplatesList)
     }
 
-    /// All prompts, page by page.
+    /// Lists all prompts, page by page.
     pub fn list_prompts(&self) -> Paginated<Prompt> {
         Paginated::new(&self.core, Method::PromptsList)
     }
 
-    /// Listens for changes. The subscription is taken up again when the connection is.
+    /// Subscribes to changes. The client renews the subscription after a reconnect.
     ///
     /// # Errors
     ///
-    /// When the server does not offer any of what is wanted, or cannot be reached.
+    /// If the server offers none of the requested changes, or is unreachable.
     pub async fn listen(&self, filter: ListenFilter) -> Result<Subscription> {
         Subscription::open(&self.core, filter).await
     }
 
-    /// Everything that the server tells outside of calls, from now on: log messages, changes.
+    /// Returns the notifications that arrive outside of calls from now on, such as log messages.
     pub fn notifications(&self) -> Notifications {
         Notifications::new(self.core.dispatch.notices())
     }
 
-    /// Says which log messages the server should send, before 2026-07-28. Since then each call says
-    /// so: [`RequestBuilder::log_level`].
+    /// Sets the minimum level of the server's log messages, before 2026-07-28. Newer versions set
+    /// it per call: [`RequestBuilder::log_level`].
     ///
     /// # Errors
     ///
-    /// When the server does not offer it, or the revision has no words for it.
+    /// If the server or its protocol version does not support it.
     pub async fn set_log_level(&self, level: LoggingLevel) -> Result<()> {
         let here = self.core.established().await?;
         if !here.rules.has(Method::SetLevel) {
-            let why = "the agreed revision sets the level of each call; use `.log_level(…)`";
+            let why =
+                "the negotiated protocol version sets the log level per call; use `.log_level(…)`";
             return Err(Error::not_offered(why));
         }
         let params = serde_json::to_string(&SetLevelRequestParams { level, meta: None })
@@ -203,11 +204,11 @@ impl Client {
         Ok(())
     }
 
-    /// Asks whether the server is there: `ping` where there is one, `server/discover` otherwise.
+    /// Checks that the server responds. Sends `ping`, or `server/discover` since 2026-07-28.
     ///
     /// # Errors
     ///
-    /// When it is not.
+    /// If the server does not respond.
     pub async fn ping(&self) -> Result<()> {
         let here = self.core.established().await?;
         let method = if here.rules.has(Method::Ping) { Method::Ping } else { Method::Discover };
@@ -215,22 +216,22 @@ impl Client {
         Ok(())
     }
 
-    /// Says that the roots have changed, where servers are told.
+    /// Notifies a legacy server that the roots changed. Has no effect since 2026-07-28.
     ///
     /// # Errors
     ///
-    /// When it cannot be sent.
+    /// If the notification cannot be sent.
     pub async fn notify_roots_changed(&self) -> Result<()> {
         let here = self.core.established().await?;
         match here.rules.has(Method::RootsListChanged) {
             true => here.notify(Method::RootsListChanged, "").await,
-            // Where every request says what the client can do, servers ask when they need to.
+            // Modern servers request the roots whenever they need them.
             false => Ok(()),
         }
     }
 
-    /// Ends the connection properly: a session is deleted, a process is given time to end. Tasks go
-    /// on. Dropping all clones ends it too, but without waiting for anything.
+    /// Closes the connection: deletes the session, or waits for the server process to exit. Tasks
+    /// keep running. Dropping all clones closes the connection without waiting.
     pub async fn close(&self) {
         self.core.close().await;
     }

@@ -1,4 +1,4 @@
-//! One request on one connection: time, progress, input requests on the way, the answer.
+//! One request on one connection: timeout, progress, input requests and the response.
 
 use std::{borrow::Cow, fmt, pin::pin, sync::Arc, time::Duration};
 
@@ -18,27 +18,27 @@ use super::{
     link::{Connection, unexpected},
 };
 
-/// How far a request has come.
+/// Progress notification of a request.
 pub type Progress = ProgressNotificationParams;
 
-/// Hears how far a request has come.
+/// Callback for the progress notifications of a request.
 pub(crate) type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// A request as the caller wants it, before a revision has shaped it.
+/// A request before a protocol version encodes it.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     pub(crate) method: Cow<'static, str>,
-    /// The text of an object, without `_meta`.
+    /// JSON text of an object, without `_meta`.
     pub(crate) params: String,
     /// Name of the tool, prompt or resource, for methods that repeat it in a header.
     pub(crate) name: Option<String>,
-    /// Arguments that are repeated in headers.
+    /// Arguments that are also sent as headers.
     pub(crate) repeated: Vec<(String, String)>,
     pub(crate) holds_tasks: bool,
     pub(crate) waiting: Waiting,
 }
 
-/// How long to wait, and what to hear meanwhile.
+/// Timeouts, progress callback, `_meta` and input handler of a request.
 #[derive(Clone)]
 pub(crate) struct Waiting {
     pub(crate) timeout: Option<Duration>,
@@ -47,7 +47,7 @@ pub(crate) struct Waiting {
     pub(crate) progress_resets: bool,
     /// Members of `_meta`, without braces.
     pub(crate) meta: String,
-    /// Responds to the input requests of its rounds, in place of the client's input handler.
+    /// Input handler of this call, in place of the client's.
     pub(crate) answerer: Option<Arc<dyn DynAnswerer>>,
 }
 
@@ -86,7 +86,7 @@ impl Waiting {
 }
 
 impl Wanted {
-    /// A request of a method that the specification names.
+    /// Creates a request for a method of the specification.
     pub(crate) fn new(env: &ClientEnv, method: Method, params: impl Into<String>) -> Self {
         Self {
             method: method.as_str().into(),
@@ -105,18 +105,18 @@ impl Wanted {
     }
 }
 
-/// An answer, and the connection that it came on.
+/// A response, and the connection that it arrived on.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) here: Arc<Connection>,
     pub(crate) message: Incoming,
     pub(crate) status: Option<u16>,
-    /// How many rounds of questions came before it.
+    /// Number of `input_required` rounds before this response.
     pub(crate) rounds: u32,
 }
 
 impl Answered {
-    /// The result, or the refusal.
+    /// Returns the result, or the error of the server.
     pub(crate) fn result(&self) -> Result<&str> {
         match self.message.kind() {
             IncomingKind::Result { result, .. } => Ok(self.message.text(result)),
@@ -125,7 +125,7 @@ impl Answered {
         }
     }
 
-    /// The result as a type.
+    /// Deserializes the result.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T> {
         read(self.result()?)
     }
@@ -139,17 +139,17 @@ impl Answered {
 }
 
 fn refused(error: &ErrorObject, status: Option<u16>) -> Error {
-    // A status of success says nothing about the refusal in its body.
+    // A success status says nothing about the error in the body.
     ServerError::of(error.clone(), status.filter(|status| *status >= 400)).into()
 }
 
-/// Reads a result.
+/// Deserializes a result.
 pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
     serde_json::from_str(text)
-        .map_err(|error| Error::broke(format!("its result cannot be read: {error}")))
+        .map_err(|error| Error::broke(format!("the result cannot be parsed: {error}")))
 }
 
-/// Sends a request and waits for its answer, on this connection and no other.
+/// Sends a request and waits for its response, on this connection only.
 pub(crate) async fn once(here: &Arc<Connection>, wanted: &Wanted) -> Result<Answered, Failed> {
     let waiting = &wanted.waiting;
     let id = here.env.next_id();
@@ -189,7 +189,7 @@ pub(crate) async fn once(here: &Arc<Connection>, wanted: &Wanted) -> Result<Answ
             biased;
             message = exchange.next() => message?,
             Some(()) = one_of(&mut beside.asked), if is_asked => {
-                // A user took time to respond; that does not count as the server's time.
+                // The time that a user takes to respond does not count as the server's time.
                 alarm.as_mut().reset(Instant::now() + span);
                 continue;
             }
@@ -210,11 +210,11 @@ pub(crate) async fn once(here: &Arc<Connection>, wanted: &Wanted) -> Result<Answ
     }
 }
 
-/// Messages that come beside the answer of a request.
+/// Messages that arrive before the response of a request.
 struct Beside<'a> {
     here: &'a Arc<Connection>,
     id: u64,
-    /// Input requests at work. Made for the first one: most requests are answered without one.
+    /// Input requests in progress. Allocated for the first one, because most requests have none.
     asked: Option<JoinSet<()>>,
     strays: usize,
 }
@@ -224,15 +224,15 @@ impl Beside<'_> {
         self.asked.as_ref().is_some_and(|asked| !asked.is_empty())
     }
 
-    /// Takes a message that is not the answer. Returns whether it is progress of the request.
+    /// Handles a message that is not the response. Returns whether it is progress of this request.
     fn take(&mut self, message: Incoming, hear: Option<&OnProgress>) -> Result<bool, Failed> {
         let id = self.id;
         match message.kind() {
             IncomingKind::Result { .. } | IncomingKind::Error { .. } => {
-                tracing::warn!(id, "an answer to another request was dropped");
+                tracing::warn!(id, "dropped a response to another request");
                 self.strays += 1;
                 if self.strays > self.here.env.limits().max_queued_notifications {
-                    return Err(Error::broke("it answers everything but the request").into());
+                    return Err(Error::broke("it sent too many responses to other requests").into());
                 }
             }
             IncomingKind::Request { .. } => {
@@ -255,12 +255,12 @@ impl Beside<'_> {
     }
 }
 
-/// Waits for one of the answers that are being given.
+/// Waits until one input request has a response.
 async fn one_of(asked: &mut Option<JoinSet<()>>) -> Option<()> {
     asked.as_mut()?.join_next().await.map(|_| ())
 }
 
-/// The revisions that a refusal names.
+/// Returns the protocol versions that an error lists as supported.
 pub(crate) fn supported(error: &ErrorObject) -> Vec<String> {
     #[derive(serde::Deserialize)]
     struct Data {

@@ -1,4 +1,4 @@
-//! How a client is made: who it is, what it can answer, where it connects to.
+//! Builder of a client: identity, capabilities, limits and target.
 
 use std::{fmt, sync::Arc};
 
@@ -26,7 +26,7 @@ use super::{
     version_cache::VersionCache,
 };
 
-/// Makes clients.
+/// Builder for [`Client`].
 #[derive(Clone)]
 #[must_use]
 pub struct ClientBuilder {
@@ -84,8 +84,8 @@ impl ClientBuilder {
         }
     }
 
-    /// Sets what the client says of itself, or with `None` says nothing where the protocol version does
-    /// not require it.
+    /// Sets the name and version that the client sends. `None` omits them where the protocol
+    /// version allows it.
     pub fn client_info(mut self, info: impl Into<Option<Implementation>>) -> Self {
         let info = info.into();
         self.with_info = info.is_some();
@@ -93,132 +93,133 @@ impl ClientBuilder {
         self
     }
 
-    /// Answers what servers ask. Without one nothing is declared, and nothing may be asked.
+    /// Sets the input handler. Without one, the client declares no input capabilities.
     pub fn input_handler(mut self, answerer: impl InputHandler) -> Self {
         self.answerer = Some(Arc::new(answerer));
         self
     }
 
-    /// Declares what the client responds to, without an input handler: for calls whose input requests
-    /// are events, [`input_as_events`](crate::client::request::RequestBuilder::input_as_events). An input
-    /// handler declares its own capabilities, and needs no others.
+    /// Declares input capabilities without an input handler, for calls that use
+    /// [`input_as_events`](crate::client::request::RequestBuilder::input_as_events). An input
+    /// handler declares its own capabilities.
     pub fn input_capabilities(mut self, capabilities: InputCapabilities) -> Self {
         self.declared_input = Some(capabilities);
         self
     }
 
-    /// Declares an extension, with its settings; 2026-07-28.
+    /// Declares an extension with its settings; 2026-07-28.
     pub fn extension(mut self, name: impl Into<String>, settings: JsonObject) -> Self {
         self.extensions.insert(name.into(), Value::Object(settings));
         self
     }
 
-    /// Declares something that no specification describes.
+    /// Declares an experimental capability.
     pub fn experimental(mut self, name: impl Into<String>, settings: JsonObject) -> Self {
         self.experimental.insert(name.into(), Value::Object(settings));
         self
     }
 
-    /// Changes what the client waits for, keeps and follows.
+    /// Changes the limits and timeouts.
     pub fn limits(mut self, change: impl FnOnce(&mut ClientLimits)) -> Self {
         change(&mut self.limits);
         self
     }
 
-    /// Speaks this revision and no other. By default the best that both sides know is found out.
+    /// Uses only this protocol version. By default the client negotiates the newest common version.
     pub fn protocol_version(mut self, version: Version) -> Self {
         self.version = Some(version);
         self
     }
 
-    /// Where the generations of servers are remembered, in place of the process's own memory.
+    /// Sets the cache for the eras of servers, in place of the process-wide cache.
     pub fn version_cache(mut self, memory: VersionCache) -> Self {
         self.eras = memory;
         self
     }
 
-    /// Tries the handshake of the revisions before 2026-07-28 first: for a server that was of that generation when
-    /// another process met it. Older servers log what they do not know, so they are spared the question. One that has
-    /// no handshake any more is found out as always.
+    /// Tries the legacy handshake first, for a server that another process found to be legacy. This
+    /// spares legacy servers a `server/discover` request, which they log as unknown. The client
+    /// still detects a modern server.
     pub fn older_first(mut self) -> Self {
         self.older_first = true;
         self
     }
 
-    /// The bearer token for HTTP.
+    /// Sets the bearer token for HTTP.
     pub fn token(self, token: impl Into<SecretString>) -> Self {
         self.token_source(StaticToken::new(token))
     }
 
-    /// Where tokens for HTTP come from.
+    /// Sets the source of bearer tokens for HTTP.
     pub fn token_source(mut self, source: impl TokenSource) -> Self {
         self.tokens = Some(Tokens::new(source));
         self
     }
 
-    /// A header that every HTTP request has.
+    /// Adds a header to every HTTP request.
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
         self
     }
 
-    /// A PEM file of the certificates to trust for `https:`, in place of the system's.
+    /// Sets a PEM file with the trusted certificates for `https:`, in place of the system's.
     pub fn ca_file(mut self, file: impl Into<std::path::PathBuf>) -> Self {
         self.roots = Some(file.into());
         self
     }
 
-    /// Whether the client tries HTTP+SSE, the transport of 2024-11-05, when Streamable HTTP fails; on by
-    /// default.
+    /// Enables the fallback to HTTP+SSE, the transport of 2024-11-05, if Streamable HTTP fails.
+    /// Enabled by default.
     pub fn http_sse(mut self, enabled: bool) -> Self {
         self.http_sse = enabled;
         self
     }
 
-    /// Says whether servers know `dev.outlive/idempotencyKey`. By default those do that say so with
-    /// the extension or the experimental capability `dev.outlive/idempotency`.
+    /// Sets whether servers support `dev.outlive/idempotencyKey`. By default the client checks for
+    /// the extension or experimental capability `dev.outlive/idempotency`.
     pub fn idempotency_keys(mut self, known: bool) -> Self {
         self.knows_keys = Some(known);
         self
     }
 
-    /// As whom this client speaks: tasks that were saved under another name are not touched.
+    /// Sets the account of this client. The client does not resume calls that another account
+    /// saved.
     pub fn account(mut self, account: impl Into<String>) -> Self {
         self.account = Some(account.into());
         self
     }
 
-    /// How the server is called where it asks something; its address by default.
+    /// Sets the name of the server in input requests. Defaults to its address.
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
         self
     }
 
-    /// Takes partial results: with the extension `dev.outlive/task-partials` since 2026-07-28, and by
-    /// response modes on 2025-11-25. Servers that have neither are not disturbed by it.
+    /// Requests partial results: with the extension `dev.outlive/task-partials` since 2026-07-28,
+    /// and with response modes on 2025-11-25. Other servers ignore the request.
     pub fn partial_results(mut self) -> Self {
         self.streams = true;
         self.extension(PARTIALS, JsonObject::new())
     }
 
-    /// Whether the client answers input requests with tasks of its own where a server of 2025-11-25
-    /// asks for that. Such a server does not keep a request open while the user decides.
+    /// Sets whether the client responds to input requests with tasks if a server of 2025-11-25
+    /// requests it. The server then holds no request open while the user decides.
     pub fn host_tasks(mut self, enabled: bool) -> Self {
         self.hosts_tasks = enabled;
         self
     }
 
-    /// Where calls are written down, so that another process can go on with them.
+    /// Sets the store for calls. Another process can resume a stored call.
     pub fn call_store(mut self, notebook: impl CallStore) -> Self {
         self.notebook = Some(Arc::new(notebook));
         self
     }
 
-    /// Connects.
+    /// Connects to the server.
     ///
     /// # Errors
     ///
-    /// When nobody answers, or no revision is in common.
+    /// If the server is unreachable or shares no protocol version with the client.
     pub async fn connect(self, target: impl Into<Target>) -> Result<Client> {
         let target = target.into();
         let rules = |version: Version| {
@@ -262,7 +263,7 @@ impl ClientBuilder {
     }
 }
 
-/// What is declared for an answerer.
+/// Returns the capabilities that the client declares for its input capabilities.
 fn capabilities(can: InputCapabilities) -> ClientCapabilities {
     let yes = |can: bool| can.then(JsonObject::new);
     ClientCapabilities {

@@ -1,4 +1,4 @@
-//! Results that a server lets us keep, for as long as it lets us; 2026-07-28.
+//! Cache of results whose server allows caching; 2026-07-28.
 //!
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching>
 
@@ -15,10 +15,10 @@ use tokio::time::Instant;
 
 use super::notice::ServerNotification;
 
-/// How long anything is kept at most, whatever a server says: a day.
+/// Longest time that a result is cached, even if the server allows more: one day.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Kept results, by what was asked.
+/// Cached results by request.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
     kept: Mutex<Kept>,
@@ -32,12 +32,12 @@ struct Kept {
     bytes: usize,
 }
 
-/// What was asked, and as whom if that matters.
+/// A request, with its caller unless the result is public.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     method: String,
     params: String,
-    /// A digest of the token it was asked with, unless anybody may see the result.
+    /// Digest of the caller's token; `None` if the cache scope is `public`.
     caller: Option<String>,
 }
 
@@ -102,7 +102,7 @@ impl Cache {
         kept.count();
     }
 
-    /// Forgets what a notice makes old.
+    /// Removes the results that a notification invalidates.
     pub(crate) fn heard(&self, notice: &ServerNotification) {
         let mut kept = self.lock();
         let list = |methods: &[Method], key: &Key| {
@@ -115,7 +115,7 @@ impl Cache {
             }
             ServerNotification::ResourcesChanged => kept
                 .forget(|key| list(&[Method::ResourcesList, Method::ResourceTemplatesList], key)),
-            // It may name a part of what was read: all that was read is looked at again.
+            // The URI may name only a part of a resource, so every read result is removed.
             ServerNotification::ResourceUpdated(_) => {
                 kept.forget(|key| list(&[Method::ResourcesRead], key))
             }
@@ -124,7 +124,7 @@ impl Cache {
         }
     }
 
-    /// Counts what was forgotten, so that an answer that was on its way is not kept.
+    /// Number of invalidations. A response that was in flight during one is not cached.
     pub(super) fn changes(&self) -> u64 {
         self.lock().changes
     }

@@ -1,4 +1,4 @@
-//! Results of requests, kept or new.
+//! Results of requests, from the cache or from the server.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{
     send::{Came, converse},
 };
 
-/// A result, kept or new.
+/// A result from the cache or from the server.
 #[derive(Debug)]
 pub(crate) struct Cached(Bytes);
 
@@ -22,7 +22,7 @@ impl Cached {
         str::from_utf8(&self.0).unwrap_or("null")
     }
 
-    /// The result of a request: kept if it is fresh, asked for otherwise.
+    /// Returns the cached result of a request if it is fresh, and sends the request otherwise.
     pub(crate) async fn fetch(core: &Arc<Core>, wanted: Wanted) -> Result<Self> {
         let cache = core.dispatch.cache();
         let caller = core.caller().await?;
@@ -34,7 +34,7 @@ impl Cached {
         let answered = match converse(core, wanted).await? {
             Came::Complete(answered) => answered,
             Came::Task(..) => {
-                return Err(Error::broke("it answered with a task that nobody takes"));
+                return Err(Error::broke("it returned a task for a request that cannot be a task"));
             }
         };
         answered.result()?;
@@ -42,7 +42,7 @@ impl Cached {
             return Err(unexpected(&answered.message));
         };
         let result = answered.message.part(result);
-        // A result that needed input belongs to this call, and one that changed meanwhile is stale.
+        // A result after input rounds belongs to this call, and an invalidated result is stale.
         if answered.rounds == 0 && !answered.here.rules.sessions && before == cache.changes() {
             cache.put(key, caller, &result);
         }

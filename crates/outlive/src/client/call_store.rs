@@ -1,8 +1,8 @@
-//! Calls that are written down before they are made, so that another process can go on with them.
+//! Calls that the client saves before it sends them, so that another process can resume them.
 //!
-//! A call is noted before it is sent, an answer before it is given, and what came of it before it is
-//! forgotten. So at any moment at which this program may stop, what is noted is at least what the
-//! server has seen.
+//! The client saves a call before it sends it, and an input response before it submits it. It saves
+//! the outcome before it deletes the call. After a crash, the saved state covers everything that
+//! the server has received.
 
 use std::{
     collections::BTreeMap,
@@ -17,106 +17,106 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{ClientError, Result};
 
-/// Where calls are written down.
+/// Storage for saved calls.
 pub trait CallStore: Send + Sync + 'static {
-    /// Writes a call down, in place of what was written under its id. It must be safe when this
-    /// returns: flushed, not only handed over.
+    /// Saves a call and replaces an older entry with the same ID. The entry must be durable
+    /// (flushed to disk) when this returns.
     ///
     /// # Errors
     ///
-    /// When it is not.
+    /// If the entry is not durable.
     fn save(&self, call: &SavedCall) -> io::Result<()>;
 
-    /// Forgets a call. One that is not there is no error.
+    /// Deletes a call. A missing call is not an error.
     ///
     /// # Errors
     ///
-    /// When it is still there.
+    /// If the call still exists.
     fn delete(&self, id: &str) -> io::Result<()>;
 
-    /// Everything that is written down.
+    /// Returns all saved calls.
     ///
     /// # Errors
     ///
-    /// When it cannot be read.
+    /// If the saved calls cannot be read.
     fn load(&self) -> io::Result<Vec<SavedCall>>;
 }
 
-/// A call as plain data: what is needed to go on with it somewhere else.
+/// A call as data, complete enough for another process to resume it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SavedCall {
-    /// Its name in the notebook.
+    /// ID of the call in the store.
     pub id: String,
-    /// The server, as [`ClientBuilder::label`](super::ClientBuilder::label) has it.
+    /// Name of the server, from [`ClientBuilder::label`](super::ClientBuilder::label).
     pub server: String,
-    /// As whom it was called.
+    /// Account of the client, from [`ClientBuilder::account`](super::ClientBuilder::account).
     pub account: Option<String>,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// Its arguments.
+    /// Arguments of the tool.
     pub arguments: RawJson,
-    /// By what the server knows the call again; `None` if it does not know such keys.
+    /// Idempotency key of the call; `None` if the server does not support such keys.
     pub key: Option<String>,
-    /// Whether doing it twice is the same as doing it once, as the server says.
+    /// Whether the server declares the tool idempotent.
     pub idempotent: bool,
-    /// How far it is.
+    /// Progress of the call.
     pub stage: CallStage,
-    /// Answers to the questions of its task, by key.
+    /// Input responses for the task of the call, by key.
     #[serde(default)]
     pub answers: BTreeMap<String, SavedInputResponse>,
 }
 
-/// How far a call is.
+/// Progress of a saved call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum CallStage {
-    /// It has been sent, or is about to be; with the round that it is in.
+    /// The call is sent or about to be sent, with its current round.
     Calling(Option<SavedRound>),
-    /// It has become a task.
+    /// The call is a task.
     Task(SavedTask),
-    /// It is over.
+    /// The call ended with a result.
     Done(Box<CallToolResult>),
-    /// It is over, and failed.
+    /// The call failed.
     Failed(ErrorObject),
 }
 
-/// A round of questions: what is sent with the call.
+/// One round of a multi round-trip request, as sent with the call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SavedRound {
-    /// The answers, by key.
+    /// Input responses, by key.
     pub answers: Vec<(String, RawJson)>,
-    /// What the server gave with the questions.
+    /// Request state from the server.
     pub state: Option<String>,
 }
 
-/// A task as plain data.
+/// A task as data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SavedTask {
-    /// Its id at the server.
+    /// Task ID.
     pub id: String,
-    /// The revision that it was made in.
+    /// Protocol version of the server that created the task.
     pub version: String,
-    /// How long it exists from its creation, in milliseconds.
+    /// TTL of the task from its creation, in milliseconds.
     pub ttl: Option<u64>,
-    /// How long to wait between two looks, in milliseconds.
+    /// Poll interval, in milliseconds.
     pub poll: Option<u64>,
 }
 
-/// An answer to a question of a task.
+/// An input response for a task.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SavedInputResponse {
-    /// The answer.
+    /// The input response.
     pub answer: RawJson,
-    /// Whether the server has confirmed it.
+    /// Whether the server has acknowledged the response.
     pub acknowledged: bool,
 }
 
 impl SavedCall {
-    /// A task of which nothing else is known: no tool has an empty name.
+    /// Creates a saved call of which only the task is known. Its tool name is empty.
     pub(crate) fn of_task(server: &str, account: Option<String>, task: SavedTask) -> Self {
         Self {
             id: task.id.clone(),
@@ -137,13 +137,13 @@ impl SavedCall {
         }
     }
 
-    /// Whether it is over.
+    /// Returns whether the call has ended.
     pub fn is_terminal(&self) -> bool {
         matches!(self.stage, CallStage::Done(_) | CallStage::Failed(_))
     }
 }
 
-/// A call and the notebook it is written down in, if there is one.
+/// A call and the store that saves it, if the client has one.
 #[derive(Clone)]
 pub(crate) struct Record {
     notebook: Option<Arc<dyn CallStore>>,
@@ -165,13 +165,13 @@ impl Record {
         self.saved.lock().await.clone()
     }
 
-    /// Changes what is known, and writes it down before anything is done about it.
+    /// Changes the call and saves it, before the client acts on the change.
     pub(crate) async fn change(&self, change: impl FnOnce(&mut SavedCall)) -> Result<()> {
         let mut saved = Arc::clone(&self.saved).lock_owned().await;
         change(&mut saved);
         let Some(notebook) = self.notebook.clone() else { return Ok(()) };
-        // Locked until it is written, also if nobody waits for that any more: two writes at once would
-        // be one too many for a file.
+        // The lock is held until the write ends, even if the caller is dropped, because concurrent
+        // writes would corrupt the file.
         run(move || notebook.save(&saved)).await
     }
 
@@ -186,7 +186,7 @@ impl Record {
     }
 }
 
-/// Does something with a notebook where it may wait for a disk.
+/// Runs store operations on a thread that may block.
 pub(crate) async fn run<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T> {
@@ -195,18 +195,18 @@ pub(crate) async fn run<T: Send + 'static>(
     done.map_err(|error| ClientError::CallStore(error.to_string()).into())
 }
 
-/// A notebook that is a folder, with a file for each call.
+/// Store in a folder, with one file per call.
 #[derive(Debug)]
 pub struct FileCallStore {
     folder: PathBuf,
 }
 
 impl FileCallStore {
-    /// Opens the folder, and makes it if it is not there.
+    /// Opens the folder and creates it if it is missing.
     ///
     /// # Errors
     ///
-    /// When it cannot be made.
+    /// If the folder cannot be created.
     pub fn open(folder: impl Into<PathBuf>) -> io::Result<Self> {
         let folder = folder.into();
         fs::create_dir_all(&folder)?;
@@ -214,11 +214,11 @@ impl FileCallStore {
     }
 
     fn path(&self, id: &str) -> io::Result<PathBuf> {
-        // Ids are made here; a file that somebody else wrote must not lead out of the folder.
+        // A foreign file with a crafted ID must not lead out of the folder.
         let is_plain = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
         match is_plain {
             true => Ok(self.folder.join(format!("{id}.json"))),
-            false => Err(io::Error::new(io::ErrorKind::InvalidInput, "no id of a call")),
+            false => Err(io::Error::new(io::ErrorKind::InvalidInput, "invalid ID of a saved call")),
         }
     }
 }
@@ -245,7 +245,7 @@ impl CallStore for FileCallStore {
         let mut calls = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
-            // What was not finished was not promised either.
+            // Files with another extension are incomplete writes.
             if path.extension().is_some_and(|extension| extension == "json") {
                 let bytes = match fs::read(&path) {
                     Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -259,7 +259,8 @@ impl CallStore for FileCallStore {
     }
 }
 
-/// Makes a file that only its owner can read: arguments and answers may be private.
+/// Creates a file that only its owner can read, because arguments and input responses may be
+/// private.
 #[cfg(unix)]
 fn create(path: &Path) -> io::Result<fs::File> {
     use std::os::unix::fs::OpenOptionsExt;
@@ -271,7 +272,7 @@ fn create(path: &Path) -> io::Result<fs::File> {
     fs::File::create(path)
 }
 
-/// A new name is safe when its folder is.
+/// Flushes the folder: a renamed file is durable only after its folder is.
 #[cfg(unix)]
 fn sync_folder(folder: &Path) -> io::Result<()> {
     fs::File::open(folder)?.sync_all()

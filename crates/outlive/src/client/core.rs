@@ -1,7 +1,7 @@
-//! A client and the connection it has at the moment.
+//! The client and its current connection.
 //!
-//! The connection may be made anew at any time: a session that the server has forgotten, a process
-//! that died. What outlives it stands here.
+//! The connection is replaced if the server forgets the session or its process exits. [`ClientEnv`]
+//! holds the state that outlives a connection.
 
 use std::{
     fmt,
@@ -19,7 +19,7 @@ use super::{
     link::Connection,
 };
 
-/// A client of one server. Clones are the same client; it can be used from everywhere at once.
+/// Client of one server. Cheap to clone; clones share the connection and can be used concurrently.
 ///
 /// ```no_run
 /// use outlive::client::Client;
@@ -48,7 +48,7 @@ impl Client {
     }
 }
 
-/// The connection that a client has now, and how it is made anew.
+/// The current connection of a client, and the means to reconnect.
 pub(crate) struct Core {
     env: Arc<ClientEnv>,
     now: RwLock<Option<Arc<Connection>>>,
@@ -62,7 +62,7 @@ impl fmt::Debug for Core {
     }
 }
 
-/// What outlives the connections.
+/// State that outlives the connections.
 impl Deref for Core {
     type Target = ClientEnv;
 
@@ -81,7 +81,7 @@ impl Core {
         }
     }
 
-    /// The connection; made if there is none.
+    /// Returns the open connection, or connects.
     pub(crate) async fn established(self: &Arc<Self>) -> Result<Arc<Connection>> {
         match self.current().filter(|now| now.is_open()) {
             Some(now) => Ok(now),
@@ -93,7 +93,7 @@ impl Core {
         self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Connects again, unless somebody else has done so since.
+    /// Reconnects, unless another task has replaced `stale` in the meantime.
     pub(crate) async fn renew(
         self: &Arc<Self>,
         stale: Option<&Arc<Connection>>,
@@ -107,19 +107,20 @@ impl Core {
         {
             return Ok(now);
         }
-        // In a box, so that calls on a connection that is there have no room for making one.
+        // Boxed, to keep the futures of calls on an open connection small.
         let made = Box::pin(handshake::connect(&self.env)).await?;
         self.dispatch.reconnected(stale.is_some());
         *self.now.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&made));
         Ok(made)
     }
 
-    /// Speaks by other rules over the same connection: the server said which.
+    /// Switches to a connection over the same link that uses the version rules requested by the
+    /// server.
     pub(crate) fn adopt(&self, made: Arc<Connection>) {
         *self.now.write().unwrap_or_else(PoisonError::into_inner) = Some(made);
     }
 
-    /// Ends the connection. Nothing can be asked afterwards.
+    /// Closes the connection. Later requests fail with [`ClientError::Closed`].
     pub(crate) async fn close(&self) {
         let _alone = self.connecting.lock().await;
         self.closed.store(true, Ordering::Release);

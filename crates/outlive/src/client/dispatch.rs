@@ -1,5 +1,5 @@
-//! What all connections of a client share for what servers send by themselves: the input handler,
-//! the subscribers, the caches.
+//! State that all connections of a client share for messages that servers initiate: the input
+//! handler, the subscribers and the caches.
 
 use std::{fmt, sync::Arc};
 
@@ -25,13 +25,13 @@ use super::{
 pub(crate) struct Dispatch {
     label: Arc<str>,
     answerer: Option<Arc<dyn DynAnswerer>>,
-    /// Responds if there is no input handler and the client declares capabilities.
+    /// Input handler of a client that declares capabilities without an input handler.
     events: Option<EventRouter>,
     notices: broadcast::Sender<ServerNotification>,
     pub(super) gate: Semaphore,
     cache: Cache,
     book: ToolBook,
-    /// Input requests that are answered with tasks.
+    /// Input requests that the client responds to with tasks.
     pub(super) hosted: Arc<Hosted>,
 }
 
@@ -61,12 +61,12 @@ impl Dispatch {
         }
     }
 
-    /// How the server is called where it asks something.
+    /// Name of the server in input requests.
     pub(crate) fn label(&self) -> &Arc<str> {
         &self.label
     }
 
-    /// Returns what responds to input requests: the input handler, or the reader of events.
+    /// Returns the input handler, or the router to the readers of events.
     pub(crate) fn answerer(&self) -> Option<&dyn DynAnswerer> {
         let events = self.events.as_ref().map(|events| events as &dyn DynAnswerer);
         self.input_handler().or(events)
@@ -87,24 +87,24 @@ impl Dispatch {
         inputs
     }
 
-    /// What is told outside of any call, from now on.
+    /// Subscribes to the notifications that arrive outside of calls.
     pub(crate) fn notices(&self) -> broadcast::Receiver<ServerNotification> {
         self.notices.subscribe()
     }
 
-    /// A notification has come.
+    /// Handles a notification.
     pub(crate) fn heard(&self, message: &Incoming) {
         if let Some(notice) = ServerNotification::read(message) {
             self.tell(notice);
         }
     }
 
-    /// Results that may be kept.
+    /// Results that the server allows to be cached.
     pub(crate) fn cache(&self) -> &Cache {
         &self.cache
     }
 
-    /// The tools that the server has listed.
+    /// Tools that the server listed.
     pub(crate) fn book(&self) -> &ToolBook {
         &self.book
     }
@@ -112,23 +112,23 @@ impl Dispatch {
     pub(crate) fn tell(&self, notice: ServerNotification) {
         self.cache.heard(&notice);
         self.book.heard(&notice);
-        // Nobody listening is no failure.
+        // Without subscribers the send fails, which is fine.
         let _ = self.notices.send(notice);
     }
 
-    /// There is a new connection: whatever was told in between was missed.
+    /// Informs subscribers that notifications may be lost because the client reconnected.
     pub(crate) fn reconnected(&self, again: bool) {
         if again {
             self.tell(ServerNotification::Reconnected);
         }
     }
 
-    /// The answer to a question, for a server that will come back for it.
+    /// Returns the response to an input request that the client handles as a task.
     pub(super) async fn answer_later(self: Arc<Self>, message: Incoming) -> Outcome {
         self.settled(&message).await
     }
 
-    /// What is said to a question.
+    /// Returns the response to an input request.
     pub(super) async fn settled(&self, message: &Incoming) -> Outcome {
         let task = related_task(message.params_text());
         let question = question_in(message).and_then(|request| {
@@ -141,19 +141,19 @@ impl Dispatch {
         match settle(self.answerer(), question).await {
             Settled::Send(json) => Ok(json),
             Settled::Undeclared(kind) => {
-                Err((code::METHOD_NOT_FOUND, format!("this client did not declare {kind}")))
+                Err((code::METHOD_NOT_FOUND, format!("this client does not declare {kind}")))
             }
             Settled::Refused(_) if is_form => Ok(cancelled()),
-            // The code that the specification has for a user who rejects sampling.
+            // The specification's code for a user who rejects sampling.
             Settled::Refused(why) => Err((-1, why)),
             Settled::Bad(why) => {
-                tracing::error!(error = why, "the answerer gave an answer that does not fit");
-                Err((code::INTERNAL, "the client could not answer".to_owned()))
+                tracing::error!(error = why, "the input handler returned an invalid response");
+                Err((code::INTERNAL, "the input handler of the client failed".to_owned()))
             }
         }
     }
 
-    /// What a server asks about a task that this client runs.
+    /// Handles a server's request about a task that this client runs.
     pub(super) async fn about_hosted(&self, method: Method, params: &str) -> Outcome {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -172,7 +172,7 @@ impl Dispatch {
     }
 }
 
-/// The task that a message belongs to, if it names one.
+/// Returns the ID of the task that a message belongs to, if it names one.
 pub(super) fn related_task(params: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Params {
@@ -184,10 +184,10 @@ pub(super) fn related_task(params: &str) -> Option<String> {
     Some(related)
 }
 
-/// The question in a request.
+/// Parses the input request of a message.
 fn question_in(message: &Incoming) -> Result<InputRequest, String> {
     let IncomingKind::Request { method: Some(method), .. } = message.kind() else {
-        return Err("no question".to_owned());
+        return Err("not an input request".to_owned());
     };
     let params: &RawValue =
         serde_json::from_str(message.params_text()).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! Everything that a client decides before it connects, and what outlives a connection.
+//! Settings of a client, and the state that outlives a connection.
 
 use std::{
     fmt,
@@ -25,10 +25,10 @@ use super::{
 };
 use crate::hex::hex;
 
-/// How many headers a call has beside those of the settings.
+/// Number of headers that a call adds to those of the settings.
 const USUAL_HEADERS: usize = 10;
 
-/// Everything that was decided before connecting.
+/// Settings that a client has before it connects.
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) limits: ClientLimits,
@@ -43,16 +43,16 @@ pub(crate) struct Settings {
     pub(crate) notebook: Option<Arc<dyn CallStore>>,
 }
 
-/// What all connections of a client share.
+/// State that all connections of a client share.
 pub(crate) struct ClientEnv {
     pub(crate) target: Target,
     pub(crate) settings: Settings,
     pub(crate) declared: Declared,
     pub(crate) dispatch: Arc<Dispatch>,
     ids: AtomicU64,
-    /// Whether the program at the other end of the pipe turned out to want a handshake.
+    /// Whether the server on the pipe needed a handshake.
     older: AtomicBool,
-    /// Whether the server is taken for one that wants a handshake before that is known.
+    /// Whether to try the handshake before the server's era is known.
     older_first: AtomicBool,
 }
 
@@ -74,7 +74,7 @@ impl ClientEnv {
         Self { target, settings, declared, dispatch, ids, older, older_first }
     }
 
-    /// An id that no request of this client has had.
+    /// Returns a request ID that this client has not used.
     pub(crate) fn next_id(&self) -> u64 {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
@@ -91,17 +91,17 @@ impl ClientEnv {
         self.older.store(true, Ordering::Release);
     }
 
-    /// Whether the server is to be taken for an older one until it turns out otherwise.
+    /// Whether to try the legacy handshake first.
     pub(crate) fn tries_older_first(&self) -> bool {
         self.older_first.load(Ordering::Acquire)
     }
 
-    /// It has turned out otherwise.
+    /// Records that the server is not legacy.
     pub(crate) fn note_not_older(&self) {
         self.older_first.store(false, Ordering::Release);
     }
 
-    /// As whom requests are made now: a digest of their token.
+    /// Returns a digest of the current token, which identifies the caller.
     pub(crate) async fn caller(&self) -> Result<Option<String>> {
         let (Some(tokens), Target::Url(url)) = (&self.settings.http.tokens, &self.target) else {
             return Ok(None);
@@ -117,10 +117,10 @@ impl ClientEnv {
         self.settings.http.tokens.as_ref()?.more_time(span)
     }
 
-    /// The headers that every HTTP request has, whatever it says.
+    /// Returns the headers that every HTTP request has.
     pub(crate) fn base_headers(&self) -> HeaderMap {
         let mut headers = self.settings.headers.clone();
-        // For those that a call has, so that they are put into one piece of memory.
+        // Reserves space for the headers of a call, to allocate only once.
         headers.reserve(USUAL_HEADERS);
         headers
     }

@@ -1,25 +1,25 @@
-//! Errors of the client: one variant for each thing that its caller can do about a failed request.
+//! Errors of the client: one variant for each way in which a caller can react to a failure.
 
 use std::{error, fmt, time::Duration};
 
 use outlive_transport::client::{TokenError, TransportError, TransportErrorKind};
 use outlive_wire::{ErrorObject, RawJson, code};
 
-/// A result of the client.
+/// Result of a client operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Error of a client: why a request has no result.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server returned an error. Change the request, or ask for access.
+    /// The server returned an error. Change the request or obtain access.
     Server(ServerError),
-    /// The server sent something that the protocol does not allow. Report it to its operator.
+    /// The server violated the protocol. Report it to its operator.
     ProtocolViolation(ProtocolViolation),
-    /// The request or its response was lost on the way. Retry if that is safe:
-    /// [`Error::may_have_executed`] says whether the server may have executed the request.
+    /// The request or its response was lost. Retry if that is safe: [`Error::may_have_executed`]
+    /// returns whether the server may have executed the request.
     Transport(TransportError),
-    /// The client stopped: a limit, a deadline, or something that only its caller can decide.
+    /// The client stopped: a limit, a timeout, or a decision that only the caller can make.
     Client(ClientError),
 }
 
@@ -33,86 +33,86 @@ pub struct ServerError {
     pub message: String,
     /// Details for programs.
     pub data: Option<RawJson>,
-    /// What the error means for the caller.
+    /// Category of the error.
     pub kind: ServerErrorKind,
     /// HTTP status of the response.
     pub status: Option<u16>,
 }
 
-/// What a server's error means for the caller.
+/// Category of a server's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerErrorKind {
-    /// The request is not acceptable: see code and message.
+    /// The server rejects the request; see code and message.
     Request,
-    /// The server has no such method, or not switched on.
+    /// The server does not have or does not enable the method.
     MethodNotFound,
-    /// There is no such resource.
+    /// The resource does not exist.
     NotFound,
-    /// The server wants a capability that the client did not declare; `data` names it.
+    /// The server requires a capability that the client does not declare; `data` names it.
     MissingCapability,
-    /// A token is missing or not accepted.
+    /// The access token is missing or invalid.
     Unauthorized,
-    /// The token is accepted, and this is not for its owner.
+    /// The access token is valid, but its principal lacks access.
     Forbidden,
-    /// Too much at once; ask again after this time.
+    /// A rate limit or concurrency limit was exceeded. Retry later.
     RateLimited {
-        /// How long to wait, if the server says so.
+        /// Delay before a retry, if the server names one.
         retry_after: Option<Duration>,
     },
     /// The task was cancelled.
     TaskCancelled,
-    /// The task failed with this error. It is the outcome of the task: asking again brings it again.
+    /// The task failed with this error. The outcome is terminal, so a retry returns the same error.
     TaskFailed,
-    /// The task does not exist any more: it expired, was purged, or was never this caller's.
+    /// The task does not exist: it expired, was purged, or belongs to another principal.
     TaskGone,
-    /// Something broke at the server.
+    /// The server failed internally.
     Internal,
 }
 
-/// Breach of the protocol by a server.
+/// Violation of the protocol by a server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ProtocolViolation {
-    /// What the server did.
+    /// Description of the violation.
     pub what: String,
 }
 
-/// Why the client stopped.
+/// Reason why the client stopped.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// No answer within the time. The request was cancelled.
+    /// The request timed out and was cancelled.
     TimedOut(Duration),
-    /// The server asked in more rounds than `rounds` allows.
+    /// The server requested input in more rounds than [`ClientLimits`](super::ClientLimits) allows.
     TooManyRounds(u32),
-    /// A list went on for more pages, or more entries, than the limits allow.
+    /// A list has more pages or entries than [`ClientLimits`](super::ClientLimits) allows.
     TooManyPages(usize),
-    /// The list names a place twice, so it would never end.
+    /// A list repeats a pagination cursor and would never end.
     CursorLoop,
-    /// A question of the server was not answered: there is no answerer, or it would not.
+    /// An input request has no response: the client has no input handler, or the handler rejected
+    /// it.
     Unanswered(String),
-    /// An answer of this program's answerer does not fit the question.
+    /// The response of the input handler does not match the input request.
     InvalidInputResponse(String),
-    /// The arguments cannot be written as a JSON object.
+    /// The arguments do not serialize to a JSON object.
     BadArguments(String),
-    /// Neither side speaks a revision that the other knows.
+    /// Client and server have no protocol version in common.
     NoCommonVersion(Vec<String>),
-    /// The agreed revision has no words for it, or the server does not offer it.
+    /// The negotiated protocol version or the server does not support the request.
     NotOffered(String),
-    /// The call was sent, this program stopped before it knew what came of it, and the server cannot
-    /// tell two calls apart. It may have been done; look before you do it again.
+    /// The call was sent and may have executed. The process stopped before the response, and the
+    /// server does not support idempotency keys. Check the effect before you repeat the call.
     MaybeExecuted(String),
     /// A stream of partial results ended before it was complete.
     Incomplete(String),
-    /// What was saved cannot be read or written.
+    /// A saved call cannot be read or written.
     CallStore(String),
-    /// What was saved belongs to another server or another account.
+    /// A saved call belongs to another server or account.
     WrongAccount(String),
-    /// The result does not fit the schema that the server gave for it.
+    /// The result does not match the tool's output schema.
     SchemaViolated(String),
-    /// There is no token that the server would take, and the source of tokens cannot get one. Its
-    /// error says what to do.
+    /// The token source has no token that the server accepts. The error contains a remedy.
     NoToken(TokenError),
     /// The client was closed.
     Closed,
@@ -127,7 +127,7 @@ impl Error {
         Self::Client(ClientError::NotOffered(what.into()))
     }
 
-    /// Returns the error that the server sent, if the error is the server's.
+    /// Returns the server's error, if this is one.
     pub fn server_error(&self) -> Option<&ServerError> {
         match self {
             Self::Server(refused) => Some(refused),
@@ -135,12 +135,12 @@ impl Error {
         }
     }
 
-    /// Returns what the server's error means, if the error is the server's.
+    /// Returns the category of the server's error, if this is one.
     pub fn kind(&self) -> Option<ServerErrorKind> {
         self.server_error().map(|refused| refused.kind)
     }
 
-    /// Whether the server may have done what was asked, although nobody heard of it.
+    /// Returns whether the server may have executed the request although the response was lost.
     pub fn may_have_executed(&self) -> bool {
         match self {
             Self::Server(_) => false,
@@ -157,7 +157,7 @@ impl Error {
         }
     }
 
-    /// Whether the same may well work a little later.
+    /// Returns whether a retry of the same request may succeed.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Transport(error) => !matches!(
@@ -170,7 +170,8 @@ impl Error {
             ),
             Self::Server(refused) => match refused.kind {
                 ServerErrorKind::RateLimited { .. } => true,
-                // A server that is well again soon says so; a handler that failed fails again.
+                // A server that recovers soon says when to retry; a handler that failed fails
+                // again.
                 ServerErrorKind::Internal => {
                     refused.retry_after().is_some() || matches!(refused.status, Some(502..=504))
                 }
@@ -200,7 +201,7 @@ impl ServerError {
         Self { code: error.code, message: error.message, data: error.data, kind, status }
     }
 
-    /// The same as the outcome of a task: whatever it says, it does not change any more.
+    /// Marks the error as the outcome of a task, which is terminal and not worth a retry.
     pub(crate) fn of_task(mut self) -> Self {
         if matches!(self.kind, ServerErrorKind::Internal | ServerErrorKind::RateLimited { .. }) {
             self.kind = ServerErrorKind::TaskFailed;
@@ -208,7 +209,7 @@ impl ServerError {
         self
     }
 
-    /// When to ask again, if the server says so.
+    /// Returns the delay before a retry, if the server names one.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self.kind {
             ServerErrorKind::RateLimited { retry_after } => retry_after,
@@ -222,7 +223,7 @@ impl ServerError {
     }
 }
 
-/// Whether it is the data of the error that stands for a task that was cancelled.
+/// Returns whether this is the error data of a cancelled task.
 pub(crate) fn is_of_cancelled_task(data: Option<&RawJson>) -> bool {
     let data = data.and_then(|data| serde_json::from_str(data.get()).ok());
     let data: serde_json::Value = data.unwrap_or_default();
@@ -262,7 +263,7 @@ impl fmt::Display for Error {
             Self::ProtocolViolation(broke) => {
                 write!(
                     f,
-                    "the server broke the protocol: {}; report it to its operator",
+                    "the server violated the protocol: {}; report it to its operator",
                     broke.what
                 )
             }
@@ -274,14 +275,14 @@ impl fmt::Display for Error {
 
 impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the server refused ({}): {}", self.code, self.message)?;
+        write!(f, "the server returned error {}: {}", self.code, self.message)?;
         match self.kind {
-            ServerErrorKind::Unauthorized => f.write_str("; give the client a token"),
+            ServerErrorKind::Unauthorized => f.write_str("; pass an access token"),
             ServerErrorKind::RateLimited { retry_after: Some(after) } => {
-                write!(f, "; try again in {} ms", after.as_millis())
+                write!(f, "; retry in {} ms", after.as_millis())
             }
             ServerErrorKind::MissingCapability => {
-                f.write_str("; give the client an input handler that declares it")
+                f.write_str("; set an input handler that declares it")
             }
             _ => Ok(()),
         }
@@ -293,45 +294,49 @@ impl fmt::Display for ClientError {
         match self {
             Self::TimedOut(after) => write!(
                 f,
-                "no answer within {} ms, and the request was cancelled; raise its time-out if it may take longer",
+                "no response within {} ms, so the request was cancelled; raise its timeout",
                 after.as_millis()
             ),
             Self::TooManyRounds(most) => {
                 write!(
                     f,
-                    "the server has asked in more than {most} rounds; raise `rounds` if it may"
+                    "the server requested input in more than {most} rounds; raise `max_rounds` if that is expected"
                 )
             }
             Self::TooManyPages(most) => {
                 write!(
                     f,
-                    "the list has more than {most} pages or entries; raise the limit if it may"
+                    "the list has more than {most} pages or entries; raise `max_pages` or `max_entries`"
                 )
             }
-            Self::CursorLoop => f.write_str("the list leads back to where it was; report it"),
-            Self::Unanswered(what) => write!(f, "{what}; give the client an answerer that can"),
+            Self::CursorLoop => f.write_str(
+                "the list repeats a pagination cursor; report it to the operator of the server",
+            ),
+            Self::Unanswered(what) => write!(f, "{what}; set an input handler that responds to it"),
             Self::InvalidInputResponse(why) => {
-                write!(f, "the answerer's answer does not fit: {why}")
+                write!(f, "the response of the input handler is invalid: {why}")
             }
             Self::BadArguments(why) => {
-                write!(f, "the arguments are no JSON object: {why}; pass a struct or a map")
+                write!(f, "the arguments are not a JSON object: {why}; pass a struct or a map")
             }
             Self::NoCommonVersion(theirs) => write!(
                 f,
-                "the server speaks {} and this client none of it; upgrade one of them",
+                "the server supports protocol version {}, which this client does not; upgrade one of them",
                 theirs.join(", ")
             ),
             Self::NotOffered(what) => write!(f, "{what}"),
             Self::MaybeExecuted(tool) => write!(
                 f,
-                "the call of `{tool}` was sent and may have been done; look before you repeat it"
+                "the call of `{tool}` was sent and may have executed; check its effect before you repeat it"
             ),
             Self::Incomplete(why) => write!(f, "the partial results are incomplete: {why}"),
-            Self::CallStore(why) => write!(f, "what calls are doing cannot be written down: {why}"),
-            Self::WrongAccount(why) => write!(f, "{why}; resume it where it was saved"),
-            Self::SchemaViolated(why) => write!(f, "the result does not fit its schema: {why}"),
+            Self::CallStore(why) => write!(f, "the call store cannot be read or written: {why}"),
+            Self::WrongAccount(why) => write!(f, "{why}; resume it with the client that saved it"),
+            Self::SchemaViolated(why) => {
+                write!(f, "the result does not match the output schema: {why}")
+            }
             Self::NoToken(why) => why.fmt(f),
-            Self::Closed => f.write_str("the client is closed; connect another one"),
+            Self::Closed => f.write_str("the client is closed; connect a new one"),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! One request and everything that comes back for it.
+//! One request and all messages that belong to it.
 //!
-//! On a pipe the messages come from a mailbox; over HTTP from the body of the response, which in the
-//! older revisions may break and be taken up again. Dropping an exchange before its answer cancels
-//! the request, in the way that the revision has for it.
+//! On a pipe the messages come from a mailbox. Over HTTP they come from the response body, which
+//! legacy clients can resume after a disconnect. Dropping an exchange before its response cancels
+//! the request.
 
 use std::{
     sync::{
@@ -32,7 +32,7 @@ use super::{
 
 pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
-/// How long to wait before a stream is taken up again, if the server does not say.
+/// Delay before a stream is resumed, if the server names none.
 const RETRY: Duration = Duration::from_millis(500);
 
 /// An open request.
@@ -41,19 +41,20 @@ pub(crate) struct Exchange {
     here: Arc<Connection>,
     id: u64,
     way: Way,
-    /// The status that the answer came with.
+    /// HTTP status of the response.
     status: Option<u16>,
-    /// The session that the answer opened.
+    /// Session ID that the server assigned with the response.
     pub(crate) session: Option<HeaderValue>,
     is_terminal: bool,
-    /// Whether dropping it says so to the server; a handshake is never cancelled.
+    /// Whether dropping the exchange cancels the request at the server. A handshake is never
+    /// cancelled.
     cancels: bool,
 }
 
 #[derive(Debug)]
 enum Way {
     Mail(Mailbox),
-    /// What came at once.
+    /// Messages of a complete body.
     Whole(std::vec::IntoIter<Bytes>),
     Events {
         reply: Box<HttpReply>,
@@ -61,23 +62,23 @@ enum Way {
     },
 }
 
-/// How far a stream was read.
+/// Read position in an event stream.
 #[derive(Debug, Default)]
 struct Position {
     last: Option<HeaderValue>,
     retry: Option<Duration>,
-    /// How often it broke without a word in between.
+    /// Consecutive disconnects without a message.
     breaks: u32,
 }
 
-/// Why there is no exchange, or none any more.
+/// Failure of an exchange.
 #[derive(Debug)]
 pub(crate) enum Failed {
-    /// The session that the request named is not known any more: nothing was done.
+    /// The server does not know the session, so it has not executed the request.
     SessionGone,
-    /// An HTTP status, with the refusal in its body if there was one.
+    /// An HTTP error status, with the JSON-RPC error of its body.
     Status { status: u16, error: Option<ErrorObject>, retry_after: Option<Duration> },
-    /// Something else.
+    /// Any other failure.
     Error(Error),
 }
 
@@ -113,7 +114,7 @@ impl From<Failed> for Error {
                 let message = StatusCode::from_u16(status)
                     .ok()
                     .and_then(|status| status.canonical_reason())
-                    .unwrap_or("no reason");
+                    .unwrap_or("unknown status");
                 let reason = match status {
                     401 => ServerErrorKind::Unauthorized,
                     403 => ServerErrorKind::Forbidden,
@@ -150,7 +151,7 @@ impl Exchange {
         };
         match &here.link {
             Link::Pipe { pipe, .. } => {
-                // From here on the request may be withdrawn.
+                // Dropping the exchange cancels the request from here on, even during the send.
                 let exchange = exchange(id, Way::Mail(pipe.expect(id)), None, None);
                 pipe.send(here.write(request)).await?;
                 Ok(exchange)
@@ -173,7 +174,7 @@ impl Exchange {
         }
     }
 
-    /// The next message, whatever it is; `None` if nothing more will come.
+    /// Returns the next message, or `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Result<Option<Incoming>, Failed> {
         loop {
             let message = match &mut self.way {
@@ -220,20 +221,21 @@ impl Exchange {
             };
             match Incoming::read(message) {
                 Ok(message) => return Ok(Some(message)),
-                // On a stream the next one may be better; alone it is the answer.
+                // A stream may continue after an invalid message; a single body is the response
+                // itself.
                 Err(why) if matches!(self.way, Way::Whole(_)) => {
                     return Err(Error::broke(why).into());
                 }
-                Err(why) => tracing::warn!(error = why, "something that is no message was skipped"),
+                Err(why) => tracing::warn!(error = why, "skipped an invalid message"),
             }
         }
     }
 
-    /// Whether a message answers the request.
+    /// Returns whether a message is the response to this request.
     pub(crate) fn is_answer(&self, message: &Incoming) -> bool {
         match message.kind() {
             IncomingKind::Result { .. } => message.answers() == Some(self.id),
-            // A refusal without an id: on a stream of its own it can only mean this request.
+            // An error without an ID on a request's own stream belongs to this request.
             IncomingKind::Error { unnamed, .. } => {
                 message.answers() == Some(self.id)
                     || (*unnamed && !matches!(self.way, Way::Mail(_)))
@@ -242,7 +244,7 @@ impl Exchange {
         }
     }
 
-    /// The answer has come: there is nothing left to cancel.
+    /// Marks the request as done, so that dropping the exchange does not cancel it.
     pub(crate) fn settle(&mut self) {
         self.is_terminal = true;
     }
@@ -251,7 +253,8 @@ impl Exchange {
         self.status
     }
 
-    /// Takes a stream up again where it broke; `false` if that cannot be done.
+    /// Resumes a broken stream at its last event. Returns `false` if the server does not support
+    /// it.
     async fn resume(&mut self) -> Result<bool, Failed> {
         let Way::Events { reply, position } = &mut self.way else { return Ok(false) };
         let Link::Http { link, .. } = &self.here.link else { return Ok(false) };
@@ -281,7 +284,7 @@ impl Exchange {
                         TransportError::after_sending(TransportErrorKind::ConnectionLost).into(),
                     ));
                 }
-                // It has no such streams: what was lost is lost.
+                // The server does not support resumption.
                 Ok(taken) if taken.status.is_client_error() => return Ok(false),
                 Ok(_) | Err(_) => {}
             }
@@ -292,16 +295,16 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         if !self.is_terminal && self.cancels {
-            self.here.withdraw(self.id, "nobody waits for it any more");
+            self.here.withdraw(self.id, "the client no longer waits for the result");
         }
     }
 }
 
-/// A request whose response has not begun. Where closing the connection says nothing, leaving it has
-/// to be said.
+/// Guard for a request whose response has not started. Dropping it cancels the request explicitly,
+/// for protocol versions in which a disconnect is not a cancellation.
 struct Unanswered<'a> {
     here: &'a Arc<Connection>,
-    /// The one that it was sent with last.
+    /// ID of the latest attempt.
     id: &'a AtomicU64,
     armed: bool,
 }
@@ -316,12 +319,12 @@ impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         if self.armed {
             let id = self.id.load(Ordering::Relaxed);
-            self.here.withdraw(id, "nobody waits for it any more");
+            self.here.withdraw(id, "the client no longer waits for the result");
         }
     }
 }
 
-/// Sends a request over HTTP; `id` is the one that it was sent with last.
+/// Sends a request over HTTP and stores the ID of the latest attempt in `id`.
 async fn post(
     here: &Connection,
     link: &HttpLink,
@@ -333,7 +336,7 @@ async fn post(
     let had_session = headers.contains_key(SESSION);
     let mut is_first = true;
     let write = || {
-        // One that was refused has used its id: in a session no other may have it.
+        // A rejected attempt has used its ID, and a session must not reuse an ID.
         if !std::mem::take(&mut is_first) && request.id.is_some() {
             id.store(here.env.next_id(), Ordering::Relaxed);
         }
@@ -352,10 +355,10 @@ async fn post(
     Err(refusal(&mut reply).await)
 }
 
-/// Reads a response that is no success.
+/// Reads an HTTP error response.
 async fn refusal(reply: &mut HttpReply) -> Failed {
     let (status, retry_after) = (reply.status.as_u16(), reply.retry_after());
-    // Whatever stands in it, its status has been seen; a body that breaks adds nothing.
+    // An unreadable body still leaves the status.
     let body = reply.bytes().await.unwrap_or_default();
     let error = match Incoming::read(body).map(|message| message.kind().clone()) {
         Ok(IncomingKind::Error { error, .. }) => Some(error),
@@ -364,24 +367,26 @@ async fn refusal(reply: &mut HttpReply) -> Failed {
     Failed::Status { status, error, retry_after }
 }
 
-/// Reads a response that is a success.
+/// Reads a successful HTTP response.
 async fn receive(mut reply: HttpReply) -> Result<Way, Failed> {
     if reply.is_events() {
         return Ok(Way::Events { reply: Box::new(reply), position: Position::default() });
     }
     if !reply.is_json() {
         return Err(Error::broke(format!(
-            "it answered a request with {} and neither JSON nor events",
+            "the response with status {} is neither JSON nor an event stream",
             reply.status
         ))
         .into());
     }
     let body = reply.bytes().await?;
     let messages = match body.trim_ascii_start().first() {
-        // A batch, as 2025-03-26 has them.
+        // 2025-03-26 allows batches.
         Some(b'[') => {
-            let parts: Vec<&serde_json::value::RawValue> = serde_json::from_slice(&body)
-                .map_err(|error| Error::broke(format!("no JSON: {error}")))?;
+            let parts: Vec<&serde_json::value::RawValue> =
+                serde_json::from_slice(&body).map_err(|error| {
+                    Error::broke(format!("the response is not valid JSON: {error}"))
+                })?;
             parts.into_iter().map(|part| body.slice_ref(part.get().as_bytes())).collect()
         }
         _ => vec![body],

@@ -1,4 +1,4 @@
-//! Several servers in one program: their tools under one roof, each with a prefix of its own.
+//! The tools of several servers under one interface, each server with its own prefix.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -16,13 +16,13 @@ use super::{
     tools::ToolCall,
 };
 
-/// Between a prefix and the name of a tool. Names may have single underscores.
+/// Separator between prefix and tool name. Single underscores occur in names.
 const BETWEEN: &str = "__";
 
-/// How long a name of a tool may be for all models to take it.
+/// Longest tool name that all models accept.
 const LONGEST: usize = 64;
 
-/// Joins the tools of several servers.
+/// Clients of several servers whose tools share one namespace.
 ///
 /// ```no_run
 /// use outlive::client::{Client, group::ClientGroup};
@@ -40,17 +40,17 @@ const LONGEST: usize = 64;
 #[derive(Default)]
 pub struct ClientGroup {
     members: BTreeMap<String, Client>,
-    /// Which tool of whom a name stands for; as the last listing had it.
+    /// Prefix and tool for each name of the last listing.
     names: RwLock<HashMap<String, (String, String)>>,
 }
 
-/// The tools of all servers of a hub.
+/// Tools of all servers of a group.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct GroupTools {
-    /// The tools, with the names that the hub has for them.
+    /// Tools, with their names in the group.
     pub tools: Vec<Tool>,
-    /// The servers whose tools could not be listed, and why. The others are there all the same.
+    /// Prefixes of the servers whose tools could not be listed, with the error.
     pub missing: Vec<(String, Error)>,
 }
 
@@ -61,26 +61,26 @@ impl fmt::Debug for ClientGroup {
 }
 
 impl ClientGroup {
-    /// Without servers yet.
+    /// Creates a group without servers.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a server under a prefix, in place of one that had it. The prefix is this program's
-    /// choice: what a server calls itself is not to be relied on.
+    /// Adds a server under a prefix, and replaces an earlier server with that prefix. The prefix is
+    /// the program's choice, because a server's own name is not trustworthy.
     #[must_use]
     pub fn with(mut self, prefix: impl Into<String>, client: Client) -> Self {
         self.members.insert(prefix.into(), client);
         self
     }
 
-    /// The client of a server, by its prefix.
+    /// Returns the client of a server by its prefix.
     pub fn client(&self, prefix: &str) -> Option<&Client> {
         self.members.get(prefix)
     }
 
-    /// The tools of all servers. Names are `prefix__tool`; where two would be the same, or one is too
-    /// long, it gets a number. They stay the same from listing to listing for as long as the tools do.
+    /// Lists the tools of all servers as `prefix__tool`. A name that is too long or not unique is
+    /// shortened and numbered. Names are stable between listings while the tools do not change.
     pub async fn list_tools(&self) -> GroupTools {
         let mut listed = GroupTools { tools: Vec::new(), missing: Vec::new() };
         let mut names = HashMap::new();
@@ -103,11 +103,11 @@ impl ClientGroup {
         listed
     }
 
-    /// Calls a tool by the name that the hub has for it.
+    /// Calls a tool by its name in the group.
     ///
     /// # Errors
     ///
-    /// When no server of the hub has it.
+    /// If no server of the group has the tool.
     pub fn call_tool(
         &self,
         name: &str,
@@ -117,7 +117,7 @@ impl ClientGroup {
         let client = self
             .members
             .get(&prefix)
-            .ok_or_else(|| Error::not_offered(format!("no server of the hub is `{prefix}`")))?;
+            .ok_or_else(|| Error::not_offered(format!("the group has no server `{prefix}`")))?;
         Ok(client.call_tool(tool, arguments))
     }
 
@@ -126,14 +126,14 @@ impl ClientGroup {
         if let Some(known) = names.get(name) {
             return Ok(known.clone());
         }
-        // Before the first listing a name is taken at its word.
+        // Before the first listing, the name is split at the prefix.
         let split = self.members.keys().filter_map(|prefix| {
             let tool = name.strip_prefix(prefix.as_str())?.strip_prefix(BETWEEN)?;
             Some((prefix.clone(), tool.to_owned()))
         });
         split.max_by_key(|(prefix, _)| prefix.len()).ok_or_else(|| {
             Error::not_offered(format!(
-                "no server of the hub has the tool `{name}`; list them first"
+                "no server of the group has the tool `{name}`; call `list_tools` first"
             ))
         })
     }

@@ -1,7 +1,8 @@
-//! Questions that this client answers with tasks of its own; 2025-11-25.
+//! Tasks that the client runs for the input requests of a server; 2025-11-25.
 //!
-//! A server that asks for a task gets one at once, and comes back for the answer: what a user needs
-//! days for holds no request open. Each client has its own, so no server sees the tasks of another.
+//! The client returns a task immediately and the server polls for the input response, so no request
+//! stays open while a user decides. Each client has its own tasks, so servers cannot see each
+//! other's.
 //! Spec: <https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks>
 
 use std::{
@@ -16,19 +17,19 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{sync::watch, task::AbortHandle, time::Instant};
 
-/// How many tasks a server may have here; more are refused.
+/// Maximum number of tasks per server.
 const MOST: usize = 100;
-/// How long a task exists, if the server does not say.
+/// TTL of a task, if the server names none.
 const TTL: Duration = Duration::from_secs(60 * 60);
-/// How long a task exists at most.
+/// Maximum TTL of a task.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
-/// How often it is worth looking, in milliseconds.
+/// Poll interval that the client suggests, in milliseconds.
 const POLL: u64 = 1_000;
 
-/// What an answer came to: the result, or the refusal.
+/// Result of an input request, or an error code and message.
 pub(crate) type Outcome = Result<RawJson, (i32, String)>;
 
-/// The tasks that one server has asked for.
+/// Tasks of one server.
 #[derive(Debug, Default)]
 pub(crate) struct Hosted {
     tasks: Mutex<BTreeMap<String, Task>>,
@@ -52,7 +53,7 @@ enum State {
 }
 
 impl Hosted {
-    /// Makes a task of an answer that somebody works on; what the server is told.
+    /// Creates a task for an input response in progress and returns the task for the server.
     pub(crate) fn host(
         self: &Arc<Self>,
         params: &str,
@@ -74,7 +75,7 @@ impl Hosted {
         {
             let mut tasks = self.tasks();
             if tasks.len() >= MOST {
-                return Err((code::INTERNAL, "too many tasks; ask again later".to_owned()));
+                return Err((code::INTERNAL, "too many tasks; retry later".to_owned()));
             }
             tasks.insert(id.clone(), task);
         }
@@ -104,12 +105,12 @@ impl Hosted {
         raw(&json!({"tasks": told}))
     }
 
-    /// `tasks/cancel`: what is over stays as it is.
+    /// `tasks/cancel`. Rejected if the task has ended.
     pub(crate) fn cancel(&self, id: &str) -> Outcome {
         match self.tasks().get(id) {
             None => return unknown(),
             Some(task) if task.outcome.borrow().is_some() => {
-                return Err((code::INVALID_PARAMS, "the task is over".to_owned()));
+                return Err((code::INVALID_PARAMS, "the task has ended".to_owned()));
             }
             Some(task) => {
                 if let Some(working) = &task.working {
@@ -121,14 +122,14 @@ impl Hosted {
         self.get(id)
     }
 
-    /// `tasks/result`: waits until it is over.
+    /// `tasks/result`. Waits until the task has ended.
     pub(crate) async fn result(&self, id: &str) -> Outcome {
         let Some(mut over) = self.tasks().get(id).map(|task| task.outcome.subscribe()) else {
             return unknown();
         };
         let state = match over.wait_for(Option::is_some).await {
             Ok(state) => state.clone(),
-            // It has expired while somebody waited.
+            // The task expired during the wait.
             Err(_) => return unknown(),
         };
         match state {
@@ -157,7 +158,7 @@ impl Hosted {
         }
     }
 
-    /// The tasks, without those whose time is over.
+    /// Locks the tasks and removes the expired ones.
     fn tasks(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Task>> {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -168,7 +169,7 @@ impl Hosted {
 
 impl Drop for Task {
     fn drop(&mut self) {
-        // Nobody can ask for the answer any more.
+        // An expired task cannot be read, so its input handler is stopped.
         if let Some(working) = &self.working {
             working.abort();
         }
@@ -201,7 +202,7 @@ fn moment(at: SystemTime) -> String {
     rfc3339(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Whether a request asks for a task.
+/// Returns whether a request asks for a task.
 pub(crate) fn wants_task(params: &str) -> bool {
     #[derive(Deserialize)]
     struct Params {
@@ -223,7 +224,7 @@ fn ttl_in(params: &str) -> Result<Duration, (i32, String)> {
 }
 
 fn unknown() -> Outcome {
-    Err((code::INVALID_PARAMS, "there is no such task".to_owned()))
+    Err((code::INVALID_PARAMS, "unknown task".to_owned()))
 }
 
 fn raw(value: &Value) -> Outcome {

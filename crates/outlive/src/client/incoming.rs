@@ -1,4 +1,4 @@
-//! Requests and notifications that a server sends by itself.
+//! Requests and notifications that a server initiates.
 
 use std::{
     sync::{Arc, Weak},
@@ -20,12 +20,14 @@ use super::{
     link::Connection,
 };
 
-/// Answers a request of the server.
+/// Responds to a request from the server.
 pub(crate) async fn answer(here: &Connection, message: Incoming) {
     let (dispatch, declared) = (&here.env.dispatch, &here.env.declared);
     let IncomingKind::Request { id, method, .. } = message.kind() else { return };
     if here.rules.input_mode != InputMode::Stream {
-        tracing::warn!("the server sent a request, which its revision does not have");
+        tracing::warn!(
+            "ignored a request from the server, which its protocol version does not allow"
+        );
         return;
     }
     let replied = match method {
@@ -51,16 +53,16 @@ pub(crate) async fn answer(here: &Connection, message: Incoming) {
             let told = dispatch.about_hosted(*method, message.params_text()).await;
             reply(here, id, told).await
         }
-        _ => here.reply(id, Err((code::METHOD_NOT_FOUND, "no such method")), None).await,
+        _ => here.reply(id, Err((code::METHOD_NOT_FOUND, "method not found")), None).await,
     };
     if let Err(error) = replied {
-        tracing::warn!(%error, "an answer did not reach the server");
+        tracing::warn!(%error, "cannot send a response to the server");
     }
 }
 
 async fn answer_question(here: &Connection, id: &RequestId, message: &Incoming) -> Result<()> {
     let Ok(_open) = here.env.dispatch.gate.try_acquire() else {
-        let error = (code::INTERNAL, "too many questions at once; ask again later");
+        let error = (code::INTERNAL, "too many open input requests; retry later");
         return here.reply(id, Err(error), None).await;
     };
     let task = related_task(message.params_text());
@@ -82,7 +84,7 @@ fn empty() -> &'static RawValue {
     serde_json::from_str("{}").expect("an empty object is JSON")
 }
 
-/// Takes what a pipe brings beside answers, for as long as its connection is there.
+/// Handles the messages of a pipe that are not responses, while its connection exists.
 pub(crate) async fn run_pipe(here: Weak<Connection>, mut others: mpsc::Receiver<Incoming>) {
     let mut asked = JoinSet::new();
     loop {
@@ -104,12 +106,11 @@ fn take(here: &Arc<Connection>, message: Incoming, asked: &mut JoinSet<()>) {
             asked.spawn(async move { answer(&here, message).await });
         }
         IncomingKind::Notification { .. } => here.env.dispatch.heard(&message),
-        _ => tracing::warn!("a response that nobody waits for was dropped"),
+        _ => tracing::warn!("dropped a response without a pending request"),
     }
 }
 
-/// Reads the stream that a legacy server has for what belongs to no request, and opens it again
-/// when it ends.
+/// Reads the standalone stream of a legacy server and reopens it when it ends.
 pub(crate) async fn run_stream(weak: Weak<Connection>, link: HttpLink, mut stream: HttpReply) {
     let mut asked = JoinSet::new();
     let mut last: Option<HeaderValue> = None;
@@ -131,7 +132,7 @@ pub(crate) async fn run_stream(weak: Weak<Connection>, link: HttpLink, mut strea
                 match Incoming::read(event.data.into()) {
                     Ok(message) => take(&here, message, &mut asked),
                     Err(why) => {
-                        tracing::warn!(error = why, "something that is no message was skipped")
+                        tracing::warn!(error = why, "skipped an invalid message")
                     }
                 }
             }
@@ -145,7 +146,7 @@ pub(crate) async fn run_stream(weak: Weak<Connection>, link: HttpLink, mut strea
     }
 }
 
-/// Opens a stream again; `None` if the server no longer has it, or its connection is gone.
+/// Reopens a stream. Returns `None` if the server no longer offers it or the connection is gone.
 async fn reopen(
     here: &Weak<Connection>,
     link: &HttpLink,

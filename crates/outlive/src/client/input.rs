@@ -1,7 +1,7 @@
-//! What a server may ask, and who answers: one way for all wires.
+//! Input requests of servers, and the input handler that responds to them.
 //!
-//! A question comes as a request (before 2026-07-28), as the end of a round, or from inside a task.
-//! The answerer is the same, and is told where the question comes from.
+//! An input request arrives as a request (legacy), at the end of a round, or from a task. One input
+//! handler serves all three and receives the origin of the request.
 
 use std::{collections::BTreeMap, fmt, future::Future, pin::Pin, sync::Arc};
 
@@ -16,27 +16,28 @@ use serde_json::{Map, Value, value::to_raw_value};
 
 use super::error::{ClientError, Error};
 
-/// Answers what servers ask.
+/// Client-side code that responds to input requests.
 ///
-/// [`InputCallbacks`] is one made of closures. Whatever it is: a question is for a person or a policy to
-/// decide, and says which server asks. A URL is shown in full, never fetched, and opened only after
+/// [`InputCallbacks`] builds one from closures. A person or a policy decides on an input request,
+/// and must see which server sent it. Show a URL in full, never fetch it, and open it only with
 /// consent.
 pub trait InputHandler: Send + Sync + 'static {
-    /// What it can answer. Nothing else is declared to servers, and nothing else is asked.
+    /// Returns the kinds of input request that this handler supports. The client declares only
+    /// these to servers.
     fn capabilities(&self) -> InputCapabilities;
 
-    /// Answers one question. Dropped when nobody waits for the answer any more.
+    /// Responds to an input request. The future is dropped if the response is no longer needed.
     fn handle(&self, question: PendingInput) -> impl Future<Output = InputResponse> + Send;
 }
 
-/// What an answerer can answer.
+/// Kinds of input request that an input handler supports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "a switch for each kind")]
 #[expect(clippy::struct_excessive_bools, reason = "a switch for each kind")]
 pub struct InputCapabilities {
-    /// Forms.
+    /// Form elicitation.
     pub form: bool,
-    /// Visits to a URL.
+    /// URL elicitation.
     pub url: bool,
     /// Sampling from a model.
     pub sampling: bool,
@@ -46,80 +47,80 @@ pub struct InputCapabilities {
     pub roots: bool,
 }
 
-/// A question of a server.
+/// An input request that waits for its response.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PendingInput {
-    /// What is asked.
+    /// The input request.
     pub request: InputKind,
-    /// Where it comes from.
+    /// Origin of the request.
     pub origin: InputOrigin,
-    /// The server that asks, as this program knows it: an address or a program, not what the server
-    /// says of itself.
+    /// Server that sent the request, by its label in this program: an address or a command. The
+    /// server does not choose it.
     pub server: Arc<str>,
-    /// The key of the question, where it has one. Nothing to show, and nothing to interpret.
+    /// Key of the request, if it has one. Opaque.
     pub key: Option<String>,
-    /// The number of the event that it is, where a call waits for the response to one.
+    /// Event number of the request, if a call reports it as an event.
     pub(crate) event: Option<u64>,
 }
 
-/// What is asked.
+/// Kinds of input request, with their parameters.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum InputKind {
-    /// Fill in a form.
+    /// Form elicitation.
     Form(ElicitRequestFormParams),
-    /// Visit a URL.
+    /// URL elicitation.
     Url(ElicitRequestURLParams),
-    /// Sample from a model.
+    /// Sampling from a model.
     Sample(Box<CreateMessageRequestParams>),
-    /// List the roots.
+    /// List of roots.
     Roots,
 }
 
-/// Where a question comes from.
+/// Origin of an input request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InputOrigin {
-    /// A request of the server, before 2026-07-28; with the task that it belongs to, if it names one.
+    /// A request of a legacy server.
     Request {
-        /// The task.
+        /// ID of the related task, if the request names one.
         task: Option<String>,
     },
     /// The end of a round of a call.
     Round {
-        /// The tool, prompt or resource that was called.
+        /// Name of the tool or prompt, or URI of the resource.
         name: String,
-        /// Which round it ends, from 1.
+        /// Number of the round, from 1.
         round: u32,
     },
     /// A task.
     Task {
-        /// Its id.
+        /// Task ID.
         id: String,
     },
 }
 
-/// An answer.
+/// Response to an input request.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum InputResponse {
-    /// The form is filled in, or the user agreed to visit the URL (without content).
+    /// The user filled in the form, or agreed to visit the URL (without content).
     Accept(Option<RawJson>),
-    /// The user said no.
+    /// The user declined.
     Decline,
-    /// The user closed it without a word.
+    /// The user closed the dialog without a decision.
     Cancel,
-    /// What the model said.
+    /// Message sampled from the model.
     Message(Box<CreateMessageResult>),
-    /// The roots.
+    /// List of roots.
     Roots(Vec<Root>),
-    /// There will be no answer: the call fails.
+    /// No response; the call fails with this message.
     Error(String),
 }
 
 impl InputResponse {
-    /// A form that is filled in.
+    /// Accepts a form with its content.
     pub fn accept(content: impl Serialize) -> Self {
         match to_raw_value(&content) {
             Ok(content) => Self::Accept(Some(content)),
@@ -127,14 +128,14 @@ impl InputResponse {
         }
     }
 
-    /// Consent to visit a URL.
+    /// Accepts a visit to a URL.
     pub fn accept_url() -> Self {
         Self::Accept(None)
     }
 }
 
 impl PendingInput {
-    /// Reads a question as it came.
+    /// Parses an input request.
     pub(crate) fn read(
         request: InputRequest,
         origin: InputOrigin,
@@ -146,48 +147,48 @@ impl PendingInput {
             InputRequest::Elicit(ElicitRequestParams::Url(url)) => InputKind::Url(url),
             InputRequest::CreateMessage(params) => InputKind::Sample(params),
             InputRequest::ListRoots => InputKind::Roots,
-            _ => return Err(Error::broke("it asks something that no revision knows")),
+            _ => return Err(Error::broke("unknown kind of input request")),
         };
         Ok(Self { request: ask, origin, server: Arc::clone(server), key, event: None })
     }
 
-    /// A question of a task that was read from its store, and not from a server.
+    /// Creates the input request of a task from its stored form.
     ///
     /// # Errors
     ///
-    /// When it is none that this version knows.
+    /// If the kind of the request is unknown.
     pub fn of_task(request: InputRequest, task: &str, key: &str) -> Result<Self, Error> {
         let origin = InputOrigin::Task { id: task.to_owned() };
         Self::read(request, origin, &Arc::from(format!("task {task}")), Some(key.to_owned()))
     }
 
-    /// The answer as a task is given it.
+    /// Returns the response as JSON for the task.
     ///
     /// # Errors
     ///
-    /// When it does not fit the question, or is a refusal.
+    /// If the response does not match the request, or is [`InputResponse::Error`].
     pub fn response(&self, answer: InputResponse) -> Result<RawJson, Error> {
         settle_with(&self.request, answer).into()
     }
 
-    /// Says whether an answer fits the question, before it is given.
+    /// Checks whether a response matches the request.
     ///
     /// # Errors
     ///
-    /// Why it does not.
+    /// Returns the reason why the response does not match.
     pub fn check(&self, answer: &InputResponse) -> Result<(), String> {
         match settle_with(&self.request, answer.clone()) {
             Settled::Send(_) | Settled::Refused(_) => Ok(()),
-            Settled::Undeclared(kind) => Err(format!("nobody answers {kind} here")),
+            Settled::Undeclared(kind) => Err(format!("this client does not declare {kind}")),
             Settled::Bad(why) => Err(why),
         }
     }
 
-    /// Says whether a value fits one field of a form. What is no field fits.
+    /// Checks a value for one field of a form. Accepts values of unknown fields.
     ///
     /// # Errors
     ///
-    /// Why it does not; a sentence that the name of the field begins.
+    /// Returns the reason, to be read after the name of the field.
     pub fn check_field(&self, name: &str, value: &Value) -> Result<(), String> {
         let InputKind::Form(form) = &self.request else { return Ok(()) };
         let fields = form.requested_schema.properties.iter();
@@ -197,8 +198,8 @@ impl PendingInput {
         }
     }
 
-    /// The answer that has every default of the form filled in; `None` if it is no form, or asks for
-    /// something that has no default.
+    /// Returns the response with all default values of the form. Returns `None` if this is not a
+    /// form, or a required field has no default.
     pub fn defaults(&self) -> Option<InputResponse> {
         let InputKind::Form(form) = &self.request else { return None };
         let mut content = Map::new();
@@ -228,13 +229,13 @@ fn default_of(field: &Field) -> Option<Value> {
 }
 
 impl InputKind {
-    /// What it is, in a word.
+    /// Returns the name of the kind.
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::Form(_) => "a form",
-            Self::Url(_) => "a visit to a URL",
-            Self::Sample(_) => "sampling from a model",
-            Self::Roots => "the roots",
+            Self::Form(_) => "form elicitation",
+            Self::Url(_) => "URL elicitation",
+            Self::Sample(_) => "sampling",
+            Self::Roots => "roots",
         }
     }
 
@@ -251,20 +252,20 @@ impl InputKind {
     }
 }
 
-/// What a question came to: JSON to send, or why there is none.
+/// Outcome of an input request.
 #[derive(Debug)]
 pub(crate) enum Settled {
-    /// Send it.
+    /// The response, as JSON to send.
     Send(RawJson),
-    /// Nothing was declared that would allow the question.
+    /// The client does not declare this kind of request.
     Undeclared(&'static str),
-    /// The answerer would not.
+    /// The input handler rejected the request.
     Refused(String),
-    /// The answerer's answer is none.
+    /// The response of the input handler is invalid.
     Bad(String),
 }
 
-/// Puts a question to an answerer, and holds the answer against it.
+/// Passes an input request to the input handler and checks the response.
 pub(crate) async fn settle(answerer: Option<&dyn DynAnswerer>, question: PendingInput) -> Settled {
     let can = answerer.map(DynAnswerer::can).unwrap_or_default();
     let kind = question.request.kind();
@@ -276,7 +277,7 @@ pub(crate) async fn settle(answerer: Option<&dyn DynAnswerer>, question: Pending
     settle_with(&ask, answer)
 }
 
-/// Holds an answer against its question.
+/// Checks a response against its request.
 pub(crate) fn settle_with(ask: &InputKind, answer: InputResponse) -> Settled {
     let kind = ask.kind();
     let elicited = |action, content| json(&ElicitResult { action, content, meta: None });
@@ -289,7 +290,7 @@ pub(crate) fn settle_with(ask: &InputKind, answer: InputResponse) -> Settled {
             }
         }
         (InputKind::Form(_), InputResponse::Accept(None)) => {
-            Settled::Bad("a form needs content".to_owned())
+            Settled::Bad("a form requires content".to_owned())
         }
         (InputKind::Url(_), InputResponse::Accept(_)) => elicited(ElicitAction::Accept, None),
         (InputKind::Form(_) | InputKind::Url(_), InputResponse::Decline) => {
@@ -304,11 +305,11 @@ pub(crate) fn settle_with(ask: &InputKind, answer: InputResponse) -> Settled {
         }
         (InputKind::Roots, InputResponse::Roots(roots)) => {
             match roots.iter().find(|root| !root.uri.starts_with("file://")) {
-                Some(root) => Settled::Bad(format!("the root `{}` is no file: URI", root.uri)),
+                Some(root) => Settled::Bad(format!("the root `{}` is not a `file:` URI", root.uri)),
                 None => json(&ListRootsResult { roots, meta: None }),
             }
         }
-        (_, answer) => Settled::Bad(format!("{kind} cannot be answered with {answer:?}")),
+        (_, answer) => Settled::Bad(format!("{answer:?} is not a response to {kind}")),
     }
 }
 
@@ -319,13 +320,13 @@ fn json(value: &impl Serialize) -> Settled {
     }
 }
 
-/// The answer of a user who closed the question: for one that nobody here can answer.
+/// Returns the `cancel` response, for an elicitation that this client cannot show.
 pub(crate) fn cancelled() -> RawJson {
     let result = ElicitResult { action: ElicitAction::Cancel, content: None, meta: None };
-    to_raw_value(&result).expect("an action is JSON")
+    to_raw_value(&result).expect("an elicitation result serializes to JSON")
 }
 
-/// [`InputHandler`] behind a pointer.
+/// Object-safe version of [`InputHandler`].
 pub(crate) trait DynAnswerer: Send + Sync {
     fn can(&self) -> InputCapabilities;
     fn answer(
@@ -350,15 +351,15 @@ impl<A: InputHandler> DynAnswerer for A {
 type Answering =
     Arc<dyn Fn(PendingInput) -> Pin<Box<dyn Future<Output = InputResponse> + Send>> + Send + Sync>;
 
-/// An answerer made of closures: what has none is not declared.
+/// Input handler built from closures. The client declares only kinds that have a closure.
 ///
 /// ```
 /// use outlive::client::input::{InputCallbacks, InputResponse};
 ///
-/// let answers = InputCallbacks::new()
-///     .form(|question| async move { question.defaults().unwrap_or(InputResponse::Decline) })
+/// let handler = InputCallbacks::new()
+///     .form(|request| async move { request.defaults().unwrap_or(InputResponse::Decline) })
 ///     .roots([("file:///work", "work")]);
-/// # let _ = answers;
+/// # let _ = handler;
 /// ```
 #[derive(Clone, Default)]
 pub struct InputCallbacks {
@@ -373,12 +374,12 @@ impl fmt::Debug for InputCallbacks {
 }
 
 impl InputCallbacks {
-    /// Answers nothing yet.
+    /// Creates a handler that supports no input requests.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Fills in forms.
+    /// Sets the closure for form elicitation.
     #[must_use]
     pub fn form<F, Fut>(mut self, answer: F) -> Self
     where
@@ -386,10 +387,10 @@ impl InputCallbacks {
         Fut: Future<Output = InputResponse> + Send + 'static,
     {
         self.can.form = true;
-        self.with("a form", answer)
+        self.with("form elicitation", answer)
     }
 
-    /// Sends users to URLs, if they agree.
+    /// Sets the closure for URL elicitation. It must ask the user for consent.
     #[must_use]
     pub fn url<F, Fut>(mut self, answer: F) -> Self
     where
@@ -397,10 +398,10 @@ impl InputCallbacks {
         Fut: Future<Output = InputResponse> + Send + 'static,
     {
         self.can.url = true;
-        self.with("a visit to a URL", answer)
+        self.with("URL elicitation", answer)
     }
 
-    /// Samples from a model. Not with tools: see [`InputCallbacks::sampling_with_tools`].
+    /// Sets the closure for sampling without tools. See [`InputCallbacks::sampling_with_tools`].
     #[must_use]
     pub fn sampling<F, Fut>(mut self, answer: F) -> Self
     where
@@ -408,10 +409,10 @@ impl InputCallbacks {
         Fut: Future<Output = InputResponse> + Send + 'static,
     {
         self.can.sampling = true;
-        self.with("sampling from a model", answer)
+        self.with("sampling", answer)
     }
 
-    /// Samples from a model that may use tools.
+    /// Sets the closure for sampling, also with tools.
     #[must_use]
     pub fn sampling_with_tools<F, Fut>(mut self, answer: F) -> Self
     where
@@ -422,7 +423,7 @@ impl InputCallbacks {
         self.sampling(answer)
     }
 
-    /// Lists roots: URIs and names.
+    /// Sets the roots, as pairs of URI and name.
     #[must_use]
     pub fn roots<U: Into<String>, N: Into<String>>(
         mut self,
@@ -433,7 +434,7 @@ impl InputCallbacks {
             .into_iter()
             .map(|(uri, name)| Root { uri: uri.into(), name: Some(name.into()), meta: None })
             .collect();
-        self.with("the roots", move |_| {
+        self.with("roots", move |_| {
             let roots = roots.clone();
             async move { InputResponse::Roots(roots) }
         })
@@ -457,9 +458,10 @@ impl InputHandler for InputCallbacks {
     async fn handle(&self, question: PendingInput) -> InputResponse {
         match self.by_kind.get(question.request.kind()) {
             Some(answering) => answering(question).await,
-            None => {
-                InputResponse::Error(format!("nobody answers {} here", question.request.kind()))
-            }
+            None => InputResponse::Error(format!(
+                "this client does not declare {}",
+                question.request.kind()
+            )),
         }
     }
 }
@@ -469,7 +471,7 @@ impl From<Settled> for Result<RawJson, Error> {
         match settled {
             Settled::Send(json) => Ok(json),
             Settled::Undeclared(kind) => {
-                Err(Error::broke(format!("it asks for {kind}, which this client did not declare")))
+                Err(Error::broke(format!("it requests {kind}, which this client does not declare")))
             }
             Settled::Refused(why) => Err(ClientError::Unanswered(why).into()),
             Settled::Bad(why) => Err(ClientError::InvalidInputResponse(why).into()),

@@ -11,13 +11,13 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::input::{DynAnswerer, InputCapabilities, InputResponse, PendingInput};
 
-/// An input request, and where its response goes.
+/// An input request and the channel for its response.
 struct Asked {
     request: PendingInput,
     reply: oneshot::Sender<InputResponse>,
 }
 
-/// An input handler that hands the requests over to the reader of events.
+/// Input handler that forwards input requests to the reader of a call's events.
 pub(crate) struct EventHandler {
     capabilities: InputCapabilities,
     queue: mpsc::Sender<Asked>,
@@ -43,11 +43,11 @@ impl DynAnswerer for EventHandler {
     }
 }
 
-/// The input requests of one call, as its reader sees them.
+/// Receiving side of the input requests of one call.
 pub(crate) struct InputEvents {
     handler: Arc<EventHandler>,
     queue: mpsc::Receiver<Asked>,
-    /// The requests that wait for their response, by number.
+    /// Input requests without a response, by event number.
     open: BTreeMap<u64, oneshot::Sender<InputResponse>>,
     asked: u64,
 }
@@ -63,7 +63,7 @@ impl InputEvents {
         &self.handler
     }
 
-    /// Returns the next request. Can be dropped while it waits.
+    /// Returns the next input request. Cancel safe.
     pub(crate) async fn next(&mut self) -> PendingInput {
         let Some(Asked { mut request, reply }) = self.queue.recv().await else {
             return pending().await;
@@ -74,7 +74,7 @@ impl InputEvents {
         request
     }
 
-    /// Responds to a request. A response that is not needed any longer is dropped.
+    /// Responds to an input request. A response that is no longer needed is dropped.
     pub(crate) fn respond(&mut self, event: u64, response: InputResponse) {
         if let Some(reply) = self.open.remove(&event) {
             let _ = reply.send(response);
@@ -82,8 +82,8 @@ impl InputEvents {
     }
 }
 
-/// The input handler of a client that has none: requests that name no call go to the first call whose
-/// events are read.
+/// Input handler of a client without one. An input request that names no call goes to the first
+/// call whose events are read.
 pub(crate) struct EventRouter {
     capabilities: InputCapabilities,
     calls: Mutex<Vec<Weak<EventHandler>>>,

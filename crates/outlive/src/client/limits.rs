@@ -1,46 +1,47 @@
-//! Every bound of the client, with its default and its reason.
+//! Limits and timeouts of the client, with their defaults.
 
 use std::time::Duration;
 
-/// What a client waits for, keeps and follows. Each default is meant for production.
+/// Limits and timeouts of a client. The defaults suit production.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ClientLimits {
-    /// Bytes of one message of a server: results hold files in Base64.
+    /// Bytes of one message. The default leaves room for files in Base64.
     pub max_message_bytes: usize,
-    /// How long a request may take. Progress begins it anew, if the call says so.
+    /// Timeout of a request. Progress notifications restart it, unless the call disables that.
     pub request_timeout: Duration,
-    /// How long a request may take in all, however much progress it reports.
+    /// Total timeout of a request, regardless of progress.
     pub max_total_timeout: Duration,
-    /// How long connecting may take, TLS included.
+    /// Timeout of a connection attempt, including TLS.
     pub connect_timeout: Duration,
-    /// How long a pipe is given to answer the first question before it is taken for an older server.
+    /// Time that a server on a pipe has for its first response. The client then assumes a legacy
+    /// server.
     pub probe_timeout: Duration,
-    /// How often one call may be asked and come back with answers.
+    /// Rounds with input responses per call.
     pub max_rounds: u32,
-    /// How often one call may be sent away to come back with nothing but its state.
+    /// Rounds per call in which the server requests no input and only returns a request state.
     pub max_state_retries: u32,
-    /// Questions of a server that are answered at once; more are refused.
+    /// Input requests of a server that are open at once. The client rejects more.
     pub max_open_inputs: usize,
-    /// Pages of one list.
+    /// Pages per list.
     pub max_pages: usize,
-    /// Entries of one list.
+    /// Entries per list.
     pub max_entries: usize,
-    /// Messages that wait for one slow reader before notifications are dropped.
+    /// Notifications queued for a slow reader before the oldest are dropped.
     pub max_queued_notifications: usize,
-    /// Bytes of the results that are kept for later, all together.
+    /// Bytes of all cached results.
     pub max_cache_bytes: usize,
-    /// How often a stream that broke is taken up again without a word in between.
+    /// Attempts to resume a broken stream before a new message arrives.
     pub max_stream_resumptions: u32,
-    /// The shortest time between two looks at a task.
+    /// Shortest poll interval of a task.
     pub min_poll_interval: Duration,
-    /// The longest time between two looks at a task.
+    /// Longest poll interval of a task.
     pub max_poll_interval: Duration,
-    /// The time between two looks at a task whose server names none.
+    /// Poll interval of a task whose server names none.
     pub default_poll_interval: Duration,
-    /// How long a task that was cancelled is watched for what became of it.
+    /// Time that the client waits for a cancelled task to end.
     pub cancel_grace: Duration,
-    /// Bytes of a schema that results are held against.
+    /// Bytes of an output schema that results are validated against.
     pub max_schema_bytes: usize,
     /// Bytes of the partial results of one call.
     pub max_segment_bytes: usize,

@@ -1,4 +1,4 @@
-//! A connection: the way to the server, and the rules that are spoken on it.
+//! A connection: the link to the server and the version rules in use.
 
 use std::{
     fmt,
@@ -24,27 +24,28 @@ use super::{
 /// The header that names a legacy session.
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
-/// A connection: who is there, by which rules, and the way.
+/// A connection: server, version rules and link.
 pub(crate) struct Connection {
     pub(crate) env: Arc<ClientEnv>,
     pub(crate) rules: &'static VersionRules,
     pub(crate) server: ServerInfo,
     pub(crate) link: Link,
-    /// What runs for as long as the connection does.
+    /// Background tasks that end with the connection.
     pub(crate) background: Mutex<Vec<AbortHandle>>,
 }
 
-/// What a server said of itself. Nothing is decided by who it says it is.
+/// Self-description of a server. Do not base security decisions on it.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ServerInfo {
-    /// Who it is, if it says so.
+    /// Name and version, if the server sends them.
     pub info: Option<Implementation>,
     /// Capabilities that the server declared.
     pub capabilities: ServerCapabilities,
-    /// How to use it, for the model.
+    /// Usage instructions for the model.
     pub instructions: Option<String>,
-    /// Whether it has said so at all: a server may be spoken to without asking it first.
+    /// Whether the server has described itself. A modern server can be used without
+    /// `server/discover`.
     pub known: bool,
 }
 
@@ -67,7 +68,7 @@ impl Drop for Connection {
 }
 
 impl Connection {
-    /// A connection of which nothing is known yet.
+    /// Creates a connection whose server is not known yet.
     pub(crate) fn bare(env: &Arc<ClientEnv>, rules: &'static VersionRules, link: Link) -> Self {
         Self {
             env: Arc::clone(env),
@@ -78,13 +79,13 @@ impl Connection {
         }
     }
 
-    /// The same way, by the rules of another revision.
+    /// Returns a connection over the same link with the rules of another protocol version.
     pub(crate) fn by_rules_of(&self, rules: &'static VersionRules) -> Option<Arc<Self>> {
         self.agreed(rules, self.server.clone(), None)
     }
 
-    /// Returns the same link with what is known of the server now, in a session if one was opened.
-    /// `None` if another task is closing it.
+    /// Returns a connection over the same link with the current server information and session.
+    /// Returns `None` if another task is closing the link.
     pub(crate) fn agreed(
         &self,
         rules: &'static VersionRules,
@@ -113,12 +114,12 @@ impl Connection {
         }
     }
 
-    /// Keeps a task for as long as the connection.
+    /// Ties a background task to the connection.
     pub(crate) fn keep(&self, task: AbortHandle) {
         self.background.lock().unwrap_or_else(PoisonError::into_inner).push(task);
     }
 
-    /// The headers of an HTTP request in this connection.
+    /// Returns the headers of an HTTP request on this connection.
     pub(crate) fn headers(&self) -> HeaderMap {
         let mut headers = self.env.base_headers();
         if let Link::Http { session: Some(session), .. } = &self.link {
@@ -127,7 +128,7 @@ impl Connection {
         headers
     }
 
-    /// Sends a message that wants no answer.
+    /// Sends a message that has no response.
     pub(crate) async fn tell(&self, message: Bytes) -> Result<()> {
         match &self.link {
             Link::Pipe { pipe, .. } => Ok(pipe.send(message).await?),
@@ -146,7 +147,7 @@ impl Connection {
         self.tell(notification(method, params)).await
     }
 
-    /// Answers a request of the server.
+    /// Responds to a request from the server.
     pub(crate) async fn reply(
         &self,
         id: &RequestId,
@@ -164,14 +165,14 @@ impl Connection {
                     .into_bytes();
             }
         }
-        // A revision in which servers do not ask has no words for an answer.
+        // Modern protocol versions have no requests from servers, so the codec writes nothing.
         if out.is_empty() {
             return Ok(());
         }
         self.tell(Bytes::from(out)).await
     }
 
-    /// Cancels a request at the server, without waiting for the message to be sent.
+    /// Cancels a request at the server without waiting for the notification to be sent.
     pub(crate) fn withdraw(self: &Arc<Self>, id: u64, reason: &str) {
         let reason = serde_json::Value::from(reason);
         let message =
@@ -180,7 +181,7 @@ impl Connection {
             Link::Pipe { pipe, .. } => {
                 pipe.send_now(message);
             }
-            // Closing the stream has said it already.
+            // Closing the stream has already cancelled the request.
             Link::Http { .. } if self.rules.on_disconnect == OnDisconnect::Cancel => {}
             Link::Http { .. } => {
                 let here = Arc::clone(self);
@@ -193,7 +194,7 @@ impl Connection {
         }
     }
 
-    /// Ends it properly: a legacy session is deleted, a process is given time.
+    /// Closes the connection: deletes a legacy session, or waits for the process to exit.
     pub(super) async fn end(&self) {
         self.background
             .lock()
@@ -218,7 +219,7 @@ impl Connection {
         }
     }
 
-    /// Writes a request: its bytes, and its headers where it has some.
+    /// Encodes a request.
     pub(crate) fn write(&self, request: &Outgoing<'_>) -> Bytes {
         let mut out = Vec::with_capacity(256 + request.params.len());
         client_codec(self.rules.era).write(self.rules, request, &self.env.declared, &mut out);
@@ -232,7 +233,7 @@ fn notification(method: Method, params: &str) -> Bytes {
     Bytes::from(format!(r#"{{"jsonrpc":"2.0","method":"{method}"{params}}}"#))
 }
 
-/// A message that was no answer where one was due.
+/// Error for a message that is not a response.
 pub(crate) fn unexpected(message: &Incoming) -> Error {
-    Error::broke(format!("it sent something else than an answer: {:?}", message.kind()))
+    Error::broke(format!("expected a response, got {:?}", message.kind()))
 }

@@ -1,4 +1,4 @@
-//! Lists, page by page, as streams.
+//! Paginated lists as streams.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -22,11 +22,10 @@ use super::{
     send::Boxed,
 };
 
-/// The entries of a list, one after the other; the next page is asked for when it is needed.
+/// Entries of a list. Fetches the next page when it is needed.
 ///
-/// Also a [`Stream`]. It ends with an error when the list is longer than the limits allow, or leads
-/// back to where it was.
-#[must_use = "nothing is asked for until it is read"]
+/// Also a [`Stream`]. Ends with an error if the list exceeds the limits or repeats a cursor.
+#[must_use = "nothing is requested until the list is read"]
 pub struct Paginated<T> {
     core: Arc<Core>,
     method: Method,
@@ -72,16 +71,16 @@ impl<T: ListItem> Paginated<T> {
         }
     }
 
-    /// The next entry, or `None` at the end. After an error there is no more.
+    /// Returns the next entry, or `None` at the end and after an error.
     pub async fn next(&mut self) -> Option<Result<T>> {
         std::future::poll_fn(|cx| self.poll_entry(cx)).await
     }
 
-    /// All of them.
+    /// Returns all entries.
     ///
     /// # Errors
     ///
-    /// When a page cannot be had, or the list does not end.
+    /// If a page cannot be fetched, or the list exceeds the limits.
     pub async fn collect(mut self) -> Result<Vec<T>> {
         let mut entries = Vec::new();
         while let Some(entry) = self.next().await {
@@ -140,7 +139,7 @@ impl<T: ListItem> Paginated<T> {
             Some(_) if self.pages >= limits.max_pages => {
                 return Err(ClientError::TooManyPages(limits.max_pages).into());
             }
-            // An empty cursor is one like any other.
+            // An empty cursor is valid.
             Some(next) => match self.seen.insert(next.clone()) {
                 true => Cursor::At(next),
                 false => return Err(ClientError::CursorLoop.into()),
@@ -166,9 +165,9 @@ impl<T: sealed::Member + DeserializeOwned + Send + Unpin + 'static> ListItem for
 mod sealed {
     use super::{Prompt, Resource, ResourceTemplate, Tool};
 
-    /// Where a list has its entries.
+    /// Location of the entries in a list result.
     pub trait Member {
-        /// Member of the result that has the entries.
+        /// Member of the result that contains the entries.
         const MEMBER: &'static str;
 
         fn as_tool(&self) -> Option<&Tool> {
@@ -197,7 +196,7 @@ mod sealed {
     }
 }
 
-/// Notes what calls need to know of a tool. One that cannot be called over HTTP is hidden there.
+/// Caches a tool for calls. Returns `false` for a tool that cannot be called over HTTP.
 fn is_usable(core: &Core, entry: &impl ListItem, is_http: bool) -> bool {
     let Some(tool) = entry.as_tool() else { return true };
     match core.dispatch.book().learn(tool) {
@@ -205,7 +204,7 @@ fn is_usable(core: &Core, entry: &impl ListItem, is_http: bool) -> bool {
             tracing::warn!(
                 tool = tool.name,
                 error = why,
-                "a tool with a bad `x-mcp-header` is hidden"
+                "omitted a tool with an invalid `x-mcp-header`"
             );
             false
         }
@@ -226,7 +225,7 @@ async fn fetch<T: ListItem>(
     page(found.text())
 }
 
-/// Reads a page. An entry that cannot be read is left out: one bad tool must not hide the others.
+/// Parses a page. Omits invalid entries, because one invalid tool must not hide the others.
 fn page<T: ListItem>(text: &str) -> Result<Page<T>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -237,12 +236,12 @@ fn page<T: ListItem>(text: &str) -> Result<Page<T>> {
     let members: std::collections::HashMap<String, RawJson> = read(text)?;
     let entries = members
         .get(T::MEMBER)
-        .ok_or_else(|| Error::broke(format!("its list has no `{}`", T::MEMBER)))?;
+        .ok_or_else(|| Error::broke(format!("the list has no member `{}`", T::MEMBER)))?;
     let entries: Vec<RawJson> = read(entries.get())?;
     let entries = entries.iter().filter_map(|entry| match serde_json::from_str(entry.get()) {
         Ok(entry) => Some(entry),
         Err(error) => {
-            tracing::warn!(%error, "an entry that cannot be read was left out of a list");
+            tracing::warn!(%error, "omitted an invalid list entry");
             None
         }
     });

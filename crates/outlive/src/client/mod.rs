@@ -1,4 +1,4 @@
-//! The client: call any MCP server of any revision, and come back with the result.
+//! MCP client for servers of every protocol version.
 //!
 //! ```no_run
 //! use outlive::client::{
@@ -10,8 +10,8 @@
 //!
 //! # async fn run() -> outlive::client::Result<()> {
 //! let client = Client::builder("my-app", "1.0.0")
-//!     .input_handler(InputCallbacks::new().form(|question| async move {
-//!         question.defaults().unwrap_or(InputResponse::Decline)
+//!     .input_handler(InputCallbacks::new().form(|request| async move {
+//!         request.defaults().unwrap_or(InputResponse::Decline)
 //!     }))
 //!     .connect(ChildProcess::new("my-server").arg("--stdio"))
 //!     .await?;
@@ -30,9 +30,10 @@
 //! - [`request`]: requests with their options, lists page by page, streams of partial results.
 //! - [`input`]: the handler that responds to the input requests of servers.
 //! - [`tasks`]: handles on tasks; [`saved`]: calls on disk, which another process can resume.
-//! - [`notifications`]: what servers send outside of calls; [`transport`]: child processes, tokens, failures.
+//! - [`notifications`]: notifications outside of calls; [`transport`]: child processes, tokens,
+//!   failures.
 //! - `skills`: skills that a server offers; [`group`]: the tools of several servers.
-//! - [`Error`]: one variant for each thing that a caller can do about a failure.
+//! - [`Error`]: one variant for each way in which a caller can react to a failure.
 
 mod api;
 mod attempt;

@@ -1,4 +1,4 @@
-//! What a server tells outside of any call.
+//! Notifications of a server outside of calls.
 
 use outlive_protocol::{
     Incoming, IncomingKind,
@@ -9,7 +9,7 @@ use outlive_wire::{
     ResourceUpdatedNotificationParams,
 };
 
-/// Something that a server told.
+/// Notification of a server outside of calls.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ServerNotification {
@@ -19,27 +19,27 @@ pub enum ServerNotification {
     PromptsChanged,
     /// The list of resources changed.
     ResourcesChanged,
-    /// A resource changed, or one below a resource that was subscribed to.
+    /// A subscribed resource changed, or a resource below it.
     ResourceUpdated(String),
-    /// A line of the server's log.
+    /// A log message of the server.
     Log(LoggingMessageNotificationParams),
-    /// A task has come so far.
+    /// Status of a task.
     Task(Box<TaskSnapshot>),
-    /// The user has done what a URL was for; 2025-11-25.
+    /// ID of a URL elicitation that the user completed; 2025-11-25.
     UrlDone(String),
-    /// There is a new connection; what was told in between was missed.
+    /// The client reconnected. Notifications in between are lost.
     Reconnected,
-    /// Something else, verbatim.
+    /// Any other notification.
     Other {
-        /// The name of the notification.
+        /// Method of the notification.
         method: String,
-        /// Its parameters.
+        /// Parameters of the notification.
         params: RawJson,
     },
 }
 
 impl ServerNotification {
-    /// Reads a notification; `None` if it says nothing that anybody could want.
+    /// Parses a notification. Returns `None` for notifications that subscribers do not need.
     pub(crate) fn read(message: &Incoming) -> Option<Self> {
         let IncomingKind::Notification { method, name, .. } = message.kind() else { return None };
         match method {
@@ -58,7 +58,7 @@ impl ServerNotification {
                 let params: ElicitationCompleteNotificationParams = message.params().ok()?;
                 Some(Self::UrlDone(params.elicitation_id))
             }
-            // Of a request that nobody waits for any more.
+            // These belong to a request that is no longer pending.
             Some(Method::Progress | Method::Cancelled | Method::Acknowledged) => None,
             _ => Some(Self::Other {
                 method: name.to_string(),

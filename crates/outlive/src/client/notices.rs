@@ -1,10 +1,10 @@
-//! What a server tells outside of calls, as a stream.
+//! Stream of a server's notifications outside of calls.
 
 use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::notice::ServerNotification;
 
-/// What a server tells outside of calls. Whoever reads too slowly misses the oldest.
+/// Stream of a server's notifications outside of calls. A slow reader loses the oldest ones.
 #[derive(Debug)]
 pub struct Notifications {
     heard: broadcast::Receiver<ServerNotification>,
@@ -15,13 +15,13 @@ impl Notifications {
         Self { heard }
     }
 
-    /// The next one, or `None` when the client has gone.
+    /// Returns the next notification, or `None` after the client is dropped.
     pub async fn next(&mut self) -> Option<ServerNotification> {
         loop {
             match self.heard.recv().await {
                 Ok(notice) => return Some(notice),
                 Err(RecvError::Lagged(missed)) => {
-                    tracing::warn!(missed, "notices were missed: they are read too slowly");
+                    tracing::warn!(missed, "notifications dropped because the reader is too slow");
                 }
                 Err(RecvError::Closed) => return None,
             }

@@ -9,7 +9,7 @@ use crate::hex::hex;
 /// If the random source of the system fails.
 pub(crate) fn random_id() -> String {
     let mut bytes = [0; 16];
-    // Without randomness there is nothing safe to do; a name of zeros would be shared.
-    getrandom::fill(&mut bytes).expect("the system has randomness");
+    // A fallback ID of zeros would be neither unique nor secret.
+    getrandom::fill(&mut bytes).expect("the system provides random bytes");
     hex(&bytes)
 }

@@ -1,4 +1,4 @@
-//! One request, before it is sent: what is asked, and how it is waited for.
+//! Requests before they are sent: parameters, timeouts and progress.
 
 use std::{collections::BTreeMap, future::IntoFuture, sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use super::{
     send::{Boxed, Came, converse, send},
 };
 
-/// A request that is sent when it is awaited. Dropping it before its answer cancels it.
+/// A request that is sent when it is awaited. Dropping the future before the response cancels it.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is sent until it is awaited"]
 pub struct RequestBuilder<K> {
@@ -28,7 +28,7 @@ pub struct RequestBuilder<K> {
     pub(crate) waiting: Waiting,
 }
 
-/// Kind of a request: a tool call, a resource, a prompt, a completion, any method. Only this crate has kinds.
+/// Kind of a request: tool call, resource, prompt, completion or any method. Sealed.
 pub trait RequestKind: sealed::Run + Send + Sized + 'static {}
 
 impl<K: sealed::Run + Send + Sized + 'static> RequestKind for K {}
@@ -46,7 +46,7 @@ pub(crate) mod sealed {
         fn run(self, call: Parts) -> Boxed<'static, Self::Output>;
     }
 
-    /// What a call is made of beside its kind.
+    /// Client and options of a request.
     #[derive(Debug)]
     pub struct Parts {
         pub(crate) core: Arc<Core>,
@@ -62,31 +62,31 @@ impl<K: RequestKind> RequestBuilder<K> {
         Self { client: client.clone(), kind, waiting }
     }
 
-    /// How long the server may take to answer. A task may take longer: this is for one request.
+    /// Sets the timeout of one request. A task may take longer.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.waiting.timeout = Some(timeout);
         self
     }
 
-    /// Waits for as long as it takes, up to `max_total_timeout` of the limits.
+    /// Disables the timeout. `max_total_timeout` still applies.
     pub fn no_timeout(mut self) -> Self {
         self.waiting.timeout = None;
         self
     }
 
-    /// How long the request may take in all, however much progress it reports.
+    /// Sets the total timeout, regardless of progress.
     pub fn max_total_timeout(mut self, total: Duration) -> Self {
         self.waiting.total = total;
         self
     }
 
-    /// Hears how far the request has come. Asking for it is also what makes servers tell it.
+    /// Sets a callback for progress, and asks the server to send progress notifications.
     pub fn on_progress(mut self, hear: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.waiting.on_progress = Some(Arc::new(hear));
         self
     }
 
-    /// Whether progress from the server restarts the timeout; on by default.
+    /// Sets whether progress restarts the timeout. Enabled by default.
     pub fn reset_timeout_on_progress(mut self, enabled: bool) -> Self {
         self.waiting.progress_resets = enabled;
         self
@@ -98,12 +98,12 @@ impl<K: RequestKind> RequestBuilder<K> {
         self
     }
 
-    /// Makes the request part of a trace: a W3C `traceparent`.
+    /// Adds a W3C `traceparent`, so that the request is part of a trace.
     pub fn traceparent(self, traceparent: impl Into<String>) -> Self {
         self.meta(Meta::TRACEPARENT, traceparent.into())
     }
 
-    /// Wants log messages of at least this level while the request runs; 2026-07-28.
+    /// Requests log messages of at least this level during the call; 2026-07-28.
     pub fn log_level(self, level: LoggingLevel) -> Self {
         self.meta(Meta::LOG_LEVEL, level.as_str())
     }
@@ -118,16 +118,16 @@ impl<K: RequestKind> IntoFuture for RequestBuilder<K> {
     }
 }
 
-/// Parameters as text, or why they are none.
+/// Serialized parameters, or the reason why they are invalid.
 pub(crate) type Params = Result<String, String>;
 
-/// Writes parameters; they must be an object.
+/// Serializes parameters, which must be an object.
 pub(crate) fn object(params: &impl Serialize) -> Params {
     let text = serde_json::to_string(params).map_err(|error| error.to_string())?;
     match text.as_bytes() {
         [b'{', ..] => Ok(text),
         b"null" => Ok("{}".to_owned()),
-        _ => Err(format!("they are {}", short(&text))),
+        _ => Err(format!("got {}", short(&text))),
     }
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn given(params: Params) -> Result<String> {
     params.map_err(|why| ClientError::BadArguments(why).into())
 }
 
-/// Reads a resource.
+/// Request to read a resource.
 #[derive(Clone, Debug)]
 pub struct ReadResource(pub(crate) String);
 
@@ -164,7 +164,7 @@ impl Run for ReadResource {
     }
 }
 
-/// A resource that is not there is refused in several words; before 2026-07-28 in a code of its own.
+/// Maps the error codes that servers use for a missing resource to [`ServerErrorKind::NotFound`].
 fn not_found(mut error: Error) -> Error {
     use super::error::ServerErrorKind;
     if let Error::Server(refused) = &mut error {
@@ -178,7 +178,7 @@ fn not_found(mut error: Error) -> Error {
     error
 }
 
-/// Gets a prompt.
+/// Request to get a prompt.
 #[derive(Clone, Debug)]
 pub struct GetPrompt {
     name: String,
@@ -219,7 +219,7 @@ impl Run for GetPrompt {
     }
 }
 
-/// Completes an argument.
+/// Request to complete an argument.
 #[derive(Clone, Debug)]
 pub struct Complete {
     params: CompleteRequestParams,
@@ -233,7 +233,7 @@ impl Complete {
 }
 
 impl RequestBuilder<Complete> {
-    /// Tells what another argument is already.
+    /// Sets the value of another argument that is already known.
     pub fn with(mut self, argument: impl Into<String>, value: impl Into<String>) -> Self {
         let context = self.kind.params.context.get_or_insert_with(CompletionContext::default);
         context.arguments.get_or_insert_default().insert(argument.into(), value.into());
@@ -255,7 +255,7 @@ impl Run for Complete {
     }
 }
 
-/// Any method.
+/// Request with any method.
 #[derive(Clone, Debug)]
 pub struct RawRequest {
     method: String,
@@ -270,8 +270,8 @@ impl RawRequest {
 }
 
 impl RequestBuilder<RawRequest> {
-    /// Takes what comes for the result, whatever it is. A server of 2026-07-28 may ask in place of it:
-    /// the next round is the caller's own to make, here or elsewhere.
+    /// Returns the result unchanged, also if a server of 2026-07-28 requests input. The caller then
+    /// sends the next round itself.
     pub fn raw_result(mut self) -> Self {
         self.kind.is_verbatim = true;
         self
@@ -306,12 +306,12 @@ impl Run for RawRequest {
     }
 }
 
-/// Whether a request must say that this client can hold tasks.
+/// Returns whether a request must declare task support.
 pub(crate) fn is_about_tasks(method: Method) -> bool {
     matches!(method, Method::TasksGet | Method::TasksUpdate | Method::TasksCancel)
 }
 
-/// Takes `_meta` out of parameters: it is written by the revision.
+/// Removes `_meta` from the parameters, because the codec writes it.
 fn split_meta(params: &str) -> Result<(String, Map<String, Value>)> {
     #[derive(serde::Deserialize)]
     struct Has<'a> {
@@ -326,15 +326,17 @@ fn split_meta(params: &str) -> Result<(String, Map<String, Value>)> {
     let mut members: Map<String, Value> = serde_json::from_str(params).map_err(bad)?;
     let meta = match members.remove("_meta") {
         Some(Value::Object(meta)) => meta,
-        _ => return Err(ClientError::BadArguments("`_meta` is no object".to_owned()).into()),
+        _ => return Err(ClientError::BadArguments("`_meta` is not an object".to_owned()).into()),
     };
     Ok((Value::Object(members).to_string(), meta))
 }
 
-/// The result of a call that cannot be a task.
+/// Deserializes the result of a call that cannot be a task.
 pub(crate) fn complete<T: serde::de::DeserializeOwned>(came: Came) -> Result<T> {
     match came {
         Came::Complete(answered) => answered.read(),
-        Came::Task(..) => Err(Error::broke("it answered with a task that nobody takes")),
+        Came::Task(..) => {
+            Err(Error::broke("it returned a task for a request that cannot be a task"))
+        }
     }
 }

@@ -12,17 +12,21 @@ use super::{
 };
 
 impl Client {
-    /// Goes on with a call that was saved, by this process or another.
+    /// Resumes a call that this or another process saved.
     ///
     /// # Errors
     ///
-    /// [`ClientError::MaybeExecuted`] when the call had been sent, its answer was not seen, and the server
-    /// cannot tell two calls apart; [`ClientError::WrongAccount`] when it belongs to another server or account.
+    /// [`ClientError::MaybeExecuted`] if the call was sent, its response is lost, and the server
+    /// does not support idempotency keys. [`ClientError::WrongAccount`] if the call belongs to
+    /// another server or account.
     pub async fn resume(&self, saved: SavedCall) -> Result<TaskHandle> {
         let core = &self.core;
         let server = core.dispatch.label();
         if *saved.server != **server || saved.account != core.settings.account {
-            let why = format!("the call of `{}` was made at {}", saved.tool, saved.server);
+            let why = format!(
+                "the call of `{}` belongs to server `{}` or another account",
+                saved.tool, saved.server
+            );
             return Err(ClientError::WrongAccount(why).into());
         }
         match saved.stage {
@@ -38,17 +42,17 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// When the server cannot be reached.
+    /// If the server is unreachable.
     pub async fn task(&self, id: impl Into<String>) -> Result<TaskHandle> {
         let rules = self.core.established().await?.rules;
         Ok(TaskHandle::by_id(&self.core, rules, id.into()))
     }
 
-    /// Everything that the notebook has of this server and account.
+    /// Returns the saved calls of this server and account.
     ///
     /// # Errors
     ///
-    /// When the notebook cannot be read.
+    /// If the store cannot be read.
     pub async fn saved_calls(&self) -> Result<Vec<SavedCall>> {
         let Some(notebook) = self.core.settings.notebook.clone() else { return Ok(Vec::new()) };
         let all = call_store::run(move || notebook.load()).await?;
@@ -57,12 +61,12 @@ impl Client {
         Ok(all.into_iter().filter(is_ours).collect())
     }
 
-    /// Deletes a saved call without a handle: one that may have been executed, and that the caller has
-    /// checked.
+    /// Deletes a saved call without a handle, such as a call that may have executed and whose
+    /// effect the caller has checked.
     ///
     /// # Errors
     ///
-    /// When it is still there.
+    /// If the call still exists.
     pub async fn delete_saved(&self, saved: &SavedCall) -> Result<()> {
         Record::new(self.core.settings.notebook.clone(), saved.clone()).erase().await
     }

@@ -5,22 +5,23 @@ use serde_json::Value;
 
 use super::error::{Error, Result};
 
-/// The extension that partial results of tasks are.
+/// Extension for partial results of tasks.
 pub(crate) const PARTIALS: &str = "dev.outlive/task-partials";
 
 /// One partial result.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Segment {
-    /// Its number, from 1 on.
+    /// Sequence number, from 1.
     pub number: u64,
-    /// Its content.
+    /// Content block.
     pub block: ContentBlock,
 }
 
-/// Reads a segment from its block.
+/// Parses a segment from its content block.
 pub(crate) fn segment(number: u64, block: Value) -> Result<Segment> {
-    let block = serde_json::from_value(block)
-        .map_err(|error| Error::broke(format!("partial result {number} is none: {error}")))?;
+    let block = serde_json::from_value(block).map_err(|error| {
+        Error::broke(format!("partial result {number} cannot be parsed: {error}"))
+    })?;
     Ok(Segment { number, block })
 }

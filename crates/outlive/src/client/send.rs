@@ -1,4 +1,4 @@
-//! A request until its result: connections, retries, rounds.
+//! Requests until their result: reconnects, retries and rounds.
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -21,8 +21,8 @@ use super::{
     link::Connection,
 };
 
-/// Sends a request and waits for its answer, on a new connection if the one there is has gone
-/// without the request.
+/// Sends a request and waits for its response. Reconnects if the connection was lost before the
+/// request was sent.
 pub(crate) async fn send(core: &Arc<Core>, wanted: &Wanted) -> Result<Answered> {
     let mut renewed = 0;
     let mut versions = 0;
@@ -75,14 +75,14 @@ pub(crate) async fn send(core: &Arc<Core>, wanted: &Wanted) -> Result<Answered> 
     }
 }
 
-/// A refusal that came in the body of an HTTP error, as the answer that it is.
+/// Converts the JSON-RPC error in an HTTP error body into a response.
 fn as_answer(here: &Arc<Connection>, error: &ErrorObject, status: u16) -> Result<Answered> {
     let json = serde_json::json!({"jsonrpc": "2.0", "error": error});
     let message = Incoming::read(json.to_string().into()).map_err(Error::broke)?;
     Ok(Answered { here: Arc::clone(here), message, status: Some(status), rounds: 0 })
 }
 
-/// Takes a revision that the server has named; `None` if there is none in common.
+/// Switches to a protocol version that the server lists. Returns `None` if no version is common.
 fn agree(core: &Arc<Core>, answered: &Answered) -> Option<()> {
     let IncomingKind::Error { error, .. } = answered.message.kind() else { return None };
     let named = supported(error);
@@ -91,14 +91,15 @@ fn agree(core: &Arc<Core>, answered: &Answered) -> Option<()> {
     if pinned.is_some_and(|pinned| pinned != rules.version) || rules.sessions {
         return None;
     }
-    // Also if it is the same one: a server may refuse what it says it speaks, once.
+    // If the version is unchanged, the request is sent once more, because servers may reject it
+    // temporarily.
     if rules.version != answered.here.rules.version {
         core.adopt(answered.here.by_rules_of(rules)?);
     }
     Some(())
 }
 
-/// What a call came to.
+/// Outcome of a call.
 #[derive(Debug)]
 pub(crate) enum Came {
     /// A result.
@@ -107,13 +108,12 @@ pub(crate) enum Came {
     Task(Arc<Connection>, Box<TaskSnapshot>),
 }
 
-/// Sends a request, answers what the server asks in place of a result, and sends it again, until
-/// there is one.
+/// Sends a request, responds to the input requests of each round, and repeats until the outcome.
 pub(crate) async fn converse(core: &Arc<Core>, wanted: Wanted) -> Result<Came> {
     converse_noting(core, wanted, None, None).await
 }
 
-/// As [`converse`], from a round that was noted, and noting every round before it is sent.
+/// Same as [`converse`], but starts at a saved round and saves every round before it is sent.
 pub(crate) async fn converse_noting(
     core: &Arc<Core>,
     mut wanted: Wanted,
@@ -121,7 +121,7 @@ pub(crate) async fn converse_noting(
     record: Option<&Record>,
 ) -> Result<Came> {
     let method = Method::parse(&wanted.method);
-    // The parameters without answers and state, once there are some.
+    // The parameters of the first round, without input responses and request state.
     let mut first = None;
     let (mut round, mut idle) = (0, 0);
     if let Some(SavedRound { answers, state }) = begin {
@@ -156,7 +156,10 @@ pub(crate) async fn converse_noting(
                 return Err(ClientError::TooManyRounds(limits.max_rounds).into());
             }
             if questions.len() > limits.max_open_inputs {
-                return Err(Error::broke(format!("it asks {} questions at once", questions.len())));
+                return Err(Error::broke(format!(
+                    "it sent {} input requests in one round",
+                    questions.len()
+                )));
             }
             let name = wanted.name.clone().unwrap_or_else(|| wanted.method.to_string());
             let origin = InputOrigin::Round { name, round };
@@ -173,7 +176,7 @@ pub(crate) async fn converse_noting(
     }
 }
 
-/// How long to wait before a call that was sent away comes back.
+/// Returns the delay before a call is retried with its request state.
 fn pause(times: u32, meta: Option<&outlive_wire::Meta>) -> Duration {
     let named = meta.and_then(|meta| meta.get("dev.outlive/retryAfterMs")).and_then(Value::as_u64);
     let backing_off = Duration::from_millis(100) * (1 << times.min(7));
@@ -181,13 +184,13 @@ fn pause(times: u32, meta: Option<&outlive_wire::Meta>) -> Duration {
     wait + jitter(wait / 10)
 }
 
-/// A random part of a span, so that clients do not come all at once.
+/// Returns a random duration up to `most`, so that clients do not retry simultaneously.
 pub(crate) fn jitter(most: Duration) -> Duration {
     let random = getrandom::u32().unwrap_or_default();
     most.mul_f64(f64::from(random) / f64::from(u32::MAX))
 }
 
-/// Puts questions to the answerer, all at once; the answers by their keys.
+/// Passes all input requests to the input handler concurrently. Returns the responses by key.
 pub(crate) async fn gather(
     core: &Arc<Core>,
     questions: impl Iterator<Item = (String, outlive_wire::InputRequest)>,
@@ -208,15 +211,16 @@ pub(crate) async fn gather(
     }
     let mut answers = Vec::new();
     while let Some(settled) = asked.join_next().await {
-        let (key, settled) = settled
-            .map_err(|_| ClientError::InvalidInputResponse("the answerer panicked".to_owned()))?;
+        let (key, settled) = settled.map_err(|_| {
+            ClientError::InvalidInputResponse("the input handler panicked".to_owned())
+        })?;
         answers.push((key, Result::from(settled)?));
     }
     answers.sort_by_key(|(key, _)| order.iter().position(|known| known == key));
     Ok(answers)
 }
 
-/// The parameters of the next round: as they were, with answers and state.
+/// Returns the parameters of the next round, with input responses and request state.
 fn again(first: &str, answers: Option<&Vec<(String, RawJson)>>, state: Option<&str>) -> String {
     let members = first.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
     let mut params = format!("{{{}", members.unwrap_or_default().trim());
@@ -240,5 +244,5 @@ fn again(first: &str, answers: Option<&Vec<(String, RawJson)>>, state: Option<&s
     params
 }
 
-/// A future in a box: what the builders of calls are awaited as.
+/// Boxed future of a request.
 pub(crate) type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;

@@ -1,7 +1,7 @@
-//! Skills of a server (extension `io.modelcontextprotocol/skills`, SEP-2640): listed, and read when they are needed.
+//! Skills of a server (extension `io.modelcontextprotocol/skills`, SEP-2640).
 //!
-//! A list has what a model must know to choose a skill, and the digest of every file. Nothing is read ahead. What is
-//! read is held against its entry, and what differs is not handed out: a skill is instructions that a model follows.
+//! The list contains the frontmatter of each skill and the digest of each file. Files are read on
+//! demand and verified against the list, because a model follows the instructions of a skill.
 //! Spec: <https://github.com/modelcontextprotocol/ext-skills/blob/main/specification/stable/skills.mdx>
 
 use std::{collections::HashSet, fmt::Write as _};
@@ -19,17 +19,17 @@ use super::{
 };
 use crate::skill_format::{EXTENSION, LIST, parse_frontmatter};
 
-/// A skill as a server lists it. Nothing of it has been read.
+/// Entry of a skill in a server's list, without its files.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(try_from = "Listed")]
 #[non_exhaustive]
 pub struct SkillEntry {
-    /// Where its `SKILL.md` is.
+    /// URI of its `SKILL.md`.
     pub uri: String,
-    /// The fields at the beginning of its `SKILL.md`.
+    /// Frontmatter of its `SKILL.md`.
     pub frontmatter: JsonObject,
-    /// Its files, the `SKILL.md` among them. `None` if the server makes them when they are read: such files cannot be
-    /// verified.
+    /// Files of the skill, including `SKILL.md`. `None` if the server generates them on read; such
+    /// files cannot be verified.
     #[serde(serialize_with = "files_or_dynamic")]
     pub resources: Option<Vec<SkillFile>>,
 }
@@ -38,15 +38,15 @@ pub struct SkillEntry {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct SkillFile {
-    /// Where it is.
+    /// URI of the file.
     pub uri: String,
-    /// The digest of its bytes: `sha256:` and 64 hexadecimal digits.
+    /// Digest of the content: `sha256:` and 64 hexadecimal digits.
     pub digest: String,
-    /// Number of its bytes.
+    /// Size in bytes.
     pub size: u64,
 }
 
-/// How servers write the files that are not listed.
+/// Value of `resources` if the server generates the files on read.
 const DYNAMIC: &str = "dynamic";
 
 #[derive(Deserialize)]
@@ -78,24 +78,24 @@ fn files_or_dynamic<S: Serializer>(
     }
 }
 
-/// An entry of the list. One that cannot be read is left out: it must not hide the others.
+/// Parses an entry. Omits an invalid one, because it must not hide the others.
 fn entry(raw: &RawJson) -> Option<SkillEntry> {
     match serde_json::from_str(raw.get()) {
         Ok(entry) => Some(entry),
         Err(error) => {
-            tracing::warn!(%error, "a skill that cannot be read was left out of a list");
+            tracing::warn!(%error, "omitted an invalid skill entry");
             None
         }
     }
 }
 
 impl SkillEntry {
-    /// Its name.
+    /// Returns the name of the skill.
     pub fn name(&self) -> &str {
         self.field("name")
     }
 
-    /// What it is for, and when to use it.
+    /// Returns the description: purpose of the skill and when to use it.
     pub fn description(&self) -> &str {
         self.field("description")
     }
@@ -104,7 +104,8 @@ impl SkillEntry {
         self.frontmatter.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Whether a URI may be one of its files: listed, or below its folder where files are not listed.
+    /// Returns whether a URI may be a file of the skill: listed, or in its folder if files are not
+    /// listed.
     fn has(&self, uri: &str) -> bool {
         match &self.resources {
             Some(files) => files.iter().any(|file| file.uri == uri),
@@ -116,22 +117,21 @@ impl SkillEntry {
         }
     }
 
-    /// Holds bytes against what the list says of them.
+    /// Verifies the size and digest of a file against the entry.
     fn verify(&self, uri: &str, bytes: &[u8]) -> Result<()> {
         let file = self.resources.iter().flatten().find(|file| file.uri == uri);
         let Some(SkillFile { digest, size, .. }) = file else { return Ok(()) };
         if *size != bytes.len() as u64 {
-            let what = format!("{uri} has {} bytes and is listed with {size}", bytes.len());
+            let what = format!("{uri} has {} bytes, but its entry lists {size}", bytes.len());
             return Err(Error::broke(what));
         }
         let mut found = String::from("sha256:");
         for byte in Sha256::digest(bytes) {
-            // Writing to memory does not fail.
             let _ = write!(found, "{byte:02x}");
         }
         match digest.eq_ignore_ascii_case(&found) {
             true => Ok(()),
-            false => Err(Error::broke(format!("{uri} does not have the digest it is listed with"))),
+            false => Err(Error::broke(format!("the digest of {uri} differs from its entry"))),
         }
     }
 }
@@ -141,7 +141,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`ClientError::NotOffered`] when the server has no skills, and as any call.
+    /// [`ClientError::NotOffered`] if the server has no skills, and the errors of any call.
     pub async fn skills(&self) -> Result<Vec<SkillEntry>> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -151,7 +151,7 @@ impl Client {
         }
         let offered = self.server_info().await?.capabilities.extensions;
         if !offered.is_some_and(|offered| offered.contains_key(EXTENSION)) {
-            return Err(Error::not_offered("the server offers no skills"));
+            return Err(Error::not_offered("the server does not offer skills"));
         }
         let (limits, mut seen) = (self.core.limits(), HashSet::new());
         let (mut skills, mut cursor) = (Vec::new(), None::<String>);
@@ -176,44 +176,48 @@ impl Client {
         Err(ClientError::TooManyPages(limits.max_pages).into())
     }
 
-    /// Loads a skill: reads its `SKILL.md` and verifies it against the entry, its frontmatter field by field. Returns
-    /// the text.
+    /// Reads the `SKILL.md` of a skill, verifies the file and its frontmatter against the entry,
+    /// and returns the text.
     ///
     /// # Errors
     ///
-    /// [`Error::ProtocolViolation`] when the file differs from its entry, and as any call.
+    /// [`Error::ProtocolViolation`] if the file differs from its entry, and the errors of any call.
     pub async fn load_skill(&self, skill: &SkillEntry) -> Result<String> {
         let bytes = self.read_skill_file(skill, &skill.uri).await?;
         let text = String::from_utf8(bytes)
             .map_err(|_| Error::broke(format!("{} is not UTF-8", skill.uri)))?;
-        let fields = parse_frontmatter(&text)
-            .map_err(|why| Error::broke(format!("{} cannot be compared: {why}", skill.uri)))?;
+        let fields = parse_frontmatter(&text).map_err(|why| {
+            Error::broke(format!("the frontmatter of {} cannot be parsed: {why}", skill.uri))
+        })?;
         match fields == skill.frontmatter {
             true => Ok(text),
             false => {
-                let what = format!("the frontmatter of {} is not the one of its entry", skill.uri);
+                let what = format!("the frontmatter of {} differs from its entry", skill.uri);
                 Err(Error::broke(what))
             }
         }
     }
 
-    /// Reads a file of a skill that is in use, and verifies it against the entry.
+    /// Reads a file of a skill and verifies it against the entry.
     ///
     /// # Errors
     ///
-    /// [`Error::ProtocolViolation`] when the file differs from its entry, [`ClientError::NotOffered`] when the skill has no such
-    /// file, and as any call.
+    /// [`Error::ProtocolViolation`] if the file differs from its entry, [`ClientError::NotOffered`]
+    /// if the skill has no such file, and the errors of any call.
     pub async fn read_skill_file(&self, skill: &SkillEntry, uri: &str) -> Result<Vec<u8>> {
         if !skill.has(uri) {
-            return Err(Error::not_offered(format!("{uri} is no file of the skill {}", skill.uri)));
+            return Err(Error::not_offered(format!(
+                "{uri} is not a file of the skill {}",
+                skill.uri
+            )));
         }
         let ReadResourceResult { contents, .. } = self.read_resource(uri).await?;
         let bytes = match &contents[..] {
             [ResourceContents::Text(text)] => text.text.clone().into_bytes(),
             [ResourceContents::Blob(blob)] => STANDARD
                 .decode(&blob.blob)
-                .map_err(|error| Error::broke(format!("{uri} is no base64: {error}")))?,
-            _ => return Err(Error::broke(format!("{uri} is a file, and has one content"))),
+                .map_err(|error| Error::broke(format!("{uri} is not valid Base64: {error}")))?,
+            _ => return Err(Error::broke(format!("{uri} must have exactly one content"))),
         };
         skill.verify(uri, &bytes)?;
         Ok(bytes)

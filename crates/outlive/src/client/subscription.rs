@@ -1,7 +1,7 @@
-//! Changes as a stream, on every wire.
+//! Change notifications as a stream, for all protocol versions.
 //!
-//! Since 2026-07-28 a subscription is a request whose stream stays open; before it, servers tell
-//! whoever is there, and resources are subscribed to one by one. Here both are the same.
+//! Since 2026-07-28 a subscription is a request whose stream stays open. Legacy servers notify all
+//! clients of list changes, and clients subscribe to each resource.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -21,10 +21,10 @@ use super::{
     send::{jitter, send},
 };
 
-/// How long to wait before a subscription that broke is opened again; longer each time.
+/// Delay before a broken subscription is reopened. Doubles with each attempt.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// What to hear of.
+/// Changes to subscribe to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct ListenFilter {
@@ -32,30 +32,30 @@ pub struct ListenFilter {
 }
 
 impl ListenFilter {
-    /// Nothing yet.
+    /// Creates an empty filter.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// That the list of tools changed.
+    /// Adds changes of the tool list.
     pub fn tools(mut self) -> Self {
         self.wanted.tools_list_changed = Some(true);
         self
     }
 
-    /// That the list of prompts changed.
+    /// Adds changes of the prompt list.
     pub fn prompts(mut self) -> Self {
         self.wanted.prompts_list_changed = Some(true);
         self
     }
 
-    /// That the list of resources changed.
+    /// Adds changes of the resource list.
     pub fn resources(mut self) -> Self {
         self.wanted.resources_list_changed = Some(true);
         self
     }
 
-    /// That a resource changed.
+    /// Adds changes of a resource.
     pub fn resource(mut self, uri: impl Into<String>) -> Self {
         self.wanted.resource_subscriptions.get_or_insert_default().push(uri.into());
         self
@@ -80,8 +80,8 @@ impl ListenFilter {
     }
 }
 
-/// Changes, as they are told. After [`ServerNotification::Reconnected`] some may have been missed: read again
-/// what matters.
+/// Stream of changes. Changes may be lost before [`ServerNotification::Reconnected`], so read the
+/// affected lists and resources again.
 #[derive(Debug)]
 pub struct Subscription {
     core: Arc<Core>,
@@ -98,7 +98,7 @@ enum Way {
 
 impl Subscription {
     pub(crate) async fn open(core: &Arc<Core>, filter: ListenFilter) -> Result<Self> {
-        // Before anything is asked, so that nothing is missed.
+        // Subscribed before the request, so that no notification is lost.
         let told = core.dispatch.notices();
         let here = core.established().await?;
         if here.rules.has(Method::Listen) {
@@ -110,12 +110,13 @@ impl Subscription {
         Ok(Self { core: Arc::clone(core), filter, agreed, way: Way::Told(told) })
     }
 
-    /// What the server agreed to; less than was wanted, maybe.
+    /// Returns the filter that the server accepted, which may be smaller than requested.
     pub fn accepted_filter(&self) -> &SubscriptionFilter {
         &self.agreed
     }
 
-    /// The next change, or `None` when the server has ended the subscription or the client has gone.
+    /// Returns the next change, or `None` after the server ended the subscription or the client is
+    /// dropped.
     pub async fn next(&mut self) -> Option<ServerNotification> {
         loop {
             let notice = match &mut self.way {
@@ -129,7 +130,7 @@ impl Subscription {
                 },
                 Way::Told(told) => match told.recv().await {
                     Ok(ServerNotification::Reconnected) => {
-                        // The new session knows nothing of what the old one had subscribed to.
+                        // A new session has no subscriptions.
                         let _ = subscribe(&self.core, &self.filter).await;
                         ServerNotification::Reconnected
                     }
@@ -163,7 +164,7 @@ impl Subscription {
         }
     }
 
-    /// Listens again after the stream broke.
+    /// Reopens the stream after a disconnect.
     async fn reopen(&mut self) -> Option<ServerNotification> {
         for times in 0..self.core.limits().max_stream_resumptions {
             let wait = PAUSE * (1 << times.min(7));
@@ -196,14 +197,14 @@ impl futures_core::Stream for Subscription {
         mut self: Pin<&mut Self>,
         cx: &mut std::task::Context<'_>,
     ) -> std::task::Poll<Option<ServerNotification>> {
-        // Waiting for the next one keeps everything in the subscription, so a future that is made
-        // anew for every poll loses nothing but the pause before a reconnection.
+        // `next` keeps its state in the subscription. Recreating its future for every poll loses
+        // only the delay before a reconnect.
         let next = std::pin::pin!(self.next());
         next.poll(cx)
     }
 }
 
-/// Opens the stream of a subscription and waits for the server's agreement.
+/// Opens the stream of a subscription and waits for the acknowledgment.
 async fn listen(core: &Arc<Core>, filter: &ListenFilter) -> Result<(Exchange, SubscriptionFilter)> {
     let params =
         SubscriptionsListenRequestParams { notifications: filter.wanted.clone(), meta: None };
@@ -224,9 +225,12 @@ async fn listen(core: &Arc<Core>, filter: &ListenFilter) -> Result<(Exchange, Su
         while let Some(message) = exchange.next().await? {
             match message.kind() {
                 IncomingKind::Notification { method: Some(Method::Acknowledged), .. } => {
-                    let said: SubscriptionsAcknowledgedNotificationParams = message
-                        .params()
-                        .map_err(|error| Error::broke(format!("its agreement is none: {error}")))?;
+                    let said: SubscriptionsAcknowledgedNotificationParams =
+                        message.params().map_err(|error| {
+                            Error::broke(format!(
+                                "the acknowledgment of the subscription cannot be parsed: {error}"
+                            ))
+                        })?;
                     return Ok((exchange, said.notifications));
                 }
                 IncomingKind::Error { error, .. } => {
@@ -237,9 +241,9 @@ async fn listen(core: &Arc<Core>, filter: &ListenFilter) -> Result<(Exchange, Su
                 _ => {}
             }
         }
-        Err(Error::broke("it ended a subscription without agreeing to it").into())
+        Err(Error::broke("it closed a subscription without an acknowledgment").into())
     };
-    // Only the agreement has a time-out; the stream may last for days.
+    // The timeout covers only the acknowledgment; the stream may last for days.
     let patience = core.limits().request_timeout;
     match tokio::time::timeout(patience, opening).await {
         Ok(opened) => Ok(opened?),
@@ -247,7 +251,7 @@ async fn listen(core: &Arc<Core>, filter: &ListenFilter) -> Result<(Exchange, Su
     }
 }
 
-/// Subscribes to resources one by one; lists are told of to everybody.
+/// Subscribes to each resource. Legacy servers send list changes to all clients.
 async fn subscribe(core: &Arc<Core>, filter: &ListenFilter) -> Result<SubscriptionFilter> {
     let here = core.established().await?;
     let offered = &here.server.capabilities;
@@ -270,7 +274,7 @@ async fn subscribe(core: &Arc<Core>, filter: &ListenFilter) -> Result<Subscripti
     let subscribes = offered.resources.as_ref().is_some_and(|it| it.subscribe == Some(true));
     for uri in filter.wanted.resource_subscriptions.iter().flatten() {
         if !subscribes {
-            return Err(Error::not_offered("the server does not tell when resources change"));
+            return Err(Error::not_offered("the server does not support resource subscriptions"));
         }
         let params = SubscribeRequestParams { uri: uri.clone(), meta: None };
         let params = serde_json::to_string(&params)

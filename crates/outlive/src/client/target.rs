@@ -1,4 +1,4 @@
-//! Which server, and how to reach it.
+//! Server address or transport to connect to.
 
 use std::{
     fmt,
@@ -17,22 +17,22 @@ use outlive_transport::{
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// A server to connect to.
+/// Server to connect to.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Target {
-    /// A URL: Streamable HTTP of either generation, or HTTP+SSE.
+    /// URL: Streamable HTTP of either era, or HTTP+SSE.
     Url(String),
-    /// A program to start, spoken to on its standard input and output.
+    /// Child process that communicates over its standard input and output.
     Program(ChildProcess),
-    /// A server in this process.
+    /// Server in this process.
     Server(InMemoryServer),
-    /// A connection that is open already, and cannot be opened again.
+    /// Transport that is already open. The client cannot reconnect it.
     Open(OpenedTransport),
 }
 
 impl Target {
-    /// A byte stream that is open already, one message per line.
+    /// Creates a target from an open byte stream with one message per line.
     pub fn stream<R, W>(input: R, output: W) -> Self
     where
         R: AsyncRead + Unpin + Send + 'static,
@@ -41,12 +41,12 @@ impl Target {
         Self::Open(OpenedTransport::new(Ends::Lines(Box::new(input), Box::new(output))))
     }
 
-    /// A transport of your own.
+    /// Creates a target from a custom transport.
     pub fn messages(source: impl Source + 'static, sink: impl Sink + 'static) -> Self {
         Self::Open(OpenedTransport::new(Ends::Messages(Box::new(source), Box::new(sink))))
     }
 
-    /// How the server is called where it asks something, and by what its tasks are found again.
+    /// Returns the label of the server in input requests and saved calls.
     pub(crate) fn label(&self) -> String {
         match self {
             Self::Url(url) => url.split(['?', '#']).next().unwrap_or(url).to_owned(),
@@ -81,7 +81,7 @@ impl fmt::Debug for Target {
     }
 }
 
-/// A server in this process. Its [`Target`] is made from a `&Server`.
+/// Server in this process. Convert a `&Server` into a [`Target`] to create one.
 #[derive(Clone)]
 pub struct InMemoryServer(Arc<dyn Fn() -> Endpoint + Send + Sync>);
 
@@ -102,7 +102,7 @@ impl fmt::Debug for InMemoryServer {
     }
 }
 
-/// A connection that is open already.
+/// Transport that is already open.
 #[derive(Clone)]
 pub struct OpenedTransport(Arc<Mutex<Option<Ends>>>);
 
@@ -122,7 +122,7 @@ impl fmt::Debug for OpenedTransport {
     }
 }
 
-/// The two ends of a connection.
+/// Input and output of a transport.
 pub(crate) enum Ends {
     Lines(Box<dyn AsyncRead + Unpin + Send>, Box<dyn AsyncWrite + Unpin + Send>),
     Messages(Box<dyn DynSource>, Box<dyn DynSink>),
@@ -150,7 +150,7 @@ impl<S: Sink> DynSink for S {
     }
 }
 
-/// A boxed end as the transports want it.
+/// Adapter from a boxed source or sink to the traits of the transport.
 pub(crate) struct Boxed<T: ?Sized>(pub(crate) Box<T>);
 
 impl Source for Boxed<dyn DynSource> {

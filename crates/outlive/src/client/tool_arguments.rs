@@ -1,21 +1,21 @@
-//! Arguments of a tool, checked before they are sent.
+//! Validation of tool arguments before they are sent.
 
 use outlive_wire::Tool;
 use serde_json::{Map, Value, value::to_raw_value};
 
 use outlive_schema::Schema;
 
-/// Up to how many bytes a schema is read here; a larger one is the server's to check.
+/// Largest schema in bytes that the client checks. The server checks larger ones.
 const MAX_SCHEMA: usize = 256 * 1024;
 
-/// Checks arguments against the schema that a server lists for a tool.
+/// Checks arguments against the input schema of a tool.
 ///
-/// A schema that cannot be used here (too large, an unknown dialect, a reference that leaves it) takes
-/// everything: the server decides.
+/// Accepts all arguments if the schema is too large, has an unknown dialect or refers to another
+/// document. The server decides then.
 ///
 /// # Errors
 ///
-/// Why the arguments do not fit: a sentence that begins with the JSON pointer of the value.
+/// Returns the reason, which starts with the JSON pointer of the invalid value.
 pub fn check_arguments(tool: &Tool, arguments: &Map<String, Value>) -> Result<(), String> {
     let Ok(text) = to_raw_value(&tool.input_schema) else { return Ok(()) };
     if text.get().len() > MAX_SCHEMA {
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn argument_outside_its_range_is_told_before_it_is_sent() {
+    fn argument_outside_schema_returns_reason_with_json_pointer() {
         let schema = json!({"type": "object", "properties": {
             "from": {"type": "integer", "minimum": 1},
             "name": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 3},
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn schema_that_refers_to_itself_ends() {
+    fn self_referencing_schema_check_terminates() {
         let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
         for schema in [
             json!({"type": "object", "$ref": "#"}),
@@ -66,14 +66,14 @@ mod tests {
             json!({"type": "object", "$dynamicAnchor": "a", "allOf": [{"$dynamicRef": "#a"}]}),
             json!({"type": "object", "if": {"$ref": "#"}, "then": {"$ref": "#"}, "else": {"$ref": "#"}}),
         ] {
-            // What it says is up to the schema; that it says it is what counts.
+            // The test passes if `check` returns, whatever the result.
             let _ = check(&schema, &json!({"a": deep}));
             let _ = check(&schema, &json!({}));
         }
     }
 
     #[test]
-    fn schema_that_cannot_be_used_takes_everything() {
+    fn schema_with_external_reference_accepts_all_arguments() {
         let schema = json!({"type": "object", "$ref": "https://example.com/schema"});
         assert_eq!(check(&schema, &json!({"a": 1})), Ok(()));
     }

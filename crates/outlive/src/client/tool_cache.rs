@@ -1,5 +1,5 @@
-//! The tools that a server has listed, for what calls need to know of them: which arguments headers
-//! repeat, whether there may be a task, what a result looks like.
+//! Cache of listed tools. Calls need the parameters that are repeated as headers, the task support
+//! and the output schema.
 
 use std::{
     collections::HashMap,
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::notice::ServerNotification;
 use outlive_schema::{HeaderKind, HeaderParam, header_params};
 
-/// Integers beyond this are not the same to all readers of JSON.
+/// Largest integer that all JSON parsers represent exactly.
 const SAFE_INTEGER: i64 = 9_007_199_254_740_991;
 
 #[derive(Debug, Default)]
@@ -23,11 +23,11 @@ pub(crate) struct ToolBook {
 #[derive(Debug, Default)]
 struct Tools {
     by_name: HashMap<String, Arc<KnownTool>>,
-    /// The whole list was read, and has not changed since.
+    /// Whether the list was read completely and has not changed since.
     is_whole: bool,
 }
 
-/// A tool, and what its schema says about headers.
+/// A tool and its `x-mcp-header` parameters.
 #[derive(Debug)]
 pub(crate) struct KnownTool {
     pub(crate) tool: Tool,
@@ -35,7 +35,7 @@ pub(crate) struct KnownTool {
 }
 
 impl ToolBook {
-    /// Takes a tool from a list; why it cannot be used over HTTP, if it cannot.
+    /// Adds a tool from a list. Returns an error if the tool cannot be called over HTTP.
     pub(crate) fn learn(&self, tool: &Tool) -> Result<(), String> {
         let headers = header_params_of(tool)?;
         let known = Arc::new(KnownTool { tool: tool.clone(), headers });
@@ -44,7 +44,7 @@ impl ToolBook {
         Ok(())
     }
 
-    /// All of the list has been read.
+    /// Records that the list was read completely.
     pub(crate) fn is_whole_now(&self) {
         self.tools.write().unwrap_or_else(PoisonError::into_inner).is_whole = true;
     }
@@ -53,7 +53,7 @@ impl ToolBook {
         self.tools.read().unwrap_or_else(PoisonError::into_inner).by_name.get(name).cloned()
     }
 
-    /// Whether a tool that is not here is not in the list either.
+    /// Returns whether the cache contains the complete list.
     pub(crate) fn is_whole(&self) -> bool {
         self.tools.read().unwrap_or_else(PoisonError::into_inner).is_whole
     }
@@ -71,7 +71,7 @@ impl ToolBook {
 
 fn header_params_of(tool: &Tool) -> Result<Vec<HeaderParam>, String> {
     let text = tool.input_schema.get();
-    // Nearly no schema has one, and those that do not are not parsed.
+    // Parses only schemas that contain the keyword, because almost none do.
     if !text.contains("x-mcp-header") {
         return Ok(Vec::new());
     }
@@ -80,13 +80,13 @@ fn header_params_of(tool: &Tool) -> Result<Vec<HeaderParam>, String> {
 }
 
 impl KnownTool {
-    /// Whether it may become a task, where a client has to ask for one.
+    /// Returns whether the tool may run as a task, for versions in which the client requests tasks.
     pub(crate) fn task_support(&self) -> TaskSupport {
         let execution = self.tool.execution.as_ref();
         execution.and_then(|it| it.task_support).unwrap_or(TaskSupport::Forbidden)
     }
 
-    /// The arguments that headers repeat, with their values.
+    /// Returns the header parameters and their values.
     pub(crate) fn repeated(&self, arguments: &str) -> Vec<(String, String)> {
         if self.headers.is_empty() {
             return Vec::new();

@@ -1,5 +1,5 @@
-//! A call of a tool on its way: written down where that is wanted, sent as its revision has it, sent again
-//! where that does no harm, and held against what the server promised.
+//! Execution of a tool call: saves it, encodes it, resends it if that is safe, and validates the
+//! result.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -24,13 +24,13 @@ use super::{
     tools::{IDEMPOTENCY_KEY, StartTool, Tasks, ToolCall},
 };
 
-/// What a server that knows such keys says of itself.
+/// Extension or capability of servers that support idempotency keys.
 const KNOWS_KEYS: &str = "dev.outlive/idempotency";
 
-/// How often a call with a key is sent again after it got lost.
+/// Maximum number of resends of a call with an idempotency key.
 const RESENDS: u32 = 5;
 
-/// Makes the call, and brings it to its end.
+/// Calls the tool and waits for the result.
 pub(crate) async fn result(
     core: &Arc<Core>,
     tool: ToolCall,
@@ -47,7 +47,7 @@ pub(crate) async fn result(
     }
 }
 
-/// Waits for a task that a call has become.
+/// Waits for the task of a call.
 async fn bring_to_end(
     calling: Calling,
     rules: &'static VersionRules,
@@ -58,14 +58,14 @@ async fn bring_to_end(
     let mut handle = TaskHandle::begun(&core, calling.into_record()?, rules, *task).await?;
     handle.set_cancel_on_drop(cancels);
     let result = handle.wait().await;
-    // The result is the caller's now; a failure to forget it is no failure of the call.
+    // A saved call that cannot be deleted is not a failure of the call.
     if result.is_ok() || handle.is_terminal() {
         let _ = handle.delete_saved().await;
     }
     result
 }
 
-/// Makes the call; what it came to is in the handle.
+/// Calls the tool and returns a handle with the outcome.
 pub(crate) async fn begin(
     core: &Arc<Core>,
     tool: ToolCall,
@@ -76,7 +76,8 @@ pub(crate) async fn begin(
     calling.handle(made).await
 }
 
-/// Returns a handle on a call whose input requests are events. The call is made while they are read.
+/// Returns a handle of a call whose input requests are events. The call runs while the events are
+/// read.
 async fn begin_with_events(
     core: &Arc<Core>,
     tool: ToolCall,
@@ -85,7 +86,7 @@ async fn begin_with_events(
     let inputs = core.dispatch.input_events(core.limits().max_open_inputs);
     let handler = Arc::clone(inputs.handler());
     waiting.answerer = Some(handler);
-    // The reader of the events takes the time that it needs.
+    // The reader of the events determines the response time.
     waiting.timeout = None;
     let mut calling = Calling::begin(core, tool).await?;
     let record = match &calling.record {
@@ -100,7 +101,7 @@ async fn begin_with_events(
     Ok(TaskHandle::starting(core, record, call, inputs))
 }
 
-/// Makes a call that another process has begun, with the round that it was in.
+/// Repeats the call of another process, with its saved round.
 pub(crate) async fn again(core: &Arc<Core>, saved: SavedCall) -> Result<TaskHandle> {
     let round = match &saved.stage {
         CallStage::Calling(round) => round.clone(),
@@ -115,26 +116,26 @@ pub(crate) async fn again(core: &Arc<Core>, saved: SavedCall) -> Result<TaskHand
     calling.handle(made).await
 }
 
-/// A call that is about to be made.
+/// A call before it is sent.
 struct Calling {
     core: Arc<Core>,
     tool: ToolCall,
-    /// The key by which the server knows it again, if it knows keys.
+    /// Idempotency key, if the server supports it.
     key: Option<String>,
-    /// What is written down about it. Without a notebook there is nothing to write until the call has
-    /// become a task or somebody holds it, and most calls do neither.
+    /// Saved form of the call. Without a call store, created only if the call becomes a task or
+    /// returns a handle.
     record: Option<Record>,
 }
 
-/// What a call came to.
+/// Outcome of a call.
 enum Made {
     Result(CallToolResult),
-    /// A task, and the revision that it was made in.
+    /// A task, with the version rules that created it.
     Task(&'static VersionRules, Box<TaskSnapshot>),
 }
 
 impl Calling {
-    /// Writes a call down, if there is a notebook.
+    /// Prepares a call and saves it if there is a call store.
     async fn begin(core: &Arc<Core>, tool: ToolCall) -> Result<Self> {
         if let Err(why) = &tool.arguments {
             return Err(ClientError::BadArguments(why.clone()).into());
@@ -158,7 +159,7 @@ impl Calling {
         Ok(calling)
     }
 
-    /// The call as plain data.
+    /// Returns the call as data.
     fn saved(&self, id: String) -> Result<SavedCall> {
         let known = self.core.dispatch.book().get(&self.tool.name);
         let hints = known.as_ref().and_then(|known| known.tool.annotations.as_ref());
@@ -179,7 +180,7 @@ impl Calling {
         })
     }
 
-    /// What is written down about it.
+    /// Returns the saved form of the call.
     fn into_record(mut self) -> Result<Record> {
         match self.record.take() {
             Some(record) => Ok(record),
@@ -187,7 +188,7 @@ impl Calling {
         }
     }
 
-    /// Somebody wants to hold it.
+    /// Returns a handle with the outcome.
     async fn handle(self, made: Made) -> Result<TaskHandle> {
         let core = Arc::clone(&self.core);
         let record = self.into_record()?;
@@ -197,11 +198,11 @@ impl Calling {
         }
     }
 
-    /// Notes the result, and strikes the call: its result is the caller's now.
+    /// Saves the result and then deletes the call, because the caller receives the result.
     async fn finish(&self, result: &CallToolResult) -> Result<()> {
         let Some(record) = &self.record else { return Ok(()) };
         record.change(|saved| saved.stage = CallStage::Done(Box::new(result.clone()))).await?;
-        // A failure to forget it is no failure of the call.
+        // A saved call that cannot be deleted is not a failure of the call.
         let _ = record.erase().await;
         Ok(())
     }
@@ -231,16 +232,17 @@ impl Calling {
                 Err(error) => error,
             };
             match error.server_error().map(|refused| refused.code) {
-                // What the headers repeat is taken from a list that may be old.
+                // The cached tool list, which determines the headers, may be stale.
                 Some(code::HEADER_MISMATCH) if !fixed => {
                     fixed = true;
                     Box::pin(relist(core)).await?;
                 }
-                // It runs only as a task, which the list did not say.
+                // The tool requires a task, which its list entry does not state.
                 Some(code::METHOD_NOT_FOUND | code::INVALID_REQUEST) if may_insist => {
                     insisted = true;
                 }
-                // Once it got lost, what comes of a later try says nothing of the first.
+                // After a lost attempt, a later error does not show whether the first attempt
+                // executed.
                 None if key.is_some()
                     && (error.may_have_executed() || lost > 0)
                     && is_lost(&error)
@@ -266,7 +268,7 @@ fn is_lost(error: &Error) -> bool {
     matches!(error, Error::Transport(_))
 }
 
-/// The request, as the connection's revision wants it.
+/// Encodes the call for the protocol version of the connection.
 fn written(
     core: &Core,
     here: &Connection,
@@ -306,14 +308,15 @@ fn written(
     (wanted.repeated, wanted.holds_tasks) = (repeated, holds_tasks);
     wanted.waiting = waiting.clone();
     if asks {
-        // A task that is asked for is answered with at once, and looked at later. With a token it would
-        // tell its progress to those who wait for its result; without one, it says it in words.
+        // A requested task is returned immediately and polled later. With a progress token, the
+        // server would send progress on the stream of `tasks/result`; without one it sets the
+        // status message.
         wanted.waiting.on_progress = None;
     }
     wanted
 }
 
-/// Whether a client may ask this server to make tasks of tool calls.
+/// Returns whether the client may request tasks for tool calls from this server.
 fn asks_for_tasks(here: &Connection, tool: &ToolCall) -> bool {
     let declared = here.server.capabilities.tasks.as_ref();
     tool.tasks != Tasks::Never
@@ -321,7 +324,7 @@ fn asks_for_tasks(here: &Connection, tool: &ToolCall) -> bool {
         && declared.is_some_and(|tasks| tasks.pointer("/requests/tools/call").is_some())
 }
 
-/// What the list says of a tool. Where nothing depends on it, the list is not asked for.
+/// Returns the cached tool. Fetches the list only if the call depends on it.
 async fn known_tool(
     core: &Arc<Core>,
     here: &Connection,
@@ -332,13 +335,13 @@ async fn known_tool(
         return Ok(Some(known));
     }
     if asks_for_tasks(here, tool) && !book.is_whole() {
-        // In a box, so that calls that need no list have no room for it.
+        // Boxed, to keep the futures of calls without a list request small.
         Box::pin(relist(core)).await?;
     }
     Ok(book.get(&tool.name))
 }
 
-/// Reads the whole list again.
+/// Fetches the complete tool list.
 async fn relist(core: &Arc<Core>) -> Result<()> {
     core.dispatch.tell(ServerNotification::ToolsChanged);
     let mut tools: Paginated<outlive_wire::Tool> = Paginated::new(core, Method::ToolsList);
@@ -348,7 +351,7 @@ async fn relist(core: &Arc<Core>) -> Result<()> {
     Ok(())
 }
 
-/// Holds a result against the tool's own schema for it.
+/// Validates a result against the output schema of the tool.
 async fn check(
     core: &Arc<Core>,
     tool: &ToolCall,
@@ -372,18 +375,19 @@ async fn check(
     }
     let limit = core.limits().max_schema_bytes;
     if schema.get().len() > limit {
-        return Err(Error::broke(format!("its output schema has more than {limit} bytes")));
+        return Err(Error::broke(format!("the output schema has more than {limit} bytes")));
     }
     let schema = Schema::output_from_json(schema)
-        .map_err(|error| Error::broke(format!("its output schema is none: {error}")))?;
+        .map_err(|error| Error::broke(format!("the output schema is invalid: {error}")))?;
     let Some(content) = &result.structured_content else {
-        let why = format!("`{}` promises structured content and has none", tool.name);
+        let why =
+            format!("`{}` has an output schema but returned no structured content", tool.name);
         return Err(ClientError::SchemaViolated(why).into());
     };
     schema.check(content.get()).map_err(|why| ClientError::SchemaViolated(why.to_string()).into())
 }
 
-/// Whether the server gives the same answer to the same key.
+/// Returns whether the server supports idempotency keys.
 fn knows_keys(core: &Core, here: &Connection) -> bool {
     let offered = &here.server.capabilities;
     let says = |said: &Option<outlive_wire::JsonObject>| {

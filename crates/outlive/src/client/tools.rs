@@ -1,4 +1,4 @@
-//! Calling tools: what goes with the call, and what is made of its result. `calling.rs` makes it.
+//! Options and results of tool calls. `tool_call.rs` executes the calls.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use super::{
     result_text::result_text,
 };
 
-/// Where `_meta` has the key of a call that is to be done once.
+/// Member of `_meta` with the idempotency key.
 pub(crate) const IDEMPOTENCY_KEY: &str = "dev.outlive/idempotencyKey";
 
-/// Calls a tool and waits for the result.
+/// Request to call a tool and wait for its result.
 #[derive(Clone, Debug)]
 pub struct ToolCall {
     pub(crate) name: String,
@@ -28,20 +28,20 @@ pub struct ToolCall {
     pub(super) ttl: Option<Duration>,
     pub(super) is_checked: bool,
     pub(crate) cancels_on_drop: bool,
-    /// Whether its input requests are events.
+    /// Whether input requests are reported as events.
     pub(super) has_events: bool,
 }
 
-/// Calls a tool and gives a handle on the call.
+/// Request to call a tool and return a handle.
 #[derive(Clone, Debug)]
 pub struct StartTool(pub(crate) ToolCall);
 
 /// Whether a call may become a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tasks {
-    /// If the server says so, or insists.
+    /// If the server decides so or requires it.
     May,
-    /// Wherever a client can ask for one, it does.
+    /// Request a task wherever the client can.
     Wanted,
     Never,
 }
@@ -62,7 +62,7 @@ impl ToolCall {
 }
 
 impl ToolCall {
-    /// The same, as a task wherever there can be one.
+    /// Requests a task wherever the client can.
     pub(crate) fn wanting_a_task(mut self) -> Self {
         if self.tasks == Tasks::May {
             self.tasks = Tasks::Wanted;
@@ -78,13 +78,13 @@ impl ToolCall {
         self.ttl = Some(ttl);
     }
 
-    /// What `_meta` of the call says, besides what the request itself has there.
+    /// Returns the members of `_meta` that belong to the call.
     pub(crate) fn meta(&self) -> String {
         let key = self.key.as_deref().map(Value::from);
         key.map_or_else(String::new, |key| format!("\"{IDEMPOTENCY_KEY}\":{key}"))
     }
 
-    /// The parameters of a call whose result may come in parts; 2025-11-25.
+    /// Returns the parameters of a call with partial results; 2025-11-25.
     pub(crate) fn streaming_params(&self) -> Result<String> {
         let arguments = given(self.arguments.clone())?;
         let name = Value::from(self.name.as_str());
@@ -95,7 +95,7 @@ impl ToolCall {
     }
 }
 
-/// Whether both sides have agreed that results may come in parts; 2025-11-25.
+/// Returns whether client and server support partial results; 2025-11-25.
 pub(crate) fn offers_streaming(core: &Core, here: &Connection) -> bool {
     let declared = here.server.capabilities.tasks.as_ref();
     let modes = declared.and_then(|tasks| tasks.pointer("/responses/modes"));
@@ -107,43 +107,43 @@ pub(crate) fn offers_streaming(core: &Core, here: &Connection) -> bool {
 macro_rules! tool_options {
     ($kind:ty, $tool:ident => $place:expr) => {
         impl RequestBuilder<$kind> {
-            /// Does not take a task for an answer: a tool that runs only as one is refused.
+            /// Disables tasks for this call. A tool that requires a task returns an error.
             pub fn inline(mut self) -> Self {
                 let $tool = &mut self.kind;
                 $place.tasks = Tasks::Never;
                 self
             }
 
-            /// Asks for a task, where a client has to ask for one.
+            /// Requests a task, for protocol versions in which the client decides.
             pub fn as_task(mut self) -> Self {
                 let $tool = &mut self.kind;
                 $place.tasks = Tasks::Wanted;
                 self
             }
 
-            /// How long the task should exist, where a client may say so.
+            /// Sets the TTL of the task, for protocol versions in which the client decides.
             pub fn task_ttl(mut self, ttl: Duration) -> Self {
                 let $tool = &mut self.kind;
                 $place.ttl = Some(ttl);
                 self
             }
 
-            /// Has it done once, however often it is sent: a server that knows such keys gives the
-            /// same answer to the same key.
+            /// Sets an idempotency key. A server that supports such keys executes the call once and
+            /// returns the same outcome for the same key.
             pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
                 let $tool = &mut self.kind;
                 $place.key = Some(key.into());
                 self
             }
 
-            /// Holds structured content against the schema that the tool has for it.
+            /// Validates structured content against the output schema of the tool.
             pub fn validate_output(mut self) -> Self {
                 let $tool = &mut self.kind;
                 $place.is_checked = true;
                 self
             }
 
-            /// Cancels the task, too, when nobody waits for it any more.
+            /// Also cancels the task if the future or handle is dropped.
             pub fn cancel_on_drop(mut self) -> Self {
                 let $tool = &mut self.kind;
                 $place.cancels_on_drop = true;
@@ -157,13 +157,13 @@ tool_options!(ToolCall, tool => tool);
 tool_options!(StartTool, tool => tool.0);
 
 impl RequestBuilder<StartTool> {
-    /// Makes events of all input requests of the call: those before there is a task, and those of the
-    /// task. The handle is there at once, and the call is made while its
+    /// Reports all input requests of the call as events, before and after it becomes a task.
+    /// Returns the handle immediately. The call runs while its
     /// [events](crate::client::tasks::TaskHandle::events) are read.
     ///
-    /// The client declares what it responds to with
-    /// [`input_capabilities`](crate::client::ClientBuilder::input_capabilities). If it has an input handler
-    /// instead, that one responds to the requests of servers before 2026-07-28, which name no call.
+    /// Declare the supported requests with
+    /// [`input_capabilities`](crate::client::ClientBuilder::input_capabilities). An input handler
+    /// responds instead to the requests of legacy servers, which name no call.
     ///
     /// ```no_run
     /// use outlive::client::{Client, input::{InputCapabilities, InputResponse}, tasks::TaskEvent};
@@ -195,11 +195,12 @@ impl RequestBuilder<StartTool> {
 }
 
 impl RequestBuilder<ToolCall> {
-    /// The structured content, as a type. A tool that failed is an error here.
+    /// Deserializes the structured content. A tool error is an error here.
     ///
     /// # Errors
     ///
-    /// As the call itself, and when there is no such content.
+    /// The errors of the call, and [`ClientError::SchemaViolated`] if the result has no such
+    /// content.
     pub async fn structured<T: DeserializeOwned>(self) -> Result<T> {
         let name = self.kind.name.clone();
         let result = self.validate_output().await?;

@@ -1,4 +1,4 @@
-//! Which partial results have come, whatever way they came, and which are still missing.
+//! Order and completeness of partial results that arrive over several paths.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use super::error::{Error, Result};
 
-/// The segments of one task, by their numbers.
+/// Segments of one task, by sequence number.
 #[derive(Debug)]
 pub(crate) struct Tracker {
-    /// Segments that have come and were not handed out.
+    /// Segments that arrived and were not returned yet.
     waiting: BTreeMap<u64, Value>,
-    /// Segments that were handed out, in order: numbers 1, 2, 3 and so on.
+    /// Segments that were returned, in order from number 1.
     given: Vec<Value>,
-    /// Whether the server has said that there are no more.
+    /// Whether the server declared the partial results complete.
     is_complete: bool,
     bytes: usize,
     limit: usize,
@@ -24,35 +24,35 @@ impl Tracker {
         Self { waiting: BTreeMap::new(), given: Vec::new(), is_complete: false, bytes: 0, limit }
     }
 
-    /// Takes a segment. One that has come before is dropped; it must be the same.
+    /// Adds a segment. Drops a duplicate, which must have the same content.
     pub(crate) fn take(&mut self, number: u64, block: Value) -> Result<()> {
         if number == 0 {
-            return Err(Error::broke("a partial result has the number 0"));
+            return Err(Error::broke("a partial result has sequence number 0"));
         }
         let before = usize::try_from(number - 1).ok().and_then(|at| self.given.get(at));
         if let Some(before) = before.or_else(|| self.waiting.get(&number)) {
             return match *before == block {
                 true => Ok(()),
-                false => {
-                    Err(Error::broke(format!("partial result {number} came twice and differs")))
-                }
+                false => Err(Error::broke(format!(
+                    "partial result {number} arrived twice with different content"
+                ))),
             };
         }
         self.bytes += block.to_string().len();
         if self.bytes > self.limit {
             let limit = self.limit;
-            return Err(Error::broke(format!("its partial results have more than {limit} bytes")));
+            return Err(Error::broke(format!("the partial results have more than {limit} bytes")));
         }
         self.waiting.insert(number, block);
         Ok(())
     }
 
-    /// The server has said that there are no more.
+    /// Records that the server declared the partial results complete.
     pub(crate) fn complete(&mut self) {
         self.is_complete = true;
     }
 
-    /// The next segment in order, if it has come.
+    /// Returns the next segment in order, if it has arrived.
     pub(crate) fn give(&mut self) -> Option<(u64, Value)> {
         let number = self.contiguous() + 1;
         let block = self.waiting.remove(&number)?;
@@ -60,27 +60,27 @@ impl Tracker {
         Some((number, block))
     }
 
-    /// Up to which number nothing is missing among what was handed out.
+    /// Returns the number of the last segment that was returned.
     pub(crate) fn contiguous(&self) -> u64 {
         self.given.len() as u64
     }
 
-    /// Whether something later has come than what is missing.
+    /// Returns whether a segment is missing before one that has arrived.
     pub(crate) fn has_gap(&self) -> bool {
         self.waiting.keys().next().is_some_and(|first| *first > self.contiguous() + 1)
     }
 
-    /// Whether everything has come and was handed out.
+    /// Returns whether all segments have arrived and were returned.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_complete && self.waiting.is_empty()
     }
 
-    /// Whether the server has said that there are no more.
+    /// Returns whether the server declared the partial results complete.
     pub(crate) fn is_complete(&self) -> bool {
         self.is_complete
     }
 
-    /// Everything that was handed out.
+    /// Returns all segments that were returned.
     pub(crate) fn blocks(&self) -> &[Value] {
         &self.given
     }
@@ -102,7 +102,7 @@ mod tests {
 
     // S-70, S-71, S-73, S-74, S-T07, S-T12
     #[test]
-    fn segments_are_handed_out_once_and_in_order() {
+    fn segments_out_of_order_are_returned_once_in_order() {
         let mut tracker = Tracker::new(1000);
         for number in [1, 3, 5, 3] {
             tracker.take(number, block("x")).unwrap();
@@ -117,14 +117,14 @@ mod tests {
         }
         assert_eq!(numbers(&mut tracker), [2, 3, 4, 5]);
         assert!(tracker.is_whole() && !tracker.has_gap());
-        // Long after it was handed out, too.
+        // A duplicate of a segment that was returned earlier is dropped too.
         tracker.take(2, block("x")).unwrap();
         assert!(tracker.is_whole());
     }
 
     // S-72, S-75
     #[test]
-    fn what_differs_or_cannot_be_is_an_error() {
+    fn conflicting_or_invalid_segment_returns_error() {
         let mut tracker = Tracker::new(60);
         tracker.take(1, block("a")).unwrap();
         assert!(tracker.take(1, block("b")).is_err());

@@ -1,4 +1,4 @@
-//! The way to a server: child processes, tokens, servers in memory, and transport failures.
+//! Transports to a server: child processes, tokens, in-memory servers and transport errors.
 
 pub use super::{
     target::{InMemoryServer, OpenedTransport},

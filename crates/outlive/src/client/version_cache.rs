@@ -1,4 +1,4 @@
-//! [`VersionCache`]: the protocol generation of each server, by origin.
+//! [`VersionCache`]: the era of each server, by origin.
 
 use std::{
     collections::HashMap,
@@ -6,12 +6,11 @@ use std::{
     sync::{Arc, LazyLock, Mutex, PoisonError},
 };
 
-/// Which generation each server was of, by its origin. Clients of one process share one unless they
-/// are given another.
+/// Cache of the era of each server, by origin. The clients of a process share one by default.
 #[derive(Clone, Default)]
 pub struct VersionCache(Arc<Mutex<HashMap<String, Found>>>);
 
-/// What a server turned out to be.
+/// Era and transport of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Modern,
@@ -22,12 +21,12 @@ pub(super) enum Found {
 static SHARED: LazyLock<VersionCache> = LazyLock::new(VersionCache::new);
 
 impl VersionCache {
-    /// Remembers nothing yet.
+    /// Creates an empty cache.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The one that clients share.
+    /// Returns the cache that clients share.
     pub(crate) fn shared() -> Self {
         SHARED.clone()
     }
@@ -37,7 +36,7 @@ impl VersionCache {
     }
 
     pub(super) fn note(&self, place: &str, found: Found) {
-        /// More origins than a program talks to; beyond it everything is found out again.
+        /// Maximum number of origins. The cache is cleared beyond it.
         const MOST: usize = 10_000;
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MOST {

@@ -1,16 +1,16 @@
-//! Who may know of something, and who may use it.
+//! Visibility and required scopes of tools, resources, templates and prompts.
 //!
-//! Two questions, because they have two answers: to whom a thing is not visible it does not exist;
-//! who lacks a scope is told which one, and can go and get it.
+//! An item that is not visible to a caller does not exist for that caller. A caller that lacks a
+//! scope gets an error that names the scope.
 
 use std::{fmt, sync::Arc};
 
 use outlive_protocol::{Principal, ProtocolError, Scopes};
 
-/// What all builders say of who may know of what they make, and who may use it.
+/// Defines the setters for visibility and scopes on the builders of all items.
 macro_rules! access_setters {
     ($what:literal, $($access:ident).+) => {
-        #[doc = concat!("Shows the ", $what, " only to callers for whom this is true. To all others it does not exist.")]
+        #[doc = concat!("Makes the ", $what, " visible only to principals for which `visible` returns true. For others it does not exist.")]
         pub fn visible_to(
             mut self,
             visible: impl Fn(&outlive_protocol::Principal) -> bool + Send + Sync + 'static,
@@ -19,16 +19,16 @@ macro_rules! access_setters {
             self
         }
 
-        /// Needs these scopes, all of them: a call without them is refused, and the client is told which
-        /// to ask for. It is not in the lists of callers who lack one; see also
-        /// [`always_listed`](Self::always_listed). The local user, on stdio, needs none.
+        /// Requires all of these scopes. A call without them gets an error that names them. The
+        /// lists of callers that lack a scope omit the item, unless
+        /// [`always_listed`](Self::always_listed) is set. The local user on stdio needs no scopes.
         pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
             self.$($access).+.need(scopes);
             self
         }
 
-        /// Is in the lists also of callers who lack a scope for it, so that their clients can ask for
-        /// that when it is used.
+        /// Lists the item even for callers that lack a required scope, so that their clients can
+        /// request the scope on use.
         pub fn always_listed(mut self) -> Self {
             self.$($access).+.list_always();
             self
@@ -38,16 +38,16 @@ macro_rules! access_setters {
 
 pub(crate) use access_setters;
 
-/// Who may know of a tool, resource, template or prompt, and who may use it.
+/// Access rules of a tool, resource, template or prompt.
 #[derive(Clone, Default)]
 pub(crate) struct Access {
     visible: Option<Arc<Judges>>,
     needed: Scopes,
-    /// Whether it is in the lists of those who lack a scope for it.
+    /// Whether lists include the item for callers that lack a scope.
     listed: bool,
 }
 
-/// Whether something exists for a caller.
+/// Predicate for the principals that can see an item.
 type Judges = dyn Fn(&Principal) -> bool + Send + Sync;
 
 impl Access {
@@ -63,17 +63,17 @@ impl Access {
         self.listed = true;
     }
 
-    /// Whether it exists for this caller.
+    /// Returns whether the item exists for this principal.
     pub(crate) fn is_visible_to(&self, principal: &Principal) -> bool {
         self.visible.as_ref().is_none_or(|visible| visible(principal))
     }
 
-    /// Whether it is in the lists of this caller.
+    /// Returns whether lists include the item for this principal.
     pub(crate) fn is_listed_for(&self, principal: &Principal) -> bool {
         (self.listed || principal.may(&self.needed)) && self.is_visible_to(principal)
     }
 
-    /// Whether this caller, for whom it exists, may use it.
+    /// Checks the scopes of a principal that can see the item.
     pub(crate) fn check(&self, principal: &Principal) -> Result<(), ProtocolError> {
         match principal.may(&self.needed) {
             true => Ok(()),

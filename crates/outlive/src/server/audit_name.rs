@@ -5,17 +5,17 @@ use sha2::{Digest, Sha256};
 
 use crate::hex::hex;
 
-/// Returns a task ID as it is written down: a digest where the ID alone opens the task.
+/// Returns the task ID for logs: hashed if the ID alone grants access to the task.
 pub(crate) fn name_in_audit(principal: &str, task: &str) -> String {
     if opens(principal) { digest(task) } else { task.to_owned() }
 }
 
-/// Whether a client needs no more than the ID to open a task of this principal.
+/// Returns whether the task ID alone grants access to a task of this principal.
 pub(crate) fn opens(principal: &str) -> bool {
     Principal::from_key(principal).is_none_or(|principal| principal.is_anonymous())
 }
 
-/// Returns the digest of a task ID.
+/// Returns the hash of a task ID.
 pub(crate) fn digest(task: &str) -> String {
     format!("sha256:{}", hex(&Sha256::digest(task)[..16]))
 }

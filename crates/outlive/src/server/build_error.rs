@@ -1,8 +1,8 @@
-//! Why a server could not be made.
+//! The error of an invalid server configuration.
 
 use std::fmt;
 
-/// Why a server could not be made. The text says what to change.
+/// An invalid server configuration. The message names the remedy.
 #[derive(Debug)]
 pub struct BuildError(pub(crate) String);
 

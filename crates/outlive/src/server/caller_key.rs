@@ -1,10 +1,11 @@
-//! Whom limits count.
+//! The key under which limits and quotas count a caller.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use outlive_protocol::Call;
 
-/// Returns whom a limit counts: the principal, or the network address of an anonymous client.
+/// Returns the caller that limits count: the principal, or the network address of an anonymous
+/// client.
 pub(crate) fn caller_key(call: &Call) -> String {
     match (call.principal().is_anonymous(), call.peer_addr()) {
         (true, Some(peer)) => network(peer),
@@ -12,8 +13,8 @@ pub(crate) fn caller_key(call: &Call) -> String {
     }
 }
 
-/// Returns what counts as one address: of IPv6 the first half, because a client has all addresses
-/// of its network.
+/// Returns the network that counts as one caller. For IPv6 it is the /64 prefix, because a client
+/// can use every address of its network.
 fn network(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(address) => address.to_string(),
@@ -29,7 +30,7 @@ mod tests {
     use super::network;
 
     #[test]
-    fn ipv6_address_counts_by_its_first_half() {
+    fn network_of_ipv6_address_is_its_64_bit_prefix() {
         for (address, counted) in [
             ("192.0.2.7", "192.0.2.7"),
             ("::ffff:192.0.2.7", "192.0.2.7"),

@@ -1,4 +1,4 @@
-//! How a server runs tasks, and which of its tools may become one.
+//! Configuration of tasks: the store, lifetimes, quotas and response modes.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use outlive_tasks::{
 
 use crate::server::throttle::RateLimit;
 
-/// How a server runs tasks: where they are kept, for how long, and how many.
+/// Configuration of a server's tasks: their store, lifetimes and limits.
 #[derive(Clone)]
 pub struct TaskConfig {
     pub(crate) store: Arc<dyn Store>,
@@ -35,19 +35,19 @@ pub struct TaskConfig {
     pub(crate) partials: bool,
 }
 
-/// A way in which a call that asks for a task can be answered, other than with the task.
+/// A way to respond to a call that requests a task, other than with the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "the two of the proposal")]
+#[expect(clippy::exhaustive_enums, reason = "the two modes of the proposal")]
 pub enum ResponseMode {
-    /// With the result, if it is there at once.
+    /// The result, if the call ends within [`TaskConfig::immediate_window`].
     Immediate,
-    /// With the content of a tool that is [`streams_content`](crate::server::Tool::streams_content), in
-    /// several responses, as it grows.
+    /// The content of a tool with [`streams_content`](crate::server::Tool::streams_content), in
+    /// several responses while the task emits it.
     Streaming,
 }
 
 impl TaskConfig {
-    /// Keeps tasks in a store.
+    /// Returns the default configuration for tasks in `store`.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self {
             store,
@@ -73,140 +73,139 @@ impl TaskConfig {
         }
     }
 
-    /// Keeps tasks where a URL says: `sqlite:path/to/file`, or `postgres://user@host/database` for
-    /// several replicas. `memory:` is [`TaskConfig::in_memory`] by name.
+    /// Opens the store at `url`: `sqlite:path/to/file`, or `postgres://user@host/database` for
+    /// several replicas. `memory:` is the same as [`TaskConfig::in_memory`].
     ///
     /// # Errors
     ///
-    /// When the store cannot be opened; the message says what to do.
+    /// Returns an error if the store cannot be opened. The message names the remedy.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
         Ok(Self::new(outlive_tasks::store::open(url).await?))
     }
 
-    /// Keeps tasks in memory: they are lost with the process.
+    /// Stores tasks in memory. They are lost when the process ends.
     pub fn in_memory() -> Self {
         Self::new(Arc::new(MemoryStore::new()))
     }
 
-    /// How long a task exists if its caller does not say; an hour by default.
+    /// Sets the TTL of tasks whose client requests none; one hour by default.
     #[must_use]
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self
     }
 
-    /// How long a task may exist, whatever its caller says and however long a question of it stays
-    /// open; thirty days by default.
+    /// Sets the maximum TTL of a task; thirty days by default. It also limits TTLs that clients
+    /// request and tasks with open input requests.
     #[must_use]
     pub fn max_ttl(mut self, ttl: Duration) -> Self {
         self.max_ttl = ttl;
         self
     }
 
-    /// How often callers are told to look; every second by default.
+    /// Sets the poll interval that the server suggests to clients; one second by default.
     #[must_use]
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.poll = interval;
         self
     }
 
-    /// How often each caller may ask about its tasks; a thousand times a second by default, `None`
-    /// for as often as it likes.
+    /// Limits the rate of task polls per caller; a thousand per second by default. `None` removes
+    /// the limit.
     #[must_use]
     pub fn poll_rate(mut self, limit: impl Into<Option<RateLimit>>) -> Self {
         self.poll_rate = limit.into();
         self
     }
 
-    /// For how long the store keeps who did what to which task; thirty days by default.
+    /// Sets how long the store retains audit events; thirty days by default.
     #[must_use]
     pub fn audit_retention(mut self, retention: Duration) -> Self {
         self.audit_retention = retention;
         self
     }
 
-    /// How many events the store keeps of who did what to which task; a million by default, about
-    /// 250 MB. Of more the oldest go first. Each caller adds a tenth of it a day at most: what is
-    /// beyond that is in the log, and one event a minute says how much it is.
+    /// Sets the maximum number of audit events in the store; a million by default, about 250 MB.
+    /// The store deletes the oldest events first. One caller adds at most a tenth of the limit per
+    /// day. Further events of that caller go to the log only, and one audit event per minute counts
+    /// them.
     #[must_use]
     pub fn max_audit_events(mut self, events: u64) -> Self {
         self.audit_events = events;
         self
     }
 
-    /// How many bytes the journal of a task may have, values of steps, answers and partial results
-    /// together; 16 MiB by default. What does not fit is refused when it is recorded.
+    /// Limits the bytes of a task's journal: step results, input responses and partial results
+    /// together. The default is 16 MiB. A step whose result does not fit fails.
     #[must_use]
     pub fn max_journal_bytes(mut self, bytes: usize) -> Self {
         self.journal_bytes = bytes;
         self
     }
 
-    /// How many tasks that have not ended each caller may have; a thousand by default. Callers
-    /// without a name are told apart by address, by each process for itself.
+    /// Limits the open tasks per caller; a thousand by default. Anonymous callers are counted by
+    /// network address, separately in each process.
     #[must_use]
     pub fn max_tasks_per_caller(mut self, tasks: usize) -> Self {
         self.quota = tasks;
         self
     }
 
-    /// How long a task exists, if its caller wants so many milliseconds.
+    /// Returns the TTL of a task whose client requests `wanted` milliseconds.
     pub(crate) fn granted_ttl(&self, wanted: Option<u64>) -> Duration {
         wanted.map_or(self.ttl, Duration::from_millis).min(self.max_ttl)
     }
 
-    /// How many tasks that have not ended all callers without a name may have together; ten
-    /// thousand by default.
+    /// Limits the open tasks of all anonymous callers together; ten thousand by default.
     #[must_use]
     pub fn max_anonymous_tasks(mut self, tasks: usize) -> Self {
         self.anonymous = tasks;
         self
     }
 
-    /// How many bytes each caller may have stored: its tasks with requests, journals and results,
-    /// ended ones included, results under idempotency keys, and all else that is stored for it; 64
-    /// MiB by default. Beyond it the caller gets no new task, and a tool with `TaskPolicy::Auto`
-    /// goes on without one. What its running tasks record is refused; how they end is always
-    /// stored. Callers without a name are told apart by
-    /// address, by each process for itself.
+    /// Limits the stored bytes per caller; 48 MiB by default. The limit counts open and ended tasks
+    /// with their requests, journals and results, results under idempotency keys, and sessions.
+    ///
+    /// Above the limit the caller gets no new task. A tool with `TaskPolicy::Auto` continues
+    /// inline. Running tasks of the caller cannot record step results, but their outcomes are
+    /// always stored. Anonymous callers are counted by network address, separately in each process.
     #[must_use]
     pub fn max_store_bytes_per_caller(mut self, bytes: u64) -> Self {
         self.store_per_caller = bytes;
         self
     }
 
-    /// How many bytes all callers without a name may have stored together; 256 MiB by default.
+    /// Limits the stored bytes of all anonymous callers together; 256 MiB by default.
     #[must_use]
     pub fn max_anonymous_store(mut self, bytes: u64) -> Self {
         self.anonymous_store = bytes;
         self
     }
 
-    /// How many bytes all callers may have stored together; 4 GiB by default. Looked at every five
-    /// seconds.
+    /// Limits the stored bytes of all callers together; 4 GiB by default. The server checks the
+    /// limit every five seconds.
     #[must_use]
     pub fn max_store(mut self, bytes: u64) -> Self {
         self.max_store = bytes;
         self
     }
 
-    /// How many blocks a call may emit; a hundred thousand by default.
+    /// Limits the segments that a call may emit; a hundred thousand by default.
     #[must_use]
     pub fn max_segments(mut self, segments: usize) -> Self {
         self.segments = segments;
         self
     }
 
-    /// How many bytes each block may have that a call emits; 1 MiB by default.
+    /// Limits the bytes of each segment that a call emits; 1 MiB by default.
     #[must_use]
     pub fn max_segment_bytes(mut self, bytes: usize) -> Self {
         self.segment_bytes = bytes;
         self
     }
 
-    /// Lets clients of 2025-11-25 choose how a call that asks for a task is answered: beside the task,
-    /// in these ways. None by default. Nobody is answered so who does not ask for it in that very
-    /// call.
+    /// Offers these response modes to clients of 2025-11-25, in addition to the task. None by
+    /// default. A client selects a mode per call; without a selection it receives the task.
     #[must_use]
     pub fn response_modes(mut self, modes: impl IntoIterator<Item = ResponseMode>) -> Self {
         let mut offered = ResponseModes { task: true, ..ResponseModes::default() };
@@ -220,31 +219,31 @@ impl TaskConfig {
         self
     }
 
-    /// How long a result may take and still be there at once, and how long the first response of
-    /// several waits for content; 250 milliseconds by default.
+    /// Sets how long a call may run and still return an immediate result. A streaming call waits
+    /// this long for the content of its first response. The default is 250 milliseconds.
     #[must_use]
     pub fn immediate_window(mut self, window: Duration) -> Self {
         self.immediate_window = window;
         self
     }
 
-    /// Whether a result that is there at once is kept as a task that has ended, for
-    /// `tasks/result` to give again; not by default.
+    /// Sets whether an immediate result is also stored as an ended task that `tasks/result` can
+    /// read; off by default.
     #[must_use]
     pub fn store_immediate_results(mut self, track: bool) -> Self {
         self.track_immediate = track;
         self
     }
 
-    /// Whether clients of 2026-07-28 can read what a task emits while it runs, by the extension
-    /// `dev.outlive/task-partials`; not by default. Nobody is told who does not declare it.
+    /// Sets whether clients of 2026-07-28 can read partial results while a task runs; off by
+    /// default. Only clients that declare the extension `dev.outlive/task-partials` see it.
     #[must_use]
     pub fn partial_results(mut self, shared: bool) -> Self {
         self.partials = shared;
         self
     }
 
-    /// How tasks are run.
+    /// Changes the configuration of the task engine.
     #[must_use]
     pub fn engine(mut self, change: impl FnOnce(&mut EngineConfig)) -> Self {
         change(&mut self.engine);
@@ -252,8 +251,8 @@ impl TaskConfig {
     }
 }
 
-// Every setting is named, as the method that sets it, and a new one has to be: `docs/limits.md` is
-// held against this.
+// Destructures every setting, so that a new setting does not compile until it has a field here. A
+// test compares `docs/limits.md` with this output.
 impl fmt::Debug for TaskConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

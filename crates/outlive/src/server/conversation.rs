@@ -1,8 +1,8 @@
-//! What a conversation must be before it is put to a client's model.
+//! Validates the messages of a sampling request.
 
 use outlive_wire::{Role, SamplingMessage, SamplingMessageContentBlock as Block};
 
-/// Checks that every use of a tool is answered right behind it, by results and nothing else.
+/// Checks that each tool use is followed by a message that contains its result and only results.
 pub(crate) fn check_conversation(messages: &[SamplingMessage]) -> Result<(), String> {
     let mut open: Vec<&str> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
@@ -16,19 +16,19 @@ pub(crate) fn check_conversation(messages: &[SamplingMessage]) -> Result<(), Str
             })
             .collect();
         if !results.is_empty() && results.len() < blocks.len() {
-            return wrong("results of tools stand alone in their message");
+            return wrong("tool results must be the only content of their message");
         }
         if !results.is_empty() && message.role != Role::User {
-            return wrong("results of tools are a message of the user");
+            return wrong("tool results must be in a user message");
         }
         if let Some(missing) = open.iter().find(|id| !results.contains(*id)) {
-            return wrong(&format!("the use `{missing}` of a tool is to be answered first"));
+            return wrong(&format!("the result of tool use `{missing}` is missing"));
         }
         if let Some(unknown) = results.iter().find(|id| !open.contains(*id)) {
-            return wrong(&format!("nobody used a tool as `{unknown}`"));
+            return wrong(&format!("no tool use has the ID `{unknown}`"));
         }
         if let Some(twice) = repeated(&results) {
-            return wrong(&format!("the use `{twice}` of a tool is answered twice"));
+            return wrong(&format!("tool use `{twice}` has two results"));
         }
         open = blocks
             .iter()
@@ -38,19 +38,19 @@ pub(crate) fn check_conversation(messages: &[SamplingMessage]) -> Result<(), Str
             })
             .collect();
         if !open.is_empty() && message.role != Role::Assistant {
-            return wrong("only the model uses tools");
+            return wrong("tool uses must be in an assistant message");
         }
         if let Some(twice) = repeated(&open) {
-            return wrong(&format!("two uses of tools are both called `{twice}`"));
+            return wrong(&format!("two tool uses have the ID `{twice}`"));
         }
     }
     match open.first() {
-        Some(id) => Err(format!("the use `{id}` of a tool is not answered")),
+        Some(id) => Err(format!("tool use `{id}` has no result")),
         None => Ok(()),
     }
 }
 
-/// An id that is there more than once.
+/// Returns an ID that occurs more than once.
 fn repeated<'a>(ids: &[&'a str]) -> Option<&'a str> {
     ids.iter().enumerate().find(|(at, id)| ids[..*at].contains(id)).map(|(_, id)| *id)
 }
@@ -86,37 +86,37 @@ mod tests {
 
     // SAMP-09, SAMP-10
     #[test]
-    fn every_use_of_a_tool_is_answered_right_behind_it() {
+    fn conversation_needs_result_directly_after_each_tool_use() {
         check(json!([]), Ok(()));
         check(json!([text("user"), text("assistant"), text("user")]), Ok(()));
         check(json!([uses(&["a", "b"]), results(&["b", "a"]), text("user")]), Ok(()));
         check(json!([uses(&["a"]), results(&["a"]), uses(&["b"]), results(&["b"])]), Ok(()));
-        check(json!([uses(&["a"])]), Err("the use `a` of a tool is not answered"));
+        check(json!([uses(&["a"])]), Err("tool use `a` has no result"));
         check(
             json!([uses(&["a"]), text("user")]),
-            Err("message 2: the use `a` of a tool is to be answered first"),
+            Err("message 2: the result of tool use `a` is missing"),
         );
         check(
             json!([uses(&["a", "b"]), results(&["a"])]),
-            Err("message 2: the use `b` of a tool is to be answered first"),
+            Err("message 2: the result of tool use `b` is missing"),
         );
-        check(json!([text("user"), results(&["a"])]), Err("message 2: nobody used a tool as `a`"));
+        check(json!([text("user"), results(&["a"])]), Err("message 2: no tool use has the ID `a`"));
         let mut mixed = results(&["a"]);
         mixed["content"].as_array_mut().unwrap().push(json!({"type": "text", "text": "x"}));
         check(
             json!([uses(&["a"]), mixed]),
-            Err("message 2: results of tools stand alone in their message"),
+            Err("message 2: tool results must be the only content of their message"),
         );
         check(
             json!([uses(&["a"]), results(&["a", "a"])]),
-            Err("message 2: the use `a` of a tool is answered twice"),
+            Err("message 2: tool use `a` has two results"),
         );
         check(
             json!([uses(&["a", "a"]), results(&["a"])]),
-            Err("message 1: two uses of tools are both called `a`"),
+            Err("message 1: two tool uses have the ID `a`"),
         );
         let mut user = uses(&["a"]);
         user["role"] = json!("user");
-        check(json!([user]), Err("message 1: only the model uses tools"));
+        check(json!([user]), Err("message 1: tool uses must be in an assistant message"));
     }
 }

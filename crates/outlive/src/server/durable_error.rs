@@ -1,4 +1,4 @@
-//! What can go wrong between a handler, its journal and its client.
+//! Errors of steps, input requests and timers.
 
 use std::fmt;
 
@@ -7,95 +7,97 @@ use outlive_wire::RawJson;
 
 use outlive_schema::forms::FormError;
 
-/// Why a step, a question or a timer has no value.
+/// Reason why a step, an input request or a timer has no value.
 ///
-/// Handlers meet it as an [`Error`](crate::server::Error); [`Error::durable_error`] shows it again.
+/// Handlers receive it as an [`Error`](crate::server::Error); [`Error::durable_error`] returns it.
 ///
 /// [`Error::durable_error`]: crate::server::Error::durable_error
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum DurableError {
-    /// The journal was used in a way that cannot work.
+    /// The handler used the journal incorrectly.
     Journal(JournalError),
-    /// The user said no.
+    /// The user declined the elicitation.
     Declined {
-        /// The question.
+        /// Key of the input request.
         key: String,
     },
-    /// The user closed the question without a word.
+    /// The user cancelled the elicitation, neither accepting nor declining it.
     Cancelled {
-        /// The question.
+        /// Key of the input request.
         key: String,
     },
-    /// Nobody answered in time.
+    /// The input request timed out.
     TimedOut {
-        /// The question.
+        /// Key of the input request.
         key: String,
     },
-    /// The client did not ask, or failed to.
+    /// The client replied to the input request with an error.
     ClientError {
-        /// The question.
+        /// Key of the input request.
         key: String,
-        /// The code of its error.
+        /// Error code that the client sent.
         code: i32,
-        /// Its words.
+        /// Error message that the client sent.
         message: String,
     },
-    /// The client did not declare that it can be asked this. Returned from a handler it refuses
-    /// the call, and the client learns what to declare.
+    /// The client did not declare the capability for this input request. If the handler returns
+    /// this error, the protocol error names the capability.
     MissingCapability {
-        /// The question.
+        /// Key of the input request.
         key: String,
-        /// The capabilities, as an object.
+        /// Required capabilities, as a JSON object.
         required: RawJson,
     },
-    /// The call has been asked enough.
+    /// The call exceeded its maximum number of input rounds.
     TooManyRounds {
-        /// After so many rounds.
+        /// Number of rounds.
         rounds: u32,
     },
-    /// The answer never fitted, however often it was asked for.
+    /// No input response was valid within the maximum number of reissues.
     InvalidResponse {
-        /// The question.
+        /// Key of the input request.
         key: String,
     },
-    /// What is recorded does not fit the type any more: the handler has changed.
+    /// The journal entry does not match its type. The handler has changed since it was recorded.
     IncompatibleEntry {
-        /// The step or question.
+        /// Key of the step or input request.
         key: String,
-        /// Why.
+        /// Decoding error.
         reason: String,
     },
-    /// The question itself cannot be asked.
+    /// The input request is invalid.
     InvalidInputRequest {
-        /// The question.
+        /// Key of the input request.
         key: String,
-        /// Why.
+        /// Reason why the input request is invalid.
         reason: String,
     },
-    /// It must not be done twice, was begun before, and nobody knows how far it came.
+    /// The step must not run twice, and it was in progress when its worker crashed. It may have
+    /// taken effect.
     Ambiguous {
-        /// The step.
+        /// Key of the step.
         key: String,
     },
-    /// The task was cancelled: nothing more of it begins. Return it; the task ends as `cancelled`.
+    /// The task was cancelled, so no further step starts. Return this error; the task ends as
+    /// `cancelled`.
     TaskCancelled {
-        /// What was not begun, or is not waited for any more.
+        /// Key of the operation that did not start or stopped waiting.
         key: String,
     },
-    /// It needs a task, and this call is none and cannot become one.
+    /// The operation needs a task, and this call cannot become one.
     TaskRequired {
-        /// What waits for something outside.
+        /// Key of the external event.
         key: String,
     },
-    /// All permits of a capacity are held, and this call is no task that could wait for one.
+    /// All permits of a capacity are in use, and this call is not a task that could wait for one.
     NoCapacity {
-        /// The name of the capacity.
+        /// Name of the capacity.
         capacity: String,
     },
-    /// It needs a store, and the server has none.
+    /// The step needs a store, and the server has none.
     StoreRequired {
-        /// The step.
+        /// Key of the step.
         key: String,
     },
 }
@@ -110,46 +112,52 @@ impl fmt::Display for DurableError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Journal(misuse) => misuse.fmt(f),
-            Self::Declined { key } => write!(f, "the user declined to answer `{key}`"),
-            Self::Cancelled { key } => write!(f, "the user dismissed the question `{key}`"),
-            Self::TimedOut { key } => write!(f, "nobody answered `{key}` in time"),
+            Self::Declined { key } => write!(f, "the user declined the input request `{key}`"),
+            Self::Cancelled { key } => write!(f, "the user cancelled the input request `{key}`"),
+            Self::TimedOut { key } => write!(f, "input request `{key}` timed out"),
             Self::ClientError { key, code, message } => {
-                write!(f, "the client did not answer `{key}`: {message} ({code})")
+                write!(f, "the client rejected the input request `{key}`: {message} ({code})")
             }
             Self::MissingCapability { key, required } => write!(
                 f,
-                "the client cannot be asked `{key}`; it would have to declare {}",
+                "the client does not support the input request `{key}`; it must declare {}",
                 required.get()
             ),
             Self::TooManyRounds { rounds } => {
-                write!(f, "gave up after {rounds} rounds of questions")
+                write!(f, "no result after {rounds} input rounds")
             }
             Self::InvalidResponse { key } => {
-                write!(f, "`{key}` was asked too often, and no answer fitted")
+                write!(
+                    f,
+                    "no input response to `{key}` was valid after the maximum number of attempts"
+                )
             }
             Self::IncompatibleEntry { key, reason } => write!(
                 f,
-                "what is recorded for `{key}` does not fit its type any more: {reason}; call again from the start"
+                "journal entry `{key}` does not match its type: {reason}; start a new call"
             ),
             Self::InvalidInputRequest { key, reason } => {
-                write!(f, "`{key}` cannot be asked: {reason}")
+                write!(f, "input request `{key}` is invalid: {reason}")
             }
             Self::Ambiguous { key } => write!(
                 f,
-                "`{key}` may be done once only, and was begun when its worker was lost; look whether it was done"
+                "step `{key}` was in progress when its worker crashed; check whether it took effect"
             ),
             Self::TaskCancelled { key } => {
-                write!(f, "the task was cancelled before `{key}` was done")
+                write!(f, "the task was cancelled before `{key}` completed")
             }
             Self::TaskRequired { key } => write!(
                 f,
-                "`{key}` waits for something outside, which only a task can; give the tool a task policy, and call it from a client that holds tasks"
+                "external event `{key}` needs a task; set a task policy on the tool, and call it from a client that supports tasks"
             ),
             Self::NoCapacity { capacity } => {
-                write!(f, "the limit `{capacity}` is used up; try again later")
+                write!(f, "all permits of `{capacity}` are in use; retry later")
             }
             Self::StoreRequired { key } => {
-                write!(f, "`{key}` may be done once only, which needs a store that remembers it")
+                write!(
+                    f,
+                    "step `{key}` may run only once and needs a store to record that; configure one with `.tasks(…)`"
+                )
             }
         }
     }

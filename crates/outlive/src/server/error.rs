@@ -1,7 +1,8 @@
-//! The error of handlers.
+//! The error type of handlers.
 //!
-//! A tool that ran and failed is a *result* that its model can read; an invalid request is a
-//! [`ProtocolError`]. Handlers return this type for both, and `?` on a foreign error makes the first.
+//! A tool that runs and fails returns a *result* that the model can read. An invalid request gets a
+//! [`ProtocolError`]. Handlers return this type for both; `?` on a foreign error produces a tool
+//! error.
 
 use std::{error::Error as StdError, fmt, time::Duration};
 
@@ -18,9 +19,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The failure of a handler.
 ///
-/// `?` converts into it every `std::error::Error`, `anyhow::Error`, and texts. It is not itself a
-/// `std::error::Error`, because both cannot hold; [`Error::into_std`] returns one. With the feature
-/// `anyhow`, `?` also converts it into an `anyhow::Error`.
+/// `?` converts strings, `anyhow::Error` and every `std::error::Error` into this type. The type
+/// does not implement `std::error::Error` itself, because that would conflict with the conversion;
+/// [`Error::into_std`] returns a type that does. With the feature `anyhow`, `?` also converts this
+/// type into an `anyhow::Error`.
 ///
 /// ```
 /// use outlive::server::{Error, Result};
@@ -28,14 +30,14 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// fn port(text: &str) -> Result<u16> {
 ///     let port: u16 = text.parse()?; // a std error
 ///     if port < 1024 {
-///         Err("take a port from 1024 on")?; // a text
+///         Err("use port 1024 or higher")?; // a text
 ///     }
 ///     Ok(port)
 /// }
 ///
-/// assert_eq!(port("80").unwrap_err().to_string(), "take a port from 1024 on");
+/// assert_eq!(port("80").unwrap_err().to_string(), "use port 1024 or higher");
 ///
-/// // A function of another library, which knows std errors only.
+/// // A function that returns std errors.
 /// fn start() -> std::result::Result<u16, Box<dyn std::error::Error>> {
 ///     Ok(port("http").map_err(Error::into_std)?)
 /// }
@@ -48,13 +50,13 @@ pub struct Error {
 
 #[derive(Clone)]
 enum Kind {
-    /// The work failed; the text is for the caller, and so is the data.
+    /// The handler failed. Message and data are for the client.
     Failed { message: String, data: Option<RawJson> },
-    /// There is no such thing.
+    /// The requested item does not exist.
     NotFound,
-    /// The request is refused.
+    /// The request is invalid or not allowed.
     Refused(ProtocolError),
-    /// A step, a question or a timer has no value.
+    /// A step, an input request or a timer has no value.
     Durable(DurableError),
 }
 
@@ -63,22 +65,24 @@ impl Error {
         Self { kind: Box::new(kind), permanent: false }
     }
 
-    /// The work failed. Of a tool, the model reads this text: say what to do differently.
+    /// Returns a failure. The model reads the message of a failed tool, so say what to do
+    /// differently.
     pub fn new(message: impl Into<String>) -> Self {
         Self::of(Kind::Failed { message: message.into(), data: None })
     }
 
-    /// The resource or prompt that was asked for does not exist.
+    /// Returns the error for a resource or prompt that does not exist.
     pub fn not_found() -> Self {
         Self::of(Kind::NotFound)
     }
 
-    /// The parameters do not fit. Also of a tool this is an error of the protocol, not a result.
+    /// Returns an invalid-params protocol error. For a tool too, this is not a tool error.
     pub fn invalid_params(message: impl Into<String>) -> Self {
         Self::of(Kind::Refused(ProtocolError::InvalidParams(message.into().into())))
     }
 
-    /// A refusal with a code of your own, outside of -32768 to -32000, which the protocol reserves.
+    /// Returns a protocol error with a custom code. Codes from -32768 to -32000 are reserved; with
+    /// one of them, the client receives an internal error.
     pub fn with_code(code: i32, message: impl Into<String>) -> Self {
         if (-32768..=-32000).contains(&code) {
             let cause = format_args!("{code} is a reserved code: {}", message.into());
@@ -88,11 +92,11 @@ impl Error {
         Self::of(Kind::Refused(ProtocolError::Custom(error)))
     }
 
-    /// Adds data for programs: `error.data` of a protocol error, the structured content of a tool that
-    /// failed. A step does not record it.
+    /// Adds structured data for programs: `error.data` of a protocol error, or the structured
+    /// content of a tool error. A step does not record the data.
     ///
-    /// Data that cannot be written as JSON is left out, and the log says so. The errors of prompts and
-    /// resources have none, unless they have a code.
+    /// Data that cannot be serialized as JSON is dropped and logged. Errors of prompts and
+    /// resources carry data only if they have a code.
     ///
     /// ```
     /// use outlive::server::Error;
@@ -106,7 +110,7 @@ impl Error {
         let json = match to_raw_value(&data) {
             Ok(json) => json,
             Err(error) => {
-                tracing::error!(%error, "the data of an error cannot be written as JSON");
+                tracing::error!(%error, "error data cannot be serialized as JSON; dropped");
                 return self;
             }
         };
@@ -123,20 +127,20 @@ impl Error {
         self
     }
 
-    /// Marks a failure that trying again would not change. A step that fails with it is not tried
-    /// again, in this run or any other: its failure is recorded.
+    /// Marks a failure that a retry would not change. A step records this failure and is not
+    /// executed again, in this run or a later one.
     #[must_use]
     pub fn permanent(mut self) -> Self {
         self.permanent = true;
         self
     }
 
-    /// Whether trying again would not change it.
+    /// Returns whether the failure is permanent; see [`Error::permanent`].
     pub fn is_permanent(&self) -> bool {
         self.permanent
     }
 
-    /// Why a step, a question or a timer has no value, if it is that.
+    /// Returns the [`DurableError`], if a step, an input request or a timer caused this error.
     pub fn durable_error(&self) -> Option<&DurableError> {
         match &*self.kind {
             Kind::Durable(error) => Some(error),
@@ -144,24 +148,25 @@ impl Error {
         }
     }
 
-    /// Whether it says that the user said no to a question.
+    /// Returns whether the user declined an elicitation.
     pub fn is_declined(&self) -> bool {
         matches!(self.durable_error(), Some(DurableError::Declined { .. }))
     }
 
-    /// Whether it says that the task was cancelled: nothing more of it begins.
+    /// Returns whether the task was cancelled. No further step of the task starts.
     pub fn is_task_cancelled(&self) -> bool {
         matches!(self.durable_error(), Some(DurableError::TaskCancelled { .. }))
     }
 
-    /// Whether it says that the user closed a question without a word.
+    /// Returns whether the user cancelled an elicitation, neither accepting nor declining it.
     pub fn is_cancelled(&self) -> bool {
         matches!(self.durable_error(), Some(DurableError::Cancelled { .. }))
     }
 
-    /// Returns a `std::error::Error`, for functions and types that know no other errors.
+    /// Converts the error into a `std::error::Error`, for functions and types that require one.
     ///
-    /// An error type of your own that wraps a [`HandlerError`] as its source keeps what the error is:
+    /// A custom error type that wraps a [`HandlerError`] as its source preserves the kind of the
+    /// error:
     ///
     /// ```
     /// use outlive::server::{Durable, Error, HandlerError, Result};
@@ -199,7 +204,7 @@ impl Error {
         HandlerError(self)
     }
 
-    /// Makes the failure of an error and its causes.
+    /// Converts `error` and its chain of sources.
     fn from_chain(error: &(dyn StdError + 'static)) -> Self {
         if let Some(error) = error.downcast_ref::<ProtocolError>() {
             return Self::of(Kind::Refused(error.clone()));
@@ -220,7 +225,7 @@ impl Error {
             cause = error.source();
         }
         match wrapped.map(HandlerError::to_error) {
-            // Only a text can say more than it did.
+            // A plain failure takes the message of the whole chain; other kinds keep their own.
             Some(Self { kind, permanent }) => match *kind {
                 Kind::Failed { data, .. } => {
                     Self { permanent, ..Self::of(Kind::Failed { message, data }) }
@@ -231,7 +236,7 @@ impl Error {
         }
     }
 
-    /// What is recorded of a permanent failure.
+    /// Returns the failure to record in the journal, if it is permanent.
     pub(crate) fn to_failure(&self) -> Option<StepFailure> {
         let code = match &*self.kind {
             Kind::Refused(ProtocolError::Custom(error)) => Some(error.code),
@@ -241,7 +246,7 @@ impl Error {
         self.permanent.then(|| StepFailure::new(self.to_string()).code(code))
     }
 
-    /// The failure that is recorded.
+    /// Restores a failure that a step recorded.
     pub(crate) fn from_failure(failure: StepFailure) -> Self {
         let StepFailure { message, code, .. } = failure;
         let error = match code {
@@ -252,7 +257,7 @@ impl Error {
         error.permanent()
     }
 
-    /// As a refusal, where a failure is nothing that the caller can read as a result.
+    /// Converts the error into a protocol error, for calls that cannot return a tool error.
     pub(crate) fn into_fault(self, not_found: impl FnOnce() -> ProtocolError) -> ProtocolError {
         match *self.kind {
             Kind::Failed { message, .. } => ProtocolError::internal(message),
@@ -262,7 +267,7 @@ impl Error {
         }
     }
 
-    /// Returns the failed result of a tool, or the error of the protocol that it is.
+    /// Converts the error into a tool error, or into a protocol error if it is one.
     pub(crate) fn into_tool_error(self) -> std::result::Result<CallToolResult, ProtocolError> {
         let failed = |text: String| Ok(CallToolResult::error(text));
         match *self.kind {
@@ -280,16 +285,17 @@ impl Error {
     }
 }
 
-/// When it is worth trying again to get a permit.
+/// Delay after which a client should retry a call that got no permit.
 const RETRY_CAPACITY: Duration = Duration::from_secs(1);
 
 fn over_limit(limit: String) -> ProtocolError {
     ProtocolError::OverLimit { limit: limit.into(), retry_after: RETRY_CAPACITY }
 }
 
-/// What a user or a client did is told to the client; what the handler did wrong is in the log.
+/// Converts a durable error. Errors caused by the user or client are sent to the client; errors of
+/// the handler are only logged.
 fn durable_fault(error: DurableError) -> ProtocolError {
-    /// The code that the specification suggests for a user who says no.
+    /// Code that the specification suggests if the user rejects a request.
     const REJECTED: i32 = -1;
     match error {
         DurableError::MissingCapability { required, .. } => {
@@ -310,10 +316,11 @@ fn durable_fault(error: DurableError) -> ProtocolError {
     }
 }
 
-/// Converts every error into a failure with its text and those of its causes.
+/// Converts an error into a failure with its message and the messages of its sources.
 ///
-/// A [`ProtocolError`] and a [`DurableError`] stay what they are. So does an error that went through
-/// [`Error::into_std`]: from the causes too, so that a wrapped [`Error::permanent`] is still permanent.
+/// A [`ProtocolError`] and a [`DurableError`] keep their kind. An error that was converted with
+/// [`Error::into_std`] keeps it too, even as a source, so a wrapped [`Error::permanent`] stays
+/// permanent.
 impl<E> From<E> for Error
 where
     E: Into<Box<dyn StdError + Send + Sync>> + 'static,
@@ -329,7 +336,8 @@ where
     }
 }
 
-/// Returns the error in an `anyhow::Error`. As a box it would be of a type that anyhow keeps to itself.
+/// Returns the error inside an `anyhow::Error`. Boxing would hide it behind a private type of
+/// anyhow.
 #[cfg(feature = "anyhow")]
 fn behind_anyhow<E: 'static>(error: &E) -> Option<&(dyn StdError + 'static)> {
     (error as &dyn std::any::Any).downcast_ref::<anyhow::Error>().map(AsRef::as_ref)
@@ -349,12 +357,12 @@ impl From<Error> for anyhow::Error {
 
 /// [`Error`] as a `std::error::Error`; see [`Error::into_std`].
 ///
-/// `?` and `into` make an [`Error`] of it again, and nothing is lost.
+/// `?` and `into` convert it back into an [`Error`] without loss.
 #[derive(Debug)]
 pub struct HandlerError(Error);
 
 impl HandlerError {
-    /// Returns the error as handlers have it.
+    /// Returns the wrapped error.
     pub fn as_error(&self) -> &Error {
         &self.0
     }

@@ -1,3 +1,3 @@
-//! Forms that users fill in. Derive [`Form`](macro@crate::Form) for a type.
+//! Forms for elicitation. Derive [`Form`](macro@crate::Form) for a type.
 
 pub use outlive_schema::forms::{Choice, Form, FormError, FormField};

@@ -1,4 +1,4 @@
-//! Counters and histograms, and their text in the format of Prometheus.
+//! Counters and histograms, and their output in the Prometheus text format.
 
 use std::{
     fmt::{self, Write},
@@ -6,10 +6,10 @@ use std::{
     time::Duration,
 };
 
-/// Up to how many milliseconds each bucket of [`Histogram`] counts.
+/// Upper bounds of the buckets of [`Histogram`], in milliseconds.
 const BUCKETS: [u64; 10] = [1, 2, 5, 10, 25, 50, 100, 250, 1_000, 5_000];
 
-/// A number that grows.
+/// A counter.
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);
 
@@ -23,7 +23,7 @@ impl Count {
     }
 }
 
-/// How long something took, each time.
+/// A histogram that is updated concurrently.
 #[derive(Debug, Default)]
 pub(crate) struct HistogramCell {
     buckets: [Count; BUCKETS.len()],
@@ -55,19 +55,19 @@ impl HistogramCell {
     }
 }
 
-/// How long something took.
+/// Distribution of durations.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Histogram {
-    /// How many took at most this long.
+    /// Upper bound of each bucket, and the number of durations up to this bound.
     pub buckets: Vec<(Duration, u64)>,
-    /// How many there were.
+    /// Number of durations.
     pub count: u64,
-    /// How long all took together.
+    /// Sum of all durations.
     pub sum: Duration,
 }
 
-/// Writes the lines of a histogram with this label.
+/// Writes the lines of a histogram with the given label.
 pub(crate) fn histogram(
     f: &mut impl Write,
     name: &str,

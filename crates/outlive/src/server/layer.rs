@@ -1,4 +1,5 @@
-//! Middleware around all calls: what a [`tower_layer::Layer`] of a server wraps and sees.
+//! Types for middleware: a [`tower_layer::Layer`] wraps a [`BoxCallService`] and sees every
+//! [`Call`].
 
 pub use super::dispatch::layer::{BoxCallService, BoxError};
 pub use outlive_protocol::{Call, ClientNotification, Outcome, Session};

@@ -1,7 +1,6 @@
-//! Counts the calls of a tool, and writes one line to the log for each.
+//! Counts the calls of a tool and logs one line per call.
 //!
-//! Every registered tool has a meter, so the number of meters is bounded by what the server offers and
-//! never by what callers ask for.
+//! Each registered tool has a meter, so clients cannot increase the number of meters.
 
 use std::{
     fmt,
@@ -16,7 +15,7 @@ use crate::server::{
     histogram::{Count, Histogram, HistogramCell, head, histogram},
 };
 
-/// The calls of one tool since it was registered.
+/// Counters for the calls of one tool since its registration.
 #[derive(Debug, Default)]
 pub(crate) struct ToolMeter {
     name: Box<str>,
@@ -62,7 +61,7 @@ impl CallWatcher for ToolMeter {
         if is_task {
             match ending {
                 Ending::Completed => self.tasks_completed.add(1),
-                // Counted where all tasks are, by how they ended.
+                // The server counts cancelled tasks; see `TaskMetrics`.
                 Ending::Cancelled => {}
                 _ => self.tasks_failed.add(1),
             }
@@ -82,11 +81,11 @@ impl CallWatcher for ToolMeter {
     }
 }
 
-/// The target of the line that is logged for each call.
+/// Log target for the line per call.
 const CALL: &str = "outlive::call";
 
 impl ToolMeter {
-    /// Writes one line to the log. Most programs that embed a server do not listen, so it stands apart.
+    /// Logs one line. Marked cold, because most applications do not enable this log target.
     #[cold]
     fn log(&self, call: &Call, how: CallEnd<'_>, ending: Ending, took: Duration) {
         let principal = call.principal().key();
@@ -105,7 +104,8 @@ impl ToolMeter {
     }
 }
 
-/// Logs a call of a tool that the caller cannot use. The name is the caller's, so it is cut.
+/// Logs a call of a tool that is unknown to the caller. The name comes from the client, so it is
+/// truncated.
 pub(crate) fn unknown_tool(call: &Call, name: &str) {
     tracing::info!(
         target: "outlive::call",
@@ -116,7 +116,7 @@ pub(crate) fn unknown_tool(call: &Call, name: &str) {
     );
 }
 
-/// How a call has ended, as log and metrics tell it.
+/// Outcome of a call in logs and metrics.
 #[derive(Clone, Copy, Debug)]
 enum Ending {
     Completed,
@@ -159,7 +159,7 @@ impl Ending {
     }
 }
 
-/// Returns the task that a call is, or has become.
+/// Returns the ID of the call's task.
 fn task_id(how: CallEnd<'_>) -> Option<&str> {
     match how {
         CallEnd::Cancelled => None,
@@ -171,37 +171,37 @@ fn task_id(how: CallEnd<'_>) -> Option<&str> {
     }
 }
 
-/// What became of the calls of one tool since it was registered.
+/// Call metrics of one tool since its registration.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ToolMetrics {
     /// Name of the tool.
     pub name: String,
-    /// Calls that were answered with a result.
+    /// Calls that returned a result without an error.
     pub completed: u64,
-    /// Calls that were answered with an error, or with a result that says so.
+    /// Calls that returned a protocol error or a tool error.
     pub failed: u64,
-    /// Calls whose caller cancelled them, or left.
+    /// Calls that were cancelled, or whose client disconnected.
     pub cancelled: u64,
-    /// Calls that were answered with an input request.
+    /// Calls that returned input requests.
     pub input_required: u64,
-    /// Calls that were answered with a task.
+    /// Calls that returned a task.
     pub became_tasks: u64,
-    /// Tasks whose work ended here with a result.
+    /// Tasks that completed in this process without an error.
     pub tasks_completed: u64,
-    /// Tasks whose work ended here with an error, or with a result that says so.
+    /// Tasks that ended in this process with a protocol error or a tool error.
     pub tasks_failed: u64,
-    /// Time from the start of calls to their answers.
+    /// Time from the start of a call to its response.
     pub duration: Histogram,
 }
 
-/// Writes the metrics of all tools in the text format of Prometheus.
+/// Writes the metrics of all tools in the Prometheus text format.
 pub(crate) fn write(f: &mut fmt::Formatter<'_>, tools: &[ToolMetrics]) -> fmt::Result {
     if tools.is_empty() {
         return Ok(());
     }
     let name = "outlive_tool_calls_total";
-    head(f, name, "counter", "Calls of tools, by what became of them.")?;
+    head(f, name, "counter", "Tool calls, by outcome.")?;
     for tool in tools {
         for (outcome, count) in [
             ("completed", tool.completed),
@@ -215,7 +215,7 @@ pub(crate) fn write(f: &mut fmt::Formatter<'_>, tools: &[ToolMetrics]) -> fmt::R
         }
     }
     let name = "outlive_tool_tasks_ended_total";
-    head(f, name, "counter", "Tasks of tools whose work ended here, by what became of them.")?;
+    head(f, name, "counter", "Tasks that ended in this process, by tool and outcome.")?;
     for tool in tools {
         for (outcome, count) in [("completed", tool.tasks_completed), ("failed", tool.tasks_failed)]
         {
@@ -224,7 +224,7 @@ pub(crate) fn write(f: &mut fmt::Formatter<'_>, tools: &[ToolMetrics]) -> fmt::R
         }
     }
     let name = "outlive_tool_call_seconds";
-    head(f, name, "histogram", "Time from the start of calls to their answers.")?;
+    head(f, name, "histogram", "Time from the start of a call to its response.")?;
     for tool in tools {
         let label = format!("tool=\"{}\"", Label(&tool.name));
         histogram(f, name, &label, &tool.duration)?;
@@ -232,7 +232,7 @@ pub(crate) fn write(f: &mut fmt::Formatter<'_>, tools: &[ToolMetrics]) -> fmt::R
     Ok(())
 }
 
-/// A text as the value of a label.
+/// Escapes a label value.
 struct Label<'a>(&'a str);
 
 impl fmt::Display for Label<'_> {

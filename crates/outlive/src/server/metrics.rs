@@ -1,4 +1,4 @@
-//! What a server has done and is doing, in numbers.
+//! Metrics of a server.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use super::{
     meter,
 };
 
-/// Counts while the server runs. Reading it stops nobody.
+/// Counters that the server updates while it runs. Reading them takes no lock.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) created: Count,
@@ -64,43 +64,44 @@ impl Counters {
     }
 }
 
-/// What a server has done since it was started, and how its store looks now.
+/// Metrics of a server since its start, and the current state of its store.
 ///
-/// Its [`Display`](fmt::Display) is the text format of Prometheus; the fields are there for every
-/// other system.
+/// The [`Display`](fmt::Display) output is the Prometheus text format. The fields serve other
+/// monitoring systems.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Metrics {
-    /// The tasks in the store, of all replicas; `None` if it could not be asked, or there is none.
+    /// Tasks in the store, of all replicas. `None` if the server has no store or the store is
+    /// unavailable.
     pub tasks: Option<StoreStats>,
-    /// The calls of each tool that is registered now.
+    /// Call metrics of each registered tool.
     pub tools: Vec<ToolMetrics>,
-    /// Tasks that this process has made.
+    /// Tasks that this process created.
     pub created: u64,
-    /// Tasks that it has begun, or begun again.
+    /// Tasks that this process claimed, first claims and reclaims.
     pub claimed: u64,
-    /// Tasks that ended with a result that is not an error.
+    /// Tasks that completed with a result that is not a tool error.
     pub completed: u64,
-    /// Tasks that ended with an error, or with a result that is one.
+    /// Tasks that ended with a protocol error or a tool error.
     pub failed: u64,
-    /// Tasks that were cancelled.
+    /// Tasks that clients or operators cancelled.
     pub cancelled: u64,
-    /// Tasks whose time was over.
+    /// Tasks whose TTL expired.
     pub expired: u64,
-    /// Tasks that have been forgotten.
+    /// Ended tasks that were deleted after their retention.
     pub purged: u64,
-    /// Tasks that this process had to give up because others had claimed them, or the store was
-    /// not there.
+    /// Leases that this process lost, because another worker claimed the task or the store was
+    /// unavailable.
     pub leases_lost: u64,
-    /// Questions for tasks that are not there, or not the caller's.
+    /// Lookups of tasks that do not exist or belong to another principal.
     pub lookups_denied: u64,
-    /// Polls that came too fast.
+    /// Polls that were rejected by the poll rate limit.
     pub polls_rate_limited: u64,
-    /// Sessions of older revisions that are open here.
+    /// Open legacy sessions in this process.
     pub sessions: u64,
-    /// Streams that are open here.
+    /// Open streams in this process.
     pub streams: u64,
-    /// How long the store took to write what running tasks recorded.
+    /// Latency of store commits of running tasks.
     pub commit_latency: Histogram,
 }
 
@@ -118,12 +119,17 @@ impl fmt::Display for Metrics {
             ] {
                 writeln!(f, "outlive_tasks{{phase=\"{phase}\"}} {count}")?;
             }
-            let help = "How long the task that is due for the longest time has waited.";
+            let help = "Age of the oldest due task.";
             let waiting = tasks.oldest_due.unwrap_or_default().as_secs_f64();
             head(f, "outlive_queue_age_seconds", "gauge", help)?;
             writeln!(f, "outlive_queue_age_seconds {waiting}")?;
         }
-        head(f, "outlive_tasks_ended_total", "counter", "Tasks that ended here, by how.")?;
+        head(
+            f,
+            "outlive_tasks_ended_total",
+            "counter",
+            "Tasks that ended in this process, by outcome.",
+        )?;
         for (how, count) in [
             ("completed", self.completed),
             ("failed", self.failed),
@@ -133,30 +139,30 @@ impl fmt::Display for Metrics {
             writeln!(f, "outlive_tasks_ended_total{{outcome=\"{how}\"}} {count}")?;
         }
         for (name, kind, help, value) in [
-            ("tasks_created_total", "counter", "Tasks made here.", self.created),
-            ("tasks_claimed_total", "counter", "Tasks begun here, or begun again.", self.claimed),
-            ("tasks_purged_total", "counter", "Tasks forgotten.", self.purged),
-            ("leases_lost_total", "counter", "Tasks given up to others.", self.leases_lost),
+            ("tasks_created_total", "counter", "Tasks created by this process.", self.created),
+            ("tasks_claimed_total", "counter", "Tasks claimed by this process.", self.claimed),
+            ("tasks_purged_total", "counter", "Tasks deleted after retention.", self.purged),
+            ("leases_lost_total", "counter", "Leases lost by this process.", self.leases_lost),
             (
                 "task_lookups_denied_total",
                 "counter",
-                "Look-ups of tasks that are not there, or not the caller's.",
+                "Lookups of tasks that do not exist or belong to another principal.",
                 self.lookups_denied,
             ),
             (
                 "polls_rate_limited_total",
                 "counter",
-                "Polls that came too fast.",
+                "Polls rejected by the rate limit.",
                 self.polls_rate_limited,
             ),
-            ("sessions", "gauge", "Sessions of older revisions.", self.sessions),
+            ("sessions", "gauge", "Open legacy sessions.", self.sessions),
             ("open_streams", "gauge", "Open streams.", self.streams),
         ] {
             let name = format!("outlive_{name}");
             head(f, &name, kind, help)?;
             writeln!(f, "{name} {value}")?;
         }
-        let (name, help) = ("outlive_store_commit_seconds", "How long the store took to write.");
+        let (name, help) = ("outlive_store_commit_seconds", "Latency of store commits.");
         head(f, name, "histogram", help)?;
         histogram(f, name, "", &self.commit_latency)?;
         meter::write(f, &self.tools)

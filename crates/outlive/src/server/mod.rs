@@ -1,13 +1,16 @@
-//! Building and running MCP servers.
+//! Builds and runs MCP servers.
 //!
-//! Begin with [`Server::builder`]. Tools, resources and prompts are async functions. Their arguments
-//! are made from the call by type ([`Args`], [`State`], [`Cx`], [`Durable`]), and their results are
-//! turned into results of the protocol (see [`response`]).
+//! Start with [`Server::builder`]. Tools, resources and prompts are async functions. Extractors
+//! such as [`Args`], [`State`], [`Cx`] and [`Durable`] produce their arguments. The traits in
+//! [`response`] convert their return values.
 //!
-//! - [`Tool`], [`Resource`], [`ResourceTemplate`], [`Prompt`]: what can be registered; with its feature `skills` too.
-//! - [`Server`]: serves stdio, HTTP and streams, and can be changed while it runs.
-//! - [`durable`]: steps, input requests, external events, cleanup; [`tasks`]: which calls become tasks.
-//! - [`extract`]: extractors of your own; [`layer`]: middleware around all calls; [`forms`]: input forms.
+//! - [`Tool`], [`Resource`], [`ResourceTemplate`], [`Prompt`]: the items that a server registers.
+//!   The feature `skills` adds skills.
+//! - [`Server`]: serves stdio, HTTP and byte streams. Items can be added and removed while it runs.
+//! - [`durable`]: steps, input requests, external events, cleanup; [`tasks`]: which calls become
+//!   tasks.
+//! - [`extract`]: custom extractors; [`layer`]: middleware around all calls; [`forms`]: input
+//!   forms.
 //! - [`Error`]: the error of a handler; [`ProtocolError`]: the error of a request.
 
 mod access;

@@ -1,11 +1,11 @@
-//! `Mcp-Param-*`: headers that must repeat arguments, where a tool's schema says so.
+//! `Mcp-Param-*` headers, which must repeat the arguments that a tool's schema names.
 
 use http::{HeaderMap, HeaderName};
 use outlive_protocol::{ProtocolError, era};
 use outlive_schema::HeaderParam;
 use serde_json::Value;
 
-/// Compares the headers of a call with its arguments. Tools without such headers cost nothing.
+/// Compares the headers of a call with its arguments. Has no cost for tools without such headers.
 pub(super) fn check(
     params: &[HeaderParam],
     arguments: &str,
@@ -14,7 +14,7 @@ pub(super) fn check(
     if params.is_empty() {
         return Ok(());
     }
-    // Only tools that ask for it pay for a tree of their arguments.
+    // Arguments are parsed only for tools with such headers.
     let arguments: Value = serde_json::from_str(arguments)
         .map_err(|error| ProtocolError::invalid_params(format!("`params.arguments`: {error}")))?;
     params.iter().try_for_each(|param| check_one(param, &arguments, headers))
@@ -37,7 +37,7 @@ fn check_one(
                 Err(ProtocolError::HeaderMismatch(format!("the {shown} header is missing").into()))
             }
             (None, Some(_)) => Err(ProtocolError::HeaderMismatch(
-                format!("the {shown} header is there, but its argument is not").into(),
+                format!("the {shown} header has no matching argument").into(),
             )),
         };
     };

@@ -1,41 +1,42 @@
-//! Which calls of a tool become tasks, and what a crash does to them.
+//! Policies of a tool: which calls become tasks, and what a crash does to a task.
 
 use std::time::Duration;
 
-/// Whether the calls of a tool become tasks.
+/// Policy that decides which calls of a tool become tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "there is no fourth way")]
+#[expect(clippy::exhaustive_enums, reason = "these three policies are complete")]
 pub enum TaskPolicy {
-    /// Never: a call is answered when it is done.
+    /// Calls never become tasks.
     #[default]
     Never,
-    /// A call that is not done after this time, counted from the first time it has to wait, becomes
-    /// a task if its caller can hold one. It is not begun again.
+    /// A call that runs longer than `after` becomes a task if its client supports tasks. The time
+    /// starts when the handler first waits. The handler is not restarted.
     Auto {
-        /// How long the caller waits.
+        /// Time after which a running call becomes a task.
         after: Duration,
     },
-    /// Always: callers that cannot hold a task are refused.
+    /// Every call becomes a task. Calls from clients without task support are rejected.
     Always,
 }
 
 impl TaskPolicy {
-    /// How long a caller waits if nothing else is said: two seconds. Most calls are done by then, and
-    /// a person who looks on has not given up yet.
+    /// Default time after which a running call becomes a task: two seconds. Most calls end earlier,
+    /// and a user still waits that long.
     pub const DEFAULT_AFTER: Duration = Duration::from_secs(2);
 
-    /// [`TaskPolicy::Auto`] after [`TaskPolicy::DEFAULT_AFTER`]; what `#[tool(task = "auto")]` stands for.
+    /// Returns [`TaskPolicy::Auto`] after [`TaskPolicy::DEFAULT_AFTER`], as `#[tool(task =
+    /// "auto")]` does.
     pub const fn auto() -> Self {
         Self::Auto { after: Self::DEFAULT_AFTER }
     }
 }
 
-/// What becomes of a task whose worker was lost while it ran.
+/// Policy for a task whose worker crashed during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "there is no third way")]
+#[expect(clippy::exhaustive_enums, reason = "these two policies are complete")]
 pub enum OnCrash {
-    /// Its handler runs again, from the top. What has been recorded is not done again.
+    /// The handler runs again. Recorded steps are not executed again.
     Rerun,
-    /// It fails, and says that its worker was lost.
+    /// The task fails with an error that names the crash.
     Fail,
 }

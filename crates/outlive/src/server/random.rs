@@ -9,23 +9,23 @@ use sha2::{Digest, Sha256};
 
 use crate::hex::hex;
 
-/// Returns 128 random bits in hex; `None` if the operating system gives none.
+/// Returns 128 random bits in hex, or `None` if the operating system has no random bytes.
 pub(crate) fn random_id() -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
     Some(hex(&bytes))
 }
 
-/// The IDs of calls: 128 bits each, unguessable and unique.
+/// Generator of call IDs: 128 bits each, unguessable and unique.
 ///
-/// They come from a random seed and a counter, so only the constructor can fail.
+/// IDs are derived from a random seed and a counter, so only the constructor can fail.
 pub(crate) struct CallIds {
     seed: [u8; 32],
     next: AtomicU64,
 }
 
 impl CallIds {
-    /// Takes the seed from the operating system; `None` if that has no random bytes.
+    /// Takes the seed from the operating system. Returns `None` if it has no random bytes.
     pub(crate) fn new() -> Option<Self> {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).ok()?;

@@ -1,4 +1,4 @@
-//! Return values of handlers: the traits that turn them into results of the protocol.
+//! Traits that convert return values of handlers into protocol results.
 
 pub use super::{
     extract::response::{IntoRawResult, IntoToolResult, OutputSchema, Returned},

@@ -1,8 +1,9 @@
-//! How often a step is tried, and which attempt it is.
+//! Retry settings of a step.
 
 use std::time::Duration;
 
-/// How often `step_retry` tries, and how long it waits in between: longer each time.
+/// Number of attempts and backoff of [`Durable::step_retry`](crate::server::Durable::step_retry).
+/// The backoff doubles after each attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct Retry {
     attempts: u32,
@@ -11,7 +12,8 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// So many tries in all, at least one; the first pause is 100 ms, the longest 10 s.
+    /// Allows this many attempts in total, at least one. The initial backoff is 100 ms, the maximum
+    /// 10 s.
     pub fn attempts(attempts: u32) -> Self {
         Self {
             attempts: attempts.max(1),
@@ -20,14 +22,14 @@ impl Retry {
         }
     }
 
-    /// How long the first pause is. Each later one is twice as long.
+    /// Sets the delay after the first attempt. The delay doubles after each further attempt.
     #[must_use]
     pub fn initial_backoff(mut self, pause: Duration) -> Self {
         self.first = pause;
         self
     }
 
-    /// How long a pause may become.
+    /// Sets the maximum delay between two attempts.
     #[must_use]
     pub fn max_backoff(mut self, pause: Duration) -> Self {
         self.longest = pause;
@@ -45,7 +47,7 @@ impl Retry {
         Attempt { number, last: number >= self.attempts }
     }
 
-    /// The pause after so many tries.
+    /// Returns the delay after `tried` attempts.
     pub(crate) fn pause(&self, tried: u32) -> Duration {
         let factor = 1_u32.checked_shl(tried.saturating_sub(1)).unwrap_or(u32::MAX);
         self.first.saturating_mul(factor).min(self.longest)
@@ -60,7 +62,7 @@ impl Retry {
 pub struct Attempt {
     /// Number of this attempt in this run of the handler, from 1.
     pub number: u32,
-    /// Whether the step fails if this attempt does.
+    /// Whether this is the last attempt. If it fails, the step fails.
     pub last: bool,
 }
 
@@ -71,14 +73,14 @@ mod tests {
     use super::Retry;
 
     #[test]
-    fn pauses_double_up_to_the_longest() {
+    fn backoff_doubles_up_to_maximum() {
         let retry = Retry::attempts(9).initial_backoff(Duration::from_secs(1));
         let seconds = |tried| retry.pause(tried).as_secs();
         assert_eq!([1, 2, 3, 4, 5, 99].map(seconds), [1, 2, 4, 8, 10, 10]);
     }
 
     #[test]
-    fn attempts_are_numbered_and_the_last_is_known() {
+    fn attempts_are_numbered_and_mark_the_last() {
         let retry = Retry::attempts(3);
         let second = retry.after(retry.first());
         let all = [retry.first(), second, retry.after(second)];

@@ -12,15 +12,15 @@ thread_local! {
 enum Recording {
     No,
     Yes,
-    /// A secret has been written.
+    /// The recorded value contains a secret.
     Secret,
 }
 
-/// A value that may be recorded in a store but never leaves for the client.
+/// A value that a journal can record but that is never sent to the client.
 ///
-/// A step that returns one, anywhere in its value, works where the journal stays on the server.
-/// Where the journal travels through the client (2026-07-28, without a store) recording it is
-/// refused, sealed or not. It is not printed, and cannot be serialised by anything but a journal.
+/// A step that returns a value with a secret works if the journal stays on the server. If a request
+/// state would carry the journal (2026-07-28 without a store), the step fails. `Debug` hides the
+/// value, and only a journal can serialize it.
 ///
 /// ```
 /// use outlive::server::durable::Secret;
@@ -34,17 +34,17 @@ enum Recording {
 pub struct Secret<T>(T);
 
 impl<T> Secret<T> {
-    /// Hides a value.
+    /// Wraps a value.
     pub fn new(value: T) -> Self {
         Self(value)
     }
 
-    /// Shows it.
+    /// Returns a reference to the value.
     pub fn expose(&self) -> &T {
         &self.0
     }
 
-    /// Takes it out.
+    /// Returns the value.
     pub fn into_inner(self) -> T {
         self.0
     }
@@ -53,7 +53,7 @@ impl<T> Secret<T> {
 impl<T: Serialize> Serialize for Secret<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if RECORDING.get() == Recording::No {
-            return Err(S::Error::custom("a secret is serialised by nothing but a journal"));
+            return Err(S::Error::custom("a secret can be serialized only by a journal"));
         }
         RECORDING.set(Recording::Secret);
         self.0.serialize(serializer)
@@ -72,8 +72,8 @@ impl<T> fmt::Debug for Secret<T> {
     }
 }
 
-/// Serialises for the journal, and tells whether there was a secret.
-pub(crate) fn record<T>(serialise: impl FnOnce() -> T) -> (T, bool) {
+/// Serializes for the journal, and returns whether the value contains a secret.
+pub(crate) fn record<T>(serialize: impl FnOnce() -> T) -> (T, bool) {
     struct Restore(Recording);
 
     impl Drop for Restore {
@@ -83,6 +83,6 @@ pub(crate) fn record<T>(serialise: impl FnOnce() -> T) -> (T, bool) {
     }
 
     let _restore = Restore(RECORDING.replace(Recording::Yes));
-    let value = serialise();
+    let value = serialize();
     (value, RECORDING.get() == Recording::Secret)
 }

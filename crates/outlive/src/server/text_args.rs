@@ -1,6 +1,6 @@
-//! Arguments that are texts: of prompts, and of the variables in a URI.
+//! Arguments that arrive as strings: of prompts, and of the variables in a URI.
 //!
-//! Their types may still be numbers, booleans and enums: a text is read as what is asked for.
+//! A string is parsed if the field is a number, a boolean or an enum.
 
 use serde::{
     Deserializer,
@@ -8,10 +8,10 @@ use serde::{
     forward_to_deserialize_any,
 };
 
-/// Names and texts.
+/// Names and string values.
 pub(crate) type TextArgs = Vec<(String, String)>;
 
-/// Reads texts into a type.
+/// Decodes strings into a type.
 pub(crate) fn decode<T: DeserializeOwned>(args: &TextArgs) -> Result<T, serde_json::Error> {
     let entries = args.iter().map(|(name, text)| (name.as_str(), Text(text)));
     T::deserialize(MapDeserializer::new(entries))
@@ -69,14 +69,14 @@ impl<'de> Deserializer<'de> for Text<'de> {
 
     parsed! {
         deserialize_bool => visit_bool: bool, "`true` or `false`";
-        deserialize_i8 => visit_i8: i8, "an integer that fits";
-        deserialize_i16 => visit_i16: i16, "an integer that fits";
-        deserialize_i32 => visit_i32: i32, "an integer that fits";
-        deserialize_i64 => visit_i64: i64, "an integer that fits";
-        deserialize_u8 => visit_u8: u8, "a positive integer that fits";
-        deserialize_u16 => visit_u16: u16, "a positive integer that fits";
-        deserialize_u32 => visit_u32: u32, "a positive integer that fits";
-        deserialize_u64 => visit_u64: u64, "a positive integer that fits";
+        deserialize_i8 => visit_i8: i8, "an integer in range";
+        deserialize_i16 => visit_i16: i16, "an integer in range";
+        deserialize_i32 => visit_i32: i32, "an integer in range";
+        deserialize_i64 => visit_i64: i64, "an integer in range";
+        deserialize_u8 => visit_u8: u8, "a non-negative integer in range";
+        deserialize_u16 => visit_u16: u16, "a non-negative integer in range";
+        deserialize_u32 => visit_u32: u32, "a non-negative integer in range";
+        deserialize_u64 => visit_u64: u64, "a non-negative integer in range";
         deserialize_f32 => visit_f32: f32, "a number";
         deserialize_f64 => visit_f64: f64, "a number";
     }

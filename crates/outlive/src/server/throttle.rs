@@ -1,8 +1,8 @@
-//! Limits how often and how many at once: per tool, per caller, or per whatever the key names.
+//! Rate and concurrency limits per key: a tool, a caller or another string.
 //!
-//! There is no clock in here and nothing waits: whoever asks brings the time along and is let in or
-//! told when to come again. A key costs memory only while it matters. One that is at rest, with
-//! nothing running and its burst regained, is the same as one that was never seen, and is dropped.
+//! A throttle has no clock and never waits: the caller passes the time, and gets a permit or a
+//! retry delay. A key is stored only while it matters: an idle key, with no running call and its
+//! full burst available, is dropped.
 
 use std::{
     collections::HashMap,
@@ -11,86 +11,87 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How many keys may be out of rest at once; a new one beyond that is refused. About two megabytes.
-/// To get there a caller needs as many identities, all of them busy, which is load to be shed.
+/// Maximum number of keys that are not idle; further keys are rejected. They use about two
+/// megabytes. Reaching the limit takes as many active identities, so rejecting further load is
+/// appropriate.
 const MAX_KEYS: usize = 16_384;
 
-/// How many keys there are at least before those at rest are looked for.
+/// Minimum number of keys before a sweep for idle keys.
 const MIN_SWEEP: usize = 64;
 
-/// When to come again if too many calls are running. Nobody knows when one of them ends; a second
-/// is short for a person and long for a machine.
+/// Retry delay if too many calls run. The time at which one ends is unknown; a second is short for
+/// a person and long for a machine.
 const RETRY_RUNNING: Duration = Duration::from_secs(1);
 
-/// How often something may happen: so many times a second on average, and so many at once.
+/// A rate limit: an average number of calls per second, and a burst.
 ///
-/// `RateLimit::per_second(10.0).burst(20)` is ten a second, and after a pause up to twenty without
-/// waiting.
+/// `RateLimit::per_second(10.0).burst(20)` allows ten calls per second, and up to twenty at once
+/// after a pause.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateLimit {
-    /// The time that one call uses up.
+    /// Time between two calls at the average rate.
     interval: Duration,
     burst: u32,
 }
 
 impl RateLimit {
-    /// So many times a second on average, and as many at once, but at least one.
+    /// Allows `rate` calls per second on average. The burst is the same number, at least one.
     ///
     /// # Panics
     ///
-    /// If the rate is not a number from 0.000001 (one in twelve days) to 1000000000.
+    /// Panics if `rate` is not a number from 0.000001 (one in twelve days) to 1000000000.
     pub fn per_second(rate: f64) -> Self {
         assert!(
             (1e-6..=1e9).contains(&rate),
-            "a rate limit is a number from 1e-6 to 1e9 a second, not {rate}; for no limit set none"
+            "a rate limit must be from 1e-6 to 1e9 per second, not {rate}; omit the limit to allow any rate"
         );
         let burst = rate.ceil().min(f64::from(u32::MAX)) as u32;
         Self { interval: Duration::from_secs_f64(rate.recip()), burst }
     }
 
-    /// So many at once, after a pause.
+    /// Sets the number of calls that are allowed at once after a pause.
     ///
     /// # Panics
     ///
-    /// If it is 0, which would refuse every call.
+    /// Panics if `burst` is 0, which would reject every call.
     #[must_use]
     pub fn burst(self, burst: u32) -> Self {
-        assert!(burst > 0, "a burst of 0 refuses every call; make it at least 1");
+        assert!(burst > 0, "a burst of 0 rejects every call; use at least 1");
         Self { burst, ..self }
     }
 
-    /// How far the calls of a key may run ahead of the average.
+    /// Returns how far the calls of a key may run ahead of the average.
     fn head_start(self) -> Duration {
         self.interval.saturating_mul(self.burst - 1)
     }
 }
 
-/// Lets calls in, or not.
+/// Admits or rejects calls by key.
 #[derive(Debug)]
 pub(crate) struct Throttle {
     rate: Option<RateLimit>,
     concurrent: Option<u32>,
-    // A std mutex: nothing awaits while it is held, and it is held for a look into a map. Sweeping
-    // takes longer, but at most once per doubling of the map.
+    // A std mutex: no code awaits while it is held, and most accesses are one map lookup. A sweep
+    // takes longer, but happens at most once per doubling of the map.
     keys: Mutex<Keys>,
 }
 
 #[derive(Debug)]
 struct Keys {
     states: HashMap<Arc<str>, State>,
-    /// The number of keys at which those at rest are dropped.
+    /// Number of keys at which the next sweep drops idle keys.
     sweep_at: usize,
-    /// Until when the map is known to be full of keys that are not at rest.
+    /// Time until which the map is full of keys that are not idle.
     full_until: Option<Instant>,
 }
 
-/// A key that is not at rest.
+/// State of a key that is not idle.
 #[derive(Debug)]
 struct State {
-    /// Its own name, for permits to share.
+    /// The key, shared with permits.
     key: Arc<str>,
-    /// When the whole burst is regained. This one time is the state of the token bucket: each call
-    /// puts it off by one interval, and it must not run too far ahead of now.
+    /// Time at which the whole burst is available again. It is the entire state of the token
+    /// bucket: each call adds one interval, and the time may exceed now only by the burst.
     regained: Instant,
     running: u32,
 }
@@ -102,18 +103,21 @@ impl State {
 }
 
 impl Throttle {
-    /// A throttle with a limit of either kind, of both, or of none.
+    /// Returns a throttle with a rate limit, a concurrency limit, both or none.
     ///
     /// # Panics
     ///
-    /// If `concurrent` is 0, which would refuse every call.
+    /// Panics if `concurrent` is 0, which would reject every call.
     pub(crate) fn new(rate: Option<RateLimit>, concurrent: Option<u32>) -> Self {
-        assert!(concurrent != Some(0), "a limit of 0 calls at once refuses every call; set none");
+        assert!(
+            concurrent != Some(0),
+            "a concurrency limit of 0 rejects every call; use at least 1 or omit the limit"
+        );
         let keys = Keys { states: HashMap::new(), sweep_at: MIN_SWEEP, full_until: None };
         Self { rate, concurrent, keys: Mutex::new(keys) }
     }
 
-    /// Lets a call in until the permit is dropped. A refused call uses nothing up.
+    /// Admits a call until the permit is dropped. A rejected call does not count.
     pub(crate) fn enter(self: &Arc<Self>, key: &str, now: Instant) -> Result<Permit, Busy> {
         if self.rate.is_none() && self.concurrent.is_none() {
             return Ok(Permit { held: None });
@@ -125,13 +129,13 @@ impl Throttle {
             let state = State { key: Arc::clone(&key), regained: now, running: 0 };
             keys.states.insert(key, state);
         }
-        let state = keys.states.get_mut(key).expect("if it was not there, it is now");
+        let state = keys.states.get_mut(key).expect("the key was inserted above");
         self.admit(state, now)?;
         let held = self.concurrent.map(|_| (Arc::clone(self), Arc::clone(&state.key)));
         Ok(Permit { held })
     }
 
-    /// Counts a call, unless a limit is reached.
+    /// Counts a call, unless it exceeds a limit.
     fn admit(&self, state: &mut State, now: Instant) -> Result<(), Busy> {
         if self.concurrent.is_some_and(|limit| state.running >= limit) {
             return Err(Busy { retry_after: RETRY_RUNNING, what: Limit::Concurrency });
@@ -153,7 +157,8 @@ impl Throttle {
         let mut keys = self.lock();
         if let Some(state) = keys.states.get_mut(key) {
             state.running = state.running.saturating_sub(1);
-            // With a rate, only a sweep can tell: there is no time to compare with here.
+            // With a rate limit, only a sweep removes the key, because the current time is unknown
+            // here.
             if state.running == 0 && self.rate.is_none() {
                 keys.states.remove(key);
                 keys.full_until = None;
@@ -162,13 +167,14 @@ impl Throttle {
     }
 
     fn lock(&self) -> MutexGuard<'_, Keys> {
-        // The map is whole between any two statements, so a panic elsewhere does not spoil it.
+        // The map is consistent between any two statements, so a panic of another thread leaves it
+        // usable.
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Keys {
-    /// Makes sure that one more key fits.
+    /// Makes room for one more key.
     fn make_room(&mut self, now: Instant) -> Result<(), Busy> {
         let busy = |until: Instant| Busy {
             retry_after: until.saturating_duration_since(now),
@@ -188,7 +194,7 @@ impl Keys {
         if self.states.len() < MAX_KEYS {
             return Ok(());
         }
-        // Remembered, so that refusing the next ones does not cost a sweep each.
+        // Stored, so that rejecting further keys does not cost a sweep each.
         let resting = self.states.values().filter(|state| state.running == 0);
         let until = resting.map(|state| state.regained).min().unwrap_or(now + RETRY_RUNNING);
         self.full_until = Some(until);
@@ -196,11 +202,11 @@ impl Keys {
     }
 }
 
-/// The right to run. Dropping it ends the call.
+/// Permission to run a call. Dropping it ends the call.
 #[derive(Debug)]
-#[must_use = "a call that drops its permit at once does not count as running"]
+#[must_use = "dropping the permit ends the call"]
 pub(crate) struct Permit {
-    /// Nothing, if calls at once are not limited.
+    /// `None` without a concurrency limit.
     held: Option<(Arc<Throttle>, Arc<str>)>,
 }
 
@@ -212,26 +218,27 @@ impl Drop for Permit {
     }
 }
 
-/// A call was not let in.
+/// Rejection of a call by a throttle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Busy {
-    /// When it may be tried again; certain for a rate if nobody else calls, a guess otherwise.
+    /// Delay until a retry. For a rate limit it is exact if the key gets no other calls; otherwise
+    /// it is a guess.
     pub(crate) retry_after: Duration,
-    /// What it ran into.
+    /// The exceeded limit.
     pub(crate) what: Limit,
 }
 
-/// The two kinds of limit.
+/// Kind of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
-    /// Too many calls in too little time.
+    /// Too many calls per time.
     Rate,
-    /// Too many calls at once.
+    /// Too many concurrent calls.
     Concurrency,
 }
 
 impl Limit {
-    /// What the limit of a tool, or of all tools, is called where it is set.
+    /// Returns the name of the setting for this limit.
     pub(crate) fn name(self, per_caller: bool) -> &'static str {
         match (self, per_caller) {
             (Self::Rate, false) => "rate_limit",
@@ -246,9 +253,9 @@ impl fmt::Display for Busy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.retry_after.as_secs_f64();
         match self.what {
-            Limit::Rate => write!(f, "too many calls; try again in {seconds:.1} seconds"),
+            Limit::Rate => write!(f, "too many calls; retry in {seconds:.1} seconds"),
             Limit::Concurrency => {
-                write!(f, "too many calls are running; try again in about {seconds:.1} seconds")
+                write!(f, "too many concurrent calls; retry in about {seconds:.1} seconds")
             }
         }
     }
@@ -271,7 +278,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn a_burst_is_let_in_and_then_the_average() {
+    fn throttle_admits_burst_then_average_rate() {
         let throttle = throttle(Some(RateLimit::per_second(10.0).burst(3)), None);
         let start = Instant::now();
         let enter = |at| throttle.enter("a", start + at).map(drop);
@@ -281,19 +288,19 @@ mod tests {
         }
         assert_eq!(enter(Duration::ZERO), busy(100 * MS));
         assert_eq!(enter(40 * MS), busy(60 * MS));
-        assert_eq!(enter(100 * MS), Ok(()), "waiting as told is enough");
+        assert_eq!(enter(100 * MS), Ok(()), "waiting for the retry delay is enough");
         assert_eq!(enter(100 * MS), busy(100 * MS));
-        // After a long pause there is one burst, not more.
+        // A long pause restores one burst, not more.
         for _ in 0..3 {
             assert_eq!(enter(3_600_000 * MS), Ok(()));
         }
         assert_eq!(enter(3_600_000 * MS), busy(100 * MS));
-        // Time that goes backwards gives nothing and breaks nothing.
+        // A clock that runs backwards neither adds capacity nor fails.
         assert!(enter(Duration::ZERO).is_err());
     }
 
     #[test]
-    fn waiting_as_told_is_always_enough() {
+    fn call_after_retry_delay_is_admitted() {
         for rate in [1e-6, 0.3, 1.0, 7.0, 333.3, 1e9] {
             let throttle = throttle(Some(RateLimit::per_second(rate).burst(2)), None);
             let mut now = Instant::now();
@@ -307,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_at_once_are_counted_until_their_permits_drop() {
+    fn concurrent_calls_count_until_permit_drops() {
         let throttle = throttle(None, Some(2));
         let now = Instant::now();
         let first = throttle.enter("a", now).unwrap();
@@ -320,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_do_not_know_each_other() {
+    fn keys_are_limited_separately() {
         let throttle = throttle(Some(RateLimit::per_second(1.0)), Some(1));
         let now = Instant::now();
         let _a = throttle.enter("a", now).unwrap();
@@ -329,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_call_uses_nothing_up() {
+    fn rejected_call_does_not_count() {
         let throttle = throttle(Some(RateLimit::per_second(1.0).burst(2)), Some(1));
         let now = Instant::now();
         let first = throttle.enter("a", now).unwrap();
@@ -345,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_at_rest_are_dropped() {
+    fn idle_keys_are_dropped() {
         let now = Instant::now();
         let running = throttle(None, Some(1));
         drop(running.enter("a", now).unwrap());
@@ -365,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_keys_are_refused_until_some_are_at_rest() {
+    fn new_key_in_full_map_is_rejected_until_a_key_is_idle() {
         let throttle = throttle(Some(RateLimit::per_second(0.1)), None);
         let now = Instant::now();
         for n in 0..MAX_KEYS {
@@ -381,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn permits_may_be_dropped_anywhere() {
+    fn permit_can_be_dropped_on_any_thread() {
         let throttle = throttle(None, Some(1000));
         let now = Instant::now();
         std::thread::scope(|scope| {
@@ -398,13 +405,13 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "not NaN")]
-    fn a_rate_is_a_number() {
+    fn rate_that_is_not_a_number_panics() {
         RateLimit::per_second(f64::NAN);
     }
 
     #[test]
-    fn a_refusal_says_when_to_come_again() {
+    fn busy_display_names_retry_delay() {
         let busy = Busy { retry_after: 1250 * MS, what: Limit::Rate };
-        assert_eq!(busy.to_string(), "too many calls; try again in 1.2 seconds");
+        assert_eq!(busy.to_string(), "too many calls; retry in 1.2 seconds");
     }
 }

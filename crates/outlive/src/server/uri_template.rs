@@ -1,3 +1,3 @@
-//! URI templates of resources, in both directions.
+//! URI templates of resources: matching and expansion.
 
 pub use outlive_schema::uri_template::{UriTemplate, UriTemplateError};

@@ -1,7 +1,7 @@
-//! Names of the extension for skills, as both peers write them.
+//! Names of the skills extension, for client and server.
 
-/// The name of the extension.
+/// Name of the extension.
 pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/skills";
 
-/// The method that lists skills.
+/// Method that lists skills.
 pub(crate) const LIST: &str = "skills/list";

@@ -1,21 +1,21 @@
-//! The YAML at the beginning of a `SKILL.md`, as JSON.
+//! YAML frontmatter of a `SKILL.md`, as JSON.
 //!
-//! Clients compare the JSON of the entry with the YAML of the file, field by field. So what JSON cannot
-//! say in one way only is refused: aliases, tags, keys that are no text, numbers without an end.
+//! Clients compare the JSON of an entry with the YAML of the file. YAML without a unique JSON form
+//! is rejected: aliases, tags, keys that are not text, and infinite numbers.
 
 use outlive_wire::JsonObject;
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, StrInput};
 use serde_json::{Number, Value};
 
-/// Length of the YAML, in bytes.
+/// Maximum size of the YAML in bytes.
 const MAX_FRONTMATTER: usize = 64 << 10;
 
-/// Depth of lists and tables in each other.
+/// Maximum nesting depth of lists and tables.
 const MAX_NESTING: usize = 16;
 
 type Result<T, E = String> = std::result::Result<T, E>;
 
-/// Reads the fields of a `SKILL.md`. The error says what is wrong, and in which line.
+/// Parses the frontmatter of a `SKILL.md`. The error describes the problem and its line.
 pub(crate) fn parse(text: &str) -> Result<JsonObject> {
     let mut reader = Reader { parser: Parser::new_from_str(block(text)?) };
     loop {
@@ -28,13 +28,12 @@ pub(crate) fn parse(text: &str) -> Result<JsonObject> {
             _ => break,
         }
     }
-    Err("the text between the lines of `---` must be YAML of the form `name: value`".to_owned())
+    Err("the text between the `---` lines must be YAML of the form `name: value`".to_owned())
 }
 
-/// The text between the first line, which is `---`, and the next one that is.
+/// Returns the text between the first line, which must be `---`, and the next `---` line.
 fn block(text: &str) -> Result<&str> {
-    const MISSING: &str =
-        "the file must begin with a line of `---`, YAML, and another line of `---`";
+    const MISSING: &str = "the file must start with a `---` line, YAML, and another `---` line";
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let rest =
         text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n")).ok_or(MISSING)?;
@@ -56,20 +55,20 @@ struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    /// The next event, and the line of the file that it is in.
+    /// Returns the next event and its line in the file.
     fn next(&mut self) -> Result<(Event<'t>, usize)> {
         let wrong = |error: ScanError| {
-            format!("line {}: this is no YAML: {}", error.marker().line() + 1, error.info())
+            format!("line {}: invalid YAML: {}", error.marker().line() + 1, error.info())
         };
         let (event, span) =
             self.parser.next_event().ok_or("the YAML ends early")?.map_err(wrong)?;
-        // The line of `---` comes before the first one.
+        // The `---` line precedes the YAML.
         Ok((event, span.start.line() + 1))
     }
 
     fn value(&mut self, event: Event<'t>, line: usize, depth: usize) -> Result<Value> {
         if depth > MAX_NESTING {
-            return Err(format!("line {line}: values are nested deeper than {MAX_NESTING}"));
+            return Err(format!("line {line}: values are nested deeper than {MAX_NESTING} levels"));
         }
         match event {
             Event::Scalar(text, style, _, None) => scalar(&text, style, line),
@@ -83,8 +82,10 @@ impl<'t> Reader<'t> {
                 }
             }
             Event::MappingStart(_, None) => self.table(depth),
-            Event::Alias(_) => Err(format!("line {line}: write the value out instead of an alias")),
-            _ => Err(format!("line {line}: write the value without a tag")),
+            Event::Alias(_) => {
+                Err(format!("line {line}: aliases are not allowed; write the value"))
+            }
+            _ => Err(format!("line {line}: tags are not allowed; write the value without a tag")),
         }
     }
 
@@ -94,24 +95,24 @@ impl<'t> Reader<'t> {
             let (key, line) = match self.next()? {
                 (Event::MappingEnd, _) => return Ok(Value::Object(fields)),
                 (Event::Scalar(key, _, _, None), line) => (key.into_owned(), line),
-                (_, line) => return Err(format!("line {line}: a key must be text")),
+                (_, line) => return Err(format!("line {line}: keys must be text")),
             };
             let (event, at) = self.next()?;
             let value = self.value(event, at, depth + 1)?;
             if fields.insert(key.clone(), value).is_some() {
-                return Err(format!("line {line}: the key `{key}` is there twice"));
+                return Err(format!("line {line}: duplicate key `{key}`"));
             }
         }
     }
 }
 
-/// A value without parts. Only what has no quotes is anything but text (YAML 1.2, core schema).
+/// Parses a scalar. Only unquoted scalars can be something other than text (YAML 1.2, core schema).
 fn scalar(text: &str, style: ScalarStyle, line: usize) -> Result<Value> {
     if style != ScalarStyle::Plain {
         return Ok(Value::String(text.to_owned()));
     }
     let number = |number: Option<Number>| {
-        let what = || format!("line {line}: `{text}` is no number of JSON; write it in quotes");
+        let what = || format!("line {line}: `{text}` is not a JSON number; put it in quotes");
         number.map(Value::Number).ok_or_else(what)
     };
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -141,7 +142,7 @@ fn scalar(text: &str, style: ScalarStyle, line: usize) -> Result<Value> {
     Ok(Value::String(text.to_owned()))
 }
 
-/// Whether a text without its sign is a number with a point or an exponent.
+/// Returns whether a text without its sign is a number with a decimal point or an exponent.
 fn is_float(text: &str) -> bool {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn frontmatter_with_every_kind_of_value_becomes_json() {
+    fn frontmatter_with_every_kind_of_value_parses_to_json() {
         let yaml = "name: pdf\ndescription: >-\n  Two lines\n  of text\nquoted: \"a: b\"\nversion: '1.0'\n\
                     number: 1.5\nwhole: -7\nhex: 0x1F\nyes: true\nnothing:\ndate: 2026-07-28\nplain: 1.2.3\n\
                     metadata:\n  author: ann\n  tags: [a, \"b\"]\nlist:\n  - x\n  - y: z\nliteral: |\n  one\n  two\n";
@@ -181,15 +182,15 @@ mod tests {
     }
 
     #[test]
-    fn frontmatter_that_json_cannot_say_is_refused_with_its_line() {
+    fn frontmatter_without_json_form_is_rejected_with_its_line() {
         for (yaml, says) in [
-            ("name: a\nname: b\n", "line 3: the key `name` is there twice"),
-            ("a: &x 1\nb: *x\n", "line 3: write the value out"),
-            ("a: !!str 1\n", "line 2: write the value without a tag"),
-            ("a: .inf\n", "line 2: `.inf` is no number of JSON"),
-            ("a: 99999999999999999999\n", "is no number of JSON"),
-            ("? [a]\n: b\n", "line 2: a key must be text"),
-            ("a: b: c\n", "line 2: this is no YAML"),
+            ("name: a\nname: b\n", "line 3: duplicate key `name`"),
+            ("a: &x 1\nb: *x\n", "line 3: aliases are not allowed"),
+            ("a: !!str 1\n", "line 2: tags are not allowed"),
+            ("a: .inf\n", "line 2: `.inf` is not a JSON number"),
+            ("a: 99999999999999999999\n", "is not a JSON number"),
+            ("? [a]\n: b\n", "line 2: keys must be text"),
+            ("a: b: c\n", "line 2: invalid YAML"),
             ("- a\n", "must be YAML of the form"),
             ("text\n", "must be YAML of the form"),
             ("", "must be YAML of the form"),
@@ -198,7 +199,7 @@ mod tests {
             assert!(error.contains(says), "{yaml}: {error}");
         }
         for text in ["", "name: a\n", "---\nname: a\n", " ---\nname: a\n---\n"] {
-            assert!(parse(text).unwrap_err().contains("must begin with a line"), "{text}");
+            assert!(parse(text).unwrap_err().contains("must start with a `---` line"), "{text}");
         }
         assert!(parse("\u{feff}---\r\nname: a\r\n---").is_ok());
         assert!(

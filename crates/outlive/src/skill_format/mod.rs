@@ -1,4 +1,4 @@
-//! What clients and servers share about skills: the names of the extension, and the YAML of a
+//! Parts of the skills extension that client and server share: its names and the YAML of a
 //! `SKILL.md`.
 
 mod extension;

@@ -1,4 +1,4 @@
-//! A call that a test makes.
+//! Calls of a test.
 
 use std::{collections::BTreeMap, marker::PhantomData};
 
@@ -15,7 +15,7 @@ use super::{
     server::TestServer,
 };
 
-/// A call that a test makes, with the responses of its client.
+/// A call of a test, with the scripted responses of its client.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct TestCall<'a, R = CallToolResult> {
@@ -23,23 +23,23 @@ pub struct TestCall<'a, R = CallToolResult> {
     method: Method,
     params: Value,
     capabilities: Value,
-    /// By the key of the input request: one for each time it is issued.
+    /// Responses by key of the input request: one for each issue.
     responses: BTreeMap<String, Vec<Value>>,
     is_strict: bool,
     result: PhantomData<fn() -> R>,
 }
 
-/// What a call came to, and what the hooks say about it.
+/// Outcome of a call, with the report of the test hooks.
 struct Played<R> {
     outcome: TestOutcome<R>,
-    /// How many entries it recorded.
+    /// Number of recorded journal entries.
     recorded: usize,
-    /// Whether the crash or the cancellation happened.
+    /// Whether the planned crash or cancellation happened.
     happened: bool,
 }
 
 impl TestServer {
-    /// Prepares a call of a tool. The client declares every capability.
+    /// Prepares a tool call. The client declares every capability.
     #[expect(clippy::needless_pass_by_value, reason = "tests write a `json!` where they need it")]
     pub fn call_tool(
         &self,
@@ -50,7 +50,7 @@ impl TestServer {
         TestCall::new(self, Method::ToolsCall, params)
     }
 
-    /// Prepares to read a resource, or one of a template.
+    /// Prepares to read a resource, also of a template.
     ///
     /// ```
     /// use outlive::{resource, server::Server, testing::TestServer};
@@ -72,7 +72,7 @@ impl TestServer {
         TestCall::new(self, Method::ResourcesRead, json!({"uri": uri.into()}))
     }
 
-    /// Prepares to get a prompt with its arguments, which are texts.
+    /// Prepares to get a prompt with its arguments, which are strings.
     #[expect(clippy::needless_pass_by_value, reason = "tests write a `json!` where they need it")]
     pub fn get_prompt(
         &self,
@@ -95,57 +95,57 @@ impl<'a, R: TestResult> TestCall<'a, R> {
         Self { server, method, params, capabilities, responses, is_strict, result: PhantomData }
     }
 
-    /// Responds to an elicitation: the user fills in a form, or agrees to open a URL.
+    /// Responds to an elicitation with `accept`: the user fills in a form, or agrees to open a URL.
     #[expect(clippy::needless_pass_by_value, reason = "tests write a `json!` where they need it")]
     pub fn accept(self, key: impl IntoKey, content: Value) -> Self {
         self.respond(key, json!({"action": "accept", "content": content}))
     }
 
-    /// Responds to an elicitation: the user declines.
+    /// Responds to an elicitation with `decline`.
     pub fn decline(self, key: impl IntoKey) -> Self {
         self.respond(key, json!({"action": "decline"}))
     }
 
-    /// Responds to an elicitation: the user closes it without a choice.
+    /// Responds to an elicitation with `cancel`: the user closes it without a decision.
     pub fn cancel(self, key: impl IntoKey) -> Self {
         self.respond(key, json!({"action": "cancel"}))
     }
 
-    /// Responds as the protocol has it: for models and roots. Several responses for one key are given
-    /// one after the other, as often as the input request is issued.
+    /// Responds with a result object of the protocol, for sampling and roots. Several responses for
+    /// one key are used in order, one for each issue of the input request.
     pub fn respond(mut self, key: impl IntoKey, response: Value) -> Self {
         self.responses.entry(key.into_key().into_string()).or_default().push(response);
         self
     }
 
-    /// Sets what the client declares, as a `ClientCapabilities` object; everything by default.
+    /// Sets the `ClientCapabilities` of the client. By default it declares all.
     pub fn capabilities(mut self, capabilities: Value) -> Self {
         self.capabilities = capabilities;
         self
     }
 
-    /// Fails the test if a response is never asked for.
+    /// Fails the test if a scripted response is not used.
     pub fn strict(mut self) -> Self {
         self.is_strict = true;
         self
     }
 
-    /// Makes the call, to its end.
+    /// Runs the call to its end.
     ///
     /// # Errors
     ///
-    /// If an input request has no response, if the server returns a protocol error, or if the handler
-    /// does not reach an entry that it has recorded.
+    /// If an input request has no response, if the server returns a protocol error, or if a replay
+    /// does not reach a recorded journal entry.
     pub async fn run(self) -> Result<TestOutcome<R>, TestFailure> {
         self.server.hooks.plan(None, false);
         self.play().await.map(|played| played.outcome)
     }
 
-    /// Makes the call, and loses the run right after this key is recorded, as a crash would.
+    /// Runs the call and drops the run right after `key` is recorded, like a crash.
     ///
     /// # Errors
     ///
-    /// As [`TestCall::run`], and if the key is never recorded.
+    /// Same as [`TestCall::run`], and if the key is never recorded.
     pub async fn crash_after(self, key: impl IntoKey) -> Result<TestOutcome<R>, TestFailure> {
         let key = key.into_key().into_string();
         self.server.hooks.plan(Some(CrashPoint::After(key.clone())), false);
@@ -154,27 +154,27 @@ impl<'a, R: TestResult> TestCall<'a, R> {
         Ok(played.outcome)
     }
 
-    /// Makes the call without a crash, and then once for every entry it records, each time losing
-    /// the run after another one. Each time the handler runs once more when it has returned, over the
-    /// journal of that very call, and must return the same: values that differ from call to call, such
-    /// as random IDs, times or [`idempotency_key`](crate::server::Durable::idempotency_key), are fine in a step.
+    /// Runs the call without a crash, and then once per recorded journal entry with a crash after
+    /// that entry. After each run, replays the handler over the journal and compares the results.
+    /// Values that differ between calls, such as random IDs, times or
+    /// [`idempotency_key`](crate::server::Durable::idempotency_key), belong in a step.
     ///
     /// # Errors
     ///
-    /// As [`TestCall::run`], and if a handler returns something else over its own journal.
+    /// Same as [`TestCall::run`], and if a replay returns another result.
     pub async fn crash_after_each(self) -> Result<TestOutcome<R>, TestFailure> {
         let first = self.replay(None).await?;
         let recorded = first.recorded;
         for count in 1..=recorded {
             let crash = Some(CrashPoint::AfterRecords(count));
             self.replay(crash).await.map_err(|TestFailure(reason)| {
-                TestFailure(format!("after a crash at record {count} of {recorded}: {reason}"))
+                TestFailure(format!("after a crash at entry {count} of {recorded}: {reason}"))
             })?;
         }
         Ok(first.outcome)
     }
 
-    /// Makes the call, and compares its result with that of one more run over its journal.
+    /// Runs the call and compares its result with a replay over its journal.
     async fn replay(&self, crash: Option<CrashPoint>) -> Result<Played<R>, TestFailure> {
         let hooks = &self.server.hooks;
         hooks.plan(crash, true);
@@ -182,7 +182,7 @@ impl<'a, R: TestResult> TestCall<'a, R> {
         match hooks.differs() {
             None => Ok(played),
             Some((returned, again)) => Err(TestFailure(format!(
-                "the handler returned {returned}, and {again} when it ran again over the same journal; do what differs in a step, and use what the step returns"
+                "the handler returned {returned}, but {again} in a replay over the same journal; move the nondeterministic code into a step"
             ))),
         }
     }
@@ -212,7 +212,7 @@ impl<'a, R: TestResult> TestCall<'a, R> {
             rounds += 1;
         };
         let result =
-            result.ok_or_else(|| TestFailure("the result is of another kind".to_owned()))?;
+            result.ok_or_else(|| TestFailure("the result belongs to another method".to_owned()))?;
         self.check(&asked)?;
         let (recorded, unused, happened) = self.server.hooks.report();
         match unused.is_empty() {
@@ -221,19 +221,19 @@ impl<'a, R: TestResult> TestCall<'a, R> {
                 Ok(Played { outcome, recorded, happened })
             }
             false => Err(TestFailure(format!(
-                "the handler did not come to what it had recorded: {}; is it the same function of its journal each time?",
+                "the replay did not reach these journal entries: {}; make the handler deterministic",
                 unused.join(", ")
             ))),
         }
     }
 
-    /// Checks that every response was asked for, if the call is strict.
+    /// Checks that every response was used, if the call is strict.
     fn check(&self, asked: &[String]) -> Result<(), TestFailure> {
         for (key, responses) in self.responses.iter().filter(|_| self.is_strict) {
             let times = asked.iter().filter(|name| key_of(name).0 == key).count();
             if times < responses.len() {
                 return Err(TestFailure(format!(
-                    "`{key}` has {} responses and was asked for {times} times; remove what is not needed",
+                    "`{key}` has {} responses but was requested {times} times; remove the unused responses",
                     responses.len()
                 )));
             }
@@ -241,7 +241,7 @@ impl<'a, R: TestResult> TestCall<'a, R> {
         Ok(())
     }
 
-    /// Returns the response to an input request, by its name.
+    /// Returns the scripted response to an input request.
     fn scripted(&self, name: &str) -> Option<&Value> {
         let (key, time) = key_of(name);
         self.responses.get(key)?.get(time - 1)
@@ -251,7 +251,7 @@ impl<'a, R: TestResult> TestCall<'a, R> {
         match played.happened {
             true => Ok(()),
             false => Err(TestFailure(format!(
-                "`{key}` was never recorded, so nothing could happen there; recorded were: {}",
+                "`{key}` was never recorded; the journal has these keys: {}",
                 self.server.hooks.keys().join(", ")
             ))),
         }
@@ -267,7 +267,7 @@ impl<'a, R: TestResult> TestCall<'a, R> {
             Accepted::Refused(refusal) => {
                 return Err(TestFailure(String::from_utf8_lossy(&refusal.body).into_owned()));
             }
-            other => return Err(TestFailure(format!("the call was not accepted: {other:?}"))),
+            other => return Err(TestFailure(format!("the server rejected the call: {other:?}"))),
         };
         loop {
             match run.next().await {
@@ -281,11 +281,11 @@ impl<'a, R: TestResult> TestCall<'a, R> {
 }
 
 impl TestCall<'_, CallToolResult> {
-    /// Makes the call, and cancels it right after this key is recorded, as a client cancels a task. The
-    /// steps, timers and input requests after it fail with
-    /// [`DurableError::TaskCancelled`](crate::server::durable::DurableError::TaskCancelled), except under
-    /// [`Durable::shielded`](crate::server::Durable::shielded). If the handler fails then, the
-    /// [`cleanup`](crate::server::Tool::cleanup) of the tool runs.
+    /// Runs the call and cancels it right after `key` is recorded, like a client that cancels a
+    /// task. Later steps, timers and input requests fail with
+    /// [`DurableError::TaskCancelled`](crate::server::durable::DurableError::TaskCancelled), except
+    /// under [`Durable::shielded`](crate::server::Durable::shielded). If the handler then fails,
+    /// the [`cleanup`](crate::server::Tool::cleanup) of the tool runs.
     ///
     /// ```
     /// use outlive::{
@@ -302,14 +302,14 @@ impl TestCall<'_, CallToolResult> {
     ///     Ok(format!("packed from shelf {shelf}"))
     /// }
     ///
-    /// async fn give_back(task: Cleanup) -> Result<()> {
+    /// async fn release_shelf(task: Cleanup) -> Result<()> {
     ///     assert_eq!(task.get::<u32>("reserve")?, Some(7));
     ///     Ok(())
     /// }
     ///
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
     /// let builder = Server::builder("test", "1").tasks(TaskConfig::in_memory());
-    /// let server = TestServer::new(builder.tool(order::tool().cleanup(give_back)))?;
+    /// let server = TestServer::new(builder.tool(order::tool().cleanup(release_shelf)))?;
     /// let cancelled = server.call_tool("order", json!({})).cancel_after("reserve").await?;
     /// assert!(cancelled.is_cancelled);
     /// assert_eq!(cancelled.cleanup, Some(Ok(())));
@@ -320,7 +320,7 @@ impl TestCall<'_, CallToolResult> {
     ///
     /// # Errors
     ///
-    /// As [`TestCall::run`], and if the key is never recorded.
+    /// Same as [`TestCall::run`], and if the key is never recorded.
     pub async fn cancel_after(self, key: impl IntoKey) -> Result<TestCancellation, TestFailure> {
         let key = key.into_key().into_string();
         self.server.hooks.plan_cancel(key.clone());
@@ -339,7 +339,7 @@ impl TestCall<'_, CallToolResult> {
     }
 }
 
-/// Returns the key of an input request, and which time it is issued: `#2` for the second.
+/// Returns the key of an input request and its issue number: `#2` is the second issue.
 fn key_of(name: &str) -> (&str, usize) {
     match name.rsplit_once('#') {
         Some((key, time)) if !key.ends_with('\\') => (key, time.parse().unwrap_or(1)),
@@ -347,7 +347,7 @@ fn key_of(name: &str) -> (&str, usize) {
     }
 }
 
-/// Returns what to add to the script.
+/// Returns the failure for an input request without a scripted response.
 fn missing(name: &str, request: &InputRequest) -> TestFailure {
     let asked = serde_json::to_value(request).unwrap_or_default();
     let (message, add) = match asked["params"]["message"].as_str() {
@@ -355,6 +355,6 @@ fn missing(name: &str, request: &InputRequest) -> TestFailure {
         None => (String::new(), "respond"),
     };
     TestFailure(format!(
-        "`{name}` is asked{message}, and the script has no response; add `.{add}(\"{name}\", json!({{…}}))`"
+        "input request `{name}`{message} has no scripted response; add `.{add}(\"{name}\", json!({{…}}))`"
     ))
 }

@@ -1,4 +1,4 @@
-//! For tests of your own handlers: run them in memory, script the responses, lose or cancel their runs.
+//! Tests of handlers in memory: scripted input responses, crashes and cancellation.
 //!
 //! ```
 //! use outlive::{Form, server::{Durable, Result, Server}, testing::TestServer, tool};
@@ -28,10 +28,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Time passes by itself: when a handler waits for nothing but its timers, the clock of the server
-//! jumps to the first of them. A handler that sleeps for a day is tested in a moment.
+//! Time is simulated: if a handler waits only for timers, the server's clock jumps to the next
+//! timer. A handler that sleeps for a day is tested immediately.
 //!
-//! What goes beyond one call, such as lists, subscriptions and tasks, is tested with a
+//! For tests beyond one call, such as lists, subscriptions and tasks, use a
 //! [`Client`](crate::client::Client): `Client::builder(…).connect(&server)`.
 
 mod call;

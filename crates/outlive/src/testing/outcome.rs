@@ -1,4 +1,4 @@
-//! Outcomes of calls that tests make.
+//! Outcomes of test calls.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use outlive_wire::{
 };
 use serde::de::DeserializeOwned;
 
-/// A result that a test can ask for: of a tool, a resource or a prompt.
+/// Result of a test call: of a tool, a resource or a prompt. Sealed.
 pub trait TestResult: sealed::Sealed {}
 
 impl TestResult for CallToolResult {}
@@ -18,7 +18,7 @@ pub(super) mod sealed {
     use outlive_protocol::MethodResult;
     use outlive_wire::{CallToolResult, GetPromptResult, ReadResourceResult};
 
-    /// How a result is recognized.
+    /// Conversion from the result of any method.
     pub trait Sealed: Sized {
         fn read(result: MethodResult) -> Option<Self>;
     }
@@ -57,14 +57,14 @@ pub(super) mod sealed {
 pub struct TestOutcome<R = CallToolResult> {
     /// The result.
     pub result: R,
-    /// The keys of the input requests, in the order of the requests.
+    /// Keys of the input requests, in order.
     pub input_requests: Vec<String>,
-    /// Number of times that the client came back with responses.
+    /// Number of rounds with input responses.
     pub rounds: usize,
 }
 
 impl TestOutcome<CallToolResult> {
-    /// Returns all texts of the result, joined by line ends.
+    /// Returns all texts of the result, joined by newlines.
     pub fn text(&self) -> String {
         self.result.texts().collect::<Vec<_>>().join("\n")
     }
@@ -91,7 +91,8 @@ impl TestOutcome<CallToolResult> {
     ///
     /// # Errors
     ///
-    /// If the tool failed, if it has no structured content, or if the content is not a `T`.
+    /// If the tool returned an error, if the result has no structured content, or if the content is not a
+    /// `T`.
     pub fn structured<T: DeserializeOwned>(&self) -> Result<T, TestFailure> {
         if self.result.is_error == Some(true) {
             return Err(TestFailure(format!("the tool failed: {}", self.text())));
@@ -100,13 +101,15 @@ impl TestOutcome<CallToolResult> {
             TestFailure("the result has no structured content; return `Json<T>`".to_owned())
         })?;
         serde_json::from_str(content.get()).map_err(|error| {
-            TestFailure(format!("the structured content is another type: {error}: {content}"))
+            TestFailure(format!(
+                "the structured content cannot be deserialized: {error}: {content}"
+            ))
         })
     }
 }
 
 impl TestOutcome<ReadResourceResult> {
-    /// Returns all texts of the resource, joined by line ends.
+    /// Returns all texts of the resource, joined by newlines.
     pub fn text(&self) -> String {
         let texts = self.result.contents.iter().filter_map(|contents| match contents {
             ResourceContents::Text(text) => Some(text.text.as_str()),
@@ -117,7 +120,7 @@ impl TestOutcome<ReadResourceResult> {
 }
 
 impl TestOutcome<GetPromptResult> {
-    /// Returns all texts of the prompt's messages, joined by line ends.
+    /// Returns all texts of the prompt's messages, joined by newlines.
     pub fn text(&self) -> String {
         let texts = self.result.messages.iter().filter_map(|message| match &message.content {
             ContentBlock::Text(text) => Some(text.text.as_str()),
@@ -127,24 +130,23 @@ impl TestOutcome<GetPromptResult> {
     }
 }
 
-/// Outcome of a call that was cancelled as a task is; see [`TestCall::cancel_after`].
+/// Outcome of a cancelled call; see [`TestCall::cancel_after`].
 ///
 /// [`TestCall::cancel_after`]: super::TestCall::cancel_after
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TestCancellation {
-    /// What the handler returned after it was asked to stop. Only a result without error reaches the
-    /// client.
+    /// Outcome of the handler after the cancellation. The client receives only a result without
+    /// error.
     pub outcome: TestOutcome,
-    /// Whether the task ends as `cancelled`. A handler that returns a result without error completes
-    /// its task.
+    /// Whether the task ends as `cancelled`. The task completes if the handler returns a result
+    /// without error.
     pub is_cancelled: bool,
-    /// How the cleanup ended; `None` if there was none, because the tool has none or its task
-    /// completed.
+    /// Result of the cleanup. `None` if the tool has no cleanup or its task completed.
     pub cleanup: Option<Result<(), String>>,
 }
 
-/// Why a call did not come to the end that a test can accept. The text says what to change.
+/// Failure of a test call. The text contains a remedy.
 #[derive(Debug)]
 pub struct TestFailure(pub(super) String);
 

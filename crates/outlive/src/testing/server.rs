@@ -1,10 +1,10 @@
-//! The server of a test.
+//! Server of a test.
 
 use std::sync::Arc;
 
 use crate::server::{BuildError, Server, ServerBuilder, TestHooks};
 
-/// A server whose handlers are called by a test, one call at a time.
+/// Server whose handlers a test calls, one call at a time.
 #[derive(Debug)]
 pub struct TestServer {
     pub(super) server: Server,
@@ -12,11 +12,11 @@ pub struct TestServer {
 }
 
 impl TestServer {
-    /// Builds the server.
+    /// Builds the server with test hooks.
     ///
     /// # Errors
     ///
-    /// As [`ServerBuilder::build`].
+    /// Same as [`ServerBuilder::build`].
     pub fn new(mut builder: ServerBuilder) -> Result<Self, BuildError> {
         let hooks = TestHooks::install(&mut builder.clock);
         builder.test_hooks = Some(Arc::clone(&hooks));

@@ -1,4 +1,5 @@
-//! The API as its first user wrote against it: each test is code that user expected to compile and work.
+//! The API from the point of view of a new user: each test is code that such a user expected to
+//! compile.
 
 mod clones;
 mod errors;

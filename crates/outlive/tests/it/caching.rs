@@ -1,4 +1,4 @@
-//! How long and for whom answers may be kept: modern results say it, others do not.
+//! Cache hints: modern results of lists and reads carry them, all other results do not.
 
 use outlive::{
     server::{Prompt, Resource, ResourceTemplate, Server, ServerBuilder, Tool},
@@ -38,7 +38,7 @@ fn hints(result: &Value) -> (Option<&Value>, Option<&Value>) {
 
 // CACHE-01, CACHE-02, RES-08
 #[tokio::test(start_paused = true)]
-async fn what_can_be_kept_says_how_long_and_for_whom() {
+async fn cacheable_results_carry_ttl_and_scope() {
     for (server, ttl, scope) in [
         (builder().build().unwrap(), 0, "private"),
         (builder().default_cache_hints(PUBLIC).build().unwrap(), 60_000, "public"),
@@ -53,7 +53,7 @@ async fn what_can_be_kept_says_how_long_and_for_whom() {
 
 // CACHE-01, PROMPT-04, COMPL-06
 #[tokio::test(start_paused = true)]
-async fn nothing_else_says_it() {
+async fn uncacheable_results_carry_no_cache_hints() {
     let mut pipe = Pipe::open(&builder().default_cache_hints(PUBLIC).build().unwrap());
     let reference = json!({"type": "ref/resource", "uri": "p://{x}"});
     for (method, params) in [
@@ -68,7 +68,7 @@ async fn nothing_else_says_it() {
 
 // VER-37
 #[tokio::test(start_paused = true)]
-async fn older_revisions_are_spared() {
+async fn legacy_results_carry_no_cache_hints() {
     for version in LEGACY {
         let mut pipe =
             Pipe::speaking(&builder().default_cache_hints(PUBLIC).build().unwrap(), version).await;
@@ -80,7 +80,7 @@ async fn older_revisions_are_spared() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resource_or_template_may_say_its_own() {
+async fn resource_or_template_overrides_default_cache_hints() {
     let mut pipe = Pipe::open(&builder().default_cache_hints(PUBLIC).build().unwrap());
     for uri in ["mem://short", "p://1"] {
         let result = pipe.result("resources/read", json!({"uri": uri})).await;
@@ -90,7 +90,7 @@ async fn a_resource_or_template_may_say_its_own() {
 
 // CACHE-09
 #[tokio::test(start_paused = true)]
-async fn all_pages_of_a_list_have_one_scope() {
+async fn pages_of_one_list_share_cache_scope() {
     let server = builder()
         .default_cache_hints(PUBLIC)
         .limits(|limits| limits.page_size = 1)

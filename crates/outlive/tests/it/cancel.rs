@@ -1,4 +1,4 @@
-//! Cancellation: what it stops, what it silences, and what it spares.
+//! Cancellation of calls: by notification and by disconnect.
 
 use std::{sync::Arc, time::Duration};
 
@@ -48,7 +48,7 @@ fn slow() -> [(&'static str, Value); 4] {
 
 // CANC-03, STDIO-10
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_call_is_dropped_and_never_answered() {
+async fn cancelled_call_is_dropped_without_response() {
     for version in REVISIONS {
         for (method, params) in slow() {
             let gate = Gate::default();
@@ -66,13 +66,13 @@ async fn a_cancelled_call_is_dropped_and_never_answered() {
 
 // CANC-05
 #[tokio::test(start_paused = true)]
-async fn a_cancellation_that_fits_nothing_is_ignored() {
+async fn cancellation_of_unknown_request_is_ignored() {
     for version in REVISIONS {
         let gate = Gate::default();
         let mut pipe = Pipe::speaking(&server(&gate), version).await;
         let id = pipe.send("tools/call", json!({"name": "wait"})).await;
         gate.arrived().await;
-        // Unknown, of the other type, malformed.
+        // Unknown IDs, IDs of another type, and malformed parameters.
         for other in
             [json!(999), json!(id.to_string()), json!(null), json!([id]), json!({"id": id})]
         {
@@ -92,16 +92,16 @@ async fn a_cancellation_that_fits_nothing_is_ignored() {
         assert_eq!(gate.count_abandoned(), 0, "{version}");
         gate.open(1);
         assert_eq!(text(&pipe.answer(id).await["result"]), "done", "{version}");
-        // Too late: it has been answered.
+        // These cancellations come after the response.
         pipe.cancel(id).await;
         pipe.cancel(id).await;
         pipe.quiet().await;
     }
 }
 
-// The reason is optional, and is for people.
+// The reason is optional and informational.
 #[tokio::test(start_paused = true)]
-async fn a_reason_may_be_given() {
+async fn cancellation_with_reason_cancels_call() {
     let gate = Gate::default();
     let mut pipe = Pipe::speaking(&server(&gate), MODERN).await;
     let id = pipe.send("tools/call", json!({"name": "wait"})).await;
@@ -117,7 +117,7 @@ async fn a_reason_may_be_given() {
 
 // RPC-03
 #[tokio::test(start_paused = true)]
-async fn the_id_of_a_cancelled_call_can_be_used_again_at_once() {
+async fn request_id_of_cancelled_call_is_reusable_immediately() {
     for version in REVISIONS {
         let gate = Gate::default();
         let mut pipe = Pipe::speaking(&server(&gate), version).await;
@@ -128,7 +128,7 @@ async fn the_id_of_a_cancelled_call_can_be_used_again_at_once() {
         let message =
             json!({"jsonrpc": "2.0", "id": "same", "method": "tools/call", "params": params});
         let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "same"}});
-        // In one piece: the second call begins before the first has been dropped.
+        // One write: the second call starts before the server has dropped the first.
         pipe.send_raw(format!("{message}\n{cancel}\n{message}\n").as_bytes()).await;
         gate.arrived().await;
         gate.arrived().await;
@@ -139,7 +139,7 @@ async fn the_id_of_a_cancelled_call_can_be_used_again_at_once() {
     }
 }
 
-/// What a test and the tasks that a handler left behind tell each other.
+/// Signals between a test and the tokio tasks that a handler spawned.
 #[derive(Clone, Default)]
 struct Task {
     running: Arc<Notify>,
@@ -147,10 +147,10 @@ struct Task {
 }
 
 async fn heard(notify: &Notify) {
-    timeout(Duration::from_secs(10), notify.notified()).await.expect("the task is heard of");
+    timeout(Duration::from_secs(10), notify.notified()).await.expect("the task sends its signal");
 }
 
-/// Starts a task that outlives the handler, and waits for ever.
+/// Spawns a tokio task that outlives the handler, and never returns.
 async fn delegate(cx: Cx, task: State<Task>) -> &'static str {
     let task = Task::clone(&task);
     tokio::spawn(async move {
@@ -168,7 +168,7 @@ async fn delegate(cx: Cx, task: State<Task>) -> &'static str {
 
 // CANC-03, STDIO-10
 #[tokio::test(start_paused = true)]
-async fn tasks_that_a_handler_started_learn_of_it_and_cannot_speak_any_more() {
+async fn spawned_tasks_of_cancelled_call_see_cancellation_and_send_nothing() {
     for version in REVISIONS {
         let task = Task::default();
         let builder =
@@ -185,7 +185,7 @@ async fn tasks_that_a_handler_started_learn_of_it_and_cannot_speak_any_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_ends_by_itself_was_not_cancelled() {
+async fn completed_call_does_not_signal_cancellation() {
     let task = Task::default();
     let answer = async |cx: Cx, task: State<Task>| {
         let task = Task::clone(&task);
@@ -205,12 +205,12 @@ async fn a_call_that_ends_by_itself_was_not_cancelled() {
     assert_eq!(text(&pipe.call("answer", json!({})).await), "done");
     pipe.quiet().await;
     let told = timeout(Duration::from_secs(1), task.cancelled.notified()).await;
-    assert!(told.is_err(), "nobody cancelled it");
+    assert!(told.is_err(), "the call was not cancelled");
 }
 
 // STDIO-12
 #[tokio::test(start_paused = true)]
-async fn a_client_that_says_no_more_still_gets_its_answers() {
+async fn client_closing_its_output_still_gets_responses() {
     for version in REVISIONS {
         let gate = Gate::default();
         let mut pipe = Pipe::speaking(&server(&gate), version).await;
@@ -228,7 +228,7 @@ async fn a_client_that_says_no_more_still_gets_its_answers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_calls_of_a_client_that_vanished_are_cancelled() {
+async fn calls_of_disconnected_client_are_cancelled() {
     for version in REVISIONS {
         let gate = Gate::default();
         let mut pipe = Pipe::speaking(&server(&gate), version).await;
@@ -237,7 +237,7 @@ async fn the_calls_of_a_client_that_vanished_are_cancelled() {
             gate.arrived().await;
         }
         drop(pipe);
-        // The first answer finds nobody; then the others are not wanted either.
+        // Writing the first response fails, so the server cancels the other calls.
         gate.open(1);
         gate.abandoned().await;
         gate.abandoned().await;
@@ -245,7 +245,7 @@ async fn the_calls_of_a_client_that_vanished_are_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_said_before_is_not_taken_back() {
+async fn progress_sent_before_cancellation_is_delivered() {
     let talk = async |_: Args<Nothing>, cx: Cx, gate: State<Gate>| {
         cx.progress(1.0, None, "");
         gate.pass().await;

@@ -1,18 +1,18 @@
-//! The client: what it says on every wire, and what it makes of what comes back.
+//! The client: the requests it sends on every transport and era, and how it handles the responses.
 
-mod basics; // calls, reads, prompts, lists, on every transport and in both eras
-mod changes; // subscriptions, and results that are kept
-mod child; // a server that is a child process
-mod faults; // partial results of our server, over a way that breaks
-mod group; // several servers under one roof
-mod hosted; // tasks of the client's own
-mod hostile; // servers that break the rules
-mod input_events; // input requests in one place
-mod kit; // servers to talk to
-mod rules; // what it says, and what it keeps to itself
-mod script; // peers that are scripts
+mod basics; // calls, reads, prompts and lists, on every transport and in both eras
+mod changes; // subscriptions and cached results
+mod child; // servers that are child processes
+mod faults; // partial results over broken connections
+mod group; // groups of several servers
+mod hosted; // input requests that the client answers with tasks
+mod hostile; // servers that violate the protocol
+mod input_events; // input requests as events
+mod kit; // servers for these tests
+mod rules; // rules of the specification for clients
+mod script; // scripted peers
 mod stream; // partial results
-mod task_rules; // what it does about a task, message by message
-mod tasks; // calls that go on by themselves
-mod tokens; // where tokens come from, and what their source hears
-mod wire; // the bytes that are sent, and which generation is found
+mod task_rules; // task messages, with scripted servers
+mod tasks; // tasks, with our server
+mod tokens; // token sources
+mod wire; // request bytes and era detection

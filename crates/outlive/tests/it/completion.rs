@@ -1,4 +1,4 @@
-//! Suggestions for the arguments of prompts and the variables of templates.
+//! Completion of prompt arguments and template variables.
 
 use outlive::server::{
     Args, Error, Prompt, ResourceTemplate, Server, State, Tool, response::CompletionInput,
@@ -61,7 +61,7 @@ fn template() -> Value {
 
 // COMPL-02, COMPL-03, COMPL-06
 #[tokio::test(start_paused = true)]
-async fn suggestions_are_what_the_completer_returns_in_its_order() {
+async fn completion_returns_values_in_completer_order() {
     for version in REVISIONS {
         let mut pipe = Pipe::speaking(&server(), version).await;
         let mut result = pipe.result("completion/complete", ask(&trip(), "city", "B")).await;
@@ -78,7 +78,7 @@ async fn suggestions_are_what_the_completer_returns_in_its_order() {
 
 // COMPL-02
 #[tokio::test(start_paused = true)]
-async fn a_completer_knows_the_arguments_that_are_filled_in_already() {
+async fn completer_receives_context_arguments() {
     for version in REVISIONS {
         let mut pipe = Pipe::speaking(&server(), version).await;
         let mut params = ask(&trip(), "city", "B");
@@ -93,7 +93,7 @@ async fn a_completer_knows_the_arguments_that_are_filled_in_already() {
 
 // COMPL-03
 #[tokio::test(start_paused = true)]
-async fn at_most_a_hundred_are_sent_and_the_rest_is_counted() {
+async fn completion_sends_at_most_100_values_and_total() {
     let mut pipe = Pipe::open(&server());
     for (found, sent) in [(0, 0), (99, 99), (100, 100), (101, 100), (250, 100)] {
         let result =
@@ -104,13 +104,13 @@ async fn at_most_a_hundred_are_sent_and_the_rest_is_counted() {
         assert_eq!(completion["hasMore"], found > sent);
         assert!(
             sent == 0 || completion["values"][sent - 1] == format!("v{}", sent - 1),
-            "the first ones"
+            "the first values are sent"
         );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_argument_that_nobody_completes_has_no_suggestions() {
+async fn argument_without_completer_has_no_values() {
     let mut pipe = Pipe::open(&server());
     for params in [ask(&trip(), "country", "C"), ask(&template(), "m", "")] {
         let result = pipe.result("completion/complete", params).await;
@@ -120,7 +120,7 @@ async fn an_argument_that_nobody_completes_has_no_suggestions() {
 
 // COMPL-04, COMPL-05
 #[tokio::test(start_paused = true)]
-async fn what_does_not_exist_cannot_be_completed() {
+async fn completion_of_unknown_reference_is_invalid_params() {
     let cases = [
         (
             ask(&json!({"type": "ref/prompt", "name": "tripp"}), "city", ""),
@@ -158,7 +158,7 @@ async fn what_does_not_exist_cannot_be_completed() {
 
 // COMPL-01, COMPL-04, RPC-16
 #[tokio::test(start_paused = true)]
-async fn a_server_with_nothing_to_complete_does_not_offer_it() {
+async fn server_without_completers_does_not_declare_completions() {
     let bare = Server::builder("test", "1").tool(Tool::new("t", async || "t")).build().unwrap();
     for version in REVISIONS {
         let mut pipe = Pipe::open(&bare);
@@ -176,19 +176,19 @@ async fn a_server_with_nothing_to_complete_does_not_offer_it() {
 }
 
 #[test]
-fn a_completer_belongs_to_an_argument() {
+fn completer_for_unknown_argument_fails_build() {
     let none = async || Vec::<String>::new();
     let prompt = Prompt::new("p", async |_: Args<Trip>| "x").complete("street", none);
     let why = Server::builder("test", "1").prompt(prompt).build().unwrap_err().to_string();
-    assert_eq!(why, "prompt `p`: it completes `street`, which is none of its arguments");
+    assert_eq!(why, "prompt `p`: the completer of `street` matches none of its arguments");
     let template = ResourceTemplate::new("n://{n}", "n", async || "n").complete("street", none);
     let why =
         Server::builder("test", "1").resource_template(template).build().unwrap_err().to_string();
-    assert_eq!(why, "resource `n://{n}`: it completes `street`, which is none of its variables");
+    assert_eq!(why, "resource `n://{n}`: the completer of `street` matches none of its variables");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_completer_may_refuse() {
+async fn completer_error_is_returned() {
     let refuse = async || Err::<Vec<String>, _>(Error::invalid_params("too short"));
     let prompt = Prompt::new("p", async |_: Args<Trip>| "x").complete("city", refuse);
     let mut pipe = Pipe::open(&Server::builder("test", "1").prompt(prompt).build().unwrap());

@@ -1,4 +1,4 @@
-//! Adding, changing and removing while a server runs, and who is told.
+//! Entries added, replaced and removed while a server runs, and the change notifications.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn names(pipe: &mut Pipe) -> Vec<String> {
         .collect()
 }
 
-/// Opens a subscription and returns its id.
+/// Opens a subscription and returns its ID.
 async fn listen(pipe: &mut Pipe, wish: Value) -> u64 {
     let id =
         pipe.send_as_is("subscriptions/listen", with_meta(json!({"notifications": wish}))).await;
@@ -43,7 +43,7 @@ async fn listen(pipe: &mut Pipe, wish: Value) -> u64 {
     id
 }
 
-/// A change, and the list that it is one of.
+/// A list, and a function that changes it.
 type Change = (&'static str, fn(&Server));
 
 const CHANGES: [Change; 8] = [
@@ -65,7 +65,7 @@ const CHANGES: [Change; 8] = [
 
 // TOOL-02
 #[tokio::test(start_paused = true)]
-async fn what_is_added_replaced_and_removed_shows_at_once() {
+async fn added_replaced_and_removed_tools_change_list_immediately() {
     for version in REVISIONS {
         let server = server();
         let mut pipe = Pipe::speaking(&server, version).await;
@@ -75,10 +75,14 @@ async fn what_is_added_replaced_and_removed_shows_at_once() {
         }
         assert_eq!(names(&mut pipe).await, ["a", "b", "c"], "{version}");
         server.add_tool(Tool::new("b", async || "another")).unwrap();
-        assert_eq!(names(&mut pipe).await, ["a", "b", "c"], "{version}: it keeps its place");
+        assert_eq!(
+            names(&mut pipe).await,
+            ["a", "b", "c"],
+            "{version}: a replaced tool keeps its position"
+        );
         assert_eq!(text(&pipe.call("b", json!({})).await), "another", "{version}");
         assert!(server.remove_tool("b"));
-        assert!(!server.remove_tool("b"), "it is gone already");
+        assert!(!server.remove_tool("b"), "the tool is already removed");
         assert_eq!(names(&mut pipe).await, ["a", "c"], "{version}");
         assert_eq!(
             pipe.error("tools/call", json!({"name": "b"})).await["code"],
@@ -86,12 +90,12 @@ async fn what_is_added_replaced_and_removed_shows_at_once() {
             "{version}"
         );
         server.add_tool(tool("b")).unwrap();
-        assert_eq!(names(&mut pipe).await, ["a", "c", "b"], "{version}: it comes back at the end");
+        assert_eq!(names(&mut pipe).await, ["a", "c", "b"], "{version}: a re-added tool is last");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn client_that_connects_after_a_change_is_not_told_of_it() {
+async fn client_connecting_after_change_gets_no_notification() {
     for version in REVISIONS {
         let server = server();
         let mut before = Pipe::speaking(&server, LEGACY[0]).await;
@@ -104,14 +108,14 @@ async fn client_that_connects_after_a_change_is_not_told_of_it() {
         assert_eq!(names(&mut pipe).await, ["early"]);
         pipe.quiet().await;
         assert_eq!(before.read().await["method"], "notifications/tools/list_changed");
-        // A change of its own time is told.
+        // A change after the connection is notified.
         server.add_tool(tool("late")).unwrap();
         assert_eq!(pipe.read().await["method"], "notifications/tools/list_changed");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn resources_templates_and_prompts_come_and_go_too() {
+async fn added_and_removed_resources_and_prompts_change_lists() {
     let server = server();
     let mut pipe = Pipe::open(&server);
     server.add_resource(Resource::new("mem://a", "a", async || "a")).unwrap();
@@ -139,7 +143,7 @@ async fn resources_templates_and_prompts_come_and_go_too() {
 
 // VER-13, TOOL-01
 #[tokio::test(start_paused = true)]
-async fn a_feature_that_nobody_offered_appears_with_its_first_entry() {
+async fn first_entry_of_a_feature_declares_its_capability() {
     let server = Server::builder("test", "1").build().unwrap();
     let mut pipe = Pipe::open(&server);
     assert_eq!(pipe.error("tools/list", json!({})).await["code"], -32601);
@@ -151,7 +155,7 @@ async fn a_feature_that_nobody_offered_appears_with_its_first_entry() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_runs_does_not_mind_that_its_tool_is_removed() {
+async fn running_call_of_removed_tool_completes() {
     let gate = Gate::default();
     let wait = async |gate: State<Gate>| {
         gate.pass().await;
@@ -168,7 +172,7 @@ async fn a_call_that_runs_does_not_mind_that_its_tool_is_removed() {
 
 // TOOL-23, RES-11, PROMPT-07
 #[tokio::test(start_paused = true)]
-async fn a_session_is_told_of_every_list_that_changes() {
+async fn session_is_notified_of_every_list_change() {
     for version in LEGACY {
         let server = server();
         let mut pipe = Pipe::speaking(&server, version).await;
@@ -188,7 +192,7 @@ async fn a_session_is_told_of_every_list_that_changes() {
 
 // TOOL-23, RES-11, PROMPT-07, SUB-02, SUB-06
 #[tokio::test(start_paused = true)]
-async fn a_subscription_is_told_of_the_lists_it_asked_for() {
+async fn subscription_is_notified_of_requested_lists_only() {
     let server = server();
     let mut everything = Pipe::open(&server);
     let all =
@@ -221,7 +225,7 @@ async fn a_subscription_is_told_of_the_lists_it_asked_for() {
 
 // C-16
 #[tokio::test(start_paused = true)]
-async fn changes_that_come_together_are_told_once() {
+async fn changes_within_debounce_are_notified_once() {
     for version in [MODERN, "2025-11-25"] {
         let server = builder().list_changed_debounce(Duration::from_millis(300)).build().unwrap();
         let mut pipe = Pipe::speaking(&server, version).await;
@@ -236,7 +240,7 @@ async fn changes_that_come_together_are_told_once() {
         assert_eq!(pipe.read().await["method"], "notifications/tools/list_changed", "{version}");
         assert_eq!(start.elapsed(), Duration::from_millis(300), "{version}");
         pipe.quiet().await;
-        // What comes later is told again.
+        // A later change is notified again.
         server.remove_tool("t0");
         assert_eq!(pipe.read().await["method"], "notifications/tools/list_changed", "{version}");
         pipe.quiet().await;
@@ -244,7 +248,7 @@ async fn changes_that_come_together_are_told_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_told_of_what_was_there_from_the_start() {
+async fn initial_entries_are_not_notified() {
     let server = builder().tool(tool("a")).prompt(Prompt::new("p", async || "p")).build().unwrap();
     for version in LEGACY {
         Pipe::speaking(&server, version).await.quiet().await;
@@ -252,21 +256,21 @@ async fn nobody_is_told_of_what_was_there_from_the_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn change_before_a_session_began_is_not_told_to_it() {
+async fn change_before_session_start_is_not_notified() {
     for version in LEGACY {
         let server = builder().list_changed_debounce(Duration::from_millis(300)).build().unwrap();
         server.add_tool(tool("early")).unwrap();
         let mut pipe = Pipe::speaking(&server, version).await;
         assert_eq!(names(&mut pipe).await, ["early"]);
         pipe.quiet().await;
-        // What changes while it is there is told, also when somebody came in between.
+        // A change during the session is notified, even if another client connected in between.
         server.add_tool(tool("late")).unwrap();
         assert_eq!(pipe.read().await["method"], "notifications/tools/list_changed", "{version}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_refused_or_was_not_there_changes_nothing() {
+async fn rejected_entry_or_unknown_removal_changes_nothing() {
     let server = builder().tool(tool("a")).build().unwrap();
     let mut pipe = Pipe::speaking(&server, "2025-11-25").await;
     let broken = Tool::new("a", async || "new").input_schema(raw(&json!({"type": "array"})));
@@ -283,7 +287,7 @@ async fn what_is_refused_or_was_not_there_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thread_outside_the_runtime_may_make_changes() {
+async fn change_from_thread_outside_runtime_is_notified() {
     let server = server();
     let mut pipe = Pipe::speaking(&server, "2025-11-25").await;
     let elsewhere = server.clone();
@@ -295,7 +299,7 @@ async fn a_thread_outside_the_runtime_may_make_changes() {
 
 // TOOL-03, VER-14
 #[tokio::test(start_paused = true)]
-async fn every_connection_sees_the_same_list() {
+async fn list_is_the_same_on_every_connection() {
     let server = server();
     let mut pipes = Vec::new();
     for version in REVISIONS {

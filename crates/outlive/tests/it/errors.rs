@@ -1,4 +1,4 @@
-//! Tool errors, refusals, panics: what the client hears, and that nothing else breaks.
+//! Tool errors, protocol errors and panics, and their isolation from other calls.
 
 use std::{fmt, panic::panic_any};
 
@@ -46,7 +46,7 @@ async fn shelf(Args(shelf): Args<Shelf>) -> Result<String> {
 
 // TOOL-21
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_fails_is_a_result_that_a_model_can_read() {
+async fn failing_tool_returns_tool_error_with_text() {
     let server = Server::builder("test", "1")
         .tool(Tool::new("shelf", shelf))
         .tool(Tool::new("plain", async || Err::<String, _>(Error::new("try again after noon"))))
@@ -78,7 +78,7 @@ async fn a_tool_that_fails_is_a_result_that_a_model_can_read() {
 
 // RPC-05, RPC-22
 #[tokio::test(start_paused = true)]
-async fn a_tool_may_refuse_the_request_instead() {
+async fn tool_can_return_protocol_error() {
     let custom = || {
         let mut object: ErrorObject =
             serde_json::from_value(json!({"code": 1000, "message": "closed"})).unwrap();
@@ -116,7 +116,7 @@ async fn needs_sampling(cx: Cx) -> Result<&'static str> {
 
 // META-05, RPC-24
 #[tokio::test(start_paused = true)]
-async fn a_capability_that_the_client_lacks_is_named() {
+async fn missing_client_capability_is_named() {
     let server = Server::builder("test", "1").tool(Tool::new("t", needs_sampling)).build().unwrap();
     let cases = [
         (json!({}), false),
@@ -155,7 +155,7 @@ async fn a_capability_that_the_client_lacks_is_named() {
 
 // RES-04, PROMPT-05, COMPL-04, SEC-10
 #[tokio::test(start_paused = true)]
-async fn what_breaks_inside_is_an_internal_error_that_tells_nothing() {
+async fn failure_outside_tools_is_internal_error_without_details() {
     let broken = || Error::new("password is hunter2");
     let server = Server::builder("test", "1")
         .resource(Resource::new("mem://r", "r", move || {
@@ -192,7 +192,7 @@ async fn what_breaks_inside_is_an_internal_error_that_tells_nothing() {
     }
 }
 
-/// An argument that cannot be made.
+/// An extractor that panics.
 struct Bomb;
 
 impl Extract for Bomb {
@@ -235,7 +235,7 @@ fn panicking(gate: &Gate) -> Server {
 
 // RPC-15, SEC-10
 #[tokio::test(start_paused = true)]
-async fn a_panic_ends_its_own_call_and_no_other() {
+async fn panic_ends_only_its_own_call() {
     let reference = json!({"type": "ref/prompt", "name": "p"});
     let calls =
         ["first", "value", "sync", "extract"].map(|tool| ("tools/call", json!({"name": tool})));
@@ -265,7 +265,7 @@ async fn a_panic_ends_its_own_call_and_no_other() {
         }
         pipe.notify("own/notice", json!({})).await;
         assert_eq!(text(&pipe.call("fine", json!({})).await), "fine", "{version}");
-        // A call that has waited goes the same way, and its id is free again.
+        // A call that was already waiting fails the same way, and its ID becomes reusable.
         gate.open(1);
         assert_eq!(error(&pipe.answer(running).await)["code"], -32603, "{version}");
         assert_eq!(text(&pipe.call("fine", json!({})).await), "fine", "{version}");
@@ -274,7 +274,7 @@ async fn a_panic_ends_its_own_call_and_no_other() {
 
 // RPC-17, RPC-19, RPC-20, RPC-22
 #[tokio::test(start_paused = true)]
-async fn only_codes_of_the_revision_are_sent() {
+async fn errors_use_only_codes_of_the_version() {
     let wrong = [
         ("no/such/method", json!({})),
         ("tools/call", json!({"name": "none"})),

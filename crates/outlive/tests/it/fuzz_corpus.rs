@@ -1,4 +1,4 @@
-//! The inputs that fuzzing started from or found, replayed. `cargo xtask fuzz` looks for more.
+//! Replays the fuzzing corpus. `cargo xtask fuzz` searches for new inputs.
 
 use std::{fs, path::Path};
 
@@ -15,16 +15,16 @@ fn replay(corpus: &str, target: fn(&[u8])) {
 }
 
 #[tokio::test]
-async fn messages_are_answered_or_refused_on_one_line_of_json() {
+async fn envelope_corpus_gets_one_line_responses() {
     replay("envelope", targets::envelope);
 }
 
 #[test]
-fn events_are_the_same_however_the_stream_is_cut() {
+fn sse_corpus_yields_same_events_for_any_chunking() {
     replay("sse_reader", targets::sse_reader);
 }
 
 #[test]
-fn a_header_is_let_through_exactly_if_it_stands_for_the_name() {
+fn header_corpus_accepts_exactly_matching_names() {
     replay("headers", targets::headers);
 }

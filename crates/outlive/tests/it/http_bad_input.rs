@@ -1,17 +1,17 @@
-//! Every row of bad input over HTTP, with its status and code.
+//! Invalid input over HTTP, with the expected status and error code of each case.
 
-mod bytes; // what is no message, in every era
-mod legacy; // what the revisions with a handshake refuse
-mod modern; // what 2026-07-28 refuses
-mod order; // two things wrong at once: which is told
+mod bytes; // bodies that are not messages, in every era
+mod legacy; // rejections of the legacy versions
+mod modern; // rejections of 2026-07-28
+mod order; // order of the checks for requests with two defects
 mod panics; // handlers that panic
-mod sizes; // too large, too deep, too many headers
+mod sizes; // messages that are too large or too deep, and too many headers
 
 use serde_json::Value;
 
 use crate::support::http::Response;
 
-/// The response must be this refusal. Returns the error for a closer look.
+/// Asserts that the response is this error, and returns the error.
 #[track_caller]
 fn refused(response: &Response, status: u16, code: i64, id: impl Into<Value>) -> Value {
     let body = response.json();
@@ -20,17 +20,17 @@ fn refused(response: &Response, status: u16, code: i64, id: impl Into<Value>) ->
     assert_eq!(body["jsonrpc"], "2.0");
     assert_eq!(body["error"]["code"], code, "code of {body}");
     match id {
-        // An id that could not be read is left out, not null.
+        // If the request ID cannot be read, the response has no `id`.
         Value::Null => assert!(body.get("id").is_none(), "an id in {body}"),
         id => assert_eq!(body["id"], id, "id of {body}"),
     }
     assert!(body.get("result").is_none(), "{body}");
-    let message = body["error"]["message"].as_str().expect("an error says something");
+    let message = body["error"]["message"].as_str().expect("an error has a message");
     assert!(!message.is_empty() && !message.ends_with('.'), "{message}");
     body["error"].clone()
 }
 
-/// As [`refused`], and the message must say this.
+/// Like [`refused`], and asserts that the message contains `words`.
 #[track_caller]
 fn refused_with(
     response: &Response,

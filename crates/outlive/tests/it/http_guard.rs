@@ -1,8 +1,8 @@
-//! Host, Origin, CORS, tokens and addresses.
+//! Host and origin checks, CORS, authentication, addresses and connection limits.
 
-mod addresses; // where a server listens, and to whom
-mod browsers; // Host, Origin, CORS
+mod addresses; // listen addresses
+mod browsers; // `Host`, `Origin` and CORS
 mod callers; // authenticators
-mod connections; // how many, how slow, and how much they leave unread
+mod connections; // connection limits, slow and non-reading clients
 mod pages; // health checks and metrics
-mod token_file; // names and tokens from a file
+mod token_file; // principals and tokens from a file

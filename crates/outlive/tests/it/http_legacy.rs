@@ -1,9 +1,9 @@
-//! Handshake, sessions, GET, DELETE, batches and isolation of the revisions before 2026-07-28.
+//! Legacy versions over HTTP: handshake, sessions, GET, DELETE, batches and isolation.
 
-mod answers; // one JSON body, or a stream; cancellation
-mod batches; // several messages in one, on 2025-03-26
-mod changes; // GET: the stream of changes
-mod handshake; // `initialize`, revision by revision
-mod isolation; // two callers and what each may know of the other
-mod sessions; // opening, idling, ending; as many as there may be
-mod stateless; // without sessions
+mod answers; // JSON bodies, streams and cancellation
+mod batches; // batches of 2025-03-26
+mod changes; // GET streams with change notifications
+mod handshake; // `initialize` in each version
+mod isolation; // isolation of two principals
+mod sessions; // opening, idle timeout, ending and limits
+mod stateless; // legacy clients without sessions

@@ -1,8 +1,8 @@
-//! Answers, streams, headers and cancellation by disconnect on 2026-07-28.
+//! 2026-07-28 over HTTP: responses, streams, headers, subscriptions and cancellation.
 
-mod answers; // one JSON body, or a stream of events
-mod cancel; // closing the connection is how a call is cancelled
-mod eras; // which rules a request is under
-mod headers; // headers that repeat the body
+mod answers; // JSON bodies and event streams
+mod cancel; // cancellation by disconnect
+mod eras; // detection of the era of a request
+mod headers; // headers that mirror the body
 mod listen; // `subscriptions/listen`
-mod readers; // one who does not read beside one who does
+mod readers; // clients that do not read

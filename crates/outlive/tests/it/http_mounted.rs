@@ -1,4 +1,4 @@
-//! A server that is mounted in an application of others: it ends, whoever still listens.
+//! A server mounted in an axum application: graceful shutdown ends open streams and calls.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
 use crate::support::http::{Connection, Request, Session, Stream, World, standard, within};
 
-/// An application that is asked to stop when `stop` is used, and has ended when `ended` has.
+/// An application. A message on `stop` starts its shutdown; `ended` resolves when it has stopped.
 struct Application {
     address: SocketAddr,
     server: Server,
@@ -22,7 +22,7 @@ struct Application {
     ended: JoinHandle<()>,
 }
 
-/// As docs/deployment.md has it.
+/// Sets up the application as docs/deployment.md shows.
 async fn application(timeout: Duration) -> Application {
     let world = Arc::new(World::default());
     let server = standard(&world).tasks(TaskConfig::in_memory()).build().unwrap();
@@ -55,7 +55,7 @@ impl Application {
         Connection::open(self.address).await.open_stream(request).await
     }
 
-    /// Everything on which a client can listen.
+    /// Opens every kind of stream on which a client can wait.
     async fn listeners(&self) -> Vec<Stream> {
         let listen = Request::modern("subscriptions/listen");
         let listen = listen.param("notifications", json!({"toolsListChanged": true}));
@@ -71,11 +71,11 @@ impl Application {
     }
 }
 
-/// So long that a test which has to wait for it fails.
+/// A timeout so long that a test that waits for it fails.
 const LONG: Duration = Duration::from_secs(60);
 
 #[tokio::test]
-async fn listening_clients_do_not_keep_an_application_alive() {
+async fn open_streams_do_not_block_application_shutdown() {
     let application = application(LONG).await;
     let streams = application.listeners().await;
     let call = Request::call("wait", json!({"key": "w"}));
@@ -83,7 +83,7 @@ async fn listening_clients_do_not_keep_an_application_alive() {
     running.write(&call.bytes()).await;
     application.world.started("w").await;
     application.stop.send(()).unwrap();
-    // The streams end, a call that runs may end by itself, and then the application does.
+    // The streams end first, the running call completes, and then the application stops.
     for mut stream in streams {
         while stream.event().await.is_some() {}
     }
@@ -94,7 +94,7 @@ async fn listening_clients_do_not_keep_an_application_alive() {
 }
 
 #[tokio::test]
-async fn calls_that_do_not_end_in_time_do_not_keep_an_application_alive() {
+async fn calls_over_drain_timeout_do_not_block_application_shutdown() {
     let application = application(Duration::from_millis(100)).await;
     let session = Session::open(application.address, Request::initialize("2025-11-25"), None).await;
     let progress = |request: Request| request.meta("progressToken", json!(1));
@@ -117,7 +117,7 @@ async fn calls_that_do_not_end_in_time_do_not_keep_an_application_alive() {
 }
 
 #[tokio::test]
-async fn drain_ends_the_streams_of_those_who_listen() {
+async fn drain_ends_open_streams() {
     let application = application(LONG).await;
     let streams = application.listeners().await;
     within(application.server.drain(LONG)).await;

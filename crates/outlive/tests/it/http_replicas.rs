@@ -1,7 +1,7 @@
-//! Legacy sessions of a server that runs more than once, on one store.
+//! Legacy sessions of several replicas on one store.
 
-mod answers; // what a client answers may come to any replica
-mod outage; // a store that cannot be asked
-mod sessions; // opened here, used there, ended everywhere
-mod tasks; // one client, its requests spread over replicas
+mod answers; // input responses that reach another replica
+mod outage; // an unavailable store
+mod sessions; // sessions used and ended on several replicas
+mod tasks; // tasks of one client on several replicas
 mod world; // replicas, and a store that can be switched off

@@ -1,7 +1,7 @@
-//! Streams that were cut, and the calls that went on.
+//! Resumption of legacy streams.
 
 mod changes; // the GET stream
-mod leaving; // the server itself tells the client to come back
-mod missed; // what was said while nobody listened
-mod store; // where events are kept, and for how long
+mod leaving; // streams that the server closes with a retry time
+mod missed; // events sent while no client was connected
+mod store; // event stores
 mod takeover; // two connections for one stream

@@ -1,4 +1,4 @@
-//! Ending properly: what runs may end, what listens is told, and nothing is left behind.
+//! Graceful shutdown: running calls finish, streams end, sessions close.
 
 use std::{
     future::Future,
@@ -12,18 +12,18 @@ use tokio::net::TcpStream;
 
 use crate::support::http::{HttpFixture, Request, World, within};
 
-/// So long that a test which has to wait for it fails.
+/// A grace period so long that a test that waits for it fails.
 fn patient() -> HttpConfig {
     HttpConfig::new().shutdown_grace(Duration::from_secs(60))
 }
 
-/// Shuts a server down while something else goes on.
+/// Shuts a server down while `meanwhile` runs.
 async fn shut_down_while<T>(serving: HttpServer, meanwhile: impl Future<Output = T>) -> T {
     within(async { tokio::join!(serving.shutdown(), meanwhile).1 }).await
 }
 
 #[tokio::test]
-async fn a_server_with_nothing_to_do_ends_at_once() {
+async fn idle_server_shuts_down_immediately() {
     let server = HttpFixture::with(patient()).await;
     let address = server.address();
     let mut idle = server.connect().await;
@@ -32,11 +32,11 @@ async fn a_server_with_nothing_to_do_ends_at_once() {
     let _ = session;
     within(server.serving.shutdown()).await;
     idle.closed().await;
-    assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
+    assert!(TcpStream::connect(address).await.is_err(), "the port is closed");
 }
 
 #[tokio::test]
-async fn calls_that_run_may_end() {
+async fn running_calls_finish_during_shutdown() {
     let server = HttpFixture::with(patient()).await;
     let session = server.session("2025-11-25").await;
     let modern = Request::call("wait", json!({"key": "m"}));
@@ -56,7 +56,7 @@ async fn calls_that_run_may_end() {
     }
     let world = Arc::clone(&server.world);
     shut_down_while(server.serving, async {
-        // The server has been told to stop; this is the proof that it goes on for those.
+        // The shutdown has started; the running calls still make progress.
         world.release("s");
         assert_eq!(stream.message().await["params"]["progress"], 2);
         for key in ["m", "l", "s", "n"] {
@@ -66,7 +66,7 @@ async fn calls_that_run_may_end() {
         assert_eq!(pending_legacy.response(&legacy).await.text(), "waited l");
         assert_eq!(stream.message().await["result"]["content"][0]["text"], "counted 2");
         assert_eq!(numbered.message().await["result"]["content"][0]["text"], "counted 1");
-        // Then the connections are closed.
+        // Then the server closes the connections.
         stream.ended().await.closed().await;
         numbered.ended().await.closed().await;
         pending.closed().await;
@@ -76,13 +76,13 @@ async fn calls_that_run_may_end() {
 }
 
 #[tokio::test]
-async fn a_call_whose_client_has_left_may_end_as_well() {
+async fn call_of_disconnected_client_finishes_during_shutdown() {
     let server = HttpFixture::with(patient()).await;
     let session = server.session("2025-11-25").await;
     let connection = server.begin(session.call("wait", json!({"key": "w"}))).await;
     server.world.started("w").await;
     drop(connection);
-    // Two round trips, by which the server has noticed.
+    // Two round trips, so that the server has noticed the disconnect.
     for _ in 0..2 {
         assert_eq!(server.send(session.request("ping")).await.status(), 200);
     }
@@ -97,7 +97,7 @@ async fn a_call_whose_client_has_left_may_end_as_well() {
 }
 
 #[tokio::test]
-async fn subscriptions_end_with_their_result() {
+async fn shutdown_ends_subscriptions_with_result() {
     // SUB-11, SUB-12, C-14
     let server = HttpFixture::with(patient()).await;
     let mut streams = Vec::new();
@@ -114,7 +114,7 @@ async fn subscriptions_end_with_their_result() {
             assert_eq!(last["id"], id);
             assert_eq!(last["result"]["resultType"], "complete");
             assert_eq!(last["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], id);
-            // The result, and no `notifications/cancelled` after it: that is for pipes.
+            // A `notifications/cancelled` after the result is for pipes only.
             stream.ended().await.closed().await;
         }
     })
@@ -122,7 +122,7 @@ async fn subscriptions_end_with_their_result() {
 }
 
 #[tokio::test]
-async fn streams_of_changes_end() {
+async fn shutdown_ends_get_streams() {
     let server = HttpFixture::with(patient()).await;
     let session = server.session("2025-11-25").await;
     let mut cut = server.open(session.get()).await;
@@ -138,7 +138,7 @@ async fn streams_of_changes_end() {
 }
 
 #[tokio::test]
-async fn streams_of_http_sse_end() {
+async fn shutdown_ends_http_sse_streams() {
     let server = HttpFixture::with(patient()).await;
     let fresh = server.pair().await;
     let ready = server.pair_ready("2024-11-05").await;
@@ -150,7 +150,7 @@ async fn streams_of_http_sse_end() {
 }
 
 #[tokio::test]
-async fn sessions_are_closed() {
+async fn shutdown_closes_sessions() {
     let closed = Arc::new(Mutex::new(0));
     let count = Arc::clone(&closed);
     let server = HttpFixture::build(patient(), |server| {
@@ -165,7 +165,7 @@ async fn sessions_are_closed() {
     drop(pair);
 }
 
-/// Calls of every kind that never end by themselves: keys `a` to `d`.
+/// Starts calls of every kind that never return, with keys `a` to `d`.
 async fn endless(server: &HttpFixture) -> Vec<crate::support::http::Connection> {
     let session = server.session("2025-11-25").await;
     let mut connections = Vec::new();
@@ -189,7 +189,7 @@ async fn all_cancelled(world: &World) {
 }
 
 #[tokio::test]
-async fn past_the_deadline_calls_are_cancelled() {
+async fn shutdown_past_grace_period_cancels_calls() {
     let server =
         HttpFixture::with(HttpConfig::new().shutdown_grace(Duration::from_millis(50))).await;
     let connections = endless(&server).await;
@@ -201,7 +201,7 @@ async fn past_the_deadline_calls_are_cancelled() {
 }
 
 #[tokio::test]
-async fn the_deadline_holds_also_when_no_connection_is_left_to_take() {
+async fn shutdown_at_connection_limit_cancels_calls_after_grace_period() {
     let config = HttpConfig::new().shutdown_grace(Duration::from_millis(50)).max_connections(1);
     let server = HttpFixture::with(config).await;
     let connection = server.begin(Request::call("wait", json!({"key": "w"}))).await;
@@ -212,7 +212,7 @@ async fn the_deadline_holds_also_when_no_connection_is_left_to_take() {
 }
 
 #[tokio::test]
-async fn dropping_a_server_stops_it_at_once() {
+async fn dropped_server_stops_immediately() {
     let server = HttpFixture::with(patient()).await;
     let address = server.address();
     let connections = endless(&server).await;

@@ -1,4 +1,4 @@
-//! The HTTP+SSE pair of 2024-11-05.
+//! The HTTP+SSE transport of 2024-11-05.
 
-mod bad_input; // what is refused, and where that is told
-mod stream; // the stream is the session
+mod bad_input; // rejected requests and messages
+mod stream; // the stream as a session

@@ -1,4 +1,4 @@
-//! Rates and concurrency: per tool, per caller, per connection.
+//! Rate limits and concurrency limits per tool, per caller and per connection.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::support::{
     pipe::{MODERN, Pipe, REVISIONS, text},
 };
 
-/// Outside of what JSON-RPC reserves.
+/// A code outside the range that JSON-RPC reserves.
 const BUSY: i64 = 429;
 
 async fn wait(gate: State<Gate>) -> &'static str {
@@ -31,7 +31,7 @@ fn server(tools: impl IntoIterator<Item = Tool>) -> Server {
     build(Server::builder("test", "1"), tools)
 }
 
-/// Whether a call was let in; else, after how many milliseconds to come again.
+/// Returns `Ok` if the call was accepted, otherwise the retry delay in milliseconds.
 async fn called(pipe: &mut Pipe, tool: &str) -> Result<(), u64> {
     let answer = pipe.ask("tools/call", json!({"name": tool})).await;
     match answer.get("error") {
@@ -54,7 +54,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 // TOOL-24, RPC-22
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_is_called_too_often_says_when_to_come_again() {
+async fn rate_limited_tool_returns_retry_delay() {
     for version in REVISIONS {
         let limited = quick("limited").rate_limit(RateLimit::per_second(2.0).burst(3));
         let mut pipe = Pipe::speaking(&server([limited, quick("free")]), version).await;
@@ -65,13 +65,13 @@ async fn a_tool_that_is_called_too_often_says_when_to_come_again() {
         assert_eq!(
             called(&mut pipe, "free").await,
             Ok(()),
-            "{version}: another tool is not concerned"
+            "{version}: another tool is not affected"
         );
         pass(SECOND / 2).await;
         assert_eq!(
             called(&mut pipe, "limited").await,
             Ok(()),
-            "{version}: waiting as told is enough"
+            "{version}: waiting for the retry delay is enough"
         );
         assert_eq!(called(&mut pipe, "limited").await, Err(500), "{version}");
     }
@@ -79,7 +79,7 @@ async fn a_tool_that_is_called_too_often_says_when_to_come_again() {
 
 // TOOL-24
 #[tokio::test(start_paused = true)]
-async fn a_limit_counts_all_callers_together_or_each_by_itself() {
+async fn tool_rate_limit_is_shared_or_per_caller() {
     let rate = RateLimit::per_second(1.0).burst(1);
     let server = server([quick("all").rate_limit(rate), quick("each").rate_limit_per_caller(rate)]);
     let mut ann = Pipe::open_as(&server, Principal::named("ann"));
@@ -89,14 +89,14 @@ async fn a_limit_counts_all_callers_together_or_each_by_itself() {
     assert_eq!(called(&mut ann, "each").await, Ok(()));
     assert_eq!(called(&mut bob, "each").await, Ok(()));
     assert_eq!(called(&mut bob, "each").await, Err(1000));
-    // Another connection of the same caller is no other caller.
+    // Another connection of the same principal is the same caller.
     let mut again = Pipe::open_as(&server, Principal::named("ann"));
     assert_eq!(called(&mut again, "each").await, Err(1000));
 }
 
 // TOOL-24
 #[tokio::test(start_paused = true)]
-async fn a_callers_limit_counts_all_tools_together() {
+async fn caller_rate_limit_counts_every_tool() {
     let builder =
         Server::builder("test", "1").rate_limit_per_caller(RateLimit::per_second(1.0).burst(2));
     let server = build(builder, [quick("a"), quick("b")]);
@@ -107,7 +107,7 @@ async fn a_callers_limit_counts_all_tools_together() {
     assert_eq!(called(&mut ann, "b").await, Err(1000));
     let mut bob = Pipe::open_as(&server, Principal::named("bob"));
     assert_eq!(called(&mut bob, "a").await, Ok(()));
-    // Lists are not calls of tools.
+    // Lists do not count as tool calls.
     ann.result("tools/list", json!({})).await;
 }
 
@@ -123,7 +123,7 @@ async fn start(pipe: &mut Pipe, gate: &Gate, calls: usize) -> Vec<u64> {
 
 // TOOL-24
 #[tokio::test(start_paused = true)]
-async fn so_many_calls_of_a_tool_run_at_once_and_no_more() {
+async fn tool_concurrency_limit_rejects_further_calls() {
     for version in REVISIONS {
         let gate = Gate::default();
         let tool = Tool::new("wait", wait).max_concurrent(2);
@@ -131,7 +131,7 @@ async fn so_many_calls_of_a_tool_run_at_once_and_no_more() {
         let mut pipe = Pipe::speaking(&server, version).await;
         let ids = start(&mut pipe, &gate, 2).await;
         assert_eq!(called(&mut pipe, "wait").await, Err(1000), "{version}");
-        // A place is free again when a call has ended, and when one was cancelled.
+        // A slot becomes free when a call ends or is cancelled.
         pipe.cancel(ids[0]).await;
         gate.abandoned().await;
         let third = start(&mut pipe, &gate, 1).await[0];
@@ -145,7 +145,7 @@ async fn so_many_calls_of_a_tool_run_at_once_and_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_panics_gives_its_place_back() {
+async fn panicking_call_frees_its_concurrency_slot() {
     let tool = Tool::new("t", async || -> &'static str { panic!("on purpose") }).max_concurrent(1);
     let mut pipe = Pipe::open(&server([tool]));
     for _ in 0..3 {
@@ -155,7 +155,7 @@ async fn a_call_that_panics_gives_its_place_back() {
 
 // TOOL-24
 #[tokio::test(start_paused = true)]
-async fn calls_at_once_are_counted_per_caller_too() {
+async fn concurrency_limit_per_caller_is_independent() {
     let builder = Server::builder("test", "1");
     for (builder, tool) in [
         (Server::builder("test", "1").max_concurrent_per_caller(1), Tool::new("wait", wait)),
@@ -174,7 +174,7 @@ async fn calls_at_once_are_counted_per_caller_too() {
 
 // SEC-06
 #[tokio::test(start_paused = true)]
-async fn a_connection_has_so_many_calls_in_flight_and_no_more() {
+async fn connection_in_flight_limit_rejects_further_calls() {
     for version in REVISIONS {
         let gate = Gate::default();
         let builder = Server::builder("test", "1")
@@ -188,7 +188,7 @@ async fn a_connection_has_so_many_calls_in_flight_and_no_more() {
         assert_eq!(
             called(&mut pipe, "quick").await,
             Ok(()),
-            "{version}: what is answered at once needs no place"
+            "{version}: a call without waiting needs no slot"
         );
         let mut other = Pipe::speaking(&server, version).await;
         start(&mut other, &gate, 1).await;
@@ -201,7 +201,7 @@ async fn a_connection_has_so_many_calls_in_flight_and_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_calls_in_flight_are_all_answered() {
+async fn connection_with_500_calls_in_flight_gets_every_response() {
     let gate = Gate::default();
     let server = build(Server::builder("test", "1").state(gate.clone()), [Tool::new("wait", wait)]);
     let mut pipe = Pipe::speaking(&server, MODERN).await;

@@ -1,4 +1,4 @@
-//! The page of limits says what the code does.
+//! docs/limits.md matches the defaults in the code.
 
 use std::{collections::BTreeMap, fmt::Debug, fs, path::Path};
 
@@ -12,11 +12,11 @@ use outlive::{
     store::SqliteOptions,
 };
 
-/// A field of a struct as its `Debug` shows it, or a row of the page: a name and a default.
+/// Defaults by name, from the `Debug` output of a struct or from the page.
 type Table = BTreeMap<String, String>;
 
 #[test]
-fn the_page_of_limits_is_true() {
+fn limits_page_matches_defaults() {
     let page = read("docs/limits.md");
     check(&page, "`Limits`", &Limits::default());
     check(&page, "`HttpConfig`", &HttpConfig::default());
@@ -28,21 +28,21 @@ fn the_page_of_limits_is_true() {
 
 #[cfg(feature = "postgres")]
 #[test]
-fn the_page_of_limits_knows_postgres() {
+fn limits_page_matches_postgres_defaults() {
     let defaults = outlive::store::PostgresOptions::default();
     check(&read("docs/limits.md"), "`PostgresOptions`", &defaults);
 }
 
 #[cfg(feature = "auth")]
 #[test]
-fn the_page_of_limits_knows_authorization() {
+fn limits_page_matches_resource_server_defaults() {
     let defaults = outlive::auth::server::ResourceServer::builder("https://mcp.example/mcp");
     check(&read("docs/limits.md"), "`ResourceServer`", &defaults);
 }
 
 #[cfg(feature = "auth-proxy")]
 #[test]
-fn the_page_of_limits_knows_the_authorization_proxy() {
+fn limits_page_matches_auth_proxy_defaults() {
     use outlive::auth_proxy::{AuthProxy, Provider};
 
     let upstream = Provider::discover("https://id.example", "id");
@@ -51,7 +51,7 @@ fn the_page_of_limits_knows_the_authorization_proxy() {
 }
 
 #[test]
-fn the_page_of_limits_knows_the_constants() {
+fn limits_page_matches_constants() {
     let page = read("docs/limits.md");
     for row in rows(&page, "Fixed") {
         let [name, value, file, ..] = &row[..] else { panic!("a short row: {row:?}") };
@@ -66,21 +66,21 @@ fn the_page_of_limits_knows_the_constants() {
     }
 }
 
-/// Holds a section of the page against the defaults of a struct.
+/// Compares a section of the page with the defaults of a struct.
 #[track_caller]
 fn check(page: &str, section: &str, defaults: &impl Debug) {
     let row = |row: Vec<String>| (row[0].trim_matches('`').to_owned(), row[1].clone());
     let said: Table = rows(page, section).into_iter().map(row).collect();
     let fields = fields(defaults);
     let names = |table: &Table| table.keys().cloned().collect::<Vec<_>>();
-    assert_eq!(names(&said), names(&fields), "what {section} has, and what the page says");
+    assert_eq!(names(&said), names(&fields), "the fields of {section} and the rows of the page");
     for (name, value) in fields {
         let default = &said[&name];
         match amount(&value) {
             Some(amount_in_code) => {
                 assert_eq!(amount(default), Some(amount_in_code), "{section} {name}: {value}");
             }
-            // A switch, a place, or a limit with parts: the digits in it are on the page.
+            // A switch, a path, or a limit with several parts: the page must contain its digits.
             None => assert!(
                 digits(&value).iter().all(|digits| default.replace(' ', "").contains(digits)),
                 "{section} {name}: {value} is not what the page says: {default}"
@@ -89,7 +89,7 @@ fn check(page: &str, section: &str, defaults: &impl Debug) {
     }
 }
 
-/// The cells of a section's table, row by row.
+/// Returns the cells of a section's table, row by row.
 fn rows(page: &str, section: &str) -> Vec<Vec<String>> {
     let sections = page.split("\n## ");
     let body = sections.filter(|text| text.lines().next().unwrap().contains(section));
@@ -100,7 +100,7 @@ fn rows(page: &str, section: &str) -> Vec<Vec<String>> {
     table.map(cells).collect()
 }
 
-/// The fields of a struct, without those of the structs in it that have a section of their own.
+/// Returns the fields of a struct, without those of nested structs that have their own section.
 fn fields(of: &impl Debug) -> Table {
     let text = format!("{of:#?}");
     let mut fields = Table::new();
@@ -124,7 +124,8 @@ fn fields(of: &impl Debug) -> Table {
     fields
 }
 
-/// A number of things, bytes or milliseconds: as the page writes it, or as `Debug` does.
+/// Parses a count, a size or a duration, as the page or `Debug` writes it. Sizes are in bytes,
+/// durations in milliseconds.
 fn amount(text: &str) -> Option<f64> {
     let text = text.replace(' ', "");
     let split = text.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(text.len());
@@ -142,7 +143,7 @@ fn amount(text: &str) -> Option<f64> {
     Some(number.parse::<f64>().ok()? * f64::from(times))
 }
 
-/// What a constant is: a number, a shift, or a duration.
+/// Evaluates the code of a constant: a number, a shift, or a duration.
 fn computed(code: &str) -> f64 {
     let number = |text: &str| text.trim().replace('_', "").parse::<u32>().unwrap();
     let inner = |text: &str, head: &str| {
@@ -160,7 +161,7 @@ fn computed(code: &str) -> f64 {
     }
 }
 
-/// The whole numbers in a text, from two digits on.
+/// Returns the numbers in a text that have at least two digits.
 fn digits(text: &str) -> Vec<&str> {
     let numbers = text.split(|c: char| !c.is_ascii_digit());
     numbers.filter(|number| number.len() > 1).collect()

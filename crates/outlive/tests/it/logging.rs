@@ -1,4 +1,4 @@
-//! Log lines: who asked for them, and from which level on.
+//! Log messages: sent only on request, at the requested level.
 
 use outlive::server::{Cx, Json, LoggingLevel, Server, ServerBuilder, State, Tool};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ const LEVEL: &str = "io.modelcontextprotocol/logLevel";
 const LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
-/// Logs a line of every level, lowest first.
+/// Logs a message of every level, lowest first.
 async fn chatter(cx: Cx) -> &'static str {
     LoggingLevel::ALL.into_iter().for_each(|level| cx.log(level, level.as_str()));
     "done"
@@ -24,7 +24,7 @@ async fn rich(cx: Cx) -> &'static str {
     "done"
 }
 
-/// Goes on talking after it has answered.
+/// Spawns a task that keeps logging after the response.
 async fn late(cx: Cx, gate: State<Gate>) -> &'static str {
     tokio::spawn(async move {
         cx.log(LoggingLevel::Error, "in time");
@@ -47,7 +47,7 @@ fn server() -> Server {
     builder(&Gate::default()).logging(true).build().unwrap()
 }
 
-/// Calls a tool and returns the levels of the lines that come before its answer.
+/// Calls a tool and returns the levels of the log messages before its response.
 async fn levels(pipe: &mut Pipe, tool: &str, level: Option<&str>) -> Vec<String> {
     let mut params = json!({"name": tool});
     if let Some(level) = level {
@@ -67,7 +67,7 @@ async fn levels(pipe: &mut Pipe, tool: &str, level: Option<&str>) -> Vec<String>
 
 // LOG-01, LOG-09, RPC-16
 #[tokio::test(start_paused = true)]
-async fn logging_is_off_unless_the_builder_switches_it_on() {
+async fn logging_is_off_by_default() {
     let server = builder(&Gate::default()).build().unwrap();
     for version in REVISIONS {
         let mut pipe = Pipe::open(&server);
@@ -88,7 +88,7 @@ async fn logging_is_off_unless_the_builder_switches_it_on() {
 
 // LOG-01, LOG-02, LOG-06
 #[tokio::test(start_paused = true)]
-async fn a_session_gets_lines_from_its_level_on() {
+async fn session_gets_log_messages_from_its_level() {
     for version in LEGACY {
         let server = server();
         let mut pipe = Pipe::open(&server);
@@ -96,7 +96,7 @@ async fn a_session_gets_lines_from_its_level_on() {
         assert_eq!(
             levels(&mut pipe, "chatter", None).await,
             LEVELS[1..],
-            "{version}: from info on"
+            "{version}: the default level is info"
         );
         for (at, level) in LEVELS.into_iter().enumerate() {
             assert_eq!(
@@ -110,7 +110,7 @@ async fn a_session_gets_lines_from_its_level_on() {
                 "{version}: {level}"
             );
         }
-        // Another session has its own.
+        // Another session has its own level.
         let mut other = Pipe::speaking(&server, version).await;
         assert_eq!(levels(&mut other, "chatter", None).await, LEVELS[1..], "{version}");
         for wrong in
@@ -118,27 +118,31 @@ async fn a_session_gets_lines_from_its_level_on() {
         {
             assert_eq!(pipe.error("logging/setLevel", wrong).await["code"], -32602, "{version}");
         }
-        assert_eq!(levels(&mut pipe, "chatter", None).await, LEVELS[7..], "{version}: as it was");
+        assert_eq!(
+            levels(&mut pipe, "chatter", None).await,
+            LEVELS[7..],
+            "{version}: the level is unchanged"
+        );
     }
 }
 
 // LOG-02, LOG-03, LOG-04, META-08
 #[tokio::test(start_paused = true)]
-async fn a_modern_request_gets_lines_only_if_it_asks_itself() {
+async fn modern_request_gets_log_messages_only_if_it_requests_them() {
     let mut pipe = Pipe::open(&server());
     for (at, level) in LEVELS.into_iter().enumerate() {
         assert_eq!(levels(&mut pipe, "chatter", Some(level)).await, LEVELS[at..], "{level}");
         assert_eq!(
             levels(&mut pipe, "chatter", None).await,
             Vec::<String>::new(),
-            "the next one does not"
+            "the next request has no level"
         );
     }
 }
 
 // LOG-05
 #[tokio::test(start_paused = true)]
-async fn a_modern_request_for_an_unknown_level_is_refused() {
+async fn modern_request_with_unknown_log_level_is_rejected() {
     let mut pipe = Pipe::open(&server());
     for level in [json!("loud"), json!("Info"), json!(""), json!(3), json!(null), json!({})] {
         for method in ["tools/call", "tools/list", "server/discover"] {
@@ -152,7 +156,7 @@ async fn a_modern_request_for_an_unknown_level_is_refused() {
 
 // LOG-08
 #[tokio::test(start_paused = true)]
-async fn a_line_has_any_data_and_may_say_who_speaks() {
+async fn log_message_carries_any_json_and_logger_name() {
     for version in REVISIONS {
         let mut pipe = Pipe::speaking(&server(), version).await;
         let mut params = json!({"name": "rich"});
@@ -174,7 +178,7 @@ async fn a_line_has_any_data_and_may_say_who_speaks() {
 
 // LOG-04, LOG-10
 #[tokio::test(start_paused = true)]
-async fn nothing_is_said_after_the_answer() {
+async fn log_messages_after_response_are_dropped() {
     for version in REVISIONS {
         let gate = Gate::default();
         let mut pipe =
@@ -188,9 +192,9 @@ async fn nothing_is_said_after_the_answer() {
 
 // SUB-15
 #[tokio::test(start_paused = true)]
-async fn a_subscription_carries_no_lines() {
+async fn subscription_carries_no_log_messages() {
     let listen = async |cx: Cx| {
-        cx.log(LoggingLevel::Emergency, "nobody should hear this");
+        cx.log(LoggingLevel::Emergency, "must not be sent");
         let id: Value = serde_json::from_str(cx.call().id()).unwrap();
         Json(json!({"_meta": {"io.modelcontextprotocol/subscriptionId": id}}))
     };
@@ -208,7 +212,7 @@ async fn a_subscription_carries_no_lines() {
 
 // SEC-06
 #[tokio::test(start_paused = true)]
-async fn a_flood_of_lines_is_cut_and_the_call_goes_on() {
+async fn log_messages_over_queue_limit_are_dropped() {
     let flood = async |cx: Cx| {
         (0..10_000).for_each(|line| cx.log(LoggingLevel::Info, line));
         "done"

@@ -1,6 +1,6 @@
-//! The low-level door: own methods, notifications and extensions, layers, sessions.
+//! The low-level API: custom methods, notifications, extensions, layers and sessions.
 
-mod transports; // a transport of one's own, and the one inside a process
+mod transports; // custom transports and in-memory connections
 
 use std::{
     future::Future,
@@ -35,7 +35,7 @@ struct Double {
 
 // RPC-09, RPC-15
 #[tokio::test(start_paused = true)]
-async fn a_method_of_ones_own_is_served_in_every_era() {
+async fn custom_method_is_served_in_every_era() {
     let server = Server::builder("test", "1")
         .custom_method("com.example/double", async |Args(double): Args<Double>| {
             Json(json!({"n": double.n * 2}))
@@ -57,7 +57,7 @@ async fn a_method_of_ones_own_is_served_in_every_era() {
         let nothing = pipe.result("com.example/nothing", json!({})).await;
         assert_eq!(nothing.get("resultType").is_some(), version == MODERN, "{version}");
         assert!(version == MODERN || nothing == json!({}), "{version}: {nothing}");
-        // Results are objects.
+        // A result must be an object.
         assert_eq!(pipe.error("com.example/list", json!({})).await["code"], -32603, "{version}");
         assert_eq!(pipe.error("com.example/unknown", json!({})).await["code"], -32601, "{version}");
     }
@@ -65,7 +65,7 @@ async fn a_method_of_ones_own_is_served_in_every_era() {
 
 // RPC-09, META-07, RPC-30
 #[tokio::test(start_paused = true)]
-async fn what_a_result_says_itself_is_kept() {
+async fn custom_result_keeps_its_own_members() {
     let own = r#"{"resultType":"com.example/later","big":123456789012345678901234567890,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"upstream","version":"9"},"com.example/k":1}}"#;
     let own: RawJson = serde_json::from_str(own).unwrap();
     let upstream =
@@ -91,7 +91,7 @@ async fn what_a_result_says_itself_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_method_of_the_specification_can_be_answered_otherwise() {
+async fn custom_method_overrides_built_in_method() {
     let call = async |RawParams(raw): RawParams, cx: Cx| {
         let params: Value = serde_json::from_str(raw.get()).unwrap();
         let text = format!("{} by hand, from {}", params["name"], cx.call().rules().version);
@@ -110,7 +110,7 @@ async fn a_method_of_the_specification_can_be_answered_otherwise() {
         let result = pipe.result("tools/call", json!({"name": "anything"})).await;
         assert_eq!(text(&result), format!("\"anything\" by hand, from {version}"));
         assert_eq!(result.get("resultType").is_some(), version == MODERN);
-        // The rest is as it was.
+        // The other methods are unchanged.
         assert_eq!(
             pipe.result("tools/list", json!({})).await["tools"][0]["name"],
             "t",
@@ -122,7 +122,7 @@ async fn a_method_of_the_specification_can_be_answered_otherwise() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn notifications_of_ones_own_come_in() {
+async fn custom_notification_reaches_its_handler() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let note = Arc::clone(&seen);
     let server = Server::builder("test", "1")
@@ -152,7 +152,7 @@ async fn notifications_of_ones_own_come_in() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn notifications_of_ones_own_go_out_before_the_answer() {
+async fn custom_notifications_are_sent_before_response() {
     let tell = async |cx: Cx| {
         cx.notify("com.example/step", json!({"n": 1}))?;
         assert!(cx.notify("com.example/step", 7).is_err(), "parameters are an object");
@@ -176,7 +176,7 @@ async fn notifications_of_ones_own_go_out_before_the_answer() {
 
 // VER-10, VER-12
 #[tokio::test(start_paused = true)]
-async fn extensions_are_declared_only_when_switched_on() {
+async fn extensions_are_declared_only_when_enabled() {
     let bare = Server::builder("test", "1").build().unwrap();
     let extended = Server::builder("test", "1")
         .extension("com.example/maps", json!({"zoom": 3}))
@@ -210,7 +210,7 @@ async fn extensions_are_declared_only_when_switched_on() {
 
 // VER-10, META-10, META-11
 #[test]
-fn the_name_of_an_extension_has_a_prefix_that_is_free() {
+fn extension_name_without_valid_prefix_fails_build() {
     let why = |name: &str| {
         Server::builder("t", "1")
             .extension(name, json!({}))
@@ -251,7 +251,7 @@ fn the_name_of_an_extension_has_a_prefix_that_is_free() {
     }
 }
 
-/// A layer that writes down what passes, and turns some calls away.
+/// A layer that records calls and rejects some of them.
 #[derive(Clone)]
 struct Watch {
     name: &'static str,
@@ -307,7 +307,7 @@ where
 }
 
 #[tokio::test(start_paused = true)]
-async fn layers_go_around_every_call_and_the_last_one_is_the_outermost() {
+async fn layers_wrap_every_call_with_last_one_outermost() {
     let seen = Arc::<Mutex<Vec<String>>>::default();
     let watch = |name| Watch { name, seen: Arc::clone(&seen) };
     let server = Server::builder("test", "1")
@@ -331,7 +331,7 @@ async fn layers_go_around_every_call_and_the_last_one_is_the_outermost() {
         assert_eq!(take(), around("own/method", "after"), "{version}");
         pipe.error("tools/call", json!({"name": "none"})).await;
         assert_eq!(take(), around("tools/call", "refused"), "{version}");
-        // What is not a call at all does not get so far.
+        // An unknown method does not reach the layers.
         pipe.error("no/such/method", json!({})).await;
         assert_eq!(take(), Vec::<String>::new(), "{version}");
         let refusal = pipe.error("tools/call", json!({"name": "forbidden"})).await;
@@ -339,13 +339,13 @@ async fn layers_go_around_every_call_and_the_last_one_is_the_outermost() {
         let refusal = pipe.error("tools/call", json!({"name": "broken"})).await;
         assert_eq!(refusal, json!({"code": -32603, "message": "internal error"}), "{version}");
     }
-    // The type that a layer goes around can be named.
+    // The service type that a layer wraps can be named.
     fn named(_: impl Layer<BoxCallService>) {}
     named(watch("x"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn hooks_see_sessions_come_and_go() {
+async fn session_hooks_run_on_open_and_close() {
     let log = Arc::<Mutex<Vec<String>>>::default();
     let note = |what: &'static str| {
         let log = Arc::clone(&log);
@@ -366,7 +366,7 @@ async fn hooks_see_sessions_come_and_go() {
         assert_eq!(
             take(),
             [format!("close {version}"), "open 2025-06-18".to_owned()],
-            "another handshake"
+            "after another handshake"
         );
         pipe.finish().await;
         pipe.read_to_end().await;
@@ -382,7 +382,7 @@ async fn hooks_see_sessions_come_and_go() {
 
 // VER-14
 #[tokio::test(start_paused = true)]
-async fn every_session_has_state_of_its_own() {
+async fn session_state_is_separate_per_session() {
     async fn count(session: Option<Arc<Session>>) -> String {
         match session {
             Some(session) => {
@@ -401,12 +401,12 @@ async fn every_session_has_state_of_its_own() {
     let answer = first.modern("tools/call", json!({"name": "count"})).await;
     assert_eq!(text(&answer["result"]), "no session");
     first.legacy("2025-11-25").await;
-    assert_eq!(text(&first.call("count", json!({})).await), "0", "a new session begins anew");
+    assert_eq!(text(&first.call("count", json!({})).await), "0", "a new session has new state");
 }
 
 // TRACE-01, TRACE-02, META-14, META-16
 #[tokio::test(start_paused = true)]
-async fn a_handler_sees_all_of_the_meta_of_its_request() {
+async fn handler_receives_complete_request_meta() {
     let show = async |cx: Cx| Json(Value::Object(cx.meta().unwrap_or_default().0));
     let server = Server::builder("test", "1").custom_method("own/meta", show).build().unwrap();
     let meta = json!({
@@ -426,7 +426,7 @@ async fn a_handler_sees_all_of_the_meta_of_its_request() {
 
 // META-07
 #[tokio::test(start_paused = true)]
-async fn a_server_need_not_say_its_name_with_every_result() {
+async fn server_info_in_results_can_be_disabled() {
     let builder = Server::builder("test", "1").server_info_in_results(false);
     let result = CallToolResult::text("x").with_meta(Meta::default().with("com.example/k", 1));
     let tool = Tool::new("t", move || std::future::ready(result.clone()));
@@ -443,7 +443,7 @@ async fn a_server_need_not_say_its_name_with_every_result() {
 
 // RPC-12, VER-19
 #[tokio::test(start_paused = true)]
-async fn a_server_says_how_to_use_it_only_if_it_knows() {
+async fn instructions_are_sent_only_if_set() {
     for (server, expected) in [
         (Server::builder("t", "1").build().unwrap(), None),
         (

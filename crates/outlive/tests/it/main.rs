@@ -1,48 +1,48 @@
-//! Behaviour of servers, bytes in and bytes out.
+//! Tests of the public API: servers and clients, mostly at the level of messages and bytes.
 
 #![allow(clippy::unwrap_used, reason = "all of this is tests, helpers included")]
 #![allow(clippy::needless_pass_by_value, reason = "tests hand over a `json!` where they write it")]
 
-mod fuzz_corpus; // what fuzzing started from or found
-mod support; // clients made of bytes, and the schemas that check what comes back
+mod fuzz_corpus; // replay of the fuzzing corpus
+mod support; // test clients, proxies and schema validation
 
 // Over HTTP.
-mod http_bad_input; // every row of bad input, with its status and code
-mod http_guard; // Host, Origin, CORS, tokens, addresses
+mod http_bad_input; // invalid input, with status and error code
+mod http_guard; // `Host`, `Origin`, CORS, tokens, addresses
 mod http_legacy; // handshake, sessions, GET, DELETE, batches, isolation
-mod http_modern; // answers, streams, headers, cancellation by disconnect
-mod http_mounted; // a server inside an application of others
-mod http_replicas; // legacy sessions that several processes know
-mod http_resume; // streams that were cut, and the calls that went on
-mod http_shutdown; // ending properly
-mod http_sse; // the HTTP+SSE pair of 2024-11-05
+mod http_modern; // responses, streams, headers, cancellation by disconnect
+mod http_mounted; // a server inside another application
+mod http_replicas; // legacy sessions on several replicas
+mod http_resume; // resumption of streams
+mod http_shutdown; // graceful shutdown
+mod http_sse; // the HTTP+SSE transport of 2024-11-05
 
 // Over pipes.
-mod pipe_bad_input; // lines that are no messages
-mod pipe_eras; // both eras on one pipe, the handshakes of all revisions
+mod pipe_bad_input; // lines that are not valid messages
+mod pipe_eras; // both eras on one pipe, handshakes of all versions
 
-// What the server API promises, on whatever transport.
-mod api; // what the first user of the crate wrote
-mod caching; // ttl and scope
-mod cancel; // cancellation and what it spares
-mod completion; // suggestions
-mod dynamic; // adding, changing, removing while running; who is told
-mod errors; // tool errors, refusals, panics
-mod limits; // rates, concurrency, sizes
-mod limits_page; // what docs/limits.md says of them
-mod logging; // levels, eras
-mod low_level; // own methods, notifications, extensions, layers
-mod paging; // cursors
-mod progress; // tokens, order, rate
+// The server API, on any transport.
+mod api; // ergonomics of the API
+mod caching; // TTL and scope of cache hints
+mod cancel; // cancellation
+mod completion; // completion of arguments
+mod dynamic; // entries added, changed and removed at run time
+mod errors; // tool errors, protocol errors, panics
+mod limits; // rate limits, concurrency limits
+mod limits_page; // docs/limits.md against the code
+mod logging; // log levels in both eras
+mod low_level; // custom methods, notifications, extensions, layers
+mod paging; // pagination cursors
+mod progress; // progress tokens, order, rate
 mod prompts; // arguments, messages
-mod questions; // asking the client, on every wire
+mod questions; // input requests and durable calls, in both eras
 mod resources; // contents, templates, subscriptions
-mod shape; // what older revisions are spared
-mod skills; // instructions for agents, in folders
-mod streaming; // what is told while it grows
-mod tasks; // what outlives its request
+mod shape; // results and lists in the shape of each version
+mod skills; // skills from folders
+mod streaming; // partial results
+mod tasks; // tasks
 mod tools; // arguments, results, schemas, headers
-mod visibility; // what a caller sees
+mod visibility; // which tools, resources and prompts a caller sees
 
-// The client, against our own server and against peers that are scripts.
+// The client, against our server and against scripted peers.
 mod client;

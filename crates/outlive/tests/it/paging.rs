@@ -1,4 +1,4 @@
-//! Lists, page by page. Cursors are opaque, and good for their list and their caller only.
+//! Pagination. A cursor is opaque and valid only for its list and its principal.
 
 use outlive::server::{
     Principal, Prompt, Resource, ResourceTemplate, SealKeys, Server, ServerBuilder, Tool,
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::pipe::{MODERN, Pipe, REVISIONS};
 
-/// Every list: its method, the member it comes in, and the member that names an entry.
+/// Every list: its method, its result member, and the member that names an entry.
 const LISTS: [(&str, &str, &str); 4] = [
     ("tools/list", "tools", "name"),
     ("resources/list", "resources", "name"),
@@ -15,7 +15,7 @@ const LISTS: [(&str, &str, &str); 4] = [
     ("prompts/list", "prompts", "name"),
 ];
 
-/// A server with so many of everything, in an order that is not alphabetical.
+/// A server with `entries` entries in every list, in an order that is not alphabetical.
 fn builder(entries: usize, page_size: usize) -> ServerBuilder {
     let builder = Server::builder("test", "1")
         .advertise_tools()
@@ -39,7 +39,7 @@ fn names(entries: usize) -> Vec<String> {
     (0..entries).map(|n| format!("n{}", (n * 7) % 100)).collect()
 }
 
-/// All pages of a list: the names on each.
+/// Returns the names on each page of a list.
 async fn pages(pipe: &mut Pipe, (method, member, name): (&str, &str, &str)) -> Vec<Vec<String>> {
     let mut pages = Vec::new();
     let mut params = json!({});
@@ -61,7 +61,7 @@ async fn cursor(pipe: &mut Pipe, method: &str) -> String {
 
 // PAGE-01, TOOL-02, TOOL-04
 #[tokio::test(start_paused = true)]
-async fn pages_have_the_size_of_the_limit_and_the_order_of_registration() {
+async fn list_pages_have_limit_size_and_registration_order() {
     for (entries, size, expected) in [
         (0, 3, vec![0]),
         (2, 3, vec![2]),
@@ -88,7 +88,7 @@ async fn pages_have_the_size_of_the_limit_and_the_order_of_registration() {
 
 // PAGE-04
 #[tokio::test(start_paused = true)]
-async fn a_cursor_that_is_none_of_ours_is_refused() {
+async fn forged_cursor_is_invalid_params() {
     let server = builder(3, 1).build().unwrap();
     for version in REVISIONS {
         let mut pipe = Pipe::speaking(&server, version).await;
@@ -124,7 +124,7 @@ async fn a_cursor_that_is_none_of_ours_is_refused() {
 
 // PAGE-04
 #[tokio::test(start_paused = true)]
-async fn a_cursor_is_good_for_its_own_list_only() {
+async fn cursor_is_valid_only_for_its_list() {
     let mut pipe = Pipe::open(&builder(3, 1).build().unwrap());
     for (of, ..) in LISTS {
         let cursor = cursor(&mut pipe, of).await;
@@ -137,7 +137,7 @@ async fn a_cursor_is_good_for_its_own_list_only() {
 
 // SEC-03
 #[tokio::test(start_paused = true)]
-async fn a_cursor_is_good_for_its_own_caller_only() {
+async fn cursor_is_valid_only_for_its_principal() {
     let server = builder(3, 1).build().unwrap();
     let callers = [
         Principal::LOCAL,
@@ -161,7 +161,7 @@ async fn a_cursor_is_good_for_its_own_caller_only() {
 
 // PAGE-06, TOOL-03
 #[tokio::test(start_paused = true)]
-async fn a_cursor_works_on_any_connection_any_revision_and_any_replica() {
+async fn cursor_is_valid_on_any_connection_version_and_replica() {
     let keys = SealKeys::new([7; 32]);
     let replicas = [
         builder(3, 1).seal_keys(keys.clone()).build().unwrap(),
@@ -181,14 +181,14 @@ async fn a_cursor_works_on_any_connection_any_revision_and_any_replica() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cursor_outlives_the_key_that_sealed_it_while_that_is_a_previous_one() {
+async fn cursor_is_valid_while_its_key_is_a_previous_key() {
     let with = |keys: SealKeys| builder(3, 1).seal_keys(keys).build().unwrap();
     let before = with(SealKeys::new([1; 32]));
     let cursor = cursor(&mut Pipe::open(&before), "tools/list").await;
     let after = with(SealKeys::new([2; 32]).with_previous([1; 32]));
     let result = Pipe::open(&after).result("tools/list", json!({"cursor": cursor})).await;
     assert_eq!(result["tools"][0]["name"], "n7");
-    // What it seals now is of the new key.
+    // New cursors are sealed with the new key.
     let mut before = Pipe::open(&before);
     let newer = json!({"cursor": result["nextCursor"]});
     assert_eq!(before.error("tools/list", newer).await["code"], -32602);
@@ -198,11 +198,11 @@ async fn a_cursor_outlives_the_key_that_sealed_it_while_that_is_a_previous_one()
 
 // PAGE-04
 #[tokio::test(start_paused = true)]
-async fn changes_between_two_pages_neither_repeat_nor_hide_what_stays() {
+async fn list_changed_between_pages_neither_repeats_nor_skips_entries() {
     let server = builder(5, 2).build().unwrap();
     let mut pipe = Pipe::open(&server);
     let first = pipe.result("tools/list", json!({})).await;
-    // The page ends with n7: it goes, one that was shown is replaced, and one more comes.
+    // The page ends with n7. The test removes n7, replaces an entry that was listed, and adds one.
     assert!(server.remove_tool("n7"));
     assert!(server.remove_tool("n21"));
     server.add_tool(Tool::new("n0", async || "again")).unwrap();
@@ -223,7 +223,7 @@ async fn changes_between_two_pages_neither_repeat_nor_hide_what_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_cursor_and_a_null_one_are_the_first_page() {
+async fn missing_or_null_cursor_returns_first_page() {
     let mut pipe = Pipe::speaking(&builder(3, 2).build().unwrap(), MODERN).await;
     for params in [json!({}), json!({"cursor": null})] {
         assert_eq!(pipe.result("tools/list", params).await["tools"][0]["name"], "n0");

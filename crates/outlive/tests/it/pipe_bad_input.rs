@@ -1,6 +1,6 @@
-//! Lines that are no messages, messages that are none of ours, and what comes back.
+//! Lines that are not valid messages, and their responses.
 //!
-//! After every one of them the pipe still works.
+//! Every test checks that the pipe still works afterwards.
 
 use outlive::server::{Args, Cx, Server, State, Tool};
 use serde_json::{Value, json};
@@ -43,7 +43,8 @@ fn server(gate: &Gate) -> Server {
         .unwrap()
 }
 
-/// Sends a line and expects an error, on a fresh pipe of each revision that still works afterwards.
+/// Sends a line and expects an error, on a new pipe of each version. The pipe must still work
+/// afterwards.
 async fn refused(line: impl AsRef<[u8]>, id: Option<Value>, code: i64) {
     let line = line.as_ref();
     let shown = String::from_utf8_lossy(line);
@@ -57,12 +58,12 @@ async fn refused(line: impl AsRef<[u8]>, id: Option<Value>, code: i64) {
     }
 }
 
-/// Sends lines and expects that nobody answers them, on a pipe of each revision.
+/// Sends lines and expects no response, on a new pipe of each version.
 async fn ignored(lines: impl AsRef<[u8]>) {
     for version in REVISIONS {
         let mut pipe = Pipe::speaking(&server(&Gate::default()), version).await;
         pipe.send_raw(&[lines.as_ref(), b"\n"].concat()).await;
-        // The next message is the answer to this and no other.
+        // The next message must be the response to this call.
         assert_eq!(text(&pipe.call("echo", json!({"text": "alive"})).await), "alive");
         pipe.quiet().await;
     }
@@ -70,7 +71,7 @@ async fn ignored(lines: impl AsRef<[u8]>) {
 
 // RPC-15, STDIO-18
 #[tokio::test(start_paused = true)]
-async fn what_is_not_json_is_a_parse_error_without_an_id() {
+async fn line_that_is_not_json_is_parse_error_without_id() {
     refused("nonsense", None, -32700).await;
     refused(r#"{"jsonrpc":"2.0","id":1,"method":"ping""#, None, -32700).await;
     refused(r#"{"jsonrpc":"2.0","id":1,"method":"ping"} trailing"#, None, -32700).await;
@@ -80,14 +81,14 @@ async fn what_is_not_json_is_a_parse_error_without_an_id() {
 
 // RPC-01
 #[tokio::test(start_paused = true)]
-async fn text_that_is_not_utf_8_is_a_parse_error() {
+async fn line_that_is_not_utf8_is_parse_error() {
     refused(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"p\xffng\"}", None, -32700).await;
     refused(b"\xfe\xff", None, -32700).await;
 }
 
 // RPC-05, RPC-06, RPC-15
 #[tokio::test(start_paused = true)]
-async fn json_that_is_no_message_is_an_invalid_request() {
+async fn json_line_that_is_not_a_message_is_invalid_request() {
     for line in ["42", "null", "true", "\"ping\"", "{}"] {
         refused(line, None, -32600).await;
     }
@@ -108,14 +109,14 @@ async fn json_that_is_no_message_is_an_invalid_request() {
 
 // RPC-02
 #[tokio::test(start_paused = true)]
-async fn an_id_is_a_string_or_an_integer() {
+async fn pipe_request_id_of_other_type_is_invalid_request() {
     for id in ["null", "1.5", "1e3", "1.0", "[1]", "{}", "true"] {
         refused(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#), None, -32600).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn parameters_are_an_object() {
+async fn params_that_are_not_an_object_are_invalid_params() {
     refused(r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#, Some(json!(1)), -32602)
         .await;
     refused(
@@ -124,7 +125,7 @@ async fn parameters_are_an_object() {
         -32602,
     )
     .await;
-    // An array of what a modern `_meta` holds is no `_meta`.
+    // An array with the values of a modern `_meta` is not a `_meta`.
     let meta = r#"["2026-07-28",{},{"name":"x","version":"1"},"info",1]"#;
     let params = format!(r#"{{"name":"echo","arguments":{{"text":"x"}},"_meta":{meta}}}"#);
     let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
@@ -133,13 +134,13 @@ async fn parameters_are_an_object() {
 
 // SEC-06
 #[tokio::test(start_paused = true)]
-async fn nesting_beyond_any_use_is_refused_before_it_is_read() {
+async fn line_nested_over_limit_is_rejected() {
     let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     let call = |value: &str| {
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"a":{value}}}}}"#)
     };
     refused(call(&deep(200)), None, -32600).await;
-    // Brackets inside a text are no nesting.
+    // Brackets inside strings do not nest.
     let mut pipe = Pipe::speaking(&server(&Gate::default()), MODERN).await;
     let brackets = "[{\\\"".repeat(150);
     let answer = pipe.call("echo", json!({"text": brackets})).await;
@@ -148,10 +149,10 @@ async fn nesting_beyond_any_use_is_refused_before_it_is_read() {
 
 // SEC-06, STDIO-18
 #[tokio::test(start_paused = true)]
-async fn a_line_over_the_limit_is_refused_once_and_the_next_one_works() {
+async fn line_over_limit_is_rejected_once_and_next_line_works() {
     let long = "x".repeat(100_000);
     refused(&long, None, -32600).await;
-    // In pieces, with the end of the line long after the limit was crossed.
+    // The line arrives in pieces; its end comes long after the limit.
     let mut pipe = Pipe::speaking(&server(&Gate::default()), MODERN).await;
     for _ in 0..5 {
         pipe.send_raw(long.as_bytes()).await;
@@ -162,7 +163,7 @@ async fn a_line_over_the_limit_is_refused_once_and_the_next_one_works() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_line_as_long_as_the_limit_is_read() {
+async fn line_at_size_limit_is_accepted() {
     let mut pipe = Pipe::speaking(&server(&Gate::default()), MODERN).await;
     let message = with_meta(json!({"name": "echo", "arguments": {"text": ""}}));
     let message =
@@ -178,13 +179,13 @@ async fn a_line_as_long_as_the_limit_is_read() {
 
 // STDIO-18
 #[tokio::test(start_paused = true)]
-async fn blank_lines_are_nothing() {
+async fn blank_lines_are_ignored() {
     ignored("\n\n  \n\t\r\n\r\n").await;
 }
 
 // STDIO-18
 #[tokio::test(start_paused = true)]
-async fn lines_may_end_with_a_carriage_return_and_be_cut_anywhere() {
+async fn lines_with_carriage_return_or_split_writes_are_read() {
     let mut pipe = Pipe::speaking(&server(&Gate::default()), "2025-11-25").await;
     pipe.send_raw(b"{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"ping\"}\r\n").await;
     assert_eq!(result(&pipe.answer("a").await), json!({}));
@@ -201,7 +202,7 @@ async fn lines_may_end_with_a_carriage_return_and_be_cut_anywhere() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_last_line_without_an_end_is_still_answered() {
+async fn last_line_without_newline_gets_response() {
     let mut pipe = Pipe::speaking(&server(&Gate::default()), "2025-11-25").await;
     pipe.send_raw(br#"{"jsonrpc":"2.0","id":"last","method":"ping"}"#).await;
     pipe.finish().await;
@@ -211,7 +212,7 @@ async fn a_last_line_without_an_end_is_still_answered() {
 
 // RPC-08, CANC-05, PROG-06
 #[tokio::test(start_paused = true)]
-async fn notifications_are_never_answered() {
+async fn notification_gets_no_response() {
     for method in [
         "notifications/initialized",
         "notifications/cancelled",
@@ -239,7 +240,7 @@ async fn notifications_are_never_answered() {
 
 // VER-35, RPC-07
 #[tokio::test(start_paused = true)]
-async fn responses_that_nobody_waits_for_are_dropped() {
+async fn unsolicited_response_is_ignored() {
     ignored(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#).await;
     ignored(r#"{"jsonrpc":"2.0","id":"x","error":{"code":-32603,"message":"no"}}"#).await;
     ignored(r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"no"}}"#).await;
@@ -248,7 +249,7 @@ async fn responses_that_nobody_waits_for_are_dropped() {
 
 // RPC-02
 #[tokio::test(start_paused = true)]
-async fn ids_come_back_as_they_were_written() {
+async fn request_id_is_echoed_byte_for_byte() {
     let ids = [
         "1",
         "\"1\"",
@@ -280,12 +281,12 @@ async fn ids_come_back_as_they_were_written() {
 
 // RPC-16
 #[tokio::test(start_paused = true)]
-async fn a_method_that_nobody_knows_is_named_in_the_refusal() {
+async fn unknown_method_is_named_in_error() {
     for version in REVISIONS {
         let mut pipe = Pipe::speaking(&server(&Gate::default()), version).await;
         let refusal = pipe.error("tools/serve", json!({})).await;
         assert_eq!(refusal, json!({"code": -32601, "message": "unknown method `tools/serve`"}));
-        // However long it is: enough to recognise, not enough to flood.
+        // The error repeats only the first 80 characters of a long name.
         let refusal = pipe.error(&"m".repeat(1_000), json!({})).await;
         assert_eq!(refusal["message"], format!("unknown method `{}`", "m".repeat(80)));
     }
@@ -293,7 +294,7 @@ async fn a_method_that_nobody_knows_is_named_in_the_refusal() {
 
 // RPC-03
 #[tokio::test(start_paused = true)]
-async fn an_id_that_is_still_in_use_is_refused_and_free_again_after_the_answer() {
+async fn request_id_in_use_is_rejected_until_response() {
     for version in REVISIONS {
         let gate = Gate::default();
         let mut pipe = Pipe::speaking(&server(&gate), version).await;
@@ -306,11 +307,11 @@ async fn an_id_that_is_still_in_use_is_refused_and_free_again_after_the_answer()
         let refusal = pipe.answer(first).await;
         assert_eq!(error(&refusal)["code"], -32600, "{version}: {refusal}");
         gate.open(1);
-        // The first call is not harmed.
+        // The first call is not affected.
         assert_eq!(text(&result(&pipe.answer(first).await)), "done", "{version}");
         pipe.send_json(&again).await;
         assert_eq!(result(&pipe.answer(first).await)["tools"].as_array().unwrap().len(), 3);
-        // A text is another id than the number it shows.
+        // The string `"3"` is another ID than the number `3`.
         let third = pipe.send("tools/call", json!({"name": "wait"})).await;
         gate.arrived().await;
         let mut text_id = again;
@@ -322,7 +323,7 @@ async fn an_id_that_is_still_in_use_is_refused_and_free_again_after_the_answer()
 
 // RPC-29, STDIO-16
 #[tokio::test(start_paused = true)]
-async fn several_messages_in_one_array_are_refused_where_the_revision_has_no_batches() {
+async fn batch_in_version_without_batches_is_rejected() {
     for version in REVISIONS.into_iter().filter(|version| *version != "2025-03-26") {
         let mut pipe = Pipe::speaking(&server(&Gate::default()), version).await;
         pipe.send_raw(b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]\n").await;
@@ -336,7 +337,7 @@ async fn several_messages_in_one_array_are_refused_where_the_revision_has_no_bat
 
 // RPC-27, STDIO-16
 #[tokio::test(start_paused = true)]
-async fn a_batch_is_answered_with_a_batch_in_2025_03_26() {
+async fn batch_in_2025_03_26_returns_batch() {
     let mut pipe = Pipe::speaking(&server(&Gate::default()), LEGACY[1]).await;
     let batch = json!([
         {"jsonrpc": "2.0", "id": "a", "method": "ping"},
@@ -353,19 +354,19 @@ async fn a_batch_is_answered_with_a_batch_in_2025_03_26() {
     assert_eq!(answers[1]["id"], "b");
     assert_eq!(answers[1]["error"]["code"], -32601);
     assert_eq!(answers[2]["error"]["code"], -32600);
-    // Only what wants an answer gets one.
+    // A batch without requests gets no response.
     pipe.send_raw(b"[{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\"}]\n").await;
     pipe.quiet().await;
     pipe.send_json(&json!([[{"jsonrpc": "2.0", "id": 1, "method": "ping"}]])).await;
     assert_eq!(pipe.read().await[0]["error"]["code"], -32600);
     pipe.send_json(&Value::Array(vec![json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}); 6]))
         .await;
-    assert_eq!(error(&pipe.read().await)["code"], -32600, "more than the limit");
+    assert_eq!(error(&pipe.read().await)["code"], -32600, "a batch over the limit");
 }
 
-// RPC-27: a batch is of answers or of notifications, not of both.
+// RPC-27: a batch contains responses or notifications, not both.
 #[tokio::test(start_paused = true)]
-async fn what_calls_of_a_batch_say_on_their_way_is_no_part_of_its_answer() {
+async fn progress_of_batch_call_is_sent_outside_batch_response() {
     let mut pipe = Pipe::speaking(&server(&Gate::default()), LEGACY[1]).await;
     let params = json!({"name": "tell", "_meta": {"progressToken": "t"}});
     let call = json!({"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": params});
@@ -379,7 +380,7 @@ async fn what_calls_of_a_batch_say_on_their_way_is_no_part_of_its_answer() {
 
 // RPC-28
 #[tokio::test(start_paused = true)]
-async fn a_handshake_inside_a_batch_is_refused() {
+async fn pipe_handshake_in_batch_is_rejected() {
     let mut pipe = Pipe::speaking(&server(&Gate::default()), LEGACY[1]).await;
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
     pipe.send_json(
@@ -389,18 +390,18 @@ async fn a_handshake_inside_a_batch_is_refused() {
     let answers = pipe.read().await;
     assert_eq!(answers[0]["id"], "i");
     assert_eq!(answers[0]["error"]["code"], -32600);
-    // The session is still the one it was: it takes batches.
+    // The session is unchanged: it still accepts batches.
     pipe.send_raw(b"[{\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}]\n").await;
     assert_eq!(pipe.read().await[0]["id"], "p");
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_of_a_batch_that_have_to_wait_are_answered_one_by_one() {
+async fn waiting_calls_of_batch_get_individual_responses() {
     let gate = Gate::default();
     let mut pipe = Pipe::speaking(&server(&gate), LEGACY[1]).await;
     let call = |id: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "wait"}});
     let ping = json!({"jsonrpc": "2.0", "id": "ping", "method": "ping"});
-    // An id that is there twice is refused the second time, as it would be one after the other.
+    // The second request with the same ID is rejected, as it would be outside a batch.
     pipe.send_json(&json!([call("slow"), ping, call("slow")])).await;
     let at_once = pipe.read().await;
     assert_eq!(at_once[0]["id"], "ping");

@@ -1,4 +1,4 @@
-//! Both eras on one pipe, and the handshakes of all revisions.
+//! Both eras on one pipe, and the handshakes of all versions.
 
 use outlive::server::{Cx, Json, LoggingLevel, Prompt, Resource, Server, State, Tool, VersionSet};
 use schemars::JsonSchema;
@@ -20,7 +20,7 @@ struct Caller {
     session: bool,
 }
 
-/// Says what a call knows about its client, and logs a line of every level.
+/// Returns the data that a call has about its client, and logs a message of every level.
 async fn who(cx: Cx) -> Json<Caller> {
     LoggingLevel::ALL.into_iter().for_each(|level| cx.log(level, "line"));
     Json(Caller {
@@ -52,7 +52,7 @@ fn server() -> Server {
 
 // VER-18, VER-19, VER-37
 #[tokio::test(start_paused = true)]
-async fn a_handshake_agrees_on_the_revision_that_the_client_asks_for() {
+async fn handshake_with_known_version_returns_that_version() {
     for version in LEGACY {
         let mut pipe = Pipe::open(&server());
         let hello = pipe.legacy(version).await;
@@ -71,7 +71,7 @@ async fn a_handshake_agrees_on_the_revision_that_the_client_asks_for() {
 
 // VER-18, VER-25, VER-26
 #[tokio::test(start_paused = true)]
-async fn a_handshake_for_an_unknown_revision_offers_the_newest_that_has_one() {
+async fn handshake_with_unknown_version_returns_newest_legacy_version() {
     for asked in ["2026-07-28", "2031-01-01", "1999-01-01", "draft", ""] {
         let mut pipe = Pipe::open(&server());
         assert_eq!(pipe.legacy(asked).await["protocolVersion"], "2025-11-25", "{asked}");
@@ -80,7 +80,7 @@ async fn a_handshake_for_an_unknown_revision_offers_the_newest_that_has_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handshake_that_names_no_revision_is_refused_and_may_be_tried_again() {
+async fn handshake_without_version_is_rejected_and_retryable() {
     let mut pipe = Pipe::open(&server());
     for params in [json!({}), json!({"protocolVersion": 7}), json!({"protocolVersion": null})] {
         let id = pipe.send_as_is("initialize", params).await;
@@ -93,7 +93,7 @@ async fn a_handshake_that_names_no_revision_is_refused_and_may_be_tried_again() 
 
 // PING-01, VER-33
 #[tokio::test(start_paused = true)]
-async fn before_a_handshake_only_ping_is_answered_without_meta() {
+async fn request_without_meta_before_handshake_is_rejected_except_ping() {
     let mut pipe = Pipe::open(&server());
     let id = pipe.send_as_is("ping", json!({})).await;
     assert_eq!(result(&pipe.answer(id).await), json!({}));
@@ -114,7 +114,7 @@ async fn before_a_handshake_only_ping_is_answered_without_meta() {
 
 // VER-32, PING-03, LOG-06, RES-10, C-09
 #[tokio::test(start_paused = true)]
-async fn methods_of_the_handshake_era_are_unknown_to_modern_requests() {
+async fn legacy_methods_in_modern_requests_are_method_not_found() {
     let mut pipe = Pipe::open(&server());
     for session in [None, Some("2025-11-25")] {
         if let Some(version) = session {
@@ -138,7 +138,7 @@ async fn methods_of_the_handshake_era_are_unknown_to_modern_requests() {
 
 // VER-32
 #[tokio::test(start_paused = true)]
-async fn modern_methods_are_unknown_to_a_session() {
+async fn modern_methods_in_session_are_method_not_found() {
     for version in LEGACY {
         let mut pipe = Pipe::speaking(&server(), version).await;
         for (method, params) in
@@ -151,7 +151,7 @@ async fn modern_methods_are_unknown_to_a_session() {
 
 // VER-05, VER-07, VER-08, VER-36, META-07, CACHE-01
 #[tokio::test(start_paused = true)]
-async fn discovery_tells_who_we_are_and_what_we_serve() {
+async fn discovery_returns_server_info_and_capabilities() {
     let mut pipe = Pipe::open(&server());
     let discovered = pipe.result("server/discover", json!({})).await;
     let expected = json!({
@@ -174,7 +174,7 @@ async fn discovery_tells_who_we_are_and_what_we_serve() {
 
 // META-01, META-03
 #[tokio::test(start_paused = true)]
-async fn a_modern_request_has_both_keys_in_its_meta() {
+async fn modern_request_without_required_meta_key_is_rejected() {
     let mut pipe = Pipe::open(&server());
     for (meta, named) in [
         (json!({CAPABILITIES: {}}), VERSION),
@@ -196,7 +196,7 @@ async fn a_modern_request_has_both_keys_in_its_meta() {
 
 // META-02, META-16, RPC-12, TRACE-03
 #[tokio::test(start_paused = true)]
-async fn everything_else_in_the_meta_is_optional_and_free() {
+async fn modern_request_with_other_meta_keys_is_accepted() {
     let mut pipe = Pipe::open(&server());
     for extra in [
         json!({}),
@@ -212,11 +212,11 @@ async fn everything_else_in_the_meta_is_optional_and_free() {
 
 // VER-02, RPC-25, VER-36
 #[tokio::test(start_paused = true)]
-async fn a_request_for_another_revision_is_told_which_ones_are_served() {
+async fn unsupported_version_error_lists_served_versions() {
     let mut pipe = Pipe::open(&server());
     let supported = pipe.result("server/discover", json!({})).await["supportedVersions"].clone();
     for version in ["2031-01-01", "DRAFT-2026-v1", "", "2025-11-25", "2024-11-05"] {
-        // The version is judged first: what depends on it comes later.
+        // The version is checked before everything that depends on it.
         for method in ["tools/list", "ping", "no/such/method"] {
             let id = pipe.send_as_is(method, json!({"_meta": {VERSION: version}})).await;
             let refusal = error(&pipe.answer(id).await);
@@ -228,13 +228,13 @@ async fn a_request_for_another_revision_is_told_which_ones_are_served() {
 
 // VER-29, VER-14, META-04, C-08, LOG-03
 #[tokio::test(start_paused = true)]
-async fn a_modern_request_never_sees_what_a_session_on_the_same_pipe_said() {
+async fn modern_request_does_not_see_session_on_same_pipe() {
     for version in LEGACY {
         let mut pipe = Pipe::open(&server());
         pipe.legacy_with(version, json!({"sampling": {}, "roots": {"listChanged": true}})).await;
         pipe.result("logging/setLevel", json!({"level": "alert"})).await;
 
-        // Of the session: its capabilities, its name, its level.
+        // A call in the session has the session's capabilities, client name and log level.
         let id = pipe.send("tools/call", json!({"name": "who"})).await;
         let messages = pipe.read_to(id).await;
         assert_eq!(messages.len(), 3, "{version}: {messages:?}");
@@ -242,7 +242,7 @@ async fn a_modern_request_never_sees_what_a_session_on_the_same_pipe_said() {
         let declared = json!({"sampling": {}, "roots": {"listChanged": true}});
         assert_eq!(caller, json!({"capabilities": declared, "name": "test", "session": true}));
 
-        // Of a modern request: its own, and nothing where it says nothing.
+        // A modern request has only its own values.
         let answer = pipe.modern("tools/call", json!({"name": "who"})).await;
         let nobody = json!({"capabilities": {}, "name": null, "session": false});
         assert_eq!(result(&answer)["structuredContent"], nobody, "{version}");
@@ -260,7 +260,7 @@ async fn a_modern_request_never_sees_what_a_session_on_the_same_pipe_said() {
         let other = json!({"capabilities": {"elicitation": {}}, "name": "other", "session": false});
         assert_eq!(result(&messages[1])["structuredContent"], other, "{version}");
 
-        // And none of that has changed the session.
+        // The modern requests leave the session unchanged.
         let id = pipe.send("tools/call", json!({"name": "who"})).await;
         assert_eq!(pipe.read_to(id).await.len(), 3, "{version}");
     }
@@ -268,7 +268,7 @@ async fn a_modern_request_never_sees_what_a_session_on_the_same_pipe_said() {
 
 // VER-15, VER-28, VER-29, VER-34
 #[tokio::test(start_paused = true)]
-async fn calls_of_both_eras_run_side_by_side_and_are_cancelled_by_their_ids() {
+async fn concurrent_calls_of_both_eras_are_cancelled_by_id() {
     let gate = Gate::default();
     let mut pipe = Pipe::open(&builder(&gate).build().unwrap());
     pipe.legacy("2025-11-25").await;
@@ -295,7 +295,7 @@ async fn calls_of_both_eras_run_side_by_side_and_are_cancelled_by_their_ids() {
 
 // VER-30
 #[tokio::test(start_paused = true)]
-async fn a_second_handshake_replaces_the_first() {
+async fn second_handshake_replaces_session() {
     let mut pipe = Pipe::open(&server());
     pipe.legacy("2025-11-25").await;
     pipe.result("logging/setLevel", json!({"level": "emergency"})).await;
@@ -317,7 +317,7 @@ async fn a_second_handshake_replaces_the_first() {
 
 // RPC-09, META-07, VER-37, C-25
 #[tokio::test(start_paused = true)]
-async fn results_have_the_members_of_their_era() {
+async fn results_have_members_of_their_era() {
     let requests = [
         ("tools/list", json!({})),
         ("tools/call", json!({"name": "who"})),
@@ -353,7 +353,7 @@ async fn results_have_the_members_of_their_era() {
 
 // VER-27
 #[tokio::test(start_paused = true)]
-async fn a_server_without_the_handshake_era_tells_old_clients_what_it_serves() {
+async fn modern_only_server_rejects_pipe_handshake_with_its_versions() {
     let mut pipe = Pipe::open(
         &builder(&Gate::default()).protocol_versions(VersionSet::modern()).build().unwrap(),
     );
@@ -374,9 +374,9 @@ async fn a_server_without_the_handshake_era_tells_old_clients_what_it_serves() {
     );
 }
 
-// What VER-41 relies on: a probe must not take it for a modern server.
+// VER-41 relies on this: a probing client must not take the server for a modern one.
 #[tokio::test(start_paused = true)]
-async fn a_server_without_the_modern_era_looks_like_an_old_one() {
+async fn legacy_only_server_ignores_modern_meta() {
     let mut pipe = Pipe::open(
         &builder(&Gate::default()).protocol_versions(VersionSet::legacy()).build().unwrap(),
     );
@@ -384,7 +384,7 @@ async fn a_server_without_the_modern_era_looks_like_an_old_one() {
     assert_eq!(refusal["code"], -32602);
     assert!(refusal["message"].as_str().unwrap().contains("initialize"), "{refusal}");
     assert_eq!(pipe.legacy("2026-07-28").await["protocolVersion"], "2025-11-25");
-    // Keys it does not know are nothing to an old server.
+    // A legacy server ignores unknown `_meta` keys.
     pipe.send_as_is("tools/list", with_meta(json!({}))).await;
     let answer: Value = serde_json::from_str(&pipe.read_line().await.unwrap()).unwrap();
     assert_eq!(result(&answer).get("resultType"), None);
@@ -392,7 +392,7 @@ async fn a_server_without_the_modern_era_looks_like_an_old_one() {
 }
 
 #[test]
-fn a_server_without_any_era_is_not_built() {
+fn server_without_protocol_versions_fails_build() {
     let refused =
         builder(&Gate::default()).protocol_versions([].into_iter().collect()).build().unwrap_err();
     assert_eq!(refused.to_string(), "`protocol_versions` has no version; name at least one");

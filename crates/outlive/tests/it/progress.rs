@@ -1,4 +1,4 @@
-//! Progress: who asked for it, in which order it comes, and how often.
+//! Progress notifications: only with a token, increasing, and rate limited.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use crate::support::{
     pipe::{MODERN, Pipe, REVISIONS, with_meta},
 };
 
-/// The shortest time between two notifications of one call.
+/// Minimum interval between two progress notifications of a call.
 const INTERVAL: Duration = Duration::from_millis(20);
 
 #[derive(Deserialize, JsonSchema)]
 struct Steps {
-    /// How far the work is at each step.
+    /// The progress value of each step.
     values: Vec<f64>,
-    /// How long each step takes.
+    /// Duration of each step.
     pause_ms: u64,
 }
 
@@ -43,7 +43,7 @@ fn call(tool: &str, arguments: Value, token: Value) -> Value {
     params
 }
 
-/// Runs a tool and returns the progress that was told before its answer.
+/// Calls a tool and returns the progress notifications before its response.
 async fn told(pipe: &mut Pipe, params: Value) -> Vec<Value> {
     let id = pipe.send("tools/call", params).await;
     let mut messages = pipe.read_to(id).await;
@@ -63,7 +63,7 @@ fn values(told: &[Value]) -> Vec<f64> {
 
 // PROG-02, PROG-04
 #[tokio::test(start_paused = true)]
-async fn nothing_is_told_without_a_token() {
+async fn progress_without_token_is_not_sent() {
     for version in REVISIONS {
         let mut pipe = Pipe::speaking(&builder().build().unwrap(), version).await;
         let arguments = json!({"values": [1.0, 2.0], "pause_ms": 50});
@@ -76,7 +76,7 @@ async fn nothing_is_told_without_a_token() {
 
 // PROG-01, PROG-08, RPC-30
 #[tokio::test(start_paused = true)]
-async fn the_token_comes_back_as_it_was_written() {
+async fn progress_token_is_echoed_byte_for_byte() {
     for version in REVISIONS {
         let mut pipe = Pipe::speaking(&builder().build().unwrap(), version).await;
         for token in ["7", "\"7\"", "-1", "9007199254740993", "\"\"", r#""a\"b\u00e9""#] {
@@ -98,7 +98,7 @@ async fn the_token_comes_back_as_it_was_written() {
 
 // PROG-01
 #[tokio::test(start_paused = true)]
-async fn a_token_is_a_string_or_an_integer() {
+async fn progress_token_that_is_not_string_or_integer_is_rejected() {
     for version in REVISIONS {
         let mut pipe = Pipe::speaking(&builder().build().unwrap(), version).await;
         for token in [json!(1.5), json!(null), json!(true), json!([1]), json!({})] {
@@ -111,7 +111,7 @@ async fn a_token_is_a_string_or_an_integer() {
 
 // PROG-03
 #[tokio::test(start_paused = true)]
-async fn progress_only_grows() {
+async fn progress_that_does_not_increase_is_dropped() {
     for version in REVISIONS {
         let mut pipe = Pipe::speaking(&builder().build().unwrap(), version).await;
         let arguments = json!({"values": [1.0, 1.0, 0.5, 2.0, -3.0, 2.0, 2.25], "pause_ms": 50});
@@ -121,7 +121,7 @@ async fn progress_only_grows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_number_is_not_told() {
+async fn progress_that_is_not_finite_is_dropped() {
     let odd = async |cx: Cx| {
         for (done, total) in [
             (f64::NAN, None),
@@ -145,7 +145,7 @@ async fn what_is_no_number_is_not_told() {
 
 // PROG-02
 #[tokio::test(start_paused = true)]
-async fn total_and_message_are_optional() {
+async fn progress_total_and_message_are_optional() {
     let tell = async |cx: Cx| {
         cx.progress(0.5, None, "");
         sleep(INTERVAL * 2).await;
@@ -165,7 +165,7 @@ async fn total_and_message_are_optional() {
 
 // PROG-05
 #[tokio::test(start_paused = true)]
-async fn what_comes_too_fast_is_held_back_and_the_newest_is_told() {
+async fn progress_faster_than_interval_sends_newest_value() {
     for version in REVISIONS {
         let mut pipe = Pipe::speaking(&builder().build().unwrap(), version).await;
         let steps: Vec<f64> = (1..=100).map(f64::from).collect();
@@ -183,9 +183,10 @@ async fn what_comes_too_fast_is_held_back_and_the_newest_is_told() {
         }
         let values = values(&told);
         assert!(values.is_sorted_by(|a, b| a < b), "{version}: {values:?}");
-        assert_eq!(values[0], 1.0, "{version}: the first is told at once");
-        assert_eq!(values.last(), Some(&100.0), "{version}: the last is told before the answer");
-        // A hundred steps of a millisecond have room for five pauses; the last need not wait.
+        assert_eq!(values[0], 1.0, "{version}: the first is sent immediately");
+        assert_eq!(values.last(), Some(&100.0), "{version}: the last is sent before the response");
+        // A hundred steps of one millisecond leave time for five intervals. The last value is sent
+        // without delay.
         assert_eq!(values.len(), 6, "{version}: {values:?}");
         let pauses: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert!(pauses[..4].iter().all(|pause| *pause >= INTERVAL), "{version}: {pauses:?}");
@@ -194,7 +195,7 @@ async fn what_comes_too_fast_is_held_back_and_the_newest_is_told() {
 
 // PROG-05
 #[tokio::test(start_paused = true)]
-async fn the_pause_can_be_set() {
+async fn progress_interval_is_configurable() {
     let server =
         builder().limits(|limits| limits.progress_interval = Duration::ZERO).build().unwrap();
     let mut pipe = Pipe::open(&server);
@@ -206,7 +207,7 @@ async fn the_pause_can_be_set() {
 
 // PROG-04
 #[tokio::test(start_paused = true)]
-async fn the_last_is_told_though_the_call_ends_at_once_and_nothing_after_it() {
+async fn last_progress_is_sent_before_response_and_none_after() {
     let late = async |cx: Cx, gate: State<Gate>| {
         cx.progress(1.0, 2.0, "");
         cx.progress(2.0, 2.0, "");
@@ -225,7 +226,7 @@ async fn the_last_is_told_though_the_call_ends_at_once_and_nothing_after_it() {
             .unwrap();
         let mut pipe = Pipe::speaking(&server, version).await;
         let told = told(&mut pipe, call("late", json!({}), json!("t"))).await;
-        assert_eq!(values(&told), [2.0], "{version}: of two at once, the newest");
+        assert_eq!(values(&told), [2.0], "{version}: the newer of two values");
         gate.arrived().await;
         gate.open(1);
         pipe.quiet().await;
@@ -233,7 +234,7 @@ async fn the_last_is_told_though_the_call_ends_at_once_and_nothing_after_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_may_come_from_a_task_that_the_handler_started() {
+async fn progress_from_spawned_task_is_sent() {
     let delegate = async |cx: Cx| {
         let work = tokio::spawn(async move {
             cx.progress(1.0, None, "");
@@ -253,7 +254,7 @@ async fn progress_may_come_from_a_task_that_the_handler_started() {
 
 // PROG-04, VER-15
 #[tokio::test(start_paused = true)]
-async fn calls_that_run_together_have_each_their_own_progress() {
+async fn concurrent_calls_have_separate_progress() {
     let mut pipe = Pipe::open(&builder().build().unwrap());
     let steps = |values: [f64; 2]| json!({"values": values, "pause_ms": 30});
     let first = pipe.send("tools/call", call("work", steps([1.0, 2.0]), json!("a"))).await;

@@ -1,4 +1,4 @@
-//! Arguments and messages of prompts.
+//! Prompt arguments and messages.
 
 use outlive::{
     server::{Args, ContentBlock, Cx, Error, Prompt, Server},
@@ -38,7 +38,7 @@ fn server(prompt: Prompt) -> Server {
 
 // PROMPT-01, PROMPT-02
 #[tokio::test(start_paused = true)]
-async fn the_fields_of_a_type_are_the_arguments_of_its_prompt() {
+async fn prompt_arguments_are_fields_of_its_type() {
     let mut pipe = Pipe::open(&server(
         Prompt::new("review", review).description("Reviews a file.").title("Review"),
     ));
@@ -59,7 +59,7 @@ async fn the_fields_of_a_type_are_the_arguments_of_its_prompt() {
 
 // PROMPT-03, PROMPT-04
 #[tokio::test(start_paused = true)]
-async fn texts_are_read_as_the_types_that_are_asked_for() {
+async fn prompt_argument_strings_are_parsed_as_field_types() {
     for version in REVISIONS {
         let mut pipe = Pipe::speaking(&server(Prompt::new("review", review)), version).await;
         for (arguments, expected) in [
@@ -81,7 +81,7 @@ async fn texts_are_read_as_the_types_that_are_asked_for() {
 
 // PROMPT-05
 #[tokio::test(start_paused = true)]
-async fn arguments_that_do_not_fit_are_refused() {
+async fn invalid_prompt_arguments_are_invalid_params() {
     for version in REVISIONS {
         let mut pipe = Pipe::speaking(&server(Prompt::new("review", review)), version).await;
         for (params, said) in [
@@ -93,11 +93,11 @@ async fn arguments_that_do_not_fit_are_refused() {
             ),
             (
                 json!({"name": "review", "arguments": {"file": "a", "limit": "many"}}),
-                "`many` is not a positive integer",
+                "`many` is not a non-negative integer",
             ),
             (
                 json!({"name": "review", "arguments": {"file": "a", "limit": "256"}}),
-                "`256` is not a positive integer",
+                "`256` is not a non-negative integer",
             ),
             (
                 json!({"name": "review", "arguments": {"file": "a", "strict": "yes"}}),
@@ -107,7 +107,7 @@ async fn arguments_that_do_not_fit_are_refused() {
                 json!({"name": "review", "arguments": {"file": "a", "tone": "rude"}}),
                 "unknown variant `rude`",
             ),
-            (json!({"name": "review", "arguments": {"file": 7}}), "must be texts"),
+            (json!({"name": "review", "arguments": {"file": 7}}), "must be strings"),
             (json!({"name": "review", "arguments": []}), "`params.arguments` must be an object"),
             (json!({}), "`params.name` is missing"),
             (json!({"name": "reviw"}), "unknown prompt `reviw`; did you mean `review`?"),
@@ -124,7 +124,7 @@ async fn arguments_that_do_not_fit_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn arguments_may_be_declared_by_hand() {
+async fn prompt_arguments_can_be_declared_explicitly() {
     async fn read(cx: Cx) -> Result<String, Error> {
         Ok(cx.call().arguments()?.to_owned())
     }
@@ -145,7 +145,7 @@ async fn arguments_may_be_declared_by_hand() {
 
 // PROMPT-04
 #[tokio::test(start_paused = true)]
-async fn whatever_a_handler_returns_becomes_messages() {
+async fn prompt_handler_return_types_become_messages() {
     let embedded = wire::ResourceContents::text("mem://a", "text").with_mime_type("text/plain");
     let embedded = wire::EmbeddedResource::from(embedded);
     let several = vec![
@@ -197,7 +197,7 @@ async fn whatever_a_handler_returns_becomes_messages() {
 
 // PROMPT-05
 #[tokio::test(start_paused = true)]
-async fn a_prompt_that_turns_out_not_to_exist_is_unknown() {
+async fn prompt_handler_returning_not_found_is_unknown_prompt() {
     let gone = Prompt::new("gone", async || Err::<String, _>(Error::not_found()));
     let mut pipe = Pipe::open(&server(gone));
     let refusal = pipe.error("prompts/get", json!({"name": "gone"})).await;
@@ -206,7 +206,7 @@ async fn a_prompt_that_turns_out_not_to_exist_is_unknown() {
 
 // PROMPT-01, RPC-16
 #[tokio::test(start_paused = true)]
-async fn a_server_without_prompts_does_not_offer_them() {
+async fn server_without_prompts_does_not_declare_them() {
     for (server, offered) in [
         (Server::builder("test", "1").build().unwrap(), false),
         (Server::builder("test", "1").advertise_prompts().build().unwrap(), true),
@@ -234,10 +234,10 @@ async fn a_server_without_prompts_does_not_offer_them() {
 }
 
 #[test]
-fn a_prompt_has_a_name_of_its_own() {
+fn empty_or_duplicate_prompt_name_fails_build() {
     let why = |builder: outlive::server::ServerBuilder| builder.build().unwrap_err().to_string();
     let prompt = |name: &str| Prompt::new(name, async || "x");
     assert_eq!(why(Server::builder("t", "1").prompt(prompt(""))), "prompt ``: its name is empty");
     let twice = why(Server::builder("t", "1").prompt(prompt("p")).prompt(prompt("p")));
-    assert!(twice.starts_with("prompt `p`: there is another one"), "{twice}");
+    assert!(twice.starts_with("prompt `p`: this name is already registered"), "{twice}");
 }

@@ -1,10 +1,10 @@
-//! Handlers that ask: the same code on every wire.
+//! Durable handlers with input requests: the same code in both eras.
 
-mod answers; // what clients answer, and what becomes of it
-mod basics; // one handler on every wire
-pub(crate) mod dialogue; // a client that answers as a test wants it
-mod elsewhere; // prompts, resources, the explicit style, shedding, upgrades
-mod journal; // what a run records, and what the next one reads back
-mod legacy; // questions as requests, while the call waits
-mod random_programs; // interrupted in random ways
-mod security; // what a state is bound to
+mod answers; // input responses
+mod basics; // one handler in both eras
+pub(crate) mod dialogue; // a test client for input requests
+mod elsewhere; // prompts, resources, explicit rounds, `yield_to_replica`, handler revisions
+mod journal; // the journal, steps and replay
+mod legacy; // input requests of waiting legacy calls
+mod random_programs; // random programs with random interruptions
+mod security; // sealing of request states

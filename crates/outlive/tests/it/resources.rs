@@ -1,6 +1,6 @@
-//! Contents, templates and subscriptions of resources.
+//! Resource contents, templates and subscriptions.
 
-mod subscriptions; // who is told that contents have changed
+mod subscriptions; // notifications about changed contents
 
 use outlive::{
     server::{Args, Error, Json, Resource, ResourceTemplate, Server, ServerBuilder},
@@ -18,7 +18,7 @@ async fn read(pipe: &mut Pipe, uri: &str) -> Value {
 
 // RES-03, RES-13
 #[tokio::test(start_paused = true)]
-async fn whatever_a_handler_returns_becomes_contents() {
+async fn resource_handler_return_types_become_contents() {
     let own = ResourceContents::text("mem://part", "part").with_mime_type("text/html");
     let several = vec![
         ResourceContents::text("mem://dir/a", "a"),
@@ -57,7 +57,7 @@ async fn whatever_a_handler_returns_becomes_contents() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn contents_have_the_type_that_was_registered_unless_they_say_their_own() {
+async fn resource_contents_default_to_registered_mime_type() {
     let both = || {
         let own = ResourceContents::text("mem://b", "b").with_mime_type("text/css");
         std::future::ready(vec![ResourceContents::blob("mem://a", [0]), own])
@@ -83,7 +83,7 @@ async fn contents_have_the_type_that_was_registered_unless_they_say_their_own() 
 
 // RES-01, RES-02, RES-14
 #[tokio::test(start_paused = true)]
-async fn listed_resources_and_templates_have_what_their_author_said() {
+async fn listed_resources_and_templates_have_declared_members() {
     let annotations = || {
         wire::Annotations::new()
             .with_audience([wire::Role::User, wire::Role::Assistant])
@@ -161,7 +161,7 @@ fn rows() -> ServerBuilder {
 
 // RES-02, RES-03
 #[tokio::test(start_paused = true)]
-async fn a_template_reads_its_variables_from_the_uri() {
+async fn template_variables_are_parsed_from_uri() {
     let server = rows().build().unwrap();
     for version in REVISIONS {
         let mut pipe = Pipe::speaking(&server, version).await;
@@ -184,7 +184,7 @@ async fn a_template_reads_its_variables_from_the_uri() {
 
 // RES-04, RES-05, RES-07, C-05
 #[tokio::test(start_paused = true)]
-async fn what_does_not_exist_is_not_found_in_the_words_of_the_revision() {
+async fn unknown_resource_is_not_found_with_code_of_version() {
     let server = rows()
         .resource(Resource::new("mem://none", "none", async || None::<String>))
         .resource(Resource::new("mem://empty", "empty", async || Vec::<ResourceContents>::new()))
@@ -225,7 +225,7 @@ async fn what_does_not_exist_is_not_found_in_the_words_of_the_revision() {
 
 // RES-01, RPC-16
 #[tokio::test(start_paused = true)]
-async fn a_server_without_resources_does_not_offer_them() {
+async fn server_without_resources_does_not_declare_them() {
     let template = ResourceTemplate::new("t://{x}", "t", async || "t");
     for (server, offered) in [
         (Server::builder("test", "1").build().unwrap(), false),
@@ -267,7 +267,7 @@ async fn a_server_without_resources_does_not_offer_them() {
 
 // RES-12, RES-13
 #[test]
-fn a_uri_that_is_none_is_refused_when_it_is_registered() {
+fn invalid_uri_or_template_fails_build() {
     let why = |builder: ServerBuilder| builder.build().unwrap_err().to_string();
     let resource = |uri: &str| Resource::new(uri, "r", async || "r");
     for uri in ["", "notes", "/etc/hosts", "1a://x", "a b://x"] {
@@ -275,7 +275,7 @@ fn a_uri_that_is_none_is_refused_when_it_is_registered() {
         assert!(why.contains("has no scheme"), "{uri}: {why}");
     }
     let twice = why(Server::builder("t", "1").resource(resource("a:b")).resource(resource("a:b")));
-    assert!(twice.starts_with("resource `a:b`: there is another one"), "{twice}");
+    assert!(twice.starts_with("resource `a:b`: this name is already registered"), "{twice}");
     let template = |text: &str| ResourceTemplate::new(text, "r", async || "r");
     for text in ["t://{", "t://{}", "t://{a b}", "t://{a:0}", "t://}"] {
         let why = why(Server::builder("t", "1").resource_template(template(text)));

@@ -1,4 +1,4 @@
-//! What older revisions are spared: every field and kind of content, and the revision it begins with.
+//! The first protocol version of every member and content type: earlier versions do not get it.
 
 use outlive::{
     server::{
@@ -49,7 +49,7 @@ struct Sum {
     sum: u8,
 }
 
-/// A server that says everything that can be said.
+/// A server that uses every member.
 fn builder() -> ServerBuilder {
     let contents = || ResourceContents::text("mem://a", "a").with_meta(meta());
     let blocks = move || {
@@ -115,7 +115,7 @@ fn builder() -> ServerBuilder {
         )
 }
 
-/// The result of a request under each revision.
+/// Returns the result of a request in each version.
 async fn results(method: &str, params: Value) -> Vec<(&'static str, Value)> {
     let server = builder().build().unwrap();
     let mut results = Vec::new();
@@ -134,7 +134,7 @@ async fn results(method: &str, params: Value) -> Vec<(&'static str, Value)> {
     results
 }
 
-/// Checks that a member is there from a revision on, and not before.
+/// Asserts that a member exists from version `first` on, and not before.
 #[track_caller]
 fn since(results: &[(&str, Value)], first: &str, pointer: &str) {
     for (version, result) in results {
@@ -145,7 +145,7 @@ fn since(results: &[(&str, Value)], first: &str, pointer: &str) {
 
 // ICON-01, ICON-06, COMPL-01, VER-23
 #[tokio::test(start_paused = true)]
-async fn the_server_is_described_as_the_revision_can_read_it() {
+async fn server_info_has_members_of_the_version() {
     let mut results = results("initialize", json!({})).await;
     since(&results, FIRST, "/capabilities/tools");
     since(&results, MARCH, "/capabilities/completions");
@@ -160,7 +160,7 @@ async fn the_server_is_described_as_the_revision_can_read_it() {
 
 // TOOL-05, TOOL-07, TOOL-30, ICON-01, ICON-07, VER-23
 #[tokio::test(start_paused = true)]
-async fn tools_have_the_members_of_the_revision() {
+async fn tools_have_members_of_the_version() {
     let results = results("tools/list", json!({})).await;
     since(&results, FIRST, "/tools/0/inputSchema");
     since(&results, MARCH, "/tools/0/annotations/readOnlyHint");
@@ -173,7 +173,7 @@ async fn tools_have_the_members_of_the_revision() {
 
 // RES-02, RES-14, ICON-01, ICON-07
 #[tokio::test(start_paused = true)]
-async fn resources_and_templates_have_the_members_of_the_revision() {
+async fn resources_and_templates_have_members_of_the_version() {
     for (method, entry) in
         [("resources/list", "/resources/0"), ("resources/templates/list", "/resourceTemplates/0")]
     {
@@ -192,7 +192,7 @@ async fn resources_and_templates_have_the_members_of_the_revision() {
 
 // PROMPT-02, PROMPT-09, ICON-01, ICON-07
 #[tokio::test(start_paused = true)]
-async fn prompts_have_the_members_of_the_revision() {
+async fn prompts_have_members_of_the_version() {
     let listed = results("prompts/list", json!({})).await;
     since(&listed, FIRST, "/prompts/0/arguments/0/name");
     since(&listed, JUNE, "/prompts/0/title");
@@ -217,7 +217,7 @@ async fn prompts_have_the_members_of_the_revision() {
 
 // TOOL-26, TOOL-27, ICON-07, VER-23
 #[tokio::test(start_paused = true)]
-async fn content_that_a_revision_cannot_carry_becomes_text() {
+async fn content_unsupported_by_version_becomes_text() {
     let results = results("tools/call", json!({"name": "blocks"})).await;
     for at in 0..5 {
         since(&results, JUNE, &format!("/content/{at}/_meta"));
@@ -232,7 +232,7 @@ async fn content_that_a_revision_cannot_carry_becomes_text() {
     since(&results, NOVEMBER, "/content/3/icons");
     since(&results, FIRST, "/content/4/resource/uri");
     since(&results, JUNE, "/content/4/resource/_meta");
-    // What an old client cannot be told is told as text, and no block is lost.
+    // A block that a version lacks becomes text; no block is lost.
     for (version, result) in &results {
         let types: Vec<_> = result["content"]
             .as_array()
@@ -251,7 +251,7 @@ async fn content_that_a_revision_cannot_carry_becomes_text() {
 
 // TOOL-17
 #[tokio::test(start_paused = true)]
-async fn structured_content_begins_with_2025_06_18() {
+async fn structured_content_is_sent_from_2025_06_18() {
     let results = results("tools/call", json!({"name": "sum"})).await;
     since(&results, JUNE, "/structuredContent/sum");
     since(&results, FIRST, "/content/0/text");
@@ -259,7 +259,7 @@ async fn structured_content_begins_with_2025_06_18() {
 
 // PROG-02
 #[tokio::test(start_paused = true)]
-async fn the_message_of_progress_begins_with_2025_03_26() {
+async fn progress_message_is_sent_from_2025_03_26() {
     for version in REVISIONS {
         let mut pipe = Pipe::speaking(&builder().build().unwrap(), version).await;
         let id = pipe
@@ -274,7 +274,7 @@ async fn the_message_of_progress_begins_with_2025_03_26() {
 
 // RPC-09, VER-37
 #[tokio::test(start_paused = true)]
-async fn only_modern_results_have_the_marks_of_modern_results() {
+async fn modern_members_are_sent_only_from_2026_07_28() {
     let results = results("tools/list", json!({})).await;
     since(&results, MODERN, "/resultType");
     since(&results, MODERN, "/ttlMs");

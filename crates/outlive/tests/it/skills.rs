@@ -1,4 +1,4 @@
-//! Skills: what is served of them, what is not read, and what a client takes for one.
+//! Skills: their files, their directories, invalid skills, and verification by the client.
 
 use std::{
     fs,
@@ -23,7 +23,7 @@ fn skill_md(name: &str) -> String {
     format!("---\nname: {name}\ndescription: Does {name}\n---\n\nBody.\n")
 }
 
-/// A folder that goes away with the test.
+/// A temporary folder, deleted on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -98,7 +98,7 @@ async fn skill_is_listed_with_its_frontmatter_files_and_digests() {
             assert_eq!(result["cacheScope"], "private", "{version}");
             assert_eq!(result["ttlMs"], 0);
         }
-        // A file that is not listed can be read, byte for byte.
+        // A file that is not in the resource list can be read.
         let read = pipe.result("resources/read", json!({"uri": files[1]["uri"]})).await;
         assert_eq!(read["contents"][0]["blob"], "/wAB");
         let read = pipe.result("resources/read", json!({"uri": files[2]["uri"]})).await;
@@ -116,7 +116,7 @@ async fn skill_is_listed_with_its_frontmatter_files_and_digests() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn digest_of_a_file_is_that_of_its_bytes() {
+async fn skill_file_digest_is_sha256_of_its_bytes() {
     let server =
         server(Skills::new().skill(Skill::new(skill_md("x")).file("hello.txt", "hello\n")));
     let mut pipe = Pipe::speaking(&server, MODERN).await;
@@ -128,7 +128,7 @@ async fn digest_of_a_file_is_that_of_its_bytes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn skills_are_declared_where_there_are_some_and_unknown_elsewhere() {
+async fn skills_extension_is_declared_only_with_skills() {
     let with = server(Skills::new().skill(Skill::new(GIT)));
     let mut pipe = Pipe::speaking(&with, MODERN).await;
     let said = pipe.result("server/discover", json!({})).await;
@@ -148,7 +148,7 @@ async fn skills_are_declared_where_there_are_some_and_unknown_elsewhere() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn directory_lists_its_direct_children() {
+async fn skill_directory_lists_its_direct_children() {
     let skill = Skill::new(GIT).file("a/one.md", "1").file("a/deep/two.md", "2").file("z.py", "3");
     let server = server(Skills::new().skill(skill.prefix("acme")));
     let mut pipe = Pipe::speaking(&server, MODERN).await;
@@ -193,7 +193,7 @@ async fn directory_lists_its_direct_children() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn long_lists_of_skills_and_children_have_pages() {
+async fn skill_and_directory_lists_are_paginated() {
     let many =
         (0..5).fold(Skills::new(), |all, at| all.skill(Skill::new(skill_md(&format!("s{at}")))));
     let files =
@@ -223,7 +223,7 @@ async fn long_lists_of_skills_and_children_have_pages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn uri_that_is_no_file_of_a_skill_reads_nothing() {
+async fn uri_outside_skill_files_is_rejected() {
     let folder = Folder::new();
     folder.file("skills/git-workflow/SKILL.md", GIT).file("secret.txt", "hush");
     folder.file("skills/secret.txt", "hush").file("skills/git-workflow/.hidden", "hush");
@@ -251,7 +251,7 @@ async fn uri_that_is_no_file_of_a_skill_reads_nothing() {
             assert_eq!(error["code"], -32602, "{method} {uri}");
         }
     }
-    // What changes in the folder later is not seen.
+    // The server does not see later changes of the folder.
     folder
         .file("skills/git-workflow/SKILL.md", "changed")
         .file("skills/git-workflow/new.md", "new");
@@ -260,7 +260,7 @@ async fn uri_that_is_no_file_of_a_skill_reads_nothing() {
 }
 
 #[test]
-fn folders_in_each_other_become_paths_and_parts_of_each_other() {
+fn nested_skill_folders_are_separate_skills() {
     let folder = Folder::new();
     folder.file("acme/billing/refunds/SKILL.md", skill_md("refunds"));
     folder.file("acme/billing/refunds/deep/inner/SKILL.md", skill_md("inner"));
@@ -271,7 +271,7 @@ fn folders_in_each_other_become_paths_and_parts_of_each_other() {
 
 #[cfg(unix)]
 #[test]
-fn link_out_of_the_folder_is_refused_and_link_inside_is_followed() {
+fn symlink_out_of_skill_folder_is_rejected_and_inner_one_followed() {
     use std::os::unix::fs::symlink;
     let outside = Folder::new();
     outside.file("secret.txt", "hush").file("other/SKILL.md", skill_md("other"));
@@ -286,14 +286,17 @@ fn link_out_of_the_folder_is_refused_and_link_inside_is_followed() {
         folder.file("git-workflow/SKILL.md", GIT);
         link(&target, &folder.0.join(at));
         let error = folder.refused();
-        assert!(error.contains("link out of the folder") && error.contains(at), "{error}");
+        assert!(
+            error.contains("link that points outside the folder") && error.contains(at),
+            "{error}"
+        );
     }
     let folder = Folder::new();
     folder.file("git-workflow/SKILL.md", GIT).file(".data/notes.md", "mounted");
     link(&folder.0.join(".data/notes.md"), &folder.0.join("git-workflow/notes.md"));
     let skills = Skills::from_folder(&folder.0).unwrap();
     assert_eq!(skills.len(), 1);
-    // A link to a folder above never ends.
+    // A link to a parent folder is a cycle.
     link(&folder.0.join("git-workflow"), &folder.0.join("git-workflow/again"));
     assert!(folder.refused().contains("nested deeper"), "{}", folder.refused());
     let dangling = Folder::new();
@@ -302,15 +305,15 @@ fn link_out_of_the_folder_is_refused_and_link_inside_is_followed() {
 }
 
 #[test]
-fn folder_with_a_mistake_is_refused_with_its_place() {
+fn invalid_skill_folder_fails_with_path_and_reason() {
     for (path, text, says) in [
-        ("x/SKILL.md", skill_md("y"), "its name is `y`, and that of its folder `x`"),
-        ("x/SKILL.md", "no yaml".to_owned(), "must begin with a line of `---`"),
+        ("x/SKILL.md", skill_md("y"), "its name `y` differs from its folder `x`"),
+        ("x/SKILL.md", "no yaml".to_owned(), "must start with a `---` line"),
         ("x/SKILL.md", "---\nname: x\n---\n".to_owned(), "has no `description`"),
         ("x/SKILL.md", "---\nname: 7\ndescription: d\n---\n".to_owned(), "`name` must be text"),
-        ("x/SKILL.md", "---\nname: x\nname: x\n---\n".to_owned(), "line 3: the key `name`"),
-        ("Not_Good/SKILL.md", skill_md("Not_Good"), "cannot be the name of a skill"),
-        ("a--b/SKILL.md", skill_md("a--b"), "cannot be the name of a skill"),
+        ("x/SKILL.md", "---\nname: x\nname: x\n---\n".to_owned(), "line 3: duplicate key `name`"),
+        ("Not_Good/SKILL.md", skill_md("Not_Good"), "is not a valid skill name"),
+        ("a--b/SKILL.md", skill_md("a--b"), "is not a valid skill name"),
         ("SKILL.md", skill_md("root"), "is a skill itself"),
     ] {
         let folder = Folder::new();
@@ -324,11 +327,11 @@ fn folder_with_a_mistake_is_refused_with_its_place() {
     let folder = Folder::new();
     folder.file("file", "x");
     let error = Skills::from_folder(folder.0.join("file")).unwrap_err().to_string();
-    assert!(error.contains("is no folder"), "{error}");
+    assert!(error.contains("is not a folder"), "{error}");
 }
 
 #[test]
-fn skill_beyond_a_limit_is_refused() {
+fn skill_over_limit_is_rejected() {
     let folder = Folder::new();
     folder.file("x/SKILL.md", skill_md("x")).file("x/big.bin", vec![0; (4 << 20) + 1]);
     assert!(folder.refused().contains("more than 4194304 bytes"), "{}", folder.refused());
@@ -343,7 +346,7 @@ fn skill_beyond_a_limit_is_refused() {
     assert!(built(large).unwrap_err().contains("more than 16777216 bytes together"));
     for path in ["../x", "/x", "a//b", "a/./b", "", "a\\b"] {
         let error = built(Skill::new(GIT).file(path, "x")).unwrap_err();
-        assert!(error.contains("is no path inside a skill"), "{path}: {error}");
+        assert!(error.contains("is not a path inside a skill"), "{path}: {error}");
     }
     assert!(built(Skill::new(GIT).prefix("a/../b")).is_err());
     let two = Skills::new().skill(Skill::new(GIT)).skill(Skill::new(GIT));
@@ -351,7 +354,7 @@ fn skill_beyond_a_limit_is_refused() {
     assert!(error.contains("two skills at skill://git-workflow/SKILL.md"), "{error}");
 }
 
-/// A client of a server with one skill that has a second file.
+/// A client of a server with one skill that has two files.
 async fn client() -> (Client, SkillEntry) {
     let skill = Skill::new(GIT).file("references/names.md", "Two letters.\n");
     let client = Client::connect(&server(Skills::new().skill(skill))).await.unwrap();
@@ -360,7 +363,7 @@ async fn client() -> (Client, SkillEntry) {
 }
 
 #[tokio::test]
-async fn client_loads_a_skill_and_its_files() {
+async fn client_loads_skill_and_its_files() {
     let (client, skill) = client().await;
     assert_eq!((skill.name(), skill.description()), ("git-workflow", "How this team uses Git"));
     assert_eq!(client.load_skill(&skill).await.unwrap(), GIT);
@@ -368,7 +371,7 @@ async fn client_loads_a_skill_and_its_files() {
     assert_eq!(client.read_skill_file(&skill, uri).await.unwrap(), b"Two letters.\n");
     let other = client.read_skill_file(&skill, "skill://other/SKILL.md").await.unwrap_err();
     assert!(matches!(other, Error::Client(ClientError::NotOffered(_))), "{other}");
-    // The same entry in JSON is the same entry.
+    // An entry survives a round trip through JSON.
     let written = serde_json::to_value(&skill).unwrap();
     let read: SkillEntry = serde_json::from_value(written).unwrap();
     assert_eq!(read.resources, skill.resources);
@@ -378,7 +381,7 @@ async fn client_loads_a_skill_and_its_files() {
 }
 
 #[tokio::test]
-async fn skill_that_differs_from_its_entry_is_not_handed_out() {
+async fn client_rejects_skill_differing_from_its_entry() {
     let (client, skill) = client().await;
     let change = |change: fn(&mut SkillEntry)| {
         let mut changed = skill.clone();

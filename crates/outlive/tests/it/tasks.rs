@@ -1,26 +1,26 @@
-//! Tools that outlive their requests, on both dialects.
+//! Tools that run as tasks, in both eras.
 
-mod budget; // how much callers may have stored, and what is not stored at all
-mod cleaning; // what is done after tasks that were cancelled or have expired
-mod crashes; // processes that are lost, at every place where it matters
-mod dialects; // what is answered, by revision and by what the client declared
-mod drain; // a server that stops gives its tasks to others
-mod full; // tasks whose caller has as many bytes stored as it may
-mod legacy; // 2025-11-25: a status to poll, a result to wait for
-mod legacy_rules; // what it says, line by line
-mod listing; // the list that every version has
-mod modern; // the extension of 2026-07-28
-mod modern_rules; // what it says, line by line
-mod once; // what is done once, however often it is asked for
-mod operating; // what operators see and do
-mod outside; // work that is done elsewhere
-mod peers; // how many each address may have
-mod permits; // who waits for a permit, and where
-mod promotion; // calls that become tasks before their first step
-mod races; // two things at once
-mod spilled; // what the store carries for a client
-mod stage; // replicas over one store, and tools that stop where a test wants
-mod stopping; // what a cancelled task still does
-mod takeover; // what another process makes of a task
-mod watched; // what is written down, counted and slowed down
-mod world; // the tools, and clients that hold tasks
+mod budget; // stored bytes per caller, and rejected requests that store nothing
+mod cleaning; // cleanup after cancelled and expired tasks
+mod crashes; // crashes at every store operation
+mod dialects; // responses by version and declared capabilities
+mod drain; // graceful shutdown releases tasks to other replicas
+mod full; // callers at their limit of stored bytes
+mod legacy; // tasks of 2025-11-25
+mod legacy_rules; // rules of the specification for 2025-11-25
+mod listing; // `tasks/list`
+mod modern; // the task extension of 2026-07-28
+mod modern_rules; // rules of the specification for 2026-07-28
+mod once; // idempotency keys and `step_once`
+mod operating; // the operator API
+mod outside; // external events
+mod peers; // quotas per network address
+mod permits; // concurrency permits
+mod promotion; // promotion of inline calls
+mod races; // races between two operations
+mod spilled; // offloaded journals
+mod stage; // replicas over one store, and tools with gates
+mod stopping; // cancellation of running tasks
+mod takeover; // tasks that another process continues
+mod watched; // audit log, metrics and rate limits
+mod world; // tools and clients for the task tests

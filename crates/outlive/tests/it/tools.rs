@@ -1,6 +1,6 @@
-//! Arguments, results and schemas of tools.
+//! Tool arguments, results and schemas.
 
-mod schemas; // written by hand, refused at registration, broken by results
+mod schemas; // explicit schemas, invalid schemas, results that violate their schema
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use outlive::{
@@ -48,7 +48,7 @@ fn server(tools: impl IntoIterator<Item = Tool>) -> Server {
         .unwrap()
 }
 
-/// Why a tool is not taken.
+/// Returns the build error for a tool.
 #[track_caller]
 fn refused(tool: Tool) -> String {
     Server::builder("test", "1").tool(tool).build().unwrap_err().to_string()
@@ -61,7 +61,7 @@ async fn listed(server: &Server, version: &str) -> Vec<Value> {
 
 // TOOL-12, TOOL-13
 #[tokio::test(start_paused = true)]
-async fn arguments_are_read_into_the_handlers_type() {
+async fn tool_arguments_are_deserialized_into_handler_type() {
     for version in REVISIONS {
         let mut pipe = Pipe::speaking(&server([Tool::new("order", order)]), version).await;
         let result =
@@ -77,7 +77,7 @@ async fn arguments_are_read_into_the_handlers_type() {
 
 // TOOL-21, TOOL-24, C-21
 #[tokio::test(start_paused = true)]
-async fn arguments_that_do_not_fit_are_a_result_that_names_the_place() {
+async fn arguments_violating_schema_are_tool_error_with_path() {
     let cases = [
         (json!({}), "`arguments` lacks the required properties `count`, `items`"),
         (json!({"count": 1}), "`arguments` lacks the required property `items`"),
@@ -104,7 +104,7 @@ async fn arguments_that_do_not_fit_are_a_result_that_names_the_place() {
 
 // TOOL-20
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_malformed_is_refused() {
+async fn malformed_call_parameters_are_invalid_params() {
     let cases = [
         (json!({}), "`params.name` is missing"),
         (json!({"name": 5}), "`params.name` must be a string"),
@@ -128,7 +128,7 @@ async fn a_call_that_is_malformed_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn half_a_surrogate_pair_is_no_name_and_breaks_nothing() {
+async fn tool_name_with_lone_surrogate_is_invalid_params() {
     let mut pipe = Pipe::speaking(&server([Tool::new("order", order)]), "2025-11-25").await;
     for name in [r#""\ud800""#, r#""\udc00x""#] {
         let params = format!(r#"{{"name":{name},"arguments":{{}}}}"#);
@@ -143,7 +143,7 @@ async fn half_a_surrogate_pair_is_no_name_and_breaks_nothing() {
 
 // TOOL-19
 #[tokio::test(start_paused = true)]
-async fn an_unknown_tool_is_refused_with_a_name_that_is_close() {
+async fn unknown_tool_error_suggests_similar_name() {
     let tools = ["search", "add", "multiply"].map(|name| Tool::new(name, async || "x"));
     let server = server(tools);
     let cases = [
@@ -164,7 +164,7 @@ async fn an_unknown_tool_is_refused_with_a_name_that_is_close() {
 
 // TOOL-06, RPC-16
 #[tokio::test(start_paused = true)]
-async fn a_tool_without_arguments_says_so_and_takes_none() {
+async fn tool_without_arguments_declares_and_accepts_none() {
     for version in REVISIONS {
         let server = server([Tool::new("now", async || "now")]);
         let tools = listed(&server, version).await;
@@ -189,7 +189,7 @@ async fn a_tool_without_arguments_says_so_and_takes_none() {
 
 // TOOL-05
 #[tokio::test(start_paused = true)]
-async fn a_listed_tool_has_what_its_author_said() {
+async fn listed_tool_has_declared_members() {
     let tool = Tool::new("order", order)
         .title("Order")
         .description("Orders things.")
@@ -221,7 +221,7 @@ async fn a_listed_tool_has_what_its_author_said() {
 
 // TOOL-13, TOOL-26
 #[tokio::test(start_paused = true)]
-async fn whatever_a_handler_returns_becomes_content() {
+async fn tool_handler_return_types_become_content() {
     let png = STANDARD.encode([0x89, b'P']);
     let image = ContentBlock::image_base64(png.clone(), "image/png");
     let mixed = vec![
@@ -286,7 +286,7 @@ struct Weather {
 
 // TOOL-07, TOOL-14, TOOL-16
 #[tokio::test(start_paused = true)]
-async fn structured_content_comes_with_its_schema_and_its_text() {
+async fn structured_content_has_schema_and_text() {
     let server =
         server([Tool::new("weather", async || Json(Weather { celsius: 21.5, windy: false }))]);
     for version in ["2025-06-18", "2025-11-25", MODERN] {
@@ -303,7 +303,7 @@ async fn structured_content_comes_with_its_schema_and_its_text() {
 
 // TOOL-07, TOOL-15, TOOL-17, C-20
 #[tokio::test(start_paused = true)]
-async fn structured_content_that_is_no_object_is_text_for_older_revisions() {
+async fn structured_content_other_than_object_is_text_before_2026_07_28() {
     let server = server([
         Tool::new("number", async || Json(5)),
         Tool::new("list", async || Json(vec!["a", "b"])),
@@ -342,7 +342,7 @@ async fn structured_content_that_is_no_object_is_text_for_older_revisions() {
 
 // STDIO-01, JSCH-09
 #[tokio::test(start_paused = true)]
-async fn what_authors_write_over_several_lines_goes_out_on_one() {
+async fn multi_line_json_is_sent_on_one_line() {
     let pretty = "{\n  \"type\": \"object\",\r\n  \"x-own\": \"a\\nb\"\n}";
     let pretty: wire::RawJson = serde_json::from_str(pretty).unwrap();
     let value: wire::RawJson = serde_json::from_str("[\n1,\r2\n]").unwrap();
@@ -376,7 +376,7 @@ impl Extract for Badge {
 
 // META-16
 #[tokio::test(start_paused = true)]
-async fn handlers_take_what_they_name() {
+async fn handler_receives_every_extractor_it_names() {
     struct Greeting {
         word: &'static str,
     }
@@ -416,12 +416,18 @@ async fn handlers_take_what_they_name() {
 
 // TOOL-08
 #[tokio::test(start_paused = true)]
-async fn names_are_unique_not_empty_and_otherwise_free() {
+async fn tool_name_must_be_unique_and_not_empty() {
     assert_eq!(refused(Tool::new("", async || "x")), "tool ``: its name is empty");
     let twice = ["a", "a"].map(|name| Tool::new(name, async || "x"));
     let twice =
         twice.into_iter().fold(Server::builder("test", "1"), |builder, tool| builder.tool(tool));
-    assert!(twice.build().unwrap_err().to_string().starts_with("tool `a`: there is another one"));
+    assert!(
+        twice
+            .build()
+            .unwrap_err()
+            .to_string()
+            .starts_with("tool `a`: this name is already registered")
+    );
     for name in ["a.b-c_D9", "with space", "a/b", "é", &"n".repeat(200)] {
         let mut pipe = Pipe::open(&server([Tool::new(name, async || "x")]));
         assert_eq!(text(&pipe.call(name, json!({})).await), "x");
@@ -429,7 +435,7 @@ async fn names_are_unique_not_empty_and_otherwise_free() {
 }
 
 #[test]
-fn a_handler_whose_state_is_missing_is_not_taken() {
+fn tool_with_missing_state_fails_build() {
     let refused = refused(Tool::new("t", async |_: State<Item>| "x"));
     assert!(
         refused.contains("State<") && refused.contains("Item") && refused.contains("`.state(…)`"),

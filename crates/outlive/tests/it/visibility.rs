@@ -1,4 +1,4 @@
-//! What a caller sees. What is hidden from one answers exactly like what does not exist.
+//! Visibility: a hidden entry responds exactly like an unknown one.
 
 use outlive::{
     server::{
@@ -61,7 +61,7 @@ async fn names(pipe: &mut Pipe, (method, member): (&str, &str)) -> Vec<Value> {
 
 // TOOL-02, TOOL-03, RES-15
 #[tokio::test(start_paused = true)]
-async fn lists_hold_what_the_caller_may_see() {
+async fn lists_contain_visible_entries_only() {
     let server = server();
     let everyone = [Principal::LOCAL, Principal::ANONYMOUS, bob(), ann()];
     for version in REVISIONS {
@@ -80,7 +80,7 @@ async fn lists_hold_what_the_caller_may_see() {
     }
 }
 
-/// Every way to reach something by name, for a name.
+/// One request per way to reach an entry by name.
 fn requests(name: &str) -> Vec<(&'static str, Value)> {
     let argument = json!({"name": "x", "value": ""});
     vec![
@@ -101,7 +101,7 @@ fn requests(name: &str) -> Vec<(&'static str, Value)> {
 
 // TOOL-24, RES-13, PROMPT-08, COMPL-05
 #[tokio::test(start_paused = true)]
-async fn what_is_hidden_answers_like_what_does_not_exist() {
+async fn hidden_entry_responds_like_unknown_entry() {
     let server = server();
     for version in REVISIONS {
         let mut owner = Pipe::speaking_as(&server, version, ann()).await;
@@ -114,7 +114,7 @@ async fn what_is_hidden_answers_like_what_does_not_exist() {
             let unknown = stranger.error(method, missing).await.to_string();
             assert_eq!(refusal.replace("secret", "nowhere"), unknown, "{version}: {method}");
         }
-        // A slip of the pen does not give it away either.
+        // The suggestion for a misspelled name does not reveal a hidden entry.
         let slip = json!({"name": "secrte"});
         for method in ["tools/call", "prompts/get"] {
             let refusal = stranger.error(method, slip.clone()).await;
@@ -130,7 +130,7 @@ async fn what_is_hidden_answers_like_what_does_not_exist() {
 
 // RES-10, RES-13
 #[tokio::test(start_paused = true)]
-async fn what_is_hidden_cannot_be_subscribed_to() {
+async fn hidden_resource_cannot_be_subscribed_to() {
     let server = server();
     let uris = ["mem://secret", "secret://1"];
     for version in REVISIONS {
@@ -167,7 +167,7 @@ async fn what_is_hidden_cannot_be_subscribed_to() {
 
 // PAGE-04
 #[tokio::test(start_paused = true)]
-async fn pages_are_filled_with_what_the_caller_may_see() {
+async fn list_pages_are_filled_with_visible_entries() {
     let builder = Server::builder("test", "1").limits(|limits| limits.page_size = 2);
     let server = (0..10)
         .fold(builder, |builder, n| {
@@ -194,7 +194,7 @@ async fn pages_are_filled_with_what_the_caller_may_see() {
 
 // SEC-09
 #[tokio::test(start_paused = true)]
-async fn what_a_client_calls_itself_opens_nothing() {
+async fn client_info_does_not_grant_visibility() {
     let server = server();
     let mut pipe = Pipe::open_as(&server, bob());
     let info = json!({"io.modelcontextprotocol/clientInfo": {"name": "ann", "version": "1"}});
@@ -203,7 +203,7 @@ async fn what_a_client_calls_itself_opens_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_feature_is_offered_though_a_caller_sees_none_of_it() {
+async fn capability_is_declared_though_every_entry_is_hidden() {
     let server = Server::builder("test", "1")
         .tool(Tool::new("secret", async || "s").visible_to(is_ann))
         .build()
@@ -215,17 +215,17 @@ async fn a_feature_is_offered_though_a_caller_sees_none_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hidden_entry_still_holds_its_name() {
+async fn hidden_entry_reserves_its_name() {
     let tool = |text: &'static str| Tool::new("same", move || std::future::ready(text));
     let builder = Server::builder("test", "1").tool(tool("a").visible_to(is_ann)).tool(tool("b"));
     let refused = builder.build().unwrap_err().to_string();
-    assert!(refused.starts_with("tool `same`: there is another one"), "{refused}");
+    assert!(refused.starts_with("tool `same`: this name is already registered"), "{refused}");
 }
 
-/// Scopes are no secret: who lacks one is told which, whatever it is for and however it is reached.
+/// Scopes are not secret: every error for a missing scope names it.
 // ARS-07, ARS-08
 #[tokio::test(start_paused = true)]
-async fn who_lacks_a_scope_is_told_which() {
+async fn missing_scope_is_named_in_error() {
     let suggest = async |_: CompletionInput| vec!["secret"];
     let server = Server::builder("test", "1")
         .tool(Tool::new("open", async || "open"))
@@ -254,7 +254,7 @@ async fn who_lacks_a_scope_is_told_which() {
             (with(&["a", "b", "c"]), true),
             (bob(), false),
             (Principal::ANONYMOUS, false),
-            // On stdio the caller is the user who owns the process.
+            // Over stdio the caller owns the process.
             (Principal::LOCAL, true),
         ] {
             let mut pipe = Pipe::speaking_as(&server, version, caller.clone()).await;
@@ -272,13 +272,13 @@ async fn who_lacks_a_scope_is_told_which() {
                     error,
                     json!({
                         "code": -32600,
-                        "message": "the token does not have all the scopes that this needs: a b",
+                        "message": "the access token lacks a required scope; required scopes: a b",
                         "data": {"reason": "insufficient_scope", "scope": "a b"},
                     }),
                     "{version}: {method}"
                 );
             }
-            // A slip of the pen names only what the caller may use.
+            // The suggestion names only entries that the caller may use.
             let slip = pipe.error("tools/call", json!({"name": "secrte"})).await;
             let meant = slip["message"].as_str().unwrap().contains("did you mean `secret`?");
             assert_eq!(meant, may, "{version}: {slip}");

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::Era;
 
-/// Returns the codec of an era, on the server's side.
+/// Returns the server-side codec of an era.
 pub fn codec(era: Era) -> &'static dyn ServerCodec {
     match era {
         Era::Legacy => &LegacyCodec,
@@ -16,7 +16,7 @@ pub fn codec(era: Era) -> &'static dyn ServerCodec {
     }
 }
 
-/// Returns the codec of an era, on the client's side.
+/// Returns the client-side codec of an era.
 pub fn client_codec(era: Era) -> &'static dyn ClientCodec {
     match era {
         Era::Legacy => &LegacyClientCodec,

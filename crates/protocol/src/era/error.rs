@@ -1,4 +1,4 @@
-//! Error responses: what both eras share.
+//! Error responses: the parts that both eras share.
 
 use outlive_wire::{RawJson, code};
 use serde::Serialize;
@@ -6,10 +6,10 @@ use serde_json::value::to_raw_value;
 
 use crate::ProtocolError;
 
-/// The application's own code for "come back later"; outside of what JSON-RPC reserves.
+/// Error code for rate and quota limits. Outside the range that JSON-RPC reserves.
 pub(super) const BUSY: i32 = 429;
 
-/// Code and data of a fault where the eras agree.
+/// Returns the error code and data that both eras use for an error.
 pub(super) fn common(fault: &ProtocolError) -> (i32, Option<RawJson>) {
     let code = match fault {
         ProtocolError::Parse(_) => code::PARSE,
@@ -103,14 +103,14 @@ pub(super) fn write(
     out.push(b'}');
 }
 
-/// Writes the error response to a message whose era the server cannot tell, and returns its HTTP status.
+/// Writes the error response to a message whose era is unknown. Returns the HTTP status.
 pub(crate) fn encode_unread(id: Option<&str>, fault: &ProtocolError, out: &mut Vec<u8>) -> u16 {
     let (code, data) = common(fault);
     write(id, code, fault, data, out);
     400
 }
 
-/// Serializes into a buffer. Our own types have string keys and no failing parts.
+/// Serializes into a buffer. Cannot fail: the wire types have string keys and no fallible fields.
 pub(super) fn put(value: &impl Serialize, out: &mut Vec<u8>) {
-    serde_json::to_writer(out, value).expect("wire types serialise into memory");
+    serde_json::to_writer(out, value).expect("wire types serialize into memory");
 }

@@ -1,5 +1,5 @@
-//! The headers of a request must repeat parts of its body, so that proxies can route without
-//! reading it. A header that differs, is missing or is malformed refuses the request.
+//! HTTP headers that repeat parts of the body, so that proxies can route without parsing it. The
+//! server rejects requests whose headers are missing, malformed or different from the body.
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http>
 
 use std::borrow::Cow;
@@ -14,11 +14,12 @@ pub(crate) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-ver
 pub(crate) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 pub(crate) const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
-/// What requests about tasks name them by.
+/// The member of `params` that names the task.
 const TASK_ID: &str = "taskId";
 
-/// A header's value without the space around it; `None` if it is absent. Two of them are a fault:
-/// two readers could each believe another one.
+/// Returns the trimmed value of a header, or `None` if it is absent.
+///
+/// Duplicate headers are an error, because a proxy and the server could use different values.
 pub(crate) fn single<'h>(
     headers: &'h HeaderMap,
     name: &HeaderName,
@@ -28,12 +29,12 @@ pub(crate) fn single<'h>(
     match values.next() {
         None => Ok(first),
         Some(_) => Err(ProtocolError::HeaderMismatch(
-            format!("the {} header is there more than once", shown(name)).into(),
+            format!("the {} header occurs more than once; send it once", shown(name)).into(),
         )),
     }
 }
 
-/// `Mcp-Method` must equal the body's method, letter for letter.
+/// Checks that `Mcp-Method` equals the method in the body.
 pub(in crate::era) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), ProtocolError> {
     match single(headers, &METHOD)? {
         Some(value) if value == method.as_bytes() => Ok(()),
@@ -46,14 +47,16 @@ pub(in crate::era) fn check_method(headers: &HeaderMap, method: &str) -> Result<
     }
 }
 
-/// `Mcp-Name` must equal the name or URI that the request is about, if its method has one. Requests
-/// about tasks may leave it out: the core specification does not list them, and clients exist that do.
+/// Checks that `Mcp-Name` equals the name or URI in the body.
+///
+/// Requests about tasks may omit the header: the core specification does not require it for them,
+/// and some clients omit it.
 pub(in crate::era) fn check_name(
     headers: &HeaderMap,
     member: &'static str,
     expected: Option<&str>,
 ) -> Result<(), ProtocolError> {
-    // A body without the member is refused later, by its own rule.
+    // The check of the parameters rejects a body without the member.
     let Some(expected) = expected else { return Ok(()) };
     let Some(value) = single(headers, &NAME)? else {
         if member == TASK_ID {
@@ -71,7 +74,7 @@ pub(in crate::era) fn check_name(
     }
 }
 
-/// Which member of `params` the `Mcp-Name` header repeats, for methods that have it.
+/// Returns the member of `params` that the `Mcp-Name` header repeats for a method.
 pub(in crate::era) fn named_by(method: Method) -> Option<&'static str> {
     match method {
         Method::ToolsCall | Method::PromptsGet => Some("name"),
@@ -81,18 +84,18 @@ pub(in crate::era) fn named_by(method: Method) -> Option<&'static str> {
     }
 }
 
-/// The value that a header stands for: `=?base64?…?=` is decoded, anything else is literal.
+/// Decodes a header value: `=?base64?…?=` is Base64, any other value is literal.
 pub(crate) fn decode<'v>(
     value: &'v [u8],
     name: &HeaderName,
 ) -> Result<Cow<'v, [u8]>, ProtocolError> {
     let Some(encoded) = value.strip_prefix(b"=?base64?").and_then(|rest| rest.strip_suffix(b"?="))
     else {
-        // Anything else two readers may take for different text.
+        // Non-ASCII values are rejected, because proxies may decode them differently.
         return match value.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t')) {
             true => Ok(Cow::Borrowed(value)),
             false => Err(ProtocolError::HeaderMismatch(
-                format!("the {} header has characters that need Base64", shown(name)).into(),
+                format!("the {} header has characters that are not printable ASCII; encode it as Base64", shown(name)).into(),
             )),
         };
     };
@@ -103,7 +106,7 @@ pub(crate) fn decode<'v>(
     })
 }
 
-/// The value that stands for a text: [`decode`] gives the text back.
+/// Encodes a text as a header value. [`decode`] is the inverse.
 pub(in crate::era) fn encode(text: &str) -> HeaderValue {
     let plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && text.trim_ascii().len() == text.len()
@@ -111,7 +114,7 @@ pub(in crate::era) fn encode(text: &str) -> HeaderValue {
     match HeaderValue::from_str(text) {
         Ok(value) if plain => value,
         _ => HeaderValue::try_from(format!("=?base64?{}?=", STANDARD.encode(text)))
-            .expect("Base64 is plain text"),
+            .expect("Base64 is a valid header value"),
     }
 }
 
@@ -119,7 +122,7 @@ pub(in crate::era) fn encode(text: &str) -> HeaderValue {
 ///
 /// # Errors
 ///
-/// If the request has it twice, or it is not valid Base64 or not text.
+/// If the header is present twice, or its value is not valid Base64 or not UTF-8.
 pub fn mirrored_header(
     headers: &HeaderMap,
     name: &HeaderName,
@@ -128,13 +131,13 @@ pub fn mirrored_header(
     let decoded = decode(value, name)?;
     match String::from_utf8(decoded.into_owned()) {
         Ok(text) => Ok(Some(text)),
-        Err(_) => {
-            Err(ProtocolError::HeaderMismatch(format!("the {name} header is not text").into()))
-        }
+        Err(_) => Err(ProtocolError::HeaderMismatch(
+            format!("the {name} header is not UTF-8 text").into(),
+        )),
     }
 }
 
-/// Header names are lower case inside; people know them otherwise.
+/// Returns a header name in its usual spelling; [`HeaderName`] is lower case.
 fn shown(name: &HeaderName) -> String {
     let mut upper = true;
     let capital = |letter: char| {

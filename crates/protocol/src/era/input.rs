@@ -1,4 +1,5 @@
-//! Which input requests a client accepts: it must declare them, and its version must express them.
+//! Input requests that a client accepts: the client must declare the capability, and its version
+//! must support the request.
 
 use outlive_wire::{
     ClientCapabilities, CreateMessageRequestParams, ElicitRequestFormParams, ElicitRequestParams,
@@ -9,8 +10,8 @@ use serde_json::{Value, json, value::to_raw_value};
 
 use crate::{Call, InputSupport};
 
-/// Returns the capabilities that the client of a call would have to declare to accept an input
-/// request; `None` if it accepts it.
+/// Returns the capabilities that the client lacks for an input request; `None` if the client
+/// accepts the request.
 pub fn missing_for(call: &Call, request: &InputRequest) -> Option<RawJson> {
     let declared: ClientCapabilities =
         serde_json::from_str(call.client_capabilities()).unwrap_or_default();
@@ -21,7 +22,7 @@ pub fn missing_for(call: &Call, request: &InputRequest) -> Option<RawJson> {
     to_raw_value(&needed).ok()
 }
 
-/// Returns whether the client runs an input request as a task of its own, if the server asks for that.
+/// Returns whether the client can run an input request as a task on its side.
 pub fn hosts_task(call: &Call, request: &InputRequest) -> bool {
     if !call.rules().hosted_tasks {
         return false;
@@ -36,7 +37,8 @@ pub fn hosts_task(call: &Call, request: &InputRequest) -> bool {
     declared.tasks.is_some_and(|tasks| tasks.pointer(place).is_some_and(Value::is_object))
 }
 
-/// Asks for no context that the client did not offer: that is deprecated, and only a wish.
+/// Removes `includeContext` if the client does not declare support. The member is deprecated and
+/// optional.
 pub(super) fn spare_context(call: &Call, params: &mut CreateMessageRequestParams) {
     let declared: ClientCapabilities =
         serde_json::from_str(call.client_capabilities()).unwrap_or_default();
@@ -50,7 +52,7 @@ fn declares(declared: &ClientCapabilities, request: &InputRequest) -> bool {
         InputRequest::Elicit(ElicitRequestParams::Form(_)) => declared
             .elicitation
             .as_ref()
-            // Neither of the two means forms: the capability is older than its members.
+            // An empty capability means forms, because it is older than its two members.
             .is_some_and(|elicitation| elicitation.form.is_some() || elicitation.url.is_none()),
         InputRequest::Elicit(_) => {
             declared.elicitation.as_ref().is_some_and(|elicitation| elicitation.url.is_some())
@@ -121,7 +123,7 @@ mod tests {
     use super::can_express;
     use crate::VERSIONS;
 
-    /// Which versions can express an input request, newest first.
+    /// Checks which versions support an input request, newest first.
     #[track_caller]
     fn check(method: &str, params: &Value, expected: [bool; 5]) {
         let request: InputRequest =

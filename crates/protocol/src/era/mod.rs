@@ -1,9 +1,9 @@
 //! The two eras of the protocol, each behind a codec.
 //!
-//! The core works with one kind of request: one that carries everything it needs. That is what
-//! 2026-07-28 sends (`modern`). The codec of the versions before it (`legacy`) translates, with the
-//! data of the session. No code outside this folder compares versions: a difference is a field of
-//! [`VersionRules`](crate::VersionRules) or code of a codec. Codecs are pure: no async, clock or I/O.
+//! The core works with self-contained requests, as 2026-07-28 sends them (`modern`). The codec of
+//! the older versions (`legacy`) translates, with the data of the session. No code outside this
+//! folder compares versions: a difference is a field of [`VersionRules`](crate::VersionRules) or
+//! code of a codec.
 
 pub mod client;
 mod codecs;

@@ -1,4 +1,4 @@
-//! Notifications that look the same in every era.
+//! Encodes notifications that are the same in both eras.
 
 use outlive_wire::{LoggingLevel, Method};
 use serde::Serialize;
@@ -29,7 +29,7 @@ pub(super) fn progress(token: &str, progress: &Progress, out: &mut Vec<u8>) {
     notification(Method::Progress.as_str(), &params, out);
 }
 
-/// How far something is, as the specification writes it.
+/// Progress in the format of the specification.
 #[derive(Serialize)]
 pub(super) struct Far<'a> {
     progress: Number,
@@ -49,7 +49,7 @@ impl<'a> Far<'a> {
     }
 }
 
-/// A float that prints as an integer where it is one: `50`, not `50.0`.
+/// A float that serializes as an integer if it is one: `50`, not `50.0`.
 struct Number(f64);
 
 impl Serialize for Number {

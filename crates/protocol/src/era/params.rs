@@ -1,4 +1,4 @@
-//! A request as it came, with the members of `params` that more than one method has.
+//! A parsed request, with the members of `params` that several methods share.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -16,7 +16,7 @@ use crate::{
     call::{ParamSpans, Span},
 };
 
-/// A request as it came. Parts of it are JSON as it stands in the message.
+/// A parsed request. Its parts are JSON text, borrowed from the message.
 #[derive(Debug)]
 pub struct Request<'a> {
     pub(crate) message: &'a ByteString,
@@ -27,10 +27,10 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Reads a request with the usual members, nested no deeper than this, and nothing else: `None`
-    /// says no more than that it is no such message. The [`Envelope`] tells the others apart and
-    /// says what is wrong; this is for the calls that a server answers all day, and reads their
-    /// text once instead of twice.
+    /// Parses a typical request in one pass: only the usual members, nested at most `levels` deep.
+    ///
+    /// Returns `None` for any other message, valid or not. The slower [`Envelope`] then
+    /// distinguishes them and reports errors.
     pub(crate) fn read(message: &'a ByteString, levels: usize) -> Option<Self> {
         let (mut jsonrpc, mut id, mut method, mut params) = (None, None, None, None);
         let mut head = Params::default();
@@ -51,7 +51,7 @@ impl<'a> Request<'a> {
         (jsonrpc? == "2.0").then_some(Self { message, id, method, params, head })
     }
 
-    /// Makes a request of what the envelope says.
+    /// Creates a request from the parts of an [`Envelope`].
     pub(crate) fn of(
         message: &'a ByteString,
         id: &'a RawValue,
@@ -62,7 +62,7 @@ impl<'a> Request<'a> {
         Ok(Self { message, id: id.get(), method, params: params.map(RawValue::get), head })
     }
 
-    /// Reads a request that was taken before.
+    /// Parses a request that was accepted before, without a nesting limit.
     pub(crate) fn again(message: &'a ByteString) -> Option<Self> {
         Self::read(message, usize::MAX).or_else(|| {
             let envelope: Envelope<'_> = serde_json::from_str(message).ok()?;
@@ -75,23 +75,24 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// The parameters as JSON text: an object, `{}` where the message has none.
+    /// Returns `params` as JSON text: an object, `{}` if the message has none.
     pub(crate) fn params(&self) -> &'a str {
         self.params.unwrap_or("{}")
     }
 
-    /// Where the parameters stand in the message, if it has any.
+    /// Returns the position of `params` in the message.
     pub(crate) fn params_span(&self) -> Option<Span> {
         self.params.map(|params| Span::of(self.message, params))
     }
 }
 
-/// Takes a member that may be there once. Two readers could each believe another one.
+/// Sets a member. Returns `None` for a duplicate, because JSON parsers disagree on which one
+/// counts.
 fn once<T>(place: &mut Option<T>, value: T) -> Option<()> {
     place.replace(value).is_none().then_some(())
 }
 
-/// Declares members of a JSON object once: a field for the text of each, and how the scanner finds it.
+/// Declares members of a JSON object: a field with the JSON text of each, and its parser.
 macro_rules! members {
     (
         $(#[$doc:meta])*
@@ -109,7 +110,7 @@ macro_rules! members {
         }
 
         impl<'a> $name<'a> {
-            /// Reads the value of a member; skips it if its name is not declared.
+            /// Reads the value of a member. Skips members that are not declared.
             fn member(&mut self, scan: &mut Scan<'a>, name: &str) -> Option<()> {
                 let place = match name {
                     $($key => &mut self.$field,)*
@@ -122,8 +123,8 @@ macro_rules! members {
 }
 
 members! {
-    /// The members of `params` that are read before the method has decided its type. They stay raw:
-    /// a method of the application's own may use the same names for something else.
+    /// The members of `params` that are read before the type of the parameters is known. They stay
+    /// raw, because custom methods may give the same names another meaning.
     Params {
         name = "name",
         uri = "uri",
@@ -140,7 +141,7 @@ members! {
 }
 
 members! {
-    /// The keys of `_meta` that the specification reserves for requests, and ours.
+    /// The keys of `_meta` that MCP and Outlive define for requests.
     MetaKeys {
         version = "io.modelcontextprotocol/protocolVersion",
         capabilities = "io.modelcontextprotocol/clientCapabilities",
@@ -152,7 +153,7 @@ members! {
 }
 
 impl<'a> Params<'a> {
-    /// Reads the shared members of usual parameters.
+    /// Reads the shared members with the scanner.
     fn scan(&mut self, scan: &mut Scan<'a>) -> Option<()> {
         scan.object(|scan, name| match name {
             "_meta" => {
@@ -164,10 +165,10 @@ impl<'a> Params<'a> {
         })
     }
 
-    /// Reads the shared members. Key order and unknown members do not matter.
+    /// Reads the shared members. Ignores unknown members.
     pub(crate) fn read(params: Option<&'a RawValue>) -> Result<Self, ProtocolError> {
         let Some(params) = params else { return Ok(Self::default()) };
-        // serde would take an array for a struct.
+        // Checked first, because serde also accepts an array for a struct.
         if !params.get().starts_with('{') {
             return Err(ProtocolError::invalid_params("`params` must be an object"));
         }
@@ -175,17 +176,17 @@ impl<'a> Params<'a> {
             .map_err(|error| ProtocolError::invalid_params(format!("`params`: {error}")))
     }
 
-    /// The version that the request names in its `_meta`, if it is a string.
+    /// Returns the protocol version in `_meta`, if it is a string.
     pub(crate) fn version(&self) -> Option<&'a str> {
         self.meta.as_ref().and_then(|meta| meta.version).and_then(plain_string)
     }
 
-    /// Whether `_meta` has a key that only modern requests have.
+    /// Returns whether `_meta` has a key that only modern requests have.
     pub(crate) fn looks_modern(&self) -> bool {
         self.meta.as_ref().is_some_and(|meta| meta.version.is_some() || meta.capabilities.is_some())
     }
 
-    /// Where everything stands in the message.
+    /// Returns the positions of the members in the message.
     pub(crate) fn spans(&self, message: &str) -> Result<ParamSpans, ProtocolError> {
         let span = |part: Option<&str>| part.map(|part| Span::of(message, part));
         let meta = self.meta.as_ref();
@@ -211,18 +212,19 @@ impl<'a> Params<'a> {
     }
 }
 
-/// The text of a JSON string without escapes. The strings asked for never need any.
+/// Returns the content of a JSON string. Does not decode escapes: the values that callers expect
+/// have none.
 pub(crate) fn plain_string(json: &str) -> Option<&str> {
     json.strip_prefix('"')?.strip_suffix('"')
 }
 
-/// Judged by its bytes, as the envelope judges ids: no number is parsed.
+/// Returns whether JSON text is a string or an integer. Checks bytes only and parses no number.
 fn is_string_or_integer(json: &str) -> bool {
     json.starts_with('"')
         || json.strip_prefix('-').unwrap_or(json).bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Reads `_meta`: an object, and `null` as none.
+/// Deserializes `_meta`: an object, or `null` for `None`.
 fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<MetaKeys<'de>>, D::Error> {
     #[derive(Deserialize)]
     #[serde(transparent)]
@@ -231,7 +233,7 @@ fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<MetaKeys<
     Ok(Option::<Object<'_>>::deserialize(deserializer)?.map(|Object(keys)| keys))
 }
 
-/// Reads an object. Derived code alone would take an array, too.
+/// Deserializes an object. Derived code alone would also accept an array.
 fn only_object<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -254,7 +256,7 @@ where
     deserializer.deserialize_map(Object(PhantomData))
 }
 
-/// Keeps `null` apart from an absent member.
+/// Distinguishes `null` from an absent member.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de str>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(|raw| Some(raw.get()))
 }
@@ -268,13 +270,13 @@ mod tests {
 
     const LEVELS: usize = 8;
 
-    /// All that a request says.
+    /// Formats every part of a request.
     fn shown(request: &Request<'_>) -> String {
         let Request { id, method, head, .. } = request;
         format!("{} {id} {} {head:?}", &**method, request.params())
     }
 
-    /// What the envelope makes of a message.
+    /// Parses a message with the [`Envelope`].
     fn by_envelope(message: &ByteString) -> Option<String> {
         let Message::Request { id, method, params } =
             serde_json::from_str::<Envelope<'_>>(message).ok()?.classify().ok()?
@@ -284,7 +286,7 @@ mod tests {
         Request::of(message, id, method, params).ok().as_ref().map(shown)
     }
 
-    /// Whatever is read in one pass is read as the envelope reads it.
+    /// Checks that the one-pass parser agrees with the [`Envelope`], and whether it accepts `text`.
     #[track_caller]
     fn check(text: &str, usual: bool) {
         let message = ByteString::from(text);
@@ -306,15 +308,15 @@ mod tests {
     ];
 
     #[test]
-    fn usual_requests_are_read_in_one_pass_in_any_order() {
+    fn usual_requests_are_parsed_in_one_pass_in_any_member_order() {
         for usual in USUAL {
             check(usual, true);
         }
     }
 
-    /// A byte more, a byte less, another byte: most of that is no request any more.
+    /// Inserts, removes and replaces single bytes. Most of the resulting messages are invalid.
     #[test]
-    fn what_is_slightly_wrong_is_not_taken() {
+    fn one_pass_parser_on_corrupted_request_agrees_with_envelope() {
         let mut taken = 0;
         let mut check = |changed: &[u8]| {
             let Ok(text) = str::from_utf8(changed) else { return };
@@ -335,13 +337,13 @@ mod tests {
                 }
             }
         }
-        assert!(taken > 1_000, "most letters of a string may be others: {taken}");
+        assert!(taken > 1_000, "too few corrupted requests are still valid: {taken}");
     }
 
     #[test]
-    fn what_is_nested_too_deep_is_not_taken() {
+    fn one_pass_parser_rejects_nesting_above_limit() {
         let nested = |levels: usize| {
-            // Two of them are the message and its parameters.
+            // The message and its parameters are two of the levels.
             let arrays = "[".repeat(levels - 2) + &"]".repeat(levels - 2);
             format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"x":[],"y":{arrays}}}}}"#)
         };
@@ -354,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_left_to_the_envelope() {
+    fn one_pass_parser_rejects_unusual_requests() {
         for other in [
             r#"{"jsonrpc":"2.0","method":"m"}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"tools\/call"}"#,

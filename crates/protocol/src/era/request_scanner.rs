@@ -1,20 +1,20 @@
-//! Reads JSON in one pass: where the parts of a message stand, and that all of it is JSON.
+//! A one-pass JSON scanner: validates a message and finds the positions of its parts.
 //!
-//! For the requests that a server answers all day. `None` says no more than that this reader cannot
-//! tell: the text may be no JSON, nested too deep, or only unusual, such as an escape in a name.
-//! Whoever gets it asks serde_json, which can, and says why. What is taken here is taken there.
+//! `None` means that the scanner cannot parse the text: it may be invalid, nested too deep, or
+//! unusual, such as an escape in a member name. The caller then uses serde_json, which reports the
+//! error. Every text that the scanner accepts is valid for serde_json too.
 
 use super::string::plain_prefix;
 
-/// A place in a text.
+/// A position in a text.
 pub(super) struct Scan<'a> {
     text: &'a str,
     at: usize,
-    /// How many objects and arrays may still be opened, one in another.
+    /// Number of objects and arrays that may still be nested.
     levels: usize,
 }
 
-/// What is open, innermost last: a bit for each, set for an object.
+/// The open objects and arrays: one bit for each, innermost last, set for an object.
 #[derive(Clone, Copy, Default)]
 struct Open {
     bits: u128,
@@ -22,12 +22,12 @@ struct Open {
 }
 
 impl<'a> Scan<'a> {
-    /// Begins to read a text that may be nested so deep.
+    /// Starts to scan a text. `levels` limits its nesting.
     pub(super) fn new(text: &'a str, levels: usize) -> Self {
         Self { text, at: 0, levels }
     }
 
-    /// Reads an object; `member` is given each name, and reads the value.
+    /// Reads an object. Calls `member` with each name; `member` reads the value.
     pub(super) fn object(
         &mut self,
         mut member: impl FnMut(&mut Self, &'a str) -> Option<()>,
@@ -52,7 +52,7 @@ impl<'a> Scan<'a> {
         Some(())
     }
 
-    /// Reads a string without escapes: what stands between its quotes.
+    /// Reads a string without escapes. Returns the text between its quotes.
     pub(super) fn plain_string(&mut self) -> Option<&'a str> {
         self.take(b'"')?;
         let start = self.at;
@@ -62,7 +62,7 @@ impl<'a> Scan<'a> {
         Some(inner)
     }
 
-    /// Reads any value: its text.
+    /// Reads any value. Returns its text.
     pub(super) fn value(&mut self) -> Option<&'a str> {
         self.peek()?;
         let start = self.at;
@@ -91,7 +91,7 @@ impl<'a> Scan<'a> {
                 b'n' => self.literal("null")?,
                 _ => self.number()?,
             }
-            // A value has ended, and what is around it may end with it.
+            // The value ended. Close the containers that end with it.
             loop {
                 let Some(is_object) = open.innermost() else {
                     return Some(&self.text[start..self.at]);
@@ -108,7 +108,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The text of what `read` reads.
+    /// Returns the text that `read` consumes.
     pub(super) fn spanning(
         &mut self,
         read: impl FnOnce(&mut Self) -> Option<()>,
@@ -119,12 +119,12 @@ impl<'a> Scan<'a> {
         Some(&self.text[start..self.at])
     }
 
-    /// Nothing but white space may follow.
+    /// Checks that only whitespace follows.
     pub(super) fn end(mut self) -> Option<()> {
         self.peek().is_none().then_some(())
     }
 
-    /// The next byte that is not white space.
+    /// Skips whitespace. Returns the next byte without consuming it.
     pub(super) fn peek(&mut self) -> Option<u8> {
         loop {
             match *self.text.as_bytes().get(self.at)? {
@@ -143,12 +143,12 @@ impl<'a> Scan<'a> {
         self.byte(byte)
     }
 
-    /// Takes the very next byte, if it is this one.
+    /// Consumes the next byte if it is `byte`. Does not skip whitespace.
     fn byte(&mut self, byte: u8) -> Option<()> {
         (self.text.as_bytes().get(self.at) == Some(&byte)).then(|| self.at += 1)
     }
 
-    /// The name of a member that nobody asks for.
+    /// Skips the name of a member and its colon.
     fn name(&mut self) -> Option<()> {
         (self.peek()? == b'"').then_some(())?;
         self.string()?;
@@ -202,7 +202,7 @@ impl<'a> Scan<'a> {
 }
 
 impl Open {
-    /// Opens one more, if there may be so many.
+    /// Opens a container. Returns `None` above the nesting limit.
     fn push(&mut self, is_object: bool, levels: usize) -> Option<()> {
         let most = levels.min(u128::BITS as usize);
         ((self.count as usize) < most).then_some(())?;

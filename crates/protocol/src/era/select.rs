@@ -1,7 +1,7 @@
-//! Chooses the era of a message.
+//! Selects the era of a message.
 //!
-//! Comes after the envelope has been read, before anything is decoded. A request is modern if its
-//! `_meta` says so, wherever it arrives; `initialize` without such a `_meta` is the legacy handshake.
+//! Runs after the envelope is parsed and before the message is decoded. A request is modern if its
+//! `_meta` names a version, on any transport. `initialize` without it is the legacy handshake.
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning>
 
 use http::HeaderMap;
@@ -10,18 +10,18 @@ use outlive_wire::Method;
 use super::{headers, legacy, params::Request};
 use crate::{Era, MessageContext, Profile, ProtocolError, VersionRules, version::FIRST_MODERN};
 
-/// Which rules a request is under.
+/// The rules that apply to a request.
 #[derive(Debug)]
 pub(crate) enum Selection {
     Version(&'static VersionRules),
-    /// `initialize`: a session begins.
+    /// `initialize`, which opens a session.
     Handshake,
 }
 
-/// An error, and the rules whose codec writes it.
+/// An error, and the rules whose codec encodes it.
 pub(crate) type SelectError = (&'static VersionRules, ProtocolError);
 
-/// Chooses the rules for a request, or says why there are none.
+/// Selects the rules for a request, or returns the error if none apply.
 pub(crate) fn select(
     request: &Request<'_>,
     arrival: &MessageContext<'_>,
@@ -61,8 +61,8 @@ pub(crate) fn select(
     }
 }
 
-/// Checks a notification or response. It has no mark of its era: on HTTP it must come with what a
-/// legacy request would need, unless its headers are modern.
+/// Checks a notification or response. The message itself does not show its era. On HTTP it needs
+/// the headers of a legacy request, unless its headers are modern.
 pub(crate) fn check_notification(
     arrival: &MessageContext<'_>,
     profile: &Profile,
@@ -97,7 +97,7 @@ fn legacy_without_session(
     }
 }
 
-/// Returns whether a message that came with this context may be a batch.
+/// Returns whether a message with this context may be a batch.
 pub(crate) fn allows_batch(arrival: &MessageContext<'_>, profile: &Profile) -> bool {
     if profile.versions.newest(Era::Legacy).is_none() {
         return false;
@@ -111,12 +111,12 @@ pub(crate) fn allows_batch(arrival: &MessageContext<'_>, profile: &Profile) -> b
         && legacy::named_in(&http.headers, profile).is_ok_and(|rules| rules.batches)
 }
 
-/// Returns whether the headers alone put a request under modern rules: they name a version without
-/// a handshake, or one that does not exist yet.
+/// Returns whether the headers alone make a request modern: they name a version without a
+/// handshake, or a version newer than this crate.
 pub fn headers_look_modern(headers: &HeaderMap) -> bool {
     let version = headers.get(headers::VERSION).map(|value| value.as_bytes().trim_ascii());
     match version {
-        // Dates compare like their text.
+        // ISO dates compare like their text.
         Some(version) => is_date(version) && version >= FIRST_MODERN.version.as_str().as_bytes(),
         None => headers.contains_key(headers::METHOD),
     }
@@ -130,7 +130,7 @@ fn is_date(text: &[u8]) -> bool {
     text.len() == 10 && text.iter().enumerate().all(fits)
 }
 
-/// The error for a legacy client of a server that serves modern versions only.
+/// Returns the error for a legacy client of a server that supports modern versions only.
 fn modern_only(
     request: &Request<'_>,
     arrival: &MessageContext<'_>,
@@ -139,7 +139,7 @@ fn modern_only(
     if arrival.http.is_some() {
         let supported = newest.unwrap_or(FIRST_MODERN).version;
         return ProtocolError::HeaderMismatch(
-            format!("this server speaks {supported} only and has no `initialize`; send the MCP-Protocol-Version header")
+            format!("this server supports {supported} only and has no `initialize`; send the MCP-Protocol-Version header")
                 .into(),
         );
     }
@@ -150,7 +150,7 @@ fn modern_only(
 fn missing_meta(modern: bool) -> ProtocolError {
     ProtocolError::invalid_params(match modern {
         true => {
-            "`_meta` lacks `io.modelcontextprotocol/protocolVersion`, and no `initialize` came before"
+            "`_meta` lacks `io.modelcontextprotocol/protocolVersion`; send it, or `initialize` first"
         }
         false => "send `initialize` first",
     })

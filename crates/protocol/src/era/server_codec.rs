@@ -1,4 +1,4 @@
-//! What a server needs of an era: reading requests, writing messages.
+//! The server side of a codec: decodes requests and encodes messages.
 
 use std::{fmt, sync::Arc};
 
@@ -7,14 +7,14 @@ use crate::{
     Call, Change, Frame, Message, MessageContext, Profile, ProtocolError, TaskRequest, VersionRules,
 };
 
-/// Reads and writes the messages of one era, on the server's side. Pure: no async, clock or I/O.
+/// Decodes and encodes the messages of one era for a server. Pure: no async, clock or I/O.
 pub trait ServerCodec: fmt::Debug + Sync {
-    /// Checks a request and makes a call of it. `is_custom` tells whether the application handles a
-    /// method that the specification does not name.
+    /// Validates a request and builds a call. `is_custom` returns whether the application handles a
+    /// custom method.
     ///
     /// # Errors
     ///
-    /// If the request breaks a rule of its version.
+    /// If the request violates a rule of its version.
     fn decode(
         &self,
         rules: &'static VersionRules,
@@ -23,24 +23,24 @@ pub trait ServerCodec: fmt::Debug + Sync {
         is_custom: &dyn Fn(&str) -> bool,
     ) -> Result<Arc<Call>, ProtocolError>;
 
-    /// Reads what the client of a call says about tasks.
+    /// Reads the task members of a request.
     ///
     /// # Errors
     ///
-    /// If the client requests a task in a way that the server cannot understand.
+    /// If the task members are invalid.
     fn task_request(&self, call: &Call) -> Result<TaskRequest, ProtocolError>;
 
-    /// Writes one message of a run.
+    /// Encodes one message of a run.
     fn encode(&self, call: &Call, message: Message, profile: &Profile, out: &mut Vec<u8>) -> Frame;
 
-    /// Writes what follows the end of a call on a pipe; `false` if nothing does.
+    /// Encodes the message that follows the response on stdio. Returns `false` if none follows.
     fn encode_trailer(&self, call: &Call, out: &mut Vec<u8>) -> bool;
 
-    /// Writes a change for a client that receives it outside of any call.
+    /// Encodes a change for a client that receives changes outside of calls.
     fn encode_change(&self, change: &Change, out: &mut Vec<u8>);
 
-    /// Writes an error response and returns the HTTP status that goes with it. Without an ID the
-    /// member is left out: the server could not read it.
+    /// Encodes an error response. Returns its HTTP status. Omits the ID if the server could not
+    /// read it.
     fn encode_error(
         &self,
         id: Option<&str>,

@@ -1,17 +1,17 @@
-//! Strings of JSON: most of a large message is one string, and most strings need no escape.
+//! A fast JSON string writer.
 //!
-//! serde_json writes them byte by byte, which was the greatest cost of a large answer. Here a whole
-//! block is looked at in a few instructions, and what needs no escape is copied in one go. What is
-//! written is the same, byte for byte.
+//! Most bytes of a large message are one string, and most strings need no escapes. serde_json
+//! writes strings byte by byte, which dominated the cost of large results. This writer checks whole
+//! blocks and copies unescaped runs. The output is identical.
 
-/// What is looked at in one go, if there is so much.
+/// Bytes that are checked at once in long strings.
 const BLOCK: usize = 32;
 
-/// And if there is not: a register.
+/// Bytes that are checked at once in short strings: one register.
 const WORD: usize = size_of::<u64>();
 
-/// Room for what follows the string: a buffer that is full but for the end of its message would
-/// be doubled for that.
+/// Additional capacity for the end of the message, so that the buffer does not double for a few
+/// bytes.
 const REST: usize = 64;
 
 /// Writes a string with its quotes.
@@ -29,9 +29,9 @@ pub(super) fn write(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Returns how many bytes at the beginning stand for themselves in a string.
+/// Returns the number of leading bytes that need no escape.
 pub(super) fn plain_prefix(bytes: &[u8]) -> usize {
-    // Names and most strings end within a block: for them a word is the right size to look at.
+    // Most strings are shorter than a block, so start with words.
     let (words, _) = bytes.as_chunks::<WORD>();
     for (index, word) in words.iter().take(BLOCK / WORD).enumerate() {
         let odd = odd_bits(u64::from_le_bytes(*word));
@@ -42,10 +42,11 @@ pub(super) fn plain_prefix(bytes: &[u8]) -> usize {
     long_plain_prefix(bytes)
 }
 
-/// The same for long strings and the ends of messages. Apart, so that the short ones need no stack.
+/// Continues [`plain_prefix`] for long strings and short tails. A separate function, so that the
+/// short case needs no stack.
 #[inline(never)]
 fn long_plain_prefix(bytes: &[u8]) -> usize {
-    // Without a branch, so that the compiler can look at a block at once.
+    // Branch-free, so that the compiler vectorizes the check of a block.
     let is_plain = |block: &&[u8]| block.iter().fold(0, |odd, byte| odd | is_odd(*byte)) == 0;
     let blocks = bytes.chunks_exact(BLOCK).take_while(is_plain).count();
     let mut plain = BLOCK * blocks;
@@ -59,23 +60,23 @@ fn long_plain_prefix(bytes: &[u8]) -> usize {
     plain + rest.iter().take_while(|byte| is_odd(**byte) == 0).count()
 }
 
-/// 1 for a byte that has to be escaped. All bytes of characters beyond ASCII stand for themselves.
+/// Returns 1 if a byte must be escaped. Non-ASCII bytes need no escape.
 fn is_odd(byte: u8) -> u8 {
     u8::from(byte < b' ') | u8::from(byte == b'"') | u8::from(byte == b'\\')
 }
 
-/// Sets the top bit of each byte that has to be escaped. May set those of later bytes too.
+/// Sets the top bit of each byte that must be escaped. May also set the top bits of later bytes.
 fn odd_bits(word: u64) -> u64 {
     const ONES: u64 = u64::MAX / 0xff;
     const TOPS: u64 = ONES << 7;
-    // Sets the top bit of a byte of ASCII that is less than `limit`, and by a borrow perhaps that of
-    // a byte behind it.
+    // Sets the top bit of each ASCII byte below `limit`. A borrow may also set the top bit of the
+    // next byte.
     let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit));
     let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
     (below(word, b' ') | is(b'"') | is(b'\\')) & !word & TOPS
 }
 
-/// Returns the place of the first byte whose top bit is set.
+/// Returns the index of the first byte whose top bit is set.
 fn first(odd: u64) -> usize {
     odd.trailing_zeros() as usize / 8
 }
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_is_written_as_serde_json_writes_it() {
+    fn every_ascii_byte_is_written_as_by_serde_json() {
         for byte in 0..=0x7f_u8 {
             check(&char::from(byte).to_string());
         }
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn wherever_an_escape_stands_in_its_block_it_is_found() {
+    fn escape_is_found_at_every_offset_of_a_block() {
         for length in 0..3 * BLOCK {
             check(&"x".repeat(length));
             for at in 0..length {

@@ -1,11 +1,11 @@
-//! The error for a client that cannot have a task from a tool that runs only as one.
+//! The error for a client without task support that calls a tool which runs only as a task.
 
 use outlive_wire::{ErrorObject, code};
 
 use super::modern::tasks_capability;
 use crate::{ProtocolError, TaskDialect, VersionRules};
 
-/// Returns the error for a client that cannot have a task where the tool runs only as one.
+/// Returns the error for a client without task support that calls a tool which runs only as a task.
 pub fn task_required(rules: &VersionRules) -> ProtocolError {
     match rules.tasks {
         TaskDialect::Offered => ProtocolError::MissingCapability { required: tasks_capability() },

@@ -1,14 +1,14 @@
-//! Writes the result of a tool, which is most of what servers say, and may be megabytes.
+//! Encodes tool results, which can be megabytes large.
 //!
-//! The members and their order are those that [`CallToolResult`] serialises to. Only the blocks that
-//! can be large are written by hand, for the sake of their strings; serde writes the others.
+//! The output equals the serde serialization of [`CallToolResult`]. Blocks that can be large are
+//! encoded by hand, with the fast string writer; serde encodes the others.
 
 use outlive_wire::{AudioContent, CallToolResult, ContentBlock, ImageContent, TextContent};
 use serde::Serialize;
 
 use super::{error::put, string};
 
-/// Writes the members of a result, without the braces around them.
+/// Writes the members of a result, without the enclosing braces.
 pub(super) fn members(result: &CallToolResult, out: &mut Vec<u8>) {
     let CallToolResult { content, structured_content, is_error, meta } = result;
     out.extend_from_slice(br#""content":["#);
@@ -53,7 +53,7 @@ fn write_data(opening: &[u8], data: &str, mime_type: &str, out: &mut Vec<u8>) {
     string::write(mime_type, out);
 }
 
-/// One more member of an object that has some, if it is there.
+/// Appends a member to a non-empty object, if it has a value.
 fn member<T: Serialize>(name: &str, value: &Option<T>, out: &mut Vec<u8>) {
     let Some(value) = value else { return };
     out.extend_from_slice(b",\"");
@@ -69,7 +69,7 @@ mod tests {
 
     use super::members;
 
-    /// What is written by hand is what would have been written.
+    /// Checks that the output equals the serde serialization.
     #[track_caller]
     fn check(result: &CallToolResult) {
         let mut out = b"{".to_vec();
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_written_as_they_serialise() {
+    fn tool_result_is_encoded_as_by_serde() {
         let meta = || Meta([("a/b".to_owned(), 1.into())].into_iter().collect());
         let blocks = || {
             [

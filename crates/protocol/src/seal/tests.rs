@@ -1,4 +1,4 @@
-//! What a token must withstand.
+//! Tests of sealed tokens: round trips, tampering and key rotation.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn does_not_open(token: &str) {
 }
 
 #[test]
-fn what_is_sealed_opens_again() {
+fn sealed_content_opens_with_same_context() {
     for content in [&b""[..], CONTENT, &[0xFF; 5_000]] {
         for context in [&[][..], &CONTEXT, &[""]] {
             let token = seal().seal(content, context).unwrap();
@@ -29,7 +29,7 @@ fn what_is_sealed_opens_again() {
 }
 
 #[test]
-fn a_token_says_its_version_and_key_and_nothing_else() {
+fn token_reveals_only_version_and_key_id() {
     let token = token();
     let bytes = URL_SAFE_NO_PAD.decode(&token).unwrap();
     assert_eq!(bytes[0], VERSION);
@@ -41,7 +41,7 @@ fn a_token_says_its_version_and_key_and_nothing_else() {
 }
 
 #[test]
-fn another_context_does_not_open_it() {
+fn token_does_not_open_with_another_context() {
     let token = token();
     for context in [
         &[][..],
@@ -58,13 +58,13 @@ fn another_context_does_not_open_it() {
 }
 
 #[test]
-fn a_token_with_any_bit_flipped_does_not_open() {
+fn token_with_flipped_bit_does_not_open() {
     let token = token();
     for index in 0..token.len() {
         for bit in 0..8 {
             let mut bytes = token.clone().into_bytes();
             bytes[index] ^= 1 << bit;
-            // Text that is not UTF-8 cannot even be asked about.
+            // `open` takes UTF-8 only.
             if let Ok(changed) = String::from_utf8(bytes) {
                 does_not_open(&changed);
             }
@@ -73,7 +73,7 @@ fn a_token_with_any_bit_flipped_does_not_open() {
 }
 
 #[test]
-fn bytes_with_any_bit_flipped_do_not_open() {
+fn token_with_flipped_bit_in_decoded_bytes_does_not_open() {
     let bytes = URL_SAFE_NO_PAD.decode(token()).unwrap();
     for index in 0..bytes.len() {
         for bit in 0..8 {
@@ -85,8 +85,8 @@ fn bytes_with_any_bit_flipped_do_not_open() {
 }
 
 #[test]
-fn one_token_has_one_spelling() {
-    // Lengths that leave none, two and four bits of the last character unused.
+fn token_in_another_base64_spelling_does_not_open() {
+    // Lengths that leave zero, two and four bits of the last character unused.
     for content in [&b"1"[..], b"12", b"123"] {
         let token = seal().seal(content, &CONTEXT).unwrap();
         let (start, last) = token.split_at(token.len() - 1);
@@ -103,7 +103,7 @@ fn one_token_has_one_spelling() {
 }
 
 #[test]
-fn a_part_of_a_token_does_not_open() {
+fn truncated_token_does_not_open() {
     let token = token();
     for length in 0..token.len() {
         does_not_open(&token[..length]);
@@ -112,7 +112,7 @@ fn a_part_of_a_token_does_not_open() {
 }
 
 #[test]
-fn an_older_key_of_the_ring_opens_and_the_newest_seals() {
+fn previous_key_opens_and_current_key_seals() {
     let (first, second) = (Seal::new([1; KEY]), Seal::new([2; KEY]).with_previous([1; KEY]));
     let third = Seal::new([3; KEY]).with_previous([2; KEY]).with_previous([1; KEY]);
     let opens = |ring: &Seal, by: &Seal| {
@@ -125,7 +125,7 @@ fn an_older_key_of_the_ring_opens_and_the_newest_seals() {
 }
 
 #[test]
-fn a_clone_that_gets_a_key_keeps_it_to_itself() {
+fn key_added_to_clone_does_not_affect_original() {
     let plain = Seal::new([1; KEY]);
     let ring = plain.clone().with_previous([2; KEY]);
     let token = Seal::new([2; KEY]).seal(CONTENT, &CONTEXT).unwrap();
@@ -134,7 +134,7 @@ fn a_clone_that_gets_a_key_keeps_it_to_itself() {
 }
 
 #[test]
-fn a_key_that_is_not_in_the_ring_opens_nothing_under_the_name_of_one_that_is() {
+fn token_of_unknown_key_with_known_key_id_does_not_open() {
     let mut bytes =
         URL_SAFE_NO_PAD.decode(Seal::new([8; KEY]).seal(CONTENT, &CONTEXT).unwrap()).unwrap();
     bytes[1..HEAD].copy_from_slice(&key_id(&[7; KEY]));
@@ -142,14 +142,14 @@ fn a_key_that_is_not_in_the_ring_opens_nothing_under_the_name_of_one_that_is() {
 }
 
 #[test]
-fn debug_shows_nothing() {
+fn debug_output_hides_keys() {
     assert_eq!(format!("{:?}", seal().with_previous([1; KEY])), "Seal(…)");
     assert_ne!(Seal::random_key().unwrap(), Seal::random_key().unwrap());
 }
 
 #[test]
-fn keys_with_the_same_id_are_both_tried() {
-    // Found by trying: numbers whose keys happen to share their id.
+fn keys_with_equal_id_are_all_tried() {
+    // Found by brute force: numbers whose keys share their ID.
     let [first, second] = [19_467_u32, 148_907].map(|number| {
         let mut key = [0; KEY];
         key[..4].copy_from_slice(&number.to_le_bytes());

@@ -1,7 +1,7 @@
 //! The protocol versions as data.
 //!
-//! A version is one [`VersionRules`] constant and its entry in [`VERSIONS`]. What no field can say
-//! is code of the codecs in [`era`](crate::era).
+//! A version is one [`VersionRules`] constant and its entry in [`VERSIONS`]. Differences that no
+//! field expresses are code of the codecs in [`era`](crate::era).
 
 mod rules;
 mod set;

@@ -1,7 +1,7 @@
 //! The rules of each protocol version: data only, one constant per version.
 //!
-//! To add a version to an existing era, add its constant here and its entry in [`VERSIONS`]. Its
-//! differences that no field expresses are in the codec of the era.
+//! To add a version to an existing era, add its constant here and its entry in [`VERSIONS`].
+//! Differences that no field expresses are in the codec of the era.
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning>
 
 use outlive_wire::{Method, Version};
@@ -10,39 +10,39 @@ use outlive_wire::{Method, Version};
 #[derive(Debug)]
 #[expect(clippy::exhaustive_structs, reason = "a version is a constant with every field")]
 pub struct VersionRules {
-    /// The version, as a value to show; never to compare.
+    /// The version, for display. Use the other fields instead of comparing it.
     pub version: Version,
-    /// The era, which decides which codec reads and writes messages.
+    /// The era, which selects the codec.
     pub era: Era,
-    /// The requests that clients may send. An absent one is an unknown method.
+    /// The requests that clients may send. Any other request is an unknown method.
     pub methods: &'static [Method],
     /// The notifications that clients may send.
     pub notifications: &'static [Method],
-    /// How an input request reaches the client.
+    /// Delivery of input requests to the client.
     pub input_mode: InputMode,
-    /// The input requests that the version can express.
+    /// The input requests that the version has.
     pub inputs: InputSupport,
-    /// What happens to a call whose connection is lost.
+    /// Handling of a call whose connection is lost.
     pub on_disconnect: OnDisconnect,
-    /// How the events of a stream are numbered.
+    /// The event IDs of a stream.
     pub event_ids: EventIdMode,
-    /// How a call becomes a task.
+    /// Creation of tasks from calls.
     pub tasks: TaskDialect,
-    /// The label that the store keeps with tasks of this era.
+    /// The origin label that the store keeps with tasks of this era.
     pub task_origin: &'static str,
-    /// The label of tasks whose content is sent as it grows, if the era has such tasks.
+    /// The origin label of tasks with partial responses, if the era has them.
     pub streaming_task_origin: Option<&'static str>,
     /// Whether clients see the tasks of other eras.
     pub sees_all_tasks: bool,
-    /// Whether the server ends a cancelled task before it responds to the cancellation.
+    /// Whether `tasks/cancel` ends the task before the server responds.
     pub cancels_immediately: bool,
     /// Whether clients receive the progress of tasks.
     pub task_progress: bool,
-    /// Whether clients may run input requests as tasks of their own.
+    /// Whether clients may run input requests as tasks.
     pub hosted_tasks: bool,
     /// Whether a handshake opens a session.
     pub sessions: bool,
-    /// Whether several messages may arrive in one array.
+    /// Whether a message may be a batch.
     pub batches: bool,
     /// Whether clients send the `MCP-Protocol-Version` header.
     pub version_header: bool,
@@ -54,7 +54,7 @@ pub struct VersionRules {
 pub static VERSIONS: [&VersionRules; 5] =
     [&V2026_07_28, &V2025_11_25, &V2025_06_18, &V2025_03_26, &V2024_11_05];
 
-/// Every label that the store keeps with tasks.
+/// Every origin label that the store keeps with tasks.
 pub const TASK_ORIGINS: [&str; 3] = [MODERN_TASK, LEGACY_TASK, LEGACY_STREAMING_TASK];
 
 const MODERN_TASK: &str = "modern";
@@ -122,7 +122,7 @@ pub(super) const V2025_11_25: VersionRules = VersionRules {
         Method::TasksCancel,
     ],
     inputs: InputSupport::ALL,
-    // Clients of the versions before may try to read the empty first event as JSON.
+    // Clients of older versions may parse the empty first event as JSON.
     event_ids: EventIdMode::Primed,
     tasks: TaskDialect::Requested,
     hosted_tasks: true,
@@ -192,7 +192,7 @@ impl VersionRules {
         VERSIONS.into_iter().find(|rules| rules.version.as_str() == date)
     }
 
-    /// Returns the rules of the newest of these versions that this crate knows.
+    /// Returns the rules of the newest known version among these dates.
     pub fn newest_of<'a>(dates: impl IntoIterator<Item = &'a str>) -> Option<&'static Self> {
         dates.into_iter().filter_map(Self::find).max_by_key(|rules| rules.version)
     }
@@ -202,99 +202,99 @@ impl VersionRules {
         VERSIONS.into_iter().find(|rules| rules.era == era).expect("every era has a version")
     }
 
-    /// Returns whether clients may send the request or notification.
+    /// Returns whether clients may send this request or notification.
     pub fn has(&self, method: Method) -> bool {
         self.methods.contains(&method) || self.notifications.contains(&method)
     }
 
-    /// Returns whether clients see tasks with this label.
+    /// Returns whether clients see tasks with this origin label.
     pub fn sees_task(&self, origin: &str) -> bool {
         self.sees_all_tasks || origin == self.task_origin || self.streams_task(origin)
     }
 
-    /// Returns whether a task with this label sends its content as it grows.
+    /// Returns whether a task with this origin label has partial responses.
     pub fn streams_task(&self, origin: &str) -> bool {
         self.streaming_task_origin == Some(origin)
     }
 
-    /// Returns whether the version is this one or newer. Only the codecs ask.
+    /// Returns whether the version is `version` or newer. Only for codecs.
     pub(crate) fn since(&self, version: Version) -> bool {
         self.version >= version
     }
 }
 
-/// A group of versions that one codec reads and writes.
+/// A group of versions with one codec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a new era is a new codec")]
 pub enum Era {
-    /// A handshake opens a session, and the session remembers (2024-11-05 to 2025-11-25).
+    /// A handshake opens a session, which stores the client's data (2024-11-05 to 2025-11-25).
     Legacy,
-    /// Every request is complete in itself (since 2026-07-28).
+    /// Every request is self-contained (since 2026-07-28).
     Modern,
 }
 
-/// What happens to a call whose connection is lost.
+/// Handling of a call whose connection is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "every transport must handle each")]
 pub enum OnDisconnect {
-    /// The server cancels it: clients cancel by closing the stream.
+    /// The server cancels the call: clients cancel by closing the stream.
     Cancel,
-    /// It continues: the client may come back for the result.
+    /// The call continues: the client may reconnect for the result.
     Continue,
 }
 
-/// How an input request reaches the client.
+/// Delivery of input requests to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "every run must handle each")]
 pub enum InputMode {
-    /// As a request on the stream of the call, while the call waits.
+    /// As a request on the stream of the call, which waits.
     Stream,
-    /// As the result of the call. The client calls again with its input responses.
+    /// In the result of the call. The client calls again with its input responses.
     RoundTrip,
 }
 
-/// How the events of a stream are numbered.
+/// The event IDs of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "every transport must handle each")]
 pub enum EventIdMode {
-    /// Not at all: a broken stream is lost.
+    /// No event IDs: a broken stream cannot be resumed.
     None,
-    /// Every event has an ID from which a client can resume.
+    /// Every event has an ID, from which the client can resume.
     Ids,
-    /// As [`EventIdMode::Ids`], and the stream begins with an empty event that has one.
+    /// As [`EventIdMode::Ids`], and the stream starts with an empty event that has an ID.
     Primed,
 }
 
-/// How a call becomes a task.
+/// Creation of tasks from calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "every client must handle each")]
 pub enum TaskDialect {
     /// The version has no tasks.
     None,
-    /// The client requests a task, and fetches its result.
+    /// The client requests a task, and fetches the result.
     Requested,
-    /// The server creates a task for a client that declares that it accepts one.
+    /// The server creates a task if the client declares that it accepts tasks.
     Offered,
 }
 
-/// The input requests that a version can express. Roots and plain sampling are in all of them.
+/// The input requests that a version has. Roots and text sampling are in every version.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "a version is a constant with every field")]
 pub struct InputSupport {
-    /// Forms.
+    /// Form elicitation.
     pub forms: bool,
-    /// Fields of a form with several choices.
+    /// Multi-select fields in forms.
     pub multi_select: bool,
-    /// URLs.
+    /// URL elicitation.
     pub urls: bool,
-    /// Audio in a conversation with the client's model.
+    /// Audio in sampling messages.
     pub sampling_audio: bool,
-    /// Tools for the client's model, and their results.
+    /// Tools and tool results in sampling.
     pub sampling_tools: bool,
 }
 
 impl InputSupport {
-    /// What every version can express.
+    /// The minimum that every version has.
     pub const NONE: Self = Self {
         forms: false,
         multi_select: false,
@@ -303,7 +303,7 @@ impl InputSupport {
         sampling_tools: false,
     };
 
-    /// Everything.
+    /// All kinds of input requests.
     pub const ALL: Self = Self {
         forms: true,
         multi_select: true,

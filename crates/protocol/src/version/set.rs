@@ -1,4 +1,4 @@
-//! The protocol versions that a server serves.
+//! A set of protocol versions.
 
 use outlive_wire::Version;
 
@@ -14,27 +14,27 @@ pub struct VersionSet {
 }
 
 impl VersionSet {
-    /// Every version.
+    /// Returns a set of all versions.
     pub fn all() -> Self {
         Self::from_rules(VERSIONS)
     }
 
-    /// The versions without a handshake: 2026-07-28.
+    /// Returns the versions without a handshake: 2026-07-28.
     pub fn modern() -> Self {
         Self::from_rules(VERSIONS.into_iter().filter(|rules| rules.era == Era::Modern))
     }
 
-    /// The versions with a handshake: 2024-11-05 to 2025-11-25.
+    /// Returns the versions with a handshake: 2024-11-05 to 2025-11-25.
     pub fn legacy() -> Self {
         Self::from_rules(VERSIONS.into_iter().filter(|rules| rules.era == Era::Legacy))
     }
 
-    /// Returns whether no version is in the set.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.versions.is_empty()
     }
 
-    /// Returns whether the rules of a version in the set fulfill a condition.
+    /// Returns whether the rules of any version in the set fulfill a condition.
     pub fn any(&self, fulfills: impl Fn(&VersionRules) -> bool) -> bool {
         self.versions.iter().any(|rules| fulfills(rules))
     }
@@ -47,7 +47,7 @@ impl VersionSet {
         Self { versions, newest_modern, newest_legacy }
     }
 
-    /// The newest version of an era.
+    /// Returns the newest version of an era.
     pub(crate) fn newest(&self, era: Era) -> Option<&'static VersionRules> {
         match era {
             Era::Modern => self.newest_modern,
@@ -55,12 +55,12 @@ impl VersionSet {
         }
     }
 
-    /// The versions of an era, newest first.
+    /// Returns the versions of an era, newest first.
     pub(crate) fn in_era(&self, era: Era) -> impl Iterator<Item = &'static VersionRules> {
         self.versions.iter().copied().filter(move |rules| rules.era == era)
     }
 
-    /// The version of an era with this date.
+    /// Returns the version of an era with this date.
     pub(crate) fn find(&self, era: Era, date: &str) -> Option<&'static VersionRules> {
         self.in_era(era).find(|rules| rules.version.as_str() == date)
     }
@@ -72,7 +72,7 @@ impl Default for VersionSet {
     }
 }
 
-/// Collects the versions that this crate knows.
+/// Collects versions. Ignores versions that this crate does not know.
 impl FromIterator<Version> for VersionSet {
     fn from_iter<I: IntoIterator<Item = Version>>(versions: I) -> Self {
         let find = |version: Version| VersionRules::find(version.as_str());

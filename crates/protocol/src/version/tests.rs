@@ -1,5 +1,5 @@
-//! A version in an existing era is one constant: this file adds two that do not exist, and serves
-//! them.
+//! Tests that a version in an existing era is one constant: they add and serve two invented
+//! versions.
 
 use std::{
     future::{Future, ready},
@@ -28,7 +28,7 @@ use crate::{
     era::client::{Declared, Outgoing, client_codec},
 };
 
-/// An invented legacy version: batches are back, and `ping` is gone.
+/// An invented legacy version that has batches and no `ping`.
 static INVENTED_LEGACY: VersionRules = VersionRules {
     version: Version::from_static("2026-02-28"),
     methods: &[Method::ToolsCall, Method::Initialize, Method::ToolsList],
@@ -36,7 +36,7 @@ static INVENTED_LEGACY: VersionRules = VersionRules {
     ..V2025_11_25
 };
 
-/// An invented modern version: `ping` is back.
+/// An invented modern version that has `ping`.
 static INVENTED_MODERN: VersionRules = VersionRules {
     version: Version::from_static("2031-01-01"),
     methods: &[Method::ToolsCall, Method::Discover, Method::Ping],
@@ -51,7 +51,7 @@ fn versions_are_listed_newest_first() {
 }
 
 #[test]
-fn invented_legacy_version_is_agreed_on_and_follows_its_rules() {
+fn invented_legacy_version_is_negotiated_and_follows_its_rules() {
     let (with, without) = servers();
     let (result, session) = with.shake_hands("2026-02-28");
     assert_eq!(result["protocolVersion"], "2026-02-28");
@@ -59,7 +59,7 @@ fn invented_legacy_version_is_agreed_on_and_follows_its_rules() {
 
     let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "t"}});
     let response = with.response(&call, Some(&session));
-    // What 2025-06-18 brought is there too: the codec compares dates.
+    // The codec compares dates, so a newer version has the members that 2025-06-18 added.
     assert_eq!(response["result"]["structuredContent"], json!({"a": 1}));
     let ping = json!({"jsonrpc": "2.0", "id": 3, "method": "ping"});
     assert_eq!(with.response(&ping, Some(&session))["error"]["code"], -32601);
@@ -72,7 +72,7 @@ fn invented_legacy_version_is_agreed_on_and_follows_its_rules() {
 }
 
 #[test]
-fn session_of_invented_version_is_restored_where_it_is_served() {
+fn session_of_invented_version_is_restored_only_if_supported() {
     let (with, without) = servers();
     let (_, session) = with.shake_hands("2026-02-28");
     let stored = StoredSession::of(&session).unwrap();
@@ -82,7 +82,7 @@ fn session_of_invented_version_is_restored_where_it_is_served() {
 }
 
 #[test]
-fn invented_modern_version_is_served_beside_the_published_one() {
+fn invented_modern_version_works_with_published_one() {
     let (with, without) = servers();
     let request = |method: &str, version: &str| {
         let meta = json!({"io.modelcontextprotocol/protocolVersion": version,
@@ -105,7 +105,7 @@ fn invented_modern_version_is_served_beside_the_published_one() {
 }
 
 #[test]
-fn client_names_the_invented_version_in_its_requests() {
+fn client_requests_name_invented_version() {
     let me = Declared::new(
         Implementation::new("client", "1"),
         ClientCapabilities::default(),
@@ -140,7 +140,7 @@ fn client_names_the_invented_version_in_its_requests() {
 }
 
 #[test]
-fn version_set_holds_the_named_versions_newest_first() {
+fn version_set_is_sorted_newest_first() {
     let set: VersionSet = [Version::V2025_03_26, Version::V2025_11_25].into_iter().collect();
     let dates: Vec<_> = set.in_era(Era::Legacy).map(|rules| rules.version).collect();
     assert_eq!(dates, [Version::V2025_11_25, Version::V2025_03_26]);
@@ -148,7 +148,7 @@ fn version_set_holds_the_named_versions_newest_first() {
     assert!([Version::from_static("2031-01-01")].into_iter().collect::<VersionSet>().is_empty());
 }
 
-/// A server, with the two invented versions and without.
+/// Creates a server with the two invented versions, and one without.
 fn servers() -> (TestServer, TestServer) {
     let invented = [&INVENTED_MODERN, &INVENTED_LEGACY];
     let with = VersionSet::from_rules(VERSIONS.into_iter().chain(invented));
@@ -190,11 +190,11 @@ impl TestServer {
     }
 }
 
-/// The response of a run whose handler is ready at once.
+/// Returns the response of a run whose handler completes at once.
 fn last(mut run: Run) -> Value {
     let Poll::Ready(Some(message)) = run.poll_message(&mut Context::from_waker(Waker::noop()))
     else {
-        panic!("the handler is ready at once");
+        panic!("the handler did not complete at once");
     };
     let mut out = Vec::new();
     run.encode(message, &mut out);
@@ -265,10 +265,10 @@ struct NoClock;
 
 impl Clock for NoClock {
     fn now(&self) -> Instant {
-        unreachable!("every handler is ready at once")
+        unreachable!("every handler completes at once")
     }
 
     fn sleep(&self, _span: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        unreachable!("every handler is ready at once")
+        unreachable!("every handler completes at once")
     }
 }

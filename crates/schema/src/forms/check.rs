@@ -1,4 +1,4 @@
-//! Holds what a user has filled in against the form.
+//! Validates the content of an elicitation response against the form.
 
 use outlive_wire::{
     NumberKind, NumberSchema, PrimitiveSchemaDefinition as Field, RequestedSchema, StringFormat,
@@ -6,8 +6,8 @@ use outlive_wire::{
 };
 use serde_json::{Map, Number, Value};
 
-/// Checks the text of an answer's content, and returns it as Rust types can read it. What the form
-/// does not ask for is ignored.
+/// Validates the content of an elicitation response. Returns it in a form that Rust types can
+/// deserialize. Ignores members that the form does not have.
 pub fn check(schema: &RequestedSchema, content: &str) -> Result<Map<String, Value>, String> {
     let mut content: Map<String, Value> =
         serde_json::from_str(content).map_err(|_| "the content must be an object".to_owned())?;
@@ -26,7 +26,7 @@ pub fn check(schema: &RequestedSchema, content: &str) -> Result<Map<String, Valu
     Ok(content)
 }
 
-/// `2.0` is a whole number to JSON Schema, and none to a Rust integer.
+/// Writes `2.0` as `2`: JSON Schema accepts it as an integer, but a Rust integer does not.
 fn write_as_integer(value: &mut Value) {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let float = value.as_f64().filter(|_| !value.is_i64() && !value.is_u64());
@@ -35,7 +35,7 @@ fn write_as_integer(value: &mut Value) {
     }
 }
 
-/// Checks one value. The reason is a sentence that the name of the field begins.
+/// Validates one value. The error is a predicate whose subject is the field name.
 pub fn check_field(field: &Field, value: &Value) -> Result<(), String> {
     match field {
         Field::String(schema) => check_string(schema, text(value)?),
@@ -57,13 +57,13 @@ pub fn check_field(field: &Field, value: &Value) -> Result<(), String> {
                 schema.items.options.iter().map(|option| option.value.clone()).collect();
             some_of(value, &values, schema.min_items, schema.max_items)
         }
-        // A form of the author's own, in words that we do not know: it is theirs to check.
+        // A field of an unknown shape, which the author validates.
         _ => Ok(()),
     }
 }
 
 fn text(value: &Value) -> Result<&str, String> {
-    value.as_str().ok_or_else(|| "must be a text".to_owned())
+    value.as_str().ok_or_else(|| "must be a string".to_owned())
 }
 
 fn check_string(schema: &StringSchema, text: &str) -> Result<(), String> {
@@ -102,7 +102,7 @@ fn check_number(schema: &NumberSchema, value: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// To the last digit where both are integers: a float holds 53 bits.
+/// Compares integers exactly, because an `f64` has only 53 bits.
 pub(super) fn is_less(a: &Number, b: &Number) -> bool {
     match (a.as_i128(), b.as_i128()) {
         (Some(a), Some(b)) => a < b,
@@ -140,14 +140,14 @@ fn some_of(
     Ok(())
 }
 
-/// One `@` with something before and behind it; whether it can be reached only a letter can tell.
+/// Requires one `@` with text before and after it. Whether the address exists is not checked.
 fn is_email(text: &str) -> bool {
     let parts = text.split_once('@');
     parts.is_some_and(|(name, host)| !name.is_empty() && !host.is_empty() && !host.contains('@'))
         && !text.contains(|char: char| char.is_whitespace() || char.is_control())
 }
 
-/// A scheme and something behind it.
+/// Requires a scheme and a non-empty rest.
 fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     scheme.starts_with(|char: char| char.is_ascii_alphabetic())
@@ -156,7 +156,7 @@ fn is_uri(text: &str) -> bool {
         && !text.contains(|char: char| char.is_whitespace() || char.is_control())
 }
 
-/// `2026-07-28`, and a day that exists.
+/// Requires the format `2026-07-28` and an existing day.
 fn is_date(text: &str) -> bool {
     let [year, month, day] = text.split('-').collect::<Vec<_>>()[..] else { return false };
     let (Some(year), Some(month), Some(day)) = (digits(year, 4), digits(month, 2), digits(day, 2))
@@ -173,7 +173,7 @@ fn is_date(text: &str) -> bool {
     (1..=days).contains(&day)
 }
 
-/// RFC 3339: a date, a time with or without fractions, and an offset.
+/// Requires RFC 3339: a date, a time with optional fraction, and an offset.
 fn is_date_time(text: &str) -> bool {
     let Some((date, rest)) = text.split_once(['T', 't', ' ']) else { return false };
     let Some(at) = rest.find(['Z', 'z', '+', '-']) else { return false };
@@ -189,7 +189,7 @@ fn is_date_time(text: &str) -> bool {
     let Some((minutes, seconds)) = time.rsplit_once(':') else { return false };
     is_date(date)
         && clock(minutes, [23, 59])
-        // A second is inserted now and then.
+        // 60 is a leap second.
         && digits(seconds, 2).is_some_and(|seconds| seconds <= 60)
         && !fraction.is_empty()
         && fraction.bytes().all(|byte| byte.is_ascii_digit())

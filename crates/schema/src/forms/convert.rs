@@ -1,4 +1,4 @@
-//! Turns the schema of a type into the part of JSON Schema that forms may use.
+//! Converts the schema of a type to the subset of JSON Schema that forms may use.
 
 use outlive_wire::{
     BooleanSchema, EnumOption, NumberKind, NumberSchema, PrimitiveSchemaDefinition,
@@ -13,12 +13,12 @@ use serde_json::{Map, Number, Value};
 use super::{check, error::FormError};
 use crate::field_order::ordered_properties;
 
-/// Keywords that say something about a value without constraining it.
+/// Keywords that do not constrain a value.
 const REMARKS: &[&str] =
     &["$schema", "examples", "deprecated", "readOnly", "writeOnly", "$comment"];
 
-/// Keywords that a whole form may have. Those about other members are left out: an answer's are
-/// ignored.
+/// Keywords that the schema of a form may have. Those about additional members are dropped, because
+/// additional members of a response are ignored.
 const OF_FORMS: &[&str] = &[
     "type",
     "title",
@@ -32,21 +32,23 @@ const OF_FORMS: &[&str] = &[
     "examples",
 ];
 
-/// The form of a type that declares its fields in this order.
+/// Returns the form of a type. `fields` is the declaration order of its fields.
 pub(super) fn form<T: JsonSchema>(fields: &[&str]) -> Result<RequestedSchema, FormError> {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
     settings.meta_schema = None;
     let schema = settings.into_generator().into_root_schema_for::<T>();
     let name = T::schema_name();
-    let not_flat = || FormError(format!("`{name}` is no struct with fields; only those are forms"));
+    let not_flat = || {
+        FormError(format!("`{name}` is not a struct with fields; only such a struct can be a form"))
+    };
     let root = schema.as_object().ok_or_else(not_flat)?;
     if root.get("type").is_none_or(|kind| kind != "object") {
         return Err(not_flat());
     }
     if let Some(keyword) = root.keys().find(|keyword| !OF_FORMS.contains(&keyword.as_str())) {
         return Err(FormError(format!(
-            "`{name}` has a `{keyword}`, which no form can say; leave it out and check the answer yourself"
+            "`{name}` has a `{keyword}`, which forms do not support; remove it and check the value in the handler"
         )));
     }
     let required: Vec<&str> = match root.get("required") {
@@ -64,11 +66,11 @@ pub(super) fn form<T: JsonSchema>(fields: &[&str]) -> Result<RequestedSchema, Fo
     Ok(form)
 }
 
-/// One field.
+/// Converts one field.
 fn field(name: &str, property: &Value) -> Result<PrimitiveSchemaDefinition, FormError> {
     let wrong = |what: &str| FormError(format!("the field `{name}` {what}"));
     let Some(property) = property.as_object() else {
-        return Err(wrong("can be anything; give it a type"));
+        return Err(wrong("accepts any value; give it a type"));
     };
     let mut members = Members { name, members: without_null(property) };
     let default = members.members.get("default").cloned();
@@ -85,17 +87,17 @@ fn field(name: &str, property: &Value) -> Result<PrimitiveSchemaDefinition, Form
             return Err(wrong("is an object; a form is flat, so make its members fields"));
         }
         (None, None) => return Err(wrong("has several types; give it one")),
-        _ => return Err(wrong("is none that a form can have")),
+        _ => return Err(wrong("has a type that forms do not support")),
     };
     members.finish()?;
-    // Clients fill it in beforehand; one that does not fit would be asked for again and again.
+    // Clients prefill the default. An invalid one would be rejected in every round.
     match default.map_or(Ok(()), |default| check::check_field(&field, &default)) {
         Ok(()) => Ok(field),
-        Err(why) => Err(wrong(&format!("{why}, and its default does not fit"))),
+        Err(why) => Err(wrong(&format!("has an invalid default; it {why}"))),
     }
 }
 
-/// A schema that also allows `null`, as that of an `Option`, without it.
+/// Removes the `null` alternative that `schemars` writes for an `Option`.
 fn without_null(property: &Map<String, Value>) -> Map<String, Value> {
     let mut members = property.clone();
     if let Some(Value::Array(kinds)) = members.get_mut("type") {
@@ -114,7 +116,7 @@ fn without_null(property: &Map<String, Value>) -> Map<String, Value> {
             .filter(|branch| branch.get("type").is_none_or(|kind| kind != "null"))
             .collect();
         if let [Value::Object(only)] = others[..] {
-            // What is said about the field wins over what is said about its type.
+            // Keywords of the field take precedence over those of its type.
             let mut inner = only.clone();
             members.remove("anyOf");
             inner.extend(members);
@@ -127,15 +129,15 @@ fn without_null(property: &Map<String, Value>) -> Map<String, Value> {
     members
 }
 
-const NOTHING: &str = "has nothing to choose from; give its type a variant that clients can send";
+const NOTHING: &str = "has no choices; give its type a variant that clients can send";
 
-/// What can be chosen.
+/// The choices of a field.
 enum Options {
     Untitled(Vec<String>),
     Titled(Vec<EnumOption>),
 }
 
-/// The keywords of a field that have not been understood yet.
+/// The keywords of a field that are not converted yet.
 struct Members<'a> {
     name: &'a str,
     members: Map<String, Value>,
@@ -146,20 +148,20 @@ impl Members<'_> {
         self.members.remove(keyword)
     }
 
-    /// Takes a keyword of a known type. One of another type is not passed over: it was meant to
-    /// constrain the answer.
+    /// Takes a keyword. A value of the wrong type is an error, because it was meant to constrain
+    /// the response.
     fn read<T: DeserializeOwned>(&mut self, keyword: &str) -> Result<Option<T>, FormError> {
         self.take(keyword)
             .map(serde_json::from_value)
             .transpose()
-            .map_err(|error| self.wrong(format_args!("has a `{keyword}` that cannot be: {error}")))
+            .map_err(|error| self.wrong(format_args!("has an invalid `{keyword}`: {error}")))
     }
 
     fn wrong(&self, what: impl std::fmt::Display) -> FormError {
         FormError(format!("the field `{}` {what}", self.name))
     }
 
-    /// The values to choose from, if the field is such.
+    /// Returns the choices, if the field has a fixed set of values.
     fn choice(&mut self) -> Result<Option<Options>, FormError> {
         if let Some(values) = self.take("enum") {
             return Ok(Some(Options::Untitled(self.options(&values)?)));
@@ -170,7 +172,7 @@ impl Members<'_> {
         let Some(branches) = self.take("oneOf") else { return Ok(None) };
         let mut options: Vec<EnumOption> = Vec::new();
         for branch in branches.as_array().into_iter().flatten() {
-            // Variants without a remark of their own are gathered in one `enum`.
+            // `schemars` groups variants without a description in one `enum`.
             if let Some(values) = branch.get("enum") {
                 let untitled = self.texts(values)?;
                 options.extend(
@@ -179,7 +181,7 @@ impl Members<'_> {
                 continue;
             }
             let Some(value) = branch.get("const").and_then(Value::as_str) else {
-                return Err(self.wrong("has variants with data; only a plain enum can be chosen"));
+                return Err(self.wrong("has variants with data; use an enum without data"));
             };
             let said = branch.get("title").or_else(|| branch.get("description"));
             let title = said.and_then(Value::as_str).unwrap_or(value).to_owned();
@@ -198,7 +200,7 @@ impl Members<'_> {
             .flatten()
             .map(|value| value.as_str().map(str::to_owned))
             .collect();
-        texts.ok_or_else(|| self.wrong("has choices that are no texts; only texts can be chosen"))
+        texts.ok_or_else(|| self.wrong("has choices that are not strings; use strings"))
     }
 
     fn options(&self, values: &Value) -> Result<Vec<String>, FormError> {
@@ -221,17 +223,18 @@ impl Members<'_> {
 
     fn several(&mut self) -> Result<PrimitiveSchemaDefinition, FormError> {
         let Some(Value::Object(items)) = self.take("items") else {
-            return Err(self.wrong("is a list of anything; only a list of an enum can be chosen"));
+            return Err(self.wrong("is a list of any values; use a list of an enum"));
         };
         let mut items = Members { name: self.name, members: items };
         let Some(options) = items.choice()? else {
-            return Err(self.wrong("is a list; only a list of an enum can be chosen"));
+            return Err(self.wrong("is a list without choices; use a list of an enum"));
         };
         items.take("type");
-        // What the enum says of itself counts where the field says nothing, as in a single choice.
+        // The title and description of the enum apply if the field has none, as for a single
+        // choice.
         let (items_title, items_description) = (items.read("title")?, items.read("description")?);
         items.finish()?;
-        // A set is what several choices are.
+        // `uniqueItems` is redundant: several choices are always a set.
         self.take("uniqueItems");
         let title = self.read("title")?.or(items_title);
         let description = self.read("description")?.or(items_description);
@@ -269,7 +272,7 @@ impl Members<'_> {
                 "date-time" => StringFormat::DateTime,
                 other => {
                     return Err(self.wrong(format_args!(
-                        "has the format `{other}`; forms know email, uri, date and date-time"
+                        "has the format `{other}`; forms support email, uri, date and date-time"
                     )));
                 }
             }),
@@ -293,7 +296,7 @@ impl Members<'_> {
     }
 
     fn number(&mut self, kind: NumberKind) -> Result<NumberSchema, FormError> {
-        // The width of a Rust type, which its bounds say as well.
+        // The `format` is redundant: the bounds express the width of the Rust type.
         self.take("format");
         Ok(NumberSchema {
             kind,
@@ -305,7 +308,7 @@ impl Members<'_> {
         })
     }
 
-    /// A bound. One that is itself excluded can be said of integers only.
+    /// Reads a bound. An exclusive bound is supported for integers only.
     fn bound(
         &mut self,
         inclusive: &str,
@@ -317,9 +320,9 @@ impl Members<'_> {
         let Some(excluded) = self.read::<Number>(exclusive)? else { return Ok(included) };
         let moved = excluded.as_i128().and_then(|bound| Number::from_i128(bound + inwards));
         let (NumberKind::Integer, Some(moved)) = (kind, moved) else {
-            return Err(self.wrong(format_args!("has an `{exclusive}`; forms know `{inclusive}`")));
+            return Err(self.wrong(format_args!("has an `{exclusive}`; use `{inclusive}`")));
         };
-        // Types have bounds of their own, which may be the tighter ones.
+        // The type may have its own, tighter bound.
         Ok(Some(match included {
             Some(included) if inwards > 0 && check::is_less(&moved, &included) => included,
             Some(included) if inwards < 0 && check::is_less(&included, &moved) => included,
@@ -327,14 +330,14 @@ impl Members<'_> {
         }))
     }
 
-    /// Everything must have been understood: what a form cannot say, it would not check either.
+    /// Fails if a keyword is left: the form would neither express nor enforce it.
     fn finish(mut self) -> Result<(), FormError> {
         let is_remark = |keyword: &str| REMARKS.contains(&keyword) || keyword.starts_with("x-");
         self.members.retain(|keyword, _| !is_remark(keyword));
         match self.members.keys().next() {
             None => Ok(()),
             Some(keyword) => Err(self.wrong(format_args!(
-                "has a `{keyword}`, which no form can say; leave it out and check the answer yourself"
+                "has a `{keyword}`, which forms do not support; remove it and check the value in the handler"
             ))),
         }
     }

@@ -1,8 +1,8 @@
-//! Errors of types that cannot be forms.
+//! Errors for types that cannot be forms.
 
 use std::fmt;
 
-/// Why a type cannot be a form. The text names the field and says what to change.
+/// The reason why a type cannot be a form. The text names the field and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormError(pub(super) String);
 

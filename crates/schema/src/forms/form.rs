@@ -1,4 +1,4 @@
-//! [`Form`]: the types whose fields a user can fill in, and the form of each.
+//! [`Form`]: types whose fields a user can fill in.
 
 use std::{
     any::TypeId,
@@ -13,25 +13,25 @@ use serde::de::DeserializeOwned;
 use super::{convert, error::FormError};
 use crate::field_order::declared_fields;
 
-/// A type whose fields a user can fill in. Derive it, with `Deserialize` and `JsonSchema`.
+/// A type whose fields a user can fill in. Derive it, together with `Deserialize` and `JsonSchema`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a form",
     note = "derive it: `#[derive(serde::Deserialize, schemars::JsonSchema, outlive::Form)]`"
 )]
 pub trait Form: DeserializeOwned + JsonSchema + Send + 'static {}
 
-/// What can be a field of a form: texts, numbers, booleans, one or several of an enum, and an
-/// `Option` of those.
+/// A type that can be a field of a form: strings, numbers, booleans, one or several variants of an
+/// enum, and `Option`s of these.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of a form",
-    note = "a form is flat: texts, numbers, booleans, enums without data that derive `Form`, `Vec`s of such enums, and `Option`s of all these"
+    note = "a form is flat: strings, numbers, booleans, enums without data that derive `Form`, `Vec`s of such enums, and `Option`s of all these"
 )]
 pub trait FormField {}
 
-/// An enum without data, one or several variants of which a user can choose. Derive [`Form`].
+/// An enum without data, from which a user can choose one or several variants. Derive [`Form`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a choice",
-    note = "only an enum without data that derives `Form` can be chosen from"
+    note = "use an enum without data that derives `Form`"
 )]
 pub trait Choice: FormField {}
 
@@ -48,10 +48,10 @@ impl<T: Choice> FormField for HashSet<T> {}
 
 type Made = Result<Arc<RequestedSchema>, FormError>;
 
-// Read for every question, written once for each type.
+// Read for every elicitation, written once per type.
 static MADE: RwLock<Option<HashMap<TypeId, Made>>> = RwLock::new(None);
 
-/// The form that a type is. Made once.
+/// Returns the form of a type. Cached per type.
 pub fn schema_of<T: Form>() -> Made {
     let id = TypeId::of::<T>();
     let known = MADE.read().unwrap_or_else(PoisonError::into_inner);

@@ -1,9 +1,8 @@
-//! Forms: what a user can be asked to fill in, made from a type.
+//! Elicitation forms that are generated from Rust types.
 //!
-//! The protocol allows a small part of JSON Schema, flat, so that every client can draw it. The
-//! derive checks the fields when the type is compiled; `convert` turns what `schemars` writes
-//! into the allowed part, and says which field cannot be; `check` holds answers
-//! against it.
+//! MCP allows a flat subset of JSON Schema in forms, so that every client can render it. The derive
+//! macro checks the fields at compile time, `convert` converts the schema of `schemars` to the
+//! subset, and `check` validates input responses.
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation>
 
 mod check;

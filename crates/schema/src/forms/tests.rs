@@ -1,4 +1,4 @@
-//! What becomes of types, and what answers are taken.
+//! Tests of the conversion of types to forms, and of the validation of responses.
 
 use std::collections::BTreeSet;
 
@@ -23,9 +23,9 @@ fn check_refused<T: JsonSchema>(expected: &str) {
 
 // ELIC-04, ELIC-05, ELIC-06
 #[test]
-fn texts_numbers_and_booleans_keep_what_is_said_about_them() {
+fn strings_numbers_and_booleans_keep_their_keywords() {
     #[derive(Deserialize, JsonSchema)]
-    #[expect(dead_code, reason = "only its schema is looked at")]
+    #[expect(dead_code, reason = "only its schema is used")]
     struct Plain {
         /// Where to write.
         #[schemars(email, title = "E-mail")]
@@ -80,9 +80,9 @@ enum Colour {
 
 // ELIC-07, ELIC-08, ELIC-10
 #[test]
-fn enums_are_chosen_one_or_several_with_and_without_titles() {
+fn enums_become_single_and_multi_selects_with_and_without_titles() {
     #[derive(Deserialize, JsonSchema)]
-    #[expect(dead_code, reason = "only its schema is looked at")]
+    #[expect(dead_code, reason = "only its schema is used")]
     struct Choices {
         size: Size,
         #[serde(default = "large")]
@@ -135,9 +135,9 @@ fn sorted(options: &Value) -> Vec<String> {
 }
 
 #[test]
-fn what_a_form_cannot_say_is_refused_by_name() {
+fn unsupported_field_is_rejected_with_its_name() {
     #[derive(Deserialize, JsonSchema)]
-    #[expect(dead_code, reason = "only its schema is looked at")]
+    #[expect(dead_code, reason = "only its schema is used")]
     struct Address {
         street: String,
     }
@@ -151,7 +151,7 @@ fn what_a_form_cannot_say_is_refused_by_name() {
         }};
         (#[$attribute:meta] $type:ty, $message:expr) => {{
             #[derive(Deserialize, JsonSchema)]
-            #[expect(dead_code, reason = "only its schema is looked at")]
+            #[expect(dead_code, reason = "only its schema is used")]
             struct Bad {
                 #[$attribute]
                 field: $type,
@@ -160,77 +160,79 @@ fn what_a_form_cannot_say_is_refused_by_name() {
         }};
     }
     refused!(Address, "the field `field` is an object; a form is flat, so make its members fields");
-    refused!(Vec<String>, "the field `field` is a list; only a list of an enum can be chosen");
-    refused!(Value, "the field `field` can be anything; give it a type");
+    refused!(Vec<String>, "the field `field` is a list without choices; use a list of an enum");
+    refused!(Value, "the field `field` accepts any value; give it a type");
     refused!(
         #[schemars(regex(pattern = "a+"))]
         String,
-        "the field `field` has a `pattern`, which no form can say; leave it out and check the answer yourself"
+        "the field `field` has a `pattern`, which forms do not support; remove it and check the value in the handler"
     );
     refused!(
         #[schemars(extend("format" = "hostname"))]
         String,
-        "the field `field` has the format `hostname`; forms know email, uri, date and date-time"
+        "the field `field` has the format `hostname`; forms support email, uri, date and date-time"
     );
     refused!(
         #[schemars(extend("exclusiveMinimum" = 0.5))]
         f64,
-        "the field `field` has an `exclusiveMinimum`; forms know `minimum`"
+        "the field `field` has an `exclusiveMinimum`; use `minimum`"
     );
     refused!(
         #[schemars(extend("minLength" = -1))]
         String,
-        "the field `field` has a `minLength` that cannot be: invalid value: integer `-1`, expected u64"
+        "the field `field` has an invalid `minLength`: invalid value: integer `-1`, expected u64"
     );
     refused!(
         #[schemars(extend("enum" = ["a"], "default" = "b"))]
         String,
-        "the field `field` must be one of a, and its default does not fit"
+        "the field `field` has an invalid default; it must be one of a"
     );
     refused!(
         #[schemars(length(min = 1), extend("default" = ""))]
         String,
-        "the field `field` must have at least 1 characters, and its default does not fit"
+        "the field `field` has an invalid default; it must have at least 1 characters"
     );
     refused!(
         #[schemars(extend("items" = {"type": "string", "enum": ["a"], "pattern": "a"}))]
         Vec<Size>,
-        "the field `field` has a `pattern`, which no form can say; leave it out and check the answer yourself"
+        "the field `field` has a `pattern`, which forms do not support; remove it and check the value in the handler"
     );
     #[derive(Deserialize, JsonSchema)]
-    #[expect(dead_code, reason = "only its schema is looked at")]
+    #[expect(dead_code, reason = "only its schema is used")]
     enum Internal {
         #[serde(skip)]
         Hidden,
     }
-    let nothing = "the field `field` has nothing to choose from; give its type a variant that clients can send";
+    let nothing = "the field `field` has no choices; give its type a variant that clients can send";
     refused!(Internal, nothing);
     refused!(Vec<Internal>, nothing);
-    check_refused::<String>("`string` is no struct with fields; only those are forms");
+    check_refused::<String>(
+        "`string` is not a struct with fields; only such a struct can be a form",
+    );
 }
 
 #[test]
-fn what_a_form_cannot_say_as_a_whole_is_refused() {
+fn unsupported_keyword_of_form_is_rejected() {
     #[derive(Deserialize, JsonSchema)]
     #[schemars(extend("minProperties" = 1))]
-    #[expect(dead_code, reason = "only its schema is looked at")]
+    #[expect(dead_code, reason = "only its schema is used")]
     struct AtLeastOne {
         text: Option<String>,
     }
     #[derive(Deserialize, JsonSchema)]
-    #[expect(dead_code, reason = "only its schema is looked at")]
+    #[expect(dead_code, reason = "only its schema is used")]
     enum Contact {
         Phone(String),
     }
     #[derive(Deserialize, JsonSchema)]
-    #[expect(dead_code, reason = "only its schema is looked at")]
+    #[expect(dead_code, reason = "only its schema is used")]
     struct Flattened {
         #[serde(flatten)]
         contact: Contact,
     }
     let expected = |name: &str, keyword: &str| {
         format!(
-            "`{name}` has a `{keyword}`, which no form can say; leave it out and check the answer yourself"
+            "`{name}` has a `{keyword}`, which forms do not support; remove it and check the value in the handler"
         )
     };
     check_refused::<AtLeastOne>(&expected("AtLeastOne", "minProperties"));
@@ -238,13 +240,13 @@ fn what_a_form_cannot_say_as_a_whole_is_refused() {
 }
 
 #[test]
-fn an_excluded_bound_of_an_integer_is_moved() {
+fn exclusive_bound_of_integer_becomes_inclusive() {
     #[derive(Deserialize, JsonSchema)]
-    #[expect(dead_code, reason = "only its schema is looked at")]
+    #[expect(dead_code, reason = "only its schema is used")]
     struct Bounded {
         #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 10))]
         count: i64,
-        // The type's own bound is the tighter one.
+        // The bound of the type is tighter.
         #[schemars(extend("exclusiveMinimum" = -3))]
         small: u8,
     }
@@ -259,14 +261,14 @@ fn an_excluded_bound_of_an_integer_is_moved() {
 }
 
 #[test]
-fn an_enum_describes_a_choice_of_several_too() {
-    /// How big.
+fn description_of_enum_applies_to_multi_select() {
+    /// Size of the item.
     #[derive(Deserialize, JsonSchema)]
     enum Documented {
         Small,
     }
     #[derive(Deserialize, JsonSchema)]
-    #[expect(dead_code, reason = "only its schema is looked at")]
+    #[expect(dead_code, reason = "only its schema is used")]
     struct Several {
         sizes: Vec<Documented>,
         #[schemars(extend("x-mine" = 1))]
@@ -276,7 +278,7 @@ fn an_enum_describes_a_choice_of_several_too() {
         "type": "object",
         "properties": {
             "sizes": {
-                "type": "array", "description": "How big.",
+                "type": "array", "description": "Size of the item.",
                 "items": {"type": "string", "enum": ["Small"]},
             },
             "remarked": {"type": "boolean"},
@@ -285,14 +287,14 @@ fn an_enum_describes_a_choice_of_several_too() {
     }));
 }
 
-/// Whether an answer fits.
+/// Validates a response.
 fn checked(schema: &RequestedSchema, content: &str) -> Result<(), String> {
     check(schema, content).map(drop)
 }
 
 // ELIC-22
 #[test]
-fn answers_are_held_against_the_form() {
+fn response_is_validated_against_form() {
     let schema = |field: Value| {
         let form = json!({"type": "object", "properties": {"x": field}, "required": ["x"]});
         serde_json::from_value(form).unwrap()
@@ -312,7 +314,7 @@ fn answers_are_held_against_the_form() {
     );
     assert_eq!(checked(&schema(text(json!({}))), "{}"), Err("`x` is missing".to_owned()));
     assert_eq!(checked(&schema(text(json!({}))), r#"{"x":"a","y":1}"#), Ok(()));
-    assert_eq!(fits(text(json!({})), json!(1)), wrong("must be a text"));
+    assert_eq!(fits(text(json!({})), json!(1)), wrong("must be a string"));
     assert_eq!(
         fits(text(json!({"minLength": 2})), json!("é")),
         wrong("must have at least 2 characters")
@@ -369,7 +371,7 @@ fn answers_are_held_against_the_form() {
     assert_eq!(fits(integer.clone(), json!(2.0)), Ok(()));
     assert_eq!(fits(integer.clone(), json!(2.5)), wrong("must be a whole number"));
     assert_eq!(fits(integer, json!("2")), wrong("must be a number"));
-    // As floats the two are the same.
+    // Equal if compared as floats.
     let large = json!({"type": "integer", "maximum": 9_007_199_254_740_992_u64});
     assert_eq!(
         fits(large, json!(9_007_199_254_740_993_u64)),
@@ -396,7 +398,7 @@ fn answers_are_held_against_the_form() {
 }
 
 #[test]
-fn fields_of_a_form_have_the_order_of_the_type() {
+fn form_fields_have_declaration_order() {
     #[derive(Deserialize, JsonSchema)]
     #[expect(dead_code, reason = "only its shape matters")]
     struct Order {

@@ -1,7 +1,8 @@
-//! Which branch of an `anyOf` or `oneOf` a value was meant for, and why it does not fit that one.
+//! Selects the branch of an `anyOf` or `oneOf` that a value is most likely meant for, and reports
+//! why the value violates it.
 //!
-//! That a value fits none of five branches helps nobody. What a caller wrote usually shows which
-//! one they had in mind: by its type, by its tag, by its members.
+//! "Matches none of five alternatives" does not help. The type, the tag or the members of the value
+//! usually identify the intended branch.
 
 use super::{
     failure::{Failure, Rule},
@@ -9,7 +10,7 @@ use super::{
     quote::{list, quoted, shortened, values},
 };
 
-/// The place and the message to show for a failure.
+/// The location and the message to report for a failure.
 pub(super) struct Reason<'e> {
     pub(super) path: &'e str,
     pub(super) message: String,
@@ -22,7 +23,7 @@ impl<'e> Reason<'e> {
         Self { path: &failure.path, message }
     }
 
-    /// The reason of `failure`, or of the branch of it that was meant.
+    /// Returns the reason of `failure`, or of its intended branch.
     pub(super) fn of(failure: &'e Failure<'_>) -> Self {
         let Rule::NoneFits(branches) = &failure.rule else {
             return Self::at(failure, message(failure));
@@ -36,7 +37,7 @@ impl<'e> Reason<'e> {
     }
 }
 
-/// The required members that the object at `here` lacks, for one branch.
+/// Returns the required members that the object at `here` lacks in one branch.
 fn missing<'e>(branch: &'e [Failure<'_>], here: &str) -> Vec<&'e str> {
     let mut missing = Vec::new();
     for failure in branch.iter().filter(|failure| failure.path == here) {
@@ -48,7 +49,8 @@ fn missing<'e>(branch: &'e [Failure<'_>], here: &str) -> Vec<&'e str> {
     missing
 }
 
-/// The first failure of the only branch that is left when those are gone that are clearly not meant.
+/// Returns the first failure of the intended branch, if only one branch remains after the others
+/// are excluded.
 fn meant<'e, 'a>(branches: &'e Branches<'a>, here: &str) -> Option<&'e Failure<'a>> {
     let possible = || branches.iter().filter(|branch| !is_other(branch, here));
     let mut likely = possible().filter(|branch| missing(branch, here).is_empty());
@@ -59,8 +61,8 @@ fn meant<'e, 'a>(branches: &'e Branches<'a>, here: &str) -> Option<&'e Failure<'
     }
 }
 
-/// Whether a value is not meant for a branch: it is of another type, or its tag is that of another
-/// variant.
+/// Returns whether a value is clearly not meant for a branch: it has another type, or the tag of
+/// another variant.
 fn is_other(branch: &[Failure<'_>], here: &str) -> bool {
     branch.iter().any(|failure| is_decisive(failure, here))
 }
@@ -73,7 +75,8 @@ fn is_decisive(failure: &Failure<'_>, here: &str) -> bool {
     }
 }
 
-/// The members that would tell which branch is meant, if they are what all possible ones lack.
+/// Returns a reason that names the members which would identify the branch, if every possible
+/// branch lacks some.
 fn by_members<'e>(failure: &'e Failure<'_>, branches: &'e Branches<'_>) -> Option<Reason<'e>> {
     let here = &failure.path;
     let possible: Vec<Vec<&str>> = branches
@@ -95,11 +98,12 @@ fn by_members<'e>(failure: &'e Failure<'_>, branches: &'e Branches<'_>) -> Optio
     Some(Reason::at(failure, format!("must have one of {one_of}, but is {found}")))
 }
 
-/// The types and the names to choose from, if each branch refuses the value for one of these.
+/// Returns a reason that lists the allowed types and values, if each branch fails because of one of
+/// these.
 fn by_kind<'e>(failure: &'e Failure<'_>, branches: &'e Branches<'_>) -> Option<Reason<'e>> {
     let here = &failure.path;
     let (mut kinds, mut names) = (Vec::new(), Vec::new());
-    // The tag of a variant, or the value itself.
+    // The failure at the tag of a variant, or at the value itself.
     let mut place: Option<&Failure<'_>> = None;
     for branch in branches {
         let decisive = branch.iter().find(|failure| is_decisive(failure, here))?;
@@ -130,10 +134,10 @@ fn by_kind<'e>(failure: &'e Failure<'_>, branches: &'e Branches<'_>) -> Option<R
     Some(Reason::at(place, format!("must be {choice}, not {found}")))
 }
 
-/// How many branches are quoted when none of them was clearly meant.
+/// Maximum number of branches in a message.
 const MAX_QUOTED: usize = 5;
 
-/// What each branch has against the value.
+/// Returns a reason that lists the first failure of each branch.
 fn each<'e>(failure: &'e Failure<'_>, branches: &Branches<'_>) -> Reason<'e> {
     let reasons: Vec<String> = branches
         .iter()
@@ -147,6 +151,7 @@ fn each<'e>(failure: &'e Failure<'_>, branches: &Branches<'_>) -> Reason<'e> {
             }
         })
         .collect();
-    let message = format!("fits none of its {} forms: {}", branches.len(), reasons.join("; or "));
+    let message =
+        format!("matches none of its {} alternatives: {}", branches.len(), reasons.join("; or "));
     Reason::at(failure, message)
 }

@@ -1,8 +1,8 @@
-//! Turns a schema document into a [`Tree`].
+//! Compiles a schema document to a [`Tree`].
 //!
-//! Understands what `schemars` writes for ordinary types, and what people write by hand most of
-//! the time. A schema with any keyword that is not in the two lists below becomes a doubt as a
-//! whole, so a keyword that is new to us can slow a check down but never weaken it.
+//! Covers the schemas that `schemars` writes for ordinary types, and most hand-written schemas. A
+//! schema with a keyword that is in neither of the two lists becomes a [`Node::Doubt`]. An unknown
+//! keyword can therefore slow a check down but never weaken it.
 
 use std::{collections::HashMap, ptr};
 
@@ -20,7 +20,7 @@ use super::{
     },
 };
 
-/// Keywords that assert nothing. `format` is one of them by the default of 2020-12.
+/// Keywords that constrain nothing. `format` is one of them by default in 2020-12.
 const ANNOTATIONS: [&str; 12] = [
     "$comment",
     "$defs",
@@ -61,16 +61,17 @@ const CHECKED: [&str; 21] = [
     "uniqueItems",
 ];
 
-/// Up to here every integer is an `f64` of its own, so mixed comparisons are exact.
+/// Below this, every integer has an exact `f64`, so mixed comparisons are exact.
 pub(super) const EXACT: i128 = 1 << 53;
 
-/// How many schemas [`Compiler::kinds_of`] looks at before it gives up and says "any kind".
+/// Maximum number of schemas that [`Compiler::kinds_of`] visits before it returns every kind.
 /// References may fan out; real alternatives need about ten.
 const KIND_BUDGET: usize = 256;
 
-/// Compiles a document that has been surveyed and is a valid schema.
+/// Compiles a valid document that was surveyed.
 pub(super) fn compile(document: &Value, survey: Survey) -> Tree {
-    // Other dialects give the same keywords another meaning, and an `$id` gives references one.
+    // Other dialects interpret these keywords differently, and an `$id` changes the base of
+    // references.
     if survey.dialect != Dialect::V2020_12 || !survey.one_base {
         return Tree { nodes: vec![Node::Doubt] };
     }
@@ -80,7 +81,7 @@ pub(super) fn compile(document: &Value, survey: Survey) -> Tree {
         ids: HashMap::from([(ptr::from_ref(document), Tree::ROOT)]),
         open: vec![(Tree::ROOT, document)],
     };
-    // A list and not recursion: a chain of references may be as long as the document.
+    // A work list instead of recursion: a chain of references may be as long as the document.
     while let Some((id, schema)) = compiler.open.pop() {
         compiler.nodes[id.0] = compiler.read(schema).unwrap_or(Node::Doubt);
     }
@@ -93,14 +94,14 @@ const NOTHING: NodeId = NodeId(2);
 struct Compiler<'a> {
     document: &'a Value,
     nodes: Vec<Node>,
-    /// The node of each schema, by the address of the schema in the document.
+    /// Node of each schema, by the address of the schema in the document.
     ids: HashMap<*const Value, NodeId>,
-    /// Nodes that are promised and not yet read.
+    /// Nodes that are allocated but not compiled yet.
     open: Vec<(NodeId, &'a Value)>,
 }
 
 impl<'a> Compiler<'a> {
-    /// The node of a schema, which is read later if it is new.
+    /// Returns the node of a schema. A new schema is compiled later.
     fn id_of(&mut self, schema: &'a Value) -> NodeId {
         match schema {
             Value::Bool(true) => return ANYTHING,
@@ -121,7 +122,7 @@ impl<'a> Compiler<'a> {
         NodeId(self.nodes.len() - 1)
     }
 
-    /// Reads one schema; `None` is a doubt.
+    /// Compiles one schema. `None` means [`Node::Doubt`].
     fn read(&mut self, schema: &'a Value) -> Option<Node> {
         let map = match schema {
             Value::Bool(true) => return Some(Node::Anything),
@@ -202,7 +203,7 @@ impl<'a> Compiler<'a> {
                     }
                 };
                 if known[place].bit == 0 {
-                    // Past 64 required members there is no bit left: a doubt.
+                    // Above 64 required members no bit is left: a doubt.
                     known[place].bit = 1_u64.checked_shl(u64::count_ones(required))?;
                     required |= known[place].bit;
                 }
@@ -218,11 +219,11 @@ impl<'a> Compiler<'a> {
         })
     }
 
-    /// `anyOf` or `oneOf` whose branches exclude each other, so that the first look at a value
-    /// tells which branch it has to fit.
+    /// Compiles an `anyOf` or `oneOf` whose branches exclude each other, so that the kind of a
+    /// value selects its branch.
     ///
-    /// Branches that name strings, and branches that are an object with one named member, are the
-    /// variants of an enum; each of the two groups counts as one branch.
+    /// Branches of string constants, and branches of objects with exactly one named member, are the
+    /// variants of an enum. Each of the two groups counts as one branch.
     fn alternatives(&mut self, branches: &'a [Value], kinds: Kinds) -> Option<Node> {
         let mut named = Literals::default();
         let mut tagged: Vec<Member> = Vec::new();
@@ -259,7 +260,8 @@ impl<'a> Compiler<'a> {
         by_kind(&apart, kinds)
     }
 
-    /// The kinds of value that a schema may accept; too many rather than too few.
+    /// Returns the kinds of values that a schema may accept. May return too many kinds, never too
+    /// few.
     fn kinds_of(&self, schema: &'a Value, budget: &mut usize) -> Kinds {
         *budget = budget.saturating_sub(1);
         if *budget == 0 || *schema == Value::Bool(true) {
@@ -287,20 +289,20 @@ impl<'a> Compiler<'a> {
         })
     }
 
-    /// The target of a `$ref` that is a plain pointer.
+    /// Returns the target of a `$ref` that is a plain JSON pointer.
     fn resolve(&self, target: &Value) -> Option<&'a Value> {
         resolve(self.document, target.as_str()?)
     }
 }
 
-/// The keywords of a schema that can refuse a value.
+/// Returns the keywords of a schema that can reject a value.
 fn asserting(map: &Map<String, Value>) -> impl Iterator<Item = &str> {
     map.keys()
         .map(String::as_str)
         .filter(|keyword| !ANNOTATIONS.contains(keyword) && !keyword.starts_with("x-"))
 }
 
-/// Spreads alternatives over the kinds; `None` if two of them want the same kind.
+/// Assigns alternatives to kinds. Returns `None` if two alternatives share a kind.
 fn by_kind(apart: &[(Kinds, NodeId)], within: Kinds) -> Option<Node> {
     let mut nodes = [NOTHING; Kind::COUNT];
     let mut taken = Kinds::NONE;
@@ -316,13 +318,13 @@ fn by_kind(apart: &[(Kinds, NodeId)], within: Kinds) -> Option<Node> {
     Some(Node::ByKind(nodes))
 }
 
-/// An object that has exactly one member, and that one of `known`.
+/// Returns checks for an object with exactly one member, which is one of `known`.
 fn one_of_members(mut known: Vec<Member>) -> Members {
     known.sort_by(|one, other| one.name.cmp(&other.name));
     Members { known, rest: NOTHING, required: 0, at_least_one: true, max: 1 }
 }
 
-/// The strings that a branch names, if naming them is all it does.
+/// Returns the strings of a branch that only lists strings.
 fn plain_strings(branch: &Value) -> Option<&[Value]> {
     let map = branch.as_object()?;
     let mut keywords = asserting(map).filter(|keyword| *keyword != "type");
@@ -335,7 +337,7 @@ fn plain_strings(branch: &Value) -> Option<&[Value]> {
     (typed && values.iter().all(Value::is_string)).then_some(values)
 }
 
-/// The member of a branch that is an object with this one member and no other.
+/// Returns the member of a branch that is an object with exactly one member.
 fn only_member(branch: &Value) -> Option<(&String, &Value)> {
     let map = branch.as_object()?;
     let keywords: Vec<&str> = asserting(map).collect();
@@ -350,7 +352,7 @@ fn only_member(branch: &Value) -> Option<(&String, &Value)> {
     alone.then_some((name, schema))
 }
 
-/// The kinds that `type` names; all of them without a `type`.
+/// Returns the kinds that `type` lists; every kind without `type`.
 fn kinds(map: &Map<String, Value>) -> Option<Kinds> {
     match map.get("type") {
         None => Some(Kinds::EVERY),
@@ -378,7 +380,7 @@ fn kinds_of_value(value: &Value) -> Kinds {
     Kinds::of(match value {
         Value::Null => Kind::Null,
         Value::Bool(_) => Kind::Boolean,
-        // `1` and `1.0` are the same value, so either way it may be written as both.
+        // `1` and `1.0` are equal, so a number constant matches both kinds.
         Value::Number(_) => return Kinds::of(Kind::Integer).and(Kinds::of(Kind::Fraction)),
         Value::String(_) => Kind::String,
         Value::Array(_) => Kind::Array,
@@ -386,8 +388,8 @@ fn kinds_of_value(value: &Value) -> Kinds {
     })
 }
 
-/// The values of `const` or `enum`. Left out are those that are not cheap to compare: meeting one
-/// of them is a doubt like any other value.
+/// Returns the values of `const` or `enum`. Omits values that are expensive to compare: they become
+/// a doubt.
 fn literals(map: &Map<String, Value>) -> Option<Literals> {
     let values = match (map.get("const"), map.get("enum")) {
         (Some(value), None) => std::slice::from_ref(value),
@@ -440,7 +442,7 @@ fn text(map: &Map<String, Value>) -> Option<Text> {
     Some(Text { min, max, pattern })
 }
 
-/// A keyword that counts, or `default` without it.
+/// Returns the value of a counting keyword, or `default` without it.
 fn count(map: &Map<String, Value>, keyword: &str, default: u64) -> Option<u64> {
     map.get(keyword).map_or(Some(default), Value::as_u64)
 }

@@ -13,7 +13,7 @@ pub(super) enum Dialect {
 }
 
 impl Dialect {
-    /// Reads the dialect that a schema declares; without `$schema` it is 2020-12.
+    /// Reads the dialect that a schema declares; 2020-12 without `$schema`.
     pub(super) fn of(at: &str, schema: &Value) -> Result<Self, SchemaError> {
         let declared = match schema.get("$schema") {
             None => return Ok(Self::V2020_12),
@@ -30,7 +30,7 @@ impl Dialect {
         }
     }
 
-    /// The name that people use.
+    /// Returns the common name of the dialect.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::V2020_12 => "2020-12",

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::number::Number;
 
-/// Up to how many items are compared pair by pair.
+/// Maximum number of items that are compared pairwise.
 const FEW: usize = 8;
 
 pub(super) fn equal(one: &Value, other: &Value) -> bool {
@@ -28,7 +28,7 @@ pub(super) fn equal(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Whether no two items are equal.
+/// Returns whether no two items are equal.
 pub(super) fn are_distinct(items: &[Value]) -> bool {
     if items.len() <= FEW {
         return items
@@ -41,7 +41,7 @@ pub(super) fn are_distinct(items: &[Value]) -> bool {
     items.iter().all(|item| seen.insert(Item { value: item, hash: hash(item, &state) }))
 }
 
-/// An item in a set.
+/// An item of the set, with its precomputed hash.
 struct Item<'a> {
     value: &'a Value,
     hash: u64,
@@ -61,7 +61,7 @@ impl Hash for Item<'_> {
     }
 }
 
-/// The same for equal values.
+/// Hashes a value. Equal values have equal hashes.
 fn hash(value: &Value, state: &RandomState) -> u64 {
     match value {
         Value::Null => state.hash_one(0_u8),

@@ -1,31 +1,31 @@
-//! Why a schema cannot be used. Raised while a server is being built, never while it serves.
+//! Errors for invalid or unsupported schemas. They occur only while a server is built.
 
 use std::{error, fmt};
 
 use super::limits::{MAX_DEPTH, MAX_SUBSCHEMAS};
 
-/// Why a schema cannot be used. `at` is a JSON pointer into the schema.
+/// The reason why a schema cannot be used. `at` is a JSON pointer into the schema.
 #[derive(Debug)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the doc of each variant covers its fields")]
 pub enum SchemaError {
-    /// The text is not JSON, or not JSON that a schema can be.
+    /// The text is not valid JSON.
     NotJson(serde_json::Error),
-    /// `$schema` names a dialect that we do not check.
+    /// `$schema` names an unsupported dialect.
     Dialect { at: String, found: String },
-    /// A reference leaves the document.
+    /// A reference points outside the document.
     Outside { at: String, target: String },
-    /// Schemas stand too deep in each other.
+    /// The nesting of schemas is too deep.
     TooDeep { at: String },
-    /// There are too many schemas.
+    /// The document has too many schemas.
     TooMany,
-    /// The input of a tool can be something that is not an object.
+    /// The input schema of a tool allows values that are not objects.
     NotAnObject { name: String, found: String },
     /// The schema needs the feature `json-schema`. `role` is `input` or `output`.
     Unsupported { role: &'static str, at: String, what: String },
-    /// The schema breaks the rules of its own dialect.
+    /// The schema violates the rules of its dialect.
     Invalid { at: String, reason: String },
-    /// An `x-mcp-header` annotation that no client would accept.
+    /// An `x-mcp-header` annotation is invalid.
     Header { at: String, reason: String },
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for SchemaError {
             ),
             Self::Outside { at, target } => write!(
                 f,
-                "the reference `{target}` at `#{at}` leaves the schema, and nothing is ever \
+                "the reference `{target}` at `#{at}` points outside the schema, and references are never \
                  fetched; copy its target into `$defs` and write `#/$defs/<name>`"
             ),
             Self::TooDeep { at } => write!(
@@ -50,7 +50,7 @@ impl fmt::Display for SchemaError {
             ),
             Self::TooMany => write!(
                 f,
-                "the schema has more than {MAX_SUBSCHEMAS} subschemas; accept a wider value and \
+                "the schema has more than {MAX_SUBSCHEMAS} subschemas; allow more values and \
                  check it in the handler"
             ),
             Self::NotAnObject { name, found } => write!(

@@ -1,11 +1,10 @@
-//! Finds out whether deserialising a type already refuses everything that its schema refuses.
+//! Determines whether deserializing a type already rejects every value that its schema rejects.
 //!
-//! For a flat struct of plain fields it nearly always does, and then a call is checked by being
-//! deserialised. But neither the schema nor the trait says so: a field may have a lenient
-//! `deserialize_with`, an alias, a default that the schema calls required, or a schema that was
-//! borrowed from another type. So the type is tried out, once, when the tool is registered. It is
-//! deserialised from a make-believe struct that notes how each field is asked for, and then again
-//! with one thing wrong at a time. Whatever is unusual counts as "no", which costs only time.
+//! For a flat struct of plain fields this is usually true, and then a call needs no separate check.
+//! But a field may have a lenient `deserialize_with`, an alias, a default for a required property,
+//! or the schema of another type. So the type is tested once, when the tool is registered. It is
+//! deserialized from a mock struct that records the request for each field, then again with one
+//! flaw at a time. Any unusual behavior counts as "no", which only costs time.
 
 use serde::{
     Deserializer,
@@ -17,7 +16,7 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-/// Whether a text that starts with `{` and deserialises into `T` certainly fits `schema`.
+/// Returns whether every text that starts with `{` and deserializes into `T` matches `schema`.
 pub(super) fn deserialising_suffices<T: DeserializeOwned>(schema: &Value) -> bool {
     let Some(flat) = Flat::read(schema) else { return false };
     let accepts = |flaw| T::deserialize(Trial { flat: &flat, flaw }).is_ok();
@@ -29,14 +28,14 @@ pub(super) fn deserialising_suffices<T: DeserializeOwned>(schema: &Value) -> boo
         })
 }
 
-/// A schema of an object whose members have no keywords but `type` and bounds.
+/// An object schema whose properties have only `type` and bounds.
 struct Flat<'a> {
     fields: Vec<Field<'a>>,
-    /// Whether other members are allowed.
+    /// Whether additional members are allowed.
     open: bool,
 }
 
-/// What the schema allows in one member.
+/// The values that the schema allows for one member.
 struct Field<'a> {
     name: &'a str,
     required: bool,
@@ -64,7 +63,7 @@ impl<'a> Flat<'a> {
             .flatten()
             .map(|(name, schema)| Field::read(name, schema, is_required(name)))
             .collect::<Option<_>>()?;
-        // A required member that is no property is not known to the type.
+        // A required member that is not a property is unknown to the type.
         let all_known =
             required.map_or(0, Vec::len) == fields.iter().filter(|f| f.required).count();
         let open = map.get("additionalProperties").map_or(Some(true), Value::as_bool)?;
@@ -91,7 +90,7 @@ impl<'a> Field<'a> {
             boolean: has("boolean"),
             string: has("string"),
             integer: has("integer"),
-            // A bounded number is left to the walk.
+            // Bounded numbers are checked by the tree walk.
             number: has("number") && !map.contains_key("minimum") && !map.contains_key("maximum"),
             min: bound("minimum", i128::MIN)?,
             max: bound("maximum", i128::MAX)?,
@@ -110,18 +109,18 @@ fn has_only(map: &Map<String, Value>, expected: &[&str]) -> bool {
     })
 }
 
-/// What is wrong with the struct in one trial. Fields are named by their place in the schema.
+/// The flaw of the mock struct in one trial. Fields are identified by their index.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flaw {
     None,
     Missing(usize),
-    /// An integer that is none.
+    /// A fraction in place of an integer.
     Fraction(usize),
-    /// A member that nobody knows.
+    /// An unknown member.
     Stranger,
 }
 
-/// A make-believe struct to deserialise from.
+/// The mock struct that a trial deserializes.
 #[derive(Clone, Copy)]
 struct Trial<'a> {
     flat: &'a Flat<'a>,
@@ -141,7 +140,7 @@ impl<'de> Deserializer<'de> for Trial<'_> {
         names: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        // An alias is a name that the type has and the schema has not.
+        // An alias is a name that only the type has.
         let known = |name: &str| self.flat.fields.iter().any(|field| field.name == name);
         if names.len() != self.flat.fields.len() || !names.iter().all(|name| known(name)) {
             return Err(unusual());
@@ -155,7 +154,7 @@ impl<'de> Deserializer<'de> for Trial<'_> {
     }
 }
 
-/// The members of the make-believe struct, one after the other; the stranger comes last.
+/// The members of the mock struct. The unknown member comes last.
 struct Fields<'a> {
     trial: Trial<'a>,
     next: usize,
@@ -189,10 +188,10 @@ impl<'de> MapAccess<'de> for Fields<'_> {
     }
 }
 
-/// A make-believe value. It is whatever it is asked to be, provided that the schema allows that:
-/// from JSON, each of these requests is answered with this type of value and no other.
+/// A mock value of any type that the schema allows. For JSON, serde answers each request with this
+/// type of value only.
 struct Plain<'a> {
-    /// `None` for the stranger, who is ignored or refused.
+    /// `None` for the unknown member, which the type ignores or rejects.
     field: Option<&'a Field<'a>>,
     fraction: bool,
 }
@@ -207,7 +206,7 @@ macro_rules! integers {
     ($($method:ident: $type:ty),*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
             self.allow(|field| field.allows_integers(<$type>::MIN.into(), <$type>::MAX.into()))?;
-            // The parser reports a number by what it is, not by what was asked for.
+            // The parser reports the type of the number, not the requested type.
             if self.fraction { visitor.visit_f64(0.5) } else { visitor.visit_u64(0) }
         }
     )*};
@@ -274,7 +273,7 @@ impl<'de> Deserializer<'de> for Plain<'_> {
     }
 }
 
-/// Stops a trial.
+/// Returns the error that stops a trial.
 fn unusual() -> Error {
-    Error::custom("this type does something of its own")
+    Error::custom("the type does not deserialize like its schema")
 }

@@ -1,49 +1,49 @@
-//! Why a value does not fit a schema, as data.
+//! The reasons why a value violates a schema, as data.
 
 use serde_json::Value;
 
-/// One rule that a value breaks.
+/// A violated rule.
 #[derive(Debug)]
 pub(super) struct Failure<'a> {
-    /// JSON pointer of the value in the whole value.
+    /// JSON pointer to the offending value.
     pub(super) path: String,
-    /// The value.
+    /// The offending value.
     pub(super) value: &'a Value,
-    /// The rule.
+    /// The violated rule.
     pub(super) rule: Rule<'a>,
 }
 
 /// A rule of a schema.
 #[derive(Debug)]
 pub(super) enum Rule<'a> {
-    /// One of these types.
+    /// The value must have one of these types.
     Type(Vec<&'a str>),
-    /// These members, which the object lacks.
+    /// The object lacks these required members.
     Required(Vec<&'a str>),
-    /// None of these members; the schema knows the others.
+    /// The object must not have the members `names`; `known` are the members of the schema.
     Unexpected { names: Vec<&'a str>, known: Vec<&'a str> },
-    /// One of these values.
+    /// The value must be one of these.
     Enum(Vec<&'a Value>),
-    /// This value.
+    /// The value must be this one.
     Const(&'a Value),
-    /// A number in relation to this one, such as "at least".
+    /// The number must be in this relation to a limit, such as "at least".
     Bound { relation: &'static str, limit: String },
-    /// A number of characters, items or members.
+    /// The number of characters, items or members is limited.
     Size { side: &'static str, limit: u64, unit: &'static str },
-    /// No item twice.
+    /// The items must be unique.
     UniqueItems,
-    /// A match of this pattern.
+    /// The string must match this pattern.
     Pattern(&'a str),
-    /// One branch; more than one fits.
+    /// Exactly one branch must match, but several do.
     SeveralFit,
-    /// One of these branches, each of which fails for its own reasons.
+    /// No branch matches. Contains the failures of each branch.
     NoneFits(Vec<Vec<Failure<'a>>>),
-    /// No value at all.
+    /// No value is allowed.
     Nothing,
-    /// No members at all.
+    /// The object must have no members.
     NoMembers,
-    /// Another value than those that a schema names.
+    /// The value must not match the schema of `not`.
     Not,
-    /// A rule that has only a text.
+    /// Any other rule, as text.
     Other(String),
 }

@@ -1,4 +1,4 @@
-//! The documents that only the `jsonschema` crate covers.
+//! Validation with the `jsonschema` crate, for schemas that the built-in validator does not cover.
 
 use jsonschema::{
     Draft, ValidationError, ValidationOptions, Validator,
@@ -13,11 +13,11 @@ use super::{
     supported::Unsupported,
 };
 
-/// A document with keywords or a dialect that our own validator does not cover.
+/// A schema with keywords or a dialect that the built-in validator does not cover.
 #[derive(Debug)]
 pub(super) struct FullSchema(Validator);
 
-/// A `pattern`, in exactly the dialect of regular expressions of the full check.
+/// A `pattern`, with the regular expressions of the `jsonschema` crate.
 #[derive(Debug)]
 pub(super) struct Pattern(Validator);
 
@@ -36,12 +36,12 @@ impl FullSchema {
         built.map(Self)
     }
 
-    /// Whether a value fits.
+    /// Returns whether a value is valid.
     pub(super) fn fits(&self, value: &Value) -> bool {
         self.0.is_valid(value)
     }
 
-    /// Passes the first failure of a value on, if there is one.
+    /// Calls `explained` with the first failure of a value, if it has one.
     pub(super) fn explain<T>(
         &self,
         document: &Value,
@@ -64,8 +64,9 @@ impl Pattern {
     }
 }
 
-/// How every validator is built. Nothing is fetched, whatever features of `jsonschema` other
-/// crates switch on; formats are annotations in all dialects, as they are by default in 2020-12.
+/// Returns the options of every validator. References are never fetched, whichever features of
+/// `jsonschema` other crates enable. Formats are annotations in all dialects, as by default in
+/// 2020-12.
 pub(super) fn options(dialect: Dialect) -> ValidationOptions<'static> {
     let draft = match dialect {
         Dialect::V2020_12 => Draft::Draft202012,
@@ -75,7 +76,7 @@ pub(super) fn options(dialect: Dialect) -> ValidationOptions<'static> {
     jsonschema::options().with_draft(draft).offline().should_validate_formats(false)
 }
 
-/// An error of `jsonschema` as a failure; `document` is the schema that it comes from.
+/// Converts an error of `jsonschema`; `document` is its schema.
 fn failure<'e>(error: &'e ValidationError<'_>, document: &'e Value) -> Failure<'e> {
     let path = error.instance_path().as_str().to_owned();
     Failure { path, value: error.instance(), rule: rule(error, document) }
@@ -118,7 +119,7 @@ fn rule<'e>(error: &'e ValidationError<'_>, document: &'e Value) -> Rule<'e> {
             };
             Rule::NoneFits(context.iter().map(branch).collect())
         }
-        // Told of the object, with the value of a member whose name is not known here.
+        // For `additionalProperties`, `jsonschema` reports the object with the value of one member.
         Kind::FalseSchema if error.schema_path().as_str().ends_with("/additionalProperties") => {
             Rule::NoMembers
         }
@@ -131,8 +132,7 @@ fn rule<'e>(error: &'e ValidationError<'_>, document: &'e Value) -> Rule<'e> {
     }
 }
 
-/// The required members that an object lacks: all at once, so that they need not be found out one
-/// after the other.
+/// Returns all required members that an object lacks, so that the caller can add them at once.
 fn all_missing<'e>(error: &'e ValidationError<'_>, document: &'e Value) -> Vec<&'e str> {
     let required = refusing(error, document).and_then(|schema| schema.get("required")?.as_array());
     required
@@ -143,13 +143,13 @@ fn all_missing<'e>(error: &'e ValidationError<'_>, document: &'e Value) -> Vec<&
         .collect()
 }
 
-/// The schema that an error comes from.
+/// Returns the schema that rejected the value.
 fn refusing<'e>(error: &ValidationError<'_>, document: &'e Value) -> Option<&'e Value> {
     let (parent, _) = error.schema_path().as_str().rsplit_once('/')?;
     document.pointer(parent)
 }
 
-/// The names that the refusing schema does know, as a hint for a misspelt one.
+/// Returns the property names of the schema, as a hint for a misspelled one.
 fn known_properties<'e>(error: &ValidationError<'_>, document: &'e Value) -> Vec<&'e str> {
     let known = refusing(error, document).and_then(|schema| schema.get("properties")?.as_object());
     known.into_iter().flat_map(|known| known.keys().map(String::as_str)).collect()

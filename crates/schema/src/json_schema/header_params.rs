@@ -1,8 +1,7 @@
-//! The `x-mcp-header` annotations of a tool's input: which arguments a client repeats as
-//! `Mcp-Param-…` headers.
+//! `x-mcp-header` annotations: the arguments that a client repeats as `Mcp-Param-…` headers.
 //!
-//! A client must drop a tool that has one invalid annotation, anywhere, so all of them are checked
-//! when the tool is registered.
+//! Clients must drop a tool with an invalid annotation, so all annotations are checked when the
+//! tool is registered.
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http>
 
 use serde_json::Value;
@@ -14,33 +13,33 @@ use super::{
 
 const ANNOTATION: &str = "x-mcp-header";
 
-/// An argument that is repeated in a header.
+/// An argument that a header repeats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderParam {
-    /// The name after `Mcp-Param-`, as it is written in the schema.
+    /// Header name after `Mcp-Param-`, as in the schema.
     pub header: String,
-    /// The names of the properties that lead to the argument, from the root.
+    /// Property names that lead from the root to the argument.
     pub path: Vec<String>,
-    /// What the argument is.
+    /// Type of the argument.
     pub kind: HeaderKind,
 }
 
 impl HeaderParam {
-    /// The argument that the header repeats, unless it is absent or null.
+    /// Returns the argument that the header repeats, unless it is absent or `null`.
     pub fn argument<'a>(&self, arguments: &'a Value) -> Option<&'a Value> {
         let argument = self.path.iter().try_fold(arguments, |value, key| value.get(key));
         argument.filter(|value| !value.is_null())
     }
 
-    /// Returns whether `header` repeats `argument`. An argument of another type than the schema
-    /// demands is equal to every header: the schema rejects it.
+    /// Returns whether `header` repeats `argument`. Returns `true` for an argument of the wrong
+    /// type, which the schema rejects.
     pub fn is_repeated(&self, argument: &Value, header: &str) -> bool {
         match (self.kind, argument) {
             (HeaderKind::String, Value::String(text)) => text == header,
             (HeaderKind::Boolean, Value::Bool(flag)) => {
                 header == if *flag { "true" } else { "false" }
             }
-            // Numerically: `42.0` equals `42`.
+            // Compared as numbers: `42.0` equals `42`.
             (HeaderKind::Integer, Value::Number(number)) => {
                 header.parse::<f64>().is_ok_and(|header| number.as_f64() == Some(header))
             }
@@ -49,10 +48,10 @@ impl HeaderParam {
     }
 }
 
-/// The types an annotated argument may have.
+/// The type of an annotated argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderKind {
-    /// Repeated as it is, or in Base64.
+    /// Repeated as text, in Base64 if necessary.
     String,
     /// Repeated in decimal.
     Integer,
@@ -60,7 +59,7 @@ pub enum HeaderKind {
     Boolean,
 }
 
-/// Collects the annotations of an input schema, in the order of its properties.
+/// Returns the annotated arguments of an input schema, in the order of its properties.
 pub fn header_params(schema: &Value) -> Result<Vec<HeaderParam>, SchemaError> {
     let mut found: Vec<HeaderParam> = Vec::new();
     let mut open = vec![Place { pointer: String::new(), schema, path: Some(Vec::new()) }];
@@ -73,7 +72,7 @@ pub fn header_params(schema: &Value) -> Result<Vec<HeaderParam>, SchemaError> {
                 return Err(refused(
                     &place.pointer,
                     format!(
-                        "is `{name}`, which `{twin}` already has (case does not count); choose \
+                        "is `{name}`, which `{twin}` already has (names ignore case); choose \
                          another name"
                     ),
                 ));
@@ -82,7 +81,7 @@ pub fn header_params(schema: &Value) -> Result<Vec<HeaderParam>, SchemaError> {
         }
         hidden(&place)?;
         let children = inside(place.schema);
-        // Last in, first out: reversed, they come out in the order of the document.
+        // The children are reversed, because the stack returns the last one first.
         open.extend(children.iter().rev().map(|child| place.child(child)));
     }
     Ok(found)
@@ -92,7 +91,7 @@ pub fn header_params(schema: &Value) -> Result<Vec<HeaderParam>, SchemaError> {
 struct Place<'a> {
     pointer: String,
     schema: &'a Value,
-    /// The properties that lead here, unless something else is on the way.
+    /// Property names that lead here; `None` if the path contains another keyword.
     path: Option<Vec<String>>,
 }
 
@@ -118,7 +117,7 @@ fn read(place: &Place<'_>, annotation: &Value) -> Result<HeaderParam, SchemaErro
     }
     if let Some(character) = header.chars().find(|character| !is_token(*character)) {
         return refused(format!(
-            "is {header:?}, and {character:?} cannot stand in a header name; use letters, digits \
+            "is {header:?}, but {character:?} is not allowed in a header name; use letters, digits \
              and `-`"
         ));
     }
@@ -128,7 +127,7 @@ fn read(place: &Place<'_>, annotation: &Value) -> Result<HeaderParam, SchemaErro
             return refused(format!(
                 "(`{header}`) is not on a property that is reached from the root through \
                  `properties` alone; a header cannot come from an array, an alternative or a \
-                 reference, so move the property or drop the annotation"
+                 reference, so move the property or remove the annotation"
             ));
         }
     };
@@ -148,8 +147,8 @@ fn read(place: &Place<'_>, annotation: &Value) -> Result<HeaderParam, SchemaErro
     Ok(HeaderParam { header: header.to_owned(), path, kind })
 }
 
-/// Refuses an annotation below a keyword that we do not know. It would never work, and a client
-/// that searches the whole text for it drops the tool.
+/// Rejects an annotation below an unknown keyword. It would have no effect, and clients that search
+/// the whole document for annotations would drop the tool.
 fn hidden(place: &Place<'_>) -> Result<(), SchemaError> {
     const DATA: [&str; 5] = ["const", "default", "enum", "examples", ANNOTATION];
     let known: Vec<&str> = inside(place.schema).iter().map(|child| child.keyword).collect();
@@ -160,15 +159,15 @@ fn hidden(place: &Place<'_>) -> Result<(), SchemaError> {
         {
             let mut pointer = place.pointer.clone();
             push_step(&mut pointer, keyword);
-            let reason = format!("stands below `{keyword}`, which holds no properties; drop it");
+            let reason = format!("is below `{keyword}`, which has no properties; remove it");
             return Err(refused(&pointer, reason));
         }
     }
     Ok(())
 }
 
-/// Whether the annotation occurs anywhere in a value. Documents are parsed with a limit on their
-/// depth, which limits this too.
+/// Returns whether the annotation occurs anywhere in a value. The depth limit of the parser bounds
+/// the recursion.
 fn mentions(value: &Value) -> bool {
     match value {
         Value::Object(members) => {
@@ -183,7 +182,7 @@ fn is_same(one: &HeaderParam, other: &HeaderParam) -> bool {
     one.header.eq_ignore_ascii_case(&other.header)
 }
 
-/// `tchar` of RFC 9110.
+/// Returns whether a character is a `tchar` of RFC 9110.
 fn is_token(character: char) -> bool {
     character.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(character)
 }

@@ -1,14 +1,14 @@
-//! Finds the JSON pointer of a place in a text, for errors that know only line and column.
+//! Finds the JSON pointer for a line and column, which are all that a serde error provides.
 
 use super::subschemas::push_step;
 
-/// The pointer of the value that was being read when the parser stood at `line` and `column`, as
-/// `serde_json` counts them: from 1, columns in bytes.
+/// Returns the pointer to the value that the parser read at `line` and `column`, as `serde_json`
+/// counts them: from 1, columns in bytes.
 ///
-/// The text has been parsed before, at least up to that place, so this only follows its structure.
+/// The text was parsed up to that position before, so this function only follows its structure.
 pub(super) fn path_at(text: &str, line: usize, column: usize) -> String {
     let before: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
-    // The column is that of the last byte read, so it is also the number of bytes read.
+    // The column is that of the last byte read, and so also the number of bytes read.
     let end = (before + column).min(text.len());
     let mut open = Vec::new();
     let mut at = 0;
@@ -29,7 +29,7 @@ pub(super) fn path_at(text: &str, line: usize, column: usize) -> String {
     pointer(&open)
 }
 
-/// A container that is being read.
+/// A container that is not closed yet.
 enum Step {
     Object { name: Option<String>, in_value: bool },
     Array { index: usize },
@@ -40,7 +40,7 @@ fn push(at: usize, open: &mut Vec<Step>, step: Step) -> usize {
     at + 1
 }
 
-/// Skips a string, and keeps it if it is the name of a member.
+/// Skips a string. Stores it if it is the name of a member.
 fn string(text: &str, start: usize, end: usize, open: &mut [Step]) -> usize {
     let bytes = text.as_bytes();
     let mut close = start + 1;
@@ -54,7 +54,7 @@ fn string(text: &str, start: usize, end: usize, open: &mut [Step]) -> usize {
     after
 }
 
-/// Goes on to the value of a member, or to the next member or item.
+/// Moves to the value of a member, or to the next member or item.
 fn turn(byte: u8, at: usize, open: &mut [Step]) -> usize {
     match open.last_mut() {
         Some(Step::Object { in_value, .. }) if byte == b':' => *in_value = true,
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Deserialize)]
-    #[expect(dead_code, reason = "only whether it deserialises matters")]
+    #[expect(dead_code, reason = "only deserialization is tested")]
     struct Outer {
         a: u8,
         #[serde(default)]
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[derive(Debug, Deserialize)]
-    #[expect(dead_code, reason = "only whether it deserialises matters")]
+    #[expect(dead_code, reason = "only deserialization is tested")]
     struct Inner {
         b: bool,
     }
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_serde_is_found_in_the_text() {
+    fn serde_error_position_is_mapped_to_pointer() {
         check(r#"{"a":300}"#, "/a");
         check(r#"{"a":1.5}"#, "/a");
         check(r#"{"a": 300 }"#, "/a");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_outside_the_text_is_no_panic() {
+    fn position_outside_of_text_does_not_panic() {
         for (line, column) in [(0, 0), (1, 1000), (7, 7)] {
             path_at(r#"{"a":["é\"#, line, column);
         }

@@ -1,4 +1,4 @@
-//! Messages of failures, in words that a model can act on.
+//! Messages for failures, which a model can act on.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::{
     quote::{list, quoted, shortened, values},
 };
 
-/// The end of a sentence whose subject is the place of the failure.
+/// Returns a predicate whose subject is the location of the failure.
 pub(super) fn message(failure: &Failure<'_>) -> String {
     let found = quoted(failure.value);
     match &failure.rule {
@@ -17,7 +17,7 @@ pub(super) fn message(failure: &Failure<'_>) -> String {
             format!("must not have {}", list(names))
         }
         Rule::Unexpected { names, known } => {
-            format!("must not have {}; it knows {}", list(names), list(known))
+            format!("must not have {}; it may have {}", list(names), list(known))
         }
         Rule::Enum(options) => {
             format!("must be one of {}, not {found}", values(options.iter().copied()))
@@ -28,25 +28,25 @@ pub(super) fn message(failure: &Failure<'_>) -> String {
         Rule::UniqueItems => format!("must not have the same item twice, but is {found}"),
         Rule::Pattern(pattern) => format!("must match the pattern `{pattern}`, not {found}"),
         Rule::SeveralFit => {
-            format!("fits more than one of its forms, and must fit only one: {found}")
+            format!("matches more than one of its alternatives, but must match only one: {found}")
         }
         Rule::NoneFits(branches) => {
-            format!("fits none of its {} forms: {found}", branches.len())
+            format!("matches none of its {} alternatives: {found}", branches.len())
         }
         Rule::NoMembers => format!("must have no members, but one is {found}"),
-        Rule::Nothing => format!("must be left out, but is {found}"),
-        Rule::Not => format!("is a value that is ruled out: {found}"),
+        Rule::Nothing => format!("must be absent, but is {found}"),
+        Rule::Not => format!("is a value that the schema excludes: {found}"),
         Rule::Other(text) => format!("is not accepted: {}", shortened(text)),
     }
 }
 
-/// "lacks the required …"
+/// Returns the message for missing members.
 pub(super) fn lacks(names: &[&str]) -> String {
     let noun = if names.len() == 1 { "property" } else { "properties" };
     format!("lacks the required {noun} {}", list(names))
 }
 
-/// Types in words, with their articles, in a fixed order.
+/// Returns the types with their articles, in a fixed order.
 pub(super) fn types(names: &[&str]) -> Vec<String> {
     const ORDER: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
     let article = |name: &str| match name {

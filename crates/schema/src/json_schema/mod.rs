@@ -1,14 +1,14 @@
-//! JSON Schemas of tools: what goes in and what comes out.
+//! JSON Schemas of tool inputs and outputs.
 //!
-//! A [`Schema`] is made from a Rust type or from hand-written JSON when a tool is registered. It
-//! keeps the text that clients are shown, and it checks arguments and results against it.
+//! A [`Schema`] is built from a Rust type or from hand-written JSON when a tool is registered. It
+//! keeps the text for clients, and validates arguments and results.
 //!
-//! The one thing to know: a check has two stages. A compiled [`tree`] is walked while the text is read
-//! and allocates nothing; it covers the keywords that nearly all tools use, and it only ever says "fits"
-//! or "in doubt". A validator settles doubts and finds the reasons: [`validate`] for the keywords that
-//! `schemars` writes, [`full`] with the feature `json-schema` for all others. A schema that neither
-//! covers is refused when it is registered. For flat types even the walk is left out, if [`evidence`]
-//! shows that deserializing refuses what the schema refuses.
+//! Validation has two stages. First, a compiled [`tree`] is walked while the text is parsed,
+//! without allocation. It covers the keywords of most tools, and its result is "valid" or
+//! "undecided". Then, only for undecided texts, a validator decides and reports the reason:
+//! [`validate`] for the keywords that `schemars` writes, [`full`] with the feature `json-schema`
+//! for all others. A schema that neither covers is rejected at registration. For flat types the
+//! walk is skipped if [`evidence`] shows that deserialization rejects the same values.
 
 mod alternatives;
 mod compile;

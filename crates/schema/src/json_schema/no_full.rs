@@ -1,19 +1,19 @@
-//! Refuses what only the `jsonschema` crate covers, without the feature `json-schema`.
+//! Without the feature `json-schema`: rejects schemas that the built-in validator does not cover.
 
 use serde_json::Value;
 
 use super::{dialect::Dialect, error::SchemaError, failure::Failure, supported::Unsupported};
 
-/// A document that our own validator does not cover. There is none without the feature.
+/// A schema that the built-in validator does not cover. Uninhabited without the feature.
 #[derive(Debug)]
 pub(super) enum FullSchema {}
 
-/// A `pattern`. There is none without the feature.
+/// A `pattern`. Uninhabited without the feature.
 #[derive(Debug)]
 pub(super) enum Pattern {}
 
 impl FullSchema {
-    /// Refuses a document.
+    /// Rejects a document.
     pub(super) fn build(
         _: &Value,
         _: Dialect,

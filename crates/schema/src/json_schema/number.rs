@@ -2,14 +2,14 @@
 
 use std::cmp::Ordering;
 
-/// A JSON number without loss: `serde_json` reads integers up to 64 bits, and the rest as `f64`.
+/// A JSON number without loss: `serde_json` parses integers up to 64 bits, and all others as `f64`.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Number {
     Integer(i128),
     Fraction(f64),
 }
 
-/// Beyond this every `f64` is larger than every integer that `serde_json` reads.
+/// Every larger `f64` exceeds every integer that `serde_json` parses.
 const HUGE: f64 = 1e30;
 
 impl Number {
@@ -20,7 +20,7 @@ impl Number {
         }
     }
 
-    /// The same number as an integer, if it is a whole number that an integer can hold.
+    /// Returns the number as an integer, if it has no fraction and fits.
     pub(super) fn whole(self) -> Option<i128> {
         match self {
             Self::Integer(integer) => Some(integer),

@@ -1,19 +1,19 @@
-//! Names and values in messages, shortened.
+//! Shortened names and values for messages.
 
 use std::fmt::Write;
 
 use serde_json::Value;
 
-/// How much of an offending value or of a list a message repeats. Enough to recognise it, too
-/// little to send somebody's file back to them.
+/// Maximum characters of an offending value in a message. Enough to recognize the value, but not to
+/// echo a whole file.
 const MAX_QUOTE: usize = 80;
 
-/// Names in backticks, as many as fit.
+/// Returns names in backticks, as many as fit.
 pub(super) fn list(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     joined(names.into_iter().map(|name| format!("`{}`", name.as_ref())))
 }
 
-/// Values as JSON, as many as fit.
+/// Returns values as JSON, as many as fit.
 pub(super) fn values<'a>(values: impl Iterator<Item = &'a Value>) -> String {
     joined(values.map(quoted))
 }
@@ -33,7 +33,7 @@ fn joined(words: impl Iterator<Item = String>) -> String {
     line
 }
 
-/// A value as JSON, shortened.
+/// Returns a value as JSON, shortened.
 pub(super) fn quoted(value: &Value) -> String {
     shortened(&value.to_string())
 }

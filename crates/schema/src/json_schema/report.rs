@@ -1,4 +1,4 @@
-//! What a check of a value reports, and where it stands.
+//! The failures that a validation collects, and their locations.
 
 use std::{fmt::Write, ops::ControlFlow};
 
@@ -9,20 +9,20 @@ use super::{
     subschemas::push_step,
 };
 
-/// Whether a check goes on. `Break` ends it early: the value does not fit, or the steps are used up.
+/// Whether a validation continues. `Break` ends it: the value is invalid, or no steps are left.
 pub(super) type Flow = ControlFlow<()>;
 
 pub(super) const GO_ON: Flow = Flow::Continue(());
 
-/// What a check is for.
+/// The purpose of a validation.
 pub(super) enum Report<'a> {
-    /// The verdict: the first failure ends the check.
+    /// Only the verdict: the first failure ends the validation.
     Verdict,
     /// All failures.
     Failures(Vec<Failure<'a>>),
 }
 
-/// A value, and the keywords of a schema that applies to it.
+/// A value, with the keywords of a schema that applies to it.
 #[derive(Clone, Copy)]
 pub(super) struct Here<'a, 'p> {
     pub(super) keywords: &'a Map<String, Value>,
@@ -35,7 +35,7 @@ impl<'a> Here<'a, '_> {
         self.keywords.get(name)
     }
 
-    /// Reports a rule if the value breaks it.
+    /// Reports a failure unless `fits`.
     pub(super) fn hold(
         &self,
         report: &mut Report<'a>,
@@ -47,7 +47,7 @@ impl<'a> Here<'a, '_> {
 }
 
 impl<'a> Report<'a> {
-    /// Reports that a value breaks a rule.
+    /// Reports that a value violates a rule.
     pub(super) fn fail(
         &mut self,
         place: &Place<'_>,
@@ -62,7 +62,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The way from the whole value to a part of it.
+/// The path from the root value to a part of it.
 pub(super) enum Place<'p> {
     Root,
     Member(&'p Place<'p>, &'p str),

@@ -1,9 +1,9 @@
-//! A schema that is ready to be sent to clients and to check what they send.
+//! A compiled schema, which clients receive and which validates their values.
 //!
-//! Built once, when a tool is registered; whatever is wrong with a schema is said then. A check
-//! walks the text against a compiled [`Tree`] first. Only if that leaves a doubt, the text is
-//! parsed into a value, and a validator decides and finds the reason: ours, or that of `jsonschema` for
-//! a schema that ours does not cover.
+//! Built once, when a tool is registered; errors in a schema are reported then. A check first walks
+//! the text with the compiled [`Tree`]. If the result is undecided, the text is parsed into a
+//! value, and a validator decides and finds the reason. The validator is the built-in one, or that
+//! of `jsonschema` for schemas that the built-in one does not cover.
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic#json-schema-usage>
 
 use std::sync::{Arc, OnceLock};
@@ -34,28 +34,28 @@ use super::{
 };
 use crate::field_order::declared_fields;
 
-/// Up to how many bytes of text a reason is looked for. The reasons of alternatives hold an error
-/// for every bad item of an array, hundreds of bytes each, and a hostile text is nothing but bad
-/// items; the verdict alone needs none of that.
+/// Maximum bytes of text for which a reason is searched. For alternatives, each invalid array item
+/// costs an error of hundreds of bytes, and a hostile text consists of invalid items. The verdict
+/// alone does not have this cost.
 const MAX_EXPLAINED: usize = 256 * 1024;
 
-/// A JSON Schema, compiled.
+/// A compiled JSON Schema.
 #[derive(Debug)]
 pub struct Schema {
     text: Arc<RawValue>,
     tree: Tree,
-    /// Parsed at the first doubt: most servers never have one.
+    /// Parsed on first use: most servers never need it.
     document: OnceLock<Value>,
-    /// Settles doubts where our own validator does not cover the schema.
+    /// Validator for schemas that the built-in validator does not cover.
     full: Option<FullSchema>,
     headers: Vec<HeaderParam>,
     role: Role,
-    /// Deserialising refuses everything that the schema refuses, except that the root could be an
-    /// array.
+    /// Whether deserialization rejects every value that the schema rejects, except an array as the
+    /// root.
     proven: bool,
 }
 
-/// What a schema describes.
+/// The use of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Input,
@@ -79,10 +79,10 @@ impl Role {
 }
 
 impl Schema {
-    /// The schema of the arguments that `T` is deserialised from.
+    /// Creates the schema of the arguments that `T` is deserialized from.
     ///
-    /// Arguments are always an object. A unit type takes none, and its schema is that of an object
-    /// without members; its value has to be deserialised from `null`.
+    /// Arguments are always an object. For a unit type, the schema is an object without members,
+    /// and the value must be deserialized from `null`.
     pub fn of_input<T: JsonSchema + DeserializeOwned>() -> Result<Self, SchemaError> {
         let (schema, name) = generate::<T>(Contract::Deserialize);
         let schema = as_object(schema, &name)?;
@@ -92,18 +92,18 @@ impl Schema {
         Ok(compiled)
     }
 
-    /// The schema of the structured content that `T` is serialised to.
+    /// Creates the schema of the structured content that `T` serializes to.
     pub fn of_output<T: JsonSchema>() -> Result<Self, SchemaError> {
         let (schema, _) = generate::<T>(Contract::Serialize);
         Self::compile(&to_text(schema.as_value(), &[])?, Role::Output)
     }
 
-    /// A hand-written schema of a tool's arguments.
+    /// Compiles a hand-written schema of a tool's arguments.
     pub fn input_from_json(text: &RawValue) -> Result<Self, SchemaError> {
         Self::compile(text, Role::Input)
     }
 
-    /// A hand-written schema of a tool's structured content.
+    /// Compiles a hand-written schema of a tool's structured content.
     pub fn output_from_json(text: &RawValue) -> Result<Self, SchemaError> {
         Self::compile(text, Role::Output)
     }
@@ -131,40 +131,40 @@ impl Schema {
 
     fn document(&self) -> &Value {
         self.document.get_or_init(|| {
-            serde_json::from_str(self.text.get()).expect("it was parsed when it was compiled")
+            serde_json::from_str(self.text.get()).expect("the text was parsed before")
         })
     }
 
-    /// The schema as it was written, for `tools/list`.
+    /// Returns the schema text for `tools/list`.
     pub fn text(&self) -> &Arc<RawValue> {
         &self.text
     }
 
-    /// The arguments that clients repeat as headers; none for an output.
+    /// Returns the arguments that clients repeat as headers. Empty for an output schema.
     pub fn headers(&self) -> &[HeaderParam] {
         &self.headers
     }
 
-    /// Checks the text of a value.
+    /// Validates the text of a value.
     pub fn check(&self, text: &str) -> Result<(), Violation> {
-        // A doubt at the root is one about every value: then the walk is not worth starting.
+        // With a doubt at the root, the walk cannot decide any value.
         if !matches!(self.tree.node(Tree::ROOT), Node::Doubt) && walk::fits(&self.tree, text) {
             return Ok(());
         }
         self.settle(text)
     }
 
-    /// Checks what deserialising does not: `text` has been, or will be, deserialised into the type
-    /// of [`Schema::of_input`].
+    /// Performs the checks that deserialization does not. `text` must also be deserialized into the
+    /// type of [`Schema::of_input`].
     pub fn check_typed(&self, text: &str) -> Result<(), Violation> {
-        // A derived `Deserialize` takes a struct from an array too, which no schema allows.
+        // A derived `Deserialize` also accepts an array for a struct, which no schema allows.
         if self.proven && text.trim_start().starts_with('{') {
             return Ok(());
         }
         self.check(text)
     }
 
-    /// Says what is wrong with a text that could not be deserialised.
+    /// Returns why a text could not be deserialized.
     pub fn explain(&self, text: &str, error: &serde_json::Error) -> Violation {
         match self.settle(text) {
             Err(violation) if text.len() <= MAX_EXPLAINED => violation,
@@ -172,7 +172,7 @@ impl Schema {
         }
     }
 
-    /// The full check, for a text that is in doubt.
+    /// Performs the full validation of an undecided text.
     fn settle(&self, text: &str) -> Result<(), Violation> {
         let root = self.role.root();
         let value: Value = serde_json::from_str(text)
@@ -192,25 +192,25 @@ impl Schema {
     }
 }
 
-/// The schema that `schemars` writes for a type, and the type's name.
+/// Returns the schema that `schemars` generates for a type, and the name of the type.
 fn generate<T: JsonSchema>(contract: Contract) -> (schemars::Schema, String) {
-    // `{}` instead of `true`: where the protocol's own schema says "object", clients insist on one.
+    // `{}` instead of `true`: MCP's schema requires objects here, and clients enforce it.
     let mut objects = ReplaceBoolSchemas::default();
     objects.skip_additional_properties = true;
     let mut settings = SchemaSettings::draft2020_12().with_transform(objects);
     settings.contract = contract;
-    // 2020-12 is what a client assumes.
+    // `$schema` is omitted, because 2020-12 is the default of MCP.
     settings.meta_schema = None;
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     let name = T::schema_name().into_owned();
-    // The name of a Rust type tells a model nothing; a title somebody chose stays.
+    // The name of a Rust type is useless to a model. A title from the author stays.
     if schema.get("title").is_some_and(|title| *title == *name) {
         schema.remove("title");
     }
     (schema, name)
 }
 
-/// Makes sure that the root says `"type": "object"`.
+/// Ensures that the root has `"type": "object"`.
 fn as_object(mut schema: schemars::Schema, name: &str) -> Result<schemars::Schema, SchemaError> {
     let found = match schema.get("type") {
         Some(kind) if kind == "object" => return Ok(schema),
@@ -227,7 +227,8 @@ fn as_object(mut schema: schemars::Schema, name: &str) -> Result<schemars::Schem
     Err(SchemaError::NotAnObject { name: name.to_owned(), found })
 }
 
-/// Whether a schema without a `type` is about objects: each of its alternatives is, or it has none.
+/// Returns whether a schema without `type` accepts only objects, judging by the types of its
+/// alternatives.
 fn only_objects(document: &Value, schema: &Value) -> bool {
     let branches = schema.get("oneOf").or_else(|| schema.get("anyOf")).and_then(Value::as_array);
     branches.is_none_or(|branches| {

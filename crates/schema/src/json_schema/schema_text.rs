@@ -1,4 +1,4 @@
-//! Writes a generated schema as text, in an order that people can read.
+//! Serializes a generated schema in a readable order.
 
 use serde::{Serialize, Serializer};
 use serde_json::{
@@ -9,7 +9,7 @@ use serde_json::{
 use super::error::SchemaError;
 use crate::field_order::ordered_properties;
 
-/// Keywords that stand first and last.
+/// Keywords that come first and last.
 const FIRST: [&str; 7] = ["$id", "$schema", "title", "description", "type", "format", "properties"];
 const LAST: [&str; 2] = ["$defs", "definitions"];
 
@@ -19,7 +19,7 @@ const NAMED: [&str; 4] = ["$defs", "definitions", "dependentSchemas", "patternPr
 /// Keywords whose value is data.
 const DATA: [&str; 4] = ["const", "default", "enum", "examples"];
 
-/// The text of a schema whose root has these fields.
+/// Serializes a schema whose root type declares `fields` in this order.
 pub(super) fn to_text(schema: &Value, fields: &[&str]) -> Result<Box<RawValue>, SchemaError> {
     to_raw_value(&Ordered { schema, fields }).map_err(SchemaError::NotJson)
 }

@@ -1,8 +1,7 @@
-//! Where the subschemas of a JSON Schema document are, and the limits a document must keep.
+//! Finds the subschemas of a JSON Schema document and enforces its limits.
 //!
-//! Everything that looks at a whole document goes through [`inside`], which knows the keywords that
-//! hold schemas. A property that happens to be called `$ref`, or an example that contains one, is
-//! data and is not looked at.
+//! All code that visits a whole document uses [`inside`], which knows the keywords that contain
+//! schemas. A property named `$ref`, or an example that contains one, is data and is not visited.
 //! Spec: <https://json-schema.org/draft/2020-12/json-schema-core#section-10>
 
 use std::fmt::Write;
@@ -34,29 +33,29 @@ const ONE: [&str; 12] = [
 /// Keywords whose value is a list of schemas. `items` is one in drafts before 2020-12.
 const LIST: [&str; 5] = ["allOf", "anyOf", "items", "oneOf", "prefixItems"];
 
-/// Keywords whose value is an object of schemas under names of the author's choice.
+/// Keywords whose value is an object of schemas with names that the author chooses.
 const NAMED: [&str; 6] =
     ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
 
-/// One schema directly inside another.
+/// A schema directly inside another.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Inside<'a> {
-    /// The keyword it stands under.
+    /// Keyword that contains the schema.
     pub(super) keyword: &'a str,
-    /// Its name or number under the keyword, if the keyword holds several.
+    /// Name or index under the keyword, if it contains several schemas.
     pub(super) member: Option<Member<'a>>,
     /// The schema.
     pub(super) schema: &'a Value,
 }
 
-/// The place of a schema under a keyword that holds several.
+/// The name or index of a schema under a keyword that contains several.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Member<'a> {
     Name(&'a str),
     Index(usize),
 }
 
-/// The schemas that stand directly inside `schema`.
+/// Returns the schemas directly inside `schema`.
 pub(super) fn inside(schema: &Value) -> Vec<Inside<'_>> {
     let mut found = Vec::new();
     for (keyword, value) in schema.as_object().into_iter().flatten() {
@@ -64,7 +63,7 @@ pub(super) fn inside(schema: &Value) -> Vec<Inside<'_>> {
         let mut add = |member, schema| found.push(Inside { keyword, member, schema });
         match value {
             Value::Object(named) if NAMED.contains(&keyword) => {
-                // In `dependencies` a list of names may stand in place of a schema.
+                // A list in `dependencies` contains names, not schemas.
                 for (name, schema) in named.iter().filter(|(_, schema)| !schema.is_array()) {
                     add(Some(Member::Name(name)), schema);
                 }
@@ -93,7 +92,7 @@ pub(super) fn push_step(pointer: &mut String, step: &str) {
     }
 }
 
-/// The JSON pointer of a schema `inside` the one at `parent`.
+/// Returns the JSON pointer of a schema `inside` the one at `parent`.
 pub(super) fn pointer_to(parent: &str, inside: &Inside<'_>) -> String {
     let mut pointer = parent.to_owned();
     push_step(&mut pointer, inside.keyword);
@@ -107,16 +106,16 @@ pub(super) fn pointer_to(parent: &str, inside: &Inside<'_>) -> String {
     pointer
 }
 
-/// What [`survey`] learned about a document that keeps the limits.
+/// The result of [`survey`] for a document within the limits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Survey {
-    /// The dialect it is written in.
+    /// Dialect of the document.
     pub(super) dialect: Dialect,
-    /// Whether a `#/…` reference means the same wherever it stands: no schema has an `$id`.
+    /// Whether all `#/…` references have the same base, because no schema has an `$id`.
     pub(super) one_base: bool,
 }
 
-/// Reads a whole document once: its size, its dialect, and that it refers to nothing outside.
+/// Checks the size, the dialect and the references of a document in one pass.
 pub(super) fn survey(document: &Value) -> Result<Survey, SchemaError> {
     let mut survey = Survey { dialect: Dialect::of("", document)?, one_base: true };
     let mut count = 0;

@@ -1,8 +1,7 @@
-//! Which documents the validator of this crate covers: those that use the keywords that `schemars`
-//! writes, and use them well.
+//! Determines whether the built-in validator covers a document: it must use only the keywords that
+//! `schemars` writes, with valid values.
 //!
-//! A document with anything else needs the feature `json-schema`. So a keyword that is new to us is
-//! never ignored.
+//! Any other document needs the feature `json-schema`, so an unknown keyword is never ignored.
 //! Spec: <https://json-schema.org/draft/2020-12/schema>
 
 use std::{
@@ -18,32 +17,32 @@ use super::{
     subschemas::{Survey, inside, pointer_to, push_step},
 };
 
-/// The patterns of `patternProperties` that `schemars` writes for maps with integers as keys.
+/// Patterns of `patternProperties` that `schemars` writes for maps with integer keys.
 pub(super) const INTEGER_NAMES: [&str; 2] = [r"^\d+$", r"^-?\d+$"];
 
-/// How many schemas may apply to one value because one refers to the next or contains it. Bounds the
+/// Maximum number of schemas that apply to one value through references and nesting. Bounds the
 /// stack of the validator; generated schemas need about four.
 const MAX_IN_PLACE: usize = 16;
 
-/// Why the validator does not cover a document.
+/// The reason why the validator does not cover a document.
 #[derive(Debug)]
 pub(super) enum Unsupported {
-    /// It uses a keyword that the validator does not know. `at` is the pointer of the schema.
+    /// The document uses an unknown keyword. `at` points to the schema.
     Keyword { at: String, what: String },
-    /// It uses a keyword in a way that no schema may. `at` is the pointer of the keyword.
+    /// A keyword has an invalid value. `at` points to the keyword.
     Misuse { at: String, reason: String },
 }
 
-/// How a keyword is used.
+/// The use of a keyword.
 enum Use {
     Well,
-    /// The keyword needs another value: this one.
+    /// The value is invalid. Contains a description of the valid values.
     Badly(&'static str),
-    /// Not known here.
+    /// The keyword is unknown.
     Unknown,
 }
 
-/// Checks that the validator covers a document that has been surveyed.
+/// Checks that the validator covers a surveyed document.
 pub(super) fn check(document: &Value, survey: Survey) -> Result<(), Unsupported> {
     if survey.dialect != Dialect::V2020_12 {
         let what = format!("the dialect {}", survey.dialect.name());
@@ -63,7 +62,7 @@ pub(super) fn check(document: &Value, survey: Survey) -> Result<(), Unsupported>
         Some(schema) => {
             let at =
                 places.get(&ptr::from_ref(schema)).map_or_else(String::new, |(at, _)| at.clone());
-            Err(Unsupported::Keyword { at, what: "a circle or a long chain of `$ref`".to_owned() })
+            Err(Unsupported::Keyword { at, what: "a cycle or a long chain of `$ref`".to_owned() })
         }
     }
 }
@@ -78,7 +77,7 @@ fn check_schema(
     let keywords = match schema {
         Value::Bool(_) => return Ok(()),
         Value::Object(keywords) => keywords,
-        other => return misuse(at.to_owned(), format!("a schema is an object, not {other}")),
+        other => return misuse(at.to_owned(), format!("a schema must be an object, not {other}")),
     };
     for (keyword, value) in keywords {
         let used = match keyword.as_str() {
@@ -107,7 +106,7 @@ fn check_schema(
     Ok(())
 }
 
-/// How a keyword is used. The schemas in it are looked at by themselves.
+/// Classifies the use of a keyword. Does not visit the schemas in its value.
 fn how_used(keyword: &str, value: &Value) -> Use {
     let needs = |well: bool, needed| if well { Use::Well } else { Use::Badly(needed) };
     match keyword {
@@ -126,20 +125,22 @@ fn how_used(keyword: &str, value: &Value) -> Use {
             needs(value.is_number(), "a number")
         }
         "multipleOf" => match value.as_number().and_then(Number::of) {
-            Some(step) if step.compare(Number::Integer(0)).is_le() => Use::Badly("more than 0"),
+            Some(step) if step.compare(Number::Integer(0)).is_le() => {
+                Use::Badly("a number above 0")
+            }
             Some(step) if step.whole().is_some() => Use::Well,
             Some(_) => Use::Unknown,
             None => Use::Badly("a number"),
         },
         "maxItems" | "maxLength" | "maxProperties" | "minItems" | "minLength" | "minProperties" => {
-            needs(value.is_u64(), "a whole number from 0 on")
+            needs(value.is_u64(), "an integer of at least 0")
         }
         "type" => match value {
             Value::Array(kinds) => needs(
                 !kinds.is_empty() && kinds.iter().all(is_kind) && are_distinct_strings(kinds),
                 "a list of different types",
             ),
-            kind => needs(is_kind(kind), "a type of JSON"),
+            kind => needs(is_kind(kind), "a JSON type"),
         },
         "required" => needs(
             value.as_array().is_some_and(|names| are_distinct_strings(names)),
@@ -183,19 +184,19 @@ fn are_distinct_strings(values: &[Value]) -> bool {
     values.iter().all(|value| value.as_str().is_some_and(|text| seen.insert(text)))
 }
 
-/// The target of a reference that is a plain pointer.
+/// Returns the target of a reference that is a plain JSON pointer.
 pub(super) fn resolve<'a>(document: &'a Value, target: &str) -> Option<&'a Value> {
     let pointer = target.strip_prefix('#').filter(|_| is_plain_pointer(target))?;
     document.pointer(pointer)
 }
 
-/// Whether a reference is a JSON pointer without escapes of URIs.
+/// Returns whether a reference is a JSON pointer without percent-encoding.
 fn is_plain_pointer(target: &str) -> bool {
     (target == "#" || target.starts_with("#/")) && !target.contains('%')
 }
 
-/// A schema at the end of a chain of schemas that apply to one value, if the chain is too long: then it
-/// may be a circle.
+/// Returns a schema at the end of a chain that is too long, and so possibly a cycle. The schemas of
+/// a chain all apply to the same value.
 fn circle<'a>(document: &'a Value, schemas: Vec<&'a Value>) -> Option<&'a Value> {
     let mut reached = schemas;
     for _ in 0..MAX_IN_PLACE {
@@ -209,7 +210,7 @@ fn circle<'a>(document: &'a Value, schemas: Vec<&'a Value>) -> Option<&'a Value>
     reached.into_iter().next()
 }
 
-/// The schemas that apply to the same value as `schema`.
+/// Returns the schemas that apply to the same value as `schema`.
 fn in_place<'a>(document: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
     let target = schema.get("$ref").and_then(Value::as_str);
     let target = target.and_then(|target| resolve(document, target));

@@ -1,19 +1,18 @@
-//! The compiled form of a schema that [`walk`](super::walk) checks while it reads the text.
+//! The compiled form of a schema, which [`walk`](super::walk) checks while it parses the text.
 //!
-//! A tree never refuses. It knows for certain that a value fits, or it has a doubt, and a validator
-//! settles the doubt. So nodes may be cautious, and whatever is rare, costly or
-//! not understood is simply a [`Node::Doubt`]. What they must never do is let a value pass that
-//! the schema refuses.
+//! A tree never rejects a value. The result is either certain (the value is valid) or a doubt,
+//! which a validator settles. Rare, expensive or unknown keywords become a [`Node::Doubt`]. A node
+//! must never accept a value that the schema rejects.
 
 use super::{full::Pattern, number::Number};
 
-/// A schema as nodes that refer to each other by number, so that it may be recursive.
+/// A schema as nodes that refer to each other by index, so that it may be recursive.
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) nodes: Vec<Node>,
 }
 
-/// The place of a [`Node`] in its [`Tree`]. The root is number 0.
+/// The index of a [`Node`] in its [`Tree`]. The root is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NodeId(pub(super) usize);
 
@@ -25,25 +24,25 @@ impl Tree {
     }
 }
 
-/// What one schema asks.
+/// The compiled form of one schema.
 #[derive(Debug)]
 pub(super) enum Node {
-    /// Nothing.
+    /// Accepts every value.
     Anything,
-    /// Something that the tree cannot tell.
+    /// The tree cannot decide.
     Doubt,
     /// The same as another node: a `$ref`.
     Same(NodeId),
-    /// What the alternative for the value's kind asks: an `anyOf` or `oneOf` whose branches
-    /// share no kind. In the order of [`Kind`].
+    /// The node for each kind of value, in the order of [`Kind`]: an `anyOf` or `oneOf` whose
+    /// branches share no kind.
     ByKind([NodeId; Kind::COUNT]),
-    /// Some of the usual keywords.
+    /// Checks of common keywords.
     Checks(Box<Checks>),
 }
 
-/// What a JSON value is, as the parser reports it.
+/// The kind of a JSON value, as the parser reports it.
 ///
-/// `1.0` is a [`Kind::Fraction`] although a schema calls it an integer; that makes it a doubt.
+/// `1.0` is a [`Kind::Fraction`], although it is an integer in JSON Schema. It becomes a doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Null,
@@ -94,7 +93,7 @@ impl Kinds {
     }
 }
 
-/// The keywords of one schema, sorted by the kind of value they speak about.
+/// The keywords of one schema, grouped by the kind of value that they constrain.
 #[derive(Debug)]
 pub(super) struct Checks {
     /// `type`.
@@ -108,13 +107,13 @@ pub(super) struct Checks {
 }
 
 impl Checks {
-    /// Checks that ask for nothing but one of `kinds`.
+    /// Returns checks that only require one of `kinds`.
     pub(super) fn of(kinds: Kinds) -> Self {
         Self { kinds, literals: None, number: None, string: None, array: None, object: None }
     }
 }
 
-/// The values of `enum` or `const` that are cheap to recognise; any other value is a doubt.
+/// The values of `enum` or `const` that are cheap to compare. Any other value is a doubt.
 #[derive(Debug, Default)]
 pub(super) struct Literals {
     pub(super) null: bool,
@@ -123,15 +122,15 @@ pub(super) struct Literals {
     pub(super) strings: Vec<Box<str>>,
 }
 
-/// What a number must keep to.
+/// Constraints of a number.
 #[derive(Debug)]
 pub(super) struct Range {
     pub(super) bounds: Vec<(Side, Number)>,
-    /// `multipleOf`, if it is a whole number.
+    /// `multipleOf`, if it is an integer.
     pub(super) step: Option<i128>,
 }
 
-/// Which side of its bound a number must be on.
+/// The side of a bound on which a number must be.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Side {
     AtLeast,
@@ -140,7 +139,7 @@ pub(super) enum Side {
     Below,
 }
 
-/// What a string must keep to. Lengths are in code points.
+/// Constraints of a string. Lengths are in code points.
 #[derive(Debug)]
 pub(super) struct Text {
     pub(super) min: u64,
@@ -148,35 +147,36 @@ pub(super) struct Text {
     pub(super) pattern: Option<Pattern>,
 }
 
-/// What an array must keep to.
+/// Constraints of an array.
 #[derive(Debug)]
 pub(super) struct Items {
     pub(super) first: Vec<NodeId>,
     pub(super) rest: NodeId,
     pub(super) min: u64,
     pub(super) max: u64,
-    /// `uniqueItems`: two items are a doubt, because telling them apart means keeping them.
+    /// `uniqueItems`: more than one item is a doubt, because comparing items requires storing them.
     pub(super) distinct: bool,
 }
 
-/// What an object must keep to.
+/// Constraints of an object.
 #[derive(Debug)]
 pub(super) struct Members {
-    /// Sorted by name.
+    /// Members that the schema names, sorted by name.
     pub(super) known: Vec<Member>,
     pub(super) rest: NodeId,
-    /// One bit for each required member, as many as there are.
+    /// The union of the bits of the required members.
     pub(super) required: u64,
-    /// At most one: a repeated name counts twice here but once in the value.
+    /// Whether `minProperties` is 1. Higher values are not supported, because duplicate names count
+    /// twice here.
     pub(super) at_least_one: bool,
     pub(super) max: u64,
 }
 
-/// A member of an object that the schema names.
+/// A member that the schema names.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) name: Box<str>,
     pub(super) node: NodeId,
-    /// Its bit in [`Members::required`], or 0.
+    /// Bit in [`Members::required`]; 0 for an optional member.
     pub(super) bit: u64,
 }

@@ -1,5 +1,5 @@
-//! Decides whether a value fits a document that [`supported`](super::supported) covers, and finds out
-//! why it does not.
+//! Validates a value against a document that [`supported`](super::supported) covers, and finds the
+//! reasons of a failure.
 //! Spec: <https://json-schema.org/draft/2020-12/json-schema-validation>
 
 use std::cell::Cell;
@@ -14,33 +14,34 @@ use super::{
     supported::{INTEGER_NAMES, resolve},
 };
 
-/// How many schemas may be applied for each byte of the text. Alternatives that contain each other may
-/// make a short text costly.
+/// Maximum number of schema applications per byte of the text. Nested alternatives can make a short
+/// text expensive.
 const STEPS_PER_BYTE: usize = 64;
 
-/// A schema that no value fits.
+/// A schema that rejects every value.
 static NOTHING: Value = Value::Bool(false);
 
-/// Checks one value against one document.
+/// Validates one value against one document.
 pub(super) struct Validator<'a> {
     document: &'a Value,
-    /// How many more schemas may be applied.
+    /// Remaining schema applications.
     steps: Cell<usize>,
 }
 
 impl<'a> Validator<'a> {
-    /// A validator for the value of a text of so many bytes.
+    /// Creates a validator for a text of `text_bytes` bytes.
     pub(super) fn new(document: &'a Value, text_bytes: usize) -> Self {
         let steps = text_bytes.saturating_add(64).saturating_mul(STEPS_PER_BYTE);
         Self { document, steps: Cell::new(steps) }
     }
 
-    /// Whether a value fits. One that takes too many steps does not.
+    /// Returns whether a value is valid. A value that needs too many steps is invalid.
     pub(super) fn fits(&self, value: &'a Value) -> bool {
         self.is_fitting(self.document, value) && self.steps.get() > 0
     }
 
-    /// Why a value does not fit; `None` if it fits, or if finding out takes too many steps.
+    /// Returns why a value is invalid. `None` if it is valid, or if the search needs too many
+    /// steps.
     pub(super) fn first_failure(&self, value: &'a Value) -> Option<Failure<'a>> {
         let failures = self.failures(self.document, value, &Place::Root);
         failures.into_iter().next().filter(|_| self.steps.get() > 0)
@@ -52,7 +53,7 @@ impl<'a> Validator<'a> {
 
     fn failures(&self, schema: &'a Value, value: &'a Value, place: &Place<'_>) -> Vec<Failure<'a>> {
         let mut report = Report::Failures(Vec::new());
-        // Breaks when the steps are used up; then nobody reads the failures.
+        // `Break` means that no steps are left; the caller then ignores the failures.
         let _ = self.check(schema, value, place, &mut report);
         match report {
             Report::Failures(failures) => failures,
@@ -102,7 +103,7 @@ impl<'a> Validator<'a> {
         self.check_unevaluated(here, report)
     }
 
-    /// The keywords whose schemas apply to the same value.
+    /// Checks the keywords whose schemas apply to the same value.
     fn check_in_place(&self, here: Here<'a, '_>, report: &mut Report<'a>) -> Flow {
         let Here { value, place, .. } = here;
         if let Some(target) = here.keyword("$ref") {
@@ -178,7 +179,7 @@ impl<'a> Validator<'a> {
         }
     }
 
-    /// The members that nothing else names.
+    /// Checks the members that no other keyword names.
     fn check_rest(
         &self,
         here: Here<'a, '_>,
@@ -223,7 +224,7 @@ impl<'a> Validator<'a> {
         self.check_rest(here, rest, members, &is_evaluated, report)
     }
 
-    /// Collects the schemas inside a schema that apply to the same value and that it fits.
+    /// Collects the subschemas that apply to the same value and accept it.
     fn collect_fitting(
         &self,
         keywords: &'a Map<String, Value>,
@@ -242,7 +243,7 @@ impl<'a> Validator<'a> {
         }
     }
 
-    /// The target of a reference, which is known to be there.
+    /// Returns the target of a reference, which `supported` has checked.
     fn target(&self, reference: &Value) -> &'a Value {
         let target = reference.as_str().and_then(|target| resolve(self.document, target));
         target.unwrap_or(&NOTHING)
@@ -313,14 +314,14 @@ fn is_of_kind(value: &Value, kind: &str) -> bool {
     }
 }
 
-/// Whether `properties` or `patternProperties` name a member.
+/// Returns whether `properties` or `patternProperties` names a member.
 fn is_named(keywords: &Map<String, Value>, name: &str) -> bool {
     map(keywords.get("properties")).is_some_and(|known| known.contains_key(name))
         || map(keywords.get("patternProperties"))
             .is_some_and(|patterns| patterns.keys().any(|pattern| is_match(pattern, name)))
 }
 
-/// Whether a name matches one of [`INTEGER_NAMES`].
+/// Returns whether a name matches one of [`INTEGER_NAMES`].
 fn is_match(pattern: &str, name: &str) -> bool {
     let [_, signed] = INTEGER_NAMES;
     let digits = name.strip_prefix('-').filter(|_| pattern == signed).unwrap_or(name);
@@ -335,7 +336,7 @@ fn map(value: Option<&Value>) -> Option<&Map<String, Value>> {
     value.and_then(Value::as_object)
 }
 
-/// One text, or a list of them.
+/// Returns one string, or the strings of a list.
 fn texts(value: &Value) -> Vec<&str> {
     match value {
         Value::Array(values) => values.iter().filter_map(Value::as_str).collect(),

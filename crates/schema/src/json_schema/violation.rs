@@ -1,20 +1,19 @@
-//! What is wrong with a value, in words that a model can act on.
+//! Messages for invalid values, which a model can act on.
 //!
-//! Made from failures, which describe the schema's view, and from errors of `serde`, which describe
-//! the type's.
+//! Created from failures of the schema and from errors of serde.
 
 use std::fmt;
 
 use super::{alternatives::Reason, failure::Failure, locate, quote::shortened};
 
-/// Why a value does not fit its schema.
+/// The reason why a value violates its schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Where: a JSON pointer like `/regions/0/name`, empty for the whole value.
+    /// JSON pointer such as `/regions/0/name`; empty for the whole value.
     pub path: String,
-    /// What is wrong there: the end of a sentence that the place begins.
+    /// A predicate whose subject is the location.
     pub message: String,
-    /// What the whole value is called.
+    /// Name of the whole value.
     root: &'static str,
 }
 
@@ -28,21 +27,21 @@ impl fmt::Display for Violation {
 impl std::error::Error for Violation {}
 
 impl Violation {
-    /// What a failure says.
+    /// Creates a violation from a failure.
     pub(super) fn from_failure(root: &'static str, failure: &Failure<'_>) -> Self {
         let reason = Reason::of(failure);
         Self { path: reason.path.to_owned(), message: reason.message, root }
     }
 
-    /// What is said of a text that is too long to look for the reason.
+    /// Creates a violation without a location, for a text that is too long to search.
     pub(super) fn unexplained(root: &'static str, text: &str) -> Self {
         let size = text.len();
         let message =
-            format!("does not fit its schema, and with {size} bytes is too long to say where");
+            format!("violates its schema; with {size} bytes it is too long to find the place");
         Self { path: String::new(), message, root }
     }
 
-    /// What deserialising complains about when the schema has no objection.
+    /// Creates a violation from a serde error, for a value that the schema accepts.
     pub(super) fn from_serde(root: &'static str, text: &str, error: &serde_json::Error) -> Self {
         let whole = error.to_string();
         let position = format!(" at line {} column {}", error.line(), error.column());

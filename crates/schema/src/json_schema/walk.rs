@@ -1,5 +1,5 @@
-//! Checks a text against a [`Tree`] while reading it: no [`serde_json::Value`] is built, and
-//! nothing is allocated unless a string has an escape or a `pattern`.
+//! Checks a text against a [`Tree`] while parsing it. Builds no [`serde_json::Value`], and
+//! allocates only for strings with escapes and for `pattern`.
 
 use std::fmt;
 
@@ -11,18 +11,18 @@ use super::{
     tree::{Checks, Items, Kind, Members, Node, NodeId, Range, Side, Text, Tree},
 };
 
-/// How many references may lead from one to the next before a node is reached. A document may
-/// contain a circle of references; four are already unusual.
+/// Maximum length of a chain of references. A document may contain a cycle; chains of four are
+/// already unusual.
 const MAX_HOPS: usize = 16;
 
-/// Whether `text` certainly fits. `false` is no refusal but a doubt.
+/// Returns whether `text` is certainly valid. `false` means undecided, not invalid.
 pub(super) fn fits(tree: &Tree, text: &str) -> bool {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let walk = Walk { tree, node: Tree::ROOT };
     walk.deserialize(&mut deserializer).is_ok() && deserializer.end().is_ok()
 }
 
-/// One value on its way against one node.
+/// The position of the walk: the node that the next value must match.
 #[derive(Clone, Copy)]
 struct Walk<'t> {
     tree: &'t Tree,
@@ -30,7 +30,7 @@ struct Walk<'t> {
 }
 
 impl<'t> Walk<'t> {
-    /// What a value of this kind has to keep to; `None` if anything will do.
+    /// Returns the checks for a value of this kind; `None` if every value is valid.
     fn checks<E: Error>(self, kind: Kind) -> Result<Option<&'t Checks>, E> {
         let mut node = self.node;
         for _ in 0..MAX_HOPS {
@@ -154,7 +154,7 @@ impl Walk<'_> {
         mut members: A,
     ) -> Result<(), A::Error> {
         let (mut count, mut seen) = (0_u64, 0_u64);
-        // A name may come twice. The last one counts, and checking each of them covers it.
+        // A name may occur twice. The last value counts, and checking every value covers it.
         while let Some((node, bit)) = members.next_key_seed(Name(asked))? {
             members.next_value_seed(self.at(node))?;
             seen |= bit;
@@ -167,7 +167,7 @@ impl Walk<'_> {
     }
 }
 
-/// Reads the name of a member and finds what is asked of it.
+/// Reads the name of a member. Returns its node and its bit in [`Members::required`].
 struct Name<'t>(&'t Members);
 
 impl<'de> DeserializeSeed<'de> for Name<'_> {
@@ -221,7 +221,8 @@ fn certain<E: Error>(fits: bool) -> Result<(), E> {
     if fits { Ok(()) } else { Err(doubt()) }
 }
 
-/// Stops the walk. Nobody reads the message: a validator finds the one that people see.
+/// Returns the error that stops the walk. Its message is never shown: a validator reports the
+/// reason.
 fn doubt<E: Error>() -> E {
     E::custom("doubt")
 }

@@ -1,10 +1,10 @@
-//! Matches URIs against a template, without trying anything twice.
+//! Matches URIs against a template in bounded time, without backtracking.
 //!
-//! A template is compiled to steps that only ever go forward. One pass from the end to the start
-//! notes, for each step and each place in the URI, whether the rest can match from there, and how
-//! many of the optional variables it can fill. A second pass, from the start, follows the best
-//! choices: fill as many variables as possible, and give earlier variables the most. So the time
-//! is bounded by the length of the template times that of the URI, whatever the URI is.
+//! A template is compiled to steps that only move forward. A first pass, from the end, computes a
+//! score for each step and position: whether the rest matches, and how many optional variables it
+//! fills. A second pass, from the start, follows the best scores. It fills as many variables as
+//! possible, and earlier variables are as long as possible. The time is bounded by the length of
+//! the template times that of the URI.
 
 use std::collections::VecDeque;
 
@@ -13,11 +13,11 @@ use super::{
     part::{Operator, Part, Unit, Variable},
 };
 
-/// A template, compiled for matching.
+/// A compiled template.
 #[derive(Debug)]
 pub(super) struct Program {
     steps: Vec<Step>,
-    /// How many variables there are.
+    /// Number of variables.
     slots: usize,
 }
 
@@ -25,18 +25,18 @@ pub(super) struct Program {
 enum Step {
     /// Exactly these characters.
     Text(Vec<Unit>),
-    /// The value of a variable, of one character at least.
+    /// The value of a variable, at least one character long.
     Value(Value),
-    /// `name=value` for some variables, in any order, or nothing.
+    /// `name=value` pairs for some variables, in any order, or nothing.
     Named(Named),
-    /// What follows may be left out up to this step.
+    /// The steps up to `end` may be skipped.
     Optional { end: usize },
 }
 
 #[derive(Debug)]
 struct Value {
     slot: usize,
-    /// Characters that end the value unless they are encoded.
+    /// Characters that end the value unless they are percent-encoded.
     stops: String,
     limit: Option<usize>,
 }
@@ -58,7 +58,7 @@ struct Member {
     repeats: bool,
 }
 
-/// How many optional variables can be filled by the rest of a URI; `None` if it does not match.
+/// Number of optional variables that the rest of a URI can fill; `None` if it does not match.
 type Score = Option<usize>;
 
 impl Program {
@@ -66,7 +66,7 @@ impl Program {
         let mut steps = Vec::new();
         let slot = |variable: &Variable| {
             let known = variables.iter().position(|name| *name == variable.name);
-            known.expect("the variables are collected from the same parts")
+            known.expect("the variables come from the same parts")
         };
         for part in parts {
             match part {
@@ -82,10 +82,10 @@ impl Program {
         Self { steps, slots: variables.len() }
     }
 
-    /// The value of each variable; `None` if the URI does not match.
+    /// Returns the value of each variable; `None` if the URI does not match.
     pub(super) fn run(&self, uri: &str) -> Option<Vec<Option<String>>> {
         let uri = parse::uri(uri)?;
-        // Most URIs that do not match differ from the start on.
+        // A fast rejection: most URIs that do not match differ at the start.
         if let Some(Step::Text(units)) = self.steps.first()
             && !uri.starts_with(units)
         {
@@ -118,7 +118,7 @@ impl Program {
         found.finish()
     }
 
-    /// The score of each step at each place of the URI.
+    /// Returns the score of each step at each position of the URI.
     fn scores(&self, uri: &[Unit]) -> Vec<Vec<Score>> {
         let mut scores = vec![Vec::new(); self.steps.len() + 1];
         scores[self.steps.len()] = vec![None; uri.len() + 1];
@@ -157,16 +157,16 @@ impl Value {
         unit.encoded || !self.stops.contains(unit.character)
     }
 
-    /// How many of `units` can be part of the value.
+    /// Returns how many of `units` can be part of the value.
     fn reach(&self, units: &[Unit]) -> usize {
         let most = self.limit.unwrap_or(units.len());
         units.iter().take(most).take_while(|unit| self.takes(**unit)).count()
     }
 
-    /// The best score of any end that the value can have.
+    /// Returns, for each position, the best score of any possible end of the value.
     ///
-    /// Goes backwards with a window of possible ends, of which only those are kept that no nearer
-    /// one outdoes: their scores rise towards the far end, so the best is always there.
+    /// Moves backward with a window of possible ends. An end is dropped if a nearer end has at
+    /// least the same score. Scores then rise toward the far end, so the best end is the last one.
     fn scores(&self, uri: &[Unit], next: &[Score]) -> Vec<Score> {
         let mut scores = vec![None; uri.len() + 1];
         let mut ends: VecDeque<usize> = VecDeque::new();
@@ -190,10 +190,10 @@ impl Value {
 }
 
 impl Named {
-    /// For each place, the list that starts there, if one does.
+    /// Returns the list that starts at each position, if any.
     ///
-    /// Goes backwards, pair by pair: a list is good if the pair at its start is and the list after
-    /// it is.
+    /// Moves backward, pair by pair: a list is valid if its first pair and the list after it are
+    /// valid.
     fn lists(&self, uri: &[Unit]) -> Vec<Option<List>> {
         let mut lists = vec![None; uri.len() + 1];
         let mut rest = Rest::before(uri.len());
@@ -220,7 +220,7 @@ impl Named {
         lists
     }
 
-    /// The member that a pair gives a value to.
+    /// Returns the member that a pair assigns.
     fn member(&self, pair: &[Unit]) -> Option<usize> {
         self.members.iter().position(|member| match pair.strip_prefix(&member.name[..]) {
             Some([]) => true,
@@ -231,7 +231,7 @@ impl Named {
         })
     }
 
-    /// Takes the values of a list.
+    /// Reads the values of a list.
     fn read(&self, list: &[Unit], found: &mut Found) -> Option<()> {
         let separator = Unit::plain(self.separator);
         let mut values: Vec<Option<String>> = vec![None; self.members.len()];
@@ -259,32 +259,32 @@ struct List {
     pairs: usize,
 }
 
-/// What [`Named::lists`] knows of the URI behind the place where it is.
+/// The state of [`Named::lists`] for the URI after the current position.
 struct Rest {
     end: usize,
     pair_end: usize,
     pairs: usize,
-    /// The members that have a pair.
+    /// Members that have a pair.
     seen: Vec<usize>,
     good: bool,
 }
 
 impl Rest {
-    /// Nothing yet.
+    /// Returns the state at the end of a list.
     fn before(end: usize) -> Self {
         Self { end, pair_end: end, pairs: 0, seen: Vec::new(), good: true }
     }
 }
 
-/// Values on their way out.
+/// The values found so far.
 struct Found {
     values: Vec<Option<String>>,
-    /// The longest that a `{x:3}` says of each variable.
+    /// Longest prefix of each variable that a `{x:3}` expression matched.
     prefixes: Vec<Option<String>>,
 }
 
 impl Found {
-    /// Keeps a value; `None` if the variable already has another.
+    /// Stores a value. Returns `None` if the variable has another value.
     fn keep(&mut self, slot: usize, is_prefix: bool, value: String) -> Option<()> {
         if is_prefix {
             let longest = self.prefixes[slot].get_or_insert_default();
@@ -303,7 +303,7 @@ impl Found {
         }
     }
 
-    /// All values, if the prefixes are those of their variables.
+    /// Returns all values, if every prefix matches its variable.
     fn finish(self) -> Option<Vec<Option<String>>> {
         let pairs = self.values.into_iter().zip(self.prefixes);
         pairs
@@ -327,7 +327,7 @@ fn named(
         limit: variable.limit,
         repeats: variable.explode,
     });
-    // `{?a}{&b}` is one list, so that `?b=1` matches too.
+    // `{?a}{&b}` is merged to one list, so that `?b=1` matches too.
     if operator == Operator::Continuation
         && let Some(Step::Named(list)) = steps.last_mut()
         && list.separator == '&'
@@ -353,7 +353,7 @@ fn unnamed(
     for (place, variable) in variables.iter().enumerate() {
         let before = if place == 0 { operator.first() } else { Some(operator.separator()) };
         if let Some(character) = before {
-            // A variable without a value takes its separator with it, and the rest of the list.
+            // A variable without a value omits its separator and the rest of the list.
             open.push(steps.len());
             steps.push(Step::Optional { end: 0 });
             steps.push(Step::Text(vec![Unit::plain(character)]));
@@ -370,7 +370,7 @@ fn unnamed(
     }
 }
 
-/// The characters that end a value.
+/// Returns the characters that end a value.
 fn stops(operator: Operator, has_siblings: bool, explode: bool) -> String {
     let mut stops = if operator.keeps_reserved() { String::new() } else { "/?#".to_owned() };
     let separator = operator.separator();

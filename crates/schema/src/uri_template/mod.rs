@@ -1,12 +1,12 @@
-//! URI templates of resources: expanding one to a URI, and telling whether a URI comes from one.
+//! URI templates of resources: expansion, and matching of URIs.
 //!
-//! All four levels of RFC 6570 are read. Values are strings, so `*` changes nothing when a template
-//! is expanded; when a URI is matched, it lets a variable take several parts.
+//! All four levels of RFC 6570 are supported. Values are strings, so `*` has no effect on
+//! expansion. In matching, it lets a variable span several parts.
 //!
-//! Matching follows the idea that a URI fits if some values expand to it, with three liberties that
-//! make it useful for routing. An unnamed variable is never empty. The variables of `{?a,b}`, `{&a,b}`
-//! and `{;a,b}` come in any order. And a URI need not encode every character that expanding would
-//! have encoded, since people and models write them by hand: `{id}` takes `me@home`, but no `/`.
+//! A URI matches if some values expand to it, with three exceptions for routing. An unnamed
+//! variable is never empty. The variables of `{?a,b}`, `{&a,b}` and `{;a,b}` may come in any order.
+//! A URI need not encode every character that expansion encodes, because people and models write
+//! URIs by hand: `{id}` matches `me@home`, but not `/`.
 //! Spec: <https://www.rfc-editor.org/rfc/rfc6570>
 
 mod matcher;

@@ -1,26 +1,26 @@
-//! Reads the text of a template, and of a URI.
+//! Parses templates and URIs.
 
 use std::{error, fmt};
 
 use super::part::{Operator, Part, Unit, Variable, encode, is_reserved, is_unreserved};
 
-/// How long a template may be. Those that people write have tens of bytes; matching takes time in
-/// proportion.
+/// Maximum bytes of a template. Hand-written templates have tens of bytes, and the matching time is
+/// proportional.
 const MAX_TEMPLATE: usize = 2048;
 
-/// How long a URI may be to be matched. Servers commonly refuse longer ones in a request line.
+/// Maximum bytes of a URI. Servers commonly reject longer URIs in a request line.
 const MAX_URI: usize = 8192;
 
-/// The largest `:n` of the RFC, exclusive.
+/// Upper bound of `:n` in the RFC, exclusive.
 const MAX_LIMIT: usize = 10_000;
 
-/// Why a template cannot be read.
+/// The reason why a template is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UriTemplateError {
-    /// Where, in bytes from the start.
+    /// Position of the error, in bytes from the start.
     pub position: usize,
-    /// What is wrong there, and what to write instead.
+    /// Description of the error and the remedy.
     pub reason: String,
 }
 
@@ -34,7 +34,7 @@ impl error::Error for UriTemplateError {}
 
 type Result<T> = std::result::Result<T, UriTemplateError>;
 
-/// Reads a template.
+/// Parses a template.
 pub(super) fn parse(template: &str) -> Result<Vec<Part>> {
     if template.len() > MAX_TEMPLATE {
         let reason = format!("it is longer than {MAX_TEMPLATE} bytes; shorten it");
@@ -59,7 +59,7 @@ pub(super) fn parse(template: &str) -> Result<Vec<Part>> {
     Ok(parts)
 }
 
-/// Reads a URI; `None` if it is none, or is too long.
+/// Parses a URI. Returns `None` if it is invalid or too long.
 pub(super) fn uri(uri: &str) -> Option<Vec<Unit>> {
     if uri.len() > MAX_URI {
         return None;
@@ -67,7 +67,7 @@ pub(super) fn uri(uri: &str) -> Option<Vec<Unit>> {
     units(uri).ok()
 }
 
-/// Reads text without expressions; the error is the place of a `%` that encodes nothing.
+/// Parses text without expressions. The error is the position of an invalid `%`.
 fn units(text: &str) -> std::result::Result<Vec<Unit>, usize> {
     let mut units = Vec::with_capacity(text.len());
     let mut characters = text.char_indices();
@@ -78,13 +78,13 @@ fn units(text: &str) -> std::result::Result<Vec<Unit>, usize> {
         }
         let decoded = encoded_character(&text[at..]).ok_or(at)?;
         units.push(Unit::decoded(decoded));
-        // Three bytes for each byte of the character, and the `%` has been taken.
+        // Each byte of the character takes three bytes; the first `%` is already consumed.
         characters.nth(decoded.len_utf8() * 3 - 2);
     }
     Ok(units)
 }
 
-/// The character that `text` begins with, in the form `%XX%XX…`.
+/// Decodes the character at the start of `text`, encoded as `%XX%XX…`.
 fn encoded_character(text: &str) -> Option<char> {
     let mut bytes = [0; 4];
     for (have, triplet) in text.as_bytes().chunks(3).take(4).enumerate() {
@@ -103,11 +103,11 @@ fn literal(text: &str, start: usize) -> Result<Vec<Unit>> {
         text.char_indices().find(|(_, character)| !is_literal(*character))
     {
         let reason = match character {
-            '}' => "this `}` closes nothing; write `%7D` for the character".to_owned(),
+            '}' => "this `}` has no matching `{`; write `%7D` for the character".to_owned(),
             other => {
                 let mut encoded = String::new();
                 encode(other, &mut encoded);
-                format!("{other:?} cannot stand in a URI; write `{encoded}`")
+                format!("{other:?} is not allowed in a URI; write `{encoded}`")
             }
         };
         return Err(error(start + at, reason));
@@ -160,12 +160,12 @@ fn variable(text: &str, start: usize) -> Result<Variable> {
         (None, None) => (text, None, false),
     };
     if name.is_empty() {
-        return Err(error(start, "a variable has no name; name it, or drop the comma"));
+        return Err(error(start, "a variable has no name; name it, or remove the comma"));
     }
     let mut rest = name;
     while let Some(character) = rest.chars().next() {
         let at = name.len() - rest.len();
-        // A dot stands between two other characters.
+        // A dot is valid only between two other characters.
         let inner_dot = character == '.' && at > 0 && rest.len() > 1 && !rest.starts_with("..");
         let encoded = || encoded_byte(rest);
         let length = match character {
@@ -173,7 +173,7 @@ fn variable(text: &str, start: usize) -> Result<Variable> {
             _ if character.is_ascii_alphanumeric() || character == '_' || inner_dot => 1,
             _ => {
                 let reason = format!(
-                    "{character:?} cannot stand in the name of a variable; use letters, digits and \
+                    "{character:?} is not allowed in a variable name; use letters, digits and \
                      `_`"
                 );
                 return Err(error(start + at, reason));
@@ -193,7 +193,7 @@ fn read_limit(text: &str, start: usize) -> Result<usize> {
     let digits = !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
         Ok(limit) if digits && limit < MAX_LIMIT => Ok(limit),
-        _ => Err(error(start, format!("`{text}` is no length; write a number from 1 to 9999"))),
+        _ => Err(error(start, format!("`{text}` is not a length; write a number from 1 to 9999"))),
     }
 }
 

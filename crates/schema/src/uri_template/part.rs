@@ -1,6 +1,6 @@
-//! Parts of a URI template, and how characters stand in URIs.
+//! The parts of a URI template, and the encoding of characters in URIs.
 
-/// A piece of a template.
+/// A part of a template.
 #[derive(Debug)]
 pub(super) enum Part {
     Literal(Vec<Unit>),
@@ -20,13 +20,13 @@ impl Part {
 #[derive(Debug)]
 pub(super) struct Variable {
     pub(super) name: String,
-    /// `:n`: no more than so many characters.
+    /// `:n`: maximum number of characters.
     pub(super) limit: Option<usize>,
-    /// `*`
+    /// `*`: the explode modifier.
     pub(super) explode: bool,
 }
 
-/// What stands before the variables of an expression.
+/// The operator of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
     Simple,
@@ -40,7 +40,7 @@ pub(super) enum Operator {
 }
 
 impl Operator {
-    /// What an expression begins with.
+    /// Returns the first character of an expansion.
     pub(super) fn first(self) -> Option<char> {
         match self {
             Self::Simple | Self::Reserved => None,
@@ -53,7 +53,7 @@ impl Operator {
         }
     }
 
-    /// What stands between the variables.
+    /// Returns the separator between variables.
     pub(super) fn separator(self) -> char {
         match self {
             Self::Simple | Self::Reserved | Self::Fragment => ',',
@@ -64,33 +64,32 @@ impl Operator {
         }
     }
 
-    /// Whether variables are written with their names.
+    /// Returns whether the expansion contains the names of the variables.
     pub(super) fn is_named(self) -> bool {
         matches!(self, Self::Parameter | Self::Query | Self::Continuation)
     }
 
-    /// Whether reserved characters of a value stay as they are.
+    /// Returns whether reserved characters of a value stay unencoded.
     pub(super) fn keeps_reserved(self) -> bool {
         matches!(self, Self::Reserved | Self::Fragment)
     }
 }
 
-/// One character of a URI, in the one way it can be written: unreserved characters stand for
-/// themselves, whether they were encoded or not.
+/// A character of a URI, normalized: an unreserved character is never encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unit {
     pub(super) character: char,
-    /// Written as `%XX`. A `/` that is encoded is not the same as one that is not.
+    /// Whether the character is written as `%XX`. An encoded `/` differs from a literal one.
     pub(super) encoded: bool,
 }
 
 impl Unit {
-    /// A character that is not encoded in the text.
+    /// Creates a unit from a character that the text does not encode.
     pub(super) fn plain(character: char) -> Self {
         Self { character, encoded: !is_unreserved(character) && !is_reserved(character) }
     }
 
-    /// A character that is encoded in the text.
+    /// Creates a unit from a character that the text encodes.
     pub(super) fn decoded(character: char) -> Self {
         Self { character, encoded: !is_unreserved(character) }
     }

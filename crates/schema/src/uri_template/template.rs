@@ -1,4 +1,4 @@
-//! [`UriTemplate`]: parses a template, expands it, matches URIs.
+//! [`UriTemplate`]: parses and expands a template, and matches URIs.
 
 use super::{
     matcher::Program,
@@ -15,11 +15,11 @@ pub struct UriTemplate {
 }
 
 impl UriTemplate {
-    /// Reads a template such as `file:///{+path}` or `db://{table}{?limit,offset}`.
+    /// Parses a template such as `file:///{+path}` or `db://{table}{?limit,offset}`.
     ///
     /// # Errors
     ///
-    /// When the template is malformed; the error names the place and what to write instead.
+    /// If the template is invalid. The error names the position and the remedy.
     pub fn parse(template: &str) -> Result<Self, UriTemplateError> {
         let parts = parse::parse(template)?;
         let mut variables: Vec<String> = Vec::new();
@@ -32,12 +32,12 @@ impl UriTemplate {
         Ok(Self { parts, variables, program })
     }
 
-    /// The names of the variables, each once, in the order of the template.
+    /// Returns the names of the variables, each once, in template order.
     pub fn variables(&self) -> &[String] {
         &self.variables
     }
 
-    /// Fills the template in. A variable for which `get` has no value is left out.
+    /// Expands the template. Omits variables for which `get` returns `None`.
     pub fn expand(&self, get: impl Fn(&str) -> Option<String>) -> String {
         let mut uri = String::new();
         for part in &self.parts {
@@ -51,11 +51,11 @@ impl UriTemplate {
         uri
     }
 
-    /// The values of the variables, decoded, if the URI fits the template. Variables that the URI
-    /// leaves out are not in the list; the others are in the order of [`UriTemplate::variables`].
+    /// Returns the decoded values of the variables, if the URI matches the template. Omits
+    /// variables that the URI omits; the others are in the order of [`UriTemplate::variables`].
     ///
-    /// If several readings are possible, earlier variables take as much as they can. A decoded
-    /// value may be anything, `../` included: what it may name is for the handler to decide.
+    /// If several matches are possible, earlier variables are as long as possible. A decoded value
+    /// may contain anything, including `../`, so the handler must validate it.
     pub fn matches(&self, uri: &str) -> Option<Vec<(String, String)>> {
         let values = self.program.run(uri)?;
         let named = self.variables.iter().zip(values);
@@ -63,7 +63,7 @@ impl UriTemplate {
     }
 }
 
-/// Writes one expression.
+/// Appends the expansion of one expression.
 fn expand(
     operator: Operator,
     variables: &[Variable],
@@ -77,7 +77,7 @@ fn expand(
         before = Some(operator.separator());
         if operator.is_named() {
             uri.push_str(&variable.name);
-            // `;x` but `?x=` for an empty value.
+            // The expansion of an empty value is `;x` but `?x=`.
             if !value.is_empty() || operator != Operator::Parameter {
                 uri.push('=');
             }

@@ -9,7 +9,7 @@ use proptest::{
 
 use super::UriTemplate;
 
-/// The values that the RFC uses in its examples.
+/// The values of the examples in the RFC.
 fn rfc(name: &str) -> Option<String> {
     let value = match name {
         "dom" => "example.com",
@@ -127,7 +127,7 @@ fn other_expansion_of_the_rfc() {
     ]);
 }
 
-/// `expected` is `a=1 b=2`, or `-` if the URI must not match.
+/// Matches a URI. `expected` is `a=1 b=2`, or `-` for no match.
 #[track_caller]
 fn check(template: &str, uri: &str, expected: &str) {
     let found = match UriTemplate::parse(template).unwrap().matches(uri) {
@@ -142,7 +142,7 @@ fn check(template: &str, uri: &str, expected: &str) {
 }
 
 #[test]
-fn a_simple_variable_takes_one_segment() {
+fn simple_variable_matches_one_segment() {
     check("note://{id}", "note://7", "id=7");
     check("note://{id}", "note://", "-");
     check("note://{id}", "note://a/b", "-");
@@ -170,7 +170,7 @@ fn a_simple_variable_takes_one_segment() {
 }
 
 #[test]
-fn literals_are_compared_when_normalised() {
+fn literals_are_compared_after_normalization() {
     check("%7Euser/{x}", "~user/1", "x=1");
     check("~user/{x}", "%7euser/1", "x=1");
     check("a%2fb/{x}", "a%2Fb/1", "x=1");
@@ -179,7 +179,7 @@ fn literals_are_compared_when_normalised() {
 }
 
 #[test]
-fn reserved_variables_take_slashes() {
+fn reserved_variable_matches_slashes() {
     check("file:///{+path}", "file:///a/b.txt", "path=a/b.txt");
     check("file:///{+path}", "file:///../a%20b", "path=../a b");
     check("file:///{+path}", "file:///", "-");
@@ -191,7 +191,7 @@ fn reserved_variables_take_slashes() {
 }
 
 #[test]
-fn lists_with_a_prefix_may_be_left_out() {
+fn prefixed_list_is_optional() {
     check("/users{/id}", "/users/7", "id=7");
     check("/users{/id}", "/users", "");
     check("/users{/id}", "/users/", "-");
@@ -213,7 +213,7 @@ fn lists_with_a_prefix_may_be_left_out() {
 }
 
 #[test]
-fn named_variables_come_in_any_order() {
+fn named_variables_match_in_any_order() {
     check("db{?limit,after}", "db", "");
     check("db{?limit,after}", "db?limit=1&after=x", "limit=1 after=x");
     check("db{?limit,after}", "db?after=x&limit=1", "limit=1 after=x");
@@ -242,7 +242,7 @@ fn named_variables_come_in_any_order() {
 }
 
 #[test]
-fn errors_name_the_place_and_the_remedy() {
+fn parse_error_names_position_and_remedy() {
     for (template, position, said) in [
         ("a{b", 1, "add a `}`"),
         ("a}b", 1, "%7D"),
@@ -276,13 +276,13 @@ fn errors_name_the_place_and_the_remedy() {
 }
 
 #[test]
-fn variables_are_listed_once_in_order() {
+fn variables_are_unique_and_in_template_order() {
     let template = UriTemplate::parse("{b}{/a:1,b}{?c*}").unwrap();
     assert_eq!(template.variables(), ["b", "a", "c"]);
 }
 
 #[test]
-fn hostile_uris_take_no_time() {
+fn hostile_uri_is_matched_in_bounded_time() {
     let long = |text: &str| text.repeat(8192 / text.len());
     let many = (0..40).map(|n| format!("{{+v{n}}}a")).collect::<String>();
     let cases = [
@@ -298,13 +298,13 @@ fn hostile_uris_take_no_time() {
         let template = UriTemplate::parse(template).unwrap();
         let start = Instant::now();
         assert_eq!(template.matches(&uri), None);
-        // Milliseconds, even in a debug build; the rest is for a busy machine.
+        // Takes milliseconds even in a debug build; the margin is for a busy machine.
         assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
     }
     assert_eq!(UriTemplate::parse("{a}").unwrap().matches(&"a".repeat(9000)), None);
 }
 
-/// The same cases in every run, and no files left behind.
+/// A fixed seed, so that every run has the same cases, and no persistence files.
 fn fixed() -> ProptestConfig {
     ProptestConfig {
         rng_seed: RngSeed::Fixed(6570),
@@ -317,7 +317,7 @@ proptest! {
     #![proptest_config(fixed())]
 
     #[test]
-    fn what_was_expanded_is_matched(one in ".{1,12}", two in ".{1,12}", three in ".{0,12}") {
+    fn expanded_uri_matches_its_template(one in ".{1,12}", two in ".{1,12}", three in ".{0,12}") {
         for template in [
             "x://{one}/{two}{?three}",
             "{one}{/two}{?three}",
@@ -340,7 +340,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_panics(template in "[a-c{}+#./;?&,:*%0-9é=]{0,24}", uri in "[a-c+#./;?&,%0-9é=]{0,24}") {
+    fn random_template_and_uri_do_not_panic(template in "[a-c{}+#./;?&,:*%0-9é=]{0,24}", uri in "[a-c+#./;?&,%0-9é=]{0,24}") {
         if let Ok(template) = UriTemplate::parse(&template) {
             template.matches(&uri);
             template.matches(&template.expand(|name| Some(format!("{uri}{name}"))));

@@ -1,4 +1,4 @@
-//! The places for running tasks in this process, and the registry of those that run.
+//! Slots for running tasks in this process, and the registry of running tasks.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -7,7 +7,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::state::{EngineState, Running, Signals};
 use crate::store::TaskId;
 
-/// The registration of a task that runs here, or will run here once it is created.
+/// Registration of a task that runs in this process, or that will run once it is created.
 pub(super) struct RunRegistration {
     engine: Arc<EngineState>,
     task: TaskId,
@@ -15,7 +15,7 @@ pub(super) struct RunRegistration {
 }
 
 impl RunRegistration {
-    /// Notes that this worker has a lease on the task from now on.
+    /// Records that this worker has a lease on the task.
     pub(super) fn set_leased(&self, epoch: u64, run: Option<Running>) -> Signals {
         let leased = Signals { epoch, run, ..self.signals.clone() };
         self.engine.lock_running().insert(self.task.clone(), leased.clone());
@@ -26,7 +26,7 @@ impl RunRegistration {
 impl Drop for RunRegistration {
     fn drop(&mut self) {
         let mut running = self.engine.lock_running();
-        // If the task was claimed again meanwhile, the entry belongs to that claim.
+        // If the task was claimed again in the meantime, the entry belongs to the new claim.
         let is_ours = |now: &Signals| Arc::ptr_eq(&now.changed, &self.signals.changed);
         if running.get(&self.task).is_some_and(is_ours) {
             running.remove(&self.task);
@@ -36,7 +36,7 @@ impl Drop for RunRegistration {
     }
 }
 
-/// One running task of a caller, counted in its share.
+/// One running task of a caller, counted in the caller's share.
 pub(super) struct Share {
     engine: Arc<EngineState>,
     caller: String,
@@ -50,7 +50,7 @@ impl Drop for Share {
     }
 }
 
-/// The place of a running task.
+/// The slot of a running task. Dropping it lets the scheduler claim another task.
 pub(super) struct Slot {
     engine: Arc<EngineState>,
     permit: Option<OwnedSemaphorePermit>,
@@ -68,15 +68,15 @@ impl Drop for Slot {
 }
 
 impl EngineState {
-    /// Registers a task, even before it is created, so that no change of it is missed.
+    /// Registers a task, even before it is created, so that no change of the task is missed.
     pub(super) fn register(self: &Arc<Self>, task: &TaskId) -> RunRegistration {
         let signals = Signals::new();
         self.lock_running().insert(task.clone(), signals.clone());
         RunRegistration { engine: Arc::clone(self), task: task.clone(), signals }
     }
 
-    /// Returns a place for one more task of a caller; `None` if all are taken, the caller is at its
-    /// limit, or the engine stops.
+    /// Returns a slot for one more task of a caller. Returns `None` if no slot is free, the caller
+    /// is at its limit, or the engine stops.
     pub(super) fn slot(self: &Arc<Self>, caller: &str) -> Option<Slot> {
         let permit = Arc::clone(&self.slots).try_acquire_owned().ok();
         let permit = permit.filter(|_| !*self.stopping.borrow())?;
@@ -98,9 +98,9 @@ impl EngineState {
         Share { engine: Arc::clone(self), caller: caller.to_owned() }
     }
 
-    /// Returns whether a place is free. If not, the scheduler is notified when one is.
+    /// Returns whether a slot is free. If not, the end of a run notifies the scheduler.
     pub(super) fn has_free_slot(&self) -> bool {
-        // Set before the places are counted, so that no run ends unnoticed in between.
+        // Set before the slots are counted, so that no run ends unnoticed in between.
         self.is_full.swap(true, Ordering::AcqRel);
         let is_free = self.slots.available_permits() > 0;
         if is_free {

@@ -1,4 +1,4 @@
-//! [`ChangeStream`]: changes of several tasks.
+//! [`ChangeStream`]: change notifications of several tasks.
 
 use std::{
     collections::BTreeSet,
@@ -10,7 +10,8 @@ use std::{
 
 use crate::store::TaskId;
 
-/// Changes of several tasks. A task that changes again before it was returned is returned once.
+/// Change notifications of several tasks. Several changes of a task before [`ChangeStream::next`]
+/// count as one.
 pub struct ChangeStream(Arc<Listening>);
 
 pub(super) struct Listening {

@@ -1,7 +1,7 @@
-//! The cleanup after a task that was cancelled or has expired.
+//! Cleanup after a cancelled or expired task.
 //!
-//! The transaction that ends the task makes its cleanup due. A worker runs it under a lease, like a run:
-//! if the worker crashes, another one runs it again. The task itself has ended and does not change.
+//! The transaction that ends the task makes its cleanup due. A worker executes the cleanup under a
+//! lease, so another worker repeats it after a crash. The ended task itself does not change.
 
 use std::{
     future::{Future, poll_fn},
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::{events::EngineEvent, leased::LeasedTask, runner::CleanupFuture, state::EngineState};
 use crate::store::{ClaimedTask, CleanupState};
 
-/// Runs the cleanup of an ended task, and writes that it is done.
+/// Executes the cleanup of an ended task, and records the end of the cleanup.
 pub(super) async fn clean_up(engine: &Arc<EngineState>, claimed: ClaimedTask) {
     let (lease, principal) = (claimed.lease.clone(), claimed.principal.clone());
     let crashes = claimed.crash_count;
@@ -24,11 +24,11 @@ pub(super) async fn clean_up(engine: &Arc<EngineState>, claimed: ClaimedTask) {
     let signals = registration.set_leased(lease.epoch, None);
     let leased = LeasedTask { engine, lease: &lease, principal: &principal };
     let done = match crashes >= engine.config.max_crashes {
-        true => Some(Err(format!("its worker was lost {crashes} times in a row"))),
+        true => Some(Err(format!("its worker crashed {crashes} times in a row"))),
         false => {
             let (mut lost, mut work) =
                 (pin!(signals.lost.notified()), pin!(limited(engine, claimed)));
-            // A worker that has lost the lease must stop at once.
+            // A worker that has lost the lease must stop immediately.
             poll_fn(|cx| match lost.as_mut().poll(cx) {
                 Poll::Ready(()) => Poll::Ready(None),
                 Poll::Pending => work.as_mut().poll(cx).map(Some),
@@ -40,7 +40,7 @@ pub(super) async fn clean_up(engine: &Arc<EngineState>, claimed: ClaimedTask) {
         None => leased.observe(EngineEvent::LeaseLost),
         Some(done) => {
             if let Err(why) = &done {
-                tracing::error!(task_id = %lease.task, error = why, "a clean-up failed");
+                tracing::error!(task_id = %lease.task, error = why, "cleanup failed");
             }
             if leased.set_cleanup(CleanupState::Done).await {
                 let done = done.as_ref().map_err(String::as_str).copied();
@@ -50,21 +50,21 @@ pub(super) async fn clean_up(engine: &Arc<EngineState>, claimed: ClaimedTask) {
     }
 }
 
-/// Runs the cleanup until its timeout. A panic is a failure like any other.
+/// Executes the cleanup until its timeout. A panic counts as a failure.
 async fn limited(engine: &EngineState, claimed: ClaimedTask) -> Result<(), String> {
     let limit = engine.config.cleanup_timeout;
     let started = catch_unwind(AssertUnwindSafe(|| engine.runner.clean_up(claimed)));
-    let Ok(started) = started else { return Err("it panicked".to_owned()) };
-    // The handler has no cleanup any more.
+    let Ok(started) = started else { return Err("the cleanup panicked".to_owned()) };
+    // The current version of the handler has no cleanup.
     let Some(work) = started else { return Ok(()) };
     let contained = Contained(Some(work));
     match timeout(limit, contained).await {
         Ok(done) => done,
-        Err(_) => Err(format!("it was not done within {limit:?}")),
+        Err(_) => Err(format!("the cleanup did not finish within {limit:?}")),
     }
 }
 
-/// A cleanup whose panics, and those of its destructors, are caught.
+/// A cleanup whose panics, including those of its destructors, are caught.
 struct Contained(Option<CleanupFuture>);
 
 impl Future for Contained {
@@ -73,7 +73,7 @@ impl Future for Contained {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(work) = &mut self.0 else { return Poll::Ready(Ok(())) };
         catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)))
-            .unwrap_or_else(|_| Poll::Ready(Err("it panicked".to_owned())))
+            .unwrap_or_else(|_| Poll::Ready(Err("the cleanup panicked".to_owned())))
     }
 }
 

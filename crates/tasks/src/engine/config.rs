@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crate::store::{TaskOutcome, Transition};
 
-/// Configuration of an engine. Each default is meant for production.
+/// Configuration of an engine. The defaults are suitable for production.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EngineConfig {
     /// Duration of a lease. A worker renews its leases with heartbeats.
     pub lease_duration: Duration,
-    /// How long a task that waits for input stays in memory.
+    /// Time after which a task that waits for input is unloaded from memory.
     pub park_after: Duration,
     /// Interval between two claims when no change notification arrives.
     pub poll_interval: Duration,
@@ -18,38 +18,40 @@ pub struct EngineConfig {
     pub sweep_interval: Duration,
     /// Maximum number of tasks that run in this process at the same time.
     pub max_running: usize,
-    /// Maximum number of tasks of one caller that run in this process at the same time; `None` for a
-    /// quarter of `max_running`. Its other tasks wait in the store, so that no caller takes all places. A
-    /// task that has a permit of a [`Capacity`](super::Capacity) starts all the same.
+    /// Maximum number of tasks of one caller that run in this process at the same time; `None` for
+    /// a quarter of `max_running`. Other tasks of the caller wait in the store, so one caller
+    /// cannot take all slots. A task with a permit of a [`Capacity`](super::Capacity) ignores this
+    /// limit.
     pub max_running_per_caller: Option<usize>,
-    /// Number of tasks that are claimed or swept at once.
+    /// Maximum number of tasks per claim or sweep.
     pub claim_batch: usize,
-    /// How long a handler may take to stop after its task is cancelled.
+    /// Time that a handler has to stop after its task is cancelled.
     pub cancel_grace: Duration,
-    /// How long the cleanup of a cancelled or expired task may take.
+    /// Timeout of the cleanup of a cancelled or expired task.
     pub cleanup_timeout: Duration,
-    /// How long an ended task stays readable.
+    /// Time for which an ended task stays readable.
     pub retention: Duration,
-    /// Number of crashes without journal progress after which a task is quarantined.
+    /// Crashes without journal progress after which a task is quarantined.
     pub max_crashes: u32,
-    /// Delay before a task runs again after its second crash in a row. It doubles with each further
-    /// crash up to `max_backoff`, and up to half of it is random. The first crash causes no delay, because
-    /// the worker is its cause more often than the task.
+    /// Backoff after the second crash in a row. The delay doubles with each further crash up to
+    /// `max_backoff`, and up to half of it is random. The first crash causes no delay, because a
+    /// single crash is usually not caused by the task.
     pub backoff: Duration,
-    /// Maximum of that delay.
+    /// Maximum backoff.
     pub max_backoff: Duration,
-    /// How long a task is quarantined that exceeds `max_crashes` or whose journal is incompatible. Then it
-    /// ends, unless an operator retries it. With zero it ends at once.
+    /// Time for which a task stays quarantined after too many crashes or with an incompatible
+    /// journal. The task then ends, unless an operator retries it. With zero, the task ends
+    /// immediately.
     pub quarantine_ttl: Duration,
 }
 
 impl EngineConfig {
-    /// Returns how many tasks of one caller may run.
+    /// Returns the maximum number of running tasks per caller.
     pub(super) fn per_caller(&self) -> usize {
         self.max_running_per_caller.unwrap_or(self.max_running / 4).max(1)
     }
 
-    /// Returns the transition of a task whose work is over. A cancelled or expired task is not quarantined.
+    /// Returns the transition of a task that stops. A cancelled or expired task is not quarantined.
     pub(super) fn over(&self, outcome: TaskOutcome, quarantine: bool) -> Transition {
         if quarantine && !self.quarantine_ttl.is_zero() && !outcome.needs_cleanup() {
             return Transition::Quarantine { outcome, ttl: self.quarantine_ttl };
@@ -57,8 +59,7 @@ impl EngineConfig {
         Transition::End { outcome, retention: self.retention }
     }
 
-    /// Returns the delay before a task runs again after this number of crashes in a row. `random` is any
-    /// number.
+    /// Returns the backoff after `crashes` in a row. `random` is a random number for the jitter.
     pub(super) fn backoff_after(&self, crashes: u32, random: u64) -> Duration {
         let Some(times) = crashes.checked_sub(2) else { return Duration::ZERO };
         let longest = self.backoff.saturating_mul(2_u32.saturating_pow(times));
@@ -98,7 +99,11 @@ mod tests {
     fn backoff_with_each_crash_doubles_up_to_its_maximum() {
         let config = EngineConfig::default();
         let seconds = |crashes, chance| config.backoff_after(crashes, chance).as_secs_f64();
-        assert_eq!([seconds(0, 0), seconds(1, u64::MAX)], [0.0, 0.0], "the first does not wait");
+        assert_eq!(
+            [seconds(0, 0), seconds(1, u64::MAX)],
+            [0.0, 0.0],
+            "the first crash causes no delay"
+        );
         for (crashes, least) in [(2, 0.5), (3, 1.0), (4, 2.0), (7, 16.0), (8, 30.0), (99, 30.0)] {
             assert_eq!([seconds(crashes, 0), seconds(crashes, u64::MAX)], [least, least * 2.0]);
         }

@@ -1,4 +1,5 @@
-//! Creates tasks: of a call that has not started, of a run in progress, and of a finished call.
+//! Creates tasks: from a call that has not started, from a running inline call, and from a finished
+//! call.
 
 use std::{fmt, sync::Arc};
 
@@ -26,40 +27,41 @@ use crate::{
 
 /// Result of a promotion.
 pub enum Promotion {
-    /// The run is a task now.
+    /// The run is now a task.
     Task(UnacknowledgedTask),
-    /// The run stays inline and comes back.
+    /// The run stays inline and returns to the caller.
     Refused(Work, CreateError),
 }
 
 impl Engine {
-    /// Creates a task. It starts at once if this process has a free place, and waits in the store
-    /// otherwise.
+    /// Creates a task. The task starts immediately if this process has a free slot; otherwise it
+    /// waits in the store.
     ///
-    /// Dropping the future does not stop the creation. A task without an idempotency key is then
-    /// cancelled.
+    /// Dropping the future does not stop the creation. The engine then cancels a task that has no
+    /// idempotency key.
     ///
     /// # Errors
     ///
-    /// When the task is not created, or the store did not say whether it was.
+    /// Returns an error if the store rejects the task, or if the store does not confirm the
+    /// creation.
     pub async fn create(&self, mut task: NewTask) -> Result<UnacknowledgedTask, CreateError> {
         let engine = &self.0;
-        // A task with a key is queued: if the store does not say whether it was created, a retry finds it,
-        // and it must not wait for this worker then.
+        // A task with an idempotency key is queued. If the store does not confirm the creation, a
+        // retry finds the task, which must then not depend on this worker.
         let slot = task.idempotency.is_none().then(|| engine.slot(&task.principal)).flatten();
         task.worker =
             slot.as_ref().map(|_| (engine.worker_id.clone(), engine.config.lease_duration));
-        // Boxed, because each of the futures below would reserve space for it.
+        // Boxed, because each of the futures below would reserve space for the task.
         let task = Box::new(task);
-        // Runs to its end even if the caller is gone: a store with several connections might see the
-        // cancellation before the creation.
+        // The creation finishes even if the caller disconnects. Otherwise a store with several
+        // connections could execute the cancellation before the creation.
         match slot {
             Some(slot) => DetachOnDrop::new(Arc::clone(engine).create_and_start(task, slot)).await,
             None => DetachOnDrop::new(Arc::clone(engine).create_queued(task)).await,
         }
     }
 
-    /// Promotes a run to a task. The run continues here and is not restarted.
+    /// Promotes a run to a task. The run continues in this process without a restart.
     pub fn promote(&self, task: NewTask, run: TaskRun) -> oneshot::Receiver<Promotion> {
         let (reply, answer) = oneshot::channel();
         let engine = Arc::clone(&self.0);
@@ -76,7 +78,8 @@ impl Engine {
                     engine.observe(&principal, &id, EngineEvent::Promoted);
                     unacknowledged.set_created(at);
                     let _share = engine.share(&principal);
-                    // If the receiver is gone, the task comes back, and dropping it cancels it.
+                    // If the receiver is gone, the value returns here, and its drop cancels the
+                    // task.
                     drop(reply.send(Promotion::Task(unacknowledged)));
                     return start::run(&engine, lease, principal, run, Some(registration), span)
                         .await;
@@ -86,22 +89,24 @@ impl Engine {
                     refused(other)
                 }
                 Err(error) => {
-                    // The task may exist, and must not run beside the run that goes back.
+                    // The task may exist. It must not run in parallel to the run that returns to
+                    // the caller.
                     unacknowledged.revoke();
                     CreateError::Store(error)
                 }
             };
-            // The run goes back to the caller. If the caller is gone, the run is dropped here.
+            // The run returns to the caller. If the caller is gone, the run is dropped here.
             let _ = reply.send(Promotion::Refused(run.work, why));
         });
         answer
     }
 
-    /// Stores a finished call as an ended task, for callers that request it again.
+    /// Stores a finished call as an ended task, for clients that repeat the call.
     ///
     /// # Errors
     ///
-    /// When the task is not stored, or the store did not say whether it was.
+    /// Returns an error if the store rejects the task, or if the store does not confirm the
+    /// creation.
     pub async fn store_finished(
         &self,
         task: NewTask,
@@ -150,7 +155,7 @@ impl EngineState {
         Ok(unacknowledged)
     }
 
-    /// Creates a task that starts here. It is created with a lease, which saves a claim.
+    /// Creates a task that starts in this process. The lease from the creation saves a claim.
     async fn create_and_start(
         self: Arc<Self>,
         task: Box<NewTask>,
@@ -186,8 +191,8 @@ impl EngineState {
                 unacknowledged.acknowledge();
                 Err(refused(other))
             }
-            // The task may exist, and is cancelled then. With a lease it belongs to this worker, which
-            // does not run it.
+            // The task may exist, and the drop cancels it. A task with a lease belongs to this
+            // worker, which does not run it.
             Err(error) => {
                 if has_lease {
                     unacknowledged.revoke();
@@ -198,7 +203,7 @@ impl EngineState {
     }
 }
 
-/// What a run needs of a task that is created here.
+/// Parts of a new task that its first run needs.
 struct StartedTask {
     principal: String,
     tool: String,
@@ -216,7 +221,7 @@ impl StartedTask {
         })
     }
 
-    /// Returns the task as if it had been claimed.
+    /// Returns the task in the form of a claimed task.
     fn claimed(self, lease: Lease) -> ClaimedTask {
         ClaimedTask {
             lease,
@@ -240,9 +245,9 @@ fn refused(created: CreateOutcome) -> CreateError {
         CreateOutcome::KeyConflict => CreateError::KeyConflict,
         CreateOutcome::QuotaExceeded => CreateError::QuotaExceeded,
         CreateOutcome::BytesExceeded => CreateError::BytesExceeded,
-        CreateOutcome::Created { .. } => {
-            CreateError::Store(StoreError::Unavailable("it gave no lease".to_owned()))
-        }
+        CreateOutcome::Created { .. } => CreateError::Store(StoreError::Unavailable(
+            "the store returned no lease for a new task".to_owned(),
+        )),
     }
 }
 

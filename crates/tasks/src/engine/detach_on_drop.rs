@@ -1,4 +1,4 @@
-//! [`DetachOnDrop`]: a future that runs to its end, even if nobody awaits it any more.
+//! [`DetachOnDrop`]: a future that finishes even if its caller drops it.
 
 use std::{
     future::Future,
@@ -8,8 +8,8 @@ use std::{
 
 use tokio::runtime::Handle;
 
-/// A future that is spawned when it is dropped before its end. Until then it needs no task of the
-/// runtime.
+/// A future that is spawned if it is dropped before it finishes. A future that finishes in time
+/// needs no runtime task.
 pub(super) struct DetachOnDrop<T: Send + 'static>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
 
 impl<T: Send + 'static> DetachOnDrop<T> {
@@ -22,7 +22,7 @@ impl<T: Send + 'static> Future for DetachOnDrop<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        // `None` after it was ready, when nobody polls it again.
+        // The future was ready, so no caller polls it again.
         let Some(work) = &mut self.0 else { return Poll::Pending };
         let done = work.as_mut().poll(cx);
         if done.is_ready() {
@@ -34,7 +34,7 @@ impl<T: Send + 'static> Future for DetachOnDrop<T> {
 
 impl<T: Send + 'static> Drop for DetachOnDrop<T> {
     fn drop(&mut self) {
-        // Without a runtime the process is about to end.
+        // Without a runtime, the process is about to exit.
         if let Some(work) = self.0.take()
             && let Ok(runtime) = Handle::try_current()
         {

@@ -1,7 +1,7 @@
-//! Drives one running task: polls its handler, writes its journal, reads what others did to it.
+//! Drives one running task: polls its handler, writes its journal, reads its inbox.
 //!
-//! [`Driver::next_event`] waits for the next event, and [`Driver::apply`] reacts to it. A process may
-//! have many drivers for a long time, so what a run does once or never is boxed.
+//! [`Driver::next_event`] waits for the next event, and [`Driver::apply`] reacts to it. A process
+//! may have many long-lived drivers, so the futures of rare operations are boxed.
 
 use std::{
     future::{Future, poll_fn},
@@ -33,22 +33,22 @@ use crate::{
     time::{millis, wall_clock},
 };
 
-/// Delay before an inbox that could not be read is read again.
+/// Delay before the driver retries a failed read of the inbox.
 const RETRY_INBOX_AFTER: Duration = Duration::from_secs(1);
 
-/// How a driver leaves its task.
+/// Reason why a driver has stopped.
 pub(super) enum Exit {
-    /// The task, or its cleanup, waits for a worker.
+    /// The task or its cleanup waits for a worker.
     Waiting,
-    /// The task waits without a worker for a permit.
+    /// The parked task waits for a permit.
     NoPermit(Capacity),
-    /// The task has ended, or other workers continue it.
+    /// The task has ended, or another worker has its lease.
     Over,
 }
 
-/// What a driver reacts to.
+/// An event that a driver reacts to.
 enum DriveEvent {
-    /// The store said what others did to the task.
+    /// The store returned the inbox of the task.
     Inbox(InboxRead),
     /// The handler has ended.
     Done(TaskOutcome),
@@ -56,28 +56,28 @@ enum DriveEvent {
     Write(Changes),
     /// The write has ended.
     Written(Written),
-    /// Others may have changed the task.
+    /// A client, an operator or another system may have changed the task.
     Changed,
     /// The lease is lost.
     LeaseLost,
-    /// The run has been idle long enough to wait without a worker.
+    /// The run has been idle long enough to be parked.
     Park,
-    /// The handler was asked to stop, and its grace is over.
+    /// The handler did not stop within its grace period after the cancellation.
     GraceOver,
-    /// This worker stops, and another one can continue.
+    /// This worker stops, and another worker can continue the task.
     Release,
-    /// The run asks to continue on another replica, or later.
+    /// The run yields to another replica, or to a later time.
     Yield(YieldToReplica),
 }
 
-/// Why a driver stops.
+/// Instruction to stop a driver.
 enum Stop {
     LeaseLost,
     /// The handler has ended.
     Done(TaskOutcome),
-    /// The run is dropped, and its task ends with this outcome.
+    /// The run is dropped, and the task ends with this outcome.
     End(TaskOutcome),
-    /// The run is dropped, and its task waits in the store.
+    /// The run is dropped, and the task is parked.
     Park {
         due: Option<UnixMillis>,
         event: EngineEvent<'static>,
@@ -85,21 +85,21 @@ enum Stop {
     },
 }
 
-/// A write on its way.
+/// A started write.
 type Commit<'a> = Pin<Box<dyn Future<Output = Written> + Send + 'a>>;
 
 type Timer = Option<Pin<Box<Sleep>>>;
 
-/// The state of one running task.
+/// State of one running task.
 struct Driver<'a, 'p> {
     task: LeasedTask<'a>,
     run: TaskRun,
-    /// Notices whether the handler was woken.
+    /// Records whether the handler was woken.
     watch: Arc<Watch>,
-    /// The handler's waker.
+    /// Waker of the handler.
     waker: Waker,
     commit: Option<Commit<'a>>,
-    /// Whether the inbox is to be read.
+    /// Whether to read the inbox.
     look: bool,
     signals: &'a Signals,
     changed: Pin<&'p mut Notified<'a>>,
@@ -107,18 +107,18 @@ struct Driver<'a, 'p> {
     stop: Pin<&'p mut (dyn Future<Output = ()> + Send + 'p)>,
     /// Whether `stop` is ready.
     stops: bool,
-    /// Ends when an idle run is parked.
+    /// Fires when an idle run is parked.
     parking: Timer,
-    /// Ends when a cancelled run is dropped.
+    /// Fires when a cancelled run is dropped.
     grace: Timer,
-    /// Ends when held back changes are written.
+    /// Fires when held-back changes are written.
     pacing: Timer,
-    /// Ends when the inbox is read again.
+    /// Fires when the driver retries to read the inbox.
     retry_inbox: Timer,
 }
 
-/// Runs a task until it ends, waits without a worker, or is lost. `look` says whether others may have
-/// changed it before it was registered.
+/// Drives a task until it ends, is parked, or loses its lease. `look` states whether the task may
+/// have changed before it was registered.
 pub(super) async fn drive(
     task: LeasedTask<'_>,
     run: TaskRun,
@@ -128,7 +128,7 @@ pub(super) async fn drive(
     run.journal.begin_writing();
     let mut stopping = task.engine.stopping.subscribe();
     let watch = poll_fn(|cx| Poll::Ready(Watch::new(cx.waker()))).await;
-    // Created once: a new future for each poll would cost more than most polls do.
+    // Created once, because a new future for each poll would cost more than most polls.
     let changed = pin!(signals.changed.notified());
     let lost = pin!(signals.lost.notified());
     let stop = pin!(async move { drop(stopping.wait_for(|stopping| *stopping).await) });
@@ -161,14 +161,14 @@ impl Driver<'_, '_> {
     async fn next_event(&mut self) -> DriveEvent {
         if self.look && self.commit.is_none() {
             self.look = false;
-            // A handler that reads its responses itself is not woken by the journal.
+            // The journal does not wake a handler that reads its responses itself.
             self.waker.wake_by_ref();
             return DriveEvent::Inbox(Box::pin(self.task.read_inbox(&self.run.journal)).await);
         }
         poll_fn(|cx| self.poll_event(cx)).await
     }
 
-    /// Polls all sources of events. The order is their priority.
+    /// Polls all sources of events, in the order of their priority.
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<DriveEvent> {
         self.run.journal.set_writer(cx.waker());
         self.watch.set_owner(cx.waker());
@@ -199,14 +199,15 @@ impl Driver<'_, '_> {
         if self.poll_changed(cx).is_ready() {
             return Poll::Ready(DriveEvent::Changed);
         }
-        // Only a run in memory can be ended when its grace is over, so it is not parked.
+        // A cancelled run stays in memory, because only a run in memory can be dropped after its
+        // grace.
         match self.grace {
             Some(_) => self.poll_grace(cx),
             None => self.poll_parking(cx),
         }
     }
 
-    /// Polls the journal while no write is on its way.
+    /// Polls the journal while no write is in progress.
     fn poll_journal(&mut self, cx: &mut Context<'_>) -> Poll<DriveEvent> {
         let journal = &self.run.journal;
         if let Some(changes) = journal.take_changes() {
@@ -227,7 +228,7 @@ impl Driver<'_, '_> {
         Poll::Pending
     }
 
-    /// Polls for changes by others, and for the time to read the inbox again.
+    /// Polls for change notifications and for the retry of the inbox.
     fn poll_changed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let retries = self.retry_inbox.as_mut().is_some_and(|end| end.as_mut().poll(cx).is_ready());
         if self.changed.as_mut().poll(cx).is_ready() {
@@ -237,8 +238,8 @@ impl Driver<'_, '_> {
         if retries { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// Polls whether a run that was asked to stop is dropped: its grace is over, or it was polled since
-    /// then and can stop at once.
+    /// Polls whether to drop a cancelled run: its grace is over, or it has been polled since the
+    /// cancellation and can stop immediately.
     fn poll_grace(&mut self, cx: &mut Context<'_>) -> Poll<DriveEvent> {
         let is_over = self.grace.as_mut().is_some_and(|end| end.as_mut().poll(cx).is_ready());
         let is_idle = self.commit.is_none() && !self.look && !self.watch.is_woken();
@@ -248,7 +249,7 @@ impl Driver<'_, '_> {
         }
     }
 
-    /// Polls whether the run has been idle long enough, waiting for what a store can wait for.
+    /// Polls whether the run has been idle long enough and can be parked.
     fn poll_parking(&mut self, cx: &mut Context<'_>) -> Poll<DriveEvent> {
         let (journal, config) = (&self.run.journal, &self.task.engine.config);
         let can_be_parked = journal.can_be_parked();
@@ -259,8 +260,8 @@ impl Driver<'_, '_> {
             self.parking = None;
             return Poll::Pending;
         }
-        // The driver does not watch the deadlines of input requests: the store does, and makes the task
-        // due again.
+        // The driver does not watch the deadlines of input requests. The store watches them and
+        // makes the task due again.
         let deadline = journal.next_deadline().map(|due| due.saturating_sub(wall_clock()));
         let wait = deadline.map_or(config.park_after, |millis| {
             config.park_after.min(Duration::from_millis(millis))
@@ -314,13 +315,13 @@ impl Driver<'_, '_> {
                 self.grace = Some(Box::pin(sleep(self.task.engine.config.cancel_grace)));
             }
             InboxRead::Cancelled | InboxRead::Responses => {}
-            // A change is notified once, and it may have been a cancellation.
+            // A change is notified only once, and the missed change may be a cancellation.
             InboxRead::Failed => self.retry_inbox = Some(Box::pin(sleep(RETRY_INBOX_AFTER))),
         }
         ControlFlow::Continue(())
     }
 
-    /// Drops the run, and writes how its task goes on.
+    /// Drops the run, and writes the transition of its task.
     async fn leave(self, stop: Stop) -> Exit {
         let Self { task, run, commit, .. } = self;
         let TaskRun { journal, work, cleans_up, .. } = run;
@@ -352,10 +353,11 @@ impl Driver<'_, '_> {
 }
 
 impl Stop {
-    /// An idle run stops: its task is parked.
+    /// Parks the task of an idle run.
     fn idle(journal: &Journal) -> Self {
         match journal.refusal() {
-            // What the run waits for may not be stored, and then nothing would resume the task.
+            // The store may have rejected an input request or timer, and then no event would resume
+            // the task.
             Some(limit) => Self::End(TaskOutcome::Error(over_bytes(limit))),
             None => {
                 let (due, event) = (journal.next_due(), EngineEvent::Parked);
@@ -364,12 +366,12 @@ impl Stop {
         }
     }
 
-    /// A run stops that another worker continues.
+    /// Releases the task to another worker.
     fn release(due: Option<UnixMillis>) -> Self {
         Self::Park { due, event: EngineEvent::Released, capacity: None }
     }
 
-    /// A run stops that asked for it.
+    /// Parks the task of a run that yields.
     fn yielded(asked: YieldToReplica) -> Self {
         let due_after = |delay| Some(wall_clock().saturating_add(millis(delay)));
         match asked.capacity {
@@ -382,28 +384,28 @@ impl Stop {
     }
 }
 
-/// Drops a run. Its destructors withdraw nothing from its journal.
+/// Drops a run. Its destructors withdraw no input request.
 fn drop_run(journal: &Journal, work: Work) {
     journal.close();
-    // The destructors of a handler may panic, like its code.
+    // Destructors of a handler may panic.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(work)));
 }
 
-/// Notes that the lease is lost, after the run was dropped.
+/// Reports the lost lease after the run was dropped.
 async fn lose(task: LeasedTask<'_>, cleans_up: bool) {
     task.observe(EngineEvent::LeaseLost);
     make_cleanup_due(task, cleans_up).await;
 }
 
-/// Makes the cleanup of a lost task due. If others have ended the task, its cleanup has waited for the
-/// run to be dropped.
+/// Makes the cleanup of a task due after its lease is lost. If the task was ended by a client, the
+/// cleanup had to wait until this worker dropped the run.
 async fn make_cleanup_due(task: LeasedTask<'_>, cleans_up: bool) {
     if cleans_up {
         task.set_cleanup(CleanupState::Due).await;
     }
 }
 
-/// Writes the outcome together with what the run recorded last.
+/// Writes the outcome together with the last records of the run.
 async fn end(
     task: LeasedTask<'_>,
     journal: &Journal,
@@ -422,7 +424,7 @@ async fn end(
     if let (Some(limit), TaskOutcome::Result(_)) = (journal.refusal(), &outcome)
         && journal.lost_segments()
     {
-        // A result without some of its segments is none.
+        // A result must not be stored if some of its segments are missing.
         outcome = TaskOutcome::Error(over_bytes(limit));
     }
     let changes = journal.take_changes().unwrap_or_default();
@@ -432,12 +434,12 @@ async fn end(
     }
 }
 
-/// Polls a handler. A handler that panics ends its own task and no other.
+/// Polls a handler. A panic ends only the task of that handler.
 fn poll_work(work: &mut Work, cx: &mut Context<'_>) -> Poll<TaskOutcome> {
     match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
         Ok(polled) => polled,
         Err(_) => {
-            tracing::error!("a task panicked");
+            tracing::error!("task handler panicked");
             Poll::Ready(TaskOutcome::Error(internal("internal error".to_owned())))
         }
     }

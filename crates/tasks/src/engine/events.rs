@@ -1,49 +1,49 @@
-//! The events of an engine, for metrics and the audit log.
+//! Events of an engine, for metrics and the audit log.
 
 use std::time::Duration;
 
 use crate::store::{SweepReport, TaskId, TaskOutcome};
 
-/// Something that has happened to a task.
+/// An event of a task.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum EngineEvent<'a> {
     /// The task was created.
     Created,
-    /// The task starts here.
+    /// A worker in this process starts the task.
     Claimed {
-        /// Whether it has run before.
+        /// Whether the task has run before.
         again: bool,
-        /// How many of its workers crashed in a row without a new journal entry.
+        /// Number of crashes in a row without a new journal entry.
         crashes: u32,
     },
-    /// The task is parked for this time, because its workers crashed in a row.
+    /// The task waits for this backoff after repeated crashes.
     Backoff(Duration),
-    /// A run became a task.
+    /// An inline run was promoted to the task.
     Promoted,
-    /// Changes of a run were written in this time.
+    /// Changes were committed; the commit took this long.
     Written(Duration),
     /// The task is parked.
     Parked,
-    /// The task is released to other workers, because this one stops or the run asked for it.
+    /// The task is released to other workers, because this worker stops or the run yields.
     Released,
-    /// The task is quarantined, and ends with this outcome if no operator retries it.
+    /// The task is quarantined. It ends with this outcome if no operator retries it.
     Quarantined(&'a TaskOutcome),
     /// The task has ended.
     Ended(&'a TaskOutcome),
-    /// The cleanup of the task is done, or has failed.
+    /// The cleanup of the task succeeded or failed.
     Cleanup(Result<(), &'a str>),
     /// This worker has lost its lease on the task.
     LeaseLost,
-    /// The client left before it got the task's ID.
+    /// The client disconnected before it received the task ID.
     Unacknowledged,
 }
 
-/// Gets the events of an engine. Must not block.
+/// Receives the events of an engine. The methods must not block.
 pub trait EngineObserver: Send + Sync + 'static {
-    /// Gets an event of a task.
+    /// Called for each event of a task.
     fn seen(&self, principal: &str, task: &TaskId, seen: EngineEvent<'_>);
 
-    /// Gets the result of a sweep.
+    /// Called with the result of each sweep.
     fn swept(&self, swept: &SweepReport);
 }

@@ -1,4 +1,4 @@
-//! [`Engine`]: what a server does with the tasks of its store.
+//! [`Engine`]: operations of a server on the tasks of its store.
 
 use std::{
     fmt,
@@ -16,12 +16,12 @@ use crate::store::{
     CancelOutcome, PageLimit, Store, StoreError, StoredSegments, TaskId, TaskRecord, WorkerId,
 };
 
-/// Runs the tasks of a store. Clones are the same engine.
+/// Runs the tasks of a store. Clones share one engine.
 #[derive(Clone)]
 pub struct Engine(pub(super) Arc<EngineState>);
 
 impl Engine {
-    /// Starts to run the tasks of a store. Must be called inside a runtime.
+    /// Starts an engine for a store. Must be called inside a Tokio runtime.
     pub fn start(
         store: &Arc<dyn Store>,
         runner: Arc<dyn TaskRunner>,
@@ -56,7 +56,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// When the store cannot be read.
+    /// Returns an error if the store cannot be read.
     pub async fn get(
         &self,
         principal: &str,
@@ -69,7 +69,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// When the store cannot be written.
+    /// Returns an error if the store cannot be written.
     pub async fn cancel(
         &self,
         principal: &str,
@@ -79,20 +79,20 @@ impl Engine {
         self.0.store.cancel(principal, task, at_once, self.0.config.retention).await
     }
 
-    /// Sweeps the store now, for a caller that knows of an expired task. The engine also sweeps at
-    /// intervals.
+    /// Sweeps the store immediately, for a caller that has seen an expired task. The engine also
+    /// sweeps periodically.
     pub async fn sweep(&self) {
         schedule::sweep(&self.0).await;
     }
 
-    /// Returns a notification that fires whenever a task may have changed. Take it before reading the
-    /// task, so that no change is missed in between.
+    /// Returns a notification that fires whenever the task may have changed. Call this method
+    /// before reading the task, so that no change is missed in between.
     pub fn watch(&self, task: &TaskId) -> Arc<Notify> {
         let mut watched = self.0.lock_watched();
         if let Some(notify) = watched.get(task).and_then(Weak::upgrade) {
             return notify;
         }
-        // Entries without a waiter are removed before the map grows.
+        // Removes entries without a waiter before the map grows.
         if watched.len() == watched.capacity() {
             watched.retain(|_, notify| notify.strong_count() > 0);
         }
@@ -101,9 +101,9 @@ impl Engine {
         notify
     }
 
-    /// Returns the written segments after a sequence number, if the task of this principal runs here
-    /// and has more. They come from memory, without a read of the store, and say nothing about the
-    /// task's status.
+    /// Returns the written segments after a sequence number, if the task of this principal runs in
+    /// this process and has more. Reads memory instead of the store, and does not report the task's
+    /// status.
     pub fn written_segments(
         &self,
         principal: &str,
@@ -115,7 +115,7 @@ impl Engine {
         (*run.principal == *principal).then(|| run.journal.written_after(after, limit))?
     }
 
-    /// Returns the changes of these tasks from now on.
+    /// Returns a stream of the changes of these tasks from now on.
     pub fn changes(&self, tasks: &[TaskId]) -> ChangeStream {
         let (changes, listening) = ChangeStream::new(tasks);
         let mut all = self.0.listening.lock().unwrap_or_else(PoisonError::into_inner);
@@ -124,8 +124,8 @@ impl Engine {
         changes
     }
 
-    /// Stops claiming and releases all tasks to other replicas. A task that another replica can continue
-    /// is released between two of its steps, any other task when the timeout is over.
+    /// Stops claiming and releases all tasks to other replicas. A task that another replica can
+    /// continue is released between two steps. Other tasks are released at the end of the timeout.
     pub async fn drain(&self, timeout: Duration) {
         let engine = &self.0;
         engine.stopping.send_replace(true);
@@ -141,10 +141,10 @@ impl Engine {
         };
         if tokio::time::timeout(timeout, all_ended).await.is_err() {
             let late = engine.lock_running().len();
-            tracing::warn!(late, "some tasks did not come to the end of a step in time");
+            tracing::warn!(late, "drain timeout reached; the remaining tasks are released");
         }
         if let Err(error) = engine.store.release(&engine.worker_id).await {
-            tracing::warn!(%error, "tasks could not be released; their leases will end");
+            tracing::warn!(%error, "could not release tasks; their leases expire instead");
         }
         engine.lock_running().values().for_each(|signals| signals.lost.notify_one());
     }

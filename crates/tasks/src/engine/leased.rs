@@ -1,7 +1,7 @@
 //! [`LeasedTask`]: writes to a task under its lease.
 //!
-//! A write is retried while the store is unavailable and the lease may last. What exceeds the stored
-//! bytes of the task's principal is left out.
+//! While the store is unavailable, a write is retried for the duration of the lease. If the
+//! principal reaches its limit of stored bytes, the write omits everything that needs bytes.
 
 use std::{future::Future, time::Duration};
 
@@ -31,18 +31,18 @@ pub(super) struct LeasedTask<'a> {
 pub(super) enum Written {
     /// The store has all changes.
     All,
-    /// The principal has reached this limit of stored bytes. The store has the changes that need no
-    /// bytes.
+    /// The principal has reached this limit of stored bytes. The store has only the changes that
+    /// need no bytes.
     WithoutGrowth(&'static str),
     /// The lease is lost, and nothing was written.
     LeaseLost,
 }
 
-/// Result of a look at what others did to a task.
+/// Result of reading a task's inbox.
 pub(super) enum InboxRead {
-    /// The journal has the input responses.
+    /// The journal has the new input responses.
     Responses,
-    /// The task is asked to stop.
+    /// Cancellation of the task was requested.
     Cancelled,
     LeaseLost,
     /// The store could not be read.
@@ -50,7 +50,7 @@ pub(super) enum InboxRead {
 }
 
 impl Written {
-    /// Returns whether the lease still holds.
+    /// Returns whether the lease is still valid.
     pub(super) fn is_leased(self) -> bool {
         self != Self::LeaseLost
     }
@@ -61,7 +61,8 @@ impl<'a> LeasedTask<'a> {
         self.engine.observe(self.principal, &self.lease.task, event);
     }
 
-    /// Writes how a task goes on whose work is over. The status message tells the client why it waits.
+    /// Writes the transition of a task that stops. The status message tells the client why a task
+    /// is quarantined.
     pub(super) fn commit_end(
         self,
         mut changes: Changes,
@@ -70,15 +71,16 @@ impl<'a> LeasedTask<'a> {
         if let Transition::Quarantine { outcome, .. } = &then {
             let why = match outcome {
                 TaskOutcome::Error(error) => error.message.as_str(),
-                _ => "it cannot go on",
+                _ => "the task cannot continue",
             };
-            changes.status_message = Some(format!("stopped, and kept for an operator: {why}"));
+            changes.status_message =
+                Some(format!("quarantined until an operator retries the task: {why}"));
         }
         self.commit(changes, then)
     }
 
     /// Writes changes and a transition.
-    // Not an async fn: its future would reserve space for the arguments twice.
+    // Not an async fn, because its future would reserve space for the arguments twice.
     pub(super) fn commit(
         self,
         mut changes: Changes,
@@ -98,7 +100,12 @@ impl<'a> LeasedTask<'a> {
                     }
                     Err(StoreError::LeaseLost) => return Written::LeaseLost,
                     Err(StoreError::BytesExceeded) if changes.charge.is_some() => {
-                        tracing::warn!(task_id = %lease.task, principal, limit, "a task stores too much");
+                        tracing::warn!(
+                            task_id = %lease.task,
+                            principal,
+                            limit,
+                            "principal reached its limit of stored bytes; the write is reduced"
+                        );
                         written = Written::WithoutGrowth(limit);
                         remove_growth(&mut changes, &mut then, limit);
                         if changes.is_empty() && matches!(then, Transition::Continue) {
@@ -106,7 +113,7 @@ impl<'a> LeasedTask<'a> {
                         }
                     }
                     Err(error) => {
-                        tracing::warn!(task_id = %lease.task, %error, "a task could not be written");
+                        tracing::warn!(task_id = %lease.task, %error, "could not write a task");
                         if began.elapsed() + delay > engine.config.lease_duration {
                             return Written::LeaseLost;
                         }
@@ -129,7 +136,7 @@ impl<'a> LeasedTask<'a> {
         }
     }
 
-    /// Sets whom the changes are charged to. Returns the name of the limit.
+    /// Sets the principal that the changes are charged to. Returns the name of the limit.
     fn charge(&self, changes: &mut Changes, then: &Transition) -> &'static str {
         let stores = !changes.is_empty() || matches!(then, Transition::End { .. });
         let allowance = self.engine.runner.allowance(self.principal).filter(|_| stores);
@@ -138,7 +145,7 @@ impl<'a> LeasedTask<'a> {
         limit
     }
 
-    /// Reads what others did to the task. The journal takes the input responses.
+    /// Reads the task's inbox. The journal takes the input responses.
     pub(super) async fn read_inbox(&self, journal: &Journal) -> InboxRead {
         let Self { engine, lease, .. } = self;
         match engine.store.inbox(lease).await {
@@ -148,13 +155,14 @@ impl<'a> LeasedTask<'a> {
             }
             Err(StoreError::LeaseLost) => InboxRead::LeaseLost,
             Err(error) => {
-                tracing::warn!(task_id = %lease.task, %error, "answers could not be read");
+                tracing::warn!(task_id = %lease.task, %error, "could not read the inbox of a task");
                 InboxRead::Failed
             }
         }
     }
 
-    /// Writes the state of the cleanup. Returns `false` if another worker has it, or none is due.
+    /// Writes the state of the cleanup. Returns `false` if another worker has the cleanup, or none
+    /// is due.
     pub(super) async fn set_cleanup(&self, state: CleanupState) -> bool {
         let Self { engine, lease, .. } = self;
         let began = Instant::now();
@@ -164,7 +172,11 @@ impl<'a> LeasedTask<'a> {
                 Ok(()) => return true,
                 Err(StoreError::LeaseLost) => return false,
                 Err(error) => {
-                    tracing::warn!(task_id = %lease.task, %error, "a clean-up could not be written");
+                    tracing::warn!(
+                        task_id = %lease.task,
+                        %error,
+                        "could not write the state of a cleanup"
+                    );
                     if began.elapsed() + delay > engine.config.lease_duration {
                         return false;
                     }
@@ -176,8 +188,8 @@ impl<'a> LeasedTask<'a> {
     }
 }
 
-/// Removes from a write what needs bytes of its principal. The end of a task is written in any case:
-/// without its outcome if that is too large, or if a segment before it is not stored.
+/// Removes the changes that need bytes from a write. The end of a task is always written. The
+/// outcome becomes an error if it is too large, or if a segment before it is not stored.
 fn remove_growth(changes: &mut Changes, then: &mut Transition, limit: &'static str) {
     let (charge, emitted) = (changes.charge.take(), !changes.segments.is_empty());
     let stored = !changes.entries.is_empty() || emitted || !changes.input_requests.is_empty();

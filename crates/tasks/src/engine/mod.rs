@@ -1,7 +1,7 @@
-//! The task engine: claims due tasks, runs them under leases, and writes what they record.
+//! Task engine: claims due tasks, runs them under leases, and writes their journals.
 //!
-//! A process has one scheduler, and one driver for each task that it runs. The engine holds no state
-//! of its own: a process that crashes loses only what its runs have not written yet.
+//! A process has one scheduler, and one driver for each running task. The store has all durable
+//! state: a crashed process loses only unwritten records of its runs.
 
 mod capacity;
 mod changes;

@@ -1,4 +1,4 @@
-//! What the engine runs: the interface to the handlers of tasks.
+//! [`TaskRunner`]: the interface between the engine and the handlers of tasks.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
@@ -7,61 +7,62 @@ use crate::{
     store::{ClaimedTask, TaskOutcome},
 };
 
-/// A handler's future, which ends with the outcome of its task.
+/// Future of a handler, which resolves to the outcome of its task.
 pub type Work = Pin<Box<dyn Future<Output = TaskOutcome> + Send>>;
 
-/// The cleanup after a task. The audit log records an error.
+/// Future of a cleanup. The audit log records an error.
 pub type CleanupFuture = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
-/// Starts the handlers of tasks. The engine decides when, the runner decides what.
+/// Starts the handlers of tasks. The engine decides when a handler starts, and the runner decides
+/// which one.
 pub trait TaskRunner: Send + Sync + 'static {
     /// Starts a task, or replays it over its journal. Must not block.
     ///
     /// # Errors
     ///
-    /// Returns how the task ends if it must not run: its handler does not exist any more, or must not
-    /// be executed twice.
+    /// Returns the outcome of a task that must not run. Its handler may no longer exist, or may not
+    /// allow a second execution.
     fn start(&self, claimed: ClaimedTask) -> Result<TaskRun, StartError>;
 
-    /// Returns how many bytes a principal may have stored now; `None` for any number. Must not block.
+    /// Returns the limit of stored bytes of a principal; `None` without a limit. Must not block.
     fn allowance(&self, _principal: &str) -> Option<Allowance> {
         None
     }
 
-    /// Starts the cleanup after a task that was cancelled or has expired; `None` if the task has none.
-    /// Must not block.
+    /// Starts the cleanup after a cancelled or expired task. Returns `None` if the task has no
+    /// cleanup. Must not block.
     fn clean_up(&self, _claimed: ClaimedTask) -> Option<CleanupFuture> {
         None
     }
 }
 
-/// How many bytes a principal may have stored.
+/// Limit of the bytes that a principal may store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "made by the floor above")]
+#[expect(clippy::exhaustive_structs, reason = "built by the upper layer")]
 pub struct Allowance {
-    /// The number of bytes.
+    /// Maximum number of bytes.
     pub max_bytes: u64,
-    /// The name of the limit, for error messages.
+    /// Name of the limit, for error messages.
     pub limit: &'static str,
 }
 
 /// Outcome of a task that the runner does not start.
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "made by the floor above")]
+#[expect(clippy::exhaustive_structs, reason = "built by the upper layer")]
 pub struct StartError {
-    /// The outcome.
+    /// Outcome of the task.
     pub outcome: TaskOutcome,
-    /// Whether the task is quarantined first, so that an operator can retry it.
+    /// Whether to quarantine the task first, so that an operator can retry it.
     pub quarantine: bool,
 }
 
 /// One run of a task.
 pub struct TaskRun {
-    /// The journal that the run records to.
+    /// Journal of the task.
     pub journal: Arc<Journal>,
-    /// The handler's future.
+    /// Future of the handler.
     pub work: Work,
-    /// Asks the handler to stop.
+    /// Requests that the handler stops.
     pub cancel: Box<dyn Fn() + Send + Sync>,
     /// Whether another worker can continue the task from its journal.
     pub resumes: bool,

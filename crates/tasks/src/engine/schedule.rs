@@ -1,4 +1,4 @@
-//! The scheduler of an engine: claims due tasks, renews leases, sweeps.
+//! Scheduler of an engine: claims due tasks, renews leases, sweeps.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -29,7 +29,7 @@ pub(super) async fn claims(engine: Weak<EngineState>) {
         let config = &engine.config;
         let left = claim(&engine).await;
         if swept.is_none_or(|swept| swept.elapsed() >= config.sweep_interval) {
-            // A sweep that left rows is continued before the loop waits.
+            // A sweep that left expired rows continues before the loop waits.
             let more = sweep(&engine).await;
             swept = (!more).then(Instant::now);
         }
@@ -49,7 +49,7 @@ pub(super) async fn claims(engine: Weak<EngineState>) {
     }
 }
 
-/// Expires tasks and deletes old rows. Returns whether there may be more of them.
+/// Expires tasks and deletes old rows. Returns whether more rows may be due.
 pub(super) async fn sweep(engine: &EngineState) -> bool {
     let config = &engine.config;
     match (engine.store.sweep(config.claim_batch, config.retention).await, &engine.observer) {
@@ -58,29 +58,30 @@ pub(super) async fn sweep(engine: &EngineState) -> bool {
             swept.more
         }
         (Err(error), _) => {
-            tracing::warn!(%error, "tasks could not be swept");
+            tracing::warn!(%error, "sweep failed");
             false
         }
     }
 }
 
-/// What a claim leaves in the store.
+/// State of the due tasks after a claim.
 enum Remaining {
-    /// No due task.
+    /// No task is due.
     Nothing,
-    /// Perhaps more due tasks, and a place is free.
+    /// More tasks may be due, and a slot is free.
     More,
-    /// Perhaps more due tasks, and no place is free until a run ends.
+    /// More tasks may be due, but no slot is free until a run ends.
     NoSlot,
 }
 
-/// Interval between two claims for callers that run few tasks, after a claim that found none.
+/// Interval between two claims for callers with few running tasks, after a claim that returned
+/// none.
 const LOOK_FOR_OTHERS: Duration = Duration::from_millis(100);
 
-/// Claims tasks for the free places.
+/// Claims tasks for the free slots.
 async fn claim(engine: &Arc<EngineState>) -> Remaining {
     let free = engine.slots.available_permits().min(engine.config.claim_batch);
-    // Taken before the claim, so that no more tasks are claimed than can start.
+    // Slots are acquired before the claim, so that every claimed task can start.
     let slots = u32::try_from(free).ok().filter(|free| *free > 0);
     let slots = slots.and_then(|free| Arc::clone(&engine.slots).try_acquire_many_owned(free).ok());
     let Some(mut slots) = slots else {
@@ -91,13 +92,13 @@ async fn claim(engine: &Arc<EngineState>) -> Remaining {
     let claimed = match ask(engine, free, &grants).await {
         Ok(claimed) => claimed,
         Err(error) => {
-            tracing::warn!(%error, "no tasks could be claimed");
+            tracing::warn!(%error, "could not claim tasks");
             engine.lock_granted().append(&mut grants);
             return Remaining::Nothing;
         }
     };
     if !claimed.is_empty() && sent.elapsed() > engine.config.lease_duration / 6 {
-        // The leases began when the store ran the claim, which may be long ago.
+        // The leases started when the store executed the claim, so most of their time may be gone.
         engine.renew.notify_one();
     }
     let all_taken = claimed.len() < free;
@@ -111,11 +112,11 @@ async fn claim(engine: &Arc<EngineState>) -> Remaining {
         tokio::spawn(async move {
             let span = run_span(&engine, &claimed.lease.task, &claimed.tool);
             start(&engine, claimed, None, span).await;
-            // A permit that the run has not taken goes to others.
+            // A permit that the run has not taken is released.
             drop((grant, slot));
         });
     }
-    // Tasks of grants that were not claimed have ended, or run on another replica.
+    // Tasks whose grants were not used have ended, or run on another replica.
     drop(grants);
     match all_taken {
         true => Remaining::Nothing,
@@ -124,8 +125,8 @@ async fn claim(engine: &Arc<EngineState>) -> Remaining {
     }
 }
 
-/// Sends a claim to the store. If few places are free, callers that run less than their share come first:
-/// a caller with many due tasks gets no place before one that has few.
+/// Sends a claim to the store. If few slots are free, callers that run less than their share come
+/// first. A caller with many due tasks then cannot delay a caller with few.
 async fn ask(
     engine: &EngineState,
     free: usize,
@@ -152,14 +153,14 @@ async fn ask(
 }
 
 impl EngineState {
-    /// Takes grants whose tasks are to be claimed now.
+    /// Takes the grants whose tasks are claimed next.
     fn take_grants(&self, free: usize) -> Vec<Grant> {
         let mut granted = self.lock_granted();
         let count = granted.len().min(free);
         granted.drain(..count).collect()
     }
 
-    /// Returns how many places a caller gets before others do, if few are free and a caller has more.
+    /// Returns the share of slots per caller if few slots are free and a caller exceeds its share.
     fn scarce_share(&self, claim: &Claim) -> Option<usize> {
         let running = self.config.max_running;
         let is_scarce = self.slots.available_permits() < running / 2;
@@ -172,8 +173,8 @@ impl EngineState {
     }
 }
 
-/// Sends heartbeats until the engine is dropped. It runs beside the claims, so that a slow claim or sweep
-/// does not cost the leases.
+/// Sends heartbeats until the engine is dropped. Runs concurrently to the claims, so that a slow
+/// claim or sweep does not let leases expire.
 pub(super) async fn renewals(engine: Weak<EngineState>) {
     let mut renewed = Instant::now();
     let mut orphans = Vec::new();
@@ -186,14 +187,14 @@ pub(super) async fn renewals(engine: Weak<EngineState>) {
         renewed = held.unwrap_or(renewed);
         let pause = if held.is_some() { lease / 3 } else { lease / 12 };
         let sooner = Arc::clone(&engine.renew);
-        // The wait must not keep an engine alive that has no other user.
+        // The wait must not keep an engine alive that is otherwise unused.
         drop(engine);
         let _ = tokio::time::timeout(pause, sooner.notified()).await;
     }
 }
 
-/// Renews all leases, and signals the lost ones. Returns when the renewed leases began, or `None` if the
-/// renewal is to be retried soon.
+/// Renews all leases and signals lost ones. Returns the start time of the renewed leases, or `None`
+/// if the renewal must be retried soon.
 async fn renew(
     engine: &EngineState,
     renewed: Instant,
@@ -210,13 +211,13 @@ async fn renew(
         failed => {
             let why = match failed {
                 Ok(Err(error)) => error.to_string(),
-                _ => "the store does not answer".to_owned(),
+                _ => "the store did not respond in time".to_owned(),
             };
-            tracing::warn!(error = why, "leases could not be renewed");
+            tracing::warn!(error = why, "could not renew leases");
             if renewed.elapsed() < lease * 3 / 4 {
                 return None;
             }
-            // Others may claim the tasks at any moment, so all runs must stop.
+            // Other workers may claim the tasks at any moment, so all runs must stop.
             Vec::new()
         }
     };
@@ -225,14 +226,14 @@ async fn renew(
     let (held, unknown): (Vec<_>, Vec<_>) = held.into_iter().partition(is_run);
     let held: HashSet<_> = held.into_iter().map(|lease| (lease.task, lease.epoch)).collect();
     for lost in running.iter().filter(|run| !held.contains(run)) {
-        // The task may have been released and claimed again meanwhile.
+        // The task may have been released and claimed again in the meantime.
         if let Some(signals) =
             engine.lock_running().get(&lost.0).filter(|signals| signals.epoch == lost.1)
         {
             signals.lost.notify_one();
         }
     }
-    // A task that is being created is registered without an epoch.
+    // A task whose creation is in progress is registered without an epoch.
     let is_orphan = |lease: &Lease| now.get(&lease.task) != Some(&NO_EPOCH);
     let still = |lease| Orphan::still(lease, orphans, &engine.claims);
     *orphans = unknown.into_iter().filter(is_orphan).map(still).collect();
@@ -240,12 +241,12 @@ async fn renew(
     Some(began)
 }
 
-/// A lease of this worker whose task does not run here.
+/// A lease of this worker whose task does not run in this process.
 struct Orphan {
     lease: Lease,
     /// Number of claims that had been sent when the lease was first seen.
     claims: u64,
-    /// When all of them were answered.
+    /// When the store had answered all of those claims.
     unclaimed: Option<Instant>,
 }
 
@@ -259,9 +260,9 @@ impl Orphan {
     }
 }
 
-/// Releases tasks that were claimed by a claim whose answer was lost: no other worker could claim them while
-/// this one renews its leases. A task whose claim is not answered yet looks the same, so every claim that was
-/// sent before must be answered, and a third of a lease must have passed since.
+/// Releases tasks of claims whose response was lost. No other worker can claim such a task while
+/// this worker renews its leases. A claim in progress looks the same, so the engine first waits for
+/// the responses to all earlier claims, and then for a third of a lease.
 async fn release_orphans(engine: &EngineState, orphans: &[Orphan]) {
     let is_old = |since: Instant| since.elapsed() >= engine.config.lease_duration / 3;
     for Orphan { lease, .. } in orphans.iter().filter(|orphan| orphan.unclaimed.is_some_and(is_old))
@@ -269,16 +270,16 @@ async fn release_orphans(engine: &EngineState, orphans: &[Orphan]) {
         let then = Transition::Park { due_at: Some(0), responses_seen: 0 };
         let released = async {
             match engine.store.commit(lease, &Changes::default(), &then).await {
-                // The task may have ended, and its cleanup may be leased to this worker.
+                // The task may have ended, and this worker may have the lease on its cleanup.
                 Err(StoreError::LeaseLost) => {
                     engine.store.finish_cleanup(lease, CleanupState::Due).await
                 }
                 given => given,
             }
         };
-        // A release that fails is retried with the next renewal.
+        // The next renewal retries a failed release.
         if let Ok(Ok(())) = tokio::time::timeout(engine.config.lease_duration / 6, released).await {
-            tracing::warn!(task_id = %lease.task, "a task that was not begun is given back");
+            tracing::warn!(task_id = %lease.task, "released a claimed task that was not started");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How many tasks of each caller run in this process.
+//! Number of running tasks per caller in this process.
 
 use std::{
     collections::HashMap,
@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-/// Number of running tasks of each caller.
+/// Number of running tasks per caller.
 #[derive(Default)]
 pub(super) struct Shares {
     running: Mutex<HashMap<String, usize>>,
@@ -21,13 +21,13 @@ impl Shares {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the number of running tasks of each caller.
+    /// Returns the number of running tasks per caller.
     pub(super) fn running(&self) -> HashMap<String, usize> {
         self.lock().clone()
     }
 
-    /// Returns the callers that run `max` tasks or more. If there are any, the scheduler is notified when
-    /// one of them runs fewer.
+    /// Returns the callers that run `max` tasks or more. If there are any, the end of one of their
+    /// runs notifies the scheduler.
     pub(super) fn full(&self, max: usize) -> Vec<String> {
         // Set before the map is read, so that no run ends unnoticed in between.
         self.some_full.store(true, Ordering::SeqCst);
@@ -41,7 +41,7 @@ impl Shares {
         full
     }
 
-    /// Counts one more task of a caller, unless the caller runs `max` already.
+    /// Counts one more task of a caller. Returns `false` if the caller already runs `max` tasks.
     pub(super) fn count_in(&self, caller: &str, max: usize) -> bool {
         let mut running = self.lock();
         match running.get_mut(caller) {

@@ -23,8 +23,8 @@ use crate::{
     time::{millis, wall_clock},
 };
 
-/// Returns the span `task.run` of one run. It follows from the caller's span, and has no parent: a run may
-/// outlive the call that created its task.
+/// Returns the span `task.run` of one run. The span follows from the caller's span and has no
+/// parent, because a run may outlive the call that created its task.
 pub(super) fn run_span(engine: &EngineState, task: &TaskId, tool: &str) -> Span {
     let worker_id = engine.worker_id.as_str();
     let span = tracing::debug_span!(
@@ -49,7 +49,7 @@ pub(super) async fn start(
     span: Span,
 ) {
     if *engine.stopping.borrow() {
-        // `Engine::drain` releases it with all others.
+        // `Engine::drain` releases this task with all others.
         return;
     }
     if claimed.ended.is_some() {
@@ -69,8 +69,13 @@ pub(super) async fn start(
     let started = if claimed.cancel_requested {
         Err(StartError { outcome: TaskOutcome::Cancelled, quarantine: false })
     } else if crashes >= engine.config.max_crashes {
-        let why = format!("its worker was lost {crashes} times in a row; it is not begun again");
-        tracing::error!(task_id = %lease.task, crashes, "a task ends its workers and is stopped");
+        let why =
+            format!("its worker crashed {crashes} times in a row; the task is not started again");
+        tracing::error!(
+            task_id = %lease.task,
+            crashes,
+            "task keeps crashing its workers and is stopped"
+        );
         Err(StartError { outcome: TaskOutcome::Error(internal(why)), quarantine: true })
     } else {
         engine.runner.start(claimed)
@@ -85,7 +90,7 @@ pub(super) async fn start(
     }
 }
 
-/// Runs a task until it ends, waits without a worker, or is lost.
+/// Runs a task until it ends, is parked, or loses its lease.
 pub(super) async fn run(
     engine: &Arc<EngineState>,
     lease: Lease,
@@ -94,7 +99,7 @@ pub(super) async fn run(
     registration: Option<RunRegistration>,
     span: Span,
 ) {
-    // Others may have changed a claimed task before it was registered.
+    // A claimed task may have changed before it was registered.
     let look = registration.is_none();
     let registration = registration.unwrap_or_else(|| engine.register(&lease.task));
     let running =
@@ -106,7 +111,7 @@ pub(super) async fn run(
     drop(registration);
     engine.notify_readers(&lease.task);
     match exit {
-        // The task may be due again already.
+        // The task may already be due again.
         Exit::Waiting => engine.due.notify_one(),
         Exit::NoPermit(capacity) => {
             let claimant = Arc::downgrade(engine);
@@ -116,7 +121,7 @@ pub(super) async fn run(
     }
 }
 
-/// Parks a task for a while whose workers crash in a row.
+/// Parks a task for its backoff after repeated crashes.
 async fn back_off(engine: &EngineState, claimed: &ClaimedTask, delay: Duration) {
     let task = LeasedTask { engine, lease: &claimed.lease, principal: &claimed.principal };
     let entries = claimed.journal.entries.values();
@@ -129,12 +134,17 @@ async fn back_off(engine: &EngineState, claimed: &ClaimedTask, delay: Duration) 
     {
         let id = &claimed.lease.task;
         let (crashes, delay_ms) = (claimed.crash_count, millis(delay));
-        tracing::warn!(task_id = %id, crashes, delay_ms, "a task lost its worker again");
+        tracing::warn!(
+            task_id = %id,
+            crashes,
+            delay_ms,
+            "worker of a task crashed again; the task waits for its backoff"
+        );
         task.observe(EngineEvent::Backoff(delay));
     }
 }
 
-/// Returns any number, for the jitter of a backoff.
+/// Returns a random number for the jitter of a backoff.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

@@ -1,4 +1,4 @@
-//! [`EngineState`]: what the scheduler, the drivers and the handles of one engine share.
+//! [`EngineState`]: state that the scheduler, the drivers and the handles of one engine share.
 
 use std::{
     collections::HashMap,
@@ -21,7 +21,7 @@ use crate::{
     store::{ChangeSource, Store, TaskId, WorkerId},
 };
 
-/// The epoch of a task that is registered and has no lease yet.
+/// Epoch of a registered task that has no lease.
 pub(super) const NO_EPOCH: u64 = 0;
 
 /// Shared state of an engine.
@@ -34,30 +34,30 @@ pub(super) struct EngineState {
     running: Mutex<HashMap<TaskId, Signals>>,
     watched: Mutex<HashMap<TaskId, Weak<Notify>>>,
     pub(super) listening: Mutex<Vec<Weak<Listening>>>,
-    /// A task may be due.
+    /// Fires when a task may be due.
     pub(super) due: Notify,
-    /// The leases expire sooner than usual.
+    /// Fires when leases must be renewed earlier than usual.
     pub(super) renew: Arc<Notify>,
-    /// A run has ended.
+    /// Fires when a run has ended.
     pub(super) ended: Notify,
     pub(super) claims: Claims,
     /// Grants of tasks that the scheduler claims next.
     granted: Mutex<Vec<Grant>>,
-    /// Number of running tasks of each caller.
+    /// Number of running tasks per caller.
     pub(super) shares: Shares,
-    /// The places for running tasks.
+    /// Permits for running tasks.
     pub(super) slots: Arc<Semaphore>,
-    /// More tasks could be claimed if a place were free.
+    /// Whether more tasks could be claimed if a slot were free.
     pub(super) is_full: AtomicBool,
     pub(super) stopping: watch::Sender<bool>,
 }
 
-/// How a driver hears what others do to its task.
+/// Signals to the driver of a task.
 #[derive(Clone)]
 pub(super) struct Signals {
-    /// The task's row has changed.
+    /// Fires when the task's row has changed.
     pub(super) changed: Arc<Notify>,
-    /// The lease is lost.
+    /// Fires when the lease is lost.
     pub(super) lost: Arc<Notify>,
     pub(super) epoch: u64,
     /// The run, once it has started.
@@ -72,12 +72,12 @@ pub(super) struct Running {
 }
 
 impl Signals {
-    /// The signals of a task that has no lease yet.
+    /// Creates the signals of a task without a lease.
     pub(super) fn new() -> Self {
         Self { changed: Arc::default(), lost: Arc::default(), epoch: NO_EPOCH, run: None }
     }
 
-    /// Returns whether this worker has a lease on the task, as far as it knows.
+    /// Returns whether this worker has a lease on the task.
     pub(super) fn is_leased(&self) -> bool {
         self.epoch != NO_EPOCH
     }
@@ -112,17 +112,18 @@ impl EngineState {
         }
     }
 
-    /// Tells the observer of an event.
+    /// Reports an event to the observer.
     pub(super) fn observe(&self, principal: &str, task: &TaskId, event: EngineEvent<'_>) {
         if let Some(observer) = &self.observer {
             observer.seen(principal, task, event);
         }
     }
 
-    /// Passes on a change notification of the store.
+    /// Forwards a change notification of the store.
     pub(super) fn changed(&self, task: &TaskId, source: ChangeSource) {
         match (self.lock_running().get(task), source) {
-            // The driver wrote it, and notifies readers once its journal has the write, too.
+            // The driver wrote the change, and notifies readers when its journal has the write,
+            // too.
             (Some(Signals { run: Some(_), .. }), ChangeSource::Worker) => return,
             (Some(_), ChangeSource::Worker) => {}
             (Some(signals), ChangeSource::Other) => signals.changed.notify_one(),
@@ -131,7 +132,7 @@ impl EngineState {
         self.notify_readers(task);
     }
 
-    /// Notifies those who watch a task that it may have changed.
+    /// Notifies the readers of a task that it may have changed.
     pub(super) fn notify_readers(&self, task: &TaskId) {
         if let Some(notify) = self.lock_watched().get(task).and_then(Weak::upgrade) {
             notify.notify_waiters();

@@ -52,19 +52,19 @@ impl UnacknowledgedTask {
         self.created_at = at;
     }
 
-    /// Notes that the client has the ID, or does not need it.
+    /// Marks the ID as sent to the client, or as not needed.
     pub fn acknowledge(mut self) {
         self.cancel_on_drop = false;
     }
 
-    /// Cancels a task that may or may not be in the store, and that does not run here.
+    /// Cancels a task that may be in the store and that does not run in this process.
     pub(super) fn revoke(mut self) {
         self.cancel_on_drop = false;
         self.cancel(true);
     }
 
     fn cancel(&self, at_once: bool) {
-        // Without a runtime the process is about to end, which cancels no task.
+        // Without a runtime, the process is about to exit, and exiting cancels no task.
         let Ok(runtime) = Handle::try_current() else { return };
         let engine = Arc::clone(&self.engine);
         let (principal, task) = (self.principal.clone(), self.task.clone());
@@ -80,7 +80,7 @@ impl Drop for UnacknowledgedTask {
     }
 }
 
-/// Cancels a task, if it exists. Retries for as long as a worker may have a lease on it.
+/// Cancels a task if it exists. Retries for as long as a worker may have a lease on it.
 async fn cancel(engine: &EngineState, principal: &str, task: &TaskId, at_once: bool) {
     let began = Instant::now();
     let mut delay = Duration::from_millis(50);
@@ -95,7 +95,7 @@ async fn cancel(engine: &EngineState, principal: &str, task: &TaskId, at_once: b
                 delay = (delay * 2).min(Duration::from_secs(2));
             }
             Err(error) => {
-                tracing::warn!(%error, "a task that nobody knows of could not be cancelled");
+                tracing::warn!(%error, "could not cancel an unacknowledged task");
                 return;
             }
         }

@@ -1,4 +1,4 @@
-//! [`JournalInputs`]: input requests of a run, and how responses reach them.
+//! [`JournalInputs`]: input requests of a run, and the delivery of their responses.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,7 @@ use crate::{
     record::{InputFailure, JournalEntry},
 };
 
-/// The input requests of a journal.
+/// Input requests of a journal.
 #[derive(Clone, Copy, Debug)]
 pub struct JournalInputs<'a>(pub(super) &'a Journal);
 
@@ -28,8 +28,8 @@ impl Journal {
         JournalInputs(self)
     }
 
-    /// Takes input responses that the store has. A response without an open request is there when the run
-    /// makes the request.
+    /// Takes input responses from the store. A response without an open request stays in the
+    /// journal until the run makes the request.
     pub(crate) fn take_responses(&self, responses: Vec<(String, RawJson)>) {
         let mut state = self.lock();
         let mut wakers = Vec::new();
@@ -51,12 +51,13 @@ impl Journal {
 }
 
 impl JournalInputs<'_> {
-    /// Opens a request to the client, unless it is resolved. `timeout` is now, and for how long the
-    /// request may be open, both in milliseconds.
+    /// Opens a request to the client unless the journal has its response. `timeout` is the current
+    /// time and the duration until the request times out, both in milliseconds.
     ///
     /// # Errors
     ///
-    /// When the run is not being polled, the key is used, or the journal is full.
+    /// Returns an error if the run is not being polled, the key is already used, or the journal is
+    /// full.
     pub fn ask(
         &self,
         run: RunId,
@@ -67,12 +68,12 @@ impl JournalInputs<'_> {
         self.open(run, key, Some(request), timeout).map(|(input, _)| input)
     }
 
-    /// Opens a request that another system resolves, unless it is resolved. That system can respond when
-    /// the ticket is written: [`Journal::poll_written`].
+    /// Opens an input request that another system resolves, unless the journal has its response.
+    /// The other system can respond once the ticket is written: [`Journal::poll_written`].
     ///
     /// # Errors
     ///
-    /// As [`JournalInputs::ask`].
+    /// Returns the same errors as [`JournalInputs::ask`].
     pub fn open_external_event(
         &self,
         run: RunId,
@@ -107,7 +108,8 @@ impl JournalInputs<'_> {
             }
             InputPoll::Open => {
                 state.inputs.push(key, request, due);
-                // A request is written like an entry, so it needs space like an entry.
+                // The store writes a request like an entry, so the request needs space like an
+                // entry.
                 if let Err(full) = state.grow(|| key.to_owned(), 0, limits) {
                     state.inputs.close(key);
                     state.steps.free_key(key);
@@ -119,7 +121,7 @@ impl JournalInputs<'_> {
         }
     }
 
-    /// Waits for the response to an open request.
+    /// Polls for the response to an open request.
     pub fn poll(&self, key: &str, cx: &mut Context<'_>) -> Poll<Result<InputPoll, JournalError>> {
         let mut state = self.0.lock();
         match state.input(key) {
@@ -134,8 +136,8 @@ impl JournalInputs<'_> {
         }
     }
 
-    /// Issues a request again under another wire key, because its response did not fit. Returns how often
-    /// that has happened.
+    /// Issues a request again under another wire key, because its response was invalid. Returns the
+    /// number of reissues.
     pub fn reissue(&self, key: &str, request: InputRequest) -> u32 {
         let mut state = self.0.lock();
         state.forget(key);
@@ -147,10 +149,10 @@ impl JournalInputs<'_> {
         state.inputs.count_reissue(key)
     }
 
-    /// Withdraws a request: nobody waits for its response any more.
+    /// Withdraws a request whose response the run no longer awaits.
     pub fn withdraw(&self, key: &str) {
         let mut state = self.0.lock();
-        // A run that is suspended drops its requests, which stay open all the same.
+        // A suspended run drops its futures, but its requests stay open.
         if state.is_closing() {
             return;
         }
@@ -162,8 +164,8 @@ impl JournalInputs<'_> {
         state.steps.free_key(key);
     }
 
-    /// Refuses a response that the client sent without being asked, and that is none; the run will not
-    /// continue. Returns `false` if the server had requested it.
+    /// Rejects an invalid response that the client sent without a request state. The run does not
+    /// continue. Returns `false` if the server had requested the response.
     pub fn refuse_unrequested(&self, key: &str, why: impl FnOnce() -> String) -> bool {
         let mut state = self.0.lock();
         if !state.inputs.was_unrequested(key) {
@@ -184,16 +186,16 @@ impl JournalInputs<'_> {
         self.0.lock().inputs.count() > 0
     }
 
-    /// Returns the number of the issue of an open request.
+    /// Returns the issue number of an open request.
     pub fn serial_of(&self, key: &str) -> Option<u64> {
         self.0.lock().inputs.serial_of(key)
     }
 
-    /// Records the response of the client, or that there will be none.
+    /// Records the client's response, or the failure of the request.
     ///
     /// # Errors
     ///
-    /// When the response does not fit into the journal.
+    /// Returns an error if the response does not fit into the journal.
     pub fn resolve(
         &self,
         key: &str,
@@ -209,8 +211,8 @@ impl JournalInputs<'_> {
         Ok(())
     }
 
-    /// Takes the responses of a round. Responses without a request are ignored, and late ones do not
-    /// count. If the server does not know what was requested, all are kept in case the run requests them.
+    /// Takes the responses of a round. Ignores responses without a request, and records late ones
+    /// as timeouts. If `requested` is `None`, keeps every response until the run makes its request.
     pub fn apply_responses(
         &self,
         requested: Option<&[String]>,
@@ -227,9 +229,12 @@ impl JournalInputs<'_> {
                 true => JournalEntry::Unanswered(InputFailure::TimedOut),
                 false => JournalEntry::Answer(response),
             };
-            // A response that does not fit is dropped, so the run requests it again.
+            // A response that does not fit is dropped, so the run repeats the request.
             if state.record(key, entry, limits).is_err() {
-                tracing::warn!(key, "an answer is too large for the journal");
+                tracing::warn!(
+                    key,
+                    "input response is too large for the journal; the request is repeated"
+                );
             }
         }
         if requested.is_none() {
@@ -253,7 +258,7 @@ impl State {
         }
     }
 
-    /// Records the response that came without a request state, if it is to this request.
+    /// Records a response that arrived without a request state, if it belongs to this request.
     pub(super) fn record_unrequested(
         &mut self,
         key: &str,
@@ -267,7 +272,7 @@ impl State {
         Ok(())
     }
 
-    /// Returns when an input request times out: a fixed time after its first issue.
+    /// Returns when an input request times out. The time is fixed at the first issue.
     fn input_due(
         &mut self,
         key: &str,

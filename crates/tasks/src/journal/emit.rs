@@ -1,7 +1,7 @@
 //! Partial results: each segment has a number, and is stored once however often the handler runs.
 //!
-//! A segment is identified by the step or scope that emitted it and by its number there. A stored segment
-//! never changes; a replayed run continues after the stored ones.
+//! A segment is identified by the step or scope that emitted it and by its number there. A stored
+//! segment never changes. A replayed run continues after the stored segments.
 
 use std::task::{Context, Poll, Waker};
 
@@ -16,12 +16,12 @@ use crate::{
 };
 
 impl Journal {
-    /// Emits a segment, unless it is stored already. Without a run it comes from anywhere, for a handler
-    /// that is not replayed.
+    /// Emits a segment unless it is already stored. `run` is `None` for a handler that is not
+    /// replayed, which may emit from any thread.
     ///
     /// # Errors
     ///
-    /// When this run is not being polled, or the segment does not fit.
+    /// Returns an error if `run` is not being polled, or if the segment exceeds a limit.
     pub fn emit(
         &self,
         run: Option<RunId>,
@@ -36,11 +36,11 @@ impl Journal {
             return Err(JournalError::OutsideRun("emit".to_owned()));
         }
         let step = step_of(run);
-        // The driver of the run looks for changes after each poll, so it is not woken.
+        // The driver of the run takes changes after each poll, so it needs no wake.
         self.emit_in(step.as_deref().unwrap_or(scope), block).map(drop)
     }
 
-    /// Emits a segment. Returns the driver, in case that has to be woken.
+    /// Emits a segment. Returns the driver's waker if the driver must be woken.
     fn emit_in(&self, scope: &str, block: RawJson) -> Result<Option<Waker>, JournalError> {
         let limits = self.limits();
         let mut state = self.lock();
@@ -50,7 +50,11 @@ impl Journal {
         let (ordinal, stored) = state.segments.next(scope);
         if let Some(stored) = stored {
             if stored.block.get() != block.get() {
-                tracing::warn!(scope, ordinal, "a block differs from what was emitted before");
+                tracing::warn!(
+                    scope,
+                    ordinal,
+                    "replayed segment differs from the stored one; the stored segment stays"
+                );
             }
             return Ok(None);
         }
@@ -62,7 +66,7 @@ impl Journal {
             return Err(JournalError::TooManySegments { limit: limits.segments });
         }
         let segment = SegmentRecord { scope: scope.to_owned(), ordinal, block };
-        state.grow(|| format!("block {} of `{scope}`", ordinal + 1), segment.size(), limits)?;
+        state.grow(|| format!("segment {} of `{scope}`", ordinal + 1), segment.size(), limits)?;
         let writer = match &mut state.pending {
             Some(pending) => pending.add_segment(segment.clone()),
             None => None,
@@ -72,7 +76,8 @@ impl Journal {
         Ok(writer)
     }
 
-    /// Waits until another segment can be emitted: a bounded number waits for a write to the store.
+    /// Waits until another segment can be emitted. The number of segments that wait for a write is
+    /// bounded.
     pub fn poll_capacity(&self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.lock().pending {
             Some(pending) => pending.poll_capacity(cx),
@@ -85,9 +90,10 @@ impl Journal {
         self.lock().segments.stored().to_vec()
     }
 
-    /// Returns the segments after a sequence number, if this run has written any. They are the same as in
-    /// the store: a written segment keeps its number, whoever runs the task now. Returns `None` as well if
-    /// an input request is open: then a reader needs the task's record.
+    /// Returns the written segments after a sequence number. Returns `None` if this run has written
+    /// none of them. A written segment keeps its number in the store, so readers need not query the
+    /// store. Also returns `None` while an input request is open, because the reader then needs the
+    /// task's record.
     pub(crate) fn written_after(&self, after: u64, limit: PageLimit) -> Option<StoredSegments> {
         let state = self.lock();
         let Segments { stored, written, .. } = &state.segments;
@@ -136,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_is_not_emitted_again_and_the_first_stays() {
+    fn emit_stored_segment_on_replay_keeps_first_value() {
         let journal = Journal::new(LIMITS);
         for (scope, text) in [("", "a"), ("x", "b"), ("", "c")] {
             emit(&journal, scope, text).unwrap();
@@ -152,12 +158,12 @@ mod tests {
         assert_eq!(
             journal.replay_mismatch().missing_segments,
             ["", "x"],
-            "both are behind what is stored"
+            "both scopes emitted fewer segments than are stored"
         );
     }
 
     #[test]
-    fn what_came_back_from_elsewhere_stands_first() {
+    fn merge_offloaded_segments_prepends_them() {
         let journal = Journal::new(LIMITS);
         emit(&journal, "", "a").unwrap();
         let before = journal.snapshot().segments;
@@ -169,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_and_too_large_are_refused_and_say_so() {
+    fn emit_above_size_or_count_limit_returns_error() {
         let journal = Journal::new(JournalLimits { segments: 1, ..LIMITS });
         let refused = emit(&journal, "", "far too long for its bounds");
         assert_eq!(refused, Err(JournalError::SegmentTooLarge { bytes: 29, limit: 20 }));
@@ -179,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_known_and_nothing_else() {
+    fn written_after_returns_only_written_segments() {
         let journal = Journal::new(LIMITS);
         let read = |after, segments| {
             let limit = PageLimit { segments, bytes: 1_000 };
@@ -193,25 +199,25 @@ mod tests {
         emit(&journal, "", "a").unwrap();
         assert_eq!(read(0, 10), None);
         journal.begin_writing();
-        assert_eq!(read(0, 10), some(&["a"], 1), "the task was made with it");
+        assert_eq!(read(0, 10), some(&["a"], 1), "the task was created with the segment");
         for text in ["b", "c"] {
             emit(&journal, "", text).unwrap();
         }
         journal.take_changes().unwrap();
         emit(&journal, "", "d").unwrap();
-        assert_eq!(read(1, 10), None, "they are on their way");
+        assert_eq!(read(1, 10), None, "the write is in progress");
         journal.written();
         assert_eq!(read(0, 2), some(&["a", "b"], 3));
-        assert_eq!(read(2, 10), some(&["c"], 3), "another is not written");
+        assert_eq!(read(2, 10), some(&["c"], 3), "the last segment is not written");
         assert_eq!(read(3, 10), None);
         assert_eq!(read(u64::MAX, 10), None);
         let asked = poll_as(1, || journal.inputs().ask(1, "k", InputRequest::ListRoots, None));
         assert!(asked.is_ok());
-        assert_eq!(read(0, 10), None, "something else is to be told");
+        assert_eq!(read(0, 10), None, "an input request is open");
     }
 
     #[test]
-    fn who_emits_faster_than_the_store_takes_it_waits() {
+    fn emit_faster_than_store_writes_waits_for_capacity() {
         let journal = Journal::new(LIMITS);
         let mut cx = Context::from_waker(Waker::noop());
         journal.begin_writing();
@@ -219,10 +225,14 @@ mod tests {
         while journal.poll_capacity(&mut cx).is_ready() {
             emit(&journal, "", "a").unwrap();
             count += 1;
-            assert!(count < 5_000, "there is always room");
+            assert!(count < 5_000, "the capacity is bounded");
         }
         let taken = journal.take_changes().unwrap();
-        assert_eq!(taken.segments.len(), count, "one write takes them all");
-        assert_eq!(journal.poll_capacity(&mut cx), Poll::Ready(()), "while that is on its way");
+        assert_eq!(taken.segments.len(), count, "one write takes all segments");
+        assert_eq!(
+            journal.poll_capacity(&mut cx),
+            Poll::Ready(()),
+            "the started write frees the capacity"
+        );
     }
 }

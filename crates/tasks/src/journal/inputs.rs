@@ -1,4 +1,4 @@
-//! The input requests of a run, and responses that arrived without a request state.
+//! Input requests of a run, and responses that arrived without a request state.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,27 +13,27 @@ use crate::{
     store::NewInputRequest,
 };
 
-/// The input requests of a run.
+/// Input requests of a run.
 #[derive(Default)]
 pub(super) struct Inputs {
-    /// The open ones, in the order of their issue.
+    /// Open requests, in the order of their issue.
     open: Vec<Open>,
-    /// Number of requests that were issued over this journal.
+    /// Number of requests that this journal has issued.
     issued: u64,
-    /// How often a request was issued again, because its response did not fit.
+    /// Number of reissues per request, after invalid responses.
     reissued: BTreeMap<String, u32>,
-    /// Responses to requests that the server does not remember, by wire key.
+    /// Responses that arrived without a request state, by wire key.
     unrequested: BTreeMap<String, RawJson>,
-    /// Journal keys whose response was one of those.
+    /// Journal keys whose response came from `unrequested`.
     taken_unrequested: BTreeSet<String>,
-    /// Why a value that the client sent is no response.
+    /// Reason why a value from the client is not a valid response.
     malformed: Option<String>,
 }
 
 struct Open {
     key: String,
     serial: u64,
-    /// The request to the client; `None` if another system responds.
+    /// Request to the client; `None` if another system responds.
     request: Option<InputRequest>,
     due: Option<u64>,
     sent: bool,
@@ -42,7 +42,7 @@ struct Open {
 
 /// State of an input request.
 #[derive(Debug)]
-#[expect(clippy::exhaustive_enums, reason = "there is no fourth thing")]
+#[expect(clippy::exhaustive_enums, reason = "a request is open, answered or failed")]
 pub enum InputPoll {
     /// The client has responded.
     Answered(RawJson),
@@ -54,29 +54,29 @@ pub enum InputPoll {
 
 /// An input request to send to the client.
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "made here, sent by the floor above")]
+#[expect(clippy::exhaustive_structs, reason = "created here, and sent by the upper layer")]
 pub struct OpenInputRequest {
-    /// Its journal key.
+    /// Journal key.
     pub key: String,
-    /// Its wire key.
+    /// Wire key.
     pub name: String,
-    /// The request.
+    /// Request to send.
     pub request: InputRequest,
-    /// When it times out, in milliseconds since 1970.
+    /// When the request times out, in milliseconds since 1970.
     pub due: Option<u64>,
-    /// The number of its issue, different for each one.
+    /// Issue number, unique within the journal.
     pub serial: u64,
 }
 
 impl Inputs {
-    /// Creates the requests of a journal that continues.
+    /// Creates the requests of a continued journal.
     pub(super) fn from_reissued(reissued: BTreeMap<String, u32>) -> Self {
         Self { reissued, ..Self::default() }
     }
 
-    /// Returns how many bytes the open requests, and the numbers of their issues, have in a snapshot.
+    /// Returns the size of the open requests and the reissue counts in a snapshot, in bytes.
     pub(super) fn size(&self) -> usize {
-        // A key, its kind, and a comma each.
+        // Per request: a key, its kind and a comma.
         let open = self.open.iter().map(|open| written(&open.key) + 6);
         let reissued = self.reissued.keys().map(|key| written(key) + 12);
         open.chain(reissued).sum()
@@ -92,7 +92,7 @@ impl Inputs {
         !self.open.is_empty() || self.malformed.is_some()
     }
 
-    /// Returns when the open requests time out.
+    /// Returns the deadlines of the open requests.
     pub(super) fn dues(&self) -> impl Iterator<Item = u64> {
         self.open.iter().filter_map(|open| open.due)
     }
@@ -118,19 +118,19 @@ impl Inputs {
         self.open.push(Open { key, serial, request, due, sent: false, waker: None });
     }
 
-    /// Counts another issue of a request. Returns how many there were.
+    /// Counts another issue of a request. Returns the number of reissues.
     pub(super) fn count_reissue(&mut self, key: &str) -> u32 {
         let times = self.reissued.entry(key.to_owned()).or_default();
         *times += 1;
         *times
     }
 
-    /// Closes a request. Returns those who wait for its response.
+    /// Closes a request. Returns the waker of the branch that awaits its response.
     pub(super) fn close(&mut self, key: &str) -> Option<Waker> {
         self.remove(key)?.waker
     }
 
-    /// Closes a request that nobody waits for. Returns its wire key if it was sent.
+    /// Closes a request that the run no longer awaits. Returns its wire key if it was sent.
     pub(super) fn withdraw(&mut self, key: &str) -> Option<String> {
         self.remove(key).filter(|open| open.sent).map(|_| self.name(key))
     }
@@ -140,14 +140,14 @@ impl Inputs {
         Some(self.open.remove(at))
     }
 
-    /// Sets whom the response of an open request wakes.
+    /// Sets the waker for the response to an open request.
     pub(super) fn set_waker(&mut self, key: &str, waker: &Waker) {
         if let Some(open) = self.open.iter_mut().find(|open| open.key == key) {
             open.waker = Some(waker.clone());
         }
     }
 
-    /// Returns the number of the issue of an open request.
+    /// Returns the issue number of an open request.
     pub(super) fn serial_of(&self, key: &str) -> Option<u64> {
         self.open.iter().find(|open| open.key == key).map(|open| open.serial)
     }
@@ -157,13 +157,13 @@ impl Inputs {
         self.open.iter().filter_map(|open| open.shown(&self.reissued)).collect()
     }
 
-    /// Returns the requests that were not sent, and counts them as sent.
+    /// Returns the unsent requests to the client, and marks them as sent.
     pub(super) fn take_unsent(&mut self) -> Vec<OpenInputRequest> {
         let Self { open, reissued, .. } = self;
         open.iter_mut().filter_map(Open::send).filter_map(|open| open.shown(reissued)).collect()
     }
 
-    /// Returns the requests that were not sent, for a store, and counts them as sent.
+    /// Returns the unsent requests for the store, and marks them as sent.
     pub(super) fn take_unwritten(&mut self) -> Vec<NewInputRequest> {
         let Self { open, reissued, .. } = self;
         let new = |open: &mut Open| NewInputRequest {
@@ -175,12 +175,12 @@ impl Inputs {
         open.iter_mut().filter_map(Open::send).map(new).collect()
     }
 
-    /// Keeps responses to requests that the server does not remember, in case the run makes them.
+    /// Keeps responses that arrived without a request state until the run makes their requests.
     pub(super) fn keep_unrequested(&mut self, responses: BTreeMap<String, RawJson>) {
         self.unrequested = responses;
     }
 
-    /// Takes such a response, if it is to this request.
+    /// Takes the response that arrived without a request state for this request, if there is one.
     pub(super) fn take_unrequested(&mut self, key: &str) -> Option<RawJson> {
         if self.unrequested.is_empty() {
             return None;
@@ -190,12 +190,12 @@ impl Inputs {
         Some(response)
     }
 
-    /// Returns whether the response to a request was such a response.
+    /// Returns whether the response to a request arrived without a request state.
     pub(super) fn was_unrequested(&self, key: &str) -> bool {
         self.taken_unrequested.contains(key)
     }
 
-    /// Notes why a value that the client sent is no response. The first reason stays.
+    /// Records why a value from the client is not a valid response. The first reason stays.
     pub(super) fn set_malformed(&mut self, why: String) {
         self.malformed.get_or_insert(why);
     }
@@ -204,19 +204,19 @@ impl Inputs {
         self.malformed.clone()
     }
 
-    /// Another run starts: it opens its requests again.
+    /// Closes all requests, because the next run opens its requests again.
     pub(super) fn restart(&mut self) {
         self.open.clear();
     }
 }
 
 impl Open {
-    /// Counts the request as sent; `None` if it was sent before.
+    /// Marks the request as sent. Returns `None` if it was sent before.
     fn send(&mut self) -> Option<&mut Self> {
         (!mem::replace(&mut self.sent, true)).then_some(self)
     }
 
-    /// Returns what the client gets, if it is to respond.
+    /// Returns the request in the form for the client; `None` if another system responds.
     fn shown(&self, reissued: &BTreeMap<String, u32>) -> Option<OpenInputRequest> {
         Some(OpenInputRequest {
             key: self.key.clone(),

@@ -1,8 +1,8 @@
-//! The journal of a call: recorded steps, input requests, timers and segments.
+//! Journal of a call: recorded steps, input requests, timers and segments.
 //!
-//! `inputs`, `segments`, `steps` and `pending_writes` are state machines, which do not know the journal.
-//! `state` owns them behind one lock. `ask`, `emit`, `rounds`, `step` and `write` are the methods of the
-//! journal, by topic.
+//! `inputs`, `segments`, `steps` and `pending_writes` are state machines that do not depend on the
+//! journal. `state` owns them behind one lock. `ask`, `emit`, `rounds`, `step` and `write` contain
+//! the methods of the journal, by topic.
 
 mod ask;
 mod emit;

@@ -1,4 +1,4 @@
-//! The changes of a run that its store has not committed yet.
+//! Changes of a run that its store has not committed.
 
 use std::{
     mem,
@@ -14,38 +14,39 @@ use crate::{
     store::{Changes, NewInputRequest},
 };
 
-/// Minimum interval between two writes of progress alone. Other changes take it along at any time.
+/// Minimum interval between two writes that contain only progress. Every other write includes the
+/// progress.
 const PACE: Duration = Duration::from_millis(250);
 
-/// How many segments, and bytes of them, may wait for a write: enough that one write is worth its flush,
-/// and no more than a store takes at once.
+/// Maximum number and bytes of segments that wait for a write. One write of this size amortizes its
+/// flush, and every store accepts it.
 const MAX_SEGMENTS: usize = 1_024;
 const MAX_SEGMENT_BYTES: usize = 1 << 20;
 
-/// What a run has recorded since the last write.
+/// Changes since the last write.
 #[derive(Default)]
 pub(super) struct PendingWrites {
     changes: Changes,
-    /// Bytes of the segments among the changes.
+    /// Total bytes of the pending segments.
     segment_bytes: usize,
-    /// Producers that wait until their segments are on the way to the store.
+    /// Producers that wait until a write takes the pending segments.
     blocked: Vec<Waker>,
-    /// Number of writes that were started, and that have ended.
+    /// Number of started writes, and number of ended writes.
     started: u64,
     done: u64,
-    /// The first write that was refused. Nothing is written after it.
+    /// First write that the store rejected. No later change is written.
     refused: Option<u64>,
-    /// Progress as a status message and as a value, until it is worth a write.
+    /// Progress as a status message and as a value, held back until the next write.
     held_progress: Option<(String, RawJson)>,
     /// When progress was last written.
     progressed: Option<Instant>,
-    /// Steps that wait for a write.
+    /// Steps that wait for the end of a write.
     waiting: Vec<Waker>,
-    /// The driver, which is woken by changes from outside of the run.
+    /// Waker of the driver, for changes from outside the run.
     writer: Option<Waker>,
 }
 
-/// Says which write a record is part of.
+/// Identifies the write that contains a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteTicket(u64);
 
@@ -57,14 +58,14 @@ impl WriteTicket {
 /// State of the write of a ticket.
 pub(super) enum TicketPoll {
     Written,
-    /// The store has refused it.
+    /// The store rejected the write.
     Refused,
     Pending,
 }
 
 impl PendingWrites {
-    /// Returns whether nothing waits for a write. Progress that is held back keeps no run from being
-    /// parked.
+    /// Returns whether no change waits for a write. Held-back progress does not count, so it does
+    /// not prevent parking.
     pub(super) fn is_empty(&self) -> bool {
         (self.changes.is_empty() || self.only_early_progress()) && self.started == self.done
     }
@@ -81,14 +82,14 @@ impl PendingWrites {
         self.changes.withdrawn.push(name);
     }
 
-    /// Adds a segment. Returns the driver, in case that has to be woken.
+    /// Adds a segment. Returns the driver's waker if the driver must be woken.
     pub(super) fn add_segment(&mut self, segment: SegmentRecord) -> Option<Waker> {
         self.segment_bytes += segment.size();
         self.changes.segments.push(segment);
         self.writer.clone()
     }
 
-    /// Waits until another segment can be added.
+    /// Waits until the run may add another segment.
     pub(super) fn poll_capacity(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.changes.segments.len() < MAX_SEGMENTS && self.segment_bytes < MAX_SEGMENT_BYTES {
             return Poll::Ready(());
@@ -114,25 +115,26 @@ impl PendingWrites {
         TicketPoll::Written
     }
 
-    /// Adds what a run has reported before it had a store.
+    /// Adds the status message and progress from before the run had a store.
     pub(super) fn add_earlier(&mut self, message: Option<String>, progress: Option<RawJson>) {
         let Changes { status_message, progress: last, .. } = &mut self.changes;
         *status_message = status_message.take().or(message);
         *last = last.take().or(progress);
     }
 
-    /// Sets the status message. Returns the driver.
+    /// Sets the status message. Returns the driver's waker.
     pub(super) fn set_message(&mut self, message: String) -> Option<Waker> {
         self.changes.status_message = Some(message);
-        // The message is newer than the one of held progress; its value stays true.
+        // The new message replaces the message of the held-back progress. The progress value stays
+        // current.
         if let Some((_, value)) = self.held_progress.take() {
             self.changes.progress = Some(value);
         }
         self.writer.take()
     }
 
-    /// Sets the progress, with a status message if the client sees progress only there. Returns the
-    /// driver.
+    /// Sets the progress, with a status message for clients that see progress only there. Returns
+    /// the driver's waker.
     pub(super) fn set_progress(
         &mut self,
         message: Option<String>,
@@ -149,18 +151,19 @@ impl PendingWrites {
         self.writer = Some(waker.clone());
     }
 
-    /// Returns how long progress waits for its write, if there is some.
+    /// Returns how long pending progress waits for its write; `None` without progress.
     pub(super) fn held_back(&self) -> Option<Duration> {
         let waits = self.changes.progress.is_some() || self.held_progress.is_some();
         waits.then(|| self.too_soon())
     }
 
-    /// Starts a write: takes all changes, and these input requests. Returns those who waited to emit as
-    /// well.
+    /// Starts a write: takes all changes and `requests`. Also returns the wakers of blocked
+    /// producers.
     pub(super) fn take(&mut self, requests: Vec<NewInputRequest>) -> Option<(Changes, Vec<Waker>)> {
         let Changes { input_requests, withdrawn, .. } = &mut self.changes;
         input_requests.extend(requests);
-        // These are open now. A store would apply an earlier withdrawal after opening them.
+        // A store applies withdrawals after it opens requests, so it would close these reopened
+        // requests.
         withdrawn.retain(|name| !input_requests.iter().any(|request| request.name == *name));
         let is_worth_it = !self.changes.is_empty() || self.too_soon().is_zero();
         if is_worth_it && let Some((message, value)) = self.held_progress.take() {
@@ -179,13 +182,13 @@ impl PendingWrites {
         Some((mem::take(&mut self.changes), mem::take(&mut self.blocked)))
     }
 
-    /// Ends the write that was started. Returns those who wait for it.
+    /// Ends the started write. Returns the wakers of the steps that wait for it.
     pub(super) fn finish(&mut self) -> Vec<Waker> {
         self.done = self.started;
         mem::take(&mut self.waiting)
     }
 
-    /// Refuses the write that was started, and what was recorded since. Returns those who wait for it.
+    /// Rejects the started write and all later records. Returns the wakers of steps and producers.
     pub(super) fn refuse(&mut self) -> Vec<Waker> {
         self.refused.get_or_insert(self.started);
         self.changes = mem::take(&mut self.changes).without_growth();
@@ -195,24 +198,24 @@ impl PendingWrites {
         woken
     }
 
-    /// Another run starts: nobody of the old one waits.
+    /// Removes the wakers of the old run before the next run starts.
     pub(super) fn restart(&mut self) {
         self.waiting.clear();
         self.blocked.clear();
     }
 
-    /// Returns those who wait, at the end of all writes.
+    /// Returns the remaining wakers, at the end of all writes.
     pub(super) fn into_waiting(self) -> impl Iterator<Item = Waker> {
         self.waiting.into_iter().chain(self.blocked)
     }
 
-    /// Returns how long until progress alone is worth a write.
+    /// Returns the time until a write that contains only progress is allowed.
     fn too_soon(&self) -> Duration {
         let since = self.progressed.map_or(PACE, |last| last.elapsed());
         PACE.saturating_sub(since)
     }
 
-    /// Returns whether progress is the only change, and too early for a write.
+    /// Returns whether progress is the only change and its write is not yet allowed.
     fn only_early_progress(&self) -> bool {
         self.changes.progress.is_some() && self.changes.len() == 1 && !self.too_soon().is_zero()
     }

@@ -1,19 +1,19 @@
-//! [`JournalRounds`]: the journal of a handler that is called once for each round.
+//! [`JournalRounds`]: journal of a handler that is called once for each round.
 
 use outlive_wire::{InputRequest, RawJson};
 
 use super::{inputs::InputPoll, state::Journal};
 use crate::{error::JournalError, record::JournalEntry};
 
-/// Where the state of such a handler is. No key of an author begins so.
+/// Key of the state of such a handler. An author's key cannot start with `#`.
 const STATE: &str = "#state";
 
-/// The journal of a handler that is called once for each round.
+/// Journal of a handler that is called once for each round.
 #[derive(Clone, Copy, Debug)]
 pub struct JournalRounds<'a>(&'a Journal);
 
 impl Journal {
-    /// Returns the view of a handler that is called once for each round.
+    /// Returns the view for a handler that is called once for each round.
     pub fn rounds(&self) -> JournalRounds<'_> {
         JournalRounds(self)
     }
@@ -25,7 +25,7 @@ impl JournalRounds<'_> {
         let mut state = self.0.lock();
         let Some(JournalEntry::State(raw)) = state.entry(STATE) else { return None };
         let raw = raw.clone();
-        // A handler may read it twice.
+        // Ignored, because a handler may read its state twice.
         let _ = state.steps.take_key(STATE);
         Some(raw)
     }
@@ -34,7 +34,7 @@ impl JournalRounds<'_> {
     ///
     /// # Errors
     ///
-    /// When the state does not fit into the journal.
+    /// Returns an error if the state does not fit into the journal.
     pub fn set_state(&self, raw: RawJson) -> Result<(), JournalError> {
         let limits = self.0.limits();
         let mut state = self.0.lock();
@@ -46,13 +46,14 @@ impl JournalRounds<'_> {
     ///
     /// # Errors
     ///
-    /// When the key belongs to another kind of entry, or the response does not fit into the journal.
+    /// Returns an error if the key belongs to another kind of entry, or if the response does not
+    /// fit into the journal.
     pub fn response(&self, key: &str) -> Result<InputPoll, JournalError> {
         let limits = self.0.limits();
         let mut state = self.0.lock();
         state.record_unrequested(key, limits)?;
         let input = state.input(key);
-        // A handler may read it twice.
+        // Ignored, because a handler may read a response twice.
         let _ = state.steps.take_key(key);
         input
     }
@@ -60,7 +61,7 @@ impl JournalRounds<'_> {
     /// Opens an input request.
     pub fn open(&self, key: &str, request: InputRequest) {
         let mut state = self.0.lock();
-        // The handler has seen the response, if there is one, and requests it again.
+        // The handler has read the recorded response and repeats the request.
         if state.entry(key).is_some() {
             state.forget(key);
             state.inputs.count_reissue(key);

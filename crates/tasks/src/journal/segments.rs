@@ -1,27 +1,27 @@
-//! The segments of a run, by the step or scope that emitted them.
+//! Segments of a run, by the step or scope that emitted them.
 
 use std::collections::HashMap;
 
 use crate::record::SegmentRecord;
 
-/// All blocks of a run, in the order in which they were first emitted.
+/// Segments of a run, in the order of their first emission.
 #[derive(Debug, Default)]
 pub(super) struct Segments {
     pub(super) stored: Vec<SegmentRecord>,
-    /// How many of them are on their way to the store, and how many are there.
+    /// Number of segments in started writes, and number of segments in the store.
     pub(super) sent: usize,
     pub(super) written: usize,
     pub(super) scopes: HashMap<String, Scope>,
 }
 
-/// What one step or scope has emitted.
+/// Segments of one step or scope.
 #[derive(Debug, Default)]
 pub(super) struct Scope {
-    /// Where its blocks stand among all, by their place here.
+    /// Index in `stored` of each segment, by its number within the scope.
     pub(super) places: HashMap<u32, usize>,
-    /// How many it has emitted in this run.
+    /// Number of segments that the scope has emitted in this run.
     pub(super) emitted: u32,
-    /// Whether it has been begun in this run.
+    /// Whether the scope has started in this run.
     pub(super) begun: bool,
 }
 
@@ -36,22 +36,22 @@ impl Segments {
         &self.stored
     }
 
-    /// All that there are are in the store.
+    /// Marks all segments as stored.
     pub(super) fn all_written(&mut self) {
         (self.sent, self.written) = (self.stored.len(), self.stored.len());
     }
 
-    /// All that there are are on their way to the store.
+    /// Marks all segments as part of a started write.
     pub(super) fn all_sent(&mut self) {
         self.sent = self.stored.len();
     }
 
-    /// Those that were on their way are there.
+    /// Marks the segments of the started write as stored.
     pub(super) fn sent_are_written(&mut self) {
         self.written = self.sent;
     }
 
-    /// Forgets those that the store has not taken, and says whether there were some.
+    /// Removes the segments that the store does not have. Returns whether there were any.
     pub(super) fn forget_unwritten(&mut self) -> bool {
         let (all, written) = (self.stored.len(), self.written);
         self.stored.truncate(written);
@@ -68,7 +68,7 @@ impl Segments {
         self.stored.push(segment);
     }
 
-    /// Puts what was emitted before everything that is here before it.
+    /// Inserts earlier segments before all others.
     pub(super) fn prepend(&mut self, before: Vec<SegmentRecord>) {
         let after = std::mem::take(&mut self.stored);
         for scope in self.scopes.values_mut() {
@@ -77,7 +77,7 @@ impl Segments {
         before.into_iter().chain(after).for_each(|segment| self.push(segment));
     }
 
-    /// The place of the next block of a scope, and the block that is stored there already.
+    /// Returns the number of the scope's next segment, and the stored segment with that number.
     pub(super) fn next(&mut self, scope: &str) -> (u32, Option<&SegmentRecord>) {
         if !self.scopes.contains_key(scope) {
             self.scopes.insert(scope.to_owned(), Scope::default());
@@ -90,22 +90,22 @@ impl Segments {
         (ordinal, place.and_then(|place| self.stored.get(place)))
     }
 
-    /// A scope begins again.
+    /// Restarts the numbering of a scope.
     pub(super) fn restart(&mut self, scope: &str) {
         if let Some(scope) = self.scopes.get_mut(scope) {
             (scope.emitted, scope.begun) = (0, true);
         }
     }
 
-    /// The whole run begins again.
+    /// Restarts the numbering of all scopes for the next run.
     pub(super) fn restart_all(&mut self) {
         for scope in self.scopes.values_mut() {
             (scope.emitted, scope.begun) = (0, false);
         }
     }
 
-    /// The scopes of which more is stored than this run has emitted, but for those that did not
-    /// have to run again.
+    /// Returns the scopes that have emitted fewer segments in this run than are stored. Skips
+    /// scopes that did not run because their step is recorded.
     pub(super) fn behind<'a>(
         &'a self,
         is_done: impl Fn(&str) -> bool + 'a,

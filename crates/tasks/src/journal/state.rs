@@ -1,4 +1,4 @@
-//! [`Journal`]: what the runs of a call have recorded, requested and emitted, by key.
+//! [`Journal`]: recorded results, input requests and segments of a call, by key.
 
 use std::{
     collections::BTreeMap,
@@ -22,27 +22,27 @@ use crate::{
     record::{JournalEntry, JournalSnapshot, SegmentRecord},
 };
 
-/// The journal of one call. It grows over all runs of the call.
+/// Journal of one call. All runs of the call share it.
 pub struct Journal {
-    // Larger when the journal gets a store.
+    // Replaced by larger limits when the journal gets a store.
     limits: RwLock<JournalLimits>,
-    // A std mutex: no code awaits while it is held, and each access is a look into a map.
+    // A std mutex: no code awaits while it is held, and each access is a short map operation.
     state: Mutex<State>,
 }
 
 /// Limits of a journal.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "built by the floor above")]
+#[expect(clippy::exhaustive_structs, reason = "built by the upper layer")]
 pub struct JournalLimits {
-    /// Bytes of all entries together.
+    /// Maximum bytes of all entries together.
     pub bytes: usize,
-    /// Number of input requests that are open at the same time.
+    /// Maximum number of open input requests.
     pub open_inputs: usize,
-    /// Whether the journal leaves the server in a request state: then it takes no secrets.
+    /// Whether the client carries the journal in a request state. Such a journal rejects secrets.
     pub leaves: bool,
-    /// Number of segments.
+    /// Maximum number of segments.
     pub segments: usize,
-    /// Bytes of each segment.
+    /// Maximum bytes of a segment.
     pub segment_bytes: usize,
 }
 
@@ -53,71 +53,72 @@ pub(super) struct State {
     pub(super) steps: Steps,
     pub(super) segments: Segments,
     pub(super) inputs: Inputs,
-    /// What the store has not committed; `None` for a journal without a store.
+    /// Changes that the store has not committed; `None` for a journal without a store.
     pub(super) pending: Option<PendingWrites>,
-    /// Whether an entry has a secret, which no client may carry.
+    /// Whether an entry contains a secret. A client must not carry such a journal.
     pub(super) secrets: bool,
-    /// The last progress.
+    /// Last reported progress.
     pub(super) progress: Option<f64>,
-    /// The status message and the progress that wait for a store.
+    /// Status message and progress from before the journal had a store.
     pub(super) early_message: Option<String>,
     pub(super) early_progress: Option<RawJson>,
-    /// The run asks to continue on another replica, or later.
+    /// Request of the run to continue on another replica, or later.
     yields: Option<YieldToReplica>,
-    /// The run is being dropped: its destructors withdraw nothing.
+    /// Whether the run is being dropped. Its destructors then withdraw no request.
     closing: bool,
-    /// Number of entries and segments that were recorded over this journal.
+    /// Number of entries and segments that all runs have recorded.
     recorded: usize,
-    /// Whether the task is quarantined when its run has ended.
+    /// Whether the engine quarantines the task at the end of the run.
     quarantined: bool,
-    /// Whether a part of the run continues when its task is cancelled.
+    /// Whether a part of the run continues after cancellation.
     shielded: bool,
-    /// The limit for which a write was refused: nothing more is recorded.
+    /// Limit for which the store rejected a write. The run records nothing after that.
     pub(super) refused: Option<&'static str>,
-    /// Whether segments were emitted that are not stored, without an error to the handler.
+    /// Whether the store rejected segments whose `emit` had already returned success.
     pub(super) lost_segments: bool,
-    /// Where a test lets the run crash.
+    /// Point at which a test makes the run crash.
     crash: Option<CrashPoint>,
-    /// The run has crashed: it is to be dropped and replayed.
+    /// Whether the run has crashed at that point, so that it must be dropped and replayed.
     crashed: bool,
 }
 
-/// Where a test lets a run crash, once: after something was recorded, and before the run has seen it.
+/// Point at which a test makes a run crash: after a record, before the run observes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "made by the author's test kit, ours")]
+#[expect(clippy::exhaustive_enums, reason = "built by the test support of the upper layer")]
 pub enum CrashPoint {
-    /// After this key.
+    /// After the record with this key.
     After(String),
     /// After this number of records.
     AfterRecords(usize),
 }
 
-/// That a run asks to continue on another replica, or later.
+/// A run's request to continue on another replica, or later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct YieldToReplica {
-    /// When the client should retry, if not at once.
+    /// Delay before the client retries; `None` for an immediate retry.
     pub(crate) retry_after: Option<Duration>,
-    /// The capacity that the run waits for a permit of.
+    /// Capacity whose permit the run waits for.
     pub(crate) capacity: Option<Capacity>,
 }
 
-/// What a suspended run waits for.
+/// Open requests of a suspended run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Suspended {
-    /// Its open input requests.
+    /// Open input requests.
     pub requests: Vec<OpenInputRequest>,
-    /// When the client should retry, if the run asked to continue on another replica.
+    /// Delay before the client retries, if the run yielded to another replica.
     pub retry_after: Option<Duration>,
 }
 
-/// How a run differs from the journal that it replayed: its handler has changed, or is not deterministic.
+/// Differences between a run and the journal that it replayed. They indicate a changed or
+/// nondeterministic handler.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ReplayMismatch {
     /// Keys of entries that the run did not use.
     pub unused: Vec<String>,
-    /// Scopes that emitted fewer segments than a run before.
+    /// Scopes that emitted fewer segments than an earlier run.
     pub missing_segments: Vec<String>,
 }
 
@@ -127,7 +128,7 @@ impl Journal {
         Self { limits: RwLock::new(limits), state: Mutex::default() }
     }
 
-    /// Creates a journal that continues.
+    /// Creates a journal from a snapshot.
     pub fn from_snapshot(limits: JournalLimits, snapshot: JournalSnapshot) -> Self {
         let JournalSnapshot { entries, segments, input_requests: _, reasked } = snapshot;
         let bytes = entries.iter().map(|(key, entry)| entry.size(key)).sum::<usize>()
@@ -153,7 +154,8 @@ impl Journal {
         }
     }
 
-    /// Adds what the store had of this journal. Existing entries stay as they are.
+    /// Adds the part of this journal that was offloaded to the store. Existing entries do not
+    /// change.
     pub fn merge(&self, offloaded: JournalSnapshot) {
         let mut state = self.lock();
         for (key, entry) in offloaded.entries {
@@ -165,18 +167,18 @@ impl Journal {
         state.segments.prepend(offloaded.segments);
     }
 
-    /// Returns the entry under a key. The key does not count as used.
+    /// Returns the entry under a key, without marking the key as used.
     pub fn get(&self, key: &str) -> Option<JournalEntry> {
         self.lock().entries.get(key).cloned()
     }
 
-    /// Writes an entry to the store that is not part of the run.
+    /// Writes an entry to the store that is not part of the journal of the run.
     pub fn put_marker(&self, key: String, value: RawJson) {
         let mut state = self.lock();
         state.pending.get_or_insert_default().add_entry(key, JournalEntry::State(value));
     }
 
-    /// Quarantines the task when its run has ended.
+    /// Quarantines the task at the end of the run.
     pub fn quarantine(&self) {
         self.lock().quarantined = true;
     }
@@ -185,11 +187,11 @@ impl Journal {
         self.lock().quarantined
     }
 
-    /// Asks to continue on another replica after some time, or when a capacity has a permit.
+    /// Yields to another replica after `retry_after`, or when `capacity` grants a permit.
     ///
     /// # Errors
     ///
-    /// When the run is not being polled, or is inside of a step.
+    /// Returns an error if the run is not being polled, or if a step is being polled.
     pub fn yield_run(
         &self,
         run: RunId,
@@ -205,17 +207,17 @@ impl Journal {
         self.lock().yields.clone()
     }
 
-    /// Returns whether the run waits for nothing that happens by itself.
+    /// Returns whether the run waits only for input, or yields.
     pub fn is_idle(&self) -> bool {
         let state = self.lock();
         state.is_between_steps() && (state.yields.is_some() || state.inputs.is_waiting())
     }
 
-    /// Suspends the run: it is about to be dropped, and its input requests stay open.
+    /// Suspends the run. The caller then drops the run, and its input requests stay open.
     ///
     /// # Errors
     ///
-    /// Returns why a value that the client sent is no response, if that was found.
+    /// Returns the reason if the client sent a value that is not a valid response.
     pub fn suspend(&self) -> Result<Suspended, String> {
         let mut state = self.lock();
         if let Some(why) = state.inputs.malformed() {
@@ -226,34 +228,34 @@ impl Journal {
         Ok(Suspended { requests: state.inputs.shown(), retry_after })
     }
 
-    /// Returns whether the store can wait in place of the run: for input, or for a time.
+    /// Returns whether the task can be parked: the run waits only for input or timers.
     pub(crate) fn can_be_parked(&self) -> bool {
         let state = self.lock();
         state.is_between_steps() && state.waits_in_store()
     }
 
-    /// Lets a part of the run continue when its task is cancelled.
+    /// Lets a part of the run continue after the task is cancelled.
     pub fn shield(&self) {
         self.lock().shielded = true;
     }
 
-    /// Returns whether a run whose task is cancelled only waits, so that it needs no time to stop.
+    /// Returns whether a cancelled run only waits, so that it can be dropped immediately.
     pub(crate) fn can_stop_at_once(&self) -> bool {
         let state = self.lock();
         state.waits_in_store() && !state.shielded && state.is_between_steps()
     }
 
-    /// Returns whether no step is at work, and all records are written.
+    /// Returns whether no step is active and all records are written.
     pub(crate) fn is_between_steps(&self) -> bool {
         self.lock().is_between_steps()
     }
 
-    /// Returns when the first open input request times out.
+    /// Returns the earliest deadline of an open input request.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         self.lock().inputs.dues().min()
     }
 
-    /// Returns when the first open input request or timer ends.
+    /// Returns the earliest end of an open input request or timer.
     pub(crate) fn next_due(&self) -> Option<u64> {
         let state = self.lock();
         state.inputs.dues().chain(state.steps.dues()).min()
@@ -264,22 +266,22 @@ impl Journal {
         self.lock().recorded
     }
 
-    /// Lets the run crash at some point, for tests.
+    /// Sets the point at which the run crashes, for tests.
     pub fn crash(&self, crash: CrashPoint) {
         self.lock().crash = Some(crash);
     }
 
-    /// Returns whether the run has crashed: what it waits for never comes.
+    /// Returns whether the run has crashed. A crashed run is never woken again.
     pub fn crashed(&self) -> bool {
         self.lock().crashed
     }
 
-    /// Lets a run continue that was to be lost, for tests.
+    /// Clears a crash so that the run continues, for tests.
     pub fn survive(&self) {
         self.lock().crashed = false;
     }
 
-    /// Returns when the first timer ends, if the run waits for nothing but timers.
+    /// Returns the end of the first timer if the run waits only for timers.
     pub fn next_timer(&self) -> Option<u64> {
         let state = self.lock();
         let waits =
@@ -287,7 +289,7 @@ impl Journal {
         state.steps.dues().min().filter(|_| waits)
     }
 
-    /// Notes that the run is about to be dropped: its destructors withdraw nothing.
+    /// Marks the run as being dropped, so that its destructors withdraw no request.
     pub fn close(&self) {
         self.lock().closing = true;
     }
@@ -310,8 +312,8 @@ impl Journal {
     /// Compares a run that has ended with the journal that it replayed.
     pub fn replay_mismatch(&self) -> ReplayMismatch {
         let state = self.lock();
-        // The deadline of an input request and the mark of a step have no use of their own. An author's
-        // own `#` is escaped.
+        // The deadline of an input request and the start mark of a step are not used by handlers. A
+        // `#` in an author's key is escaped.
         let is_ours = |key: &str| {
             [DUE, ONCE]
                 .iter()
@@ -326,13 +328,14 @@ impl Journal {
         ReplayMismatch { unused, missing_segments }
     }
 
-    /// Returns whether a client can carry the journal: it has no secret, and at most `max` bytes.
+    /// Returns whether a client can carry the journal: it contains no secret and at most `max`
+    /// bytes.
     pub fn fits(&self, max: usize) -> bool {
         let state = self.lock();
         !state.secrets && state.bytes + state.inputs.size() <= max
     }
 
-    /// Sets the limits from now on.
+    /// Replaces the limits.
     pub fn set_limits(&self, limits: JournalLimits) {
         *self.limits.write().unwrap_or_else(PoisonError::into_inner) = limits;
     }
@@ -342,11 +345,11 @@ impl Journal {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic left the state whole: every change is one insertion or removal.
+        // A panic cannot leave partial changes: every change is one insertion or removal.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the state for an operation of the run itself, outside of its steps.
+    /// Locks the state for an operation of the run, outside its steps.
     pub(super) fn enter(
         &self,
         run: RunId,
@@ -366,13 +369,13 @@ impl Journal {
     }
 }
 
-/// The part of the bytes that only input requests may use.
+/// Divisor of the byte limit: one eighth is reserved for input requests.
 const RESERVE: usize = 8;
 
-/// Suffix of the key that records that a step was started.
+/// Suffix of the key that records the start of a step.
 pub(super) const ONCE: &str = "#once";
 
-/// Suffix of the key that records when an input request times out.
+/// Suffix of the key that records the deadline of an input request.
 pub(super) const DUE: &str = "#due";
 
 impl State {
@@ -380,12 +383,12 @@ impl State {
         !self.steps.any_active() && self.pending.as_ref().is_none_or(PendingWrites::is_empty)
     }
 
-    /// Returns whether the run waits for something that a store can wait for.
+    /// Returns whether the run waits for an event that the store can observe.
     fn waits_in_store(&self) -> bool {
         self.inputs.is_waiting() || self.steps.any_timer()
     }
 
-    /// Returns the ticket of what was recorded last.
+    /// Returns the ticket of the last record.
     pub(super) fn ticket(&self) -> WriteTicket {
         self.pending.as_ref().map_or(WriteTicket::NONE, PendingWrites::ticket)
     }
@@ -402,7 +405,7 @@ impl State {
         self.entries.get(key)
     }
 
-    /// Removes an entry, such as a response that does not fit its request.
+    /// Removes an entry, such as an invalid response.
     pub(super) fn forget(&mut self, key: &str) {
         if let Some(entry) = self.entries.remove(key) {
             self.bytes -= entry.size(key);
@@ -412,13 +415,13 @@ impl State {
         }
     }
 
-    /// Adds an entry that the store has already.
+    /// Adds an entry that the store already has.
     pub(super) fn read_back(&mut self, key: &str, entry: JournalEntry) {
         self.bytes += entry.size(key);
         self.entries.entry(key.to_owned()).or_insert(entry);
     }
 
-    /// Records an entry. Returns the recorded one: an existing entry stays.
+    /// Records an entry. Returns the recorded entry, which is the existing one if there is one.
     pub(super) fn record(
         &mut self,
         key: &str,
@@ -435,7 +438,7 @@ impl State {
         Ok(self.entries.entry(key.to_owned()).or_insert(entry))
     }
 
-    /// Counts a record, and lets the run crash if a test wants it here.
+    /// Counts a record. Marks the run as crashed if a test requested a crash at this record.
     pub(super) fn note(&mut self, key: &str) {
         self.recorded += 1;
         let here = match &self.crash {
@@ -449,12 +452,12 @@ impl State {
         }
     }
 
-    /// Fails if a write was refused, so that nothing more can be recorded.
+    /// Returns an error if the store rejected a write, because the run can then record nothing.
     pub(super) fn takes_more(&self) -> Result<(), JournalError> {
         self.refused.map_or(Ok(()), |limit| Err(JournalError::BytesExceeded { limit }))
     }
 
-    /// Counts the bytes of a new entry or segment. Fails if they exceed the limit.
+    /// Counts the bytes of a new entry or segment. Returns an error if they exceed the limit.
     pub(super) fn grow(
         &mut self,
         what: impl FnOnce() -> String,
@@ -463,7 +466,8 @@ impl State {
     ) -> Result<(), JournalError> {
         self.takes_more()?;
         let bytes = self.bytes + by + self.inputs.size();
-        // A handler that has used up its bytes can still ask the user what to do.
+        // Input requests may use the reserve: a handler that reaches the limit can still ask the
+        // user.
         let limit = limits.bytes - if by > 0 { limits.bytes / RESERVE } else { 0 };
         if bytes > limit {
             return Err(JournalError::TooLarge { key: what(), bytes, limit });

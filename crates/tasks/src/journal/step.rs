@@ -1,4 +1,4 @@
-//! [`Step`] and [`TimerGuard`]: what a run executes once, and when it waits until a time.
+//! [`Step`] and [`TimerGuard`]: recorded operations and timers of a run.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use crate::{current_run::RunId, error::JournalError, record::JournalEntry};
 
 /// Result of [`Journal::begin`].
 #[derive(Debug)]
-#[expect(clippy::exhaustive_enums, reason = "there is no fourth thing")]
+#[expect(clippy::exhaustive_enums, reason = "a step is recorded, new or ambiguous")]
 pub enum StepStart<'a> {
-    /// The step has ended; this is its record.
+    /// The step has ended with this record.
     Recorded(JournalEntry),
-    /// The step is to run.
+    /// The step must run.
     New(Step<'a>),
-    /// The step was started before, and may or may not have had its effect.
+    /// The step was started by an earlier run. Whether it took effect is unknown.
     Ambiguous,
 }
 
-/// A step whose body is at work. Dropping it without a record frees its key.
+/// A step whose body is being executed. Dropping the value without a record frees the key.
 #[derive(Debug)]
 pub struct Step<'a> {
     journal: &'a Journal,
@@ -28,7 +28,7 @@ pub struct Step<'a> {
     done: bool,
 }
 
-/// A timer that a run waits for, until this is dropped.
+/// A timer that the run waits for. Dropping the guard ends the wait.
 #[derive(Debug)]
 pub struct TimerGuard<'a> {
     journal: &'a Journal,
@@ -37,11 +37,12 @@ pub struct TimerGuard<'a> {
 }
 
 impl Journal {
-    /// Starts a step. Its key is used from now on.
+    /// Starts a step and marks its key as used.
     ///
     /// # Errors
     ///
-    /// When the run is not being polled, the key is used, or nothing more can be recorded.
+    /// Returns an error if the run is not being polled, the key is already used, or the store has
+    /// rejected a write.
     pub fn begin(&self, run: RunId, key: &str) -> Result<StepStart<'_>, JournalError> {
         let mut state = self.enter(run, key)?;
         state.steps.take_key(key)?;
@@ -54,22 +55,22 @@ impl Journal {
             };
         }
         if let Err(full) = state.takes_more() {
-            // A step that cannot be recorded does not run.
+            // A step whose result cannot be recorded must not run.
             state.steps.free_key(key);
             return Err(full);
         }
         state.steps.start();
-        // A retried body emits its segments again, from the first.
+        // A retried body emits its segments again, from the first one.
         state.segments.restart(key);
         Ok(StepStart::New(Step { journal: self, key: key.into(), done: false }))
     }
 
-    /// Starts a step that must not run twice. Its start is recorded first, and is durable when the ticket is
-    /// written: [`Journal::poll_written`].
+    /// Starts a step that must not execute twice. Records the start first; the start is durable
+    /// once the ticket is written: [`Journal::poll_written`].
     ///
     /// # Errors
     ///
-    /// As [`Journal::begin`].
+    /// Returns the same errors as [`Journal::begin`].
     pub fn begin_once(
         &self,
         run: RunId,
@@ -93,12 +94,13 @@ impl Journal {
         }
     }
 
-    /// Starts a timer, which ends when it did in an earlier run, or `span` milliseconds after `now`. The run
-    /// waits for it until the guard is dropped.
+    /// Starts a timer that ends `span` milliseconds after `now`, or at the time that an earlier run
+    /// recorded. The run waits for the timer until the guard is dropped.
     ///
     /// # Errors
     ///
-    /// When the run is not being polled, the key is used, or the journal is full.
+    /// Returns an error if the run is not being polled, the key is already used, or the journal is
+    /// full.
     pub fn timer(
         &self,
         run: RunId,
@@ -130,7 +132,7 @@ impl TimerGuard<'_> {
 }
 
 impl Step<'_> {
-    /// Retries the body: it emits its segments again, from the first.
+    /// Prepares a retry of the body, which emits its segments again from the first one.
     pub fn restart(&self) {
         self.journal.lock().segments.restart(&self.key);
     }
@@ -140,12 +142,12 @@ impl Step<'_> {
         &self.key
     }
 
-    /// Records the result of the step. Returns the recorded one: an existing record stays. It is durable
-    /// when the ticket is written: [`Journal::poll_written`].
+    /// Records the result of the step. Returns the recorded entry, which is the existing one if
+    /// there is one. The record is durable once the ticket is written: [`Journal::poll_written`].
     ///
     /// # Errors
     ///
-    /// When the run has ended, a secret is not allowed here, or the journal is full.
+    /// Returns an error if the run has ended, the journal rejects secrets, or the journal is full.
     pub fn record(
         mut self,
         entry: JournalEntry,

@@ -1,22 +1,23 @@
-//! The steps and timers of a run: which keys it has used, and what is at work.
+//! Steps and timers of a run: used keys, active steps, running timers.
 
 use std::collections::{BTreeMap, HashSet};
 
 use crate::error::JournalError;
 
-/// The steps and timers of a run.
+/// Steps and timers of a run.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
-    /// Keys that this run has used: of steps in flight, of input requests, of entries that it has read.
+    /// Keys that this run has used: of active steps, of input requests, and of entries that it has
+    /// read.
     used: HashSet<String>,
-    /// Number of step bodies that are at work.
+    /// Number of step bodies that are being executed.
     active: usize,
-    /// When the timers end that the run waits for.
+    /// End times of the timers that the run waits for.
     timers: BTreeMap<String, u64>,
 }
 
 impl Steps {
-    /// Takes a key for this run.
+    /// Marks a key as used by this run.
     pub(super) fn take_key(&mut self, key: &str) -> Result<(), JournalError> {
         match self.used.insert(key.to_owned()) {
             true => Ok(()),
@@ -24,7 +25,7 @@ impl Steps {
         }
     }
 
-    /// Lets another step use a key.
+    /// Allows another step to use a key.
     pub(super) fn free_key(&mut self, key: &str) {
         self.used.remove(key);
     }
@@ -39,7 +40,8 @@ impl Steps {
         self.active += 1;
     }
 
-    /// Counts a body that ends. A body of a run that was restarted is not counted any more.
+    /// Counts a body that ends. After a restart the count is zero, so late bodies of the old run
+    /// are ignored.
     pub(super) fn end(&mut self) {
         self.active = self.active.saturating_sub(1);
     }
@@ -60,12 +62,12 @@ impl Steps {
         !self.timers.is_empty()
     }
 
-    /// Returns when the timers end.
+    /// Returns the end times of the timers.
     pub(super) fn dues(&self) -> impl Iterator<Item = u64> {
         self.timers.values().copied()
     }
 
-    /// Forgets everything: another run starts.
+    /// Clears all keys, steps and timers for the next run.
     pub(super) fn restart(&mut self) {
         self.used.clear();
         self.active = 0;

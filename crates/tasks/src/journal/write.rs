@@ -1,4 +1,5 @@
-//! How the changes of a journal reach its store: gathered while the run is polled, written together.
+//! Writes of a journal: the journal collects changes while the run is polled, and writes them
+//! together.
 
 use std::{
     task::{Context, Poll, Waker},
@@ -14,7 +15,8 @@ use super::{
 use crate::{error::JournalError, store::Changes};
 
 impl Journal {
-    /// Starts to gather changes for a store. The task is created with what the journal has now.
+    /// Starts to collect changes for a store. The task is created with the current content of the
+    /// journal.
     pub(crate) fn begin_writing(&self) {
         let mut state = self.lock();
         if state.pending.is_none() {
@@ -24,13 +26,13 @@ impl Journal {
         state.pending.get_or_insert_default().add_earlier(message, progress);
     }
 
-    /// Stops to gather changes: there is no store after all, and records stay in memory.
+    /// Stops collecting changes, because the call gets no store. Records stay in memory.
     pub fn stop_writing(&self) {
         let pending = self.lock().pending.take();
         pending.into_iter().flat_map(PendingWrites::into_waiting).for_each(Waker::wake);
     }
 
-    /// Takes the changes for the next write, input requests included. Takes no more until
+    /// Takes the changes for the next write, including input requests. Takes no more until
     /// [`Journal::written`].
     pub(crate) fn take_changes(&self) -> Option<Changes> {
         let mut state = self.lock();
@@ -43,7 +45,7 @@ impl Journal {
         Some(changes)
     }
 
-    /// Notes that the changes are written.
+    /// Marks the taken changes as written.
     pub(crate) fn written(&self) {
         let mut state = self.lock();
         let Some(pending) = &mut state.pending else { return };
@@ -53,8 +55,8 @@ impl Journal {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Notes that a write was refused, because the principal has reached this limit of stored bytes. Steps
-    /// that wait for the write fail, and this run records nothing more.
+    /// Marks the taken changes as rejected, because the principal has reached `limit`. Steps that
+    /// wait for the write fail, and this run records nothing else.
     pub(crate) fn refuse(&self, limit: &'static str) {
         let mut state = self.lock();
         state.refused.get_or_insert(limit);
@@ -64,12 +66,12 @@ impl Journal {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Returns the limit for which a write of this run was refused.
+    /// Returns the limit for which the store rejected a write of this run.
     pub(crate) fn refusal(&self) -> Option<&'static str> {
         self.lock().refused
     }
 
-    /// Returns whether segments were emitted that are not stored, because a write was refused.
+    /// Returns whether emitted segments are missing from the store because it rejected a write.
     pub(crate) fn lost_segments(&self) -> bool {
         self.lock().lost_segments
     }
@@ -78,7 +80,7 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// When the store has refused it.
+    /// Returns an error if the store rejected the record.
     pub fn poll_written(
         &self,
         ticket: WriteTicket,
@@ -93,7 +95,7 @@ impl Journal {
         }
     }
 
-    /// Sets the status message. Without a store it waits for one.
+    /// Sets the status message. Without a store, keeps it until the journal gets one.
     pub fn set_status_message(&self, message: String) {
         let mut state = self.lock();
         let Some(pending) = &mut state.pending else {
@@ -105,8 +107,8 @@ impl Journal {
         writer.into_iter().for_each(Waker::wake);
     }
 
-    /// Reports progress, with a status message if the client sees progress only there. Progress that does
-    /// not grow is ignored, and progress that comes too fast waits for the next write.
+    /// Reports progress, with a status message for clients that see progress only there. Ignores
+    /// progress that does not grow. Progress that arrives too fast waits for the next write.
     pub fn progress(&self, done: f64, message: Option<String>, value: RawJson) {
         let mut state = self.lock();
         if !done.is_finite() || state.progress.is_some_and(|last| done <= last) {
@@ -122,22 +124,23 @@ impl Journal {
         writer.into_iter().for_each(Waker::wake);
     }
 
-    /// Keeps the progress of a call that may become a task. Its client gets it as a notification.
+    /// Keeps the progress of a call that may become a task. The client gets the progress as a
+    /// notification.
     pub fn keep_progress(&self, value: RawJson) {
         self.lock().early_progress = Some(value);
     }
 
-    /// Sets the progress of an earlier run. The run reports no less than that.
+    /// Sets the progress of an earlier run as the lower bound for this run.
     pub fn set_progress(&self, done: f64) {
         self.lock().progress = Some(done);
     }
 
-    /// Returns how long progress waits for its write, if there is some.
+    /// Returns how long pending progress waits for its write; `None` without progress.
     pub(crate) fn held_back(&self) -> Option<Duration> {
         self.lock().pending.as_ref()?.held_back()
     }
 
-    /// Sets whom changes from outside of the run wake.
+    /// Sets the waker for changes from outside the run.
     pub(crate) fn set_writer(&self, waker: &Waker) {
         if let Some(pending) = &mut self.lock().pending {
             pending.set_writer(waker);
@@ -152,7 +155,7 @@ mod tests {
     use crate::{Journal, JournalLimits, poll_as};
 
     #[test]
-    fn a_question_that_is_asked_again_before_its_withdrawal_is_written_is_not_withdrawn() {
+    fn input_request_reopened_before_withdrawal_is_written_stays_open() {
         let journal = Journal::new(JournalLimits {
             bytes: 1_000,
             open_inputs: 10,

@@ -5,17 +5,17 @@ use serde::{Deserialize, Serialize};
 use super::id::UnixMillis;
 use crate::setters::setters;
 
-/// Something that a principal or a worker did to a task.
+/// An action of a principal or a worker on a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AuditEvent {
-    /// The task: its ID, or a digest where the ID gives access to the task.
+    /// Task ID, or a digest of the ID if the ID alone grants access to the task.
     pub task: String,
-    /// Who did it.
+    /// Principal that performed the action.
     pub principal: String,
-    /// What: one word, or several with dashes.
+    /// Action, in lower case with dashes between words.
     pub action: String,
-    /// Why, or how it went.
+    /// Reason or result of the action.
     pub reason: Option<String>,
 }
 
@@ -37,11 +37,11 @@ setters!(AuditEvent { reason: Option<String> });
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AuditRecord {
-    /// Its sequence number.
+    /// Sequence number.
     pub number: u64,
-    /// When the store recorded it.
+    /// When the store recorded the event.
     pub at: UnixMillis,
-    /// The event.
+    /// Recorded event.
     pub event: AuditEvent,
 }
 

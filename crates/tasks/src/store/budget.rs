@@ -1,4 +1,4 @@
-//! What is counted in the bytes that a principal has stored. All stores of this crate count alike.
+//! Sizes in the byte count of a principal. All stores of this crate count alike.
 
 use super::{
     outcome::TaskOutcome,
@@ -7,35 +7,35 @@ use super::{
 };
 use crate::{JournalEntry, SegmentRecord};
 
-/// What a task counts in the bytes of its principal, beside its request, its journal and its outcome:
-/// its row, its indexes and its audit events.
+/// Bytes that a task counts in addition to its request, journal and outcome: its row, indexes and
+/// audit events.
 pub(super) const TASK_BYTES: usize = 2_048;
 
-/// What a key-value entry counts beside its key and its value: its row and its indexes.
+/// Bytes that a key-value entry counts in addition to its key and value: its row and indexes.
 pub(super) const ENTRY_BYTES: usize = 256;
 
-/// Bytes that the outcome of a task may always have, whatever its principal has stored. A task whose
-/// larger outcome is refused ends with an error, which is smaller than this.
+/// Size up to which the outcome of a task is always stored, even if the principal is at its limit.
+/// A task whose larger outcome is rejected ends with an error that is smaller than this.
 pub const OUTCOME_RESERVE: usize = 1_024;
 
-/// What a new task counts, its journal included.
+/// Returns the bytes of a new task, including its journal.
 pub(super) fn new_task(task: &NewTask) -> usize {
     let entries = task.journal.entries.iter().map(|(key, entry)| journal_entry(key, entry));
     let segments = task.journal.segments.iter().map(segment);
     TASK_BYTES + task.request.get().len() + entries.chain(segments).sum::<usize>()
 }
 
-/// What an entry of a journal counts, as it is written.
+/// Returns the bytes of a journal entry in its serialized form.
 pub(super) fn journal_entry(key: &str, entry: &JournalEntry) -> usize {
     key.len() + serde_json::to_string(entry).map_or(0, |json| json.len())
 }
 
-/// What a segment counts.
+/// Returns the bytes of a segment.
 pub(super) fn segment(segment: &SegmentRecord) -> usize {
     segment.scope.len() + segment.block.get().len()
 }
 
-/// What a key-value entry counts.
+/// Returns the bytes of a key-value entry.
 pub(super) fn key_value(key: &str, value: &str) -> usize {
     ENTRY_BYTES + key.len() + value.len()
 }
@@ -46,13 +46,13 @@ pub(super) fn input_request(asked: &NewInputRequest) -> usize {
     asked.name.len() + asked.key.len() + body.and_then(Result::ok).map_or(0, |body| body.len())
 }
 
-/// What an outcome of so many bytes needs of the bytes that its principal has left.
+/// Returns the bytes that an outcome needs from the remaining bytes of its principal.
 pub(super) fn outcome_need(bytes: usize) -> usize {
     if bytes > OUTCOME_RESERVE { bytes } else { 0 }
 }
 
-/// What a write stores at most. Counted without writing it as JSON, because nearly all of them have
-/// room.
+/// Returns an upper bound of the bytes that a write stores. Avoids serializing to JSON, because
+/// nearly all writes are far below the limit.
 pub(super) fn at_most(changes: &Changes, then: &Transition) -> usize {
     let entries = changes.entries.iter().map(|(key, entry)| key.len() + entry.size(key));
     let segments = changes.segments.iter().map(segment);
@@ -65,7 +65,7 @@ pub(super) fn at_most(changes: &Changes, then: &Transition) -> usize {
     entries.chain(segments).chain(asked).sum::<usize>() + outcome_need(outcome)
 }
 
-/// What an outcome counts, as it is written.
+/// Returns the bytes of an outcome in its serialized form.
 pub(super) fn outcome_bytes(outcome: &TaskOutcome) -> usize {
     serde_json::to_string(outcome).map_or(0, |json| json.len())
 }

@@ -1,12 +1,12 @@
-//! The principal that stored bytes count for.
+//! The principal that stored bytes are charged to.
 
 /// A principal that is charged for stored bytes, and its limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Charge {
-    /// The principal.
+    /// Charged principal.
     pub principal: String,
-    /// How many bytes it may have stored, with what is stored now.
+    /// Maximum bytes of the principal, including the bytes of this write.
     pub max_bytes: u64,
 }
 

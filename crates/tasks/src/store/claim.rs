@@ -1,20 +1,20 @@
-//! Which tasks a worker claims.
+//! [`Claim`]: which tasks a worker claims.
 
 use std::collections::HashMap;
 
 use super::TaskId;
 
-/// Which tasks a worker claims, and how many of each principal.
+/// Which tasks a worker claims, and how many per principal.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Claim {
-    /// How many tasks that are due.
+    /// Maximum number of due tasks.
     pub limit: usize,
-    /// Tasks that are claimed as well, due or not, if they are queued or parked.
+    /// Additional tasks to claim even if they are not due, provided that they are queued or parked.
     pub wanted: Vec<TaskId>,
-    /// How many tasks of one principal this worker runs at most.
+    /// Maximum number of tasks of one principal that this worker runs.
     pub max_per_principal: usize,
-    /// How many tasks of each principal it runs already.
+    /// Number of tasks of each principal that this worker already runs.
     pub running: HashMap<String, usize>,
 }
 
@@ -25,13 +25,13 @@ impl Claim {
         Self { limit, wanted, max_per_principal: usize::MAX, running }
     }
 
-    /// How many more tasks of a principal may be claimed.
+    /// Returns how many more tasks of a principal may be claimed.
     pub fn room_of(&self, principal: &str) -> usize {
         let running = self.running.get(principal).copied().unwrap_or(0);
         self.max_per_principal.saturating_sub(running)
     }
 
-    /// The principals that are at their limit.
+    /// Returns the principals that are at their limit.
     pub fn full(&self) -> Vec<String> {
         let full = self.running.iter().filter(|(_, running)| **running >= self.max_per_principal);
         full.map(|(principal, _)| principal.clone()).collect()
@@ -44,7 +44,7 @@ impl From<usize> for Claim {
     }
 }
 
-/// Counts what a claim takes of each principal.
+/// Number of tasks of each principal that a claim has taken.
 pub(super) struct Taken<'a> {
     claim: &'a Claim,
     taken: HashMap<String, usize>,
@@ -55,7 +55,7 @@ impl<'a> Taken<'a> {
         Self { claim, taken: HashMap::new() }
     }
 
-    /// Counts one more of a principal in, if it may have one more.
+    /// Counts one more task of a principal. Returns `false` if the principal is at its limit.
     pub(super) fn take(&mut self, principal: &str) -> bool {
         let room = self.claim.room_of(principal);
         if let Some(taken) = self.taken.get_mut(principal) {

@@ -8,7 +8,7 @@ use super::{
     work::{Changes, Transition},
 };
 
-/// Returns the span of a commit: the store, the number of changes, and the transition.
+/// Returns the span of a commit with the store, the number of changes and the transition.
 pub(super) fn commit_span(store: StoreKind, changes: &Changes, then: &Transition) -> Span {
     tracing::debug_span!(
         "store.commit",
@@ -18,7 +18,7 @@ pub(super) fn commit_span(store: StoreKind, changes: &Changes, then: &Transition
     )
 }
 
-/// Puts a commit into its span. Without a subscriber the future stays as it is.
+/// Instruments a commit with its span. Without a subscriber, returns the future unchanged.
 pub(super) fn in_span<'a>(span: Span, commit: StoreFuture<'a, ()>) -> StoreFuture<'a, ()> {
     match span.is_disabled() {
         true => commit,

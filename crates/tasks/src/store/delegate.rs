@@ -1,8 +1,8 @@
-//! A macro for stores that wrap another store, such as stores with faults in tests.
+//! A macro for stores that wrap another store, such as failing stores in tests.
 
-/// Implements store traits, or some of their methods, by calling another store.
+/// Implements store traits, or some of their methods, by delegating to another store.
 ///
-/// After `|store|` stands an expression that borrows the inner store from `store`, which is `&self`.
+/// The expression after `|store|` borrows the inner store from `store`, which is `&self`.
 ///
 /// ```
 /// use std::time::Duration;

@@ -1,13 +1,14 @@
-//! The fingerprint of a schema.
+//! Fingerprint of a schema.
 //!
-//! Until the first release the schema is edited in place and stays version 1. A database with another
-//! fingerprint was created by a pre-release.
+//! Until the first release, the schema is edited in place and stays at version 1. A database with
+//! another fingerprint was created by a pre-release.
 
-/// The refusal of a database with another schema of the same version.
+/// Error for a database that has the same schema version and another fingerprint.
 pub(super) const PRE_RELEASE: &str =
     "created by a pre-release; delete it or start with an empty one";
 
-/// Returns a fingerprint of SQL texts (FNV-1a, 64 bits). It depends on nothing but their bytes.
+/// Returns a fingerprint of SQL texts (FNV-1a, 64 bits). The fingerprint depends only on their
+/// bytes.
 pub(super) fn fingerprint(texts: &[&str]) -> String {
     let bytes = texts.iter().flat_map(|text| text.bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::setters::setters;
 
-/// Milliseconds since 1970, by the store's own clock. A worker's clock decides nothing.
+/// Milliseconds since 1970 by the clock of the store. The clocks of workers have no effect.
 pub type UnixMillis = u64;
 
-/// The ID of a task: unguessable, and safe in a header.
+/// ID of a task: unguessable, and safe in an HTTP header.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TaskId(Arc<str>);
 
@@ -31,7 +31,7 @@ impl fmt::Display for TaskId {
     }
 }
 
-/// The ID of a worker. A process gets another one each time it starts.
+/// ID of a worker. A process gets a new ID each time it starts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkerId(Arc<str>);
 
@@ -47,13 +47,13 @@ impl WorkerId {
     }
 }
 
-/// The right to write to a task, until another worker claims it.
+/// The time-limited right of one worker to write to a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Lease {
-    /// The task.
+    /// Leased task.
     pub task: TaskId,
-    /// The worker that has the lease.
+    /// Worker that has the lease.
     pub worker: WorkerId,
     /// Fencing token. Increases with every claim; the store rejects writes with an older epoch.
     pub epoch: u64,

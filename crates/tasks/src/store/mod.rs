@@ -1,13 +1,14 @@
-//! Stores of tasks: the traits, their records, and the stores in memory, SQLite (feature `sqlite`) and PostgreSQL (feature `postgres`).
+//! Task stores: traits, records, and the stores in memory, SQLite (feature `sqlite`) and PostgreSQL
+//! (feature `postgres`).
 
 mod audit;
-#[cfg_attr(not(feature = "sqlite"), allow(dead_code, reason = "SQLite uses the rest"))]
+#[cfg_attr(not(feature = "sqlite"), allow(dead_code, reason = "only SQLite uses some functions"))]
 mod budget;
 mod charge;
 mod claim;
 #[cfg_attr(
     not(any(feature = "postgres", feature = "sqlite")),
-    allow(dead_code, reason = "the databases use the rest")
+    allow(dead_code, reason = "only the databases use some functions")
 )]
 mod commit_span;
 #[cfg(feature = "testing")]
@@ -28,7 +29,7 @@ mod open_sqlite;
 mod operator;
 #[cfg_attr(
     not(any(feature = "postgres", feature = "sqlite")),
-    allow(dead_code, reason = "the databases use the rest")
+    allow(dead_code, reason = "only the databases use some functions")
 )]
 mod outcome;
 #[cfg(feature = "postgres")]

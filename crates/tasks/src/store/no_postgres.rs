@@ -1,4 +1,4 @@
-//! Refuses PostgreSQL URLs, without the feature `postgres`.
+//! Rejects PostgreSQL URLs in builds without the feature `postgres`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Refuses SQLite files, without the feature `sqlite`.
+//! Rejects SQLite files in builds without the feature `sqlite`.
 
 use std::{path::PathBuf, sync::Arc};
 

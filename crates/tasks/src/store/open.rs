@@ -1,27 +1,28 @@
-//! Stores by URL, for programs that are told where to keep their tasks.
+//! Opens a store by its URL.
 
 use std::{path::PathBuf, sync::Arc};
 
 use super::{MemoryStore, OperatorStore, Store, StoreError, open_postgres, open_sqlite};
 
-/// Opens the store that a URL names: `memory:`, `sqlite:path/to/file` or `postgres://…`, there with
-/// `?schema=name` for a schema other than the default one.
+/// Opens the store of a URL: `memory:`, `sqlite:path/to/file` or `postgres://…`. A PostgreSQL URL
+/// may select a schema with `?schema=name`.
 ///
 /// # Errors
 ///
-/// [`StoreError::Unavailable`] if it cannot be opened, or there is no such store; the message says
-/// what to do. [`StoreError::Incompatible`] if it holds what this version cannot read.
+/// Returns [`StoreError::Unavailable`] if the URL is invalid or the store cannot be opened; the
+/// message names the remedy. Returns [`StoreError::Incompatible`] if this version cannot read the
+/// store.
 pub async fn open(url: &str) -> Result<Arc<dyn Store>, StoreError> {
     let store: Arc<dyn Store> = open_operator(url).await?;
     Ok(store)
 }
 
-/// Opens the store that a URL names, for an operator. Its tables are brought up to date like for
-/// anybody else: whoever must not do that looks at them first, with [`probe`](super::probe).
+/// Opens the store of a URL for an operator. Applies pending migrations like [`open`]; call
+/// [`probe`](super::probe) first to avoid them.
 ///
 /// # Errors
 ///
-/// Like [`open`].
+/// Returns the same errors as [`open`].
 pub async fn open_operator(url: &str) -> Result<Arc<dyn OperatorStore>, StoreError> {
     match Place::of(url)? {
         Place::Memory => Ok(Arc::new(MemoryStore::new())),
@@ -30,7 +31,7 @@ pub async fn open_operator(url: &str) -> Result<Arc<dyn OperatorStore>, StoreErr
     }
 }
 
-/// Where a store is.
+/// Location of a store.
 pub(super) enum Place {
     Memory,
     Sqlite(PathBuf),
@@ -38,22 +39,22 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// What a URL names.
+    /// Parses the URL of a store.
     pub(super) fn of(url: &str) -> Result<Self, StoreError> {
         let wrong = |why: &str| Err(StoreError::Unavailable(why.to_owned()));
         match url.split_once(':') {
             Some(("memory", "")) => Ok(Self::Memory),
             Some(("sqlite", path)) => {
-                // Both ways to write it are seen: `sqlite:file` and `sqlite://file`.
+                // Both `sqlite:file` and `sqlite://file` are common.
                 let path = path.strip_prefix("//").unwrap_or(path);
                 if path.is_empty() {
-                    return wrong("`sqlite:` names no file; write `sqlite:path/to/tasks.db`");
+                    return wrong("`sqlite:` has no path; write `sqlite:path/to/tasks.db`");
                 }
                 Ok(Self::Sqlite(path.into()))
             }
             Some(("postgres" | "postgresql", _)) => Ok(Self::Postgres),
             _ => wrong(
-                "a store is `memory:`, `sqlite:path/to/file` or `postgres://user@host/database`",
+                "invalid store URL; write `memory:`, `sqlite:path/to/file` or `postgres://user@host/database`",
             ),
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{OperatorStore, PostgresOptions, PostgresStore, StoreError, StoreProbe, postgres};
 
-/// Connects to a database.
+/// Connects to the database of a URL.
 pub(super) async fn open(url: &str) -> Result<Arc<dyn OperatorStore>, StoreError> {
     let (url, options) = options(url);
     Ok(Arc::new(PostgresStore::connect_with(&url, options).await?))
@@ -16,7 +16,7 @@ pub(super) async fn probe(url: &str) -> Result<StoreProbe, StoreError> {
     postgres::probe(&url, options).await
 }
 
-/// The URL for the driver, and what else it says.
+/// Splits a URL into the URL for the driver and our own options.
 fn options(url: &str) -> (String, PostgresOptions) {
     let (url, schema) = split_schema(url);
     let options = PostgresOptions::new();
@@ -26,7 +26,7 @@ fn options(url: &str) -> (String, PostgresOptions) {
     }
 }
 
-/// Takes our own parameter out of a URL: the driver refuses those that it does not know.
+/// Removes our own parameter from a URL, because the driver rejects unknown parameters.
 fn split_schema(url: &str) -> (String, Option<&str>) {
     let Some((place, parameters)) = url.split_once('?') else { return (url.to_owned(), None) };
     let (mut schema, mut others) = (None, Vec::new());
@@ -47,7 +47,7 @@ mod tests {
     use super::split_schema;
 
     #[test]
-    fn the_schema_is_ours_and_the_rest_is_the_drivers() {
+    fn url_with_schema_splits_schema_from_driver_url() {
         for (url, driver, schema) in [
             ("postgres://db/x", "postgres://db/x", None),
             ("postgres://db/x?schema=a", "postgres://db/x", Some("a")),

@@ -6,7 +6,7 @@ use tokio::task::{JoinError, spawn_blocking};
 
 use super::{OperatorStore, SqliteStore, StoreError, StoreProbe, sqlite};
 
-/// Opens a file.
+/// Opens a SQLite file.
 pub(super) async fn open(path: PathBuf) -> Result<Arc<dyn OperatorStore>, StoreError> {
     // Opening a file blocks, and may wait for other processes.
     let opened = spawn_blocking(move || SqliteStore::open(path)).await;
@@ -19,5 +19,5 @@ pub(super) async fn probe(path: PathBuf) -> Result<StoreProbe, StoreError> {
 }
 
 fn panicked(_: JoinError) -> StoreError {
-    StoreError::Unavailable("opening it panicked".to_owned())
+    StoreError::Unavailable("opening the SQLite file panicked".to_owned())
 }

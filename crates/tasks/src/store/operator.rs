@@ -1,5 +1,5 @@
-//! What operators do with a store. A server names a principal in every call of [`Store`]; an
-//! operator names none, because it sees all.
+//! Operations of operators on a store. Each method of [`Store`] takes a principal; an operator sees
+//! the tasks of all principals.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,11 @@ use super::{
 };
 use crate::{JournalEntry, setters::setters};
 
-/// A store that operators look after, also while servers use it. Never give it to a server's callers.
+/// A store with operations for operators, which also work while servers use the store. Never expose
+/// it to the callers of a server.
 pub trait OperatorStore: Store {
-    /// Tasks of all principals, those that nobody can list among them: the newest first, from
-    /// before a place on. It may look through all there are.
+    /// Returns tasks of all principals, including unlisted ones, newest first, from before a
+    /// cursor. May scan all tasks.
     fn tasks<'a>(
         &'a self,
         filter: &'a TaskFilter,
@@ -22,21 +23,21 @@ pub trait OperatorStore: Store {
         limit: usize,
     ) -> StoreFuture<'a, Vec<TaskSummary>>;
 
-    /// All that is known of a task, in one consistent piece.
+    /// Returns all data of a task, read in one transaction.
     fn inspect<'a>(&'a self, task: &'a TaskId) -> StoreFuture<'a, Option<TaskDetail>>;
 
-    /// Queues a task that is kept. It goes on from its journal, the workers that it has lost are
-    /// forgotten, and its time begins anew. One that is not kept stays as it is: what has ended
-    /// never changes, and all others go on by themselves.
+    /// Queues a quarantined task. The task continues from its journal, with a crash count of zero
+    /// and a new TTL. A task in another phase does not change, because ended tasks never change and
+    /// all others continue without an operator.
     fn retry<'a>(&'a self, task: &'a TaskId) -> StoreFuture<'a, Option<RetryOutcome>>;
 
-    /// Forgets a task, and all that belongs to it, in one piece. One that has not ended, or is owed
-    /// a clean-up, only if it is forced to: whoever runs it has lost it then, and its client is told
-    /// that there is no such task.
+    /// Deletes a task and all its data in one transaction. Without `force`, deletes only an ended
+    /// task whose cleanup is done. With `force`, the worker of a running task loses its lease, and
+    /// the client gets an error for an unknown task.
     fn purge<'a>(&'a self, task: &'a TaskId, force: bool) -> StoreFuture<'a, Option<PurgeOutcome>>;
 
-    /// Forgets tasks that have ended before a time and are owed nothing, so many at most, and says
-    /// which, and whose they were.
+    /// Deletes at most `limit` tasks that ended before a time and need no cleanup. Returns the
+    /// deleted tasks with their principals.
     fn purge_ended(
         &self,
         before: UnixMillis,
@@ -44,19 +45,19 @@ pub trait OperatorStore: Store {
     ) -> StoreFuture<'_, Vec<(String, TaskId)>>;
 }
 
-/// Which tasks an operator wants to see: those that all of this is true for.
+/// A filter for tasks. A task matches if all given conditions hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskFilter {
-    /// How far it is.
+    /// Phase of the task.
     pub phase: Option<Phase>,
-    /// How it has ended.
+    /// Outcome of the task.
     pub outcome: Option<OutcomeKind>,
-    /// What it does.
+    /// Tool of the task.
     pub tool: Option<String>,
-    /// Whom it belongs to.
+    /// Principal of the task.
     pub principal: Option<String>,
-    /// It was made before this time.
+    /// Time before which the task was created.
     pub before: Option<UnixMillis>,
 }
 
@@ -72,21 +73,21 @@ setters!(TaskFilter {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TaskSummary {
-    /// What its owner sees.
+    /// The record that the principal sees.
     pub view: TaskRecord,
-    /// Whom it belongs to.
+    /// Principal of the task.
     pub principal: String,
-    /// Who runs it, or cleans up after it.
+    /// Worker that runs the task or its cleanup.
     pub owner: Option<WorkerId>,
-    /// How often it was claimed.
+    /// Number of claims.
     pub epoch: u64,
-    /// Whether it has run.
+    /// Whether the task has run.
     pub started: bool,
-    /// How many workers were lost in a row without a new entry in the journal.
+    /// Number of crashes in a row without a new journal entry.
     pub crash_count: u32,
-    /// When somebody must look at it.
+    /// When a worker must claim the task.
     pub due_at: Option<UnixMillis>,
-    /// How it ends if it is kept and nobody has it tried again.
+    /// Outcome of a quarantined task if no operator retries it.
     pub kept: Option<TaskOutcome>,
 }
 
@@ -114,19 +115,19 @@ setters!(TaskSummary {
     kept: Option<TaskOutcome>,
 });
 
-/// All that is known of a task.
+/// All data of a task.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TaskDetail {
-    /// What stands in a list.
+    /// Summary of the task.
     pub task: TaskSummary,
-    /// The request that it answers.
+    /// Call that the task executes.
     pub request: RawJson,
-    /// What it has recorded, and was answered.
+    /// Journal entries, including input responses.
     pub entries: BTreeMap<String, JournalEntry>,
-    /// What it has asked, in that order.
+    /// Input requests, in the order of their issue.
     pub input_requests: Vec<InputRequestRecord>,
-    /// How many blocks it has emitted.
+    /// Number of emitted segments.
     pub segments: u64,
 }
 
@@ -148,15 +149,15 @@ setters!(TaskDetail {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct InputRequestRecord {
-    /// Its key in the journal, under which an answer is recorded.
+    /// Journal key, under which the response is recorded.
     pub key: String,
-    /// Its name on the wire.
+    /// Wire key.
     pub name: String,
-    /// What the client was asked; `None` if it is not the client that answers.
+    /// Request to the client; `None` if another system responds.
     pub request: Option<InputRequest>,
-    /// When it is over.
+    /// When the request times out.
     pub due: Option<UnixMillis>,
-    /// What became of it.
+    /// State of the request.
     pub state: InputRequestState,
 }
 
@@ -176,34 +177,34 @@ setters!(InputRequestRecord { due: Option<UnixMillis> });
 
 /// State of an input request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must handle every variant")]
 pub enum InputRequestState {
-    /// It waits for an answer.
+    /// The request waits for a response.
     Open,
-    /// It was answered.
+    /// The request has a response.
     Answered,
-    /// It is not asked any more.
+    /// The request was withdrawn.
     Withdrawn,
 }
 
-/// What became of [`OperatorStore::retry`].
+/// Result of [`OperatorStore::retry`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must handle every variant")]
 pub enum RetryOutcome {
-    /// It waits for a worker. It belongs to this principal.
+    /// The task waits for a worker. The value is its principal.
     Queued(String),
-    /// It is not kept, but like this.
+    /// The task is not quarantined. The value is its phase.
     NotQuarantined(Phase),
 }
 
-/// What became of [`OperatorStore::purge`].
+/// Result of [`OperatorStore::purge`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must handle every variant")]
 pub enum PurgeOutcome {
-    /// It is gone. It belonged to this principal, and was like this.
+    /// The task was deleted. The values are its principal and its former phase.
     Purged(String, Phase),
-    /// It has not ended.
+    /// The task has not ended. The value is its phase.
     NotEnded(Phase),
-    /// It is owed a clean-up, or somebody is at it.
+    /// The task needs a cleanup, or a worker executes its cleanup.
     CleanupPending,
 }

@@ -1,33 +1,35 @@
-//! How a task has ended: what its caller reads, and the word that lists, events and metrics share.
+//! Outcome of a task, and its name in lists, audit events and metrics.
 
 use std::fmt;
 
 use outlive_wire::{ErrorObject, RawJson};
 use serde::{Deserialize, Serialize};
 
-/// How a task has ended. Not a status: the eras name the same outcome differently.
+/// Outcome of an ended task. It is not a status, because the eras name the same outcome
+/// differently.
 ///
 /// Exhaustive on purpose: a store that misses an outcome must not compile.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must handle every variant")]
 pub enum TaskOutcome {
-    /// With a result, which may be a tool error.
+    /// The task returned a result, which may be a tool error.
     Result(RawJson),
-    /// With a protocol error.
+    /// The task failed with a protocol error.
     Error(ErrorObject),
-    /// It was cancelled.
+    /// The task was cancelled.
     Cancelled,
-    /// It expired.
+    /// The task expired.
     Expired,
 }
 
 impl TaskOutcome {
-    /// Whether it ended before its work did: that may have left something behind.
+    /// Returns whether the task ended before its handler returned, so that a cleanup may be
+    /// necessary.
     pub fn needs_cleanup(&self) -> bool {
         matches!(self, Self::Cancelled | Self::Expired)
     }
 
-    /// Returns the word for this outcome. A result with `isError` is a failure.
+    /// Returns the kind of this outcome. A result with `isError` is a failure.
     pub fn kind(&self) -> OutcomeKind {
         match self {
             Self::Result(result) if is_tool_error(result) => OutcomeKind::Failed,
@@ -39,11 +41,11 @@ impl TaskOutcome {
     }
 }
 
-/// The outcome of an ended task in one word. Stores keep it in a column of its own, so that lists,
-/// audit events and metrics agree and an operator can filter by it.
+/// Kind of an outcome, without its data. Stores have a separate column for it, so that lists, audit
+/// events and metrics agree and an operator can filter by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must handle every variant")]
 pub enum OutcomeKind {
     /// The tool returned a result without `isError`.
     Completed,
@@ -51,12 +53,12 @@ pub enum OutcomeKind {
     Failed,
     /// The caller or an operator cancelled the task.
     Cancelled,
-    /// The time to live was over before the work was done.
+    /// The TTL ended before the handler returned.
     Expired,
 }
 
 impl OutcomeKind {
-    /// Returns the word as lists, events and metrics show it.
+    /// Returns the name in lists, audit events and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -66,7 +68,7 @@ impl OutcomeKind {
         }
     }
 
-    /// The number in the column.
+    /// Returns the number in the database column.
     pub(super) fn column(self) -> i16 {
         match self {
             Self::Completed => 0,
@@ -89,7 +91,7 @@ fn is_tool_error(result: &RawJson) -> bool {
         #[serde(default, rename = "isError")]
         is_error: Option<bool>,
     }
-    // Most results do not have the member, and a search is cheaper than reading JSON.
+    // Most results do not have the member, and a text search is cheaper than parsing JSON.
     result.get().contains("\"isError\"")
         && serde_json::from_str::<ToolResult>(result.get())
             .is_ok_and(|result| result.is_error == Some(true))

@@ -1,4 +1,4 @@
-//! Looks at a store without touching it: whether it is there, and whether its tables are up to date.
+//! Reads the state of a store without changing it.
 
 use std::time::Duration;
 
@@ -10,12 +10,13 @@ use super::{
 };
 use crate::time::wall_clock;
 
-/// Looks at the store that a URL names. Nothing is made or changed.
+/// Reads the state of the store of a URL. Does not create or change the store.
 ///
 /// # Errors
 ///
-/// [`StoreError::Unavailable`] if it cannot be reached, or there is no such store; the message says
-/// what to do. [`StoreError::Incompatible`] if it is no store of this program.
+/// Returns [`StoreError::Unavailable`] if the URL is invalid or the store cannot be reached; the
+/// message names the remedy. Returns [`StoreError::Incompatible`] if the data was not created by
+/// this program.
 pub async fn probe(url: &str) -> Result<StoreProbe, StoreError> {
     match Place::of(url)? {
         Place::Memory => Ok(StoreProbe {

@@ -1,41 +1,41 @@
-//! What a probe finds out about a store.
+//! [`StoreProbe`]: result of a probe of a store.
 
 use std::time::Duration;
 
 use super::id::UnixMillis;
 
-/// What a store is and how it is.
+/// Product, version and state of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreProbe {
-    /// What keeps the tasks.
+    /// Kind of the store.
     pub product: StoreKind,
-    /// Its version.
+    /// Version of the database product.
     pub version: String,
-    /// Which version its tables have; `None` if there are none yet.
+    /// Schema version of the store; `None` if it has no tables yet.
     pub tables: Option<usize>,
-    /// Which version of the tables this program uses.
+    /// Schema version that this program uses.
     pub known: usize,
-    /// Its time, in the middle of the look.
+    /// Time of the store's clock, in the middle of the probe.
     pub time: UnixMillis,
     /// Duration of one round trip.
     pub round_trip: Duration,
 }
 
-/// What keeps tasks.
+/// Kind of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StoreKind {
-    /// This process.
+    /// Memory of this process.
     Memory,
-    /// A file.
+    /// A SQLite file.
     Sqlite,
-    /// A database.
+    /// A PostgreSQL database.
     Postgres,
 }
 
 impl StoreKind {
-    /// Returns the name that traces show.
+    /// Returns the name in traces.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Memory => "memory",

@@ -1,4 +1,4 @@
-//! Records of what a server does with a task on behalf of a principal.
+//! Records of a server's operations on tasks for a principal.
 
 use std::time::Duration;
 
@@ -15,39 +15,40 @@ use crate::{JournalSnapshot, setters::setters};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NewTask {
-    /// Its ID.
+    /// Task ID.
     pub id: TaskId,
-    /// The principal that it belongs to.
+    /// Principal that the task belongs to.
     pub principal: String,
-    /// The name of its tool, for operators.
+    /// Name of the tool, for operators.
     pub tool: String,
-    /// The dialect in which it was requested. A store lists by it, and does not interpret it.
+    /// Protocol dialect of the request. The store filters lists by it and does not interpret it.
     pub origin: String,
-    /// Whether its principal can list it. An unlisted task needs no index entry.
+    /// Whether the principal can list the task. An unlisted task needs no index entry.
     pub listed: bool,
-    /// The call that it executes, for its worker.
+    /// Call that the task executes.
     pub request: RawJson,
-    /// How long it may exist, from its creation; `None` for ever.
+    /// TTL of the task; `None` without a limit.
     pub ttl: Option<Duration>,
-    /// How long it may exist while an input request is open, from its creation. When none is open any
-    /// more, its `ttl` starts again, but does not exceed this time.
+    /// Maximum TTL while an input request is open, from the creation. After the last input request
+    /// is closed, `ttl` starts again, but never exceeds this maximum.
     pub max_ttl: Duration,
-    /// What was recorded before it became a task.
+    /// Journal from before the promotion.
     pub journal: JournalSnapshot,
-    /// The worker that runs it from its creation on, and the duration of its lease; `None` to queue it.
+    /// Worker that runs the task from its creation, and the duration of its lease; `None` to queue
+    /// the task.
     pub worker: Option<(WorkerId, Duration)>,
-    /// The idempotency key under which it is created once.
+    /// Idempotency key of the task.
     pub idempotency: Option<IdempotencyKey>,
-    /// Whether it has a cleanup, if it is cancelled or expires after it was started.
+    /// Whether the task needs a cleanup if it is cancelled or expires after its start.
     pub clean_up: bool,
-    /// How many tasks that have not ended its principal may have.
+    /// Maximum number of tasks of the principal that have not ended.
     pub quota: usize,
-    /// How many bytes its principal may have stored, this task included.
+    /// Maximum stored bytes of the principal, including this task.
     pub max_bytes: u64,
 }
 
 impl NewTask {
-    /// Creates a listed task that waits for a worker, without limits.
+    /// Creates a listed, queued task without limits.
     pub fn new(
         id: TaskId,
         principal: impl Into<String>,
@@ -90,13 +91,13 @@ setters!(NewTask {
     max_bytes: u64,
 });
 
-/// A key under which a principal creates one task, however often it sends the request.
+/// A key under which a principal creates at most one task, however often it sends the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IdempotencyKey {
-    /// The key.
+    /// Idempotency key.
     pub key: String,
-    /// A digest of the request. The store rejects the same key with another fingerprint.
+    /// Digest of the request. The store rejects the same key with another fingerprint.
     pub fingerprint: String,
 }
 
@@ -111,22 +112,22 @@ impl IdempotencyKey {
 ///
 /// Exhaustive on purpose: a store or an engine that misses an outcome must not compile.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "stores and engines must know them all")]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must handle every variant")]
 pub enum CreateOutcome {
     /// The task was created.
     Created {
-        /// The lease of its worker, if one was named.
+        /// Lease of the worker, if one was given.
         lease: Option<Lease>,
-        /// When it was created.
+        /// When the task was created.
         at: UnixMillis,
     },
-    /// This task was created under the key before.
+    /// The principal created this task earlier under the same key.
     Existing(TaskId),
     /// The key was used for another request.
     KeyConflict,
-    /// The principal has its maximum number of tasks.
+    /// The principal has reached its maximum number of tasks.
     QuotaExceeded,
-    /// The principal has its maximum number of stored bytes.
+    /// The principal has reached its maximum number of stored bytes.
     BytesExceeded,
 }
 
@@ -137,53 +138,53 @@ impl CreateOutcome {
     }
 }
 
-/// The state of a task in its store.
+/// State of a task in its store.
 ///
 /// Exhaustive on purpose: a store that misses a phase must not compile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must handle every variant")]
 pub enum Phase {
-    /// Waits for a worker.
+    /// The task waits for a worker.
     Queued,
-    /// A worker has a lease on it.
+    /// A worker has a lease on the task.
     Running,
-    /// Waits for input or a time; no worker has it.
+    /// The task waits for input or a timer, without a worker.
     Parked,
-    /// Stopped until an operator retries it; no worker has it. Not terminal: its client sees it as
-    /// working.
+    /// The task is stopped, without a worker, until an operator retries it. The phase is not
+    /// terminal: the client sees the status `working`.
     Quarantined,
-    /// Terminal.
+    /// The task has ended. This phase is terminal.
     Ended,
 }
 
-/// A task as its principal may see it, read in one transaction.
+/// A task as its principal sees it, read in one transaction.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TaskRecord {
-    /// Its ID.
+    /// Task ID.
     pub id: TaskId,
-    /// The name of its tool.
+    /// Name of the tool.
     pub tool: String,
-    /// The dialect in which it was requested.
+    /// Protocol dialect of the request.
     pub origin: String,
-    /// Its phase.
+    /// Phase of the task.
     pub phase: Phase,
-    /// Its outcome, if it has ended.
+    /// Outcome, if the task has ended.
     pub outcome: Option<TaskOutcome>,
-    /// When it was created.
+    /// When the task was created.
     pub created_at: UnixMillis,
-    /// When it last changed; grows with every change of this record. A recorded step may show up to a
-    /// second late.
+    /// Time of the last change; grows with every change of this record. A recorded step may appear
+    /// here up to a second late.
     pub updated_at: UnixMillis,
-    /// How long it may exist at the moment, in milliseconds from its creation.
+    /// Current TTL, in milliseconds from the creation.
     pub ttl: Option<u64>,
-    /// Its status message.
+    /// Status message.
     pub status_message: Option<String>,
-    /// Its last progress.
+    /// Last progress.
     pub progress: Option<RawJson>,
-    /// The open input requests to its client, by wire key, in the order of their issue.
+    /// Open input requests to the client, by wire key, in the order of their issue.
     pub input_requests: Vec<(String, InputRequest)>,
-    /// When its cancellation was requested.
+    /// When the cancellation was requested.
     pub cancel_requested: Option<UnixMillis>,
 }
 
@@ -227,7 +228,7 @@ setters!(TaskRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PageLimit {
-    /// Number of segments.
+    /// Maximum number of segments.
     pub segments: usize,
     /// Bytes after which no segment is added. A page has at least one segment.
     pub bytes: usize,
@@ -244,9 +245,9 @@ impl PageLimit {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StoredSegments {
-    /// The content blocks, in order. The first has the sequence number after the requested one.
+    /// Content blocks, in order. The first block has the sequence number after the requested one.
     pub blocks: Vec<RawJson>,
-    /// The sequence number of the task's last segment, in this page or not; zero if it has none.
+    /// Sequence number of the task's last segment, on this page or not; zero without segments.
     pub last: u64,
     /// Whether the task has ended, so that `last` does not change.
     pub ended: bool,
@@ -263,40 +264,40 @@ impl StoredSegments {
 
 setters!(StoredSegments { ended: bool, input_required: bool });
 
-/// The source of input responses.
+/// Sender of input responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "stores and engines must know them all")]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must handle every variant")]
 pub enum InputSource {
-    /// The client, which sees the input request.
+    /// The client that received the input request.
     Client,
-    /// Another system, which has a completion token.
+    /// Another system with a completion token.
     External,
 }
 
 /// Result of a cancellation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must handle every variant")]
 pub enum CancelOutcome {
-    /// The task has ended now.
+    /// This operation ended the task.
     Cancelled,
-    /// The task had ended before.
+    /// The task had already ended.
     AlreadyEnded,
-    /// Its worker is asked to stop.
+    /// The worker was requested to stop.
     Requested,
 }
 
-/// The position in a list: after this task.
+/// Pagination cursor: the last task of the previous page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ListCursor {
-    /// When the task was created.
+    /// When that task was created.
     pub created: UnixMillis,
-    /// Its ID.
+    /// ID of that task.
     pub id: TaskId,
 }
 
 impl ListCursor {
-    /// Creates the position after a task.
+    /// Creates a cursor after a task.
     pub fn new(created: UnixMillis, id: TaskId) -> Self {
         Self { created, id }
     }

@@ -1,6 +1,6 @@
-//! The traits of a store.
+//! Traits of a store.
 //!
-//! Every promise here is a check of the contract suite, which every store runs. Each call changes a
+//! The contract suite checks every promise of these traits for every store. Each call changes a
 //! task in one transaction or not at all. A change is durable when its future returns `Ok`.
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
@@ -23,35 +23,34 @@ use super::{
     },
 };
 
-/// The future that store methods return.
+/// Future of a store method.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// A callback for change notifications. Gets the task and the source of the change. Must not block.
+/// Callback for change notifications, with the task and the source of the change. Must not block.
 pub type ChangeListener = Arc<dyn Fn(&TaskId, ChangeSource) + Send + Sync>;
 
-/// What servers do with tasks on behalf of a principal.
+/// Operations of servers on tasks, for a principal.
 pub trait TaskStore: Send + Sync + 'static {
-    /// Creates a task, unless its idempotency key exists or its principal's quota is used up. When
-    /// the future returns, every replica finds the task.
+    /// Creates a task, unless its idempotency key exists or the principal has reached a quota.
+    /// Every replica finds the task as soon as the future returns.
     fn create(&self, task: NewTask) -> StoreFuture<'_, CreateOutcome>;
 
-    /// Returns the task that this principal created under an idempotency key, or `KeyConflict` if
-    /// the key belongs to another request.
+    /// Returns the task that this principal created under an idempotency key. Returns `KeyConflict`
+    /// if the key belongs to another request.
     fn find<'a>(
         &'a self,
         principal: &'a str,
         key: &'a IdempotencyKey,
     ) -> StoreFuture<'a, Option<CreateOutcome>>;
 
-    /// Returns a task of this principal. Tasks of other principals do not exist for it.
+    /// Returns a task of this principal. Tasks of other principals are invisible.
     fn get<'a>(
         &'a self,
         principal: &'a str,
         task: &'a TaskId,
     ) -> StoreFuture<'a, Option<TaskRecord>>;
 
-    /// Returns the listed tasks of this principal that were created in one dialect, oldest first,
-    /// from after a cursor on.
+    /// Returns the listed tasks of this principal in one dialect, oldest first, after a cursor.
     fn list<'a>(
         &'a self,
         principal: &'a str,
@@ -60,8 +59,8 @@ pub trait TaskStore: Send + Sync + 'static {
         limit: usize,
     ) -> StoreFuture<'a, Vec<TaskRecord>>;
 
-    /// Returns the segments of a task after a sequence number; `None` if this principal has no such
-    /// task. A segment never changes its number, and an ended task gets no more segments.
+    /// Returns the segments of a task after a sequence number. Returns `None` if this principal has
+    /// no such task. A segment never changes its number, and an ended task gets no more segments.
     fn read_segments<'a>(
         &'a self,
         principal: &'a str,
@@ -70,12 +69,12 @@ pub trait TaskStore: Send + Sync + 'static {
         limit: PageLimit,
     ) -> StoreFuture<'a, Option<StoredSegments>>;
 
-    /// Stores responses to open input requests, by their wire key, and returns how many were
-    /// accepted; `None` if this principal has no such task.
+    /// Stores responses to open input requests, by wire key. Returns the number of accepted
+    /// responses, or `None` if this principal has no such task.
     ///
-    /// The first response to a request counts. The store ignores all others, and those to requests
-    /// that are not open or belong to another source. If the principal would have more than
-    /// `max_bytes` stored, it accepts none and returns `BytesExceeded`.
+    /// Only the first response to a request counts. The store ignores responses to requests that
+    /// are not open or that belong to another source. Returns `BytesExceeded` and accepts nothing
+    /// if the principal would exceed `max_bytes`.
     fn respond<'a>(
         &'a self,
         principal: &'a str,
@@ -85,8 +84,8 @@ pub trait TaskStore: Send + Sync + 'static {
         max_bytes: u64,
     ) -> StoreFuture<'a, Option<usize>>;
 
-    /// Cancels a task: at once if no worker holds it or `at_once` is set; otherwise the store asks
-    /// the worker to stop. `None` if this principal has no such task.
+    /// Cancels a task. If a worker has the task, requests that the worker stops, unless `at_once`
+    /// is set. Returns `None` if this principal has no such task.
     fn cancel<'a>(
         &'a self,
         principal: &'a str,
@@ -96,18 +95,18 @@ pub trait TaskStore: Send + Sync + 'static {
     ) -> StoreFuture<'a, Option<CancelOutcome>>;
 }
 
-/// What workers do with tasks under leases.
+/// Operations of workers on tasks, under leases.
 pub trait WorkQueue: Send + Sync + 'static {
-    /// Gives due tasks to a worker. A task is due if it is queued, is parked and its input or time
-    /// has come, has a worker whose lease has ended, or has ended and needs its cleanup. Each task
+    /// Claims due tasks for a worker. A task is due if it is queued, or its lease has expired, or
+    /// its cleanup is due. A parked task is due when it has new input or its timer ends. Each task
     /// goes to one worker, and the store rejects later writes of its former worker.
     ///
-    /// A task that was created with `clean_up`, has started, and was cancelled or has expired needs
-    /// a cleanup from the same transaction on. The cleanup is due at once if no worker held the
-    /// task; otherwise when its worker reports that the run is gone, or when its lease would have
-    /// ended. The task keeps its outcome, and no sweep deletes it before the cleanup is done.
+    /// A task needs a cleanup if it was created with `clean_up`, has started, and was cancelled or
+    /// expired. If no worker has the task, the cleanup is due immediately. Otherwise it is due when
+    /// the worker reports that it dropped the run, or when the lease expires. The task keeps its
+    /// outcome, and no sweep deletes the task before its cleanup is done.
     ///
-    /// No principal gets more than the claim allows, so more tasks may be due.
+    /// The claim limits the tasks per principal, so due tasks may remain.
     fn claim<'a>(
         &'a self,
         worker: &'a WorkerId,
@@ -115,16 +114,16 @@ pub trait WorkQueue: Send + Sync + 'static {
         claim: &'a Claim,
     ) -> StoreFuture<'a, Vec<ClaimedTask>>;
 
-    /// Renews all leases of a worker, and returns them.
+    /// Renews all leases of a worker. Returns the renewed leases.
     fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> StoreFuture<'a, Vec<Lease>>;
 
-    /// Releases all tasks of a worker. No crash is counted.
+    /// Releases all tasks of a worker without counting a crash.
     fn release<'a>(&'a self, worker: &'a WorkerId) -> StoreFuture<'a, ()>;
 
-    /// Commits the changes of a worker and the transition that follows, all of it or nothing.
+    /// Commits the changes of a worker and the following transition in one transaction.
     ///
-    /// With a charge it returns `BytesExceeded` if the task's principal would have too many bytes
-    /// stored. Changes that store nothing are always written, and so is an outcome of
+    /// With a charge, returns `BytesExceeded` if the principal of the task would exceed its limit.
+    /// Changes that store no bytes are always written, as is an outcome of at most
     /// [`OUTCOME_RESERVE`](super::OUTCOME_RESERVE) bytes.
     fn commit<'a>(
         &'a self,
@@ -133,39 +132,39 @@ pub trait WorkQueue: Send + Sync + 'static {
         then: &'a Transition,
     ) -> StoreFuture<'a, ()>;
 
-    /// Returns the input responses and the cancellation that a task has got since its claim.
+    /// Returns all input responses of a task, and whether its cancellation was requested.
     fn inbox<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, Inbox>;
 
-    /// Records the state of a cleanup. `Due` is reported by the last worker of the task or the
-    /// worker that claimed the cleanup, `Done` by the latter. `LeaseLost` if another worker has
-    /// claimed the cleanup, or the task needs none.
+    /// Records the state of a cleanup. `Due` comes from the last worker of the task or from the
+    /// worker that claimed the cleanup, `Done` only from the latter. Returns `LeaseLost` if another
+    /// worker has claimed the cleanup, or if the task needs none.
     fn finish_cleanup<'a>(&'a self, lease: &'a Lease, state: CleanupState) -> StoreFuture<'a, ()>;
 
-    /// Returns the time until a task is due; zero if one is due now. Tasks of the principals in
-    /// `except` do not count.
+    /// Returns the time until a task is due; zero if one is due now. Ignores tasks of the
+    /// principals in `except`.
     fn next_due<'a>(&'a self, except: &'a [String]) -> StoreFuture<'a, Option<Duration>>;
 
-    /// Ends expired tasks, and deletes tasks, key-value entries and audit events whose retention is
-    /// over.
+    /// Ends expired tasks. Deletes tasks, key-value entries and audit events whose retention has
+    /// ended.
     fn sweep(&self, limit: usize, retention: Duration) -> StoreFuture<'_, SweepReport>;
 
-    /// Calls the listener for changes that callers can see or that make a task due: for each change
-    /// of this process, and soon, as a hint, for those of other replicas.
+    /// Registers a listener for changes that are visible to clients or make a task due. Changes of
+    /// this process are always reported. Changes of other replicas are reported soon, as a hint.
     ///
-    /// Changes that only the worker knows are left out: a task that its worker creates for itself,
-    /// a recorded step. The listener may get more calls and duplicates, but never
+    /// Changes that only their worker needs are not reported, such as a recorded step or a task
+    /// that its worker created with a lease. The listener may get duplicates, but never
     /// [`ChangeSource::Worker`] for a change that the worker did not make. A reader that must not
-    /// miss a change polls as well.
+    /// miss a change must also poll.
     fn subscribe(&self, listener: ChangeListener);
 }
 
 /// Expiring values under keys.
 pub trait KeyValueStore: Send + Sync + 'static {
     /// Stores `value` under `key` for `ttl` if the key is absent. Returns the existing value
-    /// otherwise. Of several concurrent callers one gets `None`.
+    /// otherwise. Exactly one of several concurrent callers gets `None`.
     ///
-    /// With a charge the entry counts in the bytes of that principal until it is deleted;
-    /// `BytesExceeded` if there would be too many.
+    /// With a charge, the entry counts in the bytes of that principal until it is deleted. Returns
+    /// `BytesExceeded` if the principal would exceed its limit.
     fn put_if_absent<'a>(
         &'a self,
         key: &'a str,
@@ -174,8 +173,8 @@ pub trait KeyValueStore: Send + Sync + 'static {
         charge: Option<&'a Charge>,
     ) -> StoreFuture<'a, Option<RawJson>>;
 
-    /// Stores `value` under `key` for `ttl`, and replaces an existing value. Charged like
-    /// [`put_if_absent`](Self::put_if_absent); on `BytesExceeded` the existing value stays.
+    /// Stores `value` under `key` for `ttl`, replacing an existing value. Charges the principal
+    /// like [`put_if_absent`](Self::put_if_absent). On `BytesExceeded` the existing value stays.
     fn put<'a>(
         &'a self,
         key: &'a str,
@@ -191,10 +190,10 @@ pub trait KeyValueStore: Send + Sync + 'static {
     fn delete<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()>;
 }
 
-/// The append-only record of who did what.
+/// Append-only audit log.
 pub trait AuditLog: Send + Sync + 'static {
-    /// Appends events. Each is kept until `retention` is over; of all events the newest
-    /// `max_events` are kept.
+    /// Appends events. The store deletes an event after `retention`, and keeps only the newest
+    /// `max_events`.
     fn append(
         &self,
         events: Vec<AuditEvent>,
@@ -202,7 +201,7 @@ pub trait AuditLog: Send + Sync + 'static {
         max_events: u64,
     ) -> StoreFuture<'_, ()>;
 
-    /// Returns events after an event number, oldest first: those of one task, or all.
+    /// Returns events after a sequence number, oldest first: those of one task, or all.
     fn read<'a>(
         &'a self,
         task: Option<&'a str>,
@@ -211,10 +210,10 @@ pub trait AuditLog: Send + Sync + 'static {
     ) -> StoreFuture<'a, Vec<AuditRecord>>;
 }
 
-/// What health checks, metrics and quotas read.
+/// State of a store for health checks, metrics and quotas.
 pub trait StoreMonitor: Send + Sync + 'static {
-    /// Returns the number of tasks by phase, and how long the oldest due task has been waiting.
-    /// Stores count as tasks change their phase, so this reads no task.
+    /// Returns the number of tasks by phase, and how long the oldest due task has been due. Stores
+    /// maintain these counts, so this method reads no task.
     fn stats(&self) -> StoreFuture<'_, StoreStats>;
 
     /// Checks that the store responds, with its cheapest request.
@@ -222,14 +221,14 @@ pub trait StoreMonitor: Send + Sync + 'static {
         Box::pin(async move { self.stats().await.map(drop) })
     }
 
-    /// Returns how many bytes a principal has stored: its tasks, ended ones included, with their
-    /// requests, journals and outcomes, and the key-value entries that it is charged for.
+    /// Returns the stored bytes of a principal: all its tasks with their requests, journals and
+    /// outcomes, and the key-value entries that are charged to it. Ended tasks count, too.
     fn stored_bytes<'a>(&'a self, principal: &'a str) -> StoreFuture<'a, u64>;
 }
 
-/// A store of tasks, as a server takes it.
+/// A complete task store.
 ///
-/// Implemented for every type that implements its parts.
+/// Implemented for every type that implements all parts.
 pub trait Store: TaskStore + WorkQueue + KeyValueStore + AuditLog + StoreMonitor {}
 
 impl<S: TaskStore + WorkQueue + KeyValueStore + AuditLog + StoreMonitor> Store for S {}

@@ -1,4 +1,4 @@
-//! Records of what workers do under a lease, and of the state of a store.
+//! Records of operations under a lease, and statistics of a store.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use super::{
 };
 use crate::{JournalEntry, JournalSnapshot, SegmentRecord, setters::setters};
 
-/// The source of a change.
+/// Source of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "stores and engines must know them all")]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must handle every variant")]
 pub enum ChangeSource {
     /// The worker that has the lease, or had it until this change.
     Worker,
-    /// Another one, or an unknown one.
+    /// Another source, or an unknown one.
     Other,
 }
 
@@ -25,32 +25,32 @@ pub enum ChangeSource {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ClaimedTask {
-    /// The worker's lease.
+    /// Lease of the worker.
     pub lease: Lease,
-    /// The principal that the task belongs to.
+    /// Principal that the task belongs to.
     pub principal: String,
-    /// The name of its tool.
+    /// Name of the tool.
     pub tool: String,
-    /// The call that it executes.
+    /// Call that the task executes.
     pub request: RawJson,
-    /// Its journal, input responses included.
+    /// Journal, including input responses.
     pub journal: JournalSnapshot,
-    /// Whether it has run before.
+    /// Whether the task has run before.
     pub started: bool,
-    /// How many workers crashed in a row without a new journal entry.
+    /// Number of crashes in a row without a new journal entry.
     pub crash_count: u32,
-    /// Whether it was claimed because its worker crashed or lost its lease.
+    /// Whether the task was reclaimed after its worker crashed or lost its lease.
     pub lost: bool,
-    /// Whether its cancellation was requested.
+    /// Whether cancellation was requested.
     pub cancel_requested: bool,
-    /// Its last progress.
+    /// Last progress.
     pub progress: Option<RawJson>,
-    /// Its outcome, if it has ended: then its cleanup is to run, not its handler.
+    /// Outcome of an ended task. The worker then executes the cleanup instead of the handler.
     pub ended: Option<TaskOutcome>,
 }
 
 impl ClaimedTask {
-    /// Creates a task that has not run before.
+    /// Creates a claimed task that has not run before.
     pub fn new(
         lease: Lease,
         principal: impl Into<String>,
@@ -83,27 +83,27 @@ setters!(ClaimedTask {
     ended: Option<TaskOutcome>,
 });
 
-/// What a worker writes in one transaction.
+/// Changes that a worker commits in one transaction.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Changes {
-    /// New journal entries. An existing entry stays as it is.
+    /// New journal entries. The store keeps an existing entry unchanged.
     pub entries: Vec<(String, JournalEntry)>,
     /// New segments, in order.
     pub segments: Vec<SegmentRecord>,
-    /// Input requests that are open from now on. A wire key means one input request in the life of a
-    /// task: a withdrawn one is open again, a resolved one stays resolved.
+    /// Input requests to open. A wire key identifies one input request of a task: a withdrawn
+    /// request is opened again, and a resolved request stays resolved.
     pub input_requests: Vec<NewInputRequest>,
-    /// Wire keys of input requests that are withdrawn.
+    /// Wire keys of input requests to withdraw.
     pub withdrawn: Vec<String>,
-    /// Journal keys of input responses that did not fit. They are requested again under another wire key.
+    /// Journal keys of invalid input responses. The run repeats the requests under other wire keys.
     pub invalidated: Vec<String>,
-    /// The status message.
+    /// Status message.
     pub status_message: Option<String>,
-    /// The progress.
+    /// Progress.
     pub progress: Option<RawJson>,
-    /// The principal that is charged for the bytes, and its limit; `None` for no limit. Not a change by
-    /// itself.
+    /// Principal that is charged for the bytes, and its limit; `None` without a limit. Does not
+    /// count as a change.
     pub charge: Option<Charge>,
 }
 
@@ -119,15 +119,15 @@ setters!(Changes {
 });
 
 impl Changes {
-    /// Returns these changes without those that store bytes: entries, segments, input requests, status
-    /// message and progress.
+    /// Returns only the changes that store no bytes. Removes entries, segments, input requests,
+    /// status message and progress.
     #[must_use]
     pub fn without_growth(self) -> Self {
         let Self { withdrawn, invalidated, .. } = self;
         Self { withdrawn, invalidated, ..Self::default() }
     }
 
-    /// Returns the number of changes. A charge is none.
+    /// Returns the number of changes, not counting the charge.
     pub fn len(&self) -> usize {
         self.entries.len()
             + self.segments.len()
@@ -143,7 +143,8 @@ impl Changes {
         self.len() == 0
     }
 
-    /// Returns whether a reader of the task sees a difference. Journal entries are not visible.
+    /// Returns whether the changes are visible to a reader of the task. Journal entries are not
+    /// visible.
     pub fn is_visible(&self) -> bool {
         !self.segments.is_empty()
             || !self.input_requests.is_empty()
@@ -157,13 +158,13 @@ impl Changes {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NewInputRequest {
-    /// Its journal key.
+    /// Journal key.
     pub key: String,
-    /// Its wire key.
+    /// Wire key.
     pub name: String,
-    /// The request to the client; `None` if another system responds.
+    /// Request to the client; `None` if another system responds.
     pub request: Option<InputRequest>,
-    /// When it times out.
+    /// When the request times out.
     pub due: Option<UnixMillis>,
 }
 
@@ -180,53 +181,55 @@ impl NewInputRequest {
 
 setters!(NewInputRequest { due: Option<UnixMillis> });
 
-/// What others did to a task while a worker has it.
+/// Events of a leased task that its worker must process.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Inbox {
     /// All input responses, by journal key.
     pub answers: Vec<(String, RawJson)>,
-    /// Whether its cancellation was requested.
+    /// Whether cancellation was requested.
     pub cancel_requested: bool,
 }
 
 setters!(Inbox { answers: Vec<(String, RawJson)>, cancel_requested: bool });
 
-/// What happens to a task and its lease after a write.
+/// Transition of a task and its lease after a commit.
 ///
 /// Exhaustive on purpose: a store that misses a transition must not compile.
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must handle every variant")]
 pub enum Transition {
     /// The worker continues.
     Continue,
-    /// The task waits without a worker, for input or until a time. It is queued at once if it has input
-    /// responses that its worker has not seen, or if its cancellation was requested.
+    /// The task is parked until input arrives or a timer ends. The store queues the task
+    /// immediately if it has input responses that the worker has not seen, or if cancellation was
+    /// requested.
     Park {
-        /// When a worker must claim it.
+        /// When a worker must claim the task.
         due_at: Option<UnixMillis>,
-        /// How many input responses its worker has seen.
+        /// Number of input responses that the worker has seen.
         responses_seen: usize,
     },
-    /// The task is stopped until [`OperatorStore::retry`](super::OperatorStore::retry); input responses do
-    /// not resume it. It is queued at once instead if its cancellation was requested.
+    /// The task is quarantined until [`OperatorStore::retry`](super::OperatorStore::retry). Input
+    /// responses do not resume it. The store queues the task instead if cancellation was requested.
     Quarantine {
-        /// Its outcome if no operator retries it.
+        /// Outcome if no operator retries the task.
         outcome: TaskOutcome,
-        /// How long it is quarantined at least; a task without a TTL is quarantined for ever.
+        /// Minimum duration of the quarantine. A task without a TTL stays quarantined without a
+        /// limit.
         ttl: Duration,
     },
-    /// The task ends. Its open input requests are withdrawn.
+    /// The task ends, and its open input requests are withdrawn.
     End {
-        /// Its outcome.
+        /// Outcome of the task.
         outcome: TaskOutcome,
-        /// How long it stays readable.
+        /// Time for which the task stays readable.
         retention: Duration,
     },
 }
 
 impl Transition {
-    /// Returns the name that traces show.
+    /// Returns the name in traces.
     pub(super) fn as_str(&self) -> &'static str {
         match self {
             Self::Continue => "continue",
@@ -237,13 +240,13 @@ impl Transition {
     }
 }
 
-/// The state of a cleanup.
+/// State of a cleanup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must handle every variant")]
 pub enum CleanupState {
-    /// The run before it was dropped: any worker may start it.
+    /// The run was dropped, so any worker may start the cleanup.
     Due,
-    /// It is done, or was given up.
+    /// The cleanup succeeded or failed.
     Done,
 }
 
@@ -251,14 +254,14 @@ pub enum CleanupState {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SweepReport {
-    /// Tasks that have expired, with their principals.
+    /// Expired tasks, with their principals.
     pub expired: Vec<(String, TaskId)>,
-    /// Quarantined tasks that no operator has retried in time, with their principals. They have ended
-    /// with the outcome of their quarantine, which is a failure.
+    /// Quarantined tasks that no operator retried in time, with their principals. They ended with
+    /// the outcome of their quarantine, which is a failure.
     pub failed: Vec<(String, TaskId)>,
     /// Number of deleted tasks.
     pub purged: usize,
-    /// Whether there may be more to do, because a batch was full.
+    /// Whether more rows may be due, because a batch was full.
     pub more: bool,
 }
 
@@ -269,23 +272,23 @@ setters!(SweepReport {
     more: bool,
 });
 
-/// How many tasks and bytes a store has.
+/// Number of tasks and bytes in a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreStats {
     /// Number of tasks that wait for a worker.
     pub queued: u64,
-    /// Number of tasks that a worker has.
+    /// Number of tasks that a worker has a lease on.
     pub running: u64,
-    /// Number of tasks that wait for input or a time.
+    /// Number of tasks that wait for input or a timer.
     pub parked: u64,
-    /// Number of tasks that wait for an operator.
+    /// Number of quarantined tasks.
     pub quarantined: u64,
-    /// Number of ended tasks that can still be read.
+    /// Number of ended tasks that are still readable.
     pub ended: u64,
-    /// Bytes that all principals have stored, at the last sweep or later.
+    /// Bytes that all principals have stored, as of the last sweep or later.
     pub bytes: u64,
-    /// How long the oldest due task has been due.
+    /// Time since the oldest due task became due.
     pub oldest_due: Option<Duration>,
 }
 

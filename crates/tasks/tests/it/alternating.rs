@@ -1,4 +1,4 @@
-//! Two handles on one store, as two processes have.
+//! Two handles on one store, like those of two processes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -7,7 +7,8 @@ use outlive_tasks::{
     store::{OperatorStore, Store, WorkQueue},
 };
 
-/// Each call goes to the other handle than the one before. Who listens does so at the first.
+/// Store that alternates between two handles with each call. Listeners subscribe to the first
+/// handle.
 pub(crate) struct Alternating<S> {
     pub(crate) handles: [S; 2],
     calls: AtomicUsize,

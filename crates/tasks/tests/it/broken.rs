@@ -1,6 +1,6 @@
-//! Stores that break one promise each: the contract must see it.
+//! Stores that break one promise each, which the contract must detect.
 //!
-//! All of them are the one in memory with something wrong between it and its user.
+//! Each is a memory store behind a wrapper with one flaw.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,36 +20,37 @@ use outlive_tasks::{
 };
 use outlive_wire::{InputRequest, RawJson};
 
-/// What is wrong with a store.
+/// Flaw of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flaw {
-    /// Who has lost a task still writes to it.
+    /// A worker that has lost its lease can still commit.
     NoFence,
-    /// What has ended is forgotten by the next sweep.
+    /// The next sweep deletes every ended task.
     EarlyPurge,
-    /// An answer is taken, and is not there when the task runs.
+    /// A response is accepted, and missing when the task runs.
     LostAnswer,
-    /// A segment takes the place of another one that has its number in another scope.
+    /// A segment replaces another that has the same number in another scope.
     ReusedNumber,
-    /// A task that was claimed can be claimed by the next worker.
+    /// A claimed task can be claimed by the next worker.
     NoLease,
-    /// The end and the withdrawal of the questions are two transactions; the sweep does the second.
+    /// The end of a task and the withdrawal of its input requests are two transactions; the sweep
+    /// executes the second.
     TornEnd,
-    /// What a task has emitted is said to be all of it, and it is not.
+    /// A page of segments reports the end of the task too early.
     EarlyEnd,
-    /// What is kept for an operator goes on when it is answered.
+    /// A response wakes a quarantined task.
     WokenByAnswer,
-    /// What has ended is said to be tried again.
+    /// The retry of an ended task reports success.
     RetriesAll,
-    /// What runs is forgotten without being forced to.
+    /// A purge deletes a running task without `force`.
     PurgesAll,
-    /// What has ended is forgotten whenever it has.
+    /// A purge deletes ended tasks regardless of the time of their end.
     PurgesMore,
-    /// Those that nobody can list are not seen by an operator either.
+    /// Operators do not see unlisted tasks.
     Overlooked,
-    /// What a task writes has no limit.
+    /// Commits have no byte limit.
     Unlimited,
-    /// A claim takes the oldest, whoever they belong to and however many of theirs run.
+    /// A claim ignores the limits per principal.
     Unfair,
 }
 
@@ -57,14 +58,14 @@ fn all_checks() -> Vec<Check> {
     checks().into_iter().chain(operator_checks()).collect()
 }
 
-/// The checks that do not pass with this flaw.
+/// Returns the names of the checks that fail with this flaw.
 async fn failing(flaw: Flaw) -> Vec<&'static str> {
     let mut failing = Vec::new();
     for check in all_checks() {
         let store = Arc::new(Broken { flaw: Some(flaw), ..Broken::default() });
         let clock = Arc::clone(&store);
         let bench = ContractBench::operated(store, move |span| clock.inner.advance_clock(span));
-        // A task of its own: its panic ends no more than it.
+        // A separate task, because a failing check panics.
         if tokio::spawn((check.run)(bench)).await.is_err() {
             failing.push(check.name);
         }
@@ -74,96 +75,99 @@ async fn failing(flaw: Flaw) -> Vec<&'static str> {
 
 #[track_caller]
 fn sees(failing: &[&str], promise: &str) {
-    assert!(failing.contains(&promise), "`{promise}` is not among {failing:?}");
+    assert!(failing.contains(&promise), "`{promise}` does not fail, only {failing:?}");
 }
 
 #[tokio::test]
-async fn a_store_without_a_fence_is_seen() {
+async fn contract_detects_missing_fence() {
     let failing = failing(Flaw::NoFence).await;
-    sees(&failing, "a_former_owner_writes_nothing");
-    sees(&failing, "the_same_worker_with_an_older_epoch_writes_nothing");
+    sees(&failing, "former_worker_cannot_commit");
+    sees(&failing, "same_worker_with_older_epoch_cannot_commit");
 }
 
 #[tokio::test]
-async fn a_store_that_forgets_too_early_is_seen() {
+async fn contract_detects_early_deletion() {
     let failing = failing(Flaw::EarlyPurge).await;
-    sees(&failing, "what_has_ended_never_changes");
-    sees(&failing, "a_result_that_came_late_can_still_be_read");
+    sees(&failing, "ended_task_never_changes");
+    sees(&failing, "late_result_stays_readable_for_retention");
 }
 
 #[tokio::test]
-async fn a_store_that_loses_an_answer_is_seen() {
+async fn contract_detects_lost_response() {
     let failing = failing(Flaw::LostAnswer).await;
-    sees(&failing, "an_answer_is_never_lost_and_the_first_counts");
-    sees(&failing, "an_answer_that_comes_before_the_parking_is_not_slept_through");
+    sees(&failing, "first_response_is_stored_and_never_lost");
+    sees(&failing, "response_before_parking_wakes_the_task");
 }
 
 #[tokio::test]
-async fn a_store_that_uses_a_number_twice_is_seen() {
-    sees(&failing(Flaw::ReusedNumber).await, "segments_keep_their_order_and_number");
+async fn contract_detects_reused_segment_number() {
+    sees(&failing(Flaw::ReusedNumber).await, "segments_keep_order_and_number");
 }
 
 #[tokio::test]
-async fn a_store_that_claims_without_a_lease_is_seen() {
-    sees(&failing(Flaw::NoLease).await, "what_is_queued_is_claimed_once");
+async fn contract_detects_claim_without_lease() {
+    sees(&failing(Flaw::NoLease).await, "queued_task_is_claimed_by_one_worker");
 }
 
 #[tokio::test]
-async fn a_store_that_ends_a_task_in_two_steps_is_seen() {
-    sees(&failing(Flaw::TornEnd).await, "the_end_withdraws_open_questions");
+async fn contract_detects_end_in_two_transactions() {
+    sees(&failing(Flaw::TornEnd).await, "end_withdraws_open_input_requests");
 }
 
 #[tokio::test]
-async fn a_store_that_says_too_early_that_all_is_there_is_seen() {
-    sees(&failing(Flaw::EarlyEnd).await, "segments_are_read_from_any_number_on");
+async fn contract_detects_early_end_of_segments() {
+    sees(&failing(Flaw::EarlyEnd).await, "segments_are_readable_after_any_number");
 }
 
 #[tokio::test]
-async fn a_store_that_goes_on_with_what_is_kept_is_seen() {
-    sees(&failing(Flaw::WokenByAnswer).await, "an_answer_to_what_is_kept_counts_and_wakes_nobody");
+async fn contract_detects_quarantined_task_woken_by_response() {
+    sees(
+        &failing(Flaw::WokenByAnswer).await,
+        "response_to_quarantined_task_is_stored_without_waking_it",
+    );
 }
 
 #[tokio::test]
-async fn a_store_that_tries_again_what_has_ended_is_seen() {
+async fn contract_detects_retry_of_ended_task() {
     let failing = failing(Flaw::RetriesAll).await;
-    sees(&failing, "what_has_ended_is_not_tried_again");
-    sees(&failing, "what_is_not_kept_is_not_tried_again");
+    sees(&failing, "retry_of_ended_task_is_rejected");
+    sees(&failing, "retry_of_task_that_is_not_quarantined_is_rejected");
 }
 
 #[tokio::test]
-async fn a_store_that_forgets_what_runs_is_seen() {
+async fn contract_detects_purge_of_running_task() {
     let failing = failing(Flaw::PurgesAll).await;
-    sees(&failing, "what_has_not_ended_is_forgotten_by_force_only");
-    sees(&failing, "what_is_owed_a_clean_up_is_forgotten_by_force_only");
+    sees(&failing, "purge_of_open_task_requires_force");
+    sees(&failing, "purge_with_pending_cleanup_requires_force");
 }
 
 #[tokio::test]
-async fn a_store_that_forgets_too_much_is_seen() {
-    sees(&failing(Flaw::PurgesMore).await, "what_has_ended_before_a_time_is_forgotten");
+async fn contract_detects_excessive_purge() {
+    sees(&failing(Flaw::PurgesMore).await, "purge_ended_deletes_tasks_ended_before_time");
 }
 
 #[tokio::test]
-async fn a_store_that_hides_tasks_from_its_operator_is_seen() {
-    sees(&failing(Flaw::Overlooked).await, "an_operator_sees_the_tasks_of_all");
+async fn contract_detects_tasks_hidden_from_operator() {
+    sees(&failing(Flaw::Overlooked).await, "operator_lists_tasks_of_all_principals");
 }
 
 #[tokio::test]
-async fn a_store_that_gives_all_places_to_one_principal_is_seen() {
+async fn contract_detects_unfair_claim() {
     let failing = failing(Flaw::Unfair).await;
-    sees(&failing, "a_principal_at_its_limit_is_passed_over");
-    sees(&failing, "a_claim_takes_no_more_of_a_principal_than_there_is_room_for");
+    sees(&failing, "claim_skips_principal_at_its_limit");
+    sees(&failing, "claim_respects_limit_per_principal");
 }
 
 #[tokio::test]
-async fn a_store_that_takes_more_than_a_principal_may_store_is_seen() {
+async fn contract_detects_missing_byte_limit() {
     let failing = failing(Flaw::Unlimited).await;
-    sees(&failing, "entry_beyond_the_bytes_is_refused_and_its_task_goes_on");
-    sees(&failing, "outcome_beyond_the_bytes_is_refused_and_a_small_one_is_not");
+    sees(&failing, "entry_above_byte_limit_is_rejected_and_task_continues");
+    sees(&failing, "outcome_above_byte_limit_is_rejected_unless_small");
 }
 
 #[tokio::test]
-async fn without_a_flaw_nothing_is_seen() {
-    // What is between the store and its user does no harm by itself.
+async fn contract_passes_on_wrapped_store_without_flaw() {
+    // The wrapper itself must not break the contract.
     for check in all_checks() {
         let store = Arc::new(Broken::default());
         let clock = Arc::clone(&store);
@@ -172,24 +176,24 @@ async fn without_a_flaw_nothing_is_seen() {
     }
 }
 
-/// A store with a flaw, or without.
+/// A store with at most one flaw.
 #[derive(Default)]
 struct Broken {
     flaw: Option<Flaw>,
     inner: MemoryStore,
-    // Nothing here matters but for its flaw.
+    // Used only by the flaws.
     known: Mutex<Known>,
 }
 
 #[derive(Default)]
 struct Known {
     principals: HashMap<TaskId, String>,
-    /// Who has each task now.
+    /// Current lease of each task.
     held: HashMap<TaskId, Lease>,
     ended: HashSet<TaskId>,
-    /// What was forgotten too early.
+    /// Tasks that were deleted too early.
     forgotten: HashSet<TaskId>,
-    /// The questions that were open when a task ended.
+    /// Input requests that were open at the end of a task.
     left_open: HashMap<TaskId, Vec<(String, InputRequest)>>,
 }
 

@@ -1,5 +1,4 @@
-//! Many tasks of one caller beside one of another: who gets the places of an engine, and the permits
-//! of a capacity.
+//! Fairness between callers: slots of an engine, and permits of a capacity.
 
 use std::{
     env, fs,
@@ -20,20 +19,20 @@ use outlive_tasks::{
 use serde_json::{json, value::to_raw_value};
 use tokio::{sync::Semaphore, time::timeout};
 
-/// How long a test waits for what should be there at once. Far below the time after which a task
-/// that waits for a permit looks again by itself.
+/// Timeout for events that should occur immediately. It is far below the time after which a task
+/// that waits for a permit retries without a grant.
 const GUARD: Duration = Duration::from_secs(8);
 
-/// Runs three kinds of tasks: `quick` ends at once, `long` waits until it is let go, `job` needs a
-/// permit and is long then, `leaves` gives its permit away and ends.
+/// Runner for four tools. `quick` ends immediately. `long` waits for the gate. `job` needs a
+/// permit, then waits for the gate. `leaves` passes its permit on and ends.
 #[derive(Clone)]
 struct Kinds {
     capacity: Capacity,
-    /// Lets long ones go.
+    /// Ends tasks that wait for it.
     gate: Arc<Semaphore>,
-    /// Which jobs and long tasks have begun, in order.
+    /// Started `job` and `long` tasks, in order.
     begun: Arc<Mutex<Vec<String>>>,
-    /// Permits that their runs have left behind.
+    /// Permits that `leaves` tasks have passed on.
     left: Arc<Mutex<Vec<Permit>>>,
 }
 
@@ -139,7 +138,7 @@ async fn ended(engine: &Engine, principal: &str, number: usize) {
             let _ = timeout(Duration::from_millis(100), changed.notified()).await;
         }
     };
-    timeout(GUARD, over).await.unwrap_or_else(|_| panic!("{id} has not ended"));
+    timeout(GUARD, over).await.unwrap_or_else(|_| panic!("task {id} has not ended"));
 }
 
 struct File(PathBuf);
@@ -161,7 +160,7 @@ impl Drop for File {
     }
 }
 
-async fn one_caller_leaves_places_to_others(store: Arc<dyn Store>) {
+async fn check_caller_leaves_slots_to_others(store: Arc<dyn Store>) {
     let kinds = Kinds::new(1);
     let engine = engine(&store, &kinds, |_| ());
     make(&engine, "ann", "long", 300).await;
@@ -170,25 +169,25 @@ async fn one_caller_leaves_places_to_others(store: Arc<dyn Store>) {
     ended(&engine, "bob", 0).await;
     let begun = kinds.begun();
     assert_eq!(begun.iter().filter(|id| id.starts_with("ann")).count(), 64, "a quarter of 256");
-    // The others of hers come as soon as there is room for them.
+    // The remaining tasks of the caller start when slots become free.
     kinds.gate.add_permits(300);
     kinds.until_begun(301).await;
     ended(&engine, "ann", 299).await;
 }
 
 #[tokio::test]
-async fn many_long_tasks_of_one_caller_do_not_delay_another_in_memory() {
-    one_caller_leaves_places_to_others(Arc::new(MemoryStore::new())).await;
+async fn caller_with_many_tasks_does_not_delay_others_in_memory() {
+    check_caller_leaves_slots_to_others(Arc::new(MemoryStore::new())).await;
 }
 
 #[tokio::test]
-async fn many_long_tasks_of_one_caller_do_not_delay_another_in_a_file() {
+async fn caller_with_many_tasks_does_not_delay_others_in_sqlite() {
     let (_file, store) = File::new("fairness");
-    one_caller_leaves_places_to_others(store).await;
+    check_caller_leaves_slots_to_others(store).await;
 }
 
 #[tokio::test]
-async fn queued_tasks_of_one_caller_do_not_delay_a_queued_one_of_another() {
+async fn caller_with_many_queued_tasks_does_not_delay_others() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     for number in 0..300 {
         store.create(task("ann", "long", number)).await.unwrap();
@@ -200,13 +199,13 @@ async fn queued_tasks_of_one_caller_do_not_delay_a_queued_one_of_another() {
 }
 
 #[tokio::test]
-async fn place_that_becomes_free_goes_to_the_caller_that_has_none() {
+async fn free_slot_goes_to_caller_without_running_task() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let kinds = Kinds::new(1);
     let engine = engine(&store, &kinds, |config| {
         (config.max_running, config.max_running_per_caller) = (8, Some(2));
     });
-    // Four callers have all places, and more that has been waiting for longer.
+    // Four callers use all slots and have older queued tasks.
     for caller in ["a", "b", "c", "d"] {
         make(&engine, caller, "long", 50).await;
     }
@@ -218,7 +217,7 @@ async fn place_that_becomes_free_goes_to_the_caller_that_has_none() {
 }
 
 #[tokio::test]
-async fn task_that_waits_for_a_permit_holds_no_place() {
+async fn task_waiting_for_permit_holds_no_slot() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let kinds = Kinds::new(1);
     let engine = engine(&store, &kinds, |config| {
@@ -226,12 +225,12 @@ async fn task_that_waits_for_a_permit_holds_no_place() {
     });
     make(&engine, "ann", "job", 50).await;
     kinds.until_waiting(49).await;
-    // Other tasks run, also of the same caller.
+    // Other tasks run, including those of the same caller.
     make(&engine, "bob", "quick", 1).await;
     ended(&engine, "bob", 0).await;
     make(&engine, "cid", "job", 2).await;
     kinds.until_waiting(51).await;
-    // All get their turn, without waiting until they look again.
+    // All waiting tasks get a permit without retrying on their own.
     kinds.gate.add_permits(52);
     kinds.until_begun(53).await;
     for number in 0..50 {
@@ -245,13 +244,13 @@ async fn task_that_waits_for_a_permit_holds_no_place() {
 }
 
 #[tokio::test]
-async fn permit_belongs_to_its_holder_when_the_run_has_ended() {
+async fn permit_outlives_its_run() {
     let (_file, store) = File::new("permits");
     let kinds = Kinds::new(2);
     let engine = engine(&store, &kinds, |_| ());
     make(&engine, "ann", "leaves", 5).await;
     kinds.until_waiting(3).await;
-    assert_eq!((kinds.begun().len(), kinds.capacity.used()), (2, 2), "both runs are over");
+    assert_eq!((kinds.begun().len(), kinds.capacity.used()), (2, 2), "both runs have ended");
     for begun in 3..=5 {
         kinds.left.lock().unwrap().pop();
         kinds.until_begun(begun).await;
@@ -263,7 +262,7 @@ async fn permit_belongs_to_its_holder_when_the_run_has_ended() {
 }
 
 #[tokio::test]
-async fn permit_is_passed_on_when_its_task_was_cancelled_while_it_waited() {
+async fn permit_of_cancelled_waiting_task_goes_to_next() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let kinds = Kinds::new(1);
     let engine = engine(&store, &kinds, |_| ());

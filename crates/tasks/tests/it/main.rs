@@ -1,14 +1,14 @@
-//! The stores, put to their contract.
+//! Tests of the stores and the engine.
 
-#![allow(clippy::unwrap_used, reason = "all of this is tests, helpers included")]
+#![allow(clippy::unwrap_used, reason = "this crate contains only tests and their helpers")]
 
-mod alternating; // two handles on one store, as two processes have
-mod broken; // stores that break one promise each: the contract must see it
-mod fairness; // many tasks of one caller beside one of another, in an engine
-mod memory; // the store that forgets
-mod model; // random histories against a small model of what may be seen
-mod opening; // stores by their URL
+mod alternating; // two handles on one store, like those of two processes
+mod broken; // stores that break one promise each, which the contract must detect
+mod fairness; // fairness between callers in an engine
+mod memory; // the memory store
+mod model; // random histories against a reference model
+mod opening; // opening and probing stores by URL
 #[cfg(feature = "postgres")]
-mod postgres; // the store that replicas share
-mod spans; // what traces show of runs and commits
-mod sqlite; // the store in a file
+mod postgres; // the PostgreSQL store
+mod spans; // tracing spans of runs and commits
+mod sqlite; // the SQLite store

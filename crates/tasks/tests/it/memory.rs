@@ -1,4 +1,4 @@
-//! The store that forgets keeps every other promise.
+//! The memory store passes the contract.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use outlive_tasks::store::{
 };
 
 #[tokio::test]
-async fn the_contract_is_kept() {
+async fn store_passes_contract() {
     for check in checks().into_iter().chain(operator_checks()) {
         let store = Arc::new(MemoryStore::new());
         let clock = Arc::clone(&store);

@@ -1,10 +1,10 @@
-//! Random histories of tasks, played by several workers and a client on every store, against a
-//! small model of what may be seen of them.
+//! Random histories of tasks with several workers and a client, on every store, against a reference
+//! model.
 //!
-//! The time of a store goes on by itself, but not for as long as one unit; everything that ends,
-//! ends in the middle between two units, so the model knows on which side it is.
+//! The real clock advances by less than one unit during a test. Every deadline is in the middle
+//! between two units, so the model knows whether it has passed.
 
-mod reference; // what is right
+mod reference; // the reference model
 
 use std::{
     env, fs, process,
@@ -31,24 +31,24 @@ use self::reference::{Changed, Model, Next};
 
 const OWNER: &str = "name:ada";
 
-/// So much that no test takes longer.
+/// Unit of time, which is longer than any test.
 const UNIT: Duration = Duration::from_secs(1000);
 
-/// Times are counted in halves of a unit: the present is even, and what ends is odd.
+/// Times are in halves of a unit: the present is even, and deadlines are odd.
 const LEASE: u64 = 3;
 const TTL: u64 = 9;
 const MAX_TTL: u64 = 19;
 const RETENTION: u64 = 7;
 const PAUSE: u64 = 5;
 
-/// How many tasks that have not ended there may be.
+/// Maximum number of open tasks.
 const QUOTA: usize = 4;
 
 fn span(halves: u64) -> Duration {
     UNIT / 2 * u32::try_from(halves).unwrap()
 }
 
-/// Something that is done. Numbers choose among what there is, however much that is.
+/// An operation. Numbers select among the existing tasks and leases, modulo their count.
 #[derive(Clone, Debug)]
 enum Op {
     Create {
@@ -56,7 +56,7 @@ enum Op {
         key: Option<usize>,
         clean_up: bool,
     },
-    /// Nobody knew whether it had been made.
+    /// Repeats a creation, as if its result was lost.
     CreateAgain(usize),
     Claim {
         worker: usize,
@@ -64,13 +64,13 @@ enum Op {
     },
     Renew(usize),
     Release(usize),
-    /// By whoever had a lease once, or has it still.
+    /// By the holder of a current or former lease.
     Write {
         lease: usize,
         wrote: Wrote,
         next: Next,
     },
-    /// By whoever had a lease once, or has it still.
+    /// By the holder of a current or former lease.
     Cleaning {
         lease: usize,
         now: CleanupState,
@@ -89,7 +89,7 @@ enum Op {
     Shift(u32),
 }
 
-/// What is in a write.
+/// Content of a commit.
 #[derive(Clone, Debug)]
 struct Wrote {
     entry: Option<usize>,
@@ -127,14 +127,14 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A store and its model, and what workers and clients remember.
+/// A store and its model, with the state of workers and clients.
 struct Play {
     store: Arc<dyn Store>,
     shift: Box<dyn Fn(Duration)>,
     model: Model,
-    /// All that have been given, the newest last.
+    /// All leases so far, the newest last.
     leases: Vec<Lease>,
-    /// So that no two answers and no two values are the same.
+    /// Counter that makes responses and values unique.
     count: usize,
 }
 
@@ -186,7 +186,7 @@ impl Play {
         let id = TaskId::new(format!("t{}", self.model.made.len()));
         let new = new_task(&id, worker, key).clean_up(clean_up);
         let created = self.store.create(new).await.unwrap();
-        // How late it is by the store's clock is not known to the model.
+        // The model does not know the store's clock, so it takes the creation time from the store.
         let expected = match (self.model.create(&id, worker, key, clean_up), &created) {
             (CreateOutcome::Created { lease, .. }, CreateOutcome::Created { at, .. }) => {
                 CreateOutcome::Created { lease, at: *at }
@@ -246,7 +246,7 @@ impl Play {
         self.count += 1;
         let value = self.count;
         let entries: Vec<_> = wrote.entry.iter().map(|key| (format!("e{key}"), value)).collect();
-        // The last one is not for the client.
+        // The last wire key is an external event.
         let request = |name: usize| (name < 3).then_some(InputRequest::ListRoots);
         let asked = wrote.asked.iter().map(|name| {
             NewInputRequest::new(format!("q{name}"), format!("q{name}"), request(*name))
@@ -314,27 +314,27 @@ impl Play {
         assert_eq!(taken, Ok(self.model.answer(&id, &names, outside, value)), "{id} {names:?}");
     }
 
-    /// One of the tasks that have ever been made.
+    /// Returns one of the tasks that were ever created.
     fn chosen(&self, task: usize) -> Option<TaskId> {
         let made = &self.model.made;
         (!made.is_empty()).then(|| made[made.len() - 1 - task % made.len()].clone())
     }
 
-    /// One of the leases that have ever been given; the newest are chosen most often.
+    /// Returns one of the leases that were ever granted. The newest are selected most often.
     fn lease(&self, lease: usize) -> Option<Lease> {
         let last = self.leases.len().checked_sub(1)?;
         let back = if lease < 16 { lease % 2 } else { lease };
         Some(self.leases[last.saturating_sub(back)].clone())
     }
 
-    /// A time of the store's, so long from now.
+    /// Returns a time of the store's clock, `halves` after now.
     fn at(&self, id: &TaskId, halves: u64) -> u64 {
         let (created, seen) = self.model.times(id);
         let elapsed = u64::try_from(span(self.model.now - created + halves).as_millis()).unwrap();
         seen + elapsed
     }
 
-    /// What the client sees is what the model says, and nothing goes back.
+    /// Checks that each task's record matches the model, and that no time decreases.
     async fn look(&mut self) {
         for id in self.model.made.clone() {
             let view = self.store.get(OWNER, &id).await.unwrap();
@@ -374,7 +374,7 @@ fn shown(entry: &JournalEntry) -> String {
     }
 }
 
-/// A store, and how its time is moved.
+/// A store, and a function that advances its clock.
 pub(crate) struct Clocked {
     store: Arc<dyn Store>,
     shift: Box<dyn Fn(Duration)>,
@@ -388,7 +388,7 @@ impl Clocked {
     }
 }
 
-/// Plays random histories, each on a store of its own.
+/// Plays random histories, each on a new store.
 pub(crate) fn play(cases: u32, open: impl AsyncFn() -> Clocked) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let config = ProptestConfig { cases, failure_persistence: None, ..Default::default() };
@@ -410,19 +410,19 @@ pub(crate) fn play(cases: u32, open: impl AsyncFn() -> Clocked) {
 
 // K-48
 #[test]
-fn memory_does_what_the_model_says() {
+fn memory_store_matches_model() {
     play(500, async || Clocked::new(MemoryStore::new(), MemoryStore::advance_clock));
 }
 
 // K-48
 #[test]
-fn a_file_does_what_the_model_says() {
+fn sqlite_store_matches_model() {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let folder = env::temp_dir().join(format!("outlive-model-{}", process::id()));
     fs::create_dir_all(&folder).unwrap();
     play(40, async || {
         let file = folder.join(format!("{}.db", COUNT.fetch_add(1, Ordering::Relaxed)));
-        // Nobody cuts the power here, and the disk is slow.
+        // The test needs no durability, and the disk is slow.
         let options = SqliteOptions::new().synchronous(Synchronous::Normal);
         let store = SqliteStore::open_with(file, options).unwrap();
         Clocked::new(store, SqliteStore::advance_clock)

@@ -1,9 +1,9 @@
-//! Stores by URL.
+//! Opening and probing stores by URL.
 
 use outlive_tasks::store::{StoreError, StoreKind, open, probe};
 
 #[tokio::test]
-async fn a_url_names_a_store() {
+async fn url_of_each_kind_opens_its_store() {
     let folder = std::env::temp_dir().join(format!("outlive-open-{}", std::process::id()));
     let file = folder.join("tasks.db");
     for url in ["memory:".to_owned(), format!("sqlite:{}", file.display())] {
@@ -15,7 +15,7 @@ async fn a_url_names_a_store() {
 }
 
 #[tokio::test]
-async fn what_names_none_is_refused_with_what_to_write() {
+async fn invalid_url_is_rejected_with_remedy() {
     for (url, says) in [
         ("", "`sqlite:path/to/file`"),
         ("tasks.db", "`sqlite:path/to/file`"),
@@ -31,7 +31,7 @@ async fn what_names_none_is_refused_with_what_to_write() {
 }
 
 #[tokio::test]
-async fn a_look_at_a_store_makes_none_and_changes_none() {
+async fn probe_creates_and_changes_nothing() {
     let folder = std::env::temp_dir().join(format!("outlive-probe-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("tasks.db");
@@ -45,7 +45,11 @@ async fn a_look_at_a_store_makes_none_and_changes_none() {
     let by_hand = rusqlite::Connection::open(&file).unwrap();
     by_hand.execute_batch("PRAGMA user_version = 99").unwrap();
     for _ in 0..2 {
-        assert_eq!(probe(&url).await.unwrap().tables, Some(99), "a newer version");
+        assert_eq!(
+            probe(&url).await.unwrap().tables,
+            Some(99),
+            "the file has a newer schema version"
+        );
     }
     by_hand.execute_batch("PRAGMA user_version = 0").unwrap();
     let older = probe(&url).await;

@@ -1,10 +1,10 @@
-//! The store that replicas share: its contract, and what only a database can do wrong.
+//! The PostgreSQL store: its contract, and failures specific to a database.
 
-mod batches; // many operations in one commit, and those that fail among them
-mod connecting; // what can be connected to, and what is said about the rest
-mod model; // random histories
-mod replicas; // several stores on one database, and what happens when one is gone
-mod trouble; // connections that are lost, and databases that cannot be written
+mod batches; // group commits, with failing operations
+mod connecting; // connections, and errors for those that fail
+mod model; // random histories against the reference model
+mod replicas; // several stores on one database, and crashes of one
+mod trouble; // lost connections and read-only databases
 
 use std::{
     env, process,
@@ -31,8 +31,8 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::alternating::Alternating;
 
-/// Puts all checks to stores, some at a time. Each has a schema of its own, which is emptied from
-/// check to check: to make one takes longer than most checks.
+/// Runs all checks, several at a time. Each group of checks reuses a schema, which is emptied
+/// between checks, because creating a schema takes longer than most checks.
 async fn keep_contract<F>(connect: impl Fn(Arc<Schema>) -> F)
 where
     F: Future<Output = ContractBench> + Send + 'static,
@@ -47,7 +47,7 @@ where
             let mut broken = Vec::new();
             let all = checks().into_iter().chain(operator_checks());
             for check in all.skip(number).step_by(AT_ONCE) {
-                // A task of its own: its panic ends no more than it.
+                // A separate task, because a failing check panics.
                 if tokio::spawn((check.run)(bench.clone())).await.is_err() {
                     broken.push(check.name);
                 }
@@ -61,11 +61,11 @@ where
     while let Some(more) = running.join_next().await {
         broken.extend(more.unwrap());
     }
-    assert!(broken.is_empty(), "these promises are broken: {broken:?}");
+    assert!(broken.is_empty(), "failed checks: {broken:?}");
 }
 
 #[tokio::test]
-async fn the_contract_is_kept() {
+async fn store_passes_contract() {
     keep_contract(|schema| async move {
         let store = Arc::new(schema.connect().await);
         let clock = Arc::clone(&store);
@@ -75,7 +75,7 @@ async fn the_contract_is_kept() {
 }
 
 #[tokio::test]
-async fn the_contract_is_kept_by_two_replicas_in_turn() {
+async fn two_alternating_replicas_pass_contract() {
     keep_contract(|schema| async move {
         let handles = [schema.connect().await, schema.connect().await];
         let store = Arc::new(Alternating::new(handles));
@@ -88,7 +88,7 @@ async fn the_contract_is_kept_by_two_replicas_in_turn() {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_is_there_when_it_is_connected_again() {
+async fn acknowledged_writes_survive_reconnection() {
     let schema = Schema::new();
     let store = schema.connect().await;
     let once = IdempotencyKey::new("k", "d");
@@ -143,10 +143,10 @@ async fn what_was_acknowledged_is_there_when_it_is_connected_again() {
     );
 }
 
-/// A server answers how many tasks there are without a look at each of them, and that it is ready
-/// without a look at any table: any client may ask for both.
+/// Any client may request the statistics and the readiness, so statistics read only counts, and
+/// readiness reads no table.
 #[tokio::test]
-async fn census_reads_the_counts_and_readiness_no_table() {
+async fn stats_read_counts_and_ready_reads_no_table() {
     let schema = Schema::new();
     let store = schema.connect().await;
     store.create(task("a")).await.unwrap();
@@ -154,17 +154,21 @@ async fn census_reads_the_counts_and_readiness_no_table() {
     let counted = "UPDATE phase_count SET ended = ended + 1000000";
     by_hand.batch_execute(counted).await.unwrap();
     let census = store.stats().await.unwrap();
-    assert_eq!((census.queued, census.ended), (1, 1_000_000), "rows were counted");
+    assert_eq!(
+        (census.queued, census.ended),
+        (1, 1_000_000),
+        "stats read the counts and not the rows"
+    );
 
     let locked = by_hand.transaction().await.unwrap();
     let lock = "LOCK TABLE task, phase_count, phase_change IN ACCESS EXCLUSIVE MODE";
     locked.batch_execute(lock).await.unwrap();
     let ready = tokio::time::timeout(Duration::from_secs(10), store.ready()).await;
-    assert_eq!(ready, Ok(Ok(())), "readiness waits for a table");
+    assert_eq!(ready, Ok(Ok(())), "ready reads no table");
 }
 
 #[tokio::test]
-async fn a_task_that_cannot_be_read_keeps_no_other_from_running() {
+async fn unreadable_task_does_not_block_other_claims() {
     let schema = Schema::new();
     let store = schema.connect().await;
     for id in ["a", "b", "c"] {
@@ -177,17 +181,21 @@ async fn a_task_that_cannot_be_read_keeps_no_other_from_running() {
     let ids: Vec<&str> = claimed.iter().map(|claimed| claimed.lease.task.as_str()).collect();
     assert_eq!(ids, ["a", "c"]);
     assert!(store.claim(&worker, LEASE, &10_usize.into()).await.unwrap().is_empty());
-    assert_eq!(store.renew(&worker, LEASE).await.unwrap().len(), 2, "nobody holds it");
+    assert_eq!(
+        store.renew(&worker, LEASE).await.unwrap().len(),
+        2,
+        "no worker has the unreadable task"
+    );
 }
 
 #[tokio::test]
-async fn the_longest_times_are_no_problem() {
+async fn maximum_durations_are_accepted() {
     let schema = Schema::new();
     let store = schema.connect().await;
     let worker = Some((WorkerId::new("w"), Duration::MAX));
     let new = task("a").ttl(Some(Duration::MAX)).max_ttl(Duration::MAX).worker(worker);
     let Ok(CreateOutcome::Created { lease: Some(lease), .. }) = store.create(new).await else {
-        panic!("a lease")
+        panic!("expected a lease")
     };
     store.advance_clock(Duration::from_secs(1 << 40));
     assert_eq!(store.renew(&lease.worker, Duration::MAX).await.unwrap().len(), 1);
@@ -200,7 +208,7 @@ async fn the_longest_times_are_no_problem() {
 }
 
 #[tokio::test]
-async fn names_may_hold_any_character() {
+async fn texts_with_any_character_are_stored() {
     let schema = Schema::new();
     let store = schema.connect().await;
     let odd = "a\0\u{e000}'\"\\ü";
@@ -230,7 +238,7 @@ async fn names_may_hold_any_character() {
 const OWNER: &str = "name:ada";
 const LEASE: Duration = Duration::from_secs(30);
 
-/// Where the database for tests is.
+/// Returns the URL of the test database.
 fn url() -> String {
     env::var("OUTLIVE_TEST_POSTGRES").unwrap_or_else(|_| {
         panic!(
@@ -240,7 +248,7 @@ fn url() -> String {
     })
 }
 
-/// A schema of its own for each test.
+/// A separate schema for each test.
 struct Schema(String);
 
 impl Schema {
@@ -259,7 +267,7 @@ impl Schema {
     }
 
     async fn connect_with(&self, options: PostgresOptions) -> PostgresStore {
-        // Under a name by which the connections can be found.
+        // With an application name, by which the test finds the connections.
         let url = format!("{}?application_name={}", url(), self.program());
         PostgresStore::connect_with(&url, options).await.unwrap()
     }
@@ -268,14 +276,14 @@ impl Schema {
         self.0.replace(['"', ' '], "")
     }
 
-    /// Cuts all connections of the stores on this schema.
+    /// Terminates all connections of the stores on this schema.
     async fn cut_all(&self) {
         let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
              WHERE application_name = $1";
         self.by_hand().await.query(cut, &[&self.program()]).await.unwrap();
     }
 
-    /// A connection that is not the store's.
+    /// Opens a connection that does not belong to the store.
     async fn by_hand(&self) -> Client {
         let (client, connection) = tokio_postgres::connect(&url(), NoTls).await.unwrap();
         tokio::spawn(connection);
@@ -293,7 +301,7 @@ impl Schema {
         self.by_hand().await.batch_execute(empty).await.unwrap();
     }
 
-    /// What is counted along the way is what is there.
+    /// Checks that the maintained counts match the rows.
     async fn is_counted_right(&self) {
         let wrong = "SELECT principal FROM
              (SELECT principal, count(*) AS count FROM task WHERE phase <> 3 GROUP BY principal) AS t
@@ -331,7 +339,7 @@ impl Schema {
         let left = "SELECT task FROM journal_entry UNION ALL SELECT task FROM segment UNION ALL SELECT task FROM input_request
              EXCEPT SELECT number FROM task";
         let left = by_hand.query(left, &[]).await.unwrap();
-        assert!(left.is_empty(), "something is kept without its task");
+        assert!(left.is_empty(), "child rows without a task remain");
     }
 }
 
@@ -348,16 +356,16 @@ fn task(id: &str) -> NewTask {
     .quota(usize::MAX)
 }
 
-/// Makes a task that runs from the beginning.
+/// Creates a task that a worker runs from its creation.
 async fn start(store: &PostgresStore, new: NewTask) -> Lease {
     let worker = Some((WorkerId::new("v"), LEASE));
     match store.create(new.worker(worker)).await.unwrap() {
         CreateOutcome::Created { lease: Some(lease), .. } => lease,
-        other => panic!("a lease was expected: {other:?}"),
+        other => panic!("expected a lease: {other:?}"),
     }
 }
 
-/// Waits until something holds, for a moment.
+/// Waits up to five seconds until a condition holds.
 async fn until<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) {
     for _ in 0..500 {
         if holds().await {
@@ -365,7 +373,7 @@ async fn until<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("waited in vain until {what}");
+    panic!("timeout while waiting until {what}");
 }
 
 fn raw(value: &Value) -> RawJson {

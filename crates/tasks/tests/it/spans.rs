@@ -93,7 +93,7 @@ impl Spans {
     }
 }
 
-/// Runs tasks that end at once.
+/// Runner whose tasks end immediately.
 struct Quick;
 
 impl TaskRunner for Quick {
@@ -150,29 +150,29 @@ fn check(seen: &[Seen], store: &str) {
         let found = span.fields.iter().find(|(field, _)| field == name);
         found.map(|(_, value)| value.trim_matches('"').to_owned())
     };
-    let [run] = runs[..] else { panic!("one run is expected: {seen:?}") };
+    let [run] = runs[..] else { panic!("expected one run: {seen:?}") };
     let expected = [("task_id", "t-1"), ("tool", "deploy"), ("worker_id", "w-1"), ("epoch", "1")];
     for (name, value) in expected {
         assert_eq!(field(run, name).as_deref(), Some(value), "{run:?}");
     }
     assert_eq!(run.parent, None, "a run has no parent: {run:?}");
     let commits: Vec<_> = seen.iter().filter(|span| span.name == "store.commit").collect();
-    let [commit] = commits[..] else { panic!("one commit is expected: {seen:?}") };
+    let [commit] = commits[..] else { panic!("expected one commit: {seen:?}") };
     let expected = [("store", store), ("changes", "0"), ("transition", "end")];
     for (name, value) in expected {
         assert_eq!(field(commit, name).as_deref(), Some(value), "{commit:?}");
     }
     let parent = commit.parent.map(|id| seen[index(id)].name);
-    assert_eq!(parent, Some("task.run"), "a commit of a run is inside of it: {seen:?}");
+    assert_eq!(parent, Some("task.run"), "the commit span is a child of the run span: {seen:?}");
 }
 
 #[test]
-fn commit_span_in_memory_is_inside_the_span_of_its_run() {
+fn memory_commit_span_is_child_of_run_span() {
     check(&Spans::of(async { run(Arc::new(MemoryStore::new())).await }), "memory");
 }
 
 #[test]
-fn commit_span_in_sqlite_is_inside_the_span_of_its_run() {
+fn sqlite_commit_span_is_child_of_run_span() {
     let folder = env::temp_dir().join(format!("outlive-spans-{}", process::id()));
     fs::create_dir_all(&folder).unwrap();
     let path = folder.join("tasks.db");

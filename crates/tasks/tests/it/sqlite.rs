@@ -1,10 +1,10 @@
-//! The store in a file: its contract, and what only a file can do wrong.
+//! The SQLite store: its contract, and failures specific to a file.
 
-mod batches; // many operations in one commit, and those that fail among them
-mod files; // what can be opened, and what is said about the rest
-mod full_disk; // when nothing more fits
-mod shared; // two handles on one file
-mod takeover; // processes that are killed
+mod batches; // group commits, with failing operations
+mod files; // opening files, and errors for those that fail
+mod full_disk; // full disks
+mod shared; // two handles on one file, like those of two processes
+mod takeover; // reclaiming the tasks of killed processes
 
 use std::{
     env, fs,
@@ -29,7 +29,7 @@ use outlive_wire::{InputRequest, RawJson};
 use serde_json::{Value, json, value::to_raw_value};
 
 #[tokio::test]
-async fn the_contract_is_kept() {
+async fn store_passes_contract() {
     for check in checks().into_iter().chain(operator_checks()) {
         let folder = Folder::new();
         let store = Arc::new(SqliteStore::open(folder.file()).unwrap());
@@ -40,7 +40,7 @@ async fn the_contract_is_kept() {
     }
 }
 
-/// What is counted along the way is what is there.
+/// Checks that the maintained counts match the rows.
 fn is_counted_right(folder: &Folder) {
     let by_hand = rusqlite::Connection::open(folder.file()).unwrap();
     let count = |sql: &str| by_hand.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
@@ -63,11 +63,11 @@ fn is_counted_right(folder: &Folder) {
     assert_eq!(count("SELECT bytes FROM phase_count"), count(bytes));
     let wrong = "SELECT count(*) FROM task WHERE open <>
         (SELECT count(*) FROM input_request WHERE task = task.number AND state = 0)";
-    assert_eq!(count(wrong), 0, "open questions");
+    assert_eq!(count(wrong), 0, "open input requests");
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_is_there_when_the_file_is_opened_again() {
+async fn acknowledged_writes_survive_reopening() {
     let folder = Folder::new();
     let store = SqliteStore::open(folder.file()).unwrap();
     let once = IdempotencyKey::new("k", "d");
@@ -109,11 +109,7 @@ async fn what_was_acknowledged_is_there_when_the_file_is_opened_again() {
     assert_eq!(journal.entries.keys().collect::<Vec<_>>(), ["before", "q2", "step"]);
     assert_eq!(journal.segments.iter().map(|s| s.ordinal).collect::<Vec<_>>(), [0, 1]);
     assert_eq!(journal.input_requests, ["q1"]);
-    assert_eq!(
-        journal.reasked.get("before"),
-        Some(&2),
-        "names that were used before it was a task"
-    );
+    assert_eq!(journal.reasked.get("before"), Some(&2), "reissues from before the promotion");
     let then = Transition::End { outcome: TaskOutcome::Cancelled, retention: LEASE };
     store.commit(&claimed.lease, &Changes::default(), &then).await.unwrap();
     drop(store);
@@ -125,8 +121,8 @@ async fn what_was_acknowledged_is_there_when_the_file_is_opened_again() {
 }
 
 #[tokio::test]
-async fn what_is_written_twice_is_there_once() {
-    // Whoever did not hear that a commit succeeded writes again.
+async fn repeated_commit_is_stored_once() {
+    // A worker that did not receive the result repeats its commit.
     let folder = Folder::new();
     let store = SqliteStore::open(folder.file()).unwrap();
     let lease = start(&store, task("a")).await;
@@ -145,7 +141,7 @@ async fn what_is_written_twice_is_there_once() {
 }
 
 #[tokio::test]
-async fn a_task_that_cannot_be_read_keeps_no_other_from_running() {
+async fn unreadable_task_does_not_block_other_claims() {
     let folder = Folder::new();
     let store = SqliteStore::open(folder.file()).unwrap();
     for id in ["a", "b", "c"] {
@@ -160,11 +156,11 @@ async fn a_task_that_cannot_be_read_keeps_no_other_from_running() {
     assert_eq!(ids, ["a", "c"]);
     assert!(store.claim(&WorkerId::new("w"), LEASE, &10_usize.into()).await.unwrap().is_empty());
     let seen = store.get(OWNER, &TaskId::new("b")).await.unwrap().unwrap();
-    assert_eq!(seen.phase, Phase::Queued, "its owner sees it all the same");
+    assert_eq!(seen.phase, Phase::Queued, "the principal can still read the task");
 }
 
 #[tokio::test]
-async fn the_longest_times_are_no_problem() {
+async fn maximum_durations_are_accepted() {
     let folder = Folder::new();
     let store = SqliteStore::open(folder.file()).unwrap();
     let new = task("a").ttl(Some(Duration::MAX)).max_ttl(Duration::MAX);
@@ -184,7 +180,7 @@ async fn the_longest_times_are_no_problem() {
 const OWNER: &str = "name:ada";
 const LEASE: Duration = Duration::from_secs(30);
 
-/// A temporary folder, which is removed with what is in it.
+/// A temporary folder that is removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -220,12 +216,12 @@ fn task(id: &str) -> NewTask {
     .quota(usize::MAX)
 }
 
-/// Makes a task that runs from the beginning.
+/// Creates a task that a worker runs from its creation.
 async fn start(store: &SqliteStore, new: NewTask) -> Lease {
     let worker = Some((WorkerId::new("v"), LEASE));
     match store.create(new.worker(worker)).await.unwrap() {
         CreateOutcome::Created { lease: Some(lease), .. } => lease,
-        other => panic!("a lease was expected: {other:?}"),
+        other => panic!("expected a lease: {other:?}"),
     }
 }
 

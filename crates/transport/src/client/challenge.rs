@@ -1,33 +1,33 @@
-//! `WWW-Authenticate`: how a server wants to be asked.
+//! Parser for `WWW-Authenticate`, which lists the authentication schemes that a server accepts.
 //!
 //! Spec: <https://www.rfc-editor.org/rfc/rfc9110#section-11.6.1>
 
 use http::{HeaderMap, header};
 
-/// One way to authenticate that a server names.
+/// An authentication scheme that a server accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Challenge {
-    /// `Bearer`, `DPoP`, …, as it was written.
+    /// Name of the scheme as the server spells it, such as `Bearer` or `DPoP`.
     pub scheme: String,
     parameters: Vec<(String, String)>,
 }
 
 impl Challenge {
-    /// All challenges of an answer. What cannot be read is left out.
+    /// Returns all challenges in the headers of a response. Skips malformed challenges.
     pub fn read(headers: &HeaderMap) -> Vec<Self> {
         let values = headers.get_all(header::WWW_AUTHENTICATE).iter();
         values.filter_map(|value| value.to_str().ok()).flat_map(parse).collect()
     }
 
-    /// A parameter, by its name in any case.
+    /// Returns the value of a parameter. The name is case-insensitive.
     pub fn get(&self, name: &str) -> Option<&str> {
         let mut found =
             self.parameters.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
         found.next().map(|(_, value)| value.as_str())
     }
 
-    /// Whether it is of this scheme.
+    /// Returns whether the challenge has this scheme.
     pub fn is(&self, scheme: &str) -> bool {
         self.scheme.eq_ignore_ascii_case(scheme)
     }
@@ -44,7 +44,7 @@ fn parse(text: &str) -> Vec<Challenge> {
         let end = rest.find(|c: char| !is_token(c)).unwrap_or(rest.len());
         let (word, after) = rest.split_at(end);
         if word.is_empty() {
-            // Nothing that begins like this can be read; what follows the next comma may.
+            // Skip to the next comma: this element is malformed, and the next one may be valid.
             rest = rest.split_once(',').map_or("", |(_, after)| after);
             continue;
         }
@@ -55,7 +55,7 @@ fn parse(text: &str) -> Vec<Challenge> {
                 challenge.parameters.push((word.to_owned(), value));
                 rest = after;
             }
-            // A parameter of nothing.
+            // A parameter before the first scheme is ignored.
             (Some(after), None) => rest = value(after).1,
             (None, _) => {
                 challenges.push(Challenge { scheme: word.to_owned(), parameters: Vec::new() });
@@ -69,7 +69,7 @@ fn is_token(c: char) -> bool {
     c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~/".contains(c)
 }
 
-/// A word or a quoted text, and what follows it.
+/// Splits a token or a quoted string from the start of `text`. Returns the value and the rest.
 fn value(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([',', ' ', '\t']).unwrap_or(text.len());
@@ -104,7 +104,7 @@ mod tests {
 
     // ACL-03
     #[test]
-    fn challenges_are_told_apart() {
+    fn header_with_several_challenges_is_split() {
         let all = read(
             r#"Basic realm="a, b=\"c\"", Bearer , DPoP algs="ES256", error=use_dpop_nonce,bearer scope="a b",Resource_Metadata = "https://a/b""#,
         );
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_breaks_nothing_else() {
+    fn malformed_challenge_does_not_affect_the_others() {
         for text in
             ["", ",,", "=", r#"="x"#, "Negotiate a==, Bearer", r#"Bearer scope="un"#, "\\ , x"]
         {

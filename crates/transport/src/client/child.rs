@@ -1,7 +1,7 @@
-//! A server that is a child process: started, spoken to, and ended by the client.
+//! Runs a server as a child process of the client.
 //!
-//! Its standard error is not read as a sign of anything; it is forwarded line by line, and always
-//! drained, because a child that nobody listens to would block.
+//! The client always drains the standard error of the child, because a full pipe would block the
+//! child. Output on standard error does not indicate an error.
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio>
 
 use std::{ffi::OsString, fmt, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
@@ -19,10 +19,10 @@ use super::{
     pipe::{PipeLimits, PipeLink},
 };
 
-/// How long a line of standard error may be; more is cut.
+/// Maximum length of a line of standard error. Longer lines are truncated.
 const STDERR_LINE: usize = 16 << 10;
 
-/// A program to start, with its arguments.
+/// A program to start as a server, with its arguments and environment.
 #[derive(Clone)]
 pub struct ChildProcess {
     program: OsString,
@@ -33,16 +33,16 @@ pub struct ChildProcess {
     patience: Duration,
 }
 
-/// What becomes of the lines that a server writes to its standard error.
+/// Destination of the lines that a server writes to its standard error.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum Stderr {
-    /// They go to our own standard error.
+    /// The standard error of this process.
     #[default]
     Inherit,
-    /// They are read and thrown away.
+    /// The lines are read and discarded.
     Ignore,
-    /// They are given to a function, line by line.
+    /// A function that is called with each line.
     Lines(Arc<dyn Fn(&str) + Send + Sync>),
 }
 
@@ -58,13 +58,13 @@ impl fmt::Debug for Stderr {
 
 impl fmt::Debug for ChildProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Arguments and environment may hold secrets.
+        // Only the program is shown: arguments and environment may contain secrets.
         f.debug_struct("Program").field("program", &self.program).finish_non_exhaustive()
     }
 }
 
 impl ChildProcess {
-    /// A program without arguments.
+    /// Creates a command that runs `program` without arguments.
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
             program: program.into(),
@@ -90,50 +90,51 @@ impl ChildProcess {
         self
     }
 
-    /// Sets a variable of its environment; it has ours otherwise.
+    /// Sets an environment variable. The child inherits all other variables from this process.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.environment.push((name.into(), value.into()));
         self
     }
 
-    /// Sets the folder it runs in.
+    /// Sets the working directory.
     #[must_use]
     pub fn current_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
     }
 
-    /// Says what becomes of its standard error.
+    /// Sets the destination of the child's standard error.
     #[must_use]
     pub fn stderr(mut self, stderr: Stderr) -> Self {
         self.stderr = stderr;
         self
     }
 
-    /// Gives every line of its standard error to a function.
+    /// Calls `line` with every line of the child's standard error.
     #[must_use]
     pub fn on_stderr(self, line: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.stderr(Stderr::Lines(Arc::new(line)))
     }
 
-    /// How long the process has to end by itself, once its input is closed, before it is told to.
+    /// Sets how long the process may take to exit after its input is closed, before it gets
+    /// SIGTERM.
     #[must_use]
     pub fn shutdown_timeout(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// The program's name, to show.
+    /// Returns the name of the program, for messages.
     pub fn name(&self) -> String {
         self.program.to_string_lossy().into_owned()
     }
 
-    /// Starts it and speaks to it.
+    /// Starts the process and opens a link to it.
     ///
     /// # Errors
     ///
-    /// When it cannot be started.
+    /// Returns an error if the process cannot be started.
     pub fn start(
         &self,
         limits: PipeLimits,
@@ -156,7 +157,9 @@ impl ChildProcess {
         };
         let mut child = command.spawn().map_err(broken)?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(broken(std::io::Error::other("its streams are missing")));
+            return Err(broken(std::io::Error::other(
+                "standard input or output of the process is missing",
+            )));
         };
         let forwarding = match (&self.stderr, child.stderr.take()) {
             (Stderr::Lines(each), Some(stderr)) => {
@@ -169,7 +172,8 @@ impl ChildProcess {
     }
 }
 
-/// The process of a server. Killed when it is dropped; [`Process::end`] is kinder.
+/// Process of a server. Dropping the value kills the process; [`Process::end`] terminates it
+/// gracefully.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -178,13 +182,15 @@ pub struct Process {
 }
 
 impl Process {
-    /// Its number, while it runs.
+    /// Returns the process ID while the process runs.
     pub fn id(&self) -> Option<u32> {
         self.child.id()
     }
 
-    /// Ends it: its input is closed by whoever drops the link, then it has time to end, then it is
-    /// told to, then it is killed.
+    /// Terminates the process.
+    ///
+    /// The caller must have dropped the link, which closes the input of the process. The process
+    /// then gets two periods of the shutdown timeout: one before SIGTERM and one before SIGKILL.
     pub async fn end(mut self) {
         if tokio::time::timeout(self.patience, self.child.wait()).await.is_err() {
             self.terminate();
@@ -193,7 +199,7 @@ impl Process {
             }
         }
         if let Some(forwarding) = self.forwarding.take() {
-            // The last lines; a grandchild may hold the stream open for ever.
+            // Wait for the last lines, but not long: a grandchild may keep the stream open forever.
             let _ = tokio::time::timeout(Duration::from_millis(100), forwarding).await;
         }
     }

@@ -1,58 +1,58 @@
-//! What can go wrong between a client and the server it talks to, short of what either says.
+//! Errors of the transport between a client and a server.
 
 use std::{error::Error, fmt, io, net::IpAddr};
 
 use super::TokenError;
 
-/// A message could not be brought over, or its answer not back.
+/// Failure to send a message or to receive its response.
 #[derive(Debug)]
 pub struct TransportError {
     kind: TransportErrorKind,
-    /// Whether the server may have seen the request.
+    /// Whether the server may have received the request.
     sent: bool,
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
-/// What happened.
+/// Kind of a transport error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TransportErrorKind {
-    /// The address is none that this transport can use; the text says what to change.
+    /// The URL cannot be used. The text says what to change.
     Address(String),
-    /// Nobody answers at the address.
+    /// No server accepts connections at the address.
     Connect,
-    /// The network policy does not allow the address of the host.
+    /// The network policy does not allow the IP address of the host.
     BlockedAddress(IpAddr),
-    /// The server's certificate cannot be trusted, or TLS failed otherwise.
+    /// The server's certificate is not trusted, or the TLS handshake failed.
     Tls,
-    /// The connection was closed, or the process ended.
+    /// The connection is closed, or the server process exited.
     Closed,
-    /// A stream ended before the answer.
+    /// A stream ended before the response.
     ConnectionLost,
-    /// A message is larger than the limit of this many bytes.
+    /// A message exceeds the limit, which is given in bytes.
     TooLarge(usize),
-    /// What came is no HTTP, or no events.
+    /// The server sent malformed HTTP or malformed events.
     Malformed(String),
-    /// An HTTP status that says nothing about the request.
+    /// An HTTP status without a JSON-RPC response.
     Status(u16),
-    /// The program could not be started.
+    /// The server process could not be started.
     Start,
-    /// There is no token for it. Whatever was sent before was refused.
+    /// No access token is available. The server rejected any request that was sent before.
     Token(TokenError),
 }
 
 impl TransportError {
-    /// An error of which nothing reached the server.
+    /// Creates an error for a request that did not reach the server.
     pub fn unsent(kind: TransportErrorKind) -> Self {
         Self { kind, sent: false, source: None }
     }
 
-    /// An error after which nobody knows whether the server did what was asked.
+    /// Creates an error for a request that the server may have executed.
     pub fn after_sending(kind: TransportErrorKind) -> Self {
         Self { kind, sent: true, source: None }
     }
 
-    /// Adds why.
+    /// Adds the source of the error.
     #[must_use]
     pub fn because(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
@@ -66,12 +66,12 @@ impl TransportError {
         Self { kind: self.kind.clone(), sent: self.sent, source }
     }
 
-    /// What happened.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> &TransportErrorKind {
         &self.kind
     }
 
-    /// Whether the server may have seen the request, and done what it asks.
+    /// Returns whether the server may have received and executed the request.
     pub fn may_have_been_sent(&self) -> bool {
         self.sent
     }
@@ -85,21 +85,21 @@ impl fmt::Display for TransportError {
                 "could not connect; check that the server runs and the address is right",
             ),
             TransportErrorKind::BlockedAddress(ip) => {
-                write!(f, "the host is at {ip}, where requests may not go")
+                write!(f, "the network policy does not allow the host's address {ip}")
             }
             TransportErrorKind::Tls => f.write_str(
-                "TLS failed; check the server's certificate, or name the roots to trust",
+                "TLS failed; check the server's certificate, or set the root certificates to trust",
             ),
             TransportErrorKind::Closed => f.write_str("the connection to the server is closed"),
             TransportErrorKind::ConnectionLost => {
-                f.write_str("the stream ended before the answer came")
+                f.write_str("the stream ended before the response arrived")
             }
             TransportErrorKind::TooLarge(limit) => write!(
                 f,
-                "the server sent a message of more than {limit} bytes; raise `message_bytes` if it may"
+                "the server sent a message of more than {limit} bytes; raise `message_bytes` to accept it"
             ),
-            TransportErrorKind::Malformed(what) => write!(f, "what came back is malformed: {what}"),
-            TransportErrorKind::Status(status) => write!(f, "the server answered HTTP {status}"),
+            TransportErrorKind::Malformed(what) => write!(f, "the response is malformed: {what}"),
+            TransportErrorKind::Status(status) => write!(f, "the server returned HTTP {status}"),
             TransportErrorKind::Token(error) => error.fmt(f),
             TransportErrorKind::Start => {
                 f.write_str("the program could not be started; check its path and permissions")

@@ -8,17 +8,18 @@ use crate::client::{network_policy::NetworkPolicy, token::Tokens};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HttpOptions {
-    /// Time that connecting may take, TLS included.
+    /// Maximum time to connect, including the TLS handshake.
     pub connect_timeout: Duration,
     /// Maximum bytes of one message, in a body or in an event.
     pub message_bytes: usize,
-    /// Maximum number of idle connections that are kept for each origin.
+    /// Maximum number of idle connections per origin.
     pub idle_connections: usize,
-    /// PEM file of the certificates to trust for `https:`. Without it the platform decides.
+    /// PEM file of the root certificates for `https:`. If it is `None`, the platform's verifier
+    /// decides.
     pub ca_file: Option<PathBuf>,
-    /// Addresses that connections may go to.
+    /// Addresses that the client may connect to.
     pub network_policy: NetworkPolicy,
-    /// Source of the tokens of requests; without it requests have no token.
+    /// Source of access tokens. If it is `None`, requests have no token.
     pub tokens: Option<Tokens>,
 }
 

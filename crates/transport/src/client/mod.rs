@@ -1,9 +1,9 @@
-//! The client's half: how messages reach a server, and how its messages come back.
+//! Client side of the transports.
 //!
-//! There are two kinds of ways. On a [`pipe`] one channel carries everything, and answers find their
-//! requests by id: a child process, a connection in memory, HTTP+SSE, any byte stream. Over
-//! [`http`] every request has a stream of its own. Neither knows a revision: what is written, and
-//! what an answer means, is for the eras.
+//! On a [`pipe`], one channel carries all messages, and responses match their requests by ID: child
+//! processes, in-memory connections, HTTP+SSE and byte streams. Over [`http`], each request has its
+//! own response or stream. No transport depends on a protocol version; the codecs of the eras read
+//! and write the messages.
 
 mod challenge;
 pub mod child;

@@ -1,28 +1,29 @@
-//! Which addresses outgoing connections may policy.
+//! Network policy: the addresses that outgoing connections may reach.
 //!
-//! A URL in a document of another party is a way to make this process call its own network (SSRF). So
-//! the client checks every address that a name resolves to, and connects to a checked address.
+//! A URL in a document of a third party can make this process call its own network (SSRF). The
+//! client therefore checks every resolved address and connects only to a checked address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Addresses that connections may go to. From `Public` on, each includes the one before it.
+/// Addresses that the client may connect to. Each variant after `Public` includes the variant
+/// before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum NetworkPolicy {
-    /// This machine only.
+    /// Loopback addresses only.
     Loopback,
-    /// Addresses of the internet only.
+    /// Public internet addresses only.
     #[default]
     Public,
-    /// Also this machine and private networks; not the link-local addresses at which clouds hand out
-    /// their secrets.
+    /// Also loopback and private networks. Excludes link-local addresses, where clouds serve their
+    /// instance metadata and credentials.
     Local,
     /// Any address.
     Anywhere,
 }
 
 impl NetworkPolicy {
-    /// Returns the narrowest policy, from `Public` on, that allows `ip`.
+    /// Returns the narrowest policy that allows `ip`, starting with `Public`.
     pub fn for_address(ip: IpAddr) -> Self {
         if is_public(ip) {
             Self::Public
@@ -33,7 +34,7 @@ impl NetworkPolicy {
         }
     }
 
-    /// Returns whether connections may go to `ip`.
+    /// Returns whether the policy allows connections to `ip`.
     pub fn allows(self, ip: IpAddr) -> bool {
         match self {
             Self::Loopback => is_loopback(ip),
@@ -44,7 +45,7 @@ impl NetworkPolicy {
     }
 }
 
-/// Returns whether the name of a host is that of this machine.
+/// Returns whether `host` is a loopback name or address.
 pub fn is_loopback_host(host: &str) -> bool {
     let host = host.trim_matches(['[', ']']);
     host.eq_ignore_ascii_case("localhost")
@@ -56,7 +57,7 @@ fn is_loopback(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback()
 }
 
-/// Whether an address is one of the internet's.
+/// Returns whether `ip` is a public internet address.
 pub fn is_public(ip: IpAddr) -> bool {
     match ip.to_canonical() {
         IpAddr::V4(ip) => is_public_v4(ip),
@@ -65,7 +66,7 @@ pub fn is_public(ip: IpAddr) -> bool {
 }
 
 fn is_local(ip: IpAddr) -> bool {
-    /// Where a cloud hands out secrets over IPv6, in the midst of the private ones.
+    /// Address of the AWS instance metadata service. It is inside the private range.
     const METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
     match ip.to_canonical() {
         IpAddr::V4(ip) => ip.is_loopback() || ip.is_private() || is_shared(ip),
@@ -73,7 +74,7 @@ fn is_local(ip: IpAddr) -> bool {
     }
 }
 
-/// The addresses between a provider and its customers.
+/// Returns whether `ip` is in the range for carrier-grade NAT (RFC 6598).
 fn is_shared(ip: Ipv4Addr) -> bool {
     matches!(ip.octets(), [100, 64..=127, ..])
 }
@@ -85,7 +86,7 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
         || ip.is_documentation()
         || ip.is_multicast()
         || is_shared(ip)
-        // This network; protocol assignments; measuring; reserved and broadcast.
+        // "This network", protocol assignments, benchmarking, reserved and broadcast addresses.
         || matches!(ip.octets(), [0, ..] | [192, 0, 0, _] | [198, 18..=19, ..] | [240..=255, ..]);
     !special
 }
@@ -97,12 +98,13 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
         Ipv4Addr::new(a, b, c, d)
     };
     match part {
-        // An IPv4 address by another name is judged as that address.
+        // NAT64 and 6to4 addresses contain an IPv4 address, which decides.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => is_public_v4(v4(high, low)),
         [0x2002, high, low, ..] => is_public_v4(v4(high, low)),
-        // Tunnels, documentation, translation within a site.
+        // Teredo tunnels, documentation, and local-use NAT64.
         [0x2001, 0 | 0xdb8, ..] | [0x64, 0xff9b, ..] => false,
-        // Only this block has been given out; loopback, private, link-local and multicast are outside.
+        // Only this block is allocated; loopback, private, link-local and multicast are outside of
+        // it.
         [first, ..] => (0x2000..=0x3fff).contains(&first),
     }
 }

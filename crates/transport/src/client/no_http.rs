@@ -1,4 +1,5 @@
-//! The HTTP client without the feature `http`: no link can be opened, so nothing here has a value.
+//! Stub of the HTTP client without the feature `http`. No link can be opened, so these types have
+//! no values.
 
 use std::{convert::Infallible, io, time::Duration};
 
@@ -24,19 +25,19 @@ pub struct HttpLink(Infallible);
 /// The response to a request.
 #[derive(Debug)]
 pub struct HttpReply {
-    /// Its status.
+    /// HTTP status.
     pub status: StatusCode,
-    /// Its headers.
+    /// Response headers.
     pub headers: HeaderMap,
     never: Infallible,
 }
 
-/// Both directions of HTTP+SSE.
+/// Both directions of an HTTP+SSE connection.
 #[derive(Debug)]
 pub struct HttpSse(Infallible);
 
 impl Address {
-    /// The origin of the URL.
+    /// Returns the origin of the URL.
     pub fn origin(&self) -> String {
         match self.0 {}
     }
@@ -44,19 +45,19 @@ impl Address {
 
 #[expect(clippy::unused_async, reason = "these functions are async with the feature `http`")]
 impl HttpLink {
-    /// Refuses every URL.
+    /// Rejects every URL.
     ///
     /// # Errors
     ///
-    /// Always.
+    /// Always returns an error.
     #[expect(clippy::needless_pass_by_value, reason = "the signature of the feature `http`")]
     pub fn new(_: &str, _: HttpOptions) -> Result<Self, TransportError> {
         Err(TransportError::unsent(TransportErrorKind::Address(
-            "a URL needs the feature `http` of the crate `outlive`; switch it on".to_owned(),
+            "a URL requires the feature `http` of the crate `outlive`; enable it".to_owned(),
         )))
     }
 
-    /// The address of the server.
+    /// Returns the address of the server.
     pub fn address(&self) -> &Address {
         match self.0 {}
     }
@@ -65,16 +66,16 @@ impl HttpLink {
     ///
     /// # Errors
     ///
-    /// None: there is no link.
+    /// Never: a link cannot exist.
     pub async fn post(&self, _: HeaderMap, _: Bytes) -> Result<HttpReply, TransportError> {
         match self.0 {}
     }
 
-    /// Sends a message that is written again for each attempt.
+    /// Sends a message and calls the function again for each further attempt.
     ///
     /// # Errors
     ///
-    /// None: there is no link.
+    /// Never: a link cannot exist.
     pub async fn post_anew(
         &self,
         _: HeaderMap,
@@ -83,20 +84,20 @@ impl HttpLink {
         match self.0 {}
     }
 
-    /// Opens a stream of events.
+    /// Opens an event stream.
     ///
     /// # Errors
     ///
-    /// None: there is no link.
+    /// Never: a link cannot exist.
     pub async fn get(&self, _: HeaderMap) -> Result<HttpReply, TransportError> {
         match self.0 {}
     }
 
-    /// Ends what the headers name.
+    /// Ends the session that the headers identify.
     ///
     /// # Errors
     ///
-    /// None: there is no link.
+    /// Never: a link cannot exist.
     pub async fn delete(&self, _: HeaderMap) -> Result<HttpReply, TransportError> {
         match self.0 {}
     }
@@ -104,35 +105,35 @@ impl HttpLink {
 
 #[expect(clippy::unused_async, reason = "these functions are async with the feature `http`")]
 impl HttpReply {
-    /// Whether the body is a stream of events.
+    /// Returns whether the body is an event stream.
     pub fn is_events(&self) -> bool {
         match self.never {}
     }
 
-    /// Whether the body is JSON.
+    /// Returns whether the body is JSON.
     pub fn is_json(&self) -> bool {
         match self.never {}
     }
 
-    /// When the server wants to be asked again.
+    /// Returns the delay of `Retry-After`.
     pub fn retry_after(&self) -> Option<Duration> {
         match self.never {}
     }
 
-    /// The whole body.
+    /// Reads the whole body.
     ///
     /// # Errors
     ///
-    /// None: there is no response.
+    /// Never: a response cannot exist.
     pub async fn bytes(&mut self) -> Result<Bytes, TransportError> {
         match self.never {}
     }
 
-    /// The next event.
+    /// Returns the next event.
     ///
     /// # Errors
     ///
-    /// None: there is no response.
+    /// Never: a response cannot exist.
     pub async fn event(&mut self) -> Result<Option<SseEvent>, TransportError> {
         match self.never {}
     }
@@ -143,13 +144,13 @@ impl HttpSse {
     ///
     /// # Errors
     ///
-    /// None: there is no link.
+    /// Never: a link cannot exist.
     #[expect(clippy::unused_async, reason = "the function is async with the feature `http`")]
     pub async fn open(link: &HttpLink, _: HeaderMap) -> Result<Self, TransportError> {
         match link.0 {}
     }
 
-    /// The two directions.
+    /// Splits the connection into its two directions.
     pub fn split(self) -> (impl Source + 'static, impl Sink + 'static) {
         (End(self.0), End(self.0))
     }

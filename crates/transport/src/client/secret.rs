@@ -1,18 +1,19 @@
-//! Text that is shown to nobody.
+//! Secret text that is never displayed.
 
 use std::fmt;
 
-/// A token, a password, a key: `Debug` does not show it, and there is no `Display`.
+/// A secret such as a token, password or key. `Debug` hides the text, and `Display` is not
+/// implemented.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct SecretString(String);
 
 impl SecretString {
-    /// Keeps a text from being shown.
+    /// Wraps a secret text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text: for where it has to go, and nowhere else.
+    /// Returns the secret text.
     pub fn expose(&self) -> &str {
         &self.0
     }

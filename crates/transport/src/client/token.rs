@@ -1,4 +1,4 @@
-//! Where the tokens of HTTP requests come from.
+//! Sources of the access tokens of HTTP requests.
 
 use std::{
     error::Error,
@@ -14,25 +14,27 @@ use tokio::time::Instant;
 
 use super::{Challenge, SecretString};
 
-/// The header of a proof that a token is with its owner (RFC 9449).
+/// Header with the proof that the client has the key of its token (RFC 9449).
 const DPOP: HeaderName = HeaderName::from_static("dpop");
-/// What the next proof has to hold.
+/// Header with the nonce that the next DPoP proof must contain.
 const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
-/// Gives the token that goes with each HTTP request.
+/// Source of the access token for each HTTP request.
 ///
-/// A token of your own choosing is [`StaticToken`]. Whoever fetches and renews tokens implements
-/// this, and hears what a server says about the ones it has given.
+/// [`StaticToken`] always returns the same token. Implement this trait to fetch and refresh tokens.
+/// [`answered`](Self::answered) reports how the server responds to a token.
 pub trait TokenSource: Send + Sync + 'static {
-    /// The token for a request; `None` to go without.
+    /// Returns the token for a request, or `None` to send the request without a token.
     fn token(
         &self,
         request: &TokenRequest<'_>,
     ) -> impl Future<Output = Result<Option<Token>, TokenError>> + Send;
 
-    /// Hears of an answer that is about tokens: 401, 403, or one with a `DPoP-Nonce`. `true` has a
-    /// request that was refused sent again, with the token that [`token`](Self::token) gives then.
-    /// While this takes time, somebody logging in perhaps, the request's own time stands still.
+    /// Handles a response that concerns tokens: 401, 403, or a response with `DPoP-Nonce`.
+    ///
+    /// Returns `true` to retry a rejected request with the token that [`token`](Self::token)
+    /// returns next. The request timeout is paused while this future runs, because it may wait for
+    /// a user to log in.
     fn answered(
         &self,
         answer: &TokenResponse<'_>,
@@ -46,72 +48,72 @@ pub trait TokenSource: Send + Sync + 'static {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct TokenRequest<'a> {
-    /// Its method.
+    /// HTTP method.
     pub method: &'a Method,
-    /// Where it goes, query included.
+    /// URL, including the query.
     pub url: &'a str,
 }
 
 impl<'a> TokenRequest<'a> {
-    /// A request.
+    /// Creates a request.
     pub fn new(method: &'a Method, url: &'a str) -> Self {
         Self { method, url }
     }
 }
 
-/// What a server said about a token.
+/// Response of a server to a request with a token.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct TokenResponse<'a> {
-    /// What was sent.
+    /// The request.
     pub request: TokenRequest<'a>,
-    /// With which token.
+    /// Token of the request.
     pub token: Option<&'a Token>,
-    /// How often it has been sent by now, this time included.
+    /// Number of times the request has been sent, including this attempt.
     pub attempt: u32,
-    /// The status that came back.
+    /// HTTP status of the response.
     pub status: StatusCode,
-    /// The headers that came back.
+    /// Headers of the response.
     pub headers: &'a HeaderMap,
 }
 
 impl TokenResponse<'_> {
-    /// What `WWW-Authenticate` says.
+    /// Returns the challenges in `WWW-Authenticate`.
     pub fn challenges(&self) -> Vec<Challenge> {
         Challenge::read(self.headers)
     }
 
-    /// What the next proof has to hold.
+    /// Returns the nonce for the next DPoP proof.
     pub fn dpop_nonce(&self) -> Option<&str> {
         self.headers.get(DPOP_NONCE).and_then(|nonce| nonce.to_str().ok())
     }
 }
 
-/// A token as it goes with a request.
+/// An access token for one request.
 #[derive(Clone, Debug)]
 pub struct Token {
     value: SecretString,
-    /// The proof of this one request, for tokens that are bound to a key.
+    /// DPoP proof for this request, if the token is bound to a key.
     proof: Option<SecretString>,
 }
 
 impl Token {
-    /// A token that works for whoever has it.
+    /// Creates a bearer token.
     pub fn bearer(value: impl Into<SecretString>) -> Self {
         Self { value: value.into(), proof: None }
     }
 
-    /// A token that works with a proof, made for this one request.
+    /// Creates a DPoP token with the proof for one request.
     pub fn dpop(value: impl Into<SecretString>, proof: impl Into<SecretString>) -> Self {
         Self { value: value.into(), proof: Some(proof.into()) }
     }
 
-    /// The token itself.
+    /// Returns the value of the token.
     pub fn value(&self) -> &SecretString {
         &self.value
     }
 
-    /// Puts it into the headers of a request.
+    /// Adds the token to the headers of a request.
     fn put(&self, headers: &mut HeaderMap) -> Result<(), TokenError> {
         let scheme = if self.proof.is_some() { "DPoP" } else { "Bearer" };
         let authorization = format!("{scheme} {}", self.value.expose());
@@ -124,18 +126,19 @@ impl Token {
 }
 
 fn sensitive(value: &str) -> Result<HeaderValue, TokenError> {
-    let mut value = HeaderValue::try_from(value)
-        .map_err(|_| TokenError::new("the token has characters that no header can hold"))?;
+    let mut value = HeaderValue::try_from(value).map_err(|_| {
+        TokenError::new("the token has characters that are not allowed in a header")
+    })?;
     value.set_sensitive(true);
     Ok(value)
 }
 
-/// One token, always the same.
+/// A token source that always returns the same token.
 #[derive(Clone, Debug)]
 pub struct StaticToken(SecretString);
 
 impl StaticToken {
-    /// The token, without `Bearer`.
+    /// Creates a source from a token, given without `Bearer`.
     pub fn new(token: impl Into<SecretString>) -> Self {
         Self(token.into())
     }
@@ -147,17 +150,17 @@ impl TokenSource for StaticToken {
     }
 }
 
-/// Why there is no token. Its text says what to do.
+/// Error of a token source. Its text says what to do.
 #[derive(Clone, Debug)]
 pub struct TokenError(Arc<dyn Error + Send + Sync>);
 
 impl TokenError {
-    /// An error, or its text.
+    /// Creates an error from another error or from a text.
     pub fn new(why: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self(Arc::from(why.into()))
     }
 
-    /// The error of the source that failed, if it is of this type.
+    /// Returns the error of the token source if it has type `E`.
     pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
         self.0.downcast_ref()
     }
@@ -183,15 +186,15 @@ impl PartialEq for TokenError {
 
 impl Eq for TokenError {}
 
-/// A [`TokenSource`] that clones share.
+/// A shared [`TokenSource`]. Clones use the same source.
 #[derive(Clone)]
 pub struct Tokens {
     source: Arc<dyn DynTokenSource>,
-    // A std mutex: nothing awaits while it is held.
+    // A std mutex: no code awaits while it is held.
     refused: Arc<Mutex<Refused>>,
 }
 
-/// Refusals that the source is dealing with, and when the last one was dealt with.
+/// Rejected requests that the source is handling, and the time when it finished the last one.
 #[derive(Default)]
 struct Refused {
     open: usize,
@@ -205,22 +208,24 @@ impl fmt::Debug for Tokens {
 }
 
 impl Tokens {
-    /// Shares a source.
+    /// Wraps a token source.
     pub fn new(source: impl TokenSource) -> Self {
         Self { source: Arc::new(source), refused: Arc::default() }
     }
 
-    /// The token for a request.
+    /// Returns the token for a request.
     ///
     /// # Errors
     ///
-    /// Those of the source.
+    /// Returns the error of the token source.
     pub async fn token(&self, request: &TokenRequest<'_>) -> Result<Option<Token>, TokenError> {
         self.source.token(request).await
     }
 
-    /// Until when a request that may take so long has time, if that is not over yet because the
-    /// source is dealing with a refusal, or was until just now.
+    /// Returns the extended deadline of a request whose timeout is `span`.
+    ///
+    /// Time during which the source handles a rejected request does not count toward the timeout.
+    /// Returns `None` if the request gets no extra time.
     pub fn more_time(&self, span: Duration) -> Option<Instant> {
         let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -232,7 +237,7 @@ impl Tokens {
     ///
     /// # Errors
     ///
-    /// When the source has no token.
+    /// Returns an error if the source has no token.
     pub async fn authorize(
         &self,
         request: &TokenRequest<'_>,
@@ -245,11 +250,11 @@ impl Tokens {
         Ok(token)
     }
 
-    /// Passes a response that is about tokens to the source. Returns whether to send the request again.
+    /// Passes a response that concerns tokens to the source. Returns whether to retry the request.
     ///
     /// # Errors
     ///
-    /// When the source cannot get another token.
+    /// Returns an error if the source cannot get another token.
     pub async fn answered(&self, answer: &TokenResponse<'_>) -> Result<bool, TokenError> {
         let is_refused = matches!(answer.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         if !is_refused && !answer.headers.contains_key(DPOP_NONCE) {
@@ -260,7 +265,7 @@ impl Tokens {
     }
 }
 
-/// A refusal that is being dealt with, for as long as it is there.
+/// Guard that counts a rejected request while the source handles it.
 struct Dealing<'a>(&'a Mutex<Refused>);
 
 impl<'a> Dealing<'a> {
@@ -280,7 +285,7 @@ impl Drop for Dealing<'_> {
 
 type Waiting<'a, T> = Pin<Box<dyn Future<Output = Result<T, TokenError>> + Send + 'a>>;
 
-/// [`TokenSource`] behind a pointer.
+/// Object-safe form of [`TokenSource`].
 trait DynTokenSource: Send + Sync {
     fn token<'a>(&'a self, request: &'a TokenRequest<'_>) -> Waiting<'a, Option<Token>>;
     fn answered<'a>(&'a self, answer: &'a TokenResponse<'_>) -> Waiting<'a, bool>;

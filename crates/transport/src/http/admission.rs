@@ -1,4 +1,4 @@
-//! Which connections are let in: as many as there may be, and of each address its share.
+//! Admission of connections: a limit on all connections, and a limit per address.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -19,26 +19,27 @@ use crate::{
     shares::{Share, Shares},
 };
 
-/// Connections that are told at once why they are refused. Others are closed without a word.
-const REFUSALS: usize = 64;
+/// Maximum number of rejected connections that get a response at the same time. Further connections
+/// are closed without a response.
+const REJECTIONS: usize = 64;
 
-/// How long a refused client may take to read why.
-const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time within which a rejected client must read the response.
+const REJECTION_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What decides about new connections.
+/// Admission control for new connections.
 pub(super) struct Admission {
-    /// How many more there may be of all addresses.
+    /// Permits for connections from all addresses.
     pub(super) room: Arc<Semaphore>,
     shares: Arc<Shares<IpAddr>>,
     trusted_proxies: Vec<IpAddr>,
     refusals: Arc<Semaphore>,
 }
 
-/// What becomes of a connection.
+/// Decision about a connection.
 pub(super) enum Admitted {
-    /// It is let in, and counted if there is a limit for its address.
+    /// Accepted. The share is present if a limit applies to the address.
     Yes(Option<Share<IpAddr>>),
-    /// It is refused; with a place it is told why.
+    /// Rejected. With a permit, the client gets a response.
     No(Option<OwnedSemaphorePermit>),
 }
 
@@ -48,7 +49,7 @@ impl Admission {
             room: Arc::new(Semaphore::new(room(config.max_connections))),
             shares: Shares::new(config.max_connections_per_address),
             trusted_proxies: config.trusted_proxies.clone(),
-            refusals: Arc::new(Semaphore::new(REFUSALS)),
+            refusals: Arc::new(Semaphore::new(REJECTIONS)),
         }
     }
 
@@ -64,8 +65,10 @@ impl Admission {
     }
 }
 
-/// How many connections there may be: as many as are wanted, but a quarter of the files that the
-/// process may open is left for the store, for commands and for calls that open some themselves.
+/// Returns the maximum number of connections.
+///
+/// Reserves a quarter of the process's file limit for the store, for commands and for handlers that
+/// open files.
 fn room(wanted: usize) -> usize {
     let wanted = wanted.min(Semaphore::MAX_PERMITS);
     let Some(files) = files() else { return wanted };
@@ -74,26 +77,26 @@ fn room(wanted: usize) -> usize {
         tracing::info!(
             max_connections = wanted,
             files,
-            "the process may open so few files that there can be {possible} connections at once"
+            "the open file limit of the process allows only {possible} connections"
         );
     }
     wanted.min(possible)
 }
 
-/// How many files the process may open.
+/// Returns the open file limit of the process.
 #[cfg(unix)]
 fn files() -> Option<usize> {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current?;
     usize::try_from(limit).ok()
 }
 
-/// Other systems have no such limit.
+/// Returns `None`: other systems have no such limit.
 #[cfg(not(unix))]
 fn files() -> Option<usize> {
     None
 }
 
-/// Tells a client why its connection is refused, and closes it.
+/// Sends a 429 response and closes the connection.
 pub(super) async fn refuse(mut stream: TcpStream, _place: OwnedSemaphorePermit) {
     let body = concat!(
         r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"the limit `max_connections_per_address` is used up: "#,
@@ -107,10 +110,11 @@ pub(super) async fn refuse(mut stream: TcpStream, _place: OwnedSemaphorePermit) 
     let told = async {
         stream.write_all([head.as_bytes(), body.as_bytes()].concat().as_slice()).await?;
         stream.shutdown().await?;
-        // What is still on its way has to be read: closing before that would take the answer back.
+        // Read the pending input: closing a socket with unread input resets it and discards the
+        // response.
         let mut rest = [0; 512];
         while stream.read(&mut rest).await? > 0 {}
         std::io::Result::Ok(())
     };
-    let _ = timeout(REFUSAL_TIMEOUT, told).await;
+    let _ = timeout(REJECTION_TIMEOUT, told).await;
 }

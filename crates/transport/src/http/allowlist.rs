@@ -1,18 +1,20 @@
-//! Which hosts and origins may talk to us: the defence against web pages that reach for a local
-//! server through the user's browser (DNS rebinding).
+//! Allowlists for `Host` and `Origin`.
+//!
+//! They protect a local server from web pages that reach it through the user's browser (DNS
+//! rebinding).
 
 use http::{HeaderMap, header};
 
-/// Names of hosts, or all of them.
+/// Permitted host names or origins.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Allowlist {
-    /// This machine by its loopback names, on any port.
+    /// Loopback names only, on any port.
     Loopback,
-    /// This machine by its loopback names, and these. For hosts: names without a port. For
-    /// origins: scheme, host and port as a browser sends them.
+    /// Loopback names and the listed names. A host is a name without a port; an origin has scheme,
+    /// host and port as a browser sends them.
     Listed(Vec<String>),
-    /// Everybody. Only where something else decides who gets in.
+    /// All names. Safe only if another component authenticates clients.
     Any,
 }
 
@@ -33,7 +35,7 @@ impl Allowlist {
     }
 }
 
-/// Whether the `Host` of a request is one of ours. HTTP/2 puts it into the URI instead.
+/// Returns whether the `Host` of a request is permitted. HTTP/2 sends the host in the URI.
 pub(crate) fn host_allowed(allow: &Allowlist, headers: &HeaderMap, uri: &http::Uri) -> bool {
     if matches!(allow, Allowlist::Any) {
         return true;
@@ -49,7 +51,8 @@ pub(crate) fn host_allowed(allow: &Allowlist, headers: &HeaderMap, uri: &http::U
         || allow.names().iter().any(|known| known.as_bytes().eq_ignore_ascii_case(name))
 }
 
-/// Whether a request comes from a web page that may use us. Without `Origin` it comes from none.
+/// Returns whether the `Origin` of a request is permitted. A request without `Origin` does not come
+/// from a web page.
 pub(crate) fn origin_allowed(allow: &Allowlist, headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(header::ORIGIN).iter();
     match (values.next(), values.next()) {
@@ -110,9 +113,9 @@ mod tests {
     }
 
     #[test]
-    fn loopback_names_are_ours_on_any_port_and_others_are_not() {
-        for ours in ["localhost", "LOCALHOST:1", "127.0.0.1:8000", "[::1]:8000", "[::1]"] {
-            host(&Allowlist::Loopback, &[ours], true);
+    fn host_not_on_the_allowlist_is_rejected() {
+        for permitted in ["localhost", "LOCALHOST:1", "127.0.0.1:8000", "[::1]:8000", "[::1]"] {
+            host(&Allowlist::Loopback, &[permitted], true);
         }
         for foreign in
             ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "", "::1"]
@@ -126,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_foreign_origins_are_refused_and_programs_are_not() {
+    fn origin_not_on_the_allowlist_is_rejected() {
         origin(&Allowlist::Loopback, &[], true);
         origin(&Allowlist::Loopback, &["http://localhost:6274"], true);
         origin(&Allowlist::Loopback, &["https://evil.example"], false);

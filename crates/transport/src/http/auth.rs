@@ -1,6 +1,7 @@
-//! Who is calling, judged by the request alone. Every request is judged; nothing is inherited
-//! from a connection or a session. What the caller has shown goes no further than this: handlers
-//! see the request without it.
+//! Authentication of HTTP requests.
+//!
+//! Each request is authenticated by itself: a connection or a session carries no identity. Handlers
+//! do not see the credentials.
 
 use std::{borrow::Cow, fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -8,23 +9,23 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, request::Parts};
 use outlive_protocol::{Principal, Scopes};
 
-/// The header in which callers prove that they have the key of their token (RFC 9449).
+/// Header with the proof that the client has the key of its token (RFC 9449).
 pub(super) const DPOP: HeaderName = HeaderName::from_static("dpop");
 
-/// Names the caller of a request, or refuses it.
+/// Authenticates requests.
 pub trait Authenticator: Send + Sync + 'static {
-    /// Judges a request by its head.
+    /// Authenticates a request by its head.
     fn authenticate<'a>(&'a self, parts: &'a Parts) -> AuthDecision<'a>;
 
-    /// A JSON document that anybody may read at this path, for those who have yet to find out how
-    /// to be let in. Asked about paths below `/.well-known/` only.
+    /// Returns the public JSON document at `path`, for clients that do not have a token yet. Called
+    /// only for paths below `/.well-known/`.
     fn document(&self, path: &str) -> Option<Bytes> {
         let _ = path;
         None
     }
 
-    /// What a caller is told who needs all of these scopes and does not have them: values of
-    /// `WWW-Authenticate`.
+    /// Returns the `WWW-Authenticate` values for a principal that lacks some of the `needed`
+    /// scopes.
     fn missing_scopes(&self, principal: &Principal, needed: &Scopes) -> Vec<HeaderValue> {
         let _ = principal;
         let challenge = format!(r#"Bearer error="insufficient_scope", scope="{needed}""#);
@@ -46,12 +47,12 @@ impl<A: Authenticator + ?Sized> Authenticator for Arc<A> {
     }
 }
 
-/// The judgement, now or later. Most need no waiting, and then none is paid for.
-#[expect(clippy::exhaustive_enums, reason = "now or later")]
+/// Result of an authentication, immediate or asynchronous. An immediate result needs no allocation.
+#[expect(clippy::exhaustive_enums, reason = "a decision is immediate or asynchronous")]
 pub enum AuthDecision<'a> {
-    /// It is known.
+    /// The result is available.
     Now(Result<Principal, AuthRejection>),
-    /// Somebody else has to be asked.
+    /// The result needs an asynchronous lookup.
     Later(Pin<Box<dyn Future<Output = Result<Principal, AuthRejection>> + Send + 'a>>),
 }
 
@@ -64,8 +65,8 @@ impl fmt::Debug for AuthDecision<'_> {
     }
 }
 
-/// Why a request was not let in. Tells the caller what to do and an attacker nothing.
-// Boxed, so that a verdict is small: most let somebody in.
+/// Rejection of a request. The message tells the client what to do and discloses nothing else.
+// Boxed to keep `AuthDecision` small: most requests are accepted.
 #[derive(Clone, Debug)]
 pub struct AuthRejection(Box<Refusal>);
 
@@ -77,67 +78,72 @@ struct Refusal {
 }
 
 impl AuthRejection {
-    /// 400: what should name the caller cannot be understood.
+    /// Creates a 400 response: the credentials are malformed.
     pub fn malformed(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, message.into())
     }
 
-    /// 401: there is no valid credential. The value becomes `WWW-Authenticate`.
+    /// Creates a 401 response: the credentials are missing or invalid. `challenge` is the value of
+    /// `WWW-Authenticate`.
     pub fn unauthenticated(challenge: HeaderValue) -> Self {
         let message = "send a valid token in the Authorization header";
         Self::new(StatusCode::UNAUTHORIZED, message.into()).with_challenge(challenge)
     }
 
-    /// 403: the caller is known, and may not.
+    /// Creates a 403 response: the principal is not permitted.
     pub fn forbidden() -> Self {
-        Self::new(StatusCode::FORBIDDEN, "this caller may not do that".into())
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "this principal is not permitted to send this request".into(),
+        )
     }
 
-    /// 429: the caller does that too often.
+    /// Creates a 429 response: the caller exceeds a rate limit.
     pub fn rate_limited(retry_after: Duration) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "too many requests".into()).retry(retry_after)
     }
 
-    /// 503: whoever knows the caller cannot be asked. That says nothing about the credential.
+    /// Creates a 503 response: the credentials cannot be checked at the moment.
     pub fn unavailable(retry_after: Duration) -> Self {
-        let message = "callers cannot be told apart at the moment; try again later";
+        let message = "the credentials cannot be checked at the moment; retry later";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message.into()).retry(retry_after)
     }
 
-    /// 401 with a bearer challenge, for requests without a token.
+    /// Creates a 401 response with a bearer challenge, for requests without a token.
     pub fn no_token() -> Self {
         Self::unauthenticated(HeaderValue::from_static("Bearer"))
     }
 
-    /// 401 with a bearer challenge, for tokens that are unknown or no longer valid.
+    /// Creates a 401 response with a bearer challenge, for tokens that are unknown or no longer
+    /// valid.
     pub fn invalid_token() -> Self {
         Self::unauthenticated(HeaderValue::from_static(r#"Bearer error="invalid_token""#))
     }
 
-    /// Adds a `WWW-Authenticate`: one more way to be let in.
+    /// Adds a `WWW-Authenticate` header.
     #[must_use]
     pub fn with_challenge(self, challenge: HeaderValue) -> Self {
         self.with_header(header::WWW_AUTHENTICATE, challenge)
     }
 
-    /// Adds a header to the answer.
+    /// Adds a header to the response.
     #[must_use]
     pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.0.headers.append(name, value);
         self
     }
 
-    /// The status of the answer.
+    /// Returns the status of the response.
     pub fn status(&self) -> StatusCode {
         self.0.status
     }
 
-    /// The headers of the answer.
+    /// Returns the headers of the response.
     pub fn headers(&self) -> &HeaderMap {
         &self.0.headers
     }
 
-    /// What the answer says.
+    /// Returns the message of the response.
     pub fn message(&self) -> &str {
         &self.0.message
     }
@@ -152,7 +158,7 @@ impl AuthRejection {
     }
 }
 
-/// The token of `Authorization: Bearer …`, if there is exactly one such header.
+/// Returns the token of `Authorization: Bearer …`, if the request has exactly one such header.
 pub(crate) fn bearer(parts: &Parts) -> Option<&[u8]> {
     let mut values = parts.headers.get_all(http::header::AUTHORIZATION).iter();
     let value = values.next()?.as_bytes();

@@ -1,4 +1,4 @@
-//! The body of a response: nothing, some bytes, or a stream of events that is still being written.
+//! Body of a response: empty, a byte buffer, or an event stream.
 
 use std::{
     convert::Infallible,
@@ -26,37 +26,37 @@ pub struct Body(Kind);
 
 enum Kind {
     Full(Bytes),
-    // Boxed: answers that are there at once should not carry the weight of streams.
+    // Boxed, so that full responses do not pay for the size of streams.
     Events(Box<Events>),
 }
 
-/// Where the events of a stream come from. Dropping it is how a source learns that nobody reads.
+/// Source of the events of a stream. Dropping it signals that the client disconnected.
 pub(super) trait Source: Send {
-    /// Appends what there is to say. `Ready` when there will be no more.
+    /// Appends the available events. Returns `Ready` at the end of the stream.
     fn poll_fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()>;
 }
 
-/// What a stream of events needs of its server.
+/// Server settings that an event stream needs.
 #[derive(Clone, Copy)]
 pub(super) struct StreamSettings<'a> {
     pub(super) profile: &'a Profile,
     pub(super) keep_alive: Duration,
-    /// What the bytes of the stream are charged to until they are read.
+    /// Budget for the bytes that the client has not read.
     pub(super) unread: &'a Budget,
 }
 
-/// What is gathered before it is sent, at most, though more may be ready.
+/// Maximum bytes that a stream collects before it sends them.
 pub(super) const ENOUGH: usize = 64 << 10;
 
 pub(super) struct Events {
     source: Option<Box<dyn Source>>,
-    /// Whether it is open for long, and seldom says anything.
+    /// Whether the stream stays open for a long time with few events.
     is_held: bool,
     out: Vec<u8>,
     interval: Duration,
-    // Made when the stream first has nothing to say.
+    // The timer is created when the stream is first idle.
     keep_alive: Option<Pin<Box<Sleep>>>,
-    /// What its bytes are charged to until they are read, and for whom.
+    /// Budget for the unread bytes, and the caller that they count against.
     unread: Budget,
     caller: Option<Caller>,
     /// Closes when the process ends.
@@ -73,7 +73,7 @@ impl Body {
         Self(Kind::Full(bytes))
     }
 
-    /// A stream that begins with `first` and goes on with what the source says.
+    /// Creates a stream that sends `first` and then the events of the source.
     pub(super) fn events(
         settings: StreamSettings<'_>,
         caller: Option<Caller>,
@@ -83,7 +83,7 @@ impl Body {
         Self::stream(settings, caller, Box::new(source), first, false)
     }
 
-    /// One that is open for long, and seldom says anything.
+    /// Creates a stream that stays open for a long time with few events.
     pub(super) fn held(
         settings: StreamSettings<'_>,
         caller: Option<Caller>,
@@ -129,7 +129,7 @@ impl Body {
 }
 
 impl Events {
-    /// What there is to say next; `None` when there will be no more.
+    /// Returns the next bytes, or `None` at the end of the stream.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(source) = &mut self.source
             && self.out.len() < ENOUGH
@@ -158,8 +158,8 @@ impl Events {
 }
 
 impl Events {
-    /// What is to be sent next, counted until it is read. A stream whose caller has too much unread
-    /// ends: there is nothing that could still be said to it.
+    /// Returns the next bytes to send, charged to the caller until the client reads them. Ends the
+    /// stream if the caller exceeds its budget.
     fn counted(&mut self) -> Option<Bytes> {
         let out = Bytes::from(std::mem::take(&mut self.out));
         if out.len() <= SMALL {
@@ -169,7 +169,7 @@ impl Events {
         match charge.grow(out.len()) {
             Ok(()) => Some(charge.own(out)),
             Err(Exceeded(limit)) => {
-                tracing::debug!(limit, "a stream ended: its client does not read");
+                tracing::debug!(limit, "closing a stream: its client does not read");
                 self.source = None;
                 None
             }

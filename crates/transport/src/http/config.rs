@@ -1,4 +1,4 @@
-//! How HTTP is served. Every limit has a default that is meant for production.
+//! Settings of the HTTP server. The default of every limit is suitable for production.
 
 use std::{fmt, future::Future, net::IpAddr, sync::Arc, time::Duration};
 
@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use super::{Allowlist, Authenticator, EventStore, Routes, events::MAX_BYTES, pages::Pages};
 
-/// How HTTP is served.
+/// Settings of the HTTP server.
 #[derive(Clone)]
 #[must_use]
 pub struct HttpConfig {
@@ -80,20 +80,23 @@ impl Default for HttpConfig {
 }
 
 impl HttpConfig {
-    /// The defaults: `/mcp`, loopback only, sessions for legacy clients, no authenticator.
+    /// Creates the default settings: `/mcp`, loopback only, sessions for legacy clients, no
+    /// authenticator.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes what tasks wait for from outside by POST below this path: `{path}/{token}`, the value
-    /// as JSON. Off by default. Whoever posts needs the token and nothing else. Only the listener of
-    /// [`serve`](super::serve) has it.
+    /// Accepts external events by POST to `{path}/{token}`, with the value as JSON. Disabled by
+    /// default.
+    ///
+    /// The completion token is the only credential. Only the listener of [`serve`](super::serve)
+    /// has this endpoint.
     pub fn external_event_path(mut self, path: impl Into<String>) -> Self {
         self.external_event_path = Some(path.into());
         self
     }
 
-    /// The path of the endpoint.
+    /// Sets the path of the endpoint.
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.path = path.into();
         self
@@ -105,7 +108,7 @@ impl HttpConfig {
         self
     }
 
-    /// Takes requests whatever their `Host` says. Only where a proxy checks it.
+    /// Accepts any `Host`. Use this only behind a proxy that checks the header.
     pub fn allow_any_host(mut self) -> Self {
         self.hosts = Some(Allowlist::Any);
         self
@@ -117,167 +120,174 @@ impl HttpConfig {
         self
     }
 
-    /// Lets web pages of every origin use this server.
+    /// Permits web pages of every origin.
     pub fn allow_any_origin(mut self) -> Self {
         self.origins = Allowlist::Any;
         self
     }
 
-    /// Who names the callers.
+    /// Sets the authenticator.
     pub fn authenticator(mut self, authenticator: impl Authenticator) -> Self {
         self.authenticator = Some(Arc::new(authenticator));
         self
     }
 
-    /// Whether callers without credentials are served on an address that others can reach. Without
-    /// this, such an address needs an authenticator.
+    /// Sets whether anonymous clients are served on an address that other machines can reach. Such
+    /// an address otherwise requires an authenticator.
     pub fn allow_anonymous(mut self, allowed: bool) -> Self {
         self.allow_anonymous = allowed;
         self
     }
 
-    /// Where the events of legacy streams are kept for clients that come back.
+    /// Sets the store for events of legacy streams, from which clients resume lost streams.
     pub fn event_store(mut self, events: impl EventStore) -> Self {
         self.event_store = Some(Arc::new(events));
         self
     }
 
-    /// How many bytes of events are kept in memory for clients that come back, of all sessions
-    /// together; each has 1 MiB at most. An [`EventStore`] of your own has its own limit.
+    /// Sets the maximum bytes of events in memory for all sessions together. Each session stores at
+    /// most 1 MiB. A custom [`EventStore`] has its own limit.
     pub fn max_event_bytes(mut self, bytes: usize) -> Self {
         self.max_event_bytes = bytes;
         self
     }
 
-    /// Whether legacy clients get sessions; on by default. Without them the server remembers nothing
-    /// between their requests.
+    /// Sets whether legacy clients get sessions. Enabled by default. Without sessions, the server
+    /// keeps no state between their requests.
     pub fn sessions(mut self, enabled: bool) -> Self {
         self.sessions = enabled;
         self
     }
 
-    /// How many sessions there may be at once, in this process.
+    /// Sets the maximum number of sessions in this process.
     pub fn max_sessions(mut self, sessions: usize) -> Self {
         self.max_sessions = sessions;
         self
     }
 
-    /// How many sessions one caller may have at once, in this process: a principal, or an address if
-    /// callers have no name. One more ends that caller's own session that was idle for longest, and is
-    /// refused if none is idle. Streams of HTTP+SSE are counted apart.
+    /// Sets the maximum number of sessions per caller in this process.
+    ///
+    /// A further session replaces the caller's longest idle session, and is rejected if no session
+    /// is idle. Streams of HTTP+SSE are counted separately.
     pub fn max_sessions_per_caller(mut self, sessions: usize) -> Self {
         self.max_sessions_per_caller = sessions;
         self
     }
 
-    /// How long a session may be idle. One with a call or a stream is never idle. Where all replicas
-    /// know the sessions, an idle one is forgotten here and kept for them, for twice as long.
+    /// Sets how long a session may be idle. A session with a call or an open stream is not idle.
+    ///
+    /// If replicas share sessions, an idle session is removed from this process and stays in the
+    /// store for twice this time.
     pub fn session_idle_timeout(mut self, idle: Duration) -> Self {
         self.session_idle_timeout = idle;
         self
     }
 
-    /// Whether the HTTP+SSE pair of 2024-11-05 (`/sse` and `/messages`) is served; on by default.
+    /// Sets whether HTTP+SSE of 2024-11-05 (`/sse` and `/messages`) is served. Enabled by default.
     pub fn http_sse(mut self, enabled: bool) -> Self {
         self.http_sse = enabled;
         self
     }
 
-    /// After how long a call that has said nothing yet is answered as a stream.
+    /// Sets the time after which a call without output gets an event stream as its response.
     pub fn stream_after(mut self, after: Duration) -> Self {
         self.stream_after = after;
         self
     }
 
-    /// How often a quiet stream shows that it is alive.
+    /// Sets the interval of keep-alive comments on an idle stream.
     pub fn keep_alive_interval(mut self, interval: Duration) -> Self {
         self.keep_alive_interval = interval;
         self
     }
 
-    /// How long a connection may wait between two requests, take to send the head of the next one, or
-    /// pause while it sends a body.
+    /// Sets how long a connection may be idle between two requests, take to send the next request
+    /// head, or pause within a body.
     pub fn idle_timeout(mut self, idle: Duration) -> Self {
         self.idle_timeout = idle;
         self
     }
 
-    /// How long a new connection may take to send the head of its first request.
+    /// Sets how long a new connection may take to send the head of its first request.
     pub fn head_timeout(mut self, timeout: Duration) -> Self {
         self.head_timeout = timeout;
         self
     }
 
-    /// How long a request's body may take from its first byte to its last.
+    /// Sets how long a request body may take from its first to its last byte.
     pub fn body_timeout(mut self, timeout: Duration) -> Self {
         self.body_timeout = timeout;
         self
     }
 
-    /// How long a client may read nothing of what is sent to it before its connection is closed.
+    /// Sets how long a client may read nothing before the server closes its connection.
     pub fn write_timeout(mut self, timeout: Duration) -> Self {
         self.write_timeout = timeout;
         self
     }
 
-    /// How many connections there may be at once; more wait in the operating system's queue. Of the
-    /// files that the process may open, a quarter is left for others in any case.
+    /// Sets the maximum number of connections. Further connections wait in the queue of the
+    /// operating system.
+    ///
+    /// The server also reserves a quarter of the process's open file limit for other uses.
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.max_connections = connections;
         self
     }
 
-    /// How many connections one address may have at once; of IPv6, one network of 64 bits. Proxies
-    /// that are [trusted](Self::trusted_proxy) may have any number: they speak for many.
+    /// Sets the maximum number of connections per address. An IPv6 /64 network counts as one
+    /// address. [Trusted proxies](Self::trusted_proxy) are exempt.
     pub fn max_connections_per_address(mut self, connections: usize) -> Self {
         self.max_connections_per_address = connections;
         self
     }
 
-    /// How many calls of one caller may wait at once, in all of its sessions and connections
-    /// together. Calls that are answered at once and subscriptions are not counted.
+    /// Sets the maximum number of waiting calls per caller, over all its sessions and connections.
+    /// Subscriptions and calls that complete immediately do not count.
     pub fn max_waiting_calls_per_caller(mut self, calls: usize) -> Self {
         self.max_waiting_calls_per_caller = calls;
         self
     }
 
-    /// How many bytes of requests of all callers together are held at once, while they are read and
-    /// while their calls run.
+    /// Sets the maximum bytes of requests in memory for all callers, while the requests are read
+    /// and while their calls run.
     pub fn max_request_bytes(mut self, bytes: usize) -> Self {
         self.max_request_bytes = bytes;
         self
     }
 
-    /// The same, of one caller. One request is taken in any case.
+    /// Sets the maximum bytes of requests in memory per caller. A single request may exceed it.
     pub fn max_request_bytes_per_caller(mut self, bytes: usize) -> Self {
         self.max_request_bytes_per_caller = bytes;
         self
     }
 
-    /// How many bytes of responses and streams of all callers together are held at once because their
-    /// clients have not read them.
+    /// Sets the maximum bytes of responses and streams in memory that clients have not read, for
+    /// all callers.
     pub fn max_unread_bytes(mut self, bytes: usize) -> Self {
         self.max_unread_bytes = bytes;
         self
     }
 
-    /// The same, of one caller. One response is sent in any case.
+    /// Sets the maximum unread bytes per caller. A single response may exceed it.
     pub fn max_unread_bytes_per_caller(mut self, bytes: usize) -> Self {
         self.max_unread_bytes_per_caller = bytes;
         self
     }
 
-    /// Takes the word of a proxy at this address for where requests come from: the last address in
-    /// `X-Forwarded-For` that is not itself trusted. Callers without a name are counted by address.
-    /// By default nobody is trusted, because every client can write that header.
+    /// Trusts the `X-Forwarded-For` header of a proxy at this address.
+    ///
+    /// The last address in the header that is not trusted is the client's address, which identifies
+    /// anonymous callers. By default no proxy is trusted, because every client can set the header.
     pub fn trusted_proxy(mut self, address: impl Into<IpAddr>) -> Self {
         self.trusted_proxies.push(address.into().to_canonical());
         self
     }
 
-    /// Shows a text at a path of its own, to anybody who may reach the server, without a token: for
-    /// health checks and metrics. A listener of ours shows it; in an application of your own, pages
-    /// are the application's.
+    /// Serves a text page at `path` without authentication, for health checks and metrics.
+    ///
+    /// Only the listener of [`serve`](super::serve) serves pages. An application that mounts the
+    /// endpoint serves its own.
     pub fn text_page<F, Fut>(mut self, path: impl Into<String>, page: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
@@ -287,21 +297,21 @@ impl HttpConfig {
         self
     }
 
-    /// Serves paths of an application beside the endpoint, to whom it likes: no token is asked for. An
-    /// authorization server is such an application.
+    /// Serves the routes of an application, such as an authorization server, next to the endpoint.
+    /// Routes are not authenticated.
     pub fn routes(mut self, routes: impl Routes) -> Self {
         self.routes.push(Arc::new(routes));
         self
     }
 
-    /// How long running calls may take to end when the server shuts down.
+    /// Sets how long running calls may take to finish during a graceful shutdown.
     pub fn shutdown_grace(mut self, grace: Duration) -> Self {
         self.shutdown_grace = grace;
         self
     }
 }
 
-/// Writes every field of [`HttpConfig`]; does not compile if one is missing.
+/// Formats every field of [`HttpConfig`]. Does not compile if a field is missing.
 macro_rules! debug_fields {
     ($f:ident, $config:expr, [$($field:ident),* $(,)?], [$($other:ident: $shown:expr),* $(,)?]) => {{
         let HttpConfig { $($field,)* $($other: _),* } = $config;
@@ -312,7 +322,7 @@ macro_rules! debug_fields {
     }};
 }
 
-// Every setting is named, and a new one has to be: `docs/limits.md` is held against this.
+// A test compares this list of settings with `docs/limits.md`.
 impl fmt::Debug for HttpConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         debug_fields!(

@@ -1,10 +1,10 @@
-//! Lets web pages of allowed origins use us. The origins are the same as the guard's.
+//! CORS: lets web pages of permitted origins use the server.
 
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 
 use super::Body;
 
-/// What a page may send, besides `Mcp-Param-*`, whose names are the tools' own.
+/// Headers that a web page may send, besides `Mcp-Param-*`, whose names depend on the tools.
 const SENDS: [&str; 10] = [
     "accept",
     "authorization",
@@ -22,7 +22,7 @@ const READS: HeaderValue =
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
 const A_DAY: HeaderValue = HeaderValue::from_static("86400");
 
-/// Answers the question whether a page may send a request. The guard has allowed its origin.
+/// Answers a CORS preflight request. The caller has checked the origin.
 pub(super) fn preflight(request: &HeaderMap) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -43,7 +43,7 @@ pub(super) fn preflight(request: &HeaderMap) -> Response<Body> {
     response
 }
 
-/// Tells the browser that the page may read the answer.
+/// Permits the web page to read the response.
 pub(super) fn allow(origin: HeaderValue, response: &mut HeaderMap) {
     response.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     response.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, READS);

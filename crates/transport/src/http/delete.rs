@@ -1,4 +1,4 @@
-//! DELETE: a legacy client ends its session.
+//! DELETE: ends the session of a legacy client.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use outlive_protocol::era;
 
 use super::{body::Body, head::Head, reply, state::HttpState};
 
-/// Takes one DELETE.
+/// Handles a DELETE request.
 pub(super) async fn delete(state: &Arc<HttpState>, head: Head) -> Response<Body> {
     let headers = &head.parts.headers;
     if !state.keeps_sessions() || era::headers_look_modern(headers) {

@@ -1,11 +1,9 @@
-//! Streams that are held open for long, taken off hyper.
+//! Long-lived streams that are detached from hyper.
 //!
-//! hyper keeps two buffers of 8 KiB for each connection, whatever is said on it. A server has as many
-//! subscriptions open as it has clients, and each says something once in a while. So a connection on
-//! which such a stream begins is taken back, and the stream is written here: in chunks, as hyper
-//! would, and the connection ends with it.
-//!
-//! What comes in meanwhile is only looked at to learn that the client has gone.
+//! hyper keeps two buffers of 8 KiB per connection. A server can have one subscription per client,
+//! and most of them are idle. This module therefore takes the connection of such a stream from
+//! hyper and writes the stream itself in chunked encoding. The connection closes with the stream.
+//! Input is read only to detect that the client disconnected.
 
 use std::{
     convert::Infallible,
@@ -31,23 +29,23 @@ use tokio::{
 
 use super::{Body, body::Events};
 
-/// Whoever sends this much on a connection that says nothing but events is no client of ours.
+/// Maximum bytes that a client may send on a detached connection before the server closes it.
 const UNREAD: usize = 64 << 10;
 
-/// What hyper and the connection's owner both see of a connection.
+/// State of a connection that hyper's service and the connection task share.
 #[derive(Default)]
 pub(super) struct Seat {
-    /// The response that hyper is not to write.
+    /// Response that the connection task writes instead of hyper.
     left: Mutex<Option<Response<Body>>>,
-    /// Nobody looks for one any more.
+    /// Whether responses can no longer be detached.
     is_closed: AtomicBool,
-    /// Something that hyper has written has not been sent yet.
+    /// Whether hyper has written bytes that the socket has not sent.
     is_behind: AtomicBool,
 }
 
 impl Seat {
-    /// Lets hyper write a response, unless it is one that is better written here: then it never hears
-    /// of it.
+    /// Returns a response to hyper, or stores a long-lived stream for the connection task. A stored
+    /// response never reaches hyper.
     pub(super) async fn answer(
         &self,
         response: Result<Response<Body>, Infallible>,
@@ -68,13 +66,13 @@ impl Seat {
         self.left.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// From now on hyper writes everything. Whether something was left before that.
+    /// Leaves all further responses to hyper. Returns whether a response was stored before.
     pub(super) fn close(&self) -> bool {
         self.is_closed.store(true, Ordering::Relaxed);
         self.is_taken()
     }
 
-    /// What was left here, to be written to this socket.
+    /// Takes the stored response, to write it to `socket`.
     pub(super) fn take(&self, socket: TcpStream, write_timeout: Duration) -> Option<HeldStream> {
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         let head = head(&left);
@@ -85,7 +83,7 @@ impl Seat {
     }
 }
 
-/// The head of a response whose length nobody knows yet.
+/// Formats the head of a response in chunked encoding.
 fn head(response: &Response<Body>) -> Bytes {
     let mut head = format!(
         "HTTP/1.1 {}\r\ntransfer-encoding: chunked\r\nconnection: close\r\ndate: {}\r\n",
@@ -103,16 +101,16 @@ fn head(response: &Response<Body>) -> Bytes {
     head.into()
 }
 
-/// Writes events until there are no more, or nobody reads them.
+/// Future that writes events until the stream ends or the client disconnects.
 pub(super) struct HeldStream {
     socket: TcpStream,
     events: Option<Box<Events>>,
-    /// What is to be sent next.
+    /// Bytes to send next.
     out: Bytes,
-    /// What it was made of, and what is charged for it.
+    /// The event bytes in `out`. Their charge is released when they are dropped.
     counted: Bytes,
     stalled: Stalled,
-    /// How much may still come in.
+    /// Number of input bytes that are still accepted.
     unread: usize,
 }
 
@@ -146,7 +144,7 @@ impl HeldStream {
         }
     }
 
-    /// Ready when the client has gone.
+    /// Completes when the client disconnects.
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut bytes = [0; 256];
         loop {
@@ -168,7 +166,7 @@ impl Future for HeldStream {
         match self.poll_events(cx) {
             Poll::Ready(Ok(())) => Poll::Ready(()),
             Poll::Ready(Err(error)) => {
-                tracing::debug!(%error, "a stream ended early");
+                tracing::debug!(%error, "closing a stream: writing failed");
                 Poll::Ready(())
             }
             Poll::Pending => self.poll_gone(cx),
@@ -178,22 +176,22 @@ impl Future for HeldStream {
 
 fn chunk(bytes: &[u8]) -> Bytes {
     let mut size = String::new();
-    // It is a string: this does not fail.
+    // Writing to a string does not fail.
     let _ = write!(size, "{:x}\r\n", bytes.len());
     [size.as_bytes(), bytes, b"\r\n"].concat().into()
 }
 
-/// A socket that says whether all that was to be written has been.
+/// Socket that records whether all written bytes have been sent.
 pub(super) struct Watched<'a> {
     pub(super) socket: TcpStream,
     pub(super) seat: &'a Seat,
     pub(super) stalled: Stalled,
 }
 
-/// Ends a connection whose client reads nothing for too long: what waits for it is held in memory.
+/// Timeout for a client that reads nothing. Its pending bytes occupy memory.
 pub(super) struct Stalled {
     timeout: Duration,
-    // Made when something cannot be sent at once, which is rare.
+    // The timer is created when a write blocks, which is rare.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -202,7 +200,7 @@ impl Stalled {
         Self { timeout, timer: None }
     }
 
-    /// Looks at how a write went.
+    /// Starts the timer if a write blocks, and stops it otherwise.
     fn watch(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! The public documents of an authenticator, for an application that mounts the endpoint itself.
+//! Public documents of an authenticator, for an application that mounts the endpoint itself.
 
 use std::{
     convert::Infallible,
@@ -12,12 +12,12 @@ use http::{Request, Response, StatusCode};
 
 use super::{auth::Authenticator, body::Body, reply};
 
-/// A tower service that serves the documents of an [`Authenticator`]: the protected resource metadata
-/// (RFC 9728), which clients read before they have a token.
+/// A tower service that serves the documents of an [`Authenticator`]: the protected resource
+/// metadata (RFC 9728), which clients read before they have a token.
 ///
-/// [`HttpService`](super::HttpService) serves them itself where it has the whole path. An application that
-/// nests it under a path mounts this service for the paths of the documents, without a prefix that is
-/// stripped: axum's `route_service`. Every other path is 404.
+/// [`HttpService`](super::HttpService) serves the documents itself if it sees the whole path. An
+/// application that nests it under a path mounts this service at the paths of the documents,
+/// without stripping a prefix (axum's `route_service`). Every other path returns 404.
 #[derive(Clone)]
 pub struct DocumentService(Arc<dyn Authenticator>);
 
@@ -40,7 +40,7 @@ impl<B> tower_service::Service<Request<B>> for DocumentService {
     fn call(&mut self, request: Request<B>) -> Self::Future {
         ready(Ok(match self.0.document(request.uri().path()) {
             Some(document) => reply::document(request.method(), document),
-            None => reply::problem(StatusCode::NOT_FOUND, "there is no document here"),
+            None => reply::problem(StatusCode::NOT_FOUND, "no document at this path"),
         }))
     }
 }

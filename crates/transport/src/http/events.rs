@@ -1,4 +1,4 @@
-//! What makes legacy streams resumable: the events a client may have missed.
+//! Events of legacy streams, stored so that clients can resume a lost stream.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
@@ -10,13 +10,14 @@ use std::{
 
 use bytes::Bytes;
 
-/// Which stream of which session an event belongs to.
+/// Stream of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_structs, reason = "stores read it")]
 pub struct StreamKey {
-    /// The session's id: secret, and bound to its principal before a store is ever asked.
+    /// Session ID. The session belongs to a principal, which the server checks before it reads the
+    /// store.
     pub session: Arc<str>,
-    /// The stream, counted within the session.
+    /// Number of the stream within the session.
     pub stream: u64,
 }
 
@@ -24,31 +25,33 @@ pub struct StreamKey {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "stores keep it")]
 pub struct Event {
-    /// Counted from 0 without gaps.
+    /// Event number, counted from 0 without gaps.
     pub number: u64,
-    /// A JSON-RPC message, or nothing.
+    /// JSON-RPC message, or empty.
     pub data: Bytes,
 }
 
-/// Keeps the events of streams for clients that come back for them.
+/// Store of the events of streams, from which clients resume.
 pub trait EventStore: Send + Sync + 'static {
-    /// Keeps an event. Events of a stream come in order. Must not block: a store that lives
-    /// elsewhere queues.
+    /// Stores an event. Events of a stream arrive in order. Must not block: a remote store must use
+    /// a queue.
     fn append(&self, stream: &StreamKey, event: Event);
 
-    /// The events after number `after`, in order, as far as they are still there.
+    /// Returns the stored events after number `after`, in order.
     fn replay<'a>(
         &'a self,
         stream: &'a StreamKey,
         after: u64,
     ) -> Pin<Box<dyn Future<Output = Vec<Event>> + Send + 'a>>;
 
-    /// Forgets a session that has ended.
+    /// Deletes the events of a session that has ended.
     fn forget(&self, session: &str);
 }
 
-/// Keeps events in memory, up to a limit per session and one of all sessions together. In a session
-/// the oldest go first; when all have too many, those of the session that has most.
+/// Event store in memory, with a limit per session and a limit for all sessions.
+///
+/// A session above its limit loses its oldest events. Above the total limit, the session with the
+/// most bytes loses events.
 pub struct MemoryEventStore {
     max_session_bytes: usize,
     max_bytes: usize,
@@ -59,7 +62,7 @@ pub struct MemoryEventStore {
 struct Sessions {
     bytes: usize,
     by_id: HashMap<Arc<str>, Kept>,
-    // So that the largest is found without a look at all of them.
+    // Index that finds the largest session without a scan.
     by_size: BTreeSet<(usize, Arc<str>)>,
 }
 
@@ -69,11 +72,11 @@ struct Kept {
     streams: BTreeMap<u64, VecDeque<Event>>,
 }
 
-/// What an event costs besides its data, roughly: enough to bound many empty ones.
+/// Approximate memory of an event besides its data. Bounds the number of empty events.
 const OVERHEAD: usize = 64;
 
 impl MemoryEventStore {
-    /// Keeps up to this many bytes for each session, and no more than 16 MiB in all.
+    /// Creates a store with this limit per session, and a total limit of 16 MiB.
     pub fn new(bytes_per_session: usize) -> Self {
         Self {
             max_session_bytes: bytes_per_session,
@@ -82,7 +85,7 @@ impl MemoryEventStore {
         }
     }
 
-    /// How many bytes all sessions together may have.
+    /// Sets the limit for all sessions together.
     #[must_use]
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
@@ -94,11 +97,12 @@ impl MemoryEventStore {
     }
 }
 
-/// How many bytes all sessions together have by default.
+/// Default limit for all sessions together.
 pub(super) const MAX_BYTES: usize = 16 << 20;
 
 impl Default for MemoryEventStore {
-    /// 1 MiB for each session: some thousand progress events, or the answers of a busy minute.
+    /// Creates a store with 1 MiB per session: some thousand progress events, or the responses of a
+    /// busy minute.
     fn default() -> Self {
         Self::new(1 << 20)
     }
@@ -139,7 +143,7 @@ impl EventStore for MemoryEventStore {
 }
 
 impl Sessions {
-    /// Changes what is kept of a session. One of which nothing is kept is forgotten.
+    /// Changes the stored events of a session. Removes the session if no events are left.
     fn change(&mut self, id: &Arc<str>, change: impl FnOnce(&mut Kept)) {
         let mut kept = self.remove(id).unwrap_or_default();
         change(&mut kept);
@@ -159,8 +163,8 @@ impl Sessions {
 }
 
 impl Kept {
-    /// Drops the oldest event of the oldest stream. The newest event of a stream is its answer,
-    /// most likely, and goes only when its stream is the last one left.
+    /// Removes the oldest event of the oldest stream with more than one event. The newest event of
+    /// a stream is usually its response, so it is removed last.
     fn drop_oldest(&mut self) -> bool {
         let oldest =
             self.streams.iter().find(|(_, events)| events.len() > 1).map(|(stream, _)| *stream);

@@ -1,5 +1,4 @@
-//! POST from outside: a job system says what came of something that a task waits for. The token in
-//! the path is all it needs to show.
+//! POST endpoint for external events. The completion token in the path is the only credential.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -15,14 +14,14 @@ use super::{
     state::HttpState,
 };
 
-/// The token, if a path is that of a place where values are taken.
+/// Returns the completion token in `path`, if `path` is below the endpoint.
 pub(super) fn token<'p>(state: &HttpState, path: &'p str) -> Option<&'p str> {
     let base = state.config.external_event_path.as_deref()?;
     let token = path.strip_prefix(base)?.strip_prefix('/')?;
     (!token.is_empty() && !token.contains('/')).then_some(token)
 }
 
-/// Takes a value.
+/// Handles a request with an external event.
 pub(super) async fn take<B>(
     state: &Arc<HttpState>,
     method: &Method,
@@ -37,7 +36,8 @@ where
     if method != Method::POST {
         return reply::method_not_allowed("POST");
     }
-    // Before the body is read: a caller without a valid token must not make the server read 4 MiB.
+    // Checked before the body is read: a client without a valid token must not make the server read
+    // 4 MiB.
     if !state.endpoint.service().knows_token(token) {
         return unread(body, unknown()).await;
     }
@@ -58,10 +58,10 @@ where
         CompletionOutcome::Taken => reply::empty(StatusCode::NO_CONTENT),
         CompletionOutcome::TooLate => reply::problem(
             StatusCode::CONFLICT,
-            "something was said before, or nobody waits for it any more",
+            "the event has already been completed, or its task no longer waits for it",
         ),
         CompletionOutcome::Unavailable(why) => {
-            let message = format!("it could not be stored; say it again later: {why}");
+            let message = format!("the event could not be stored; retry later: {why}");
             reply::problem(StatusCode::SERVICE_UNAVAILABLE, &message)
         }
         _ => unknown(),
@@ -69,5 +69,5 @@ where
 }
 
 fn unknown() -> Response<Body> {
-    reply::problem(StatusCode::NOT_FOUND, "this token is none of this server's")
+    reply::problem(StatusCode::NOT_FOUND, "unknown completion token")
 }

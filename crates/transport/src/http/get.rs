@@ -1,4 +1,4 @@
-//! GET: a legacy client listens for changes, or comes back for a stream it lost.
+//! GET: a legacy client listens for changes, or resumes a lost stream.
 
 use std::{
     collections::VecDeque,
@@ -24,7 +24,7 @@ use super::{
 };
 use crate::budget::Charge;
 
-/// Takes one GET.
+/// Handles a GET request.
 pub(super) async fn get(state: &Arc<HttpState>, head: Head) -> Response<Body> {
     let headers = &head.parts.headers;
     if !state.keeps_sessions() || era::headers_look_modern(headers) {
@@ -46,7 +46,7 @@ pub(super) async fn get(state: &Arc<HttpState>, head: Head) -> Response<Body> {
         None => event_response(changes(state, entry)),
         Some((_, Some((stream, number)))) => match entry.stream(stream) {
             Some(stream) => event_response(resume(state, entry, stream, number)),
-            // Forgotten: the client learns of changes from now on, as with a new stream.
+            // The stream has expired. The client gets changes from now on, as on a new stream.
             None => event_response(changes(state, entry)),
         },
         Some((id, None)) => {
@@ -59,12 +59,12 @@ pub(super) async fn get(state: &Arc<HttpState>, head: Head) -> Response<Body> {
     }
 }
 
-/// A new stream of changes.
+/// Returns a new stream of changes.
 fn changes(state: &Arc<HttpState>, entry: Arc<HttpSession>) -> Body {
     let stream = entry.open_stream(&state.events);
     let before = entry.listening.swap(stream.key().stream, Ordering::Relaxed);
     if let Some(before) = entry.stream(before) {
-        // Its reader would not hear of anything any more.
+        // Wakes the reader of the previous stream, which ends because it gets no more changes.
         before.attach();
     }
     let mut first = Vec::new();
@@ -77,7 +77,7 @@ fn changes(state: &Arc<HttpState>, entry: Arc<HttpSession>) -> Body {
     Body::held(state.stream_settings(), caller, source, first)
 }
 
-/// The rest of a stream that was lost.
+/// Returns the rest of a lost stream.
 fn resume(
     state: &Arc<HttpState>,
     entry: Arc<HttpSession>,
@@ -91,14 +91,15 @@ fn resume(
     let mut tail = Tail::new(Arc::clone(&entry), Arc::clone(&stream), after, charge);
     let changes = listens.then(|| Changes::new(entry, stream));
     if let Some(changes) = &changes {
-        // Two views of one reader: the second must not take the stream over from the first.
+        // Both sources share one reader ID, so that the second does not take the stream from the
+        // first.
         tail.reader = changes.reader;
     }
     let source = Resumed { tail, changes, told: false };
     Body::held(state.stream_settings(), caller, source, Vec::new())
 }
 
-/// Tells a session's changes as they come.
+/// Source of the changes of a session.
 struct Changes {
     entry: Arc<HttpSession>,
     stream: Arc<Stream>,
@@ -115,7 +116,7 @@ impl Changes {
 
 impl Source for Changes {
     fn poll_fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
-        // One stream at a time tells the changes: no message goes to two.
+        // Only the newest stream sends changes, so that no message is sent twice.
         let newest = self.entry.listening.load(Ordering::Relaxed) == self.stream.key().stream;
         if !newest || !self.stream.poll_reader(self.reader, cx) {
             return Poll::Ready(());
@@ -150,16 +151,16 @@ impl Drop for Changes {
 
 type Replay = Pin<Box<dyn Future<Output = Vec<Event>> + Send>>;
 
-/// Reads a stream from the store: what the client missed, and what its call says while it reads.
+/// Source that reads a stream from the event store: missed events, then new events of its call.
 struct Tail {
     entry: Arc<HttpSession>,
     stream: Arc<Stream>,
     reader: u64,
     last: u64,
     waiting: VecDeque<Event>,
-    /// Their bytes.
+    /// Charge for the bytes of `waiting`.
     charge: Charge,
-    /// The events that are being read, and the number up to which they go.
+    /// Pending read of the event store, and the newest event number when the read started.
     replay: Option<(Replay, u64)>,
 }
 
@@ -170,7 +171,8 @@ impl Tail {
         Self { entry, stream, reader, last, waiting: VecDeque::new(), charge, replay: None }
     }
 
-    /// Appends what is there. `Ready` with how the stream stands when nothing is left.
+    /// Appends the available events. Returns `Ready` with the state of the stream when none are
+    /// left.
     fn poll_rest(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<Progress> {
         loop {
             while let Some(event) = self.waiting.pop_front() {
@@ -183,7 +185,7 @@ impl Tail {
             if let Some((replay, newest)) = &mut self.replay {
                 let events = std::task::ready!(replay.as_mut().poll(cx));
                 if events.is_empty() {
-                    // The store has let them go; do not ask for them again.
+                    // The store has evicted the events; do not request them again.
                     self.last = *newest;
                 }
                 self.replay = None;
@@ -191,7 +193,10 @@ impl Tail {
                 if let Err(exceeded) =
                     self.charge.grow(events.iter().map(|event| event.data.len()).sum())
                 {
-                    tracing::debug!(limit = exceeded.0, "a stream ended: its client does not read");
+                    tracing::debug!(
+                        limit = exceeded.0,
+                        "closing a stream: its client does not read"
+                    );
                     return Poll::Ready(Progress::Ended);
                 }
                 self.waiting.extend(events);
@@ -216,10 +221,10 @@ impl Drop for Tail {
     }
 }
 
-/// A stream that is being resumed: first what was missed, then what comes.
+/// Source of a resumed stream: first the missed events, then new ones.
 struct Resumed {
     tail: Tail,
-    /// For streams of changes: what takes over when the past has been told.
+    /// For a stream of changes: the source that follows after the missed events.
     changes: Option<Changes>,
     told: bool,
 }

@@ -2,5 +2,5 @@
 
 use http::HeaderName;
 
-/// The session of a legacy request.
+/// ID of the session of a legacy request.
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");

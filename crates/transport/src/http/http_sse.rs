@@ -1,5 +1,5 @@
-//! HTTP+SSE, the transport of 2024-11-05: one stream for all that the server says, and a second
-//! path to which the client posts. The connection is the session; losing the stream ends it.
+//! HTTP+SSE, the transport of 2024-11-05: an event stream for messages of the server, and a path
+//! for POST requests of the client. A session ends with its stream.
 //! Spec: <https://modelcontextprotocol.io/specification/2024-11-05/basic/transports>
 
 use std::{
@@ -28,7 +28,7 @@ use crate::{
     shares::Share,
 };
 
-/// GET: opens the stream. Its first event tells where to post.
+/// Opens the stream of a GET request. Its first event contains the path for messages.
 pub(super) fn open(state: &Arc<HttpState>, head: &Head, messages_path: &str) -> Response<Body> {
     if !negotiate::takes(&head.parts.headers).events {
         return reply::problem(
@@ -42,7 +42,11 @@ pub(super) fn open(state: &Arc<HttpState>, head: &Head, messages_path: &str) -> 
             Some(share) => Some(share),
             None => {
                 let (status, limit) = (StatusCode::TOO_MANY_REQUESTS, "max_sessions_per_caller");
-                return reply::over_limit(status, limit, "all streams are open; close one");
+                return reply::over_limit(
+                    status,
+                    limit,
+                    "all streams of this caller are in use; close one",
+                );
             }
         },
         None => None,
@@ -50,7 +54,7 @@ pub(super) fn open(state: &Arc<HttpState>, head: &Head, messages_path: &str) -> 
     let Some(id) = new_id().filter(|_| state.sse_streams.lock().len() < state.config.max_sessions)
     else {
         let (status, limit) = (StatusCode::SERVICE_UNAVAILABLE, "max_sessions");
-        return reply::over_limit(status, limit, "all streams are open; try again later");
+        return reply::over_limit(status, limit, "all streams are in use; retry later");
     };
     let (endpoint, principal) = (state.endpoint.clone(), head.principal.clone());
     let end = endpoint.profile().bus.subscribe(ChangeFilter::default());
@@ -63,7 +67,7 @@ pub(super) fn open(state: &Arc<HttpState>, head: &Head, messages_path: &str) -> 
     event_response(Body::events(state.stream_settings(), caller, source, first))
 }
 
-/// POST: a message for a stream. What it brings about is told there.
+/// Handles a POST with a message for a stream. The responses are sent on the stream.
 pub(super) async fn message<B>(state: &Arc<HttpState>, head: Head, body: B) -> Response<Body>
 where
     B: http_body::Body<Data = Bytes>,
@@ -81,7 +85,7 @@ where
         .query()
         .and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("session=")));
     let pipe = id.and_then(|id| state.sse_streams.lock().get(id).cloned());
-    // A foreign stream answers like one that does not exist.
+    // A stream of another principal gets the same response as a stream that does not exist.
     let Some(pipe) = pipe.filter(|pipe| *pipe.principal() == head.principal) else {
         return reply::problem(StatusCode::NOT_FOUND, "no such stream; open one with GET first");
     };
@@ -95,7 +99,7 @@ where
     }
     match pipe.unread().exceeded() {
         Some(limit) => {
-            // Its reader may not be woken for as long as it does not read.
+            // Closed here, because a stream whose client does not read may never be polled again.
             id.inspect(|id| drop(state.sse_streams.lock().remove(*id)));
             pipe.close();
             let what = "the stream has ended, because its client does not read it";
@@ -107,13 +111,13 @@ where
     }
 }
 
-/// What the client listens to. Dropping it ends the session.
+/// Event source of an HTTP+SSE stream. Dropping it ends the session.
 struct Listener {
     state: Arc<HttpState>,
     id: Arc<str>,
     pipe: Arc<Pipe>,
     messages: mpsc::Receiver<Unread>,
-    /// Closes when the server is drained.
+    /// Closes when the server drains.
     end: ChangeFeed,
     _share: Option<Share<Caller>>,
 }

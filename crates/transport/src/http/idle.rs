@@ -1,9 +1,9 @@
-//! The timer of connections that wait for their next request.
+//! Idle timer of a connection.
 //!
-//! hyper sets a new deadline for every request and drops it when the request's head has come. To
-//! enter each into the runtime's timer and take it out again would be one of the larger costs of
-//! a call, and hardly any deadline is ever met. So a connection keeps one entry, and moves it only
-//! when it fires and the deadline is a later one by then.
+//! hyper sets a new deadline for every request and drops it after the request head. Registering
+//! each deadline with the runtime would be one of the larger costs of a call, and few deadlines
+//! fire. A connection therefore keeps one timer entry, and moves it only if it fires before the
+//! current deadline.
 
 use std::{
     future::Future,
@@ -16,21 +16,21 @@ use std::{
 use hyper::rt;
 use tokio::time::{Sleep, sleep_until};
 
-/// The timer of one connection, which has at most one deadline at a time.
+/// Timer of one connection, with at most one deadline at a time.
 #[derive(Clone)]
 pub(super) struct IdleTimer {
-    // A std mutex: it is held for a poll, and only the connection's own task asks for it.
+    // A std mutex: held for one poll, and used only by the task of the connection.
     state: Arc<Mutex<State>>,
 }
 
 struct State {
     entry: Option<Pin<Box<Sleep>>>,
-    /// How long the first head may take. Taken when hyper begins to wait for it.
+    /// Timeout of the first request head. Taken when hyper starts to wait for it.
     head_timeout: Option<Duration>,
 }
 
 impl IdleTimer {
-    /// A timer for a new connection, whose first head has to come within this time.
+    /// Creates a timer for a new connection. `head_timeout` applies to the first request head.
     pub(super) fn new(head_timeout: Duration) -> Self {
         let state = State { entry: None, head_timeout: Some(head_timeout) };
         Self { state: Arc::new(Mutex::new(state)) }
@@ -53,7 +53,7 @@ impl rt::Timer for IdleTimer {
     }
 }
 
-/// Completes when its time has come. Dropping it leaves the entry behind for the next one.
+/// Completes at its deadline. Dropping it keeps the timer entry for the next deadline.
 struct Deadline {
     timer: IdleTimer,
     deadline: Instant,
@@ -76,7 +76,7 @@ impl Future for Deadline {
             if deadline <= sleep.deadline() {
                 return Poll::Ready(());
             }
-            // It was entered for an earlier request.
+            // The entry had the deadline of an earlier request.
             sleep.as_mut().reset(deadline);
         }
     }
@@ -95,36 +95,36 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A connection that asks for one deadline, drops it after a while and waits for the next.
+    /// Simulates a connection that sets a deadline, drops it after a while, and sets another one.
     async fn check(first: u32, after: u32, second: u32) {
         let timer = IdleTimer::new(SECOND * 1_000);
-        let begun = timer.now();
+        let started = timer.now();
         let mut dropped = timer.sleep(SECOND * first);
         assert!(dropped.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         drop(dropped);
         tokio::time::sleep(SECOND * after).await;
         timer.sleep(SECOND * second).await;
-        assert_eq!((timer.now() - begun).as_secs(), u64::from(after + second));
+        assert_eq!((timer.now() - started).as_secs(), u64::from(after + second));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_entry_of_an_earlier_deadline_is_moved() {
+    async fn timer_with_a_later_deadline_fires_at_the_later_time() {
         check(10, 6, 10).await;
         check(10, 20, 10).await;
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_first_head_has_a_deadline_of_its_own() {
+    async fn first_request_head_has_a_separate_deadline() {
         let timer = IdleTimer::new(SECOND * 10);
-        let begun = timer.now();
+        let started = timer.now();
         timer.sleep(SECOND * 75).await;
-        assert_eq!((timer.now() - begun).as_secs(), 10);
+        assert_eq!((timer.now() - started).as_secs(), 10);
         timer.sleep(SECOND * 75).await;
-        assert_eq!((timer.now() - begun).as_secs(), 85);
+        assert_eq!((timer.now() - started).as_secs(), 85);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_earlier_deadline_is_met_in_time() {
+    async fn timer_with_an_earlier_deadline_fires_in_time() {
         check(10, 0, 2).await;
         check(10, 9, 0).await;
     }

@@ -1,4 +1,4 @@
-//! The life of the sessions and streams of a server: entered, confirmed, ended, swept.
+//! Lifecycle of HTTP sessions and streams: insert, confirm, end and sweep.
 
 use std::{
     sync::{Arc, Weak, atomic::Ordering},
@@ -13,12 +13,12 @@ use super::{
 };
 use crate::caller::Caller;
 
-/// Time for which a session that the session store has confirmed is used without asking again. A
-/// session that another replica has ended can be used here for this long.
+/// Time for which a session confirmed by the session store is used without another check. After
+/// another replica ends a session, this replica may accept it for this long.
 pub(super) const CONFIRMED: Duration = Duration::from_secs(1);
 
 impl HttpState {
-    /// Enters a session, if there is room for it, and ends the one that has to make room.
+    /// Inserts a session. If the caller is at its limit, ends its longest idle session.
     pub(super) fn enter(
         self: &Arc<Self>,
         id: Arc<str>,
@@ -38,15 +38,15 @@ impl HttpState {
         Ok((entry, ended))
     }
 
-    /// Ends a session here.
+    /// Ends a session in this process.
     pub(super) fn end_session(&self, id: &str) {
         if let Some(entry) = self.sessions.remove(id) {
             self.endpoint.service().session_closed(&entry.session);
         }
     }
 
-    /// Confirms the sessions in which something is open though nothing is asked for: they must be
-    /// kept, and one that was ended elsewhere has to end here.
+    /// Confirms sessions that have an open stream or call but no requests. The store must keep
+    /// them, and a session that another replica ended must end here.
     pub(super) async fn confirm_busy(&self) {
         let Some(keeper) = self.keeper() else { return };
         for entry in self.sessions.busy(self.now(), CONFIRMED) {
@@ -54,7 +54,7 @@ impl HttpState {
         }
     }
 
-    /// Whether a session is still there; it ends here if not.
+    /// Returns whether the session still exists in the store. Ends it in this process otherwise.
     pub(super) async fn confirm(&self, keeper: &dyn SessionStore, entry: &HttpSession) -> bool {
         let now = self.now();
         let refresh = self.sessions.is_to_be_refreshed(entry, now);
@@ -70,20 +70,21 @@ impl HttpState {
                 false
             }
             Err(error) => {
-                tracing::warn!(%error, "a session could not be looked up; it goes on here");
+                tracing::warn!(%error, "session lookup failed; the session stays open in this process");
                 true
             }
         }
     }
 
-    /// Ends streams properly: subscriptions with their result, sessions with their feeds.
+    /// Ends all streams gracefully: subscriptions with their result, sessions with their change
+    /// feeds.
     pub(super) fn close(&self) {
         self.closing.store(true, Ordering::Relaxed);
         self.endpoint.profile().bus.close();
         self.sse_streams.close_all();
     }
 
-    /// Ends what is left when the time to end by itself is over.
+    /// Ends the remaining sessions and calls after the shutdown timeout.
     pub(super) fn end_all(&self) {
         for entry in self.sessions.drain() {
             self.sessions.end(&entry);
@@ -94,7 +95,7 @@ impl HttpState {
     }
 }
 
-/// Ends sessions that have been idle for too long, for as long as the server lives.
+/// Ends idle sessions periodically, until the server is dropped.
 async fn sweep(state: Weak<HttpState>) {
     loop {
         let Some((clock, pause)) = state.upgrade().map(|state| {

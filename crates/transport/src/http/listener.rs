@@ -1,4 +1,4 @@
-//! A listener of our own: binds, accepts, and shuts down without dropping what it has begun.
+//! Listener: binds an address, accepts connections and shuts down gracefully.
 
 use std::{
     fmt,
@@ -32,7 +32,8 @@ use super::{
 };
 use crate::{shares::Share, stop::stop_signal, warnings::Warnings};
 
-/// A server that listens. Dropping it stops at once; [`HttpServer::shutdown`] stops properly.
+/// A listening HTTP server. Dropping it stops immediately; [`HttpServer::shutdown`] stops
+/// gracefully.
 pub struct HttpServer {
     service: HttpService,
     address: SocketAddr,
@@ -42,12 +43,12 @@ pub struct HttpServer {
     accepting: tokio::task::JoinHandle<JoinSet<()>>,
 }
 
-/// Listens on an address and serves an endpoint there. Port 0 takes any free one.
+/// Binds an address and serves an endpoint. Port 0 selects any free port.
 ///
 /// # Errors
 ///
-/// When the address cannot be used; the message says what to do. An address that others can reach
-/// needs an authenticator, or [`HttpConfig::allow_anonymous`].
+/// Returns an error if the address cannot be used; the message says what to do. An address that
+/// other machines can reach requires an authenticator or [`HttpConfig::allow_anonymous`].
 pub async fn serve(
     endpoint: Endpoint,
     address: impl ToSocketAddrs,
@@ -56,20 +57,20 @@ pub async fn serve(
     let address = lookup_host(address)
         .await?
         .next()
-        .ok_or_else(|| io::Error::other("the address names no host"))?;
+        .ok_or_else(|| io::Error::other("the address resolves to no host"))?;
     let loopback = address.ip().is_loopback();
     if !loopback && config.authenticator.is_none() && !config.allow_anonymous {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
             format!(
-                "{address} can be reached from other machines, and no authenticator is set: set one with \
-                 `authenticator`, listen on 127.0.0.1, or say `allow_anonymous` if that is meant"
+                "{address} can be reached from other machines, and no authenticator is set; set one with \
+                 `authenticator`, listen on 127.0.0.1, or set `allow_anonymous` to serve anonymous clients"
             ),
         ));
     }
     let listener = listen(address).map_err(|error| explain(error, address))?;
     let address = listener.local_addr()?;
-    // Behind a name of its own a server is reached by that name; which ones, only its owner knows.
+    // A public server is reached under host names that only the operator knows.
     let hosts = if loopback { Allowlist::Loopback } else { Allowlist::Any };
     let (path, grace) = (config.path.clone(), config.shutdown_grace);
     let service = HttpService::by_path(endpoint, config, hosts);
@@ -79,12 +80,12 @@ pub async fn serve(
 }
 
 impl HttpServer {
-    /// Where it listens.
+    /// Returns the address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The URL of the endpoint.
+    /// Returns the URL of the endpoint.
     pub fn url(&self) -> String {
         let host = match self.address.ip() {
             ip if ip.is_unspecified() => "localhost".to_owned(),
@@ -94,25 +95,27 @@ impl HttpServer {
         format!("http://{host}:{}{}", self.address.port(), self.path)
     }
 
-    /// The service behind it.
+    /// Returns the HTTP service.
     pub fn service(&self) -> &HttpService {
         &self.service
     }
 
-    /// Serves until the process is asked to stop (Ctrl-C, or SIGTERM), then shuts down properly.
+    /// Serves until the process receives SIGINT (Ctrl-C) or SIGTERM, then shuts down gracefully.
     ///
     /// # Errors
     ///
-    /// When the signals cannot be watched.
+    /// Returns an error if the signal handlers cannot be installed.
     pub async fn wait(self) -> io::Result<()> {
         stop_signal().await?;
         self.shutdown().await;
         Ok(())
     }
 
-    /// Stops accepting, ends streams properly, lets running calls end and tasks come to a place
-    /// where another replica can go on, within the grace of [`HttpConfig::shutdown_grace`], and then
-    /// ends what is left.
+    /// Shuts down gracefully.
+    ///
+    /// Stops accepting connections and ends streams. Running calls finish, and tasks reach a point
+    /// where another replica can continue. Cancels the remaining calls after
+    /// [`HttpConfig::shutdown_grace`].
     pub async fn shutdown(self) {
         let _ = self.stop.send(true);
         self.service.close();
@@ -121,14 +124,14 @@ impl HttpServer {
             if let Ok(mut connections) = self.accepting.await {
                 while connections.join_next().await.is_some() {}
             }
-            // Calls whose clients have left.
+            // Wait for calls whose clients have disconnected.
             state.tasks.finished().await;
         };
         let service = Arc::clone(state.endpoint.service());
         let (ended, ()) =
             tokio::join!(tokio::time::timeout(self.grace, end), service.shut_down(self.grace));
         if ended.is_err() {
-            tracing::warn!(grace = ?self.grace, "some calls did not end in time; they are cancelled");
+            tracing::warn!(grace = ?self.grace, "cancelling calls that did not end within the shutdown grace period");
         }
         state.end_all();
     }
@@ -140,9 +143,9 @@ impl fmt::Debug for HttpServer {
     }
 }
 
-/// Connections that may wait in the system until they are accepted, where the system allows as many.
-/// A client whose connection does not fit tries again after a second, so one client that opens many
-/// at once must not fill the queue.
+/// Length of the system's queue of connections to accept; the system may apply a lower limit. A
+/// client retries a dropped connection attempt after a second, so a burst of one client must not
+/// fill the queue.
 const BACKLOG: u32 = 4096;
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
@@ -150,17 +153,18 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    // The port can be taken again at once after a restart. Windows means something else by it.
+    // Allows the port to be reused right after a restart. On Windows the option has another
+    // meaning.
     #[cfg(not(windows))]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-/// How long nobody has to come, after it was decided to stop, before nobody can any more.
+/// After a stop request, the listener closes when no connection arrives for this long.
 const LAST_CALL: Duration = Duration::from_millis(20);
 
-/// How long a connection on which nothing has come yet is listened to when the server stops.
+/// After a stop request, time that a new connection has to send its first request.
 const FIRST_REQUEST: Duration = Duration::from_millis(200);
 
 async fn accept(
@@ -175,7 +179,7 @@ async fn accept(
         let permit = tokio::select! {
             biased;
             permit = Arc::clone(&admission.room).acquire_owned() => permit,
-            // There is no room, and no time to wait for it.
+            // All connections are in use, and the server is stopping.
             _ = stopped.wait_for(|stopped| *stopped) => return open,
         };
         let Ok(permit) = permit else { return open };
@@ -183,11 +187,12 @@ async fn accept(
         let accepted = tokio::select! {
             biased;
             accepted = listener.accept() => accepted,
-            // Whoever has connected has been promised an answer: they are all let in first.
+            // On shutdown, accept the connections that wait in the queue first: their clients
+            // expect a response.
             () = tokio::time::sleep(LAST_CALL), if stopping => return open,
             changed = stopped.changed(), if !stopping => match changed {
                 Ok(()) => continue,
-                // Dropped, not shut down.
+                // The sender is gone: the server was dropped without a shutdown.
                 Err(_) => return open,
             },
         };
@@ -204,11 +209,11 @@ async fn accept(
                     }
                 }
             },
-            // Too many open files, or a connection that was gone before it was taken: go on, but
+            // Too many open files, or a connection that closed before it was accepted: retry, but
             // do not spin.
             Err(error) => {
                 if let Some(times) = failures.count(Instant::now()) {
-                    tracing::warn!(%error, times, "could not accept connections");
+                    tracing::warn!(%error, times, "accepting connections failed");
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
@@ -223,17 +228,17 @@ fn connection(
     stopped: watch::Receiver<bool>,
     place: (OwnedSemaphorePermit, Option<Share<IpAddr>>),
 ) -> impl Future<Output = ()> {
-    // Answers are written in one piece; waiting for more to send would cost 40 ms each.
+    // Responses are written in one piece; Nagle's algorithm would delay each by up to 40 ms.
     let _ = stream.set_nodelay(true);
     async move {
         let _place = place;
-        let begun = tokio::time::Instant::now();
+        let started = tokio::time::Instant::now();
         let head_timeout = service.state().config.head_timeout;
-        if !begins(&stream, head_timeout, stopped.clone()).await {
+        if !wait_for_first_byte(&stream, head_timeout, stopped.clone()).await {
             return;
         }
-        let left = head_timeout.saturating_sub(begun.elapsed());
-        // In a box, so that what is held open for long does not take as much as what hyper needs.
+        let left = head_timeout.saturating_sub(started.elapsed());
+        // Boxed, so that the memory for hyper is freed when a detached stream remains.
         let held = Box::pin(over_hyper(stream, peer, service, stopped, left)).await;
         if let Some(held) = held {
             held.await;
@@ -241,21 +246,25 @@ fn connection(
     }
 }
 
-/// Waits for the first byte of a new connection. Returns whether the connection is to be served.
+/// Waits for the first byte of a new connection. Returns whether to serve the connection.
 ///
-/// hyper takes about 20 KiB for a connection as soon as it has it. A client that connects and sends
-/// nothing does not get them.
-async fn begins(socket: &TcpStream, timeout: Duration, stopped: watch::Receiver<bool>) -> bool {
+/// hyper allocates about 20 KiB per connection at once. A client that connects and sends nothing
+/// must not cost that memory.
+async fn wait_for_first_byte(
+    socket: &TcpStream,
+    timeout: Duration,
+    stopped: watch::Receiver<bool>,
+) -> bool {
     tokio::select! {
         biased;
         readable = tokio::time::timeout(timeout, socket.readable()) => matches!(readable, Ok(Ok(()))),
-        // The request may be on its way: `over_hyper` waits for it once more.
+        // A request may be in flight: `over_hyper` waits for it once more.
         () = stop(stopped) => true,
     }
 }
 
-/// Serves a connection until it ends, or a stream begins on it that hyper is not needed for. Its first
-/// head has to come within `head_timeout`.
+/// Serves a connection until it ends, or until a long-lived stream is detached from it. The first
+/// request head must arrive within `head_timeout`.
 async fn over_hyper(
     socket: TcpStream,
     peer: SocketAddr,
@@ -282,8 +291,8 @@ async fn over_hyper(
     let ended = poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
         Poll::Pending if seat.is_taken() => Poll::Ready(Until::Taken),
         Poll::Ready(result) => Poll::Ready(Until::Over(result)),
-        // This task is its own waker, and leaves it once: to poll that with every request would be
-        // to lock what all connections share.
+        // Once registered, the stop signal wakes this task by itself. Polling it with every request
+        // would take a lock that all connections share.
         Poll::Pending if is_watched && stopped.has_changed().is_ok_and(|changed| !changed) => {
             Poll::Pending
         }
@@ -306,8 +315,8 @@ async fn over_hyper(
         return seat.take(connection.into_parts().io.into_inner().socket, write_timeout);
     }
     let mut connection = Pin::new(&mut connection);
-    // The first request may be on its way, or unread: a connection that is told to end before it has
-    // read anything ends without an answer.
+    // The first request may be in flight or unread. hyper closes a connection without a response if
+    // it is shut down before it has read anything.
     let first = poll_fn(|cx| match connection.as_mut().poll(cx) {
         Poll::Pending if !has_request.load(Ordering::Relaxed) => Poll::Pending,
         Poll::Ready(ended) => Poll::Ready(Some(ended)),
@@ -322,22 +331,22 @@ async fn over_hyper(
     None
 }
 
-/// Why a connection is not served on as it was.
+/// Reason why hyper stops serving a connection.
 enum Until {
     Over(hyper::Result<()>),
-    /// A stream has begun on it that hyper is not needed for.
+    /// A long-lived stream was detached from the connection.
     Taken,
     Stopped,
 }
 
 async fn stop(mut stopped: watch::Receiver<bool>) {
-    // Whoever could say so may also be gone.
+    // An error means that the sender is gone, which also stops the server.
     let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
 fn over(result: hyper::Result<()>) {
     if let Err(error) = result {
-        tracing::debug!(%error, "a connection ended early");
+        tracing::debug!(%error, "connection closed with an error");
     }
 }
 
@@ -349,12 +358,12 @@ fn explain(error: io::Error, address: SocketAddr) -> io::Error {
         ),
         io::ErrorKind::PermissionDenied => {
             format!(
-                "port {} needs rights this program does not have; choose one above 1023",
+                "port {} requires privileges that this process does not have; choose one above 1023",
                 address.port()
             )
         }
         io::ErrorKind::AddrNotAvailable => {
-            format!("{} is no address of this machine", address.ip())
+            format!("{} is not an address of this machine", address.ip())
         }
         _ => return error,
     };

@@ -1,14 +1,15 @@
-//! Streamable HTTP of both eras on one path, and the HTTP+SSE pair of 2024-11-05 beside it.
+//! Streamable HTTP of both eras on one path, and HTTP+SSE of 2024-11-05 beside it.
 //!
 //! ```text
-//! request ─▶ guard (Host, Origin) ─▶ authenticate ─▶ route ─▶ post | get | delete ─▶ Body
+//! request ─▶ allowlist (Host, Origin) ─▶ authenticate ─▶ route ─▶ post | get | delete ─▶ Body
 //! ```
 //!
 //! - [`HttpService`]: the tower service; mount it in an axum app, or let [`serve`] listen.
-//! - [`Authenticator`]: request parts to a principal; [`StaticTokens`] is the first one.
-//! - [`DocumentService`]: the documents of an authenticator, where an application mounts the endpoint.
-//! - [`Routes`]: what an application serves beside the endpoint.
-//! - [`EventStore`]: what makes legacy streams resumable.
+//! - [`Authenticator`]: maps request parts to a principal; [`StaticTokens`] is the simplest one.
+//! - [`DocumentService`]: public documents of an authenticator, for applications that mount the
+//!   endpoint.
+//! - [`Routes`]: other routes of an application on the same listener.
+//! - [`EventStore`]: stores events, so that legacy streams can be resumed.
 //!
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http>
 

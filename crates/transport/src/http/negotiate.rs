@@ -1,25 +1,25 @@
-//! Content types: what came, and what the client takes.
+//! Content negotiation: the media type of a request, and the media types that the client accepts.
 
 use http::{HeaderMap, header};
 
-/// What nearly all clients send, so that it need not be taken apart.
+/// Value that nearly all clients send. Matching it avoids parsing.
 const USUAL: &str = "application/json, text/event-stream";
 
-/// Which kinds of answer a client takes.
+/// Kinds of response that a client accepts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Takes {
     pub(super) json: bool,
     pub(super) events: bool,
 }
 
-/// Whether the body is JSON, whatever its parameters.
+/// Returns whether the media type of the body is JSON.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
     headers
         .get(header::CONTENT_TYPE)
         .is_some_and(|value| media(value.as_bytes()).eq_ignore_ascii_case(b"application/json"))
 }
 
-/// Reads `Accept`. A client that says nothing takes everything.
+/// Parses `Accept`. A client without the header accepts everything.
 pub(super) fn takes(headers: &HeaderMap) -> Takes {
     let mut takes = Takes { json: false, events: false };
     let mut any = false;

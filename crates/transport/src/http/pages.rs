@@ -1,5 +1,5 @@
-//! Pages beside the endpoint, for those who watch the server: health checks, metrics. They are read
-//! without a token, and say nothing of anybody's calls.
+//! Text pages beside the endpoint, such as health checks and metrics. Pages are public and contain
+//! no data of calls.
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
@@ -8,7 +8,7 @@ use http::{HeaderValue, Method, Response, StatusCode, header};
 
 use super::{Body, reply};
 
-/// Pages by their paths.
+/// Pages by path.
 #[derive(Clone, Default)]
 pub(super) struct Pages(Vec<(String, Page)>);
 
@@ -33,7 +33,7 @@ impl Pages {
     }
 }
 
-/// Shows a page.
+/// Responds with a page.
 pub(super) async fn show(page: &Page, method: &Method) -> Response<Body> {
     if !matches!(*method, Method::GET | Method::HEAD) {
         return reply::method_not_allowed("GET, HEAD");

@@ -1,15 +1,15 @@
-//! Which address a request comes from: that of the connection, or, if that is a proxy that is
-//! trusted, whom the proxy says it speaks for.
+//! Client address of a request: the address of the connection, or the forwarded address if the
+//! connection comes from a trusted proxy.
 
 use std::net::{IpAddr, SocketAddr};
 
 use http::HeaderMap;
 
-/// Where proxies write whom they speak for, each behind those before it.
+/// Header to which each proxy appends the address of its client.
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// The address that a request comes from. Clients can write the header, too: what stands in front of
-/// the first address that is not trusted is not looked at.
+/// Returns the client address of a request. Clients can forge the header, so entries before the
+/// first untrusted address are ignored.
 pub(super) fn of(
     connected: Option<IpAddr>,
     headers: &HeaderMap,
@@ -22,7 +22,7 @@ pub(super) fn of(
     let lines: Vec<&str> =
         headers.get_all(FORWARDED_FOR).iter().filter_map(|line| line.to_str().ok()).collect();
     for hop in lines.iter().rev().flat_map(|line| line.rsplit(',')) {
-        // What cannot be read is nobody's word: it is the proxy that is counted.
+        // An entry that is malformed is not trusted: the proxy counts as the client.
         let Some(address) = read(hop.trim()) else { break };
         peer = address;
         if !trusted.contains(&peer) {
@@ -32,7 +32,7 @@ pub(super) fn of(
     Some(peer)
 }
 
-/// An address; some proxies add the port.
+/// Parses an address. Some proxies append the port.
 fn read(hop: &str) -> Option<IpAddr> {
     let address = hop.parse::<IpAddr>().ok();
     let address = address.or_else(|| hop.parse::<SocketAddr>().ok().map(|socket| socket.ip()));
@@ -54,12 +54,12 @@ mod tests {
         }
         let peer = super::of(Some(connected.parse().unwrap()), &headers, &trusted);
         assert_eq!(peer, Some(expected.parse().unwrap()), "{connected} {lines:?}");
-        let nobody = super::of(Some(connected.parse().unwrap()), &headers, &[]).unwrap();
-        assert_eq!(nobody, connected.parse::<IpAddr>().unwrap().to_canonical());
+        let untrusted = super::of(Some(connected.parse().unwrap()), &headers, &[]).unwrap();
+        assert_eq!(untrusted, connected.parse::<IpAddr>().unwrap().to_canonical());
     }
 
     #[test]
-    fn a_header_counts_only_as_far_as_proxies_are_trusted() {
+    fn forwarded_address_is_used_only_behind_trusted_proxies() {
         check("192.0.2.9", &["198.51.100.1"], "192.0.2.9");
         check("10.0.0.1", &[], "10.0.0.1");
         check("10.0.0.1", &["198.51.100.1"], "198.51.100.1");

@@ -1,4 +1,4 @@
-//! Whole responses: answers, refusals and what the transport itself has to say.
+//! Complete responses: results, errors and responses of the transport itself.
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
@@ -8,12 +8,12 @@ use super::{AuthRejection, Body};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A JSON body.
+/// Returns a response with a JSON body.
 pub(super) fn json(status: u16, body: Vec<u8>) -> Response<Body> {
     json_body(status, Bytes::from(body))
 }
 
-/// The same, of bytes that may be counted.
+/// Returns a response with a JSON body, whose bytes may carry a charge.
 pub(super) fn json_body(status: u16, body: Bytes) -> Response<Body> {
     let mut response = Response::new(Body::full(body));
     *response.status_mut() =
@@ -22,12 +22,12 @@ pub(super) fn json_body(status: u16, body: Bytes) -> Response<Body> {
     response
 }
 
-/// A message that was not taken.
+/// Returns the response to a rejected message.
 pub(super) fn refusal(refusal: ErrorReply) -> Response<Body> {
     json(refusal.status, refusal.body)
 }
 
-/// A notification was taken; there is nothing to say.
+/// Returns the response to an accepted notification.
 pub(super) fn accepted() -> Response<Body> {
     empty(StatusCode::ACCEPTED)
 }
@@ -38,7 +38,7 @@ pub(super) fn empty(status: StatusCode) -> Response<Body> {
     response
 }
 
-/// A refusal by the transport: a JSON-RPC error without an id, because no message was read.
+/// Returns an error of the transport: a JSON-RPC error without an ID, because no message was read.
 pub(super) fn problem(status: StatusCode, message: &str) -> Response<Body> {
     #[derive(serde::Serialize)]
     struct Problem<'a> {
@@ -57,22 +57,22 @@ pub(super) fn problem(status: StatusCode, message: &str) -> Response<Body> {
     json(status.as_u16(), serde_json::to_vec(&problem).unwrap_or_default())
 }
 
-/// A limit is used up: which one, and what the client can do.
+/// Returns an error for an exceeded limit. `what` tells the client what to do.
 pub(super) fn over_limit(status: StatusCode, limit: &str, what: &str) -> Response<Body> {
     let mut response = problem(status, &format!("the limit `{limit}` is used up: {what}"));
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }
 
-/// A method that the path does not have.
+/// Returns an error for a method that the path does not support.
 pub(super) fn method_not_allowed(allowed: &'static str) -> Response<Body> {
     let mut response =
-        problem(StatusCode::METHOD_NOT_ALLOWED, &format!("this path takes {allowed}"));
+        problem(StatusCode::METHOD_NOT_ALLOWED, &format!("this path supports {allowed}"));
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
     response
 }
 
-/// Somebody who is not let in.
+/// Returns the response to a rejected authentication.
 pub(super) fn denied(denied: &AuthRejection) -> Response<Body> {
     let mut response = problem(denied.status(), denied.message());
     for (name, value) in denied.headers() {
@@ -81,8 +81,8 @@ pub(super) fn denied(denied: &AuthRejection) -> Response<Body> {
     response
 }
 
-/// A document for everybody, web pages of any origin included: it says nothing that is secret, and
-/// they need it before they can ask for more.
+/// Returns a public document. Web pages of any origin may read it: it contains no secrets, and
+/// clients need it before they can authenticate.
 pub(super) fn document(method: &Method, document: Bytes) -> Response<Body> {
     let mut response = match *method {
         Method::GET | Method::HEAD => {
@@ -107,7 +107,7 @@ pub(super) fn document(method: &Method, document: Bytes) -> Response<Body> {
     response
 }
 
-/// The head of every stream of events.
+/// Returns a response with an event stream.
 pub(super) fn event_response(body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();

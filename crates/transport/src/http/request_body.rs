@@ -1,4 +1,4 @@
-//! The body of a request: read up to a limit, within a time, and counted for its caller.
+//! Request bodies: read with a size limit and timeouts, and charged to the caller.
 
 use std::{
     future::{Future, poll_fn},
@@ -20,20 +20,20 @@ use crate::{
     caller::Caller,
 };
 
-/// How a body is read.
+/// Limits for reading a body.
 pub(super) struct Reading<'a> {
-    /// How many bytes it may have.
+    /// Maximum bytes.
     pub(super) limit: usize,
-    /// How long its next piece may take.
+    /// Maximum time between two chunks.
     pub(super) pause: Duration,
-    /// How long all of it may take.
+    /// Maximum time for the whole body.
     pub(super) timeout: Duration,
-    /// Whose bytes they are, if they count.
+    /// Budget and caller that the bytes count against. `None` if the bytes are not counted.
     pub(super) counted: Option<(&'a Budget, &'a Principal, Option<IpAddr>)>,
 }
 
 impl Reading<'_> {
-    /// Counts bytes that have come. Those of a plain call are not worth it.
+    /// Charges received bytes to the caller, except those of a small message.
     async fn count(
         &self,
         charge: &mut Option<Charge>,
@@ -49,20 +49,21 @@ impl Reading<'_> {
         if charge.grow(bytes).is_ok() {
             return Ok(());
         }
-        // In a box: the future of a plain call is small.
+        // Boxed because waiting is rare: the future of a plain call stays small.
         let grown = Box::pin(charge.grow_within(bytes, ROOM_TIMEOUT)).await;
         grown.map_err(|Exceeded(limit)| {
-            let what = "too many bytes of requests are held; wait for the running calls to end";
+            let what = "the running requests use too many bytes; wait for the running calls to end";
             Box::new(reply::over_limit(StatusCode::TOO_MANY_REQUESTS, limit, what))
         })
     }
 }
 
-/// How long a request waits for others of its caller to end when they hold too many bytes.
+/// Time that a request waits for other requests of its caller to release bytes.
 const ROOM_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Reads a body up to the limit. One that comes in one piece is not copied, and one of which no
-/// more comes for too long is given up.
+/// Reads a body up to the limit. A body in one chunk is not copied.
+///
+/// Returns an error response if the body exceeds a limit or a timeout.
 pub(super) async fn read<B>(body: B, reading: Reading<'_>) -> Result<Bytes, Box<Response<Body>>>
 where
     B: http_body::Body<Data = Bytes>,
@@ -70,7 +71,7 @@ where
 {
     let limit = reading.limit;
     let too_large = || {
-        let message = format!("the message is larger than {limit} bytes");
+        let message = format!("the message exceeds {limit} bytes");
         Box::new(reply::problem(StatusCode::PAYLOAD_TOO_LARGE, &message))
     };
     if body.size_hint().lower() > limit as u64 {
@@ -92,8 +93,8 @@ where
             first = data;
         } else {
             if rest.is_empty() {
-                // Room for all that was announced, so that nothing is copied again. A page of it
-                // that nothing comes for is never touched, and so costs a liar's victim nothing.
+                // Reserve the announced size, to avoid further copies. If the client announces too
+                // much, the unused pages are never touched and cost no memory.
                 let announced = usize::try_from(body.size_hint().lower()).unwrap_or(limit);
                 rest.reserve(first.len() + data.len() + announced.min(limit));
                 rest.extend_from_slice(&std::mem::take(&mut first));
@@ -108,18 +109,20 @@ where
     })
 }
 
-/// How long a body may be that nobody wants.
+/// Maximum bytes of a body that is read and discarded.
 const UNWANTED: usize = 64 << 10;
 
-/// How long its next piece may take.
+/// Maximum time between two chunks of such a body.
 const UNWANTED_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long all of it may take.
+/// Maximum time for such a body.
 const UNWANTED_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Answers a request that needs no reading. What is on its way of it is taken all the same: if it
-/// came a moment later, hyper would close the connection, and a client that asks again on it, with a
-/// token this time, would hear nothing. Where that is too much, the client is told that it ends.
+/// Responds to a request without using its body.
+///
+/// Reads and discards the body first: otherwise hyper would close the connection, and a client that
+/// retries on it with a token would get no response. If the body is too large or too slow, the
+/// response announces that the connection closes.
 pub(super) async fn unread<B>(body: B, mut response: Response<Body>) -> Response<Body>
 where
     B: http_body::Body<Data = Bytes>,
@@ -133,7 +136,7 @@ where
     response
 }
 
-/// The next piece of a body. Most are there when they are asked for: no timer is made for those.
+/// Returns the next chunk of a body. Most chunks are available at once and need no timer.
 async fn next_frame<B>(
     body: &mut Pin<&mut B>,
     reading: &Reading<'_>,
@@ -144,7 +147,7 @@ where
     B::Error: std::fmt::Display,
 {
     let broken = |error: B::Error| {
-        let message = format!("the request's body broke off: {error}");
+        let message = format!("reading the request body failed: {error}");
         Box::new(reply::problem(StatusCode::BAD_REQUEST, &message))
     };
     let mut timer: Option<Pin<Box<Sleep>>> = None;
@@ -158,7 +161,7 @@ where
             Box::pin(tokio::time::sleep_until(last.min(now + reading.pause)))
         });
         timer.as_mut().poll(cx).map(|()| {
-            let message = "the rest of the message did not come in time";
+            let message = "the rest of the message did not arrive in time";
             Err(Box::new(reply::problem(StatusCode::REQUEST_TIMEOUT, message)))
         })
     })
@@ -181,7 +184,7 @@ mod tests {
 
     use super::{Reading, read, reply, unread};
 
-    /// A body of which one byte comes at a time, for ever.
+    /// A body that sends one byte at a time forever.
     struct Trickle(Interval);
 
     impl Trickle {
@@ -204,23 +207,23 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn trickling_body_is_given_up_at_its_deadline() {
+    async fn trickling_body_is_rejected_at_its_deadline() {
         let (pause, timeout) = (Duration::from_secs(75), Duration::from_secs(60));
-        let begun = Instant::now();
+        let started = Instant::now();
         let reading = Reading { limit: 10_000, pause, timeout, counted: None };
         let body = Trickle::every(Duration::from_secs(1));
         let refused = Box::pin(read(body, reading)).await.unwrap_err();
         assert_eq!(refused.status(), StatusCode::REQUEST_TIMEOUT);
-        assert_eq!(begun.elapsed().as_secs(), 60);
+        assert_eq!(started.elapsed().as_secs(), 60);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn trickling_body_that_nobody_wants_is_given_up_after_five_seconds() {
-        let begun = Instant::now();
+    async fn trickling_body_of_rejected_request_closes_connection_after_five_seconds() {
+        let started = Instant::now();
         let refused = reply::problem(StatusCode::FORBIDDEN, "no");
         let body = Trickle::every(Duration::from_millis(900));
         let response = Box::pin(unread(body, refused)).await;
         assert_eq!(response.headers()[header::CONNECTION], "close");
-        assert_eq!(begun.elapsed().as_secs(), 5);
+        assert_eq!(started.elapsed().as_secs(), 5);
     }
 }

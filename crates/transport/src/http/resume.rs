@@ -1,4 +1,4 @@
-//! A numbered stream: its events are kept, so that a client that lost it can come back.
+//! Resumable streams: events are stored, so that a client can resume after a disconnect.
 
 use std::{
     fmt,
@@ -11,7 +11,7 @@ use outlive_protocol::{Principal, Seal};
 
 use super::events::{Event, EventStore, StreamKey};
 
-/// One stream of one session, whoever reads it.
+/// One stream of a session.
 pub(super) struct Stream {
     key: StreamKey,
     ids: EventIds,
@@ -23,16 +23,17 @@ pub(super) struct Stream {
 struct State {
     next: u64,
     ended: bool,
-    /// Grows with every reader; only the newest one is served.
+    /// Increases with every reader. Only the newest reader is served.
     reader: u64,
-    /// Who waits for the next event.
+    /// Waker of a reader that waits for the next event.
     waker: Option<Waker>,
-    /// Who writes the events itself, and waits only to be told that another reader has come.
+    /// Waker of a call that sends its events directly, and only needs to know when another reader
+    /// attaches.
     writer: Option<Waker>,
 }
 
-/// Writes and reads the ids of events. They are sealed: one that was made up, or given to another
-/// session or caller, is no id at all.
+/// Encodes and decodes event IDs. The IDs are sealed: a forged ID, or the ID of another session or
+/// principal, is rejected.
 #[derive(Clone, Debug)]
 pub(super) struct EventIds {
     seal: Seal,
@@ -45,7 +46,7 @@ impl EventIds {
         Self { seal, session, principal }
     }
 
-    /// The id of an event: which stream of the session it is of, and its number there.
+    /// Returns the sealed ID of an event: its stream and its number.
     fn write(&self, stream: u64, number: u64) -> Option<String> {
         let mut content = [0; 16];
         content[..8].copy_from_slice(&stream.to_le_bytes());
@@ -53,7 +54,7 @@ impl EventIds {
         self.seal.seal(&content, &self.context())
     }
 
-    /// Reads an id back: stream and number.
+    /// Opens an ID. Returns the stream and the number.
     pub(super) fn read(&self, id: &str) -> Option<(u64, u64)> {
         let content = self.seal.open(id, &self.context())?;
         let (stream, number) = content.split_first_chunk()?;
@@ -65,19 +66,19 @@ impl EventIds {
     }
 }
 
-/// How far a stream is.
+/// State of a stream, relative to an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// There are events after the one asked about.
+    /// The stream has newer events.
     More {
-        /// The number of the newest.
+        /// Number of the newest event.
         newest: u64,
     },
-    /// There will be no more.
+    /// The stream has no newer events and has ended.
     Ended,
-    /// There may be more; the reader will be woken.
+    /// The stream has no newer events yet; the reader is woken when it does.
     Waiting,
-    /// Another reader has come.
+    /// Another reader has attached.
     TakenOver,
 }
 
@@ -94,24 +95,25 @@ impl Stream {
         &self.store
     }
 
-    /// Keeps an event under the next number, and wakes who waits for it.
+    /// Stores an event under the next number, and wakes the waiting reader.
     pub(super) fn append(&self, data: &[u8]) -> u64 {
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
-        // Inside the lock, so that events reach the store in their order.
+        // The lock is held, so that events reach the store in order.
         self.store.append(&self.key, Event { number, data: Bytes::copy_from_slice(data) });
         state.wake();
         number
     }
 
-    /// The id of an event. Another one each time: what clients hold is only ever given back.
-    /// `None` when there are no random bytes for one.
+    /// Returns the ID of an event, sealed anew each time.
+    ///
+    /// Returns `None` if the system has no random bytes.
     pub(super) fn id(&self, number: u64) -> Option<String> {
         self.ids.write(self.key.stream, number)
     }
 
-    /// Nothing more will be appended.
+    /// Marks the stream as ended.
     pub(super) fn end(&self) {
         let mut state = self.lock();
         state.ended = true;
@@ -122,7 +124,7 @@ impl Stream {
         self.lock().ended
     }
 
-    /// Becomes the reader of this stream; the one before is woken, and told that it is over.
+    /// Attaches a new reader and returns its ID. The previous reader is woken and ends.
     pub(super) fn attach(&self) -> u64 {
         let mut state = self.lock();
         state.reader += 1;
@@ -133,7 +135,8 @@ impl Stream {
         state.reader
     }
 
-    /// Whether this is still the reader of this stream; if so, it is woken when that changes.
+    /// Returns whether `reader` is still attached. If so, the task is woken when another reader
+    /// attaches.
     pub(super) fn poll_reader(&self, reader: u64, cx: &Context<'_>) -> bool {
         let mut state = self.lock();
         if state.reader != reader {
@@ -146,13 +149,13 @@ impl Stream {
         true
     }
 
-    /// How far the stream is beyond `last`, for its reader.
+    /// Returns the state of the stream after event `last`, for its reader.
     pub(super) fn poll(&self, reader: u64, last: u64, cx: &Context<'_>) -> Progress {
         let mut state = self.lock();
         if state.reader != reader {
             return Progress::TakenOver;
         }
-        // No id that was sealed here is from the future, but nothing may depend on that.
+        // A sealed ID is never beyond the end, but the code does not rely on that.
         if state.next > last.saturating_add(1) {
             return Progress::More { newest: state.next - 1 };
         }
@@ -192,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_read_by_those_it_was_written_for() {
+    fn event_id_opens_only_for_its_session_and_principal() {
         let annas = ids("s", Principal::named("anna"));
         for (stream, number) in [(0, 0), (1, 2), (u64::MAX, u64::MAX - 1)] {
             let id = annas.write(stream, number).unwrap();
@@ -204,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sealed_for_something_else_is_no_id() {
+    fn sealed_value_of_another_kind_is_rejected_as_event_id() {
         let annas = ids("s", Principal::named("anna"));
         let context = annas.context();
         for content in [&b""[..], &[0; 8], &[0; 15], &[0; 17], &[0; 24]] {
@@ -215,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_position_beyond_the_end_waits_like_one_at_the_end() {
+    fn position_beyond_the_end_waits_for_new_events() {
         let key = StreamKey { session: "s".into(), stream: 0 };
         let ids = ids("s", Principal::ANONYMOUS);
         let stream = Stream::new(key, ids, Arc::new(MemoryEventStore::default()));

@@ -1,5 +1,5 @@
-//! What an application serves beside the endpoint, on the same listener: an authorization server, for
-//! one. It is asked before anybody is authenticated, and says itself which web pages may use it.
+//! Routes of an application on the same listener, such as an authorization server. They run before
+//! authentication and set their own CORS headers.
 
 use std::{future::Future, net::IpAddr, pin::Pin, sync::Arc};
 
@@ -11,17 +11,19 @@ use super::{
     request_body::{Reading, read},
 };
 
-/// Serves paths of its own. Nothing about the caller has been judged but the `Host` of the request.
+/// Routes of an application. The server has checked only the `Host` of the request.
 pub trait Routes: Send + Sync + 'static {
-    /// How many bytes a request to this path may bring along; `None` if the path is none of these.
+    /// Returns the maximum body size of a request to `path`, or `None` if the path is not served.
     fn matches(&self, path: &str) -> Option<usize>;
 
-    /// Answers a request to one of the paths. The address that the request comes from, if it is known, is
-    /// an [`IpAddr`] in the request's extensions; trusted proxies have been taken into account.
+    /// Responds to a request to one of the paths.
+    ///
+    /// If the client address is known, it is an [`IpAddr`] in the extensions of the request, with
+    /// trusted proxies taken into account.
     fn respond(&self, request: Request<Bytes>) -> ResponseFuture<'_>;
 }
 
-/// A response that is being made.
+/// Future of a response.
 pub type ResponseFuture<'a> = Pin<Box<dyn Future<Output = Response<Bytes>> + Send + 'a>>;
 
 impl<R: Routes + ?Sized> Routes for Arc<R> {
@@ -34,12 +36,12 @@ impl<R: Routes + ?Sized> Routes for Arc<R> {
     }
 }
 
-/// Returns the routes that serve `path`, and how many bytes may be sent to it.
+/// Returns the routes that serve `path`, and the maximum body size.
 pub(super) fn find<'r>(all: &'r [Arc<dyn Routes>], path: &str) -> Option<(&'r dyn Routes, usize)> {
     all.iter().find_map(|routes| routes.matches(path).map(|bytes| (&**routes, bytes)))
 }
 
-/// Reads a request and lets its routes respond.
+/// Reads a request and passes it to its routes.
 pub(super) async fn respond<B>(
     routes: &dyn Routes,
     reading: Reading<'_>,

@@ -1,4 +1,4 @@
-//! The tower service: everything that happens to a request before and after its message is read.
+//! The tower service: checks, authenticates and routes each request.
 
 use std::{
     convert::Infallible,
@@ -29,7 +29,7 @@ use super::{
 
 /// An MCP server as a tower service.
 ///
-/// Mount it where you like: it answers on every path it is given. [`HttpService::sse`] and
+/// The service responds on every path that it is mounted at. [`HttpService::sse`] and
 /// [`HttpService::messages`] are the two paths of HTTP+SSE, for clients of 2024-11-05.
 #[derive(Clone)]
 pub struct HttpService {
@@ -37,7 +37,7 @@ pub struct HttpService {
     route: Route,
 }
 
-/// Which of the paths a service answers for.
+/// Path that a service handles.
 #[derive(Clone, Debug)]
 enum Route {
     Endpoint,
@@ -45,7 +45,7 @@ enum Route {
         messages: Arc<str>,
     },
     Messages,
-    /// All of them, by the request's path.
+    /// All paths, selected by the path of the request.
     ByPath,
 }
 
@@ -58,7 +58,7 @@ impl HttpService {
         }
     }
 
-    /// A service that routes by path, for a listener of our own.
+    /// Creates a service that routes by path, for the listener.
     pub(super) fn by_path(
         endpoint: Endpoint,
         config: HttpConfig,
@@ -70,24 +70,25 @@ impl HttpService {
         }
     }
 
-    /// The stream of HTTP+SSE; `messages` is the path at which [`HttpService::messages`] is mounted.
+    /// Returns the event stream of HTTP+SSE. `messages` is the path at which
+    /// [`HttpService::messages`] is mounted.
     #[must_use]
     pub fn sse(&self, messages: &str) -> Self {
         Self { state: Arc::clone(&self.state), route: Route::Sse { messages: messages.into() } }
     }
 
-    /// The path to which clients of HTTP+SSE post.
+    /// Returns the service to which clients of HTTP+SSE send messages.
     #[must_use]
     pub fn messages(&self) -> Self {
         Self { state: Arc::clone(&self.state), route: Route::Messages }
     }
 
-    /// How many legacy sessions are open.
+    /// Returns the number of open legacy sessions.
     pub fn session_count(&self) -> usize {
         self.state.sessions.len()
     }
 
-    /// Ends all streams and sessions properly; requests that still come are served without.
+    /// Ends all streams and sessions gracefully. Later requests are still served, without streams.
     pub fn close(&self) {
         self.state.close();
     }
@@ -96,9 +97,9 @@ impl HttpService {
         &self.state
     }
 
-    /// Takes one request.
-    // Not an async fn, which would have to keep the request, and so would all that it calls: every
-    // connection has a future of that size for as long as it is open.
+    /// Handles one request.
+    // Not an async fn: its future, and those of its callers, would contain the whole request. Every
+    // open connection holds a future of that size.
     pub(super) fn handle<B>(
         &self,
         request: Request<B>,
@@ -124,7 +125,7 @@ impl HttpService {
         if !allowlist::host_allowed(&state.hosts, headers, &parts.uri) {
             let refused = reply::problem(
                 StatusCode::FORBIDDEN,
-                "this Host is not served here; allow it with `allow_host` if it should be",
+                "this Host is not permitted; add it with `allow_host`",
             );
             return Box::pin(unread(body, refused)).await;
         }
@@ -138,7 +139,7 @@ impl HttpService {
         if !allowlist::origin_allowed(&state.config.origins, headers) {
             let refused = reply::problem(
                 StatusCode::FORBIDDEN,
-                "this Origin may not use the server; allow it with `allow_origin` if it should",
+                "this Origin is not permitted; add it with `allow_origin`",
             );
             return Box::pin(unread(body, refused)).await;
         }
@@ -186,7 +187,8 @@ impl HttpService {
                         return Box::pin(unread(body, refused)).await;
                     }
                 };
-                // A token is for us and nobody else: what handlers do not have they cannot pass on.
+                // The token is for this server only. Without the header, a handler cannot forward
+                // it.
                 parts.headers.remove(header::AUTHORIZATION);
                 parts.headers.remove(DPOP);
                 principal
@@ -222,8 +224,7 @@ impl HttpService {
             }
             (Route::Messages, _) => reply::method_not_allowed("POST"),
             (Route::ByPath, _) => {
-                let message =
-                    format!("there is nothing here; the MCP endpoint is {}", state.config.path);
+                let message = format!("not found; the MCP endpoint is {}", state.config.path);
                 reply::problem(StatusCode::NOT_FOUND, &message)
             }
         }

@@ -1,9 +1,8 @@
-//! Sessions that every replica of a server knows.
+//! Sessions that all replicas of a server share.
 //!
-//! Where the server has a [`SessionStore`], the map of sessions is what this process remembers of
-//! what the keeper has. A session that is not in it may have been opened by another replica, or
-//! before a restart; one that is in it may have been ended elsewhere. Without a keeper the map is
-//! all there is, and nothing of this happens.
+//! With a [`SessionStore`], the session map of this process is a cache. A session missing from the
+//! map may have been opened by another replica or before a restart. Another replica may have ended
+//! a session in the map. Without a store, the map contains all sessions.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -21,20 +20,20 @@ use super::{
 };
 use crate::caller::Caller;
 
-/// What is known about the session of a request.
+/// Result of a session lookup in this process.
 #[derive(Debug)]
 pub(super) enum Named {
-    /// The request names none.
+    /// The request has no session ID.
     None,
-    /// There is no such session for this caller.
+    /// The principal has no session with this ID.
     Unknown,
     Here(Arc<HttpSession>),
-    /// Only the keeper knows, whether it is known here or not.
+    /// The session store must decide. Contains the session of this process, if there is one.
     Unsure(Option<Arc<HttpSession>>),
 }
 
 impl HttpState {
-    /// The session that a request's headers name, as far as that is known here.
+    /// Looks up the session ID of a request in this process.
     pub(super) fn named_session(&self, headers: &HeaderMap, principal: &Principal) -> Named {
         let Some(id) = headers.get(SESSION_ID) else { return Named::None };
         let Ok(id) = id.to_str() else { return Named::Unknown };
@@ -50,10 +49,10 @@ impl HttpState {
         }
     }
 
-    /// Asks the keeper about the session that a request's headers name.
+    /// Looks up the session ID of a request in the session store.
     ///
-    /// A keeper that cannot be asked does not end a session: one that is known here goes on, and who
-    /// names another is told to try again, since 404 would say that it is gone.
+    /// If the store is unavailable, sessions in this process continue. Unknown session IDs get 503,
+    /// because 404 would tell the client that the session is gone.
     pub(super) async fn settle(
         self: &Arc<Self>,
         headers: &HeaderMap,
@@ -70,21 +69,21 @@ impl HttpState {
             Ok(None) => Ok(None),
             Ok(Some(session)) => {
                 session.share(id.into(), self.kept_for());
-                // One that has to make room goes on at other replicas.
+                // A session that is replaced here continues on other replicas.
                 match self.enter(id.into(), session, Caller::new(principal, peer)) {
                     Ok((entry, _)) => Ok(Some(entry)),
                     Err(full) => Err(self.refused(full)),
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "a session could not be looked up");
-                let message = "sessions cannot be looked up at the moment; try again";
+                tracing::warn!(%error, "session lookup failed");
+                let message = "sessions cannot be looked up at the moment; retry";
                 Err(try_again(message))
             }
         }
     }
 
-    /// The session of a request that makes no sense without one.
+    /// Returns the session of a request that requires one.
     pub(super) async fn required_session(
         self: &Arc<Self>,
         head: &Head,
@@ -115,13 +114,13 @@ impl HttpState {
             headers,
         ) {
             Ok(()) => Ok(entry),
-            Err(fault) => {
-                Err(Box::new(reply::problem(StatusCode::BAD_REQUEST, &fault.to_string())))
+            Err(error) => {
+                Err(Box::new(reply::problem(StatusCode::BAD_REQUEST, &error.to_string())))
             }
         }
     }
 
-    /// Opens a session. Its id leaves only when all replicas know it.
+    /// Opens a session. The client gets the session ID only after the session is stored.
     pub(super) async fn open_session(
         self: &Arc<Self>,
         session: Arc<Session>,
@@ -133,13 +132,13 @@ impl HttpState {
             session.share(Arc::clone(&id), self.kept_for());
             if let Err(error) = keeper.insert(&session).await {
                 if let Some(times) = self.session_warnings.count(self.now()) {
-                    tracing::warn!(%error, times, "a session could not be kept");
+                    tracing::warn!(%error, times, "storing a session failed");
                 }
                 if let Some(limit) = error.limit() {
                     let status = StatusCode::TOO_MANY_REQUESTS;
                     return Err(Box::new(reply::over_limit(status, limit, &error.to_string())));
                 }
-                return Err(try_again("sessions cannot be opened at the moment; try again"));
+                return Err(try_again("sessions cannot be opened at the moment; retry"));
             }
         }
         let (entry, ended) = match self.enter(id, Arc::clone(&session), caller) {
@@ -152,19 +151,19 @@ impl HttpState {
                 return Err(self.refused(full));
             }
         };
-        // A caller that replaces its own sessions must not leave them in the store. Those of others go
-        // on at other replicas, or here when they are used again.
+        // A caller that replaces its own sessions must not leave them in the store. Replaced
+        // sessions of other callers continue on other replicas, or here when they are used again.
         if let (Some(keeper), Some(ended)) = (keeper, ended)
             && entry.caller().is_some()
             && entry.caller() == ended.caller()
             && let Err(error) = keeper.delete(&ended.session).await
         {
-            tracing::warn!(%error, "a session could not be ended; the store forgets it later");
+            tracing::warn!(%error, "deleting a session failed; it expires in the store");
         }
         Ok(entry)
     }
 
-    /// Ends a session, for all replicas.
+    /// Ends a session on all replicas.
     pub(super) async fn close_session(
         &self,
         entry: &HttpSession,
@@ -172,33 +171,33 @@ impl HttpState {
         if let (Some(keeper), Some(_)) = (self.keeper(), entry.session.portable())
             && let Err(error) = keeper.delete(&entry.session).await
         {
-            tracing::warn!(%error, "a session could not be ended");
-            return Err(try_again("the session cannot be ended at the moment; try again"));
+            tracing::warn!(%error, "deleting a session failed");
+            return Err(try_again("the session cannot be ended at the moment; retry"));
         }
         self.end_session(&entry.id);
         Ok(())
     }
 
-    /// Hands on an answer that is for another replica, perhaps. It is acknowledged when that one
-    /// can find it.
+    /// Forwards a client's response to the replica that sent the request. Acknowledges the response
+    /// after it is stored.
     pub(super) async fn hand_on(&self, stray: MisroutedReply) -> Response<Body> {
         let Some(keeper) = self.keeper() else { return reply::accepted() };
         match keeper.forward_reply(stray).await {
             Ok(()) => reply::accepted(),
             Err(error) => {
                 if let Some(times) = self.stray_warnings.count(self.now()) {
-                    tracing::warn!(%error, times, "an answer could not be handed on");
+                    tracing::warn!(%error, times, "forwarding a response to another replica failed");
                 }
                 if let Some(limit) = error.limit() {
-                    let what = format!("{error}; wait before the next one");
+                    let what = format!("{error}; wait before sending the next response");
                     return reply::over_limit(StatusCode::TOO_MANY_REQUESTS, limit, &what);
                 }
-                *try_again("answers cannot be taken at the moment; try again")
+                *try_again("responses cannot be accepted at the moment; retry")
             }
         }
     }
 
-    /// What a client is told for whose session there is no room.
+    /// Returns the response to a client whose session exceeds a limit.
     fn refused(&self, full: Full) -> Box<Response<Body>> {
         let (status, limit, max) = match full {
             Full::Total => {
@@ -209,17 +208,18 @@ impl HttpState {
                 (StatusCode::TOO_MANY_REQUESTS, "max_sessions_per_caller", max)
             }
         };
-        let what = format!("all {max} sessions are in use; end one, or try again later");
+        let what = format!("all {max} sessions are in use; end one, or retry later");
         Box::new(reply::over_limit(status, limit, &what))
     }
 
-    /// Twice as long as it may be idle here: whoever uses it refreshes it long before.
+    /// Returns the TTL of a session in the store: twice the idle timeout, so that a session in use
+    /// is refreshed long before it expires.
     fn kept_for(&self) -> Duration {
         self.config.session_idle_timeout.saturating_mul(2)
     }
 }
 
-/// What the keeper is needed for, while it cannot be asked.
+/// Returns a 503 response for an unavailable session store.
 fn try_again(message: &str) -> Box<Response<Body>> {
     let mut response = reply::problem(StatusCode::SERVICE_UNAVAILABLE, message);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));

@@ -1,4 +1,4 @@
-//! The legacy sessions of an HTTP server, by id.
+//! Legacy sessions of an HTTP server, by ID.
 
 use std::{
     cmp::Reverse,
@@ -19,12 +19,12 @@ use super::{
 };
 use crate::caller::Caller;
 
-/// Streams of one session whose events can be asked for. More than a client has open at once.
+/// Maximum number of resumable streams per session. A client opens fewer at the same time.
 const STREAMS: usize = 64;
 
-/// All sessions. Ids are unguessable, and of no use to anyone but their principal.
+/// All sessions of this process. IDs are unguessable and valid only for their principal.
 pub(super) struct Sessions {
-    // Read for every legacy request, written when sessions come and go.
+    // An `RwLock`: read for every legacy request, written when a session opens or ends.
     open: RwLock<Open>,
     events: Arc<dyn EventStore>,
     seal: Seal,
@@ -32,7 +32,7 @@ pub(super) struct Sessions {
     started: Instant,
 }
 
-/// How many sessions there may be, and for how long.
+/// Limits on the number and the idle time of sessions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SessionLimits {
     pub(super) max: usize,
@@ -40,7 +40,7 @@ pub(super) struct SessionLimits {
     pub(super) idle: Duration,
 }
 
-/// The sessions that are open, and whose they are.
+/// Open sessions, indexed by ID and by caller.
 #[derive(Default)]
 struct Open {
     by_id: HashMap<Arc<str>, Arc<HttpSession>>,
@@ -51,42 +51,42 @@ struct Open {
 pub(super) struct HttpSession {
     pub(super) id: Arc<str>,
     pub(super) session: Arc<Session>,
-    /// Whose share of the sessions it counts in.
+    /// Caller that the session counts against.
     caller: Option<Caller>,
     seal: Seal,
-    /// When it was last used, in milliseconds since the server started.
+    /// Time of the last use, in milliseconds since the server started.
     used: AtomicU64,
-    /// When the keeper was last asked whether it is still there, and when it was last made to keep
-    /// it for its whole time. Of no meaning where there is no keeper.
+    /// Times when the session store last confirmed the session, and when its TTL was last
+    /// refreshed. Unused without a session store.
     confirmed: AtomicU64,
     refreshed: AtomicU64,
-    /// Responses that are being written.
+    /// Number of open response streams.
     pub(super) open_streams: AtomicUsize,
-    /// The stream that tells this session's changes.
+    /// Number of the stream that sends the changes of the session.
     pub(super) listening: AtomicU64,
     next_stream: AtomicU64,
-    // A BTreeMap, because an empty one takes no memory and the oldest is found first.
+    // A BTreeMap: an empty one takes no memory, and the oldest stream is first.
     streams: Mutex<BTreeMap<u64, Arc<Stream>>>,
 }
 
-/// There are as many sessions as there may be, and all of them are in use.
+/// A limit on sessions is reached, and no session is idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
-    /// Of all callers together.
+    /// Limit for all callers together.
     Total,
-    /// Of this caller.
+    /// Limit of the caller.
     Caller,
 }
 
-/// A session that has been entered.
+/// Result of inserting a session.
 #[derive(Debug)]
 pub(super) enum Inserted {
     Now {
         entry: Arc<HttpSession>,
-        /// The one that was ended to make room.
+        /// Session that was ended to make room.
         ended: Option<Arc<HttpSession>>,
     },
-    /// It was there already.
+    /// The session was already present.
     Before(Arc<HttpSession>),
 }
 
@@ -100,9 +100,10 @@ impl Sessions {
         Self { open: RwLock::default(), events, seal, limits, started: now }
     }
 
-    /// Enters a session under its id, unless it is there. A caller with too many makes room among its
-    /// own: the one that has been idle for longest ends. When all have too many, one of the caller that
-    /// has most ends.
+    /// Inserts a session, unless its ID is present.
+    ///
+    /// If the caller is at its limit, its longest idle session ends. If the total limit is reached,
+    /// the longest idle session of the caller with the most sessions ends.
     pub(super) fn insert(
         &self,
         id: Arc<str>,
@@ -111,10 +112,10 @@ impl Sessions {
         now: Instant,
     ) -> Result<Inserted, Full> {
         let millis = self.millis(now);
-        let first_stream = if session.portable().is_some() { anywhere() } else { 0 };
+        let first_stream = if session.portable().is_some() { random_first_stream() } else { 0 };
         let mut open = self.write();
         if let Some(entry) = open.by_id.get(&id) {
-            // Two requests have brought it here at once.
+            // Two requests have loaded the session at the same time.
             return Ok(Inserted::Before(Arc::clone(entry)));
         }
         let entry = Arc::new(HttpSession {
@@ -130,9 +131,9 @@ impl Sessions {
             next_stream: AtomicU64::new(first_stream),
             streams: Mutex::default(),
         });
-        let is_terminal = |caller| open.count(caller) >= self.limits.max_per_caller;
+        let is_at_limit = |caller| open.count(caller) >= self.limits.max_per_caller;
         let idlest = match &entry.caller {
-            Some(caller) if is_terminal(caller) => {
+            Some(caller) if is_at_limit(caller) => {
                 Some(open.idlest_of(caller).ok_or(Full::Caller)?)
             }
             _ if open.by_id.len() >= self.limits.max => {
@@ -146,7 +147,7 @@ impl Sessions {
         Ok(Inserted::Now { entry, ended })
     }
 
-    /// The session with this id, if it is this principal's. A foreign one is an unknown one.
+    /// Returns the session with this ID if it belongs to `principal`.
     pub(super) fn get(
         &self,
         id: &str,
@@ -161,8 +162,8 @@ impl Sessions {
         Some(entry)
     }
 
-    /// Whether a session was last confirmed that long ago. Of several who ask at once, one is told
-    /// so, and the others go on meanwhile.
+    /// Returns whether the session was last confirmed at least `after` ago. Returns `true` to only
+    /// one of several concurrent requests; the others use the session meanwhile.
     pub(super) fn is_to_be_confirmed(
         &self,
         entry: &HttpSession,
@@ -178,7 +179,7 @@ impl Sessions {
                 .is_ok()
     }
 
-    /// Whether the keeper should be made to keep a session for longer.
+    /// Returns whether to refresh the TTL of the session in the store.
     pub(super) fn is_to_be_refreshed(&self, entry: &HttpSession, now: Instant) -> bool {
         let last = entry.refreshed.load(Ordering::Relaxed);
         self.millis(now).saturating_sub(last) >= (self.limits.idle / 4).as_millis() as u64
@@ -188,7 +189,7 @@ impl Sessions {
         entry.refreshed.store(self.millis(now), Ordering::Relaxed);
     }
 
-    /// The sessions with a call or a stream that are to be confirmed.
+    /// Returns the sessions with an open call or stream that need to be confirmed.
     pub(super) fn busy(&self, now: Instant, after: Duration) -> Vec<Arc<HttpSession>> {
         let open = self.read();
         open.by_id
@@ -198,13 +199,13 @@ impl Sessions {
             .collect()
     }
 
-    /// Takes a session out. Its calls and streams end.
+    /// Removes a session and ends its calls and streams.
     pub(super) fn remove(&self, id: &str) -> Option<Arc<HttpSession>> {
         let removed = self.write().remove(id);
         removed.inspect(|entry| self.end(entry))
     }
 
-    /// Takes out all sessions that have been idle for too long.
+    /// Removes all sessions that exceed the idle timeout.
     pub(super) fn sweep(&self, now: Instant) -> Vec<Arc<HttpSession>> {
         let oldest = self.millis(now).saturating_sub(self.limits.idle.as_millis() as u64);
         let mut open = self.write();
@@ -222,13 +223,13 @@ impl Sessions {
         expired
     }
 
-    /// Everything that belongs to a session ends with it.
+    /// Ends the calls and streams of a session, and deletes its stored events.
     pub(super) fn end(&self, entry: &HttpSession) {
         entry.session.close();
         self.events.forget(&entry.id);
     }
 
-    /// All sessions, for shutting down.
+    /// Removes and returns all sessions, for shutdown.
     pub(super) fn drain(&self) -> Vec<Arc<HttpSession>> {
         std::mem::take(&mut *self.write()).by_id.into_values().collect()
     }
@@ -271,20 +272,20 @@ impl Open {
         Some(entry)
     }
 
-    /// How many sessions a caller has.
+    /// Returns the number of sessions of a caller.
     fn count(&self, caller: &Caller) -> usize {
         self.by_caller.get(caller).map_or(0, HashSet::len)
     }
 
-    /// The session of a caller that has been idle for longest.
+    /// Returns the longest idle session of a caller.
     fn idlest_of(&self, caller: &Caller) -> Option<Arc<str>> {
         let own = self.by_caller.get(caller)?.iter().filter_map(|id| self.by_id.get(id));
         let idle = own.filter(|entry| entry.is_idle());
         idle.min_by_key(|entry| entry.used()).map(|entry| Arc::clone(&entry.id))
     }
 
-    /// Of the callers that have an idle session, the session of the one with most sessions that has
-    /// been idle for longest.
+    /// Among the callers with an idle session, selects the caller with the most sessions. Returns
+    /// its longest idle session.
     fn idlest_of_largest(&self) -> Option<Arc<str>> {
         let idle = self.by_id.values().filter(|entry| entry.is_idle());
         let share = |entry: &HttpSession| entry.caller.as_ref().map_or(0, |own| self.count(own));
@@ -294,19 +295,19 @@ impl Open {
 }
 
 impl HttpSession {
-    /// Whose share of the sessions it counts in.
+    /// Returns the caller that the session counts against.
     pub(super) fn caller(&self) -> Option<&Caller> {
         self.caller.as_ref()
     }
 
-    /// Opens a numbered stream.
+    /// Opens a stream with event IDs.
     pub(super) fn open_stream(&self, events: &Arc<dyn EventStore>) -> Arc<Stream> {
         let number = self.next_stream.fetch_add(1, Ordering::Relaxed);
         let key = StreamKey { session: Arc::clone(&self.id), stream: number };
         let stream = Arc::new(Stream::new(key, self.event_ids(), Arc::clone(events)));
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         if streams.len() >= STREAMS {
-            // An ended one is forgotten first: a running one still has an answer to keep.
+            // Remove an ended stream first: a running stream still expects its response.
             let ended =
                 streams.iter().find(|(_, stream)| stream.has_ended()).map(|(number, _)| *number);
             if let Some(number) = ended.or_else(|| streams.keys().next().copied()) {
@@ -317,12 +318,12 @@ impl HttpSession {
         stream
     }
 
-    /// A stream of this session that can be resumed.
+    /// Returns a resumable stream of the session.
     pub(super) fn stream(&self, number: u64) -> Option<Arc<Stream>> {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner).get(&number).cloned()
     }
 
-    /// Writes and reads the ids of this session's events.
+    /// Returns the codec of event IDs for this session.
     pub(super) fn event_ids(&self) -> EventIds {
         let principal = self.session.principal().clone();
         EventIds::new(self.seal.clone(), Arc::clone(&self.id), principal)
@@ -332,13 +333,13 @@ impl HttpSession {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// A session with a call or a stream is never idle.
+    /// Returns whether the session has no call and no open stream.
     fn is_idle(&self) -> bool {
         self.open_streams.load(Ordering::Relaxed) == 0 && self.session.in_flight().is_empty()
     }
 }
 
-/// 128 random bits: visible ASCII, and nobody guesses it.
+/// Returns an unguessable ID: 128 random bits in hexadecimal.
 pub(super) fn new_id() -> Option<Arc<str>> {
     use fmt::Write;
 
@@ -351,16 +352,16 @@ pub(super) fn new_id() -> Option<Arc<str>> {
     Some(id.into())
 }
 
-/// Whether a text can be an id at all.
+/// Returns whether `text` has the format of a session ID.
 pub(super) fn is_id(text: &str) -> bool {
     text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Where the streams of a portable session begin to be numbered: at a random place, because an
-/// event's id names its stream, and must not name another one on another replica.
-fn anywhere() -> u64 {
+/// Returns the first stream number of a portable session. It is random, because an event ID
+/// contains the stream number and must not match a stream on another replica.
+fn random_first_stream() -> u64 {
     let mut bytes = [0; 8];
-    // Without random bytes there are no sessions either.
+    // If the system has no random bytes, no session can be opened either.
     let _ = getrandom::fill(&mut bytes);
     u64::from_le_bytes(bytes) >> 1
 }

@@ -1,4 +1,4 @@
-//! The open streams of HTTP+SSE.
+//! Open streams of HTTP+SSE.
 
 use std::{
     collections::HashMap,
@@ -8,7 +8,7 @@ use std::{
 
 use crate::{caller::Caller, pipe::Pipe, shares::Shares};
 
-/// The streams that are open, by the id in the path that their clients post to.
+/// Open streams, by the ID in the URL for messages.
 pub(super) struct SseStreams {
     open: Mutex<HashMap<Arc<str>, Arc<Pipe>>>,
     pub(super) per_caller: Arc<Shares<Caller>>,
@@ -23,7 +23,7 @@ impl SseStreams {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends every stream.
+    /// Closes all streams.
     pub(super) fn close_all(&self) {
         let pipes: Vec<_> = self.lock().drain().map(|(_, pipe)| pipe).collect();
         pipes.iter().for_each(|pipe| pipe.close());

@@ -1,4 +1,4 @@
-//! The state of a running HTTP server: its endpoint, its settings, and what all requests share.
+//! State of a running HTTP server: its endpoint, its settings and the data that requests share.
 
 use std::{
     net::IpAddr,
@@ -37,15 +37,15 @@ pub(super) struct HttpState {
     pub(super) sessions: Sessions,
     pub(super) events: Arc<dyn EventStore>,
     pub(super) sse_streams: SseStreams,
-    /// Bytes of requests that are read or run.
+    /// Bytes of requests that are being read or executed.
     pub(super) requests: Budget,
-    /// Bytes of responses and streams that their clients have not read.
+    /// Bytes of responses and streams that clients have not read.
     pub(super) unread: Budget,
-    /// Calls that wait.
+    /// Waiting calls per caller.
     pub(super) waiting: Arc<Shares<Caller>>,
     pub(super) stray_warnings: Warnings,
     pub(super) session_warnings: Warnings,
-    /// Calls whose clients have left.
+    /// Calls whose clients have disconnected.
     pub(super) tasks: Tasks,
     pub(super) sweeper: Tasks,
     pub(super) sweeping: Once,
@@ -95,7 +95,7 @@ impl HttpState {
         self.endpoint.profile().clock.now()
     }
 
-    /// Returns the public document at `path` that says how to authenticate.
+    /// Returns the public document at `path`, which describes how to authenticate.
     pub(super) fn document(&self, path: &str) -> Option<Bytes> {
         let authenticator = self.config.authenticator.as_ref()?;
         path.starts_with("/.well-known/").then(|| authenticator.document(path))?
@@ -105,7 +105,7 @@ impl HttpState {
         self.config.sessions && self.endpoint.profile().versions.any(|rules| rules.sessions)
     }
 
-    /// The methods of the endpoint, for the header `Allow`.
+    /// Returns the methods of the endpoint, for the `Allow` header.
     pub(super) fn methods(&self) -> &'static str {
         if self.keeps_sessions() { "POST, GET, DELETE" } else { "POST" }
     }
@@ -118,7 +118,7 @@ impl HttpState {
         self.endpoint.service().keeper()
     }
 
-    /// How the body of a message is read; its bytes count for the caller.
+    /// Returns the limits for reading the body of a message. Its bytes count against the caller.
     pub(super) fn message_reading<'a>(
         &'a self,
         principal: &'a Principal,
@@ -128,13 +128,13 @@ impl HttpState {
         Reading { counted: Some((&self.requests, principal, peer)), ..self.body_reading(limit) }
     }
 
-    /// How a small body of at most `limit` bytes is read.
+    /// Returns the limits for reading a body of at most `limit` bytes that is not counted.
     pub(super) fn body_reading(&self, limit: usize) -> Reading<'_> {
         let HttpConfig { idle_timeout: pause, body_timeout: timeout, .. } = self.config;
         Reading { limit, pause, timeout, counted: None }
     }
 
-    /// What every stream of events needs.
+    /// Returns the settings of event streams.
     pub(super) fn stream_settings(&self) -> StreamSettings<'_> {
         StreamSettings {
             profile: self.endpoint.profile(),

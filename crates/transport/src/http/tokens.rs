@@ -1,4 +1,4 @@
-//! Callers with names, known by tokens from a file.
+//! Authenticator with tokens from a file.
 
 use std::{
     collections::HashMap,
@@ -14,13 +14,13 @@ use subtle::ConstantTimeEq;
 
 use super::auth::{AuthDecision, AuthRejection, Authenticator, bearer};
 
-/// Shorter tokens can be guessed.
+/// Minimum token length. Shorter tokens can be guessed.
 const SHORTEST: usize = 16;
 
-/// Bearer tokens and whom they stand for.
+/// Bearer tokens and their principals.
 ///
-/// A token is found by a hash that nobody outside of this process can compute, and what is found is
-/// compared in the same time however much of it is right: how long an answer takes says nothing of it.
+/// Tokens are looked up by a keyed hash and compared in constant time, so response times disclose
+/// nothing about a token.
 #[derive(Clone, Default)]
 pub struct StaticTokens {
     hasher: RandomState,
@@ -34,18 +34,18 @@ struct Known {
 }
 
 impl StaticTokens {
-    /// No tokens: nobody is let in.
+    /// Creates an authenticator without tokens, which rejects every request.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a caller.
+    /// Adds a token for the principal `name`.
     #[must_use]
     pub fn with(self, name: &str, token: &str) -> Self {
         self.add(token, Principal::named(name))
     }
 
-    /// Adds a caller who may do what these scopes allow.
+    /// Adds a token for the principal `name` with scopes.
     #[must_use]
     pub fn with_scopes<S: AsRef<str>>(
         self,
@@ -61,12 +61,12 @@ impl StaticTokens {
         self.by_hash.values().map(Vec::len).sum()
     }
 
-    /// Returns whether there is no token, so that no caller is let in.
+    /// Returns whether no token is present. Every request is then rejected.
     pub fn is_empty(&self) -> bool {
         self.by_hash.is_empty()
     }
 
-    /// The last who is added with a token has it.
+    /// Adds a token. Replaces the principal of an existing token.
     fn add(mut self, token: &str, principal: Principal) -> Self {
         let token = Box::from(token.as_bytes());
         let known = self.by_hash.entry(self.hasher.hash_one(&token)).or_default();
@@ -81,12 +81,13 @@ impl StaticTokens {
         known.iter().find(is_it).map(|known| &known.principal)
     }
 
-    /// Reads a file with one `name token` per line; empty lines and lines with `#` are skipped.
+    /// Reads a file with one `name token` per line. Skips empty lines and lines that start with
+    /// `#`.
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, a line is not a name and a token of 16 characters or more, or a
-    /// token stands for two names.
+    /// Returns an error if the file cannot be read or a line is malformed, if a token is shorter
+    /// than 16 characters, or if a token has two names.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, TokenFileError> {
         let path = path.as_ref();
         let text = fs::read_to_string(path)
@@ -133,24 +134,24 @@ impl fmt::Debug for StaticTokens {
     }
 }
 
-/// Why a token file could not be used.
+/// Error in a token file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TokenFileError {
     /// The file cannot be read.
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the operating system says.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// A line is not `name token`.
     BadLine {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Counted from 1.
+        /// Line number, counted from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Error in the line.
         what: &'static str,
     },
 }

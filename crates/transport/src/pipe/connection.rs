@@ -1,7 +1,7 @@
-//! One connection that carries messages both ways, of both eras.
+//! A connection that carries messages of both eras in both directions.
 //!
-//! A call is polled once where its message was read. Most are answered right there; only a call
-//! that has to wait costs a task.
+//! A call is polled once by the reader of its message. Most calls finish there; only a call that
+//! waits needs a task.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -19,18 +19,18 @@ use tokio::sync::mpsc;
 use super::outbox::{Meter, Outbox, Unread};
 use crate::{budget::Budget, caller::Caller, tasks::Tasks};
 
-/// What every notification begins with, as the eras write them.
+/// First bytes of every notification, as the codecs write them.
 const NOTIFICATION: &[u8] = br#"{"jsonrpc":"2.0","method":"#;
 
-/// Messages of one call that are written where it was read. One that says more goes on in a task:
-/// a handler that speaks without ever waiting must not keep everyone else waiting.
+/// Maximum number of messages of a call that the reader writes. The call then continues in a task,
+/// so that a handler that never waits does not block other calls.
 const AT_ONCE: usize = 16;
 
-/// One connection that carries messages both ways.
+/// A connection that carries messages in both directions.
 pub(crate) struct Pipe {
     endpoint: Endpoint,
     principal: Principal,
-    // Replaced by every `initialize`; read for every message, never across an await.
+    // Replaced by every `initialize` and read for every message. Never locked across an await.
     session: Mutex<Option<Arc<Session>>>,
     in_flight: Arc<InFlight>,
     tasks: Tasks,
@@ -39,8 +39,10 @@ pub(crate) struct Pipe {
 }
 
 impl Pipe {
-    /// Opens a pipe. What its calls say later comes out of the receiver: whole messages, each
-    /// followed by a line end. Whoever reads from the client waits while too many are unread.
+    /// Opens a pipe. The receiver returns messages that calls send later, each followed by a line
+    /// break.
+    ///
+    /// The reader of the client's messages must stop while too many bytes are unread.
     pub(crate) fn open(
         endpoint: Endpoint,
         principal: Principal,
@@ -49,7 +51,7 @@ impl Pipe {
         Self::with_outbox(endpoint, principal, outbox, false)
     }
 
-    /// Opens a pipe that only legacy clients use. One that is not read ends.
+    /// Opens a pipe for legacy clients only. The pipe closes if its client does not read.
     pub(crate) fn open_legacy(
         endpoint: Endpoint,
         principal: Principal,
@@ -78,18 +80,18 @@ impl Pipe {
         (Arc::new(pipe), messages)
     }
 
-    /// What waits for the client to read it.
+    /// Returns the counter of unread bytes.
     pub(crate) fn unread(&self) -> &Arc<Meter> {
         self.outbox.meter()
     }
 
-    /// How long a message may be.
+    /// Returns the maximum bytes of a message.
     pub(crate) fn message_limit(&self) -> usize {
         self.endpoint.profile().limits.max_message_bytes
     }
 
-    /// Takes one message. What can be said at once is appended to `out`, line by line; the rest
-    /// comes through the outbox. Must be called inside a runtime.
+    /// Handles one message. Appends immediate responses to `out`, line by line; later messages go
+    /// to the outbox. Must be called inside a runtime.
     pub(crate) fn accept(self: &Arc<Self>, message: &Bytes, out: &mut Vec<u8>) {
         let arrival = MessageContext {
             principal: self.principal.clone(),
@@ -107,24 +109,25 @@ impl Pipe {
         }
     }
 
-    /// Takes one message and puts everything it says into the outbox. `false` if nobody reads it.
+    /// Handles one message and sends all responses to the outbox. Returns `false` if the pipe is
+    /// closed.
     pub(crate) async fn post(self: &Arc<Self>, message: &Bytes) -> bool {
         let mut out = Vec::new();
         self.accept(message, &mut out);
         out.is_empty() || self.outbox.send(out).await.is_ok()
     }
 
-    /// Who is at the other end.
+    /// Returns the principal of the client.
     pub(crate) fn principal(&self) -> &Principal {
         &self.principal
     }
 
-    /// Refuses a message that was too long to be read at all.
+    /// Rejects a message that exceeds the size limit.
     pub(crate) fn refuse_too_long(&self, out: &mut Vec<u8>) {
         let limit = self.message_limit();
         out.extend_from_slice(
             format!(
-                r#"{{"jsonrpc":"2.0","error":{{"code":{},"message":"the message is longer than {limit} bytes"}}}}"#,
+                r#"{{"jsonrpc":"2.0","error":{{"code":{},"message":"the message exceeds {limit} bytes"}}}}"#,
                 outlive_wire::code::INVALID_REQUEST
             )
             .as_bytes(),
@@ -132,27 +135,27 @@ impl Pipe {
         out.push(b'\n');
     }
 
-    /// Waits until every running call has been answered. What would go on for ever ends first:
-    /// subscriptions, and the feed of a session.
+    /// Waits until all running calls have ended. First ends the calls that would never end:
+    /// subscriptions and the session's change feed.
     pub(crate) async fn drained(&self) {
-        // A bus that is closed ends subscriptions with an answer. Else it is the client that has
-        // left them, and it wants none.
+        // If the bus is closed, the server ends subscriptions with a result. Otherwise the client
+        // has disconnected, and they are cancelled.
         if !self.endpoint.profile().bus.is_closed() {
             self.in_flight.cancel_method(Method::Listen);
         }
         if let Some(session) = self.session() {
             session.feed().close();
-            // Whoever has ended its input answers nothing.
+            // A client that has closed its side sends no more responses.
             session.asked().close();
         }
         self.tasks.finished().await;
     }
 
-    /// Ends the connection: what still runs is cancelled.
+    /// Closes the connection and cancels running calls.
     pub(crate) fn close(&self) {
         self.in_flight.cancel_all();
         self.tasks.abort_all();
-        // Wakes a reader of the outbox that would otherwise wait for a message that never comes.
+        // Wakes a reader that waits on the outbox.
         self.outbox.wake();
         if let Some(session) = self.replace_session(None) {
             self.endpoint.service().session_closed(&session);
@@ -170,21 +173,22 @@ impl Pipe {
                 out.extend_from_slice(&refusal.body);
                 out.push(b'\n');
             }
-            // Sessions of pipes belong to their process: no other replica asks in them.
+            // A session of a pipe belongs to one process, so no other replica sends requests in it.
             Accepted::Refused(_) | Accepted::Noted | Accepted::Stray(_) => {}
             Accepted::Batch(parts) => parts.into_iter().for_each(|part| self.answer(part, out)),
         }
     }
 
-    /// The answers to a batch are a batch again, if all of them are there at once; else they come
-    /// one by one, which the revision allows. Notifications go before it: a batch is of answers only.
+    /// Responds to a batch. Responses that are available at once form a batch; the protocol version
+    /// allows later ones to be sent separately. Notifications are sent before it, because a batch
+    /// contains only responses.
     fn answer_batch(self: &Arc<Self>, parts: Vec<Accepted>, out: &mut Vec<u8>) {
         let mut lines = Vec::new();
         parts.into_iter().for_each(|part| self.answer(part, &mut lines));
         let lines = lines.split_inclusive(|byte| *byte == b'\n');
-        let (told, answers): (Vec<&[u8]>, Vec<&[u8]>) =
+        let (notifications, answers): (Vec<&[u8]>, Vec<&[u8]>) =
             lines.partition(|line| line.starts_with(NOTIFICATION));
-        told.iter().for_each(|line| out.extend_from_slice(line));
+        notifications.iter().for_each(|line| out.extend_from_slice(line));
         let answers: Vec<&[u8]> = answers.into_iter().map(<[u8]>::trim_ascii_end).collect();
         if !answers.is_empty() {
             out.push(b'[');
@@ -193,7 +197,7 @@ impl Pipe {
         }
     }
 
-    /// Polls a run where it stands. One that has to wait goes on in a task of its own.
+    /// Polls a run. A run that waits continues in its own task.
     fn begin(self: &Arc<Self>, mut run: Run, out: &mut Vec<u8>) {
         let mut cx = Context::from_waker(Waker::noop());
         let start = out.len();
@@ -205,26 +209,29 @@ impl Pipe {
             }
         }
         if self.in_flight.contains(run.call().id()) {
-            // Twice in one batch: no message was read between the two that could have shown it.
-            let fault =
-                ProtocolError::invalid_request(format!("id {} is there twice", run.call().id()));
-            write(&run, Message::Last(Err(fault)), out);
+            // The same ID occurs twice in the batch. No duplicate was running when the batch was
+            // parsed.
+            let error = ProtocolError::invalid_request(format!(
+                "request ID {} occurs twice in the batch",
+                run.call().id()
+            ));
+            write(&run, Message::Last(Err(error)), out);
             return;
         }
         if self.in_flight.len() >= self.endpoint.profile().limits.max_in_flight {
-            tracing::warn!("too many calls in flight on one connection; refusing another");
+            tracing::warn!("rejecting a call: too many calls in flight on the connection");
             write(&run, Message::Last(Err(ProtocolError::over_limit("in_flight"))), out);
             return;
         }
         let held = self.in_flight.hold(run.call());
-        // What it has said goes the way of what it will say, so that nothing overtakes it.
+        // Earlier messages use the outbox too, so that messages stay in order.
         self.tasks.spawn(drive(run, held, out.split_off(start), self.outbox.clone()));
     }
 
     fn open_session(self: &Arc<Self>, session: Arc<Session>) {
         if let Some(before) = self.replace_session(Some(Arc::clone(&session))) {
             before.feed().close();
-            // Answers to what it was asked would be answers in the new session.
+            // Responses to open requests would otherwise be matched in the new session.
             before.asked().close();
             self.endpoint.service().session_closed(&before);
         }
@@ -244,11 +251,11 @@ impl Pipe {
     }
 }
 
-/// Owns a waiting call until it has ended.
+/// Runs a waiting call to its end.
 async fn drive(mut run: Run, _held: InFlightGuard, mut out: Vec<u8>, outbox: Outbox) {
     loop {
         if !out.is_empty() && outbox.send(std::mem::take(&mut out)).await.is_err() {
-            // Nobody reads any more; dropping the run cancels it.
+            // The pipe is closed; dropping the run cancels it.
             return;
         }
         let Some(message) = run.next().await else { return };
@@ -256,7 +263,7 @@ async fn drive(mut run: Run, _held: InFlightGuard, mut out: Vec<u8>, outbox: Out
     }
 }
 
-/// Tells a legacy client of changes, for as long as its session lasts.
+/// Sends change notifications to a legacy client until its session ends.
 async fn tell_changes(session: Arc<Session>, outbox: Outbox) {
     while let Some(change) = session.feed().next().await {
         if !session.is_initialized() {
@@ -271,7 +278,7 @@ async fn tell_changes(session: Arc<Session>, outbox: Outbox) {
     }
 }
 
-/// Appends a message as a line, if the era has words for it.
+/// Appends a message as a line, if the era can represent it.
 fn write(run: &Run, message: Message, out: &mut Vec<u8>) {
     let refused = matches!(message, Message::Last(Err(_)));
     match run.encode(message, out) {
@@ -282,7 +289,7 @@ fn write(run: &Run, message: Message, out: &mut Vec<u8>) {
                 out.push(b'\n');
             }
         }
-        // A pipe stays open; there is nothing to resume.
+        // A pipe stays open and has no resumable streams.
         Frame::Detach { .. } | Frame::Silent => {}
     }
 }

@@ -1,4 +1,4 @@
-//! What all pipes share: one connection, both eras on it, messages in and messages out.
+//! The server side of pipes: one connection that carries messages of both eras.
 
 mod connection;
 mod outbox;

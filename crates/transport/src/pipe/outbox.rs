@@ -1,7 +1,8 @@
-//! Messages that wait for the reader of a pipe, counted in bytes.
+//! Outbox of a pipe: unread messages, counted in bytes.
 //!
-//! A client that does not read must not make the server hold whatever it asks for. On a pipe of its
-//! own it is not read from until it reads. A stream of HTTP+SSE, to which others post, ends.
+//! A client that does not read must not make the server buffer without bound. On a separate pipe,
+//! the server stops reading from the client. A stream of HTTP+SSE, whose client posts on other
+//! connections, is closed.
 
 use std::{
     ops::Deref,
@@ -15,20 +16,20 @@ use crate::{
     caller::Caller,
 };
 
-/// Messages that wait for the writer. Calls that produce more wait until there is room.
+/// Capacity of the outbox in messages. Senders wait when it is full.
 const OUTBOX: usize = 256;
 
-/// The name of the limit that one pipe has.
+/// Name of the limit per pipe.
 const LIMIT: &str = "max_stream_bytes";
 
-/// Where calls put what they have to say. Clones are the same.
+/// Queue of messages for the client. Clones share the queue.
 #[derive(Clone)]
 pub(crate) struct Outbox {
     queue: mpsc::Sender<Unread>,
     meter: Arc<Meter>,
 }
 
-/// A message that has not been read. It is counted until it is dropped.
+/// An unread message. Its bytes count until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Unread {
     bytes: Vec<u8>,
@@ -36,11 +37,12 @@ pub(crate) struct Unread {
     _charge: Option<Charge>,
 }
 
-/// Counts the bytes that wait, in the outbox and before it.
+/// Counter of unread bytes.
 #[derive(Debug)]
 pub(crate) struct Meter {
     max: usize,
-    /// What a stream's bytes are charged to, where a stream that is not read ends.
+    /// Budget and caller that the bytes count against, for a stream that closes when it is not
+    /// read.
     charged: Option<(Budget, Option<Caller>)>,
     state: Mutex<State>,
     room: Condvar,
@@ -49,21 +51,22 @@ pub(crate) struct Meter {
 #[derive(Debug, Default)]
 struct State {
     bytes: usize,
-    /// The limit that was exceeded. Nothing is taken any more.
+    /// Limit that was exceeded. The outbox then rejects all messages.
     exceeded: Option<&'static str>,
 }
 
-/// The reader of the pipe has gone.
+/// The pipe is closed.
 #[derive(Debug)]
 pub(crate) struct Gone;
 
 impl Outbox {
-    /// An outbox whose owner stops to read where too much waits in it.
+    /// Creates an outbox without a budget. Its owner stops reading while too many bytes are unread.
     pub(crate) fn waiting(max: usize) -> (Self, mpsc::Receiver<Unread>) {
         Self::new(max, None)
     }
 
-    /// One that takes nothing any more where too much waits in it, for this caller or in all.
+    /// Creates an outbox that closes when the stream, the caller or the server exceeds its limit of
+    /// unread bytes.
     pub(crate) fn ending(
         max: usize,
         budget: Budget,
@@ -81,13 +84,13 @@ impl Outbox {
         (Self { queue, meter: Arc::new(meter) }, unread)
     }
 
-    /// Puts a message into the outbox, when there is room for it.
+    /// Sends a message to the outbox. Waits while the queue is full.
     pub(crate) async fn send(&self, bytes: Vec<u8>) -> Result<(), Gone> {
         let unread = self.meter.count(bytes)?;
         self.queue.send(unread).await.map_err(|_| Gone)
     }
 
-    /// Wakes a reader that would otherwise wait for a message that never comes.
+    /// Wakes a reader that waits for a message.
     pub(crate) fn wake(&self) {
         if let Ok(place) = self.queue.try_reserve() {
             let (bytes, meter) = (Vec::new(), Arc::clone(&self.meter));
@@ -108,7 +111,8 @@ impl Meter {
             if state.exceeded.is_some() {
                 return Err(Gone);
             }
-            // One message is taken in any case: how large it may be is decided elsewhere.
+            // The first message may exceed the limit: the size of a single message has its own
+            // limit.
             if state.bytes > 0 && state.bytes + bytes.len() > self.max {
                 state.exceeded = Some(LIMIT);
                 return Err(Gone);
@@ -124,18 +128,18 @@ impl Meter {
         Ok(Unread { bytes, meter: Arc::clone(self), _charge: charge })
     }
 
-    /// Whether so little waits that more may be asked for.
+    /// Returns whether the unread bytes are within the limit.
     pub(crate) fn has_room(&self) -> bool {
         self.lock().bytes <= self.max
     }
 
-    /// Waits for that. Blocks the thread.
+    /// Blocks the thread until the unread bytes are within the limit.
     pub(crate) fn wait_for_room(&self) {
         let wait = self.room.wait_while(self.lock(), |state| state.bytes > self.max);
         drop(wait.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// The limit that was exceeded, if one was.
+    /// Returns the limit that was exceeded.
     pub(crate) fn exceeded(&self) -> Option<&'static str> {
         self.lock().exceeded
     }
@@ -175,20 +179,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_that_is_not_read_takes_no_more() {
+    async fn unread_stream_above_its_limit_rejects_messages() {
         let budget = budget(1_000);
         let (outbox, mut unread) = Outbox::ending(100, budget.clone(), None);
         outbox.send(vec![0; 500]).await.unwrap();
         assert!(matches!(outbox.send(vec![0; 1]).await, Err(Gone)));
         assert_eq!(outbox.meter().exceeded(), Some("max_stream_bytes"));
         drop(unread.recv().await);
-        assert!(matches!(outbox.send(vec![0; 1]).await, Err(Gone)), "it has ended");
+        assert!(
+            matches!(outbox.send(vec![0; 1]).await, Err(Gone)),
+            "a stream that exceeded its limit stays closed"
+        );
         let (other, _unread) = Outbox::ending(100, budget, None);
         other.send(vec![0; 1_000]).await.unwrap();
     }
 
     #[tokio::test]
-    async fn many_streams_have_one_budget() {
+    async fn streams_share_one_budget() {
         let budget = budget(100);
         let (first, _unread) = Outbox::ending(80, budget.clone(), None);
         let (second, _unread) = Outbox::ending(80, budget, None);
@@ -198,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_pipe_waits_until_its_client_has_read() {
+    async fn pipe_without_room_waits_until_its_client_reads() {
         let (outbox, mut unread) = Outbox::waiting(100);
         outbox.send(vec![0; 60]).await.unwrap();
         assert!(outbox.meter().has_room());

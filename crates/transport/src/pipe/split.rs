@@ -1,24 +1,24 @@
-//! Cuts a stream of bytes into messages at line ends.
+//! Splits a byte stream into messages at line breaks.
 
 use bytes::{Bytes, BytesMut};
 
-/// Collects bytes until they are a line.
+/// Buffers bytes until a line is complete.
 #[derive(Debug)]
 pub(crate) struct Splitter {
     buffer: BytesMut,
-    /// How much of the buffer is known to hold no line end.
+    /// Number of bytes in the buffer that contain no line break.
     searched: usize,
     limit: usize,
-    /// Inside a line that was too long: everything up to its end is thrown away.
+    /// Whether the current line is too long. All bytes up to its end are discarded.
     skipping: bool,
 }
 
-/// What comes out of a [`Splitter`].
+/// Output of a [`Splitter`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
-    /// A line that is not blank, without its end.
+    /// A line without its line break. Never blank.
     Line(Bytes),
-    /// A line was longer than the limit; it has been thrown away.
+    /// A line exceeded the limit and was discarded.
     TooLong,
 }
 
@@ -27,12 +27,12 @@ impl Splitter {
         Self { buffer: BytesMut::new(), searched: 0, limit, skipping: false }
     }
 
-    /// Adds what has been read.
+    /// Adds received bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Takes the next line, if it has arrived.
+    /// Returns the next complete line.
     pub(crate) fn next(&mut self) -> Option<Piece> {
         loop {
             let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
@@ -51,7 +51,7 @@ impl Splitter {
         }
     }
 
-    /// What is left when the stream has ended without a last line end.
+    /// Returns the last line of a stream that ended without a line break.
     pub(crate) fn rest(&mut self) -> Option<Piece> {
         let rest = self.buffer.split();
         self.searched = 0;
@@ -66,7 +66,7 @@ impl Splitter {
         }
         self.buffer.clear();
         self.searched = 0;
-        // Said once, when the limit is crossed, not for every chunk after it.
+        // A line that is too long is reported once, not for each of its chunks.
         (!std::mem::replace(&mut self.skipping, true)).then_some(Piece::TooLong)
     }
 }
@@ -95,12 +95,12 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_cut_wherever_the_chunks_end() {
+    fn lines_are_split_independently_of_chunk_boundaries() {
         assert_eq!(pieces(9, &["a\nb", "c\n", "\n", " \r\n", "d"]), ["a", "bc", "d"]);
     }
 
     #[test]
-    fn a_line_over_the_limit_is_reported_once_and_the_next_one_is_read() {
+    fn line_over_the_limit_is_reported_once_and_skipped() {
         assert_eq!(pieces(3, &["12345", "678", "9\nok\n"]), ["<too long>", "ok"]);
         assert_eq!(pieces(3, &["12345\nok\n"]), ["<too long>", "ok"]);
         assert_eq!(pieces(3, &["123\n"]), ["123"]);

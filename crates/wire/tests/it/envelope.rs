@@ -1,8 +1,8 @@
-//! What a JSON-RPC message is, and what is none.
+//! Tests of the classification of JSON-RPC messages.
 
 use outlive_wire::{Envelope, Message, Method, Version};
 
-/// Says in one line what a message turned out to be, or why it is none.
+/// Describes the kind of a message, or why it is invalid, in one line.
 fn classify(json: &str) -> String {
     let envelope: Envelope<'_> = serde_json::from_str(json).expect(json);
     match envelope.classify() {
@@ -19,7 +19,7 @@ fn classify(json: &str) -> String {
                 Err(error) => format!("error {id} {}", error.get()),
             }
         }
-        Err(why) => format!("none: {why}"),
+        Err(why) => format!("invalid: {why}"),
     }
 }
 
@@ -29,7 +29,7 @@ fn check(members: &str, expected: &str) {
 }
 
 #[test]
-fn id_and_method_make_a_request() {
+fn message_with_id_and_method_is_request() {
     check(r#""id":1,"method":"ping""#, "request 1 ping -");
     check(r#""id":"a","method":"ping","params":{"x":1}"#, r#"request "a" ping {"x":1}"#);
     check(r#""id":-7,"method":"ping""#, "request -7 ping -");
@@ -37,7 +37,7 @@ fn id_and_method_make_a_request() {
 }
 
 #[test]
-fn an_id_keeps_every_digit() {
+fn request_id_keeps_every_digit() {
     check(
         r#""id":123456789012345678901234567890,"method":"ping""#,
         "request 123456789012345678901234567890 ping -",
@@ -45,81 +45,87 @@ fn an_id_keeps_every_digit() {
 }
 
 #[test]
-fn key_order_does_not_matter() {
+fn member_order_does_not_matter() {
     let json = r#"{"params":{},"method":"tools/call","id":3,"jsonrpc":"2.0"}"#;
     assert_eq!(classify(json), "request 3 tools/call {}");
 }
 
 #[test]
-fn no_id_makes_a_notification() {
+fn message_without_id_is_notification() {
     check(r#""method":"notifications/initialized""#, "notification notifications/initialized -");
 }
 
 #[test]
-fn an_id_is_a_string_or_an_integer() {
+fn id_of_other_json_type_is_invalid() {
     for id in ["null", "1.5", "1.0", "1e3", "true", "{}", "[1]"] {
         check(
             &format!(r#""id":{id},"method":"ping""#),
-            "none: `id` must be a string or an integer",
+            "invalid: `id` must be a string or an integer",
         );
     }
 }
 
 #[test]
-fn a_result_needs_an_id() {
+fn result_without_id_is_invalid() {
     check(r#""id":1,"result":{}"#, "result 1 {}");
-    check(r#""result":{}"#, "none: a result needs the `id` of its request");
-    check(r#""id":null,"result":{}"#, "none: a result needs the `id` of its request");
-    check(r#""id":1.5,"result":{}"#, "none: a result needs the `id` of its request");
+    check(r#""result":{}"#, "invalid: a result must have the `id` of its request");
+    check(r#""id":null,"result":{}"#, "invalid: a result must have the `id` of its request");
+    check(r#""id":1.5,"result":{}"#, "invalid: a result must have the `id` of its request");
 }
 
 #[test]
-fn a_null_result_is_a_result() {
+fn null_result_is_valid() {
     check(r#""id":1,"result":null"#, "result 1 null");
 }
 
 #[test]
-fn an_error_may_lack_the_id() {
+fn error_without_id_is_valid() {
     check(r#""id":1,"error":{"code":1}"#, r#"error 1 {"code":1}"#);
     check(r#""error":{}"#, "error - {}");
     check(r#""id":null,"error":{}"#, "error - {}");
-    check(r#""id":1.5,"error":{}"#, "none: `id` must be a string or an integer");
+    check(r#""id":1.5,"error":{}"#, "invalid: `id` must be a string or an integer");
 }
 
 #[test]
-fn a_message_is_one_thing_only() {
-    check(r#""id":1,"result":{},"error":{}"#, "none: a response has `result` or `error`, not both");
+fn message_with_conflicting_members_is_invalid() {
+    check(
+        r#""id":1,"result":{},"error":{}"#,
+        "invalid: a response must have `result` or `error`, not both",
+    );
     check(
         r#""id":1,"method":"ping","result":{}"#,
-        "none: a message has `method`, or `result`, or `error`",
+        "invalid: a message must have one of `method`, `result` and `error`",
     );
-    check(r#""method":"ping","error":{}"#, "none: a message has `method`, or `result`, or `error`");
-    check(r#""id":1"#, "none: `method` is missing");
+    check(
+        r#""method":"ping","error":{}"#,
+        "invalid: a message must have one of `method`, `result` and `error`",
+    );
+    check(r#""id":1"#, "invalid: `method` is missing");
 }
 
 #[test]
-fn params_are_an_object() {
+fn params_of_other_json_type_are_invalid() {
     for params in ["null", "1", "\"x\"", "true"] {
         check(
             &format!(r#""id":1,"method":"ping","params":{params}"#),
-            "none: `params` must be an object",
+            "invalid: `params` must be an object",
         );
     }
 }
 
 #[test]
-fn the_version_of_json_rpc_is_2_0() {
+fn json_rpc_version_other_than_2_0_is_invalid() {
     for json in [
         r#"{"id":1,"method":"ping"}"#,
         r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#,
         r#"{"jsonrpc":null,"id":1,"method":"ping"}"#,
     ] {
-        assert_eq!(classify(json), "none: `jsonrpc` must be \"2.0\"", "{json}");
+        assert_eq!(classify(json), "invalid: `jsonrpc` must be \"2.0\"", "{json}");
     }
 }
 
 #[test]
-fn a_refusal_repeats_only_a_proper_id() {
+fn echo_id_returns_only_valid_id() {
     let id_of = |json| {
         let envelope: Envelope<'_> = serde_json::from_str(json).unwrap();
         envelope.echo_id().map(|id| id.get().to_owned())
@@ -132,12 +138,12 @@ fn a_refusal_repeats_only_a_proper_id() {
 }
 
 #[test]
-fn an_escaped_method_is_the_same_method() {
+fn escaped_method_name_is_decoded() {
     check(r#""method":"tools\/call""#, "notification tools/call -");
 }
 
 #[test]
-fn names_of_methods_and_versions_read_back() {
+fn names_of_methods_and_versions_round_trip() {
     for method in Method::ALL {
         assert_eq!(Method::parse(method.as_str()), Some(*method));
     }

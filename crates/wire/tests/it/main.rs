@@ -1,8 +1,8 @@
-//! One binary for all tests of the crate that use it from outside.
+//! The integration tests of the crate.
 
-// What a JSON-RPC message is, and what is none.
+// Classification of JSON-RPC messages.
 mod envelope;
-// Small cases that need nothing but this repository; most new tests go here.
+// Round trips of single types, with inline JSON. Most new tests belong here.
 mod roundtrip;
-// The examples that the specification publishes, if they are at hand.
+// Round trips of the published examples, if `OUTLIVE_SPEC_DIR` is set.
 mod spec_examples;

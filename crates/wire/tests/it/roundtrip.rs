@@ -1,4 +1,4 @@
-//! Small cases that need nothing but this repository; most new tests go here.
+//! Round trips of single types, with inline JSON. Most new tests belong here.
 
 use outlive_wire::{
     Annotations, CacheScope, CallToolResult, CancelledNotificationParams, ClientCapabilities,
@@ -11,12 +11,12 @@ use outlive_wire::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-/// Reads and prints; the bytes must be the same.
+/// Deserializes and serializes `json`. The bytes must not change.
 #[track_caller]
 fn same<T: Serialize + DeserializeOwned>(json: &str) -> T {
     let value: T = serde_json::from_str(json).expect(json);
     assert_eq!(serde_json::to_string(&value).expect(json), json);
-    // The same by way of a `Value`, which cannot lend its strings.
+    // Repeated with a `Value`, from which strings cannot be borrowed.
     let expected: Value = serde_json::from_str(json).expect(json);
     let again: T = serde_json::from_value(expected.clone()).expect(json);
     assert_eq!(serde_json::to_value(&again).expect(json), expected);
@@ -30,7 +30,7 @@ fn refused<T: DeserializeOwned + std::fmt::Debug>(json: &str, why: &str) {
 }
 
 #[test]
-fn content_of_every_type_survives() {
+fn content_block_of_every_type_round_trips() {
     let is = |json, check: fn(&ContentBlock) -> bool| {
         assert!(check(&same::<ContentBlock>(json)), "{json}");
     };
@@ -50,7 +50,7 @@ fn content_of_every_type_survives() {
 }
 
 #[test]
-fn content_of_an_unknown_type_survives_verbatim() {
+fn content_block_of_unknown_type_round_trips_unchanged() {
     let json = r#"{"content":[{"z":1.50,"type":"hologram","a":{"y":[]}}]}"#;
     let result: CallToolResult = serde_json::from_str(json).unwrap();
     assert!(matches!(result.content[0], ContentBlock::Unknown(_)));
@@ -63,7 +63,7 @@ fn content_of_an_unknown_type_survives_verbatim() {
 }
 
 #[test]
-fn content_of_a_known_type_must_be_whole() {
+fn content_block_without_required_member_is_rejected() {
     refused::<ContentBlock>(r#"{"type":"text"}"#, "missing field `text`");
     refused::<ContentBlock>(r#"{"text":"a"}"#, "missing field `type`");
     refused::<ResourceContents>(r#"{"uri":"a:b"}"#, "either `text` or `blob`");
@@ -71,7 +71,7 @@ fn content_of_a_known_type_must_be_whole() {
 }
 
 #[test]
-fn structured_content_that_is_null_is_not_absent() {
+fn null_structured_content_differs_from_absent() {
     let null: CallToolResult = same(r#"{"content":[],"structuredContent":null}"#);
     assert_eq!(null.structured_content.unwrap().get(), "null");
     let absent: CallToolResult = same(r#"{"content":[]}"#);
@@ -79,14 +79,14 @@ fn structured_content_that_is_null_is_not_absent() {
 }
 
 #[test]
-fn a_null_answer_is_no_answer() {
+fn null_elicitation_content_is_absent() {
     let result: ElicitResult =
         serde_json::from_str(r#"{"action":"decline","content":null}"#).unwrap();
     assert!(result.content.is_none());
 }
 
 #[test]
-fn the_sizes_of_an_icon_may_be_one_string() {
+fn icon_sizes_accept_one_string() {
     let icon: Icon = serde_json::from_str(r#"{"src":"a:b","sizes":"48x48  any"}"#).unwrap();
     assert_eq!(serde_json::to_string(&icon).unwrap(), r#"{"src":"a:b","sizes":["48x48","any"]}"#);
     same::<Icon>(r#"{"src":"a:b","sizes":["48x48"],"theme":"dark"}"#);
@@ -96,13 +96,13 @@ fn the_sizes_of_an_icon_may_be_one_string() {
 }
 
 #[test]
-fn a_progress_token_stays_a_string_or_a_number() {
+fn progress_token_keeps_string_or_integer() {
     let number: ProgressNotificationParams = same(r#"{"progressToken":1,"progress":0.5}"#);
     let string: ProgressNotificationParams = same(r#"{"progressToken":"1","progress":0.5}"#);
     assert_ne!(number.progress_token, string.progress_token);
     assert_eq!(number.progress_token, ProgressToken::from(1));
     assert_eq!(string.progress_token, ProgressToken::from("1"));
-    // No `Value` here: it would round the number.
+    // Not with a `Value`, which would round the number.
     let long = "123456789012345678901234567890";
     assert_eq!(serde_json::from_str::<ProgressToken>(long).unwrap().as_raw().get(), long);
     for wrong in ["null", "1.5", "true", "{}", "[]"] {
@@ -111,13 +111,13 @@ fn a_progress_token_stays_a_string_or_a_number() {
 }
 
 #[test]
-fn a_cancellation_may_name_no_request() {
+fn cancellation_without_request_id_is_valid() {
     let params: CancelledNotificationParams = same("{}");
     assert_eq!(params.request_id, None);
 }
 
 #[test]
-fn whole_numbers_print_without_a_fraction() {
+fn whole_numbers_serialize_without_fraction() {
     same::<ProgressNotificationParams>(r#"{"progressToken":1,"progress":50,"total":100}"#);
     same::<ProgressNotificationParams>(r#"{"progressToken":1,"progress":-0.25,"total":1e+300}"#);
     same::<Annotations>(r#"{"priority":1}"#);
@@ -128,7 +128,7 @@ fn whole_numbers_print_without_a_fraction() {
 }
 
 #[test]
-fn schemas_keep_their_order_and_their_digits() {
+fn schemas_keep_member_order_and_digits() {
     let json = r#"{"name":"t","inputSchema":{"type":"object","required":["b"],"properties":{"b":{"maximum":1.50,"minimum":10000000000000000000000},"a":{}}},"outputSchema":{ "z" : [] }}"#;
     let tool: Tool = serde_json::from_str(json).unwrap();
     assert_eq!(serde_json::to_string(&tool.clone()).unwrap(), json);
@@ -137,7 +137,7 @@ fn schemas_keep_their_order_and_their_digits() {
 }
 
 #[test]
-fn a_tool_keeps_the_legacy_execution() {
+fn tool_keeps_legacy_execution() {
     same::<Tool>(r#"{"name":"t","inputSchema":{},"execution":{"taskSupport":"optional"}}"#);
 }
 
@@ -149,7 +149,7 @@ fn unknown_members_are_ignored() {
 }
 
 #[test]
-fn legacy_clients_introduce_themselves() {
+fn initialize_params_round_trip() {
     let params: InitializeRequestParams = same(
         r#"{"protocolVersion":"2025-11-25","capabilities":{"roots":{"listChanged":true},"sampling":{},"tasks":{"list":{}}},"clientInfo":{"name":"c","version":"1"}}"#,
     );
@@ -157,14 +157,14 @@ fn legacy_clients_introduce_themselves() {
 }
 
 #[test]
-fn a_filter_keeps_what_extensions_add() {
+fn subscription_filter_keeps_extension_members() {
     let filter: SubscriptionFilter = same(r#"{"toolsListChanged":true,"taskIds":["a"]}"#);
     assert_eq!(filter.extensions["taskIds"], json!(["a"]));
     assert_eq!(same::<SubscriptionFilter>("{}"), SubscriptionFilter::default());
 }
 
 #[test]
-fn fields_of_a_form_are_told_apart_by_shape() {
+fn form_field_type_follows_from_shape() {
     use PrimitiveSchemaDefinition as Field;
     let is = |json, check: fn(&Field) -> bool| assert!(check(&same::<Field>(json)), "{json}");
     is(r#"{"type":"string","format":"date-time"}"#, |f| matches!(f, Field::String(_)));
@@ -191,7 +191,7 @@ fn fields_of_a_form_are_told_apart_by_shape() {
 }
 
 #[test]
-fn a_form_keeps_the_order_of_its_fields() {
+fn form_keeps_field_order() {
     let form: RequestedSchema = serde_json::from_str(
         r#"{"properties":{"z":{"type":"boolean"},"a":{"type":"string"}},"type":"object"}"#,
     )
@@ -201,7 +201,7 @@ fn a_form_keeps_the_order_of_its_fields() {
 }
 
 #[test]
-fn a_question_without_a_mode_is_a_form() {
+fn elicitation_without_mode_is_form() {
     let form = r#"{"message":"m","requestedSchema":{"type":"object","properties":{}}}"#;
     assert!(matches!(same(form), ElicitRequestParams::Form(_)));
     let url = r#"{"mode":"url","message":"m","url":"https://a","elicitationId":"1"}"#;
@@ -210,7 +210,7 @@ fn a_question_without_a_mode_is_a_form() {
 }
 
 #[test]
-fn questions_keep_their_order_and_their_kind() {
+fn input_requests_keep_order_and_kind() {
     let json = r#"{"z":{"method":"roots/list"},"a":{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}},"b":{"method":"x/y","params":[1.50]}}"#;
     let questions: InputRequests = serde_json::from_str(json).unwrap();
     assert!(matches!(questions.get("z"), Some(InputRequest::ListRoots)));
@@ -221,7 +221,7 @@ fn questions_keep_their_order_and_their_kind() {
 }
 
 #[test]
-fn a_stamp_is_read_leniently() {
+fn unknown_cache_hints_are_accepted() {
     let stamped: WithResultType<EmptyResult> =
         serde_json::from_str(r#"{"ttlMs":-1,"cacheScope":"galaxy"}"#).unwrap();
     assert_eq!(stamped.ttl_ms, Some(-1));
@@ -230,7 +230,7 @@ fn a_stamp_is_read_leniently() {
 }
 
 #[test]
-fn levels_are_ordered_as_in_syslog() {
+fn logging_levels_are_ordered_as_in_syslog() {
     assert!(LoggingLevel::ALL.is_sorted());
     for level in LoggingLevel::ALL {
         assert_eq!(serde_json::to_value(level).unwrap(), level.as_str());
@@ -239,7 +239,7 @@ fn levels_are_ordered_as_in_syslog() {
 }
 
 #[test]
-fn the_borrowed_meta_and_the_keys_agree() {
+fn request_meta_object_reads_the_meta_keys() {
     let meta = Meta::default()
         .with(Meta::PROTOCOL_VERSION, "2026-07-28")
         .with(Meta::CLIENT_CAPABILITIES, json!({}))
@@ -256,7 +256,7 @@ fn the_borrowed_meta_and_the_keys_agree() {
 }
 
 #[test]
-fn keys_of_meta_follow_the_grammar() {
+fn meta_key_check_follows_grammar() {
     let free = Ok(());
     let prefix = Err(MetaKeyError::Prefix);
     let name = Err(MetaKeyError::Name);
@@ -276,11 +276,11 @@ fn keys_of_meta_follow_the_grammar() {
         ("modelcontextprotocol/x", free),
         ("com.mcpx/x", free),
         ("mcp", free),
-        // Reserved since 2026-07-28, by the second label.
+        // Reserved by 2026-07-28: the second label.
         ("io.modelcontextprotocol/x", reserved),
         ("dev.mcp/x", reserved),
         ("com.mcp.tools/x", reserved),
-        // Reserved before, by a label that another one follows.
+        // Reserved by older versions: any label except the last.
         ("modelcontextprotocol.io/x", reserved),
         ("mcp.dev/x", reserved),
         ("api.modelcontextprotocol.org/x", reserved),

@@ -1,7 +1,7 @@
-//! Every example that the specification publishes is read into our type of its name and printed
-//! back, and must be the same JSON.
+//! Deserializes and serializes every example of the specification with the type of its name. The
+//! JSON must not change.
 //!
-//! The examples are not in this repository. `OUTLIVE_SPEC_DIR` names a folder that holds
+//! The examples are not in this repository. `OUTLIVE_SPEC_DIR` is a folder with
 //! `2026-07-28/examples/<type>/<case>.json`.
 
 use std::{env, fs, path::Path};
@@ -31,7 +31,7 @@ const EXAMPLES: usize = 129;
 #[test]
 fn every_example_of_2026_07_28_round_trips() {
     let Some(dir) = env::var_os("OUTLIVE_SPEC_DIR") else {
-        println!("OUTLIVE_SPEC_DIR not set: the examples of the specification are not checked");
+        println!("OUTLIVE_SPEC_DIR not set: skipping the examples of the specification");
         return;
     };
     let examples = Path::new(&dir).join("2026-07-28/examples");
@@ -53,13 +53,13 @@ fn every_example_of_2026_07_28_round_trips() {
 
 fn entries(folder: &Path) -> Vec<std::path::PathBuf> {
     let read = fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
-    read.map(|entry| entry.expect("a readable folder").path()).collect()
+    read.map(|entry| entry.expect("the folder is readable").path()).collect()
 }
 
-/// What a check says: nothing, or what is wrong.
+/// The result of a check: `Ok`, or a description of the error.
 type Verdict = Result<(), String>;
 
-/// The table: the name of a type in the schema, and how our side of it is checked.
+/// Maps the name of each type in the specification's schema to its check.
 #[rustfmt::skip]
 fn round_trip(name: &str, json: &str) -> Verdict {
     match name {
@@ -74,7 +74,7 @@ fn round_trip(name: &str, json: &str) -> Verdict {
         "ToolUseContent" => variant::<SamplingMessageContentBlock>(json, |b| matches!(b, SamplingMessageContentBlock::ToolUse(_))),
         "ToolResultContent" => variant::<SamplingMessageContentBlock>(json, |b| matches!(b, SamplingMessageContentBlock::ToolResult(_))),
 
-        // Meeting.
+        // Lifecycle.
         "ClientCapabilities" => plain::<ClientCapabilities>(json),
         "ServerCapabilities" => plain::<ServerCapabilities>(json),
         "DiscoverRequest" => request::<RequestParams>(json, Method::Discover),
@@ -122,7 +122,7 @@ fn round_trip(name: &str, json: &str) -> Verdict {
         "CompleteResultResponse" => response::<CompleteResult>(json),
         "PaginatedRequestParams" => plain::<PaginatedRequestParams>(json),
 
-        // Questions to the client.
+        // Input requests.
         "InputRequests" => plain::<InputRequests>(json),
         "InputResponses" => plain::<InputResponses>(json),
         "InputRequiredResult" => result::<InputRequiredResult>(json),
@@ -160,7 +160,7 @@ fn round_trip(name: &str, json: &str) -> Verdict {
         "SubscriptionsListenResultResponse" => response::<SubscriptionsListenResult>(json),
         "SubscriptionsAcknowledgedNotification" => notification::<SubscriptionsAcknowledgedNotificationParams>(json, Method::Acknowledged),
 
-        // Errors: some examples are the object, some the whole response.
+        // Errors: some examples are the error object, others the whole response.
         "ParseError" => error(json, code::PARSE),
         "MethodNotFoundError" => error(json, code::METHOD_NOT_FOUND),
         "InvalidParamsError" => error(json, code::INVALID_PARAMS),
@@ -177,7 +177,7 @@ fn plain<T: Serialize + DeserializeOwned>(json: &str) -> Verdict {
     variant::<T>(json, |_| true)
 }
 
-/// Also looks at what was read: a catch-all variant would print anything back.
+/// Also checks the variant: a catch-all variant would serialize any JSON unchanged.
 fn variant<T: Serialize + DeserializeOwned>(json: &str, check: fn(&T) -> bool) -> Verdict {
     let value: T = serde_json::from_str(json).map_err(|e| e.to_string())?;
     if !check(&value) {
@@ -187,7 +187,7 @@ fn variant<T: Serialize + DeserializeOwned>(json: &str, check: fn(&T) -> bool) -
     equal(&parse(&printed)?, &parse(json)?)
 }
 
-/// A field of a form, as its own type and as one of all fields.
+/// Checks a form field as its own type and as a variant of all fields.
 fn field<T: Serialize + DeserializeOwned>(
     json: &str,
     check: fn(&PrimitiveSchemaDefinition) -> bool,
@@ -239,10 +239,13 @@ fn error(json: &str, code: i32) -> Verdict {
     plain::<ErrorObject>(json)
 }
 
-/// The one example of a question that carries an id, although the schema gives it none.
+/// Checks the only example of an input request with an ID, which the schema does not allow.
 fn question_with_id(json: &str) -> Verdict {
     let mut question = parse(json)?;
-    question.as_object_mut().and_then(|members| members.remove("id")).ok_or("no id any more")?;
+    question
+        .as_object_mut()
+        .and_then(|members| members.remove("id"))
+        .ok_or("the example has no ID; remove this special case")?;
     variant::<InputRequest>(&question.to_string(), |q| matches!(q, InputRequest::ListRoots))
 }
 

@@ -1,4 +1,4 @@
-//! Stories that must be found, and stories that must not.
+//! Sequences of lines with and without violations.
 
 use super::super::oracle::Line;
 use super::{Findings, judge_lines};
@@ -11,7 +11,7 @@ fn judge(story: &str) -> Findings {
 #[track_caller]
 fn found(story: &str, what: &str) {
     let findings = judge(story);
-    let first = findings.violations.first().unwrap_or_else(|| panic!("nothing was found"));
+    let first = findings.violations.first().unwrap_or_else(|| panic!("no violation was found"));
     assert!(first.what.contains(what), "{first:?}");
 }
 
@@ -23,7 +23,7 @@ fn fine(story: &str) -> Findings {
 }
 
 #[test]
-fn a_task_that_is_taken_over_is_fine_and_its_time_is_taken() {
+fn reclaimed_task_passes_and_is_timed() {
     let findings = fine(
         "10 0.1#0 j run
          11 0.1#0 j begin 0 a
@@ -42,7 +42,7 @@ fn a_task_that_is_taken_over_is_fine_and_its_time_is_taken() {
 }
 
 #[test]
-fn a_frozen_owner_may_run_a_body_but_nothing_comes_of_it() {
+fn thawed_worker_may_run_body_but_not_record_it() {
     let thawed = "10 0.1#0 j run
          11 harness - fault freeze 0.1
          20 1.1#0 j run
@@ -50,13 +50,13 @@ fn a_frozen_owner_may_run_a_body_but_nothing_comes_of_it() {
          22 1.1#0 j have 0 b
          30 0.1#0 j begin 0 a";
     assert_eq!(fine(thawed).in_vain, 1);
-    found(&format!("{thawed}\n31 0.1#0 j have 0 a"), "another had done step 0");
+    found(&format!("{thawed}\n31 0.1#0 j have 0 a"), "another run had recorded step 0");
     found(&format!("{thawed}\n31 0.1#0 j begin 1 a"), "after losing step 0");
 }
 
-/// The signal was sent before the line was written, and worked after it.
+/// The signal was sent before the line was written and took effect after it.
 #[test]
-fn an_owner_that_is_frozen_as_it_begins_has_suffered() {
+fn worker_frozen_at_start_counts_as_hit() {
     let story = "10 harness - fault freeze 0.1
          11 0.1#0 j run
          11 0.1#0 j begin 0 a
@@ -68,7 +68,7 @@ fn an_owner_that_is_frozen_as_it_begins_has_suffered() {
 }
 
 #[test]
-fn a_record_that_changes_is_found() {
+fn changed_record_is_violation() {
     found(
         "10 0.1#0 j run
          11 0.1#0 j begin 0 a
@@ -81,7 +81,7 @@ fn a_record_that_changes_is_found() {
 }
 
 #[test]
-fn a_step_that_runs_again_without_a_fault_is_found() {
+fn repeated_step_without_fault_is_violation() {
     found(
         "10 0.1#0 j run
          11 0.1#0 j begin 0 a
@@ -92,19 +92,19 @@ fn a_step_that_runs_again_without_a_fault_is_found() {
 }
 
 #[test]
-fn who_holds_up_everybody_explains_what_runs_again() {
+fn fault_blocking_all_processes_explains_repeated_step() {
     let healthy = "10 0.1#0 j run
          11 0.1#0 j begin 0 a
          20 1.1#0 j run
          21 1.1#0 j begin 0 b";
     found(healthy, "ran 2 times");
     fine(&healthy.replace("20 1.1#0", "12 harness - fault freeze 2.1\n20 1.1#0"));
-    // A process claims, is frozen, and begins what it has claimed when its lease is over.
+    // A process claims a task, is frozen, and starts the task after its lease has expired.
     fine(&healthy.replace("20 1.1#0", "12 harness - fault thaw 0.1\n20 1.1#0"));
 }
 
 #[test]
-fn a_machine_that_stands_still_explains_one_more_execution_and_a_late_beginning() {
+fn machine_stall_explains_one_repetition_and_late_start() {
     let slow = "10 0.1#0 j run
          11 0.1#0 j begin 0 a
          12 harness - fault stall machine
@@ -117,11 +117,14 @@ fn a_machine_that_stands_still_explains_one_more_execution_and_a_late_beginning(
          20 harness j cancelled
          30 harness - fault stall machine";
     fine(&format!("{cancelled}\n3000 1.1#0 j run"));
-    found(&format!("{cancelled}\n40 harness - fault flow machine\n3000 1.1#0 j run"), "cancelled");
+    found(
+        &format!("{cancelled}\n40 harness - fault flow machine\n3000 1.1#0 j run"),
+        "cancellation",
+    );
 }
 
 #[test]
-fn a_freeze_explains_one_more_execution_and_not_two() {
+fn freeze_explains_one_repetition_only() {
     found(
         "10 0.1#0 j run
          11 0.1#0 j begin 0 a
@@ -136,17 +139,17 @@ fn a_freeze_explains_one_more_execution_and_not_two() {
 }
 
 #[test]
-fn a_job_that_was_cancelled_is_not_begun_again() {
+fn run_started_after_cancellation_is_violation() {
     let cancelled = "10 0.1#0 j run
          11 harness - fault freeze 0.1
          20 harness j cancelled";
     fine(&format!("{cancelled}\n500 1.1#0 j run"));
-    found(&format!("{cancelled}\n3000 1.1#0 j run"), "after it was cancelled");
+    found(&format!("{cancelled}\n3000 1.1#0 j run"), "after the cancellation");
     fine(&format!("{cancelled}\n2990 harness - fault thaw 0.1\n3000 0.1#1 j run"));
 }
 
 #[test]
-fn a_run_that_begins_late_because_its_process_was_frozen_may_be_too_late() {
+fn run_started_late_after_thaw_explains_one_repetition() {
     let late = "10 harness - fault freeze 0.1
          30 harness - fault thaw 0.1
          40 0.1#0 j run

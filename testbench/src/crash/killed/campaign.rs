@@ -1,4 +1,4 @@
-//! The campaign: runs, kills, and the verdict over all runs.
+//! The campaign: runs, kills, and the verdict.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -23,25 +23,25 @@ use crate::crash::{
 use xtask::args::Args;
 use xtask::process::Build;
 
-/// How many clients are there at once.
+/// Number of concurrent clients.
 const CLIENTS: u64 = 4;
-/// How long a client may take that nobody kills.
+/// Maximum duration of a client that is not killed.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// With so many runs or more each phase must have been hit.
+/// From this number of runs on, each phase must have been hit.
 const ENOUGH: u64 = 200;
-/// Of so many runs at a server with keys there is one at a server without.
+/// One run without idempotency keys per this number of runs with keys.
 const FOREIGN: u64 = 2;
 
 const PHASES: [(Phase, &str); 6] = [
     (Phase::Before, "  before the call was sent"),
     (Phase::Sent, "  call sent, no handle"),
     (Phase::Handle, "  handle saved"),
-    (Phase::Shown, "  question shown"),
+    (Phase::Shown, "  input request shown"),
     (Phase::Answered, "  answered"),
     (Phase::End, "  after the end"),
 ];
 
-/// What is called.
+/// The call of a run.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     tool: &'static str,
@@ -49,7 +49,7 @@ struct Shape {
     ask_at: u32,
 }
 
-/// A task at once; one after a while; and a question before there is a task.
+/// An immediate task, a promoted task, and an input request before promotion.
 const SHAPES: [Shape; 3] = [
     Shape { tool: "work", steps: 5, ask_at: 3 },
     Shape { tool: "soon", steps: 6, ask_at: 4 },
@@ -93,7 +93,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     })
 }
 
-/// One server, and the clients that are killed there.
+/// One server and its killed clients.
 struct Leg {
     has_keys: bool,
     client: PathBuf,
@@ -106,7 +106,7 @@ impl Leg {
         let whole = self.calibrate()?;
         let moments: Vec<Duration> = (0..runs)
             .map(|run| {
-                // One in each part of the time, so that a few runs see all of it.
+                // One moment in each part of the duration, so that few runs cover it.
                 let within = random.below(1_000_000) as f64 / 1_000_000.0;
                 whole.mul_f64((run as f64 + within) / runs as f64)
             })
@@ -129,22 +129,26 @@ impl Leg {
         for run in &done {
             judge::judge(run, &lines, self.has_keys)
                 .with_context(|| table::story(&lines, &text, &run.job))
-                .with_context(|| format!("{}, killed when: {:?}", run.job, run.phase))?;
+                .with_context(|| format!("{}, killed in phase: {:?}", run.job, run.phase))?;
         }
         ensure!(
             self.has_keys || done.iter().any(|run| matches!(run.outcome, Outcome::Maybe)),
-            "no call was reported as one that may have been done"
+            "no call was reported as possibly executed"
         );
         if runs >= ENOUGH {
             let missed =
                 PHASES.iter().filter(|(phase, _)| !done.iter().any(|it| it.phase == *phase));
             let missed: Vec<&str> = missed.map(|(_, name)| name.trim()).collect();
-            ensure!(missed.is_empty(), "no kill fell here: {}; run again", missed.join(", "));
+            ensure!(
+                missed.is_empty(),
+                "no kill hit these phases: {}; run again",
+                missed.join(", ")
+            );
         }
         Ok(())
     }
 
-    /// How long a run takes that is left alone, while others run beside it.
+    /// Measures the duration of a run without a kill, under the same load.
     fn calibrate(&self) -> Result<Duration> {
         let mut all = Vec::new();
         for (number, shape) in SHAPES.into_iter().enumerate() {
@@ -156,22 +160,21 @@ impl Leg {
                 let client = self.start(&job, 1, shape, Stdio::piped())?;
                 let through = lines.find(PATIENCE, |line| line.job == job && is_through(line))?;
                 drop(client);
-                through.with_context(|| format!("{job} does not end"))?;
+                through.with_context(|| format!("{job} does not exit"))?;
                 Ok(begun.elapsed())
             })?);
         }
         all.sort_unstable();
-        // A bit more than most of them take, and not what one of them took that had to wait.
+        // Slightly more than the median, so that one slow run has no influence.
         Ok(all[all.len() / 2].mul_f64(1.2))
     }
 
-    /// One run: killed at a moment, and gone on with.
+    /// One run: the client is killed at `moment`, and a second process resumes the call.
     fn kill(&self, job: &str, shape: Shape, moment: Duration) -> Result<Run> {
-        // It waits for the end of its standard input when it is through, so there is always
-        // somebody to kill.
+        // The client waits for the end of standard input, so there is always a process to kill.
         let client = self.start(job, 1, shape, Stdio::piped())?;
         thread::sleep(moment);
-        ensure!(client.kill()?, "the first process has ended by itself");
+        ensure!(client.kill()?, "the first process exited on its own");
         let left = Left::read(&self.folder.join(job))?;
         let lines = self.fleet.oracle().read()?;
         let phase = left.phase(lines.iter().find(|line| line.job == job && is_shown(line)));
@@ -179,7 +182,7 @@ impl Leg {
         let status = client.wait().context("the second process")?;
         ensure!(status.success(), "the second process failed: {status}");
         let last = Left::read(&self.folder.join(job))?;
-        ensure!(last.note.is_none(), "something is left in the notebook: {:?}", last.note);
+        ensure!(last.note.is_none(), "saved calls are left: {:?}", last.note);
         let outcome = Outcome::read(last.outcome.as_ref())?;
         let was_calling = left.note.is_some_and(|note| note["stage"].get("Calling").is_some());
         Ok(Run { job: job.to_owned(), steps: shape.steps, phase, was_calling, outcome })
@@ -204,8 +207,11 @@ impl Leg {
     }
 
     fn print(&self, done: &[Run], lines: &[Line], whole: Duration) {
-        let title =
-            if self.has_keys { "a server that knows keys" } else { "a server without keys" };
+        let title = if self.has_keys {
+            "a server with idempotency keys"
+        } else {
+            "a server without idempotency keys"
+        };
         println!("at {title}: runs of up to {} ms", whole.as_millis());
         let count = |is_meant: &dyn Fn(&&Run) -> bool| done.iter().filter(is_meant).count();
         let mut rows = vec![("clients killed", done.len().to_string())];
@@ -213,7 +219,7 @@ impl Leg {
             rows.push((name, count(&|run| run.phase == phase).to_string()));
         }
         let begun = |run: &&Run| {
-            // Before the second process was there.
+            // Only lines before those of the second process.
             let own = lines.iter().filter(|line| line.job == run.job);
             let mut before = own.take_while(|line| !line.who.ends_with(".2"));
             run.phase == Phase::Sent && before.any(|line| line.event == Event::Run)
@@ -223,16 +229,16 @@ impl Leg {
             own.filter(|line| event(line)).count().to_string()
         };
         rows.extend([
-            ("  call sent and tool at work", count(&begun).to_string()),
+            ("  call sent and tool running", count(&begun).to_string()),
             ("results read", count(&|run| matches!(run.outcome, Outcome::Result(_))).to_string()),
             (
-                "reported as maybe executed",
+                "reported as possibly executed",
                 count(&|run| matches!(run.outcome, Outcome::Maybe)).to_string(),
             ),
             ("steps executed", in_jobs(&|line| matches!(line.event, Event::Begin { .. }))),
-            ("questions shown", in_jobs(&is_shown)),
-            ("  of these cut off by the kill", judge::cut_off(done).to_string()),
-            ("answers that reached a tool", judge::answers(done, lines).to_string()),
+            ("input requests shown", in_jobs(&is_shown)),
+            ("  of these interrupted by the kill", judge::cut_off(done).to_string()),
+            ("input responses that reached a tool", judge::answers(done, lines).to_string()),
         ]);
         table::print(&rows);
     }
@@ -242,7 +248,7 @@ fn is_through(line: &Line) -> bool {
     line.event == Event::Other("through".to_owned())
 }
 
-/// What a process has left behind.
+/// The files that a process left.
 #[derive(Debug)]
 struct Left {
     note: Option<Value>,
@@ -261,13 +267,13 @@ impl Left {
                 }
             }
         }
-        ensure!(notes.len() <= 1, "one call was written down {} times", notes.len());
+        ensure!(notes.len() <= 1, "one call was saved {} times", notes.len());
         let outcome = folder.join("outcome");
         let outcome = outcome.exists().then(|| read(&outcome)).transpose()?;
         Ok(Self { note: notes.pop(), outcome })
     }
 
-    /// Where its process was, with the line that says that it was asked.
+    /// Determines the phase of the kill from the files and the line of the shown input request.
     fn phase(&self, shown: Option<&Line>) -> Phase {
         let Some(note) = self.note.as_ref().filter(|_| self.outcome.is_none()) else {
             return if self.outcome.is_some() { Phase::End } else { Phase::Before };
@@ -276,7 +282,7 @@ impl Left {
         let has_answer = note["answers"].as_object().is_some_and(|answers| !answers.is_empty());
         let has_round = stage.get("Calling").is_some_and(|round| !round.is_null());
         let is_task = stage.get("Task").is_some();
-        // A question of a round has been answered when there is a task.
+        // If there is a task, the input request before it already has its response.
         let before_the_task = |line: &Line| line.event == Event::Other("shown round".to_owned());
         match shown {
             _ if stage.get("Done").is_some() || stage.get("Failed").is_some() => Phase::End,
@@ -291,16 +297,16 @@ impl Left {
 
 fn read(path: &Path) -> Result<Value> {
     let text = fs::read_to_string(path)?;
-    serde_json::from_str(&text).with_context(|| format!("{} is no JSON", path.display()))
+    serde_json::from_str(&text).with_context(|| format!("{} is not JSON", path.display()))
 }
 
-/// Runs the same on several threads.
+/// Runs the same work on several threads.
 fn in_parallel<T: Send>(work: impl Fn() -> Result<T> + Sync) -> Result<Vec<T>> {
     thread::scope(|scope| {
         let threads: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(&work)).collect();
         let joined = threads.into_iter().map(|thread| match thread.join() {
             Ok(done) => done,
-            Err(_) => bail!("a thread of the clients panicked"),
+            Err(_) => bail!("a client thread panicked"),
         });
         joined.collect()
     })

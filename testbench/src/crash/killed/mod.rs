@@ -1,12 +1,12 @@
-//! `cargo xtask killed-clients`: clients that are killed at any moment of a task, and the processes
-//! that go on in their place.
+//! `cargo xtask killed-clients`: clients that are killed at any moment of a call, and processes
+//! that resume the call.
 //!
-//! Each run is one call of a tool that works, asks its user, and works on. Its client is killed with
-//! `kill -9` after a part of the time that a run takes; another process goes on with what was saved. Where
-//! the kill fell is read from what the first process has left: its notebook, its outcome, and its lines
-//! in the oracle. Then every result must be there, every step done once, and no question answered
-//! twice. A second leg does the same at a server that knows no keys: there a call that was killed before its
-//! answer may have been done, and has to be reported as such.
+//! Each run calls a tool that runs steps, elicits, and runs more steps. The client is killed with
+//! `kill -9` at a chosen moment, and a second process resumes the saved call. The files of the
+//! first process and its lines in the oracle tell in which phase the kill fell. Every result must
+//! arrive, every step must execute once, and no input request may be answered twice. A second leg
+//! uses a server without idempotency keys: there a call that was killed before its response must be
+//! reported as possibly executed.
 
 mod campaign;
 mod judge;

@@ -1,21 +1,21 @@
-//! What a client was doing when it was killed.
+//! The phase of a client at its kill.
 
 use crate::crash::oracle::{Event, Line};
 
-/// What a client is doing when it is killed.
+/// The phase of a client at its kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
-    /// It has written nothing down.
+    /// The client has saved nothing.
     Before,
-    /// The call is on its way, or at work, and there is no handle.
+    /// The call is sent or running, without a handle.
     Sent,
-    /// It has a handle.
+    /// The client has a handle.
     Handle,
-    /// Its user is being asked.
+    /// The client shows an input request.
     Shown,
-    /// The answer is written down.
+    /// The input response is saved.
     Answered,
-    /// So is what came of it.
+    /// The result is saved.
     End,
 }
 

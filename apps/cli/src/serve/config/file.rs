@@ -27,7 +27,7 @@ pub(crate) const DEMO: &str = include_str!("../demo.toml");
 
 /// JSON Schema of the file, for editors. A test generates it from the keys that the reader
 /// requests.
-pub(crate) const SCHEMA: &str = include_str!("../../../../../docs/outlive.schema.json");
+pub(crate) const SCHEMA: &str = include_str!("../../../outlive.schema.json");
 
 /// Reads a file. Every command of the program uses this function, so all report the same mistakes.
 ///

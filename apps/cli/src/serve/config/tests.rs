@@ -1,6 +1,6 @@
 //! The file as a whole: the demo, defaults, and mistakes with their lines.
 
-mod schema; // docs/outlive.schema.json
+mod schema; // apps/cli/outlive.schema.json
 
 use std::collections::BTreeSet;
 

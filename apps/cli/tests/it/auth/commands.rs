@@ -76,7 +76,7 @@ fn login_without_browser_reads_pasted_url() {
 fn login_with_empty_paste_fails() {
     let world = World::new();
     let ran = world.outlive.run(&["login", &world.url, "--no-browser"]);
-    assert!(ran.code == 3 && ran.err.contains("nothing was pasted"), "{ran:?}");
+    assert!(ran.code == 3 && ran.err.contains("the pasted text is empty"), "{ran:?}");
     assert_eq!(world.outlive.run(&["whoami", &world.url]).code, 1);
 }
 

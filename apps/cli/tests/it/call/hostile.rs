@@ -51,7 +51,7 @@ const TASKS: &[&str] = &[
 ];
 const LEGACY_TASKS: &[&str] = &["call", "tasks list"];
 const PAGES: &[&str] = &["inspect", "call", "login", "whoami", "logout"];
-const SERVING: &[&str] = &["serve", "doctor", "jobs list", "jobs end"];
+const SERVING: &[&str] = &["init", "serve", "connect", "doctor", "jobs list", "jobs end"];
 const STORE: &[&str] = &[
     "store list",
     "store show",
@@ -63,7 +63,7 @@ const STORE: &[&str] = &[
     "tasks cancel",
 ];
 /// Commands that print only text of the program.
-const OWN_TEXT: &[&str] = &["completions"];
+const OWN_TEXT: &[&str] = &["completions", "man"];
 
 #[test]
 fn every_command_is_tested_with_hostile_text() {

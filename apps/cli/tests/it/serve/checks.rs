@@ -185,10 +185,10 @@ fn invalid_skills_folder_is_rejected_by_serve_and_doctor() {
     let skill = place.folder.join("skills/refunds");
     fs::create_dir_all(&skill).unwrap();
     fs::write(skill.join("SKILL.md"), "---\nname: refund\ndescription: d\n---\n").unwrap();
-    refused(&place, "its name is `refund`, and that of its folder `refunds`");
+    refused(&place, "its name `refund` differs from its folder `refunds`");
     fs::write(skill.join("SKILL.md"), "---\nname: refunds\ndescription: d\n---\n").unwrap();
     symlink("/etc/passwd", skill.join("notes.md")).unwrap();
-    refused(&place, "is a link out of the folder");
+    refused(&place, "is a link that points outside the folder");
     fs::remove_file(skill.join("notes.md")).unwrap();
     let found = findings(&place, "ok");
     assert!(found.iter().any(|what| what.ends_with("skills has 1 skill")), "{found:?}");

@@ -80,7 +80,7 @@ async fn purge_deletes_only_ended_tasks_without_force() {
         assert!(store.get(ADA, &TaskId::new("running")).await.unwrap().is_none());
         let events = store.read(Some("running"), 0, 10).await.unwrap();
         assert_eq!(events.last().unwrap().event.action, "purged", "the audit log has the purge");
-        assert_eq!(events.last().unwrap().event.reason.as_deref(), Some("it was running"));
+        assert_eq!(events.last().unwrap().event.reason.as_deref(), Some("the task was running"));
 
         assert_eq!(fine(&place.run("purge", &["--ended-before", "1h"])), "0 tasks deleted\n");
         let all = lines(&place.run("purge", &["--ended-before", "0s", "--json"]));

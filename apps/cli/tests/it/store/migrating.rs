@@ -81,7 +81,7 @@ fn invalid_store_url_is_reported_without_password() {
     std::fs::write(folder.0.join("diary"), "dear diary, ".repeat(1_000)).unwrap();
     let diary = format!("sqlite:{}", folder.0.join("diary").display());
     for (url, code, says) in [
-        (diary.as_str(), 3, "name another file"),
+        (diary.as_str(), 3, "use another file"),
         ("redis://localhost", 3, "`sqlite:path/to/file`"),
         ("memory:", 2, "inside its server's process"),
         ("postgres://ada:hunter2@127.0.0.1:1/d", 3, "check"),

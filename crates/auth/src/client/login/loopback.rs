@@ -1,8 +1,7 @@
-//! A browser on this machine, and a port on which it comes back.
+//! Login with a browser on this machine and a redirect to a loopback port.
 //!
-//! The port is open for one login. Requests that are not that login's (a wrong `state`, another
-//! path) are turned away and waited past, so that no other page on this machine can end it.
-//! Spec: RFC 8252, section 7.3.
+//! The port is open for one login. Requests with another `state` or path are rejected without
+//! ending the login, so that other local pages cannot interfere. Spec: RFC 8252, section 7.3.
 
 use std::{fmt, net::Ipv4Addr, process::Stdio, sync::Arc, time::Duration};
 
@@ -17,14 +16,14 @@ use super::{Login, PendingLogin, RedirectParams};
 use crate::client::{OAuthError, url::Place};
 
 const PATH: &str = "/callback";
-/// How long the head of a request may be.
+/// Maximum bytes of a request head.
 const HEAD: usize = 16 << 10;
-/// How long a browser may take to send one.
+/// Time in which the browser must send a request.
 const READING: Duration = Duration::from_secs(10);
 
 type Show = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Opens the browser, and waits for it on a port of this machine.
+/// Login that opens the browser and waits for the redirect on a loopback port.
 #[derive(Clone)]
 pub struct LoopbackLogin {
     port: u16,
@@ -46,33 +45,33 @@ impl Default for LoopbackLogin {
 }
 
 impl LoopbackLogin {
-    /// Any free port; five minutes.
+    /// Creates a login on any free port, with a timeout of five minutes.
     pub fn new() -> Self {
         Self { port: 0, patience: Duration::from_secs(300), opens: true, show: None }
     }
 
-    /// Always this port: for authorization servers that know one.
+    /// Sets a fixed port, for authorization servers that require an exact redirect URI.
     #[must_use]
     pub fn port(mut self, port: u16) -> Self {
         self.port = port;
         self
     }
 
-    /// How long somebody may take to log in.
+    /// Sets how long the user may take to log in.
     #[must_use]
     pub fn timeout(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Also gives the page's address to a function, for where the browser does not open.
+    /// Also passes the URL of the login page to a function, in case the browser does not open.
     #[must_use]
     pub fn on_url(mut self, show: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.show = Some(Arc::new(show));
         self
     }
 
-    /// Leaves opening the browser to whoever is given the address.
+    /// Does not open a browser. The function of [`on_url`](Self::on_url) shows the URL.
     #[must_use]
     pub fn without_browser(mut self) -> Self {
         self.opens = false;
@@ -88,7 +87,7 @@ impl LoopbackLogin {
             }
         }
         Err(OAuthError::Login(format!(
-            "port {} of this machine is taken; end what uses it, or name another",
+            "port {} of this machine is in use; stop the other program, or choose another port",
             self.port
         )))
     }
@@ -113,7 +112,7 @@ impl Login for LoopbackLogin {
             match tokio::time::timeout(this.patience, waiting).await {
                 Ok(redirected) => redirected,
                 Err(_) => Err(OAuthError::Login(format!(
-                    "nobody came back within {} s; try again",
+                    "the login was not completed within {} s; retry",
                     this.patience.as_secs()
                 ))),
             }
@@ -121,10 +120,10 @@ impl Login for LoopbackLogin {
     }
 }
 
-/// Waits for the redirect that belongs to this login. Connections are looked at side by side: a
-/// browser opens some that it does not use.
+/// Waits for the redirect of this login. Handles connections concurrently, because browsers open
+/// some that they do not use.
 async fn wait(listener: &TcpListener, state: Option<&str>) -> Result<RedirectParams, OAuthError> {
-    /// More than a browser opens; others wait until one of these is through.
+    /// Maximum number of concurrent connections. A browser opens fewer.
     const MOST: usize = 16;
     let mut open = JoinSet::new();
     loop {
@@ -146,17 +145,22 @@ async fn wait(listener: &TcpListener, state: Option<&str>) -> Result<RedirectPar
     }
 }
 
-/// Answers one request; what it brings, if it is the one that is waited for.
+/// Responds to one request. Returns its parameters if it is the redirect of this login.
 async fn serve(mut stream: TcpStream, state: Option<&str>) -> Option<RedirectParams> {
     let target = head(&mut stream).await?;
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     let redirected = RedirectParams::from_query(query);
     if path != PATH {
-        answer(&mut stream, "404 Not Found", "There is nothing here.").await;
+        answer(&mut stream, "404 Not Found", "Not found.").await;
         return None;
     }
     if redirected.is_empty() || redirected.get("state") != state {
-        answer(&mut stream, "400 Bad Request", "This is not the login that was begun.").await;
+        answer(
+            &mut stream,
+            "400 Bad Request",
+            "This request does not belong to the current login.",
+        )
+        .await;
         return None;
     }
     let text = match redirected.get("error") {
@@ -167,7 +171,7 @@ async fn serve(mut stream: TcpStream, state: Option<&str>) -> Option<RedirectPar
     Some(redirected)
 }
 
-/// What a GET asks for; `None` if it is none.
+/// Returns the target of a GET request, or `None` for any other request.
 async fn head(stream: &mut TcpStream) -> Option<String> {
     let mut bytes = Vec::new();
     while !bytes.windows(4).any(|it| it == b"\r\n\r\n") {
@@ -181,7 +185,7 @@ async fn head(stream: &mut TcpStream) -> Option<String> {
 }
 
 async fn answer(stream: &mut TcpStream, status: &str, text: &str) {
-    // Nothing of the request is in the page, and nothing of the page leaves it.
+    // The page contains no data of the request and loads no other resources.
     let page = format!(
         "<!doctype html><html lang=en><meta charset=utf-8><title>{text}</title>\
          <body style=\"font:1.2em sans-serif;margin:4em\"><p>{text}</p></html>"
@@ -197,9 +201,9 @@ async fn answer(stream: &mut TcpStream, status: &str, text: &str) {
     let _ = stream.shutdown().await;
 }
 
-/// Opens a page with the system's own program for that; never through a shell.
+/// Opens a URL with the default program of the system, never through a shell.
 fn open(url: &str) {
-    // What is opened was checked to be http: or https:, and cannot be taken for an option.
+    // The URL was checked to be http: or https:, so it cannot be parsed as an option.
     let (program, arguments): (&str, &[&str]) = if cfg!(target_os = "macos") {
         ("open", &[])
     } else if cfg!(windows) {
@@ -215,6 +219,6 @@ fn open(url: &str) {
         .stderr(Stdio::null())
         .spawn();
     if let Err(error) = started {
-        tracing::debug!(%error, program, "the browser could not be opened");
+        tracing::debug!(%error, program, "opening the browser failed");
     }
 }

@@ -1,5 +1,5 @@
-//! A login without a browser on this machine: somebody opens the page elsewhere, and pastes where it
-//! has led.
+//! Login without a local browser: the user opens the page on another machine and pastes the
+//! resulting URL.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
@@ -8,10 +8,10 @@ use crate::client::OAuthError;
 
 type Asking = Pin<Box<dyn Future<Output = std::io::Result<String>> + Send>>;
 
-/// Shows the page's address, and takes the address that the browser ends at.
+/// Login that shows a URL, and reads the URL to which the browser is redirected.
 ///
-/// The browser ends at an address of its own machine where nobody answers; what counts is what
-/// stands in its address bar.
+/// The redirect goes to a loopback address on the user's machine, where no server listens. The user
+/// copies the URL from the address bar.
 #[derive(Clone)]
 pub struct ManualLogin {
     redirect_uri: String,
@@ -27,8 +27,8 @@ impl fmt::Debug for ManualLogin {
 }
 
 impl ManualLogin {
-    /// `ask` is given the address to show, and gives back what was pasted: the whole address, or
-    /// the code alone where a page has shown one.
+    /// Creates a login. `ask` gets the URL to show, and returns the pasted text: the whole URL, or
+    /// only the code if the page shows one.
     pub fn new<F, G>(ask: F) -> Self
     where
         F: Fn(String) -> G + Send + Sync + 'static,
@@ -40,7 +40,7 @@ impl ManualLogin {
         }
     }
 
-    /// Where the browser ends, if the client is registered with another address.
+    /// Sets the redirect URI, if the client is registered with another one.
     #[must_use]
     pub fn redirect_uri(mut self, uri: impl Into<String>) -> Self {
         self.redirect_uri = uri.into();
@@ -56,12 +56,12 @@ impl Login for ManualLogin {
             let pasted = ask(url).await.map_err(|error| OAuthError::Login(error.to_string()))?;
             let pasted = pasted.trim();
             match pasted {
-                "" => Err(OAuthError::Login("nothing was pasted; try again".to_owned())),
+                "" => Err(OAuthError::Login("the pasted text is empty; retry".to_owned())),
                 whole if whole.contains("code=") || whole.contains("error=") => {
                     let query = whole.split_once('?').map_or(whole, |(_, query)| query);
                     Ok(RedirectParams::from_query(query))
                 }
-                // Whoever copies a code by hand answers for it, and PKCE binds it to this login.
+                // A pasted code has no `state`. PKCE binds it to this login.
                 code => Ok(RedirectParams(vec![
                     ("code".to_owned(), code.to_owned()),
                     ("state".to_owned(), state),

@@ -1,4 +1,4 @@
-//! The part of a login that a person does: a page is opened, and what it leads to comes back.
+//! User interaction of a login: opens a page and receives the redirect.
 
 mod loopback;
 mod manual;

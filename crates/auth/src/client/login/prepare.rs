@@ -1,17 +1,19 @@
-//! The part of a login that a person does: a page is opened, and what it leads to comes back.
+//! User interaction of a login: opens a page and receives the redirect.
 
 use std::{fmt, future::Future, pin::Pin};
 
 use crate::{client::error::OAuthError, fetch::form};
 
-/// Has somebody log in.
+/// A method for users to log in.
 ///
-/// Ready-made are [`LoopbackLogin`](super::LoopbackLogin), which opens a browser on this machine, and
-/// [`ManualLogin`](super::ManualLogin), for where there is none.
+/// [`LoopbackLogin`](super::LoopbackLogin) opens a browser on this machine.
+/// [`ManualLogin`](super::ManualLogin) works without a local browser.
 pub trait Login: Send + Sync + 'static {
-    /// Makes ready for one login. It comes before the page's address is known, since that has to say
-    /// where to come back to. `registered` is where logins have come back to so far, if a client has
-    /// been registered with that: to be used again if that can be done.
+    /// Prepares one login, before the URL of the login page is known, because that URL contains the
+    /// redirect URI.
+    ///
+    /// `registered` is the redirect URI that the client is registered with. Implementations should
+    /// reuse it if possible.
     fn prepare(
         &self,
         registered: Option<&str>,
@@ -20,14 +22,15 @@ pub trait Login: Send + Sync + 'static {
 
 type Going = Pin<Box<dyn Future<Output = Result<RedirectParams, OAuthError>> + Send>>;
 
-/// A login that can begin.
+/// A prepared login.
 pub struct PendingLogin {
     redirect_uri: String,
     go: Box<dyn FnOnce(String) -> Going + Send>,
 }
 
 impl PendingLogin {
-    /// `go` is given the page to open, and waits for what comes back to `redirect_uri`.
+    /// Creates a login. `go` gets the URL of the page to open, and returns the parameters of the
+    /// redirect to `redirect_uri`.
     pub fn new<F, G>(redirect_uri: impl Into<String>, go: F) -> Self
     where
         F: FnOnce(String) -> G + Send + 'static,
@@ -53,42 +56,42 @@ impl fmt::Debug for PendingLogin {
     }
 }
 
-/// What came back: the parameters of a redirect.
+/// Parameters of the redirect of a login.
 pub struct RedirectParams(pub(super) Vec<(String, String)>);
 
 impl fmt::Debug for RedirectParams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A code is a secret for as long as it has not been used.
+        // An unused code is a secret.
         f.write_str("RedirectParams(…)")
     }
 }
 
 impl RedirectParams {
-    /// Takes the whole address that the browser was sent to.
+    /// Parses the parameters of a redirect URL.
     pub fn from_url(url: &str) -> Self {
         let url = url.split('#').next().unwrap_or(url);
         Self::from_query(url.split_once('?').map_or("", |(_, query)| query))
     }
 
-    /// Takes what stands after the question mark.
+    /// Parses the parameters of a query string.
     pub fn from_query(query: &str) -> Self {
         Self(form::decode(query))
     }
 
-    /// A parameter. One that is there twice is as good as none: nobody knows which is meant.
+    /// Returns a parameter. A duplicate parameter is ambiguous and returns `None`.
     pub(in crate::client) fn get(&self, name: &str) -> Option<&str> {
         let mut found = self.0.iter().filter(|(known, _)| known == name);
         let first = found.next().map(|(_, value)| value.as_str());
         if found.next().is_some() { None } else { first }
     }
 
-    /// Whether it says anything at all.
+    /// Returns whether the redirect has neither a code nor an error.
     pub(in crate::client) fn is_empty(&self) -> bool {
         self.get("code").is_none() && self.get("error").is_none()
     }
 }
 
-/// [`Login`] behind a pointer.
+/// Object-safe form of [`Login`].
 pub(in crate::client) trait DynLogin: Send + Sync {
     fn prepare<'a>(
         &'a self,

@@ -1,42 +1,41 @@
-//! The trait of credential stores, and the names of their entries.
+//! The credential store trait, and the names of its entries.
 
 use outlive_transport::client::SecretString;
 
 use super::error::CredentialStoreError;
 use crate::client::url::Place;
 
-/// Keeps secrets under names.
+/// Store of secrets by name.
 ///
-/// What is kept and under which name is the client's: one entry for each authorization server that
-/// it has registered with, one for each MCP server that it has tokens for. Methods may block; they
-/// are called where that harms nobody.
+/// The client uses one entry per authorization server that it has registered with, and one per MCP
+/// server that it has tokens for. Methods may block: the client calls them on a blocking thread.
 pub trait CredentialStore: Send + Sync + 'static {
-    /// What is kept under a name.
+    /// Returns the secret under a name.
     ///
     /// # Errors
     ///
-    /// When nobody can say.
+    /// Returns an error if the store cannot be read.
     fn get(&self, name: &str) -> Result<Option<SecretString>, CredentialStoreError>;
 
-    /// Keeps something, in place of what was there.
+    /// Stores a secret. Replaces an existing one.
     ///
     /// # Errors
     ///
-    /// When it cannot be kept.
+    /// Returns an error if the store cannot be written.
     fn put(&self, name: &str, value: &SecretString) -> Result<(), CredentialStoreError>;
 
-    /// Forgets something; it need not be there.
+    /// Removes a secret. Does nothing if it is absent.
     ///
     /// # Errors
     ///
-    /// When it may still be there.
+    /// Returns an error if the secret may still be present.
     fn remove(&self, name: &str) -> Result<(), CredentialStoreError>;
 }
 
-/// The name under which the tokens for an MCP server are kept begins so; its address follows.
+/// Prefix of the entries for tokens of an MCP server. The URL of the server follows.
 pub(super) const TOKENS: &str = "tokens ";
 
-/// That name.
+/// Returns the name of the entry for the tokens of `server`.
 pub(in crate::client) fn tokens_for(server: Option<&Place>) -> String {
     format!("{TOKENS}{}", server.map(ToString::to_string).unwrap_or_default())
 }

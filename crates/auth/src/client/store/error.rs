@@ -1,8 +1,8 @@
-//! The error of credential stores.
+//! Error of credential stores.
 
 use std::io;
 
-/// Credentials could not be read or kept. Its text says what to do.
+/// Failure to read or write credentials. The message says what to do.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}")]
 pub struct CredentialStoreError {
@@ -12,12 +12,12 @@ pub struct CredentialStoreError {
 }
 
 impl CredentialStoreError {
-    /// An error with a text for people.
+    /// Creates an error with a message.
     pub fn new(what: impl Into<String>) -> Self {
         Self { what: what.into(), source: None }
     }
 
-    /// Adds why.
+    /// Adds the source of the error.
     #[must_use]
     pub fn because(mut self, source: io::Error) -> Self {
         self.what = format!("{}: {source}", self.what);

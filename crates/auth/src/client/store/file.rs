@@ -1,7 +1,7 @@
-//! Credentials in a file that only its owner may read.
+//! Credential store in a file that only its owner can read.
 //!
-//! A change is written beside the file and moved into its place, so that a reader finds one or the
-//! other and never half of it. Processes that change it at once wait for each other.
+//! A change is written to a temporary file, which then replaces the original, so that a reader
+//! never sees a partial file. A lock file serializes writers of several processes.
 
 use std::{
     collections::BTreeMap,
@@ -17,30 +17,30 @@ use super::{
     error::CredentialStoreError,
 };
 
-/// Keeps credentials in a file with the permissions 0600.
+/// Credential store in a file with the permissions 0600.
 #[derive(Clone, Debug)]
 pub struct FileCredentialStore {
     path: PathBuf,
 }
 
 impl FileCredentialStore {
-    /// A file, which need not be there yet; nor its folder.
+    /// Creates a store. The file and its directory are created when needed.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// The addresses of the MCP servers that it has tokens for.
+    /// Returns the URLs of the MCP servers that the store has tokens for.
     ///
     /// # Errors
     ///
-    /// When the file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn servers(&self) -> Result<Vec<String>, CredentialStoreError> {
         let all = self.read()?;
         let servers = all.keys().filter_map(|name| name.strip_prefix(TOKENS));
         Ok(servers.map(str::to_owned).collect())
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -58,7 +58,7 @@ impl FileCredentialStore {
         serde_json::from_str(&text).map_err(|_| {
             let path = self.path.display();
             CredentialStoreError::new(format!(
-                "the credentials in {path} cannot be read; remove the file, and log in again"
+                "the credentials in {path} are malformed; remove the file, and log in again"
             ))
         })
     }
@@ -73,13 +73,13 @@ impl FileCredentialStore {
         self.write(&all)
     }
 
-    /// Keeps all others from changing it, for as long as the lock is there.
+    /// Locks out other writers until the returned file is dropped.
     pub(super) fn lock(&self) -> Result<File, CredentialStoreError> {
         let failed = |error| self.failed("write").because(error);
         if let Some(folder) = self.path.parent() {
             private_folder(folder).map_err(failed)?;
         }
-        // A file of its own, because the other one is replaced.
+        // The lock is a separate file, because the credential file is replaced.
         let lock = private().create(true).truncate(false).open(self.beside(".lock"));
         let lock = lock.map_err(failed)?;
         lock.lock().map_err(failed)?;
@@ -109,7 +109,7 @@ impl FileCredentialStore {
         ))
     }
 
-    /// What others may read is no place for secrets, and has perhaps been read.
+    /// Checks that other users cannot read the file.
     #[cfg(unix)]
     fn check(&self, file: &File) -> Result<(), CredentialStoreError> {
         use std::os::unix::fs::PermissionsExt;
@@ -120,7 +120,7 @@ impl FileCredentialStore {
             _ => {
                 let path = self.path.display();
                 Err(CredentialStoreError::new(format!(
-                    "others can read the credentials in {path}; `chmod 600` it, and log out and in again if they may have"
+                    "other users can read the credentials in {path}; run `chmod 600` on it, and log out and in again if it may have been read"
                 )))
             }
         }
@@ -151,7 +151,7 @@ impl CredentialStore for FileCredentialStore {
     }
 }
 
-/// Files that are made are their owner's from the first moment.
+/// Returns options that create files with permissions for the owner only.
 fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true);

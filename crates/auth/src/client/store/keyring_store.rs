@@ -1,10 +1,9 @@
-//! Credentials that only the operating system can open: each is sealed with a key that is kept in
-//! the system's own place for secrets.
+//! Credential store that seals credentials with a key from the system's keyring.
 //!
-//! The key is there and the sealed credentials are in a file, because such places take small secrets
-//! only: 2,560 bytes on Windows, and tokens are often longer. Where there is no such place, or it is
-//! locked, credentials are kept in a plain file that only its owner may read. What is kept in one of
-//! the two is taken out of the other; the plain one is looked at first.
+//! Keyrings accept only small secrets (2,560 bytes on Windows), and tokens are often longer. The
+//! keyring therefore stores only the key, and the sealed credentials are in a file. If the keyring
+//! is missing or locked, credentials are stored in a plain file that only its owner can read. An
+//! entry is in one of the two files; the plain file is read first.
 
 use std::{
     path::PathBuf,
@@ -30,32 +29,30 @@ use crate::{
 
 const KEY_BYTES: usize = 32;
 
-/// Keeps credentials sealed with a key that the operating system keeps, and in a file with the
-/// permissions 0600 where it keeps none.
+/// Credential store that seals credentials with a key from the system's keyring. Without a keyring,
+/// it uses a plain file with the permissions 0600.
 ///
-/// The system's place is the keychain on macOS, the Credential Manager on Windows, and the Secret
-/// Service on Linux desktops. Nobody is asked to unlock it.
-///
-/// A clone is the same store.
+/// The keyring is the keychain on macOS, the Credential Manager on Windows, and the Secret Service
+/// on Linux desktops. The store never prompts the user to unlock it. Clones share the store.
 #[derive(Clone, Debug)]
 pub struct KeyringStore {
     plain: FileCredentialStore,
     sealed: FileCredentialStore,
-    /// What the key is called in the system's place; `None` if that is not to be used.
+    /// Name of the key in the keyring. `None` if the keyring is disabled.
     service: Option<String>,
-    // A std mutex: nobody awaits here, and the key is looked for once.
+    // A std mutex: no code awaits while it is held, and the key is read once.
     found: Arc<Mutex<Found>>,
 }
 
-/// What was found out about the system's place, the last time that it was needed.
+/// Result of the last access to the keyring.
 #[derive(Debug, Default)]
 struct Found {
     key: Option<Key>,
-    /// Why something was kept in the plain file, though there is such a place.
+    /// Reason why an entry was stored in the plain file although the system has a keyring.
     why_plain: Option<String>,
 }
 
-/// What is there under a name.
+/// Result of reading an entry.
 enum Looked {
     There(SecretString),
     Closed(KeyringError),
@@ -71,32 +68,32 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// Where credentials are kept.
+/// Location of stored credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CredentialLocation {
-    /// In a file that only the operating system can open.
+    /// A file that is sealed with a key from the keyring.
     #[non_exhaustive]
     System {
-        /// What its place for secrets is called, as in "the keychain".
+        /// Name of the keyring, such as "the keychain".
         name: &'static str,
-        /// The sealed file.
+        /// Path of the sealed file.
         file: PathBuf,
     },
-    /// In a plain file that only its owner may read.
+    /// A plain file that only its owner can read.
     #[non_exhaustive]
     File {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Why it could not be sealed, for people, if the system has a place for secrets. Known to the
-        /// store that kept it there.
+        /// Reason why the credentials are not sealed, although the system has a keyring. Known only
+        /// to the store that wrote them.
         why: Option<String>,
     },
 }
 
 impl KeyringStore {
-    /// Credentials of a program of this name, as in `my-app`; in this file where the system has no
-    /// place for secrets, and beside it where it has one.
+    /// Creates a store for a program with the name `service`, such as `my-app`. `file` is the plain
+    /// file; the sealed file is next to it.
     pub fn new(service: impl Into<String>, file: impl Into<PathBuf>) -> Self {
         let file = file.into();
         let sealed = FileCredentialStore::new(file.with_extension("sealed"));
@@ -108,18 +105,18 @@ impl KeyringStore {
         }
     }
 
-    /// Keeps everything in the plain file, whatever the system has; what is sealed stays closed.
+    /// Disables the keyring: all entries go to the plain file, and sealed entries cannot be read.
     #[must_use]
     pub fn without_system(mut self) -> Self {
         self.service = None;
         self
     }
 
-    /// Where the tokens for an MCP server are kept; `None` if there are none.
+    /// Returns the location of the tokens for an MCP server, or `None` if the store has none.
     ///
     /// # Errors
     ///
-    /// When a file cannot be read.
+    /// Returns an error if a file cannot be read.
     pub fn location(
         &self,
         server: &str,
@@ -135,12 +132,12 @@ impl KeyringStore {
             .map(|_| CredentialLocation::System { name: keyring::NAME, file: file(&self.sealed) }))
     }
 
-    /// Why the tokens for an MCP server, which are there, cannot be opened, for people; `None` if they
-    /// can, or there are none.
+    /// Returns the reason why the tokens for an MCP server cannot be opened. Returns `None` if they
+    /// can, or if the store has none.
     ///
     /// # Errors
     ///
-    /// When a file cannot be read.
+    /// Returns an error if a file cannot be read.
     pub fn unreadable(&self, server: &str) -> Result<Option<String>, CredentialStoreError> {
         match self.look(&tokens_for(Place::parse(server).as_ref()))? {
             Looked::Closed(error) => Ok(Some(message(&error))),
@@ -148,11 +145,11 @@ impl KeyringStore {
         }
     }
 
-    /// The addresses of the MCP servers that it has tokens for. Nothing has to be opened for that.
+    /// Returns the URLs of the MCP servers that the store has tokens for. Does not need the key.
     ///
     /// # Errors
     ///
-    /// When a file cannot be read.
+    /// Returns an error if a file cannot be read.
     pub fn servers(&self) -> Result<Vec<String>, CredentialStoreError> {
         let mut servers = self.sealed.servers()?;
         servers.extend(self.plain.servers()?);
@@ -161,14 +158,15 @@ impl KeyringStore {
         Ok(servers)
     }
 
-    /// The key. The inner error is why it cannot be had, and credentials are kept without it.
+    /// Returns the key. The inner error is the reason why it is unavailable; credentials are then
+    /// stored in the plain file.
     fn key(&self) -> Result<Result<Key, KeyringError>, CredentialStoreError> {
         let Some(service) = &self.service else { return Ok(Err(KeyringError::Absent)) };
         let mut found = self.found();
         if let Some(key) = &found.key {
             return Ok(Ok(key.clone()));
         }
-        // Two that make a key at once would each seal with one, and one of the two would be lost.
+        // Locked, because two processes that create a key at once would overwrite each other's key.
         let _lock = self.sealed.lock()?;
         let key = get_or_make(service);
         found.key = key.as_ref().ok().cloned();
@@ -184,7 +182,7 @@ impl KeyringStore {
             Err(error) => Looked::Closed(error),
             Ok(key) => match key.open(name, sealed.expose()) {
                 Some(secret) => Looked::There(secret),
-                None => Looked::Closed(KeyringError::Failed("its key is another one".to_owned())),
+                None => Looked::Closed(KeyringError::Failed("its key has changed".to_owned())),
             },
         })
     }
@@ -198,7 +196,7 @@ impl CredentialStore for KeyringStore {
     fn get(&self, name: &str) -> Result<Option<SecretString>, CredentialStoreError> {
         match self.look(name)? {
             Looked::There(secret) => Ok(Some(secret)),
-            // Whoever logs in again gets on, and what is sealed is there when it can be opened.
+            // The user can log in again. The sealed entry stays until it can be opened.
             Looked::Closed(_) | Looked::Nothing => Ok(None),
         }
     }
@@ -229,7 +227,8 @@ impl Key {
         Some(Self(LessSafeKey::new(UnboundKey::new(&CHACHA20_POLY1305, bytes).ok()?)))
     }
 
-    /// Seals a value to its name. Nonces are random: a program writes a few thousand times at most.
+    /// Seals a value and binds it to its name. Nonces are random, which is safe for the few
+    /// thousand writes of a program.
     fn seal(&self, name: &str, value: &SecretString) -> Result<SecretString, CredentialStoreError> {
         let failed = |_| CredentialStoreError::new("credentials cannot be sealed on this machine");
         let mut nonce = [0; NONCE_LEN];
@@ -256,7 +255,8 @@ fn get_or_make(service: &str) -> Result<Key, KeyringError> {
     }
     let mut bytes = [0; KEY_BYTES];
     let made = SystemRandom::new().fill(&mut bytes).ok().and_then(|()| Key::of(&bytes));
-    let made = made.ok_or_else(|| KeyringError::Failed("there is no randomness".to_owned()))?;
+    let made =
+        made.ok_or_else(|| KeyringError::Failed("the system has no random bytes".to_owned()))?;
     keyring::put(service, &bytes)?;
     Ok(made)
 }
@@ -264,9 +264,9 @@ fn get_or_make(service: &str) -> Result<Key, KeyringError> {
 fn message(error: &KeyringError) -> String {
     let name = keyring::NAME;
     match error {
-        KeyringError::Absent => format!("{name} is not here, or is not to be used"),
+        KeyringError::Absent => format!("{name} is not available, or is disabled"),
         KeyringError::Locked => format!("{name} is locked"),
-        KeyringError::Failed(why) => format!("{name} does not work: {why}"),
+        KeyringError::Failed(why) => format!("{name} failed: {why}"),
     }
 }
 
@@ -277,7 +277,7 @@ mod tests {
     use super::Key;
 
     #[test]
-    fn what_is_sealed_opens_with_its_key_and_under_its_name() {
+    fn sealed_value_opens_only_with_its_key_and_name() {
         let (key, other) = (Key::of(&[1; 32]).unwrap(), Key::of(&[2; 32]).unwrap());
         let secret = SecretString::new("secret-token-ä");
         let sealed = key.seal("tokens a", &secret).unwrap();
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(key.open("tokens a", sealed.expose()), Some(secret.clone()));
         assert_eq!(key.open("tokens b", sealed.expose()), None);
         assert_eq!(other.open("tokens a", sealed.expose()), None);
-        assert_ne!(key.seal("tokens a", &secret).unwrap(), sealed, "no nonce is used twice");
+        assert_ne!(key.seal("tokens a", &secret).unwrap(), sealed, "each seal uses another nonce");
         for bad in ["", "AAAA", &sealed.expose()[1..], "not base64!"] {
             assert_eq!(key.open("tokens a", bad), None, "{bad}");
         }

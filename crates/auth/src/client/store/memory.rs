@@ -1,4 +1,4 @@
-//! Credentials that end with the process.
+//! Credential store in memory.
 
 use std::{
     collections::HashMap,
@@ -9,12 +9,12 @@ use outlive_transport::client::SecretString;
 
 use super::{CredentialStore, CredentialStoreError};
 
-/// Keeps credentials for as long as the process runs.
+/// Credential store that lasts as long as the process.
 #[derive(Debug, Default)]
 pub struct MemoryCredentialStore(Mutex<HashMap<String, SecretString>>);
 
 impl MemoryCredentialStore {
-    /// Has nothing yet.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }

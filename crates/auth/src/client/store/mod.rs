@@ -1,4 +1,4 @@
-//! Where credentials are kept between requests, and between processes.
+//! Credential stores, which keep credentials between requests and between processes.
 
 mod credential_store;
 mod error;

@@ -1,4 +1,4 @@
-//! Who protects a server: every place where it may say so.
+//! Tests of discovery: every URL at which metadata may be published.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use super::kit::{Answer, Robot, Site, Ways, World, answer, link, post, refused};
 
-/// A server that is its own authorization server, and has documents at these paths only.
+/// A server that is its own authorization server, with documents at these paths only.
 struct Alone {
     site: Site,
     documents: Arc<Mutex<Vec<(String, Value)>>>,
 }
 
 impl Alone {
-    /// `header` stands in the challenge; `BASE` is replaced by the site's address.
+    /// Starts a server. `header` is the challenge; `BASE` is replaced by the URL of the server.
     async fn new(header: &'static str, documents: &[(&str, Value)]) -> Self {
         let given = Arc::new(Mutex::new(Vec::<(String, Value)>::new()));
         let known = Arc::clone(&given);
@@ -33,7 +33,7 @@ impl Alone {
         Self { site, documents: given }
     }
 
-    /// What was asked for before somebody could register.
+    /// Connects, and returns the paths that were fetched before the registration failed.
     async fn asked(&self, path: &str) -> Vec<String> {
         let url = format!("{}{path}", self.site.url);
         let oauth = OAuth::builder(&url).login(Robot::default()).build();
@@ -48,7 +48,7 @@ impl Alone {
 
 fn tail(base: &str, header: &str, path: &str) -> Answer {
     match path {
-        // Everybody is told that they are not let in; that they came so far is enough.
+        // Registration always fails: discovery is complete at that point.
         "/register" | "/as/register" => answer(400, json!({"error": "enough"})),
         path if path.starts_with("/.well-known") || path.contains("/.well-known") => {
             answer(404, Value::Null)
@@ -74,7 +74,7 @@ const OIDC: &str = "/.well-known/openid-configuration";
 
 // ACL-03, ACL-04
 #[tokio::test]
-async fn a_server_is_asked_about_itself_where_it_says_else_at_its_path_else_at_the_root() {
+async fn resource_metadata_is_fetched_from_the_challenge_then_path_then_root() {
     let named = Alone::new(
         r#"Bearer resource_metadata="BASE/elsewhere""#,
         &[("/elsewhere", resource("BASE/x/mcp", "BASE")), (RFC, server("BASE"))],
@@ -88,7 +88,7 @@ async fn a_server_is_asked_about_itself_where_it_says_else_at_its_path_else_at_t
     let by_root = [(PRM, resource("BASE", "BASE")), (RFC, server("BASE"))];
     let by_root = Alone::new("Bearer", &by_root).await;
     assert_eq!(by_root.asked("/x/mcp").await, [at_path.as_str(), PRM, RFC]);
-    // A server at the root has one place only.
+    // A server at the root has only one metadata URL.
     let bare = [(PRM, resource("BASE", "BASE")), (RFC, server("BASE"))];
     assert_eq!(Alone::new("Bearer", &bare).await.asked("/").await, [PRM, RFC]);
 }
@@ -101,7 +101,7 @@ async fn resource_metadata_url_keeps_the_query_of_the_server() {
     let by_query = Alone::new("Bearer", &documents).await;
     assert_eq!(by_query.asked("/x/mcp?tenant=a").await, [at_path.as_str(), RFC]);
     assert_eq!(by_query.site.all(&at_path)[0].query, "tenant=a");
-    // A server at the root with a query, and one that publishes at the root alone.
+    // A server at the root with a query, and a server that publishes at the root only.
     let at_root = [(PRM, resource("BASE/?tenant=a", "BASE")), (RFC, server("BASE"))];
     let at_root = Alone::new("Bearer", &at_root).await;
     assert_eq!(at_root.asked("/?tenant=a").await, [PRM, RFC]);
@@ -114,7 +114,7 @@ async fn resource_metadata_url_keeps_the_query_of_the_server() {
 
 // ACL-06
 #[tokio::test]
-async fn an_authorization_server_is_asked_about_itself_at_every_place_in_order() {
+async fn authorization_server_metadata_urls_are_tried_in_order() {
     let at = |place: &str, issuer: &str| {
         let (place, issuer) = (place.to_owned(), issuer.to_owned());
         async move {
@@ -132,13 +132,13 @@ async fn an_authorization_server_is_asked_about_itself_at_every_place_in_order()
 
 // ACL-26
 #[tokio::test]
-async fn a_server_that_says_nothing_is_its_own_authorization_server() {
+async fn server_without_resource_metadata_is_its_own_authorization_server() {
     let published = Alone::new("Bearer", &[(RFC, server("BASE"))]).await;
     let at_path = format!("{PRM}/x/mcp");
     assert_eq!(published.asked("/x/mcp").await, [at_path.as_str(), PRM, RFC]);
     let asked = &published.site.all(RFC)[0];
     assert_eq!(asked.header("mcp-protocol-version"), Some("2025-03-26"));
-    // And if not even that: where that revision has everything.
+    // Without that document too, the default endpoints of 2025-03-26 apply.
     let silent = Alone::new("Bearer", &[]).await;
     assert_eq!(silent.asked("/x/mcp").await, [at_path.as_str(), PRM, RFC]);
     assert_eq!(silent.site.all("/register").len(), 1);
@@ -146,7 +146,7 @@ async fn a_server_that_says_nothing_is_its_own_authorization_server() {
 
 // ACL-05
 #[tokio::test]
-async fn metadata_about_another_server_ends_it_before_anybody_is_asked() {
+async fn metadata_of_another_server_is_rejected_before_the_issuer_is_contacted() {
     for other in ["https://evil.example.com/mcp", "http://127.0.0.1:1/mcp"] {
         let ways = Ways { resource: json!({"resource": other}), ..Ways::default() };
         let world = World::with(ways).await;
@@ -158,14 +158,14 @@ async fn metadata_about_another_server_ends_it_before_anybody_is_asked() {
 
 // ACL-07
 #[tokio::test]
-async fn metadata_about_another_authorization_server_is_not_used() {
+async fn metadata_of_another_authorization_server_is_rejected() {
     let world =
         World::with(Ways { issuer: json!({"issuer": "https://evil.test"}), ..Ways::default() });
     let world = world.await;
     let error = refused(&link(&world.url(), &world.oauth().build()), "").await;
     assert!(matches!(error, OAuthError::OtherIssuer { .. }), "{error}");
     assert_eq!(world.issuer.lines().len(), 1);
-    // As text: what only looks the same is another one.
+    // Compared as text: an equivalent URL is another issuer.
     let slash =
         Alone::new("Bearer", &[(PRM, resource("BASE", "BASE")), (RFC, server("BASE/"))]).await;
     let oauth = OAuth::builder(&slash.site.url).login(Robot::default()).build();
@@ -175,12 +175,12 @@ async fn metadata_about_another_authorization_server_is_not_used() {
 
 // ACL-29
 #[tokio::test]
-async fn of_several_authorization_servers_the_configured_one_is_chosen() {
+async fn configured_authorization_server_is_chosen_among_several() {
     let (one, two) = (World::new().await, World::new().await);
     let both = json!({"authorization_servers": [one.issuer.url, two.issuer.url]});
     let world = World::with(Ways { resource: both, ..Ways::default() }).await;
     let oauth = world.oauth().client_id("known").issuer(&two.issuer.url).build();
-    // Its tokens are nothing to this server, which is as far as it has to come.
+    // The server rejects these tokens, but the choice of the issuer is visible before that.
     let error = refused(&link(&world.url(), &oauth), "").await;
     assert!(matches!(error, OAuthError::TokenRefused { .. }), "{error}");
     assert_eq!((one.issuer.lines().len(), two.logins()), (0, 1));
@@ -188,7 +188,7 @@ async fn of_several_authorization_servers_the_configured_one_is_chosen() {
 
 // ACL-10
 #[tokio::test]
-async fn the_resource_is_sent_as_the_server_has_written_it() {
+async fn resource_identifier_is_sent_verbatim() {
     let ways = |resource: Value| Ways { resource, ..Ways::default() };
     for path in ["", "/", "/mcp", "/mcp/"] {
         let world = World::with(ways(json!({"resource": format!("BASE{path}")}))).await;

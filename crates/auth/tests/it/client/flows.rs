@@ -1,4 +1,4 @@
-//! Ways to a token, with a person and without.
+//! Tests of grants, with and without a user.
 
 use outlive_auth::{
     client::{Assertion, ClientMetadataDocument, EnterpriseAuthorization, OAuth, OAuthError},
@@ -10,7 +10,7 @@ use super::kit::{BACK, Site, Ways, World, answer, link, post, refused};
 
 // ACL-01, ACL-03, ACL-08, ACL-10, ACL-16, ACL-21, ACL-22
 #[tokio::test]
-async fn a_refusal_leads_to_a_login_and_the_request_is_sent_again() {
+async fn unauthorized_request_triggers_a_login_and_is_retried() {
     let world = World::new().await;
     let link = link(&world.url(), &world.oauth().build());
     assert_eq!(post(&link, "").await.unwrap(), 200);
@@ -50,7 +50,7 @@ async fn a_refusal_leads_to_a_login_and_the_request_is_sent_again() {
     assert!(sent[0].header("authorization").is_none());
     assert!(sent[1].header("authorization").unwrap().starts_with("Bearer secret-token-"));
     assert!(sent.iter().all(|sent| sent.query.is_empty()));
-    // Every other request has it, of whatever method.
+    // All later requests carry the token, whatever their method.
     link.get(http::HeaderMap::new()).await.unwrap();
     link.delete(http::HeaderMap::new()).await.unwrap();
     assert!(world.mcp.all("/mcp")[2..].iter().all(|sent| sent.header("authorization").is_some()));
@@ -59,7 +59,7 @@ async fn a_refusal_leads_to_a_login_and_the_request_is_sent_again() {
 
 // ACL-14, ACL-15, ACL-25
 #[tokio::test]
-async fn a_client_is_registered_by_hand_else_by_its_document_else_by_itself() {
+async fn client_prefers_configured_id_then_document_then_registration() {
     const DOCUMENT: &str = "https://app.test/client.json";
     let reads = json!({"client_id_metadata_document_supported": true});
     for (issuer, by_hand, id) in
@@ -86,7 +86,7 @@ async fn a_client_is_registered_by_hand_else_by_its_document_else_by_itself() {
 
 // ACL-15, ACL-31
 #[tokio::test]
-async fn a_client_with_a_document_shows_its_key_where_that_is_taken() {
+async fn client_with_document_authenticates_with_its_key_if_supported() {
     const DOCUMENT: &str = "https://app.test/client.json";
     let key = || SigningKey::generate(Algorithm::Es256).unwrap().with_id("k-1");
     let with = |methods: Value, registers: bool| {
@@ -122,9 +122,10 @@ async fn a_client_with_a_document_shows_its_key_where_that_is_taken() {
             (Some(DOCUMENT), Some(DOCUMENT))
         );
         assert!(claims.aud.contains(&world.issuer.url));
-        assert!(shown.insert(assertion), "each is good for once");
+        assert!(shown.insert(assertion), "each assertion is used once");
     }
-    // Where a key is of no use the client registers itself, and where it cannot it says why.
+    // If the server does not accept the key, the client registers dynamically, or fails with a
+    // reason.
     let world = with(json!(["none"]), true).await;
     let oauth = world.oauth().client_metadata_url(DOCUMENT).client_metadata_key(key()).build();
     assert_eq!(post(&link(&world.url(), &oauth), "").await.unwrap(), 200);
@@ -137,7 +138,7 @@ async fn a_client_with_a_document_shows_its_key_where_that_is_taken() {
 
 // ACL-15
 #[test]
-fn a_document_says_all_that_is_asked_of_it_and_no_secret() {
+fn metadata_document_contains_required_members_and_no_secrets() {
     const DOCUMENT: &str = "https://app.test/client.json";
     let read = |document: ClientMetadataDocument| -> Value {
         serde_json::from_str(&document.to_json()).unwrap()
@@ -168,7 +169,7 @@ fn a_document_says_all_that_is_asked_of_it_and_no_secret() {
 
 // ACL-16
 #[tokio::test]
-async fn a_registration_that_is_refused_says_why() {
+async fn rejected_registration_reports_the_reason() {
     let said = json!({"error": "invalid_redirect_uri", "error_description": "use localhost"});
     let ways = Ways { no_registration: Some((400, said)), ..Ways::default() };
     let world = World::with(ways).await;
@@ -178,7 +179,7 @@ async fn a_registration_that_is_refused_says_why() {
 
 // ACL-31
 #[tokio::test]
-async fn a_client_authenticates_as_the_server_wants_it() {
+async fn client_uses_an_authentication_method_of_the_server() {
     for (takes, answered, expect) in [
         (json!(["client_secret_basic"]), json!({"client_secret": "s:1"}), "basic"),
         (json!(["client_secret_post"]), json!({"client_secret": "s:1"}), "post"),
@@ -208,7 +209,7 @@ async fn a_client_authenticates_as_the_server_wants_it() {
 
 // ACL-27
 #[tokio::test]
-async fn a_program_shows_who_it_is_with_a_key_or_a_secret() {
+async fn client_credentials_grant_uses_a_key_or_a_secret() {
     let issuer = json!({"token_endpoint_auth_methods_supported": ["private_key_jwt", "client_secret_basic"]});
     let world = World::with(Ways { issuer, ..Ways::default() }).await;
     let key = SigningKey::generate(Algorithm::Es256).unwrap();
@@ -237,7 +238,7 @@ async fn a_program_shows_who_it_is_with_a_key_or_a_secret() {
 }
 
 #[tokio::test]
-async fn a_platform_vouches_for_a_program_and_a_refusal_is_not_tried_again() {
+async fn workload_identity_grant_is_not_retried_after_a_rejection() {
     let world = World::new().await;
     let oauth =
         OAuth::builder(world.url()).client_id("pod").workload_identity(Assertion::fixed("a.b.c"));
@@ -254,13 +255,13 @@ async fn a_platform_vouches_for_a_program_and_a_refusal_is_not_tried_again() {
     world.book.lock().unwrap().refuse = vec![(400, "invalid_grant"), (400, "invalid_grant")];
     let error = refused(&link, "").await;
     assert!(error.to_string().contains("invalid_grant") && !error.to_string().contains("a.b.c"));
-    // One try to renew, one to get: none is repeated.
+    // One attempt to refresh and one to acquire; neither is repeated.
     assert_eq!(world.issuer.all("/token").len(), 3);
 }
 
 // ACL-28
 #[tokio::test]
-async fn a_company_vouches_for_its_user() {
+async fn enterprise_grant_exchanges_the_id_token_of_the_user() {
     let world = World::new().await;
     let provider = Site::start(|_, _| {
         answer(200, json!({"access_token": "jag", "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag", "token_type": "N_A"}))
@@ -291,7 +292,7 @@ async fn a_company_vouches_for_its_user() {
 }
 
 #[tokio::test]
-async fn where_nobody_can_log_in_that_is_what_is_said() {
+async fn client_without_login_method_reports_login_required() {
     let world = World::new().await;
     let link = link(&world.url(), &OAuth::builder(world.url()).build());
     let error = refused(&link, "").await;

@@ -1,4 +1,4 @@
-//! Tokens that are kept, renewed, shared and forgotten.
+//! Tests of storing, refreshing, sharing and deleting tokens.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 
 use super::kit::{BACK, Ways, World, link, location, post, refused};
 
-/// A clock that is put forward by hand.
+/// A manual clock.
 #[derive(Clone, Debug, Default)]
 struct Hand(Arc<AtomicU64>);
 
@@ -45,7 +45,7 @@ impl Hand {
     }
 }
 
-/// A store that clones share.
+/// A credential store that clones share.
 #[derive(Clone, Default)]
 struct Shared(Arc<MemoryCredentialStore>);
 
@@ -69,7 +69,7 @@ fn grants(world: &World) -> Vec<String> {
 
 // ACL-10, ACL-22
 #[tokio::test]
-async fn a_token_is_renewed_before_it_expires_once_for_all_who_wait() {
+async fn expiring_token_is_refreshed_once_for_concurrent_requests() {
     let (world, clock) = (World::new().await, Hand::default());
     let link = link(&world.url(), &world.oauth().clock(clock.clone()).build());
     assert_eq!(post(&link, "").await.unwrap(), 200);
@@ -85,7 +85,7 @@ async fn a_token_is_renewed_before_it_expires_once_for_all_who_wait() {
     }
     assert_eq!(grants(&world), ["authorization_code", "refresh_token"]);
     assert_eq!(world.issuer.all("/token")[1].field("resource"), Some(world.url()));
-    // The one that came with it is used the next time: this server takes each once.
+    // The new refresh token is used next: this server accepts each refresh token once.
     clock.forward(3600);
     assert_eq!(post(&link, "").await.unwrap(), 200);
     assert_eq!(grants(&world).len(), 3);
@@ -93,7 +93,7 @@ async fn a_token_is_renewed_before_it_expires_once_for_all_who_wait() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_refused_is_renewed_and_if_that_fails_somebody_logs_in() {
+async fn rejected_token_is_refreshed_or_replaced_by_a_login() {
     let world = World::new().await;
     let link = link(&world.url(), &world.oauth().build());
     assert_eq!(post(&link, "").await.unwrap(), 200);
@@ -109,15 +109,15 @@ async fn a_token_that_is_refused_is_renewed_and_if_that_fails_somebody_logs_in()
 }
 
 #[tokio::test]
-async fn a_failure_that_passes_costs_nobody_their_login() {
+async fn transient_refresh_failure_keeps_the_login() {
     let (world, clock) = (World::new().await, Hand::default());
     let link = link(&world.url(), &world.oauth().clock(clock.clone()).build());
     assert_eq!(post(&link, "").await.unwrap(), 200);
     world.book.lock().unwrap().refuse = vec![(503, "temporarily_unavailable"); 2];
-    // Still good for a while: used.
+    // The token is still valid, so it is used.
     clock.forward(3600 - 20);
     assert_eq!(post(&link, "").await.unwrap(), 200);
-    // Not any more: said.
+    // The token has expired, so the error is reported.
     clock.forward(60);
     let error = refused(&link, "").await;
     assert!(error.is_transient(), "{error}");
@@ -126,7 +126,7 @@ async fn a_failure_that_passes_costs_nobody_their_login() {
 }
 
 #[tokio::test]
-async fn many_who_are_refused_wait_for_one_login() {
+async fn concurrent_rejected_requests_share_one_login() {
     let world = World::new().await;
     let link = link(&world.url(), &world.oauth().build());
     let posts: Vec<_> = (0..20)
@@ -141,10 +141,10 @@ async fn many_who_are_refused_wait_for_one_login() {
     assert_eq!(world.logins(), 1);
 }
 
-/// Somebody who logs in when told to.
+/// Login that waits for a signal.
 #[derive(Clone, Default)]
 struct Slow {
-    begun: Arc<Notify>,
+    started: Arc<Notify>,
     go: Arc<Notify>,
 }
 
@@ -152,7 +152,7 @@ impl Login for Slow {
     async fn prepare(&self, _: Option<&str>) -> Result<PendingLogin, OAuthError> {
         let this = self.clone();
         Ok(PendingLogin::new(BACK, move |page| async move {
-            this.begun.notify_one();
+            this.started.notify_one();
             this.go.notified().await;
             Ok(RedirectParams::from_url(&location(&page).await))
         }))
@@ -160,14 +160,14 @@ impl Login for Slow {
 }
 
 #[tokio::test]
-async fn a_login_goes_on_when_nobody_waits_for_it() {
+async fn login_continues_after_its_request_is_dropped() {
     let (world, slow) = (World::new().await, Slow::default());
     let link = link(&world.url(), &world.oauth().login(slow.clone()).build());
     let first = tokio::spawn({
         let link = link.clone();
         async move { post(&link, "").await }
     });
-    slow.begun.notified().await;
+    slow.started.notified().await;
     first.abort();
     assert!(first.await.unwrap_err().is_cancelled());
     slow.go.notify_one();
@@ -177,7 +177,7 @@ async fn a_login_goes_on_when_nobody_waits_for_it() {
 
 // ACL-17
 #[tokio::test]
-async fn another_authorization_server_gets_nothing_of_the_first() {
+async fn changed_authorization_server_receives_no_credentials_of_the_first() {
     let (old, new) = (World::new().await, World::new().await);
     let issuers = Arc::new(Mutex::new(old.issuer.url.clone()));
     let (named, books) = (Arc::clone(&issuers), [Arc::clone(&old.book), Arc::clone(&new.book)]);
@@ -205,10 +205,10 @@ async fn another_authorization_server_gets_nothing_of_the_first() {
     let by_hand = link(&url, &builder().client_id("known").client_secret("hush").build());
     assert_eq!(post(&by_itself, "").await.unwrap(), 200);
     assert_eq!(post(&by_hand, "").await.unwrap(), 200);
-    new.issuer.all("/"); // nothing yet
+    new.issuer.all("/"); // no requests yet
     assert!(new.issuer.lines().is_empty());
     *issuers.lock().unwrap() = new.issuer.url.clone();
-    // Other ids, so that they can be told apart.
+    // Different client IDs, to distinguish the two servers.
     new.book.lock().unwrap().made = 100;
     assert_eq!(post(&by_itself, "").await.unwrap(), 200);
     assert_eq!(new.issuer.all("/register").len(), 1);
@@ -220,7 +220,7 @@ async fn another_authorization_server_gets_nothing_of_the_first() {
         .collect::<Vec<_>>();
     assert_eq!(ids, ["client-101"]);
     assert!(new.issuer.all("/token").iter().all(|form| form.field("refresh_token").is_none()));
-    // Whoever was registered by hand is told.
+    // A client that was registered in advance gets an error.
     let before = new.issuer.lines().len();
     let error = refused(&by_hand, "").await;
     assert!(matches!(&error, OAuthError::Moved { from, .. } if *from == first), "{error}");
@@ -228,14 +228,15 @@ async fn another_authorization_server_gets_nothing_of_the_first() {
 }
 
 #[tokio::test]
-async fn another_process_goes_on_with_what_was_kept() {
+async fn second_process_uses_stored_tokens() {
     let (world, store) = (World::new().await, Shared::default());
     let first = world.oauth().store(store.clone()).build();
     let second = world.oauth().store(store.clone()).build();
     assert_eq!(post(&link(&world.url(), &first), "").await.unwrap(), 200);
     assert_eq!(post(&link(&world.url(), &second), "").await.unwrap(), 200);
     assert_eq!(world.logins(), 1);
-    // What one has renewed, the other does not renew again: each refresh token is good for one time.
+    // A token refreshed by one process is not refreshed by the other: each refresh token is valid
+    // once.
     world.expire();
     assert_eq!(post(&link(&world.url(), &first), "").await.unwrap(), 200);
     assert_eq!(post(&link(&world.url(), &second), "").await.unwrap(), 200);
@@ -243,17 +244,17 @@ async fn another_process_goes_on_with_what_was_kept() {
 }
 
 #[tokio::test]
-async fn who_logs_out_is_logged_out_here_and_there() {
+async fn logout_deletes_and_revokes_tokens() {
     let (world, store) = (World::new().await, Shared::default());
     let oauth = world.oauth().store(store.clone()).build();
     assert!(oauth.login_info().await.unwrap().is_none());
     assert!(!oauth.logout().await.unwrap());
-    let who = oauth.login().await.unwrap();
+    let login = oauth.login().await.unwrap();
     assert_eq!(
-        (who.issuer.as_str(), who.client_id.as_str()),
+        (login.issuer.as_str(), login.client_id.as_str()),
         (world.issuer.url.as_str(), "client-1")
     );
-    assert!(who.renewable && !who.bound && who.expires.is_some());
+    assert!(login.renewable && !login.bound && login.expires.is_some());
     assert!(oauth.logout().await.unwrap());
     assert!(oauth.login_info().await.unwrap().is_none());
     assert_eq!(store.get(&format!("tokens {}", world.url())).unwrap(), None);
@@ -267,7 +268,7 @@ async fn who_logs_out_is_logged_out_here_and_there() {
 // ACL-33
 #[cfg(unix)]
 #[tokio::test]
-async fn a_file_of_credentials_is_its_owners() {
+async fn credential_file_is_readable_by_its_owner_only() {
     use std::os::unix::fs::PermissionsExt;
 
     let folder = std::env::temp_dir().join(format!("outlive-auth-{}", std::process::id()));
@@ -280,7 +281,7 @@ async fn a_file_of_credentials_is_its_owners() {
     store.remove("a").unwrap();
     assert_eq!(store.get("a").unwrap(), None);
     assert_eq!(store.get("b").unwrap(), Some(SecretString::new("2")));
-    // It knows which servers somebody is logged in to.
+    // The store lists the servers that it has tokens for.
     assert!(store.servers().unwrap().is_empty());
     let world = World::new().await;
     let oauth = world.oauth().store(store.clone()).build();
@@ -290,7 +291,7 @@ async fn a_file_of_credentials_is_its_owners() {
     assert!(store.servers().unwrap().is_empty());
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
-    // What others may have read is not trusted, and not used in silence.
+    // A file that other users can read is rejected with an error.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     let error = store.get("b").unwrap_err().to_string();
     assert!(error.contains("chmod 600"), "{error}");
@@ -302,7 +303,7 @@ async fn a_file_of_credentials_is_its_owners() {
 }
 
 #[tokio::test]
-async fn a_secret_that_expires_is_replaced_by_registering_again() {
+async fn expired_client_secret_triggers_a_new_registration() {
     let registration = json!({"client_secret": "s", "client_secret_expires_at": 1_000_100});
     let (world, clock) = (
         World::with(Ways { registration, refreshes: false, ..Ways::default() }).await,
@@ -321,7 +322,7 @@ async fn a_secret_that_expires_is_replaced_by_registering_again() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_not_known_any_more_registers_again() {
+async fn unknown_client_registers_again() {
     let world = World::new().await;
     let link = link(&world.url(), &world.oauth().build());
     assert_eq!(post(&link, "").await.unwrap(), 200);
@@ -332,17 +333,17 @@ async fn a_client_that_is_not_known_any_more_registers_again() {
 }
 
 #[tokio::test]
-async fn only_what_somebody_wants_done_opens_a_browser() {
+async fn only_post_requests_trigger_a_login() {
     let world = World::new().await;
     let link = link(&world.url(), &world.oauth().build());
-    // A stream, or a farewell, is not worth one.
+    // Opening a stream or ending a session does not trigger a login.
     let headers = http::HeaderMap::new;
     assert!(link.get(headers()).await.is_err());
     assert!(link.delete(headers()).await.is_err());
     assert_eq!(world.logins(), 0);
     assert_eq!(post(&link, "").await.unwrap(), 200);
     assert_eq!(link.get(headers()).await.unwrap().status, 200);
-    // What can be renewed in silence is.
+    // A refresh needs no user, so it happens for any request.
     world.expire();
     assert_eq!(link.get(headers()).await.unwrap().status, 200);
     assert_eq!(world.logins(), 1);

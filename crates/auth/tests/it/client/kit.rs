@@ -1,4 +1,4 @@
-//! An MCP server, its authorization server, and a robot that logs in.
+//! An MCP server, its authorization server, and an automatic login.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -23,7 +23,7 @@ use tokio::{
 
 pub(crate) use crate::support::site::{Answer, Seen, Site, answer};
 
-/// Where a GET leads to, as a browser would find out.
+/// Returns the `Location` of a GET request, as a browser would follow it.
 pub(crate) async fn location(url: &str) -> String {
     let rest = url.strip_prefix("http://").unwrap();
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -36,23 +36,23 @@ pub(crate) async fn location(url: &str) -> String {
     line.unwrap_or(&reply).to_owned()
 }
 
-/// How a world differs from the usual one.
+/// Settings of the two test servers.
 pub(crate) struct Ways {
-    /// Put over the metadata of the server.
+    /// Members that override the resource metadata.
     pub(crate) resource: Value,
-    /// Put over the metadata of the authorization server; `null` takes a member away.
+    /// Members that override the authorization server metadata; `null` removes a member.
     pub(crate) issuer: Value,
-    /// The scope of the 401 challenge.
+    /// Scope in the 401 challenge.
     pub(crate) challenge: Option<&'static str>,
-    /// How long tokens are good for.
+    /// Lifetime of tokens.
     pub(crate) expires_in: Option<u64>,
-    /// Whether refresh tokens are given.
+    /// Whether refresh tokens are issued.
     pub(crate) refreshes: bool,
-    /// The scopes that tokens have, whatever was asked for; and whether that is told.
+    /// Scopes of all tokens, regardless of the request, and whether the response contains them.
     pub(crate) granted: Option<(&'static str, bool)>,
-    /// What a registration is answered with, beside the id.
+    /// Members of the registration response, in addition to the client ID.
     pub(crate) registration: Value,
-    /// Status and body in place of a registration.
+    /// Status and body that replace the registration response.
     pub(crate) no_registration: Option<(u16, Value)>,
 }
 
@@ -71,20 +71,20 @@ impl Default for Ways {
     }
 }
 
-/// What the authorization server knows.
+/// State of the authorization server.
 #[derive(Default)]
 pub(crate) struct Book {
     pub(crate) made: usize,
-    /// Codes, with their challenge and scopes.
+    /// Codes with their challenge and scopes.
     codes: HashMap<String, (String, String)>,
-    /// Tokens that are good, with their scopes.
+    /// Valid tokens with their scopes.
     pub(crate) good: HashMap<String, String>,
     pub(crate) refresh: HashSet<String>,
-    /// Errors to answer the next token requests with.
+    /// Errors for the next token requests.
     pub(crate) refuse: Vec<(u16, &'static str)>,
 }
 
-/// A server at `/mcp`, and its authorization server.
+/// A server at `/mcp` and its authorization server.
 pub(crate) struct World {
     pub(crate) mcp: Site,
     pub(crate) issuer: Site,
@@ -109,12 +109,12 @@ impl World {
         format!("{}/mcp", self.mcp.url)
     }
 
-    /// An OAuth client with a robot that logs in.
+    /// Returns a builder with an automatic login.
     pub(crate) fn oauth(&self) -> OAuthBuilder {
         OAuth::builder(self.url()).client_name("Test").login(Robot::default())
     }
 
-    /// Makes all tokens bad.
+    /// Invalidates all tokens.
     pub(crate) fn expire(&self) {
         self.book.lock().unwrap().good.clear();
     }
@@ -153,7 +153,7 @@ fn protected(base: &str, issuer: &str, seen: &Seen, ways: &Ways, book: &Mutex<Bo
         let challenge = format!("Bearer resource_metadata=\"{place}\"{scope}");
         return answer(401, Value::Null).with("www-authenticate", challenge);
     };
-    // The body names the scope that it takes.
+    // The body contains the scope that the request requires.
     if !seen.body.is_empty() && !scopes.split(' ').any(|it| it == seen.body) {
         let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{}\"", seen.body);
         return answer(403, Value::Null).with("www-authenticate", challenge);
@@ -221,7 +221,7 @@ fn token(seen: &Seen, ways: &Ways, book: &mut Book) -> Answer {
             }
         }
         Some("refresh_token") => {
-            // Each is good for one time.
+            // A refresh token is valid once.
             if !book.refresh.remove(&seen.field("refresh_token").unwrap()) {
                 return refused("invalid_grant");
             }
@@ -234,7 +234,7 @@ fn token(seen: &Seen, ways: &Ways, book: &mut Book) -> Answer {
         (format!("secret-token-{}", book.made), format!("secret-refresh-{}", book.made));
     let scopes = ways.granted.map_or(scopes, |(granted, _)| granted.to_owned());
     let mut given = json!({"access_token": token, "token_type": "bearer"});
-    if ways.granted.is_some_and(|(_, is_told)| is_told) {
+    if ways.granted.is_some_and(|(_, is_reported)| is_reported) {
         given["scope"] = json!(scopes);
     }
     book.good.insert(token.clone(), scopes);
@@ -248,7 +248,7 @@ fn token(seen: &Seen, ways: &Ways, book: &mut Book) -> Answer {
     answer(200, given)
 }
 
-/// Logs in where it is told to, at once.
+/// A login that completes immediately.
 #[derive(Clone, Default)]
 pub(crate) struct Robot {
     pub(crate) pages: Arc<Mutex<Vec<String>>>,
@@ -266,14 +266,14 @@ impl Login for Robot {
     }
 }
 
-/// A way to a server that takes its tokens from a source.
+/// Returns a link that takes its tokens from `oauth`.
 pub(crate) fn link(url: &str, oauth: &OAuth) -> HttpLink {
     let mut options = HttpOptions::default();
     options.tokens = Some(Tokens::new(oauth.clone()));
     HttpLink::new(url, options).unwrap()
 }
 
-/// Posts a body, and says which status it came to.
+/// Posts a body and returns the status.
 pub(crate) async fn post(
     link: &HttpLink,
     body: &'static str,
@@ -284,7 +284,7 @@ pub(crate) async fn post(
     Ok(status)
 }
 
-/// Posts, and says why there was no token.
+/// Posts a body and returns the error of the token source.
 pub(crate) async fn refused(link: &HttpLink, body: &'static str) -> OAuthError {
     let error = post(link, body).await.unwrap_err();
     let TransportErrorKind::Token(token) = error.kind() else { panic!("{error}") };

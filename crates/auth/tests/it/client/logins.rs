@@ -1,4 +1,4 @@
-//! The browser's way back, and the one by hand.
+//! Tests of loopback and manual logins.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,7 +7,8 @@ use tokio::sync::mpsc;
 
 use super::kit::{World, link, location, post, refused};
 
-/// A login whose page is handed out, for a browser that is a test.
+/// Returns a login that sends the URL of its page to a channel, so that the test acts as the
+/// browser.
 fn loopback() -> (LoopbackLogin, mpsc::Receiver<String>) {
     let (show, pages) = mpsc::channel(4);
     let login = LoopbackLogin::new().without_browser().on_url(move |url| {
@@ -18,14 +19,15 @@ fn loopback() -> (LoopbackLogin, mpsc::Receiver<String>) {
 
 // ACL-21
 #[tokio::test]
-async fn a_browser_comes_back_on_a_port_of_this_machine() {
+async fn loopback_login_accepts_only_its_own_redirect() {
     let (world, (login, mut pages)) = (World::new().await, loopback());
     let link = link(&world.url(), &world.oauth().login(login).build());
     let posting = tokio::spawn(async move { post(&link, "").await.unwrap() });
     let page = pages.recv().await.unwrap();
     let back = location(&page).await;
     assert!(back.starts_with("http://127.0.0.1:") && back.contains("/callback?"), "{back}");
-    // Others on this machine cannot end it: not with another state, not with none, not elsewhere.
+    // Other local pages cannot end the login with a wrong state, without a state, or at another
+    // path.
     let (place, _) = back.split_once('?').unwrap();
     for other in
         [format!("{place}?code=evil&state=x"), format!("{place}?code=evil"), place.to_owned()]
@@ -35,7 +37,7 @@ async fn a_browser_comes_back_on_a_port_of_this_machine() {
     }
     let said = location(&place.replace("/callback", "/favicon.ico")).await;
     assert!(said.starts_with("HTTP/1.1 404 "), "{said}");
-    // Nor is it held up by a connection that is not used.
+    // An unused connection does not delay the login.
     let (host, _) = place.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let _idle = tokio::net::TcpStream::connect(host).await.unwrap();
     assert!(!posting.is_finished());
@@ -46,12 +48,12 @@ async fn a_browser_comes_back_on_a_port_of_this_machine() {
     );
     assert!(said.contains("default-src 'none'") && !said.contains("code-"), "{said}");
     assert_eq!(posting.await.unwrap(), 200);
-    // The port was for this login.
+    // The port is closed after the login.
     assert!(tokio::net::TcpStream::connect(host).await.is_err());
 }
 
 #[tokio::test]
-async fn a_user_who_says_no_is_heard() {
+async fn denied_login_reports_access_denied() {
     let (world, (login, mut pages)) = (World::new().await, loopback());
     let link = link(&world.url(), &world.oauth().login(login).build());
     let posting = tokio::spawn(async move { refused(&link, "").await });
@@ -63,11 +65,11 @@ async fn a_user_who_says_no_is_heard() {
     assert!(
         matches!(&error, OAuthError::Refused { refusal, .. } if refusal.code == "access_denied")
     );
-    assert!(error.to_string().ends_with("log in again and agree, or ask for access"), "{error}");
+    assert!(error.to_string().ends_with("log in again and consent, or request access"), "{error}");
 }
 
 #[tokio::test]
-async fn a_port_that_was_registered_is_used_again_if_it_is_free() {
+async fn registered_port_is_reused_if_it_is_free() {
     let login = LoopbackLogin::new().without_browser();
     let shown = format!("{:?}", Login::prepare(&login, None).await.unwrap());
     let uri = shown.split('"').nth(1).unwrap().to_owned();
@@ -77,11 +79,11 @@ async fn a_port_that_was_registered_is_used_again_if_it_is_free() {
     assert!(!format!("{taken:?}").contains(&uri));
     let port = uri.rsplit(':').next().unwrap().split('/').next().unwrap().parse().unwrap();
     let error = Login::prepare(&login.port(port), None).await.unwrap_err().to_string();
-    assert!(error.contains("name another"), "{error}");
+    assert!(error.contains("choose another port"), "{error}");
 }
 
 #[tokio::test]
-async fn where_there_is_no_browser_the_address_is_pasted() {
+async fn manual_login_accepts_a_pasted_url_or_code() {
     type Edit = fn(String) -> String;
     let code: Edit = |back| {
         let (_, code) = back.split_once("code=").unwrap();
@@ -90,7 +92,7 @@ async fn where_there_is_no_browser_the_address_is_pasted() {
     let cases: [(Edit, Result<(), &str>); 4] = [
         (|back| format!("  {back}\n"), Ok(())),
         (code, Ok(())),
-        (|_| String::new(), Err("nothing was pasted")),
+        (|_| String::new(), Err("the pasted text is empty")),
         (|back| back.replace("state=", "state=x"), Err("`state`")),
     ];
     for (edit, expect) in cases {

@@ -1,4 +1,4 @@
-//! Tokens that are bound to a key.
+//! Tests of tokens that are bound to a key (DPoP).
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::kit::{Robot, Seen, Site, Ways, World, answer, link, post, refused};
 
-/// What a proof says, if it is signed with the key that it shows.
+/// Returns the claims of a proof, after verifying its signature with the key in its header.
 fn proof(seen: &Seen) -> Value {
     let text = seen.header("dpop").expect("a proof");
     let header = outlive_auth::jose::decode_base64url(text.split('.').next().unwrap()).unwrap();
@@ -25,7 +25,7 @@ fn proof(seen: &Seen) -> Value {
     claims
 }
 
-/// A server that takes bound tokens only, with this nonce; and an authorization server alike.
+/// Starts an MCP server and authorization server that accept only bound tokens with this nonce.
 async fn bound(nonce: Option<&'static str>) -> (Site, Arc<Mutex<Vec<Value>>>) {
     let proofs = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&proofs);
@@ -77,10 +77,10 @@ async fn bound(nonce: Option<&'static str>) -> (Site, Arc<Mutex<Vec<Value>>>) {
 }
 
 #[tokio::test]
-async fn every_request_has_a_proof_of_its_own() {
+async fn every_request_has_a_separate_proof() {
     for (nonce, count) in [(None, 4), (Some("n-1"), 5)] {
         let (site, proofs) = bound(nonce).await;
-        // The query is none of the proof's business.
+        // The proof does not cover the query.
         let url = format!("{}/mcp?tenant=1", site.url);
         let oauth = OAuth::builder(&url).login(Robot::default()).build();
         let link = link(&url, &oauth);
@@ -88,7 +88,7 @@ async fn every_request_has_a_proof_of_its_own() {
             assert_eq!(post(&link, "").await.unwrap(), 200);
         }
         let proofs = proofs.lock().unwrap().clone();
-        // The token's, and three requests'; a nonce is told once, since both are one server here.
+        // One proof for the token request and three for requests; one retry for the nonce.
         assert_eq!(proofs.len(), count, "{nonce:?}");
         let mut ids: Vec<&str> = proofs.iter().map(|it| it["jti"].as_str().unwrap()).collect();
         ids.sort_unstable();
@@ -104,12 +104,12 @@ async fn every_request_has_a_proof_of_its_own() {
 }
 
 #[tokio::test]
-async fn who_wants_bound_tokens_takes_no_others() {
+async fn client_that_requires_dpop_rejects_bearer_tokens() {
     let world = World::new().await;
     let error = refused(&link(&world.url(), &world.oauth().dpop().build()), "").await;
     assert!(matches!(error, OAuthError::Unsuitable { .. }), "{error}");
     assert_eq!(world.logins(), 0);
-    // It says that it can, and gives another one.
+    // The server declares DPoP, but issues a bearer token.
     let issuer = json!({"dpop_signing_alg_values_supported": ["ES256"]});
     let world = World::with(Ways { issuer, ..Ways::default() }).await;
     let oauth = world.oauth().dpop().build();

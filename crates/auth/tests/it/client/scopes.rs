@@ -1,4 +1,4 @@
-//! What is asked for, and what more.
+//! Tests of choosing and extending scopes.
 
 use outlive_auth::client::OAuthError;
 use serde_json::json;
@@ -13,7 +13,7 @@ async fn asked(ways: Ways) -> Option<String> {
 
 // ACL-11, ACL-12
 #[tokio::test]
-async fn the_challenge_says_which_scopes_else_the_metadata_else_nobody() {
+async fn scopes_come_from_the_challenge_then_from_metadata() {
     let resource = json!({"scopes_supported": ["a", "b"]});
     let ways = Ways { resource: resource.clone(), challenge: Some("c d"), ..Ways::default() };
     assert_eq!(asked(ways).await.as_deref(), Some("c d"));
@@ -23,20 +23,20 @@ async fn the_challenge_says_which_scopes_else_the_metadata_else_nobody() {
 
 // ACL-22
 #[tokio::test]
-async fn lasting_access_is_asked_for_where_it_is_offered() {
+async fn offline_access_is_requested_if_supported() {
     let offers = json!({"scopes_supported": ["a", "offline_access"]});
     let ways = || Ways { issuer: offers.clone(), challenge: Some("a"), ..Ways::default() };
     assert_eq!(asked(ways()).await.as_deref(), Some("a offline_access"));
     let not = json!({"scopes_supported": ["a", "offline_access"], "grant_types_supported": ["authorization_code"]});
     assert_eq!(asked(Ways { issuer: not, ..ways() }).await.as_deref(), Some("a"));
     assert_eq!(asked(Ways { issuer: json!({}), ..ways() }).await.as_deref(), Some("a"));
-    // Alone it would take the place of what is given to those who ask for nothing.
+    // Requested alone, `offline_access` would replace the server's default scopes.
     assert_eq!(asked(Ways { challenge: None, ..ways() }).await, None);
 }
 
 // ACL-13
 #[tokio::test]
-async fn more_scopes_are_added_to_those_before() {
+async fn step_up_adds_scopes_to_the_previous_ones() {
     let world = World::with(Ways { challenge: Some("read"), ..Ways::default() }).await;
     let link = link(&world.url(), &world.oauth().build());
     assert_eq!(post(&link, "read").await.unwrap(), 200);
@@ -45,28 +45,28 @@ async fn more_scopes_are_added_to_those_before() {
     let pages = world.issuer.all("/authorize");
     let scopes: Vec<_> = pages.iter().map(|page| page.asks("scope").unwrap()).collect();
     assert_eq!(scopes, ["read", "read write"]);
-    // The same client: it is registered once.
+    // The client is registered once.
     assert_eq!(world.issuer.all("/register").len(), 1);
 }
 
 // ACL-13
 #[tokio::test]
-async fn what_a_login_did_not_bring_is_not_asked_for_again_and_again() {
-    // Whoever is told that it was not granted may try again, a few times; who is not, need not.
-    for (is_told, logins) in [(true, 3), (false, 2)] {
-        let granted = Some(("a", is_told));
+async fn scopes_that_were_not_granted_are_not_requested_forever() {
+    // If the response says that the scope was not granted, the client retries a few times.
+    for (is_reported, logins) in [(true, 3), (false, 2)] {
+        let granted = Some(("a", is_reported));
         let world = World::with(Ways { challenge: Some("a"), granted, ..Ways::default() }).await;
         let link = link(&world.url(), &world.oauth().build());
         let error = refused(&link, "b").await;
         assert!(matches!(error, OAuthError::InsufficientScope { .. }), "{error}");
-        assert!(error.to_string().contains("`b`") && error.to_string().contains("ask for access"));
+        assert!(error.to_string().contains("`b`") && error.to_string().contains("request access"));
         assert_eq!(world.logins(), logins);
         assert_eq!(post(&link, "a").await.unwrap(), 200);
     }
 }
 
 #[tokio::test]
-async fn a_403_that_is_about_something_else_is_an_answer() {
+async fn forbidden_without_scope_challenge_is_returned() {
     let site = super::kit::Site::start(|_, _| super::kit::answer(403, json!({}))).await;
     let url = format!("{}/mcp", site.url);
     let oauth = outlive_auth::client::OAuth::builder(&url).build();

@@ -1,4 +1,4 @@
-//! What is never sent, opened, believed or shown.
+//! Tests of secrets, clear text, unsafe URLs and networks.
 
 use outlive_auth::{
     client::{MemoryCredentialStore, OAuth, OAuthError},
@@ -11,7 +11,7 @@ use super::kit::{Robot, Site, Ways, World, answer, link, post, refused};
 
 // ACL-02
 #[tokio::test]
-async fn a_token_goes_to_its_server_and_to_no_other() {
+async fn token_is_not_sent_to_another_server() {
     let world = World::new().await;
     let oauth = world.oauth().build();
     assert_eq!(post(&link(&world.url(), &oauth), "").await.unwrap(), 200);
@@ -22,7 +22,7 @@ async fn a_token_goes_to_its_server_and_to_no_other() {
 }
 
 #[tokio::test]
-async fn no_token_travels_in_clear_text() {
+async fn token_is_not_sent_in_clear_text() {
     let oauth = OAuth::builder("http://mcp.example.com/mcp").login(Robot::default()).build();
     let error = oauth.login().await.unwrap_err();
     assert!(matches!(error, OAuthError::Insecure { .. }), "{error}");
@@ -31,7 +31,7 @@ async fn no_token_travels_in_clear_text() {
 
 // ACL-08, ACL-09
 #[tokio::test]
-async fn without_pkce_nobody_logs_in() {
+async fn login_is_rejected_if_the_server_lacks_pkce() {
     for methods in [json!(null), json!([]), json!(["plain"])] {
         let issuer = json!({"code_challenge_methods_supported": methods});
         let world = World::with(Ways { issuer, ..Ways::default() }).await;
@@ -43,7 +43,7 @@ async fn without_pkce_nobody_logs_in() {
 
 // ACL-23, ACL-34
 #[tokio::test]
-async fn a_page_that_is_none_is_not_opened() {
+async fn unsafe_authorization_endpoint_is_not_opened() {
     for page in [
         "javascript:alert(1)",
         "data:text/html,x",
@@ -65,7 +65,7 @@ async fn a_page_that_is_none_is_not_opened() {
 
 // ACL-24
 #[tokio::test]
-async fn a_public_server_sends_nobody_into_a_private_network() {
+async fn public_server_cannot_redirect_discovery_to_a_private_network() {
     for place in ["https://127.0.0.1:1/x", "https://10.0.0.1/x", "https://169.254.169.254/x"] {
         let site = Site::start(move |_, _| {
             answer(401, json!(null))
@@ -73,21 +73,21 @@ async fn a_public_server_sends_nobody_into_a_private_network() {
         })
         .await;
         let url = format!("{}/mcp", site.url);
-        // As if the server were somewhere on the internet.
+        // Treats the server as one on the internet.
         let oauth = OAuth::builder(&url)
             .login(Robot::default())
             .network_policy(NetworkPolicy::Public)
             .build();
         let error = refused(&link(&url, &oauth), "").await;
         let OAuthError::Fetch(error) = error else { panic!("{error}") };
-        // Without the feature `tls` it does not even come to that.
+        // Without the feature `tls`, the fetch fails earlier.
         assert!(error.refused_address().is_some() || !cfg!(feature = "tls"), "{error}");
     }
 }
 
 // ACL-33, ARS-20
 #[tokio::test]
-async fn no_secret_is_in_any_text() {
+async fn debug_output_and_errors_contain_no_secrets() {
     let world = World::with(Ways { expires_in: None, ..Ways::default() }).await;
     let builder = world
         .oauth()
@@ -112,7 +112,7 @@ async fn no_secret_is_in_any_text() {
 }
 
 #[tokio::test]
-async fn what_a_server_repeats_of_a_secret_is_not_shown() {
+async fn error_description_that_echoes_a_secret_is_hidden() {
     let issuer = Site::start(|base, seen| match seen.path.as_str() {
         "/token" => answer(400, json!({"error": "invalid_client", "error_description": format!("not {}", seen.field("client_secret").unwrap())})),
         _ => answer(200, json!({
@@ -130,7 +130,7 @@ async fn what_a_server_repeats_of_a_secret_is_not_shown() {
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_what_it_was_just_given_is_not_asked_for_ever() {
+async fn server_that_rejects_a_new_token_causes_no_login_loop() {
     let world = World::new().await;
     let issuer = world.issuer.url.clone();
     let site = Site::start(move |base, seen| match seen.path.as_str() {

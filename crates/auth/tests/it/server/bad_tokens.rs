@@ -1,5 +1,5 @@
-//! The table of bad tokens: every one with its exact status, header and error, and none of them
-//! reaches a handler. Those of proofs and of introspection stand in `dpop` and `introspection`.
+//! Table of invalid tokens: each with its exact status, header and error. None of them reaches a
+//! handler. The tables of proofs and introspection are in `dpop` and `introspection`.
 
 use outlive::server::http::{AuthDecision, Authenticator as _};
 use outlive_auth::jose::{Algorithm, SigningKey, encode_base64url};
@@ -11,7 +11,7 @@ use super::support::{
 };
 
 const NO_TOKEN: &str = "Bearer resource_metadata=\"https://mcp.example/.well-known/oauth-protected-resource/mcp\", scope=\"mcp\"";
-const INVALID: &str = "Bearer error=\"invalid_token\", error_description=\"the token is not valid here; get a new one\", resource_metadata=\"https://mcp.example/.well-known/oauth-protected-resource/mcp\", scope=\"mcp\"";
+const INVALID: &str = "Bearer error=\"invalid_token\", error_description=\"the token is not valid for this server; get a new one\", resource_metadata=\"https://mcp.example/.well-known/oauth-protected-resource/mcp\", scope=\"mcp\"";
 
 fn invalid_request(why: &str) -> String {
     format!(
@@ -19,7 +19,7 @@ fn invalid_request(why: &str) -> String {
     )
 }
 
-/// A token whose three parts the test writes.
+/// Returns a token with this header, these claims and this signature.
 fn written(header: Value, claims: Value, sign: impl Fn(&[u8]) -> Vec<u8>) -> String {
     let signed = format!(
         "{}.{}",
@@ -32,18 +32,18 @@ fn written(header: Value, claims: Value, sign: impl Fn(&[u8]) -> Vec<u8>) -> Str
 
 // ARS-03, ARS-05, ARS-06, ARS-10, ARS-12
 #[tokio::test]
-async fn a_bad_token_reaches_no_handler_and_learns_nothing() {
+async fn invalid_token_gets_its_challenge_and_reaches_no_handler() {
     let clock = StandingClock::new();
     let signer = Signer::new(&clock);
     let server = Protected::start(&signer).await;
     let now = clock.seconds();
     let stranger = SigningKey::generate(Algorithm::Es256).unwrap().with_id("k1");
-    let nobody = SigningKey::generate(Algorithm::Es256).unwrap().with_id("k9");
+    let unknown = SigningKey::generate(Algorithm::Es256).unwrap().with_id("k9");
     let good = signer.token(json!({}));
     let [header, payload, signature] = good.split('.').collect::<Vec<_>>().try_into().unwrap();
     let other_payload =
         encode_base64url(changed(signer.claims(), json!({"sub": "eve"})).to_string());
-    // The public key as it is published, taken for the secret of a symmetric algorithm.
+    // The public key, used as the secret of a symmetric algorithm.
     let public = signer.key.public().to_json();
     let confused = |name: &str| {
         written(json!({"alg": name, "typ": "at+jwt", "kid": "k1"}), signer.claims(), |signed| {
@@ -78,7 +78,7 @@ async fn a_bad_token_reaches_no_handler_and_learns_nothing() {
         ("symmetric key confusion", bearer(&confused("HS256")), 401, INVALID.into()),
         ("symmetric key confusion, other name", bearer(&confused("ES256")), 401, INVALID.into()),
         ("its own key in its header", bearer(&embedded), 401, INVALID.into()),
-        ("unknown key id", bearer(&nobody.sign("at+jwt", &signer.claims()).unwrap()), 401, INVALID.into()),
+        ("unknown key id", bearer(&unknown.sign("at+jwt", &signer.claims()).unwrap()), 401, INVALID.into()),
         ("of another kind", bearer(&signer.key.sign("dpop+jwt", &signer.claims()).unwrap()), 401, INVALID.into()),
         ("expired", is(json!({"exp": now - 31})), 401, INVALID.into()),
         ("without an end", is(json!({"exp": null})), 401, INVALID.into()),
@@ -94,10 +94,10 @@ async fn a_bad_token_reaches_no_handler_and_learns_nothing() {
         ("wrong resource, above ours", is(json!({"aud": "https://mcp.example"})), 401, INVALID.into()),
         ("wrong resource, below ours", is(json!({"aud": "https://mcp.example/mcp/x"})), 401, INVALID.into()),
         ("wrong resource, by its claim", is(json!({"resource": "https://mcp.example/other"})), 401, INVALID.into()),
-        ("nobody's", is(json!({"sub": null, "client_id": null})), 401, INVALID.into()),
+        ("no subject and no client", is(json!({"sub": null, "client_id": null})), 401, INVALID.into()),
         ("bound to a certificate", is(json!({"cnf": {"x5t#S256": "abc"}})), 401, INVALID.into()),
-        ("missing scope", is(json!({"scope": "other"})), 403, format!("Bearer error=\"insufficient_scope\", error_description=\"the token does not allow this; ask for all of these scopes\", scope=\"mcp\", resource_metadata=\"{METADATA}\"")),
-        ("no scope", is(json!({"scope": null})), 403, format!("Bearer error=\"insufficient_scope\", error_description=\"the token does not allow this; ask for all of these scopes\", scope=\"mcp\", resource_metadata=\"{METADATA}\"")),
+        ("missing scope", is(json!({"scope": "other"})), 403, format!("Bearer error=\"insufficient_scope\", error_description=\"the token lacks a required scope; request all of these scopes\", scope=\"mcp\", resource_metadata=\"{METADATA}\"")),
+        ("no scope", is(json!({"scope": null})), 403, format!("Bearer error=\"insufficient_scope\", error_description=\"the token lacks a required scope; request all of these scopes\", scope=\"mcp\", resource_metadata=\"{METADATA}\"")),
     ]
     .into();
     for (what, shown, status, challenge) in rows {
@@ -105,7 +105,7 @@ async fn a_bad_token_reaches_no_handler_and_learns_nothing() {
         if let Some(shown) = &shown {
             request = request.header("authorization", shown);
         }
-        // Twice: what was refused is not remembered as good.
+        // Sent twice: a rejected token must not be cached as valid.
         for _ in 0..2 {
             let got = server.send(&request).await;
             assert_eq!((got.status, got.challenge()), (status, challenge.as_str()), "{what}");
@@ -117,14 +117,14 @@ async fn a_bad_token_reaches_no_handler_and_learns_nothing() {
             }
         }
     }
-    assert_eq!(server.calls(), 0, "0 reach a handler");
+    assert_eq!(server.calls(), 0, "no request reaches a handler");
     assert!(server.call("whoami", &good).await.text().starts_with("https://id.example|ann|app "));
     assert_eq!(server.calls(), 1);
 }
 
 // ARS-05, ARS-13
 #[tokio::test]
-async fn a_token_comes_once_and_in_its_header() {
+async fn token_outside_of_a_single_authorization_header_is_rejected() {
     let clock = StandingClock::new();
     let signer = Signer::new(&clock);
     let server = Protected::start(&signer).await;
@@ -154,7 +154,7 @@ async fn a_token_comes_once_and_in_its_header() {
 
 // ARS-12, ARS-18
 #[tokio::test]
-async fn everything_is_behind_the_token() {
+async fn every_endpoint_requires_a_token() {
     let clock = StandingClock::new();
     let signer = Signer::new(&clock);
     let server = Protected::start(&signer).await;
@@ -178,7 +178,8 @@ async fn everything_is_behind_the_token() {
         let got = server.send(&request).await;
         assert_eq!((got.status, got.challenge()), (401, NO_TOKEN));
     }
-    // In a session too: each of its requests is judged by itself, and the session is its opener's.
+    // Each request of a session is authenticated too, and the session belongs to the principal that
+    // opened it.
     let ann = signer.token(json!({}));
     let opened = server.send(&initialize.bearer(&ann)).await;
     let session = opened.header("mcp-session-id").unwrap().to_owned();
@@ -197,7 +198,7 @@ async fn everything_is_behind_the_token() {
 }
 
 #[tokio::test]
-async fn clocks_may_be_a_little_apart() {
+async fn clock_skew_within_the_limit_is_accepted() {
     let clock = StandingClock::new();
     let signer = Signer::new(&clock);
     let server = Protected::start(&signer).await;
@@ -207,7 +208,7 @@ async fn clocks_may_be_a_little_apart() {
     {
         assert_eq!(server.call("whoami", &signer.token(changes)).await.status, 200);
     }
-    // A token that was good is not good for longer because it is known.
+    // Caching does not extend the validity of a token.
     let token = signer.token(json!({"exp": now + 10}));
     assert_eq!(server.call("whoami", &token).await.status, 200);
     clock.advance(std::time::Duration::from_secs(39));
@@ -216,9 +217,9 @@ async fn clocks_may_be_a_little_apart() {
     assert_eq!(server.call("whoami", &token).await.challenge(), INVALID);
 }
 
-/// Judged without a socket, because there are so many of them.
+/// Without a socket, because of the number of cases.
 #[test]
-fn no_change_of_a_single_sign_goes_unnoticed() {
+fn token_with_one_changed_character_is_rejected() {
     let clock = StandingClock::new();
     let signer = Signer::new(&clock);
     let auth = builder(&signer).build().unwrap();
@@ -228,7 +229,7 @@ fn no_change_of_a_single_sign_goes_unnoticed() {
         let (parts, ()) = request.body(()).unwrap().into_parts();
         match auth.authenticate(&parts) {
             AuthDecision::Now(verdict) => verdict.is_ok(),
-            AuthDecision::Later(_) => panic!("nobody has to be asked"),
+            AuthDecision::Later(_) => panic!("no network request is expected"),
         }
     };
     let good = signer.token(json!({}));

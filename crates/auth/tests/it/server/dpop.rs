@@ -1,4 +1,4 @@
-//! Tokens that are bound to a key: every request needs a proof of its own.
+//! Tests of tokens that are bound to a key: every request needs its own proof.
 
 use std::time::Duration;
 
@@ -19,17 +19,17 @@ fn error(error: &str, why: &str) -> String {
 }
 
 fn invalid_token() -> String {
-    error("invalid_token", "the token is not valid here; get a new one")
+    error("invalid_token", "the token is not valid for this server; get a new one")
 }
 
 fn invalid_proof() -> String {
     error(
         "invalid_dpop_proof",
-        "the DPoP proof is not valid for this request; make a new one for each request",
+        "the DPoP proof is not valid for this request; create a new one for each request",
     )
 }
 
-/// A caller with a key, and a token that is bound to it.
+/// A caller with a key and a token that is bound to it.
 struct Bound {
     key: SigningKey,
     token: String,
@@ -65,7 +65,7 @@ impl Bound {
 }
 
 #[tokio::test]
-async fn a_bad_proof_reaches_no_handler() {
+async fn invalid_proof_reaches_no_handler() {
     let clock = StandingClock::new();
     let signer = Signer::new(&clock);
     let server = Protected::start(&signer).await;
@@ -76,7 +76,7 @@ async fn a_bad_proof_reaches_no_handler() {
     let by_eve = eve.key.sign_with_key("dpop+jwt", &claims).unwrap();
     let without_key = ann.key.sign("dpop+jwt", &claims).unwrap();
     let other_kind = ann.key.sign_with_key("at+jwt", &claims).unwrap();
-    // Ann's key in the header, eve's signature behind it.
+    // The key of one caller in the header, with the signature of another.
     let (front, _) = ann
         .proof("mixed", json!({}))
         .rsplit_once('.')
@@ -131,9 +131,9 @@ async fn a_bad_proof_reaches_no_handler() {
         let got = server.send(&request).await;
         assert_eq!((got.status, got.challenge()), (401, challenge.as_str()), "{what}");
     }
-    assert_eq!(server.calls(), 0, "0 reach a handler");
+    assert_eq!(server.calls(), 0, "no request reaches a handler");
 
-    // What was refused is not used up; what was taken is.
+    // A rejected proof does not count as used; an accepted proof does.
     let good = proof(json!({}));
     assert!(server.send(&good).await.text().starts_with("https://id.example|ann|app "));
     for _ in 0..2 {
@@ -141,7 +141,7 @@ async fn a_bad_proof_reaches_no_handler() {
         assert_eq!((got.status, got.challenge()), (401, invalid_proof().as_str()), "replayed");
     }
     assert_eq!(server.calls(), 1);
-    // Another key may use the same name, and URLs that are the same are the same.
+    // Another key may use the same ID, and equivalent URLs are equal.
     let same = json!({"htu": "HTTPS://MCP.example:443/mcp?x=1#y"});
     assert_eq!(server.send(&eve.request(&eve.proof("p", same))).await.status, 200);
     clock.advance(Duration::from_secs(60));
@@ -150,7 +150,7 @@ async fn a_bad_proof_reaches_no_handler() {
 }
 
 #[tokio::test]
-async fn a_server_may_take_bound_tokens_only() {
+async fn server_that_requires_dpop_rejects_bearer_tokens() {
     let clock = StandingClock::new();
     let signer = Signer::new(&clock);
     let server = Protected::with(builder(&signer).require_dpop()).await;
@@ -164,7 +164,7 @@ async fn a_server_may_take_bound_tokens_only() {
     assert_eq!(server.send(&ann.request(&ann.proof("a", json!({})))).await.status, 200);
     let document = server.send(&Sent::new("GET", "/.well-known/oauth-protected-resource")).await;
     assert_eq!(document.json()["dpop_bound_access_tokens_required"], json!(true));
-    // Who lacks a scope is told so in the words of its scheme.
+    // The challenge for a missing scope uses the scheme of the request.
     let request = Sent::call("write")
         .header("authorization", format!("DPoP {}", ann.token))
         .header("dpop", ann.proof("w", json!({})));
@@ -174,22 +174,22 @@ async fn a_server_may_take_bound_tokens_only() {
 }
 
 #[tokio::test]
-async fn a_server_may_want_its_nonce_in_each_proof() {
+async fn proof_without_a_valid_nonce_is_rejected() {
     let clock = StandingClock::new();
     let signer = Signer::new(&clock);
     let span = Duration::from_secs(60);
     let server = Protected::with(builder(&signer).dpop_nonces(span, Some(b"shared"))).await;
     let ann = Bound::new(&signer);
-    let wanted = error("use_dpop_nonce", "put the nonce of the DPoP-Nonce header into the proof");
+    let wanted = error("use_dpop_nonce", "include the nonce of the DPoP-Nonce header in the proof");
     let got = server.send(&ann.request(&ann.proof("a", json!({})))).await;
     assert_eq!((got.status, got.challenge()), (401, wanted.as_str()));
     let nonce = got.header("dpop-nonce").unwrap().to_owned();
-    // The same proof with the nonce: its name was not used up.
+    // The same proof ID with the nonce: the rejected proof did not count as used.
     let with_nonce = |name: &str| ann.request(&ann.proof(name, json!({"nonce": nonce})));
     assert_eq!(server.send(&with_nonce("a")).await.status, 200);
     let got = server.send(&ann.request(&ann.proof("b", json!({"nonce": "made-up"})))).await;
     assert_eq!(got.challenge(), wanted);
-    // A replica with the same secret knows it too; after two spans nobody does.
+    // A replica with the same secret accepts the nonce. After two spans it has expired.
     let replica = Protected::with(builder(&signer).dpop_nonces(span, Some(b"shared"))).await;
     assert_eq!(replica.send(&with_nonce("c")).await.status, 200);
     clock.advance(Duration::from_secs(120));
@@ -199,7 +199,7 @@ async fn a_server_may_want_its_nonce_in_each_proof() {
 }
 
 #[tokio::test]
-async fn proofs_are_remembered_within_bounds() {
+async fn full_replay_cache_rejects_further_proofs() {
     let clock = StandingClock::new();
     let signer = Signer::new(&clock);
     let server = Protected::with(builder(&signer).dpop_replay_cache_size(30)).await;
@@ -210,7 +210,7 @@ async fn proofs_are_remembered_within_bounds() {
         statuses.push(server.send(&greedy.request(&proof)).await.status);
     }
     assert_eq!(statuses, [200, 200, 200, 429]);
-    // A name that is used stays used, and others have their share.
+    // A used ID stays used, and other keys have their own share.
     let again = greedy.proof("n0", json!({}));
     assert_eq!(server.send(&greedy.request(&again)).await.status, 401);
     let other = Bound::new(&signer);

@@ -1,4 +1,4 @@
-//! Tokens that the issuer is asked about: opaque ones, and those that may be revoked.
+//! Tests of introspection: opaque tokens, and tokens that may be revoked.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::support::{ISSUER, Protected, RESOURCE, Site, StandingClock, changed};
 
-const INVALID: &str = "Bearer error=\"invalid_token\", error_description=\"the token is not valid here; get a new one\", resource_metadata=\"https://mcp.example/.well-known/oauth-protected-resource/mcp\", scope=\"mcp\"";
+const INVALID: &str = "Bearer error=\"invalid_token\", error_description=\"the token is not valid for this server; get a new one\", resource_metadata=\"https://mcp.example/.well-known/oauth-protected-resource/mcp\", scope=\"mcp\"";
 
 fn issuer(site: &Site) -> Issuer {
     Issuer::new(ISSUER).introspection(site.url("/introspect"), "rs:1", "pass word")
@@ -27,7 +27,7 @@ fn active(clock: &StandingClock, changes: Value) -> String {
 
 // ARS-10, ARS-19
 #[tokio::test]
-async fn a_token_is_asked_about_once_in_a_while_and_a_revoked_one_is_refused() {
+async fn introspection_result_is_cached_until_a_revocation_takes_effect() {
     let (clock, site) = (StandingClock::new(), Site::open().await);
     let server = Protected::with(builder(issuer(&site), &clock)).await;
     site.publish("/introspect", 200, active(&clock, json!({})));
@@ -38,7 +38,7 @@ async fn a_token_is_asked_about_once_in_a_while_and_a_revoked_one_is_refused() {
     assert_eq!(site.reads("/introspect"), 1);
     let asked = site.last_request();
     assert!(asked.starts_with("POST /introspect HTTP/1.1\r\n"), "{asked}");
-    // `rs%3A1:pass%20word`, as RFC 6749 wants it.
+    // `rs%3A1:pass%20word`, encoded as RFC 6749 requires.
     assert!(asked.contains("authorization: Basic cnMlM0ExOnBhc3MlMjB3b3Jk\r\n"), "{asked}");
     assert!(asked.ends_with("\r\n\r\ntoken=opaque&token_type_hint=access_token"), "{asked}");
 
@@ -49,12 +49,12 @@ async fn a_token_is_asked_about_once_in_a_while_and_a_revoked_one_is_refused() {
         let got = server.call("whoami", "opaque").await;
         assert_eq!((got.status, got.challenge()), (401, INVALID), "revoked");
     }
-    assert_eq!(site.reads("/introspect"), 2, "one question for what is not active, too");
+    assert_eq!(site.reads("/introspect"), 2, "inactive results are cached too");
     assert_eq!(server.calls(), 6);
 }
 
 #[tokio::test]
-async fn what_the_issuer_says_is_held_against_the_same_rules() {
+async fn introspected_claims_follow_the_same_rules() {
     let (clock, site) = (StandingClock::new(), Site::open().await);
     let server = Protected::with(builder(issuer(&site), &clock)).await;
     let now = clock.seconds();
@@ -79,14 +79,14 @@ async fn what_the_issuer_says_is_held_against_the_same_rules() {
     site.publish("/introspect", 200, active(&clock, json!({"scope": "other"})));
     assert_eq!(server.call("whoami", "little").await.status, 403);
     assert_eq!(server.calls(), 0);
-    // What need not be said need not be said.
+    // Issuer and expiry are optional in an introspection response.
     let brief = json!({"iss": null, "exp": null});
     site.publish("/introspect", 200, active(&clock, brief));
     assert_eq!(server.call("whoami", "brief").await.status, 200);
 }
 
 #[tokio::test]
-async fn an_issuer_for_this_server_alone_need_not_name_it() {
+async fn token_without_audience_is_accepted_if_configured() {
     let (clock, site) = (StandingClock::new(), Site::open().await);
     let alone = issuer(&site).strict_audience();
     let server = Protected::with(builder(alone, &clock)).await;
@@ -94,13 +94,13 @@ async fn an_issuer_for_this_server_alone_need_not_name_it() {
     assert_eq!(server.call("whoami", "one").await.status, 200);
     site.publish("/introspect", 200, active(&clock, json!({"aud": []})));
     assert_eq!(server.call("whoami", "none").await.status, 200);
-    // If it does say for whom a token is, that counts.
+    // An audience in the response is still checked.
     site.publish("/introspect", 200, active(&clock, json!({"aud": "https://other.example"})));
     assert_eq!(server.call("whoami", "two").await.status, 401);
 }
 
 #[tokio::test]
-async fn an_issuer_that_cannot_be_asked_lets_nobody_in_and_blames_no_token() {
+async fn failed_introspection_returns_service_unavailable() {
     let (clock, site) = (StandingClock::new(), Site::open().await);
     let server = Protected::with(builder(issuer(&site), &clock)).await;
     for (status, body) in

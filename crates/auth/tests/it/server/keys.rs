@@ -1,4 +1,4 @@
-//! The keys of an issuer: found, kept, changed, asked for in vain.
+//! Tests of the keys of an issuer: discovery, caching, rotation and outages.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ struct World {
 }
 
 impl World {
-    /// An issuer that publishes its metadata, and a server that has never heard of its keys.
+    /// Starts an issuer that publishes its metadata, and a server that has not fetched its keys.
     async fn new() -> Self {
         let (clock, site) = (StandingClock::new(), Site::open().await);
         let signer = Signer::new(&clock);
@@ -42,13 +42,12 @@ impl World {
         key.sign("at+jwt", &changed(self.signer.claims(), changes)).unwrap()
     }
 
-    /// Calls with tokens that are not known yet, all of which are good, until the keys have been
-    /// read so often.
+    /// Sends calls with new valid tokens until the keys have been fetched `reads` times.
     async fn served_until_read(&self, subject: &str, reads: usize) {
         let mut number = 0;
         while self.site.reads("/keys") < reads {
             number += 1;
-            assert!(number < 10_000, "the keys are not read");
+            assert!(number < 10_000, "the keys are not fetched");
             let subject = format!("{subject}{number}");
             assert_eq!(self.status(&self.signer.key, &subject).await, 200);
         }
@@ -65,7 +64,7 @@ fn key(id: &str) -> SigningKey {
 }
 
 #[tokio::test]
-async fn keys_are_found_through_the_issuer_and_kept() {
+async fn keys_are_discovered_and_cached() {
     let world = World::new().await;
     for number in 0..20 {
         assert_eq!(world.status(&world.signer.key, &format!("u{number}")).await, 200);
@@ -75,7 +74,7 @@ async fn keys_are_found_through_the_issuer_and_kept() {
 }
 
 #[tokio::test]
-async fn who_comes_while_keys_are_fetched_waits_for_the_same_fetch() {
+async fn concurrent_requests_share_one_key_fetch() {
     let world = World::new().await;
     let calls = (0..20).map(|number| {
         let token = world.token(&world.signer.key, &format!("u{number}"));
@@ -108,14 +107,14 @@ async fn join_all<F: Future<Output = u16>>(futures: impl Iterator<Item = F>) -> 
 }
 
 #[tokio::test]
-async fn a_new_key_is_found_when_it_is_used_and_made_up_ones_cost_the_issuer_nothing() {
+async fn unknown_key_id_triggers_at_most_one_fetch_per_interval() {
     let world = World::new().await;
     assert_eq!(world.status(&world.signer.key, "ann").await, 200);
-    // Names of keys that nobody has: one question every ten seconds, however many there are.
+    // Forged key IDs trigger at most one fetch every ten seconds.
     for number in 0..50 {
         assert_eq!(world.status(&key(&format!("made-up-{number}")), "eve").await, 401);
     }
-    assert_eq!(world.site.reads("/keys"), 1, "they were fetched just now");
+    assert_eq!(world.site.reads("/keys"), 1, "the keys were fetched recently");
     world.clock.advance(Duration::from_secs(10));
     for number in 0..50 {
         assert_eq!(world.status(&key(&format!("made-up-{number}")), "eve").await, 401);
@@ -124,22 +123,26 @@ async fn a_new_key_is_found_when_it_is_used_and_made_up_ones_cost_the_issuer_not
 
     let new = key("k2");
     world.site.publish("/keys", 200, JwkSet::new([new.public()]).to_json());
-    assert_eq!(world.status(&new, "ann").await, 401, "not known yet, and asked for just now");
+    assert_eq!(
+        world.status(&new, "ann").await,
+        401,
+        "the key is unknown, and the keys were fetched recently"
+    );
     world.clock.advance(Duration::from_secs(10));
     assert_eq!(world.status(&new, "ann").await, 200);
     assert_eq!(world.site.reads("/keys"), 3);
-    // The old one is gone: with a new token at once, with one that is known after five minutes.
+    // The old key is rejected: immediately for a new token, after five minutes for a cached one.
     assert_eq!(world.status(&world.signer.key, "bob").await, 401);
 }
 
 #[tokio::test]
-async fn old_keys_serve_while_new_ones_are_fetched_and_when_there_are_none() {
+async fn old_keys_stay_valid_during_a_fetch_and_an_outage() {
     let world = World::new().await;
     assert_eq!(world.status(&world.signer.key, "ann").await, 200);
-    // In the background: nobody waits for them.
+    // Fetched in the background: no request waits.
     world.clock.advance(Duration::from_secs(601));
     world.served_until_read("bob", 2).await;
-    // The issuer is gone: a day long the keys that are known serve.
+    // The issuer is down: the cached keys are used for one day.
     world.site.publish("/keys", 500, "");
     world.clock.advance(Duration::from_secs(601));
     world.served_until_read("cat", 3).await;
@@ -151,14 +154,14 @@ async fn old_keys_serve_while_new_ones_are_fetched_and_when_there_are_none() {
 }
 
 #[tokio::test]
-async fn an_issuer_that_cannot_be_asked_is_an_outage_and_no_bad_token() {
+async fn unavailable_issuer_returns_service_unavailable() {
     let world = World::new().await;
     world.site.publish("/keys", 500, "");
     let token = world.token(&world.signer.key, "ann");
     let got = world.server.call("whoami", &token).await;
     assert_eq!((got.status, got.header("retry-after")), (503, Some("5")));
     assert_eq!(got.header("www-authenticate"), None);
-    // Nobody is asked again at once.
+    // The fetch is not repeated immediately.
     assert_eq!(world.server.call("whoami", &token).await.status, 503);
     assert_eq!(world.site.reads("/keys"), 1);
     world.site.publish("/keys", 200, world.signer.keys().to_json());
@@ -168,7 +171,7 @@ async fn an_issuer_that_cannot_be_asked_is_an_outage_and_no_bad_token() {
 }
 
 #[tokio::test]
-async fn metadata_of_another_issuer_is_not_believed() {
+async fn metadata_of_another_issuer_is_rejected() {
     let world = World::new().await;
     let foreign = json!({"issuer": "https://evil.example", "jwks_uri": world.site.url("/keys")});
     world.site.publish("/.well-known/oauth-authorization-server", 200, foreign.to_string());
@@ -177,7 +180,7 @@ async fn metadata_of_another_issuer_is_not_believed() {
 }
 
 #[tokio::test]
-async fn only_algorithms_that_were_allowed_are_taken() {
+async fn token_with_an_algorithm_or_type_that_is_not_allowed_is_rejected() {
     let clock = StandingClock::new();
     let signer = Signer::new(&clock);
     let builder = |algorithms: &[Algorithm]| {
@@ -190,7 +193,7 @@ async fn only_algorithms_that_were_allowed_are_taken() {
     assert_eq!(server.call("whoami", &token).await.status, 401);
     let server = Protected::with(builder(&[Algorithm::Es256])).await;
     assert_eq!(server.call("whoami", &token).await.status, 200);
-    // And of the one kind, where that is wanted.
+    // The same for the token type.
     let plain = signer.key.sign("JWT", &signer.claims()).unwrap();
     assert_eq!(server.call("whoami", &plain).await.status, 401);
     let server = Protected::start(&signer).await;

@@ -1,4 +1,4 @@
-//! What anybody may read: where to get a token for this server.
+//! Tests of the protected resource metadata.
 
 use outlive_auth::server::{Issuer, ResourceServer, ResourceServerBuildError};
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::support::{ISSUER, METADATA, Protected, RESOURCE, Sent, Signer, Standi
 
 // ARS-02, ARS-03, ARS-04, ARS-09, ARS-14, ARS-18
 #[tokio::test]
-async fn the_metadata_is_at_both_places_for_everybody() {
+async fn metadata_is_public_at_both_paths() {
     let clock = StandingClock::new();
     let signer = Signer::new(&clock);
     let auth = builder(&signer)
@@ -32,7 +32,7 @@ async fn the_metadata_is_at_both_places_for_everybody() {
     for path in
         ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"]
     {
-        // Web pages of any origin read it, unlike everything else here.
+        // Web pages of any origin may read it, unlike other endpoints.
         for request in [
             Sent::new("GET", path),
             Sent::new("GET", path).header("origin", "https://anywhere.example"),
@@ -51,20 +51,20 @@ async fn the_metadata_is_at_both_places_for_everybody() {
         assert_eq!((got.status, got.header("access-control-allow-origin")), (204, Some("*")));
         assert_eq!(got.header("access-control-allow-headers"), Some("*"));
         assert_eq!(server.send(&Sent::new("POST", path)).await.status, 405);
-        // The guard against other hosts stays.
+        // The allowlist of hosts applies here too.
         let foreign = Sent::new("GET", path).replaced("host", "evil.example");
         assert_eq!(server.send(&foreign).await.status, 403);
     }
     let other = Sent::new("GET", "/.well-known/oauth-protected-resource/other");
     assert_eq!(server.send(&other).await.status, 401);
-    // A challenge never asks for what is between a client and its issuer.
+    // A challenge never contains `offline_access`.
     let got = server.send(&Sent::call("whoami")).await;
     assert!(got.challenge().ends_with("scope=\"mcp\""), "{got:?}");
 }
 
 // SEC-07
 #[tokio::test]
-async fn a_web_page_may_send_a_token_and_read_the_challenge() {
+async fn web_page_may_send_a_token_and_read_the_challenge() {
     let clock = StandingClock::new();
     let signer = Signer::new(&clock);
     let server = Protected::start(&signer).await;
@@ -83,7 +83,7 @@ async fn a_web_page_may_send_a_token_and_read_the_challenge() {
 }
 
 #[test]
-fn a_server_at_the_root_has_its_metadata_there() {
+fn metadata_of_a_root_resource_is_at_the_root() {
     let server = |uri: &str| ResourceServer::builder(uri).issuer(Issuer::new(ISSUER)).build();
     for uri in ["https://mcp.example", "https://mcp.example/"] {
         let url = "https://mcp.example/.well-known/oauth-protected-resource";
@@ -95,7 +95,7 @@ fn a_server_at_the_root_has_its_metadata_there() {
 }
 
 #[test]
-fn a_server_that_could_trust_nobody_is_not_built() {
+fn build_rejects_missing_and_invalid_issuers() {
     let server = ResourceServer::builder(RESOURCE);
     assert_eq!(server.build().unwrap_err(), ResourceServerBuildError::NoIssuer);
     for issuers in [vec!["not a url"], vec![ISSUER, ISSUER], vec!["https://id.example?x"]] {
@@ -104,7 +104,7 @@ fn a_server_that_could_trust_nobody_is_not_built() {
             .fold(ResourceServer::builder(RESOURCE), |server, id| server.issuer(Issuer::new(id)));
         assert!(matches!(server.build(), Err(ResourceServerBuildError::Issuer { .. })));
     }
-    // What would be fetched in the open is refused now, and not when the first caller comes.
+    // Clear-text URLs are rejected at build time, not with the first request.
     for open in [
         Issuer::new("http://id.example"),
         Issuer::new(ISSUER).jwks_url("http://id.example/keys"),
@@ -120,7 +120,7 @@ fn a_server_that_could_trust_nobody_is_not_built() {
 
 // ARS-20
 #[test]
-fn no_secret_is_shown() {
+fn debug_output_hides_secrets() {
     let issuer = Issuer::new(ISSUER).introspection("https://id.example/i", "client", "s3cret");
     let builder = ResourceServer::builder(RESOURCE)
         .issuer(issuer)
@@ -131,7 +131,7 @@ fn no_secret_is_shown() {
     assert!(!shown.contains("n0nce"), "{shown}");
 }
 
-/// Sends a GET to a listener of an application, and returns all of the response.
+/// Sends a GET to the listener of an application, and returns the whole response.
 async fn get(address: std::net::SocketAddr, path: &str) -> String {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();

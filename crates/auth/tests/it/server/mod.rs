@@ -1,10 +1,10 @@
-//! The resource server, over real sockets.
+//! Tests of the resource server, over sockets.
 
-mod bad_tokens; // the table: every bad token with its status, header and error
-mod dpop; // tokens that are bound to a key
-mod introspection; // tokens that the issuer is asked about
-mod keys; // the keys of an issuer: rotation, made-up names, outages
-mod metadata; // what anybody may read
-mod principals; // who a caller is to the rest of the server
-mod scopes; // what a caller may see and do
-pub(crate) mod support; // a protected server, an issuer, and a client made of bytes
+mod bad_tokens; // invalid tokens with status, header and error
+mod dpop; // DPoP proofs
+mod introspection; // token introspection
+mod keys; // keys of an issuer: rotation, forged IDs, outages
+mod metadata; // protected resource metadata
+mod principals; // principals from tokens
+mod scopes; // authorization by scope
+pub(crate) mod support; // a protected server, an issuer, and a raw HTTP client

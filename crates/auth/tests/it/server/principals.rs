@@ -1,4 +1,4 @@
-//! Who a caller is to the rest of the server, and what it never sees of the caller.
+//! Tests of principals, and of hiding credentials from handlers.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -12,7 +12,7 @@ fn name(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_caller_is_issuer_subject_and_client() {
+async fn principal_consists_of_issuer_subject_and_client() {
     let clock = StandingClock::new();
     let signer = Signer::new(&clock);
     let server = Protected::start(&signer).await;
@@ -30,14 +30,14 @@ async fn a_caller_is_issuer_subject_and_client() {
         assert_eq!(got, expected);
         assert!(names.insert(got));
     }
-    // More scopes, a newer token: the same caller.
+    // A newer token with more scopes belongs to the same principal.
     let more = signer.token(json!({"scope": "mcp write", "exp": clock.seconds() + 9}));
     let got = name(&server.call("whoami", &more).await.text());
     assert_eq!(got, "https://id.example|ann|app");
 }
 
 #[tokio::test]
-async fn a_tenant_is_a_part_of_the_caller_where_it_is_configured() {
+async fn configured_tenant_claim_is_part_of_the_principal() {
     let clock = StandingClock::new();
     let signer = Signer::new(&clock);
     let builder = ResourceServer::builder(RESOURCE)
@@ -58,7 +58,7 @@ async fn a_tenant_is_a_part_of_the_caller_where_it_is_configured() {
 }
 
 #[tokio::test]
-async fn a_client_may_have_another_claim() {
+async fn configured_client_claim_is_used() {
     let clock = StandingClock::new();
     let signer = Signer::new(&clock);
     let builder = ResourceServer::builder(RESOURCE)
@@ -72,7 +72,7 @@ async fn a_client_may_have_another_claim() {
 
 // ARS-11
 #[tokio::test]
-async fn a_handler_never_sees_the_token() {
+async fn handler_does_not_see_the_token() {
     let clock = StandingClock::new();
     let signer = Signer::new(&clock);
     let server = Protected::start(&signer).await;
@@ -81,7 +81,7 @@ async fn a_handler_never_sees_the_token() {
         .bearer(&token)
         .header("dpop", "proof-of-something")
         .header("x-own", "seen");
-    // The first time it is judged, then it is known: neither shows it.
+    // The first request verifies the token, and the second uses the cache; neither shows the token.
     for _ in 0..2 {
         let text = server.send(&request).await.text();
         assert!(text.contains("x-own"), "{text}");

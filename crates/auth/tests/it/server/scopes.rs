@@ -1,4 +1,4 @@
-//! What a caller may see and do, by the scopes of its token.
+//! Tests of authorization by the scopes of a token.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::support::{METADATA, Protected, Sent, Signer, StandingClock, builder};
 
 fn challenge(scopes: &str) -> String {
     format!(
-        "Bearer error=\"insufficient_scope\", error_description=\"the token does not allow this; ask for all of these scopes\", scope=\"{scopes}\", resource_metadata=\"{METADATA}\""
+        "Bearer error=\"insufficient_scope\", error_description=\"the token lacks a required scope; request all of these scopes\", scope=\"{scopes}\", resource_metadata=\"{METADATA}\""
     )
 }
 
@@ -17,7 +17,7 @@ async fn names(server: &Protected, method: &str, member: &str, token: &str) -> V
 }
 
 #[tokio::test]
-async fn lists_hold_what_a_caller_may_use() {
+async fn lists_contain_only_items_that_the_scopes_allow() {
     let clock = StandingClock::new();
     let signer = Signer::new(&clock);
     let server = Protected::start(&signer).await;
@@ -36,7 +36,7 @@ async fn lists_hold_what_a_caller_may_use() {
 
 // ARS-05, ARS-07
 #[tokio::test]
-async fn who_needs_more_is_told_all_of_it() {
+async fn missing_scope_returns_all_required_scopes() {
     let clock = StandingClock::new();
     let signer = Signer::new(&clock);
     let server = Protected::start(&signer).await;
@@ -64,14 +64,14 @@ async fn who_needs_more_is_told_all_of_it() {
         assert_eq!(server.send(&request.clone().bearer(&token)).await.status, 200);
     }
     assert_eq!(server.calls(), rows.len());
-    // What is not there is not there, whoever asks.
+    // An unknown tool stays unknown, whatever the scopes.
     let got = server.call("nothing", &token).await;
     assert_eq!(got.json()["error"]["code"], json!(-32602));
 }
 
-// ARS-07: the same in the revisions with a handshake.
+// ARS-07: the same in the legacy era.
 #[tokio::test]
-async fn who_needs_more_in_a_session_is_told_as_well() {
+async fn missing_scope_in_a_session_returns_all_required_scopes() {
     let clock = StandingClock::new();
     let signer = Signer::new(&clock);
     let server = Protected::start(&signer).await;
@@ -99,7 +99,7 @@ async fn who_needs_more_in_a_session_is_told_as_well() {
             (403, challenge("mcp write").as_str()),
             "{version}"
         );
-        // The same session with a better token goes on.
+        // The same session continues with a better token.
         let better = format!("Bearer {}", signer.token(json!({"scope": "mcp write"})));
         assert_eq!(server.send(&request.replaced("authorization", &better)).await.status, 200);
     }
@@ -107,7 +107,7 @@ async fn who_needs_more_in_a_session_is_told_as_well() {
 
 // ARS-08
 #[tokio::test]
-async fn a_broad_scope_is_enough_for_what_is_in_it() {
+async fn broad_scope_grants_implied_scopes() {
     let clock = StandingClock::new();
     let signer = Signer::new(&clock);
     let builder = builder(&signer).implies("admin", ["write", "mcp"]).implies("write", ["read"]);
@@ -119,13 +119,13 @@ async fn a_broad_scope_is_enough_for_what_is_in_it() {
     let writer = signer.token(json!({"scope": "mcp write"}));
     assert_eq!(server.send(&Sent::read("mem://secret").bearer(&writer)).await.status, 200);
     assert_eq!(server.call("shown", &writer).await.challenge(), challenge("admin mcp write"));
-    // Not the other way round.
+    // A narrow scope does not include the broad one.
     let reader = signer.token(json!({"scope": "mcp read"}));
     assert_eq!(server.call("write", &reader).await.status, 403);
 }
 
 #[tokio::test]
-async fn scopes_come_as_a_text_or_a_list() {
+async fn scopes_are_accepted_as_a_string_or_a_list() {
     let clock = StandingClock::new();
     let signer = Signer::new(&clock);
     let server = Protected::start(&signer).await;

@@ -1,4 +1,4 @@
-//! A protected server, an issuer of tokens, and a client made of bytes.
+//! A protected server, an issuer of tokens, and a raw HTTP client.
 
 use std::{
     collections::HashMap,
@@ -25,7 +25,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// What the server is called outside; nobody resolves it.
+/// Public URL of the server. It is not resolved.
 pub(crate) const RESOURCE: &str = "https://mcp.example/mcp";
 pub(crate) const METADATA: &str = "https://mcp.example/.well-known/oauth-protected-resource/mcp";
 pub(crate) const ISSUER: &str = "https://id.example";
@@ -40,7 +40,7 @@ impl StandingClock {
     }
 }
 
-/// A key and tokens that are good, so that a test can break exactly one thing about them.
+/// A key and valid tokens, of which a test changes exactly one property.
 pub(crate) struct Signer {
     pub(crate) key: SigningKey,
     pub(crate) clock: StandingClock,
@@ -67,7 +67,7 @@ impl Signer {
         })
     }
 
-    /// A token whose claims are changed; `null` takes one out.
+    /// Returns a token with changed claims; `null` removes a claim.
     pub(crate) fn token(&self, changes: Value) -> String {
         self.key.sign("at+jwt", &changed(self.claims(), changes)).unwrap()
     }
@@ -83,14 +83,14 @@ pub(crate) fn changed(mut claims: Value, changes: Value) -> Value {
     claims
 }
 
-/// A protected server that listens, and how many calls have reached a handler.
+/// A listening protected server, with a counter of calls that reached a handler.
 pub(crate) struct Protected {
     serving: HttpServer,
     calls: Arc<AtomicUsize>,
 }
 
 impl Protected {
-    /// A server whose issuer's keys are known, and that needs the scope `mcp`.
+    /// Starts a server that has the keys of its issuer and requires the scope `mcp`.
     pub(crate) async fn start(signer: &Signer) -> Self {
         Self::with(builder(signer)).await
     }
@@ -139,7 +139,7 @@ impl Protected {
         Self { serving, calls }
     }
 
-    /// How many calls have reached a handler.
+    /// Returns the number of calls that reached a handler.
     pub(crate) fn calls(&self) -> usize {
         self.calls.load(Ordering::SeqCst)
     }
@@ -161,7 +161,7 @@ pub(crate) fn builder(signer: &Signer) -> ResourceServerBuilder {
         .clock(Arc::new(signer.clock.clone()))
 }
 
-/// A request, as it is written.
+/// A raw HTTP request.
 #[derive(Clone)]
 pub(crate) struct Sent {
     verb: &'static str,
@@ -184,7 +184,7 @@ impl Sent {
         Self::modern_with(method, params, json!({}))
     }
 
-    /// A request of 2026-07-28 of a client that can do this.
+    /// Returns a request of 2026-07-28 with these client capabilities.
     pub(crate) fn modern_with(method: &str, mut params: Value, capabilities: Value) -> Self {
         let mut request = Self::new("POST", "/mcp")
             .header("content-type", "application/json")
@@ -222,7 +222,7 @@ impl Sent {
         self
     }
 
-    /// Sets a header in place of any of that name.
+    /// Sets a header and replaces existing ones with the same name.
     pub(crate) fn replaced(mut self, name: &str, value: &str) -> Self {
         self.headers.retain(|(known, _)| known != name);
         self.header(name, value)
@@ -243,7 +243,7 @@ impl Sent {
     }
 }
 
-/// A response, as it was read.
+/// A raw HTTP response.
 #[derive(Debug)]
 pub(crate) struct Got {
     pub(crate) status: u16,
@@ -272,13 +272,13 @@ impl Got {
         self.json()["result"].clone()
     }
 
-    /// The text that a tool returned.
+    /// Returns the text of a tool result.
     pub(crate) fn text(&self) -> String {
         self.result()["content"][0]["text"].as_str().unwrap_or_default().to_owned()
     }
 }
 
-/// Sends a request, and returns the id of the first event of the stream that answers it.
+/// Sends a request and returns the ID of the first event of the response stream.
 pub(crate) async fn first_event(address: SocketAddr, request: &Sent) -> String {
     let mut stream = begin(address, request).await;
     let mut text = String::new();
@@ -311,7 +311,7 @@ pub(crate) async fn exchange(address: SocketAddr, request: &Sent) -> Got {
     let mut stream = begin(address, request).await;
     let mut bytes = Vec::new();
     let read = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut bytes));
-    read.await.expect("an answer within 10 seconds").unwrap();
+    read.await.expect("a response within 10 seconds").unwrap();
     let text = String::from_utf8(bytes).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head: {text}"));
     let mut lines = head.lines();
@@ -323,7 +323,7 @@ pub(crate) async fn exchange(address: SocketAddr, request: &Sent) -> Got {
     Got { status, headers, body: body.to_owned() }
 }
 
-/// A place that publishes documents, and counts who reads them.
+/// A web server that publishes documents and counts requests.
 #[derive(Clone)]
 pub(crate) struct Site {
     address: SocketAddr,
@@ -332,10 +332,10 @@ pub(crate) struct Site {
 
 #[derive(Default)]
 struct Documents {
-    /// Status and body, by path.
+    /// Status and body by path.
     pages: HashMap<String, (u16, String)>,
     reads: HashMap<String, usize>,
-    /// Heads and bodies that came.
+    /// Received requests.
     requests: Vec<String>,
 }
 

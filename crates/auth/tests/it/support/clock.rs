@@ -10,7 +10,7 @@ use std::{
 
 use outlive_protocol::Clock;
 
-/// A clock that stands until it is moved.
+/// A clock that advances only when a test moves it.
 #[derive(Clone)]
 pub(crate) struct StandingClock {
     start: (Instant, SystemTime),

@@ -1,4 +1,4 @@
-//! A web server that does what a function says.
+//! A scripted web server.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// A request that came.
+/// A received request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) method: String,
@@ -25,12 +25,12 @@ impl Seen {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// A parameter of the query.
+    /// Returns a parameter of the query.
     pub(crate) fn asks(&self, name: &str) -> Option<String> {
         lookup(&self.query, name)
     }
 
-    /// A field of the form.
+    /// Returns a field of the form.
     pub(crate) fn field(&self, name: &str) -> Option<String> {
         lookup(&self.body, name)
     }
@@ -40,7 +40,7 @@ fn lookup(text: &str, name: &str) -> Option<String> {
     form::decode(text).into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
 }
 
-/// What is answered.
+/// A scripted response.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
@@ -58,7 +58,7 @@ impl Answer {
     }
 }
 
-/// A web server that does what a function says.
+/// A web server whose responses a function returns.
 pub(crate) struct Site {
     pub(crate) url: String,
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -86,13 +86,13 @@ impl Site {
         Self { url, seen }
     }
 
-    /// All that came, as `GET /path`.
+    /// Returns all received requests as `GET /path`.
     pub(crate) fn lines(&self) -> Vec<String> {
         let seen = self.seen.lock().unwrap();
         seen.iter().map(|seen| format!("{} {}", seen.method, seen.path)).collect()
     }
 
-    /// All that came for a path.
+    /// Returns all received requests for a path.
     pub(crate) fn all(&self, path: &str) -> Vec<Seen> {
         self.seen.lock().unwrap().iter().filter(|seen| seen.path == path).cloned().collect()
     }

@@ -1,4 +1,4 @@
-//! Macro-made tools, resources and prompts behave like those that are built by hand.
+//! Generated tools, resources and prompts behave like those from the builder.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use outlive::{
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
-/// Builds a server and asks it one thing in the modern era; returns the result.
+/// Builds a server, sends one modern request and returns the result.
 async fn ask(server: ServerBuilder, method: &str, params: Value) -> Value {
     ask_with(server, method, params, json!({})).await
 }
 
-/// As [`ask`], by a client that has these capabilities.
+/// Same as [`ask`], with these client capabilities.
 async fn ask_with(
     server: ServerBuilder,
     method: &str,
     params: Value,
     capabilities: Value,
 ) -> Value {
-    let server = server.build().expect("the server can be built");
+    let server = server.build().expect("the server builds");
     let connection = server.connect_in_memory();
     let mut request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     request["params"]["_meta"] = json!({
@@ -32,8 +32,8 @@ async fn ask_with(
     let mut stream = BufReader::new(connection.stream);
     stream.write_all(format!("{request}\n").as_bytes()).await.expect("the server reads");
     let mut line = String::new();
-    stream.read_line(&mut line).await.expect("the server answers");
-    let mut answer: Value = serde_json::from_str(&line).expect("the answer is JSON");
+    stream.read_line(&mut line).await.expect("the server responds");
+    let mut answer: Value = serde_json::from_str(&line).expect("the response is JSON");
     assert!(answer.get("error").is_none(), "{answer}");
     answer["result"].take()
 }
@@ -42,7 +42,7 @@ async fn call(server: ServerBuilder, name: &str, arguments: Value) -> Value {
     ask(server, "tools/call", json!({"name": name, "arguments": arguments})).await
 }
 
-/// The only tool of the server, as it is listed.
+/// Returns the only tool of the server, as listed.
 async fn listed(tool: outlive::server::Tool) -> Value {
     ask(server().tool(tool), "tools/list", json!({})).await["tools"][0].take()
 }
@@ -64,7 +64,7 @@ async fn add(
 }
 
 #[tokio::test]
-async fn a_tool_is_listed_with_what_its_function_says() {
+async fn tool_is_listed_with_metadata_of_its_function() {
     let expected = json!({
         "name": "add",
         "title": "Addition",
@@ -88,7 +88,7 @@ async fn a_tool_is_listed_with_what_its_function_says() {
 }
 
 #[tokio::test]
-async fn a_tool_is_called_with_its_arguments() {
+async fn tool_call_passes_arguments_to_the_function() {
     let result = call(server().tool(add::tool()), "add", json!({"a": 2, "b": 3})).await;
     assert_eq!(result["content"][0]["text"], "5");
 }
@@ -101,7 +101,7 @@ async fn tool_function_stays_callable() {
 }
 
 #[tokio::test]
-async fn arguments_that_do_not_fit_are_explained_to_the_model() {
+async fn tool_call_with_invalid_arguments_returns_tool_error() {
     let result = call(server().tool(add::tool()), "add", json!({"a": 2, "b": "three"})).await;
     assert_eq!(result["isError"], true);
     let text = result["content"][0]["text"].as_str().unwrap();
@@ -115,7 +115,7 @@ async fn nap(seconds: u64) -> &'static str {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_takes_long_becomes_a_task_if_the_tool_says_auto() {
+async fn slow_call_of_tool_with_task_auto_becomes_task() {
     let tasks =
         || server().tasks(outlive::server::tasks::TaskConfig::in_memory()).tool(nap::tool());
     for (seconds, kind) in [(1, "complete"), (3, "task")] {
@@ -124,7 +124,7 @@ async fn a_call_that_takes_long_becomes_a_task_if_the_tool_says_auto() {
         let result = ask_with(tasks(), "tools/call", params, capabilities).await;
         assert_eq!(result["resultType"], kind, "{result}");
     }
-    assert!(server().tool(nap::tool()).build().is_err(), "a server without tasks refuses it");
+    assert!(server().tool(nap::tool()).build().is_err(), "a server without tasks rejects the tool");
 }
 
 struct Greeting(&'static str);
@@ -132,7 +132,7 @@ struct Greeting(&'static str);
 mod visible {
     use super::{Cx, Greeting, Session, State};
 
-    /// Everything a parameter can be.
+    /// Every kind of parameter.
     #[outlive::tool(name = "greet.all", description = concat!("Greets", " people"))]
     pub(super) async fn greet(
         /// Not for clients.
@@ -157,7 +157,7 @@ mod visible {
 }
 
 #[tokio::test]
-async fn extractors_and_arguments_may_be_mixed() {
+async fn handler_with_extractors_and_arguments_receives_both() {
     let server = || server().state(Greeting("Hello")).tool(visible::greet::tool());
     let result =
         call(server(), "greet.all", json!({"name": "Ada", "howOften": 2, "type": true})).await;
@@ -169,7 +169,7 @@ async fn extractors_and_arguments_may_be_mixed() {
 }
 
 #[tokio::test]
-async fn attributes_of_parameters_are_those_of_fields() {
+async fn parameter_attributes_apply_to_schema_fields() {
     let server = server().state(Greeting("Hello")).tool(visible::greet::tool());
     let listed = ask(server, "tools/list", json!({})).await["tools"][0].take();
     assert_eq!(listed["name"], "greet.all");
@@ -198,7 +198,7 @@ async fn taken_apart(Args(Query { text }): Args<Query>) -> String {
 }
 
 #[tokio::test]
-async fn all_arguments_may_be_of_one_type() {
+async fn handler_with_one_argument_type_receives_all_arguments() {
     let arguments = json!({"text": "rust"});
     let result = call(server().tool(whole::tool()), "whole", arguments.clone()).await;
     assert_eq!(result["content"][0]["text"], "rust");
@@ -209,19 +209,19 @@ async fn all_arguments_may_be_of_one_type() {
 #[tool]
 async fn nothing() {}
 
-// The lint is about the parameter as it was written, and so is the attribute.
+// The lint and the attribute apply to the original parameter.
 #[tool]
 #[expect(unused_variables, reason = "attributes of the function are kept")]
 async fn ignores(first: bool, #[cfg(false)] never: Missing) {}
 
 #[tokio::test]
-async fn a_tool_may_have_no_arguments_and_no_description() {
+async fn tool_without_arguments_and_description_is_listed() {
     let expected = json!({"name": "nothing", "inputSchema": {"type": "object", "additionalProperties": false}});
     assert_eq!(listed(nothing::tool()).await, expected);
 }
 
 #[tokio::test]
-async fn a_parameter_may_depend_on_the_configuration() {
+async fn parameter_with_false_cfg_is_not_listed() {
     let input = listed(ignores::tool()).await["inputSchema"].take();
     assert_eq!(input["required"], json!(["first"]));
 }
@@ -239,7 +239,7 @@ async fn user_by_id(id: u64, fields: Option<String>) -> Option<String> {
 }
 
 #[tokio::test]
-async fn a_resource_has_one_uri() {
+async fn resource_with_fixed_uri_is_listed_and_read() {
     let server = || server().state(Greeting("{}")).resource(config::resource());
     let listed = ask(server(), "resources/list", json!({})).await["resources"].take();
     let expected = json!([{
@@ -256,7 +256,7 @@ async fn a_resource_has_one_uri() {
 }
 
 #[tokio::test]
-async fn a_template_fills_parameters_from_the_uri() {
+async fn resource_template_fills_parameters_from_the_uri() {
     let server = || server().resource_template(user_by_id::resource_template());
     let listed =
         ask(server(), "resources/templates/list", json!({})).await["resourceTemplates"].take();
@@ -280,7 +280,7 @@ async fn review(
 }
 
 #[tokio::test]
-async fn a_prompt_takes_its_arguments_from_texts() {
+async fn prompt_parses_arguments_from_strings() {
     let server = || server().prompt(review::prompt());
     let listed = ask(server(), "prompts/list", json!({})).await["prompts"].take();
     let expected = json!([{
@@ -318,13 +318,13 @@ mod impls {
 
 type Ctx = outlive::server::Durable;
 
-/// An argument that is called as an extractor of ours is.
+/// An argument type with the name of an extractor of Outlive.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Task {
     title: String,
 }
 
-/// An extractor of the author's.
+/// A custom extractor.
 struct Tenant(String);
 
 impl outlive::server::extract::Extract for Tenant {
@@ -345,7 +345,7 @@ async fn by_type(
 }
 
 #[tokio::test]
-async fn parameter_by_alias_of_an_extractor_is_an_extractor() {
+async fn parameter_with_alias_of_extractor_is_extractor() {
     let input = listed(by_type::tool()).await["inputSchema"].take();
     let names: Vec<_> = input["properties"].as_object().unwrap().keys().collect();
     assert_eq!(names, ["a", "task"]);
@@ -371,7 +371,7 @@ async fn tenant_prompt(tenant: Tenant, topic: String) -> String {
 }
 
 #[tokio::test]
-async fn handlers_of_extractors_by_type_have_no_arguments() {
+async fn handlers_with_only_extractors_have_no_arguments() {
     let expected = json!({"type": "object", "additionalProperties": false});
     assert_eq!(listed(only_extractors::tool()).await["inputSchema"], expected);
     let resource = server().resource(tenant_resource::resource());
@@ -403,7 +403,7 @@ async fn seven_states(
 }
 
 #[tokio::test]
-async fn handler_with_seven_states_and_an_argument_is_called() {
+async fn handler_with_seven_states_and_one_argument_is_called() {
     let server =
         server().state(Number::<1>).state(Number::<2>).state(Number::<3>).state(Number::<4>);
     let server = server.state(Number::<5>).state(Number::<6>).state(Number::<7>);

@@ -1,4 +1,4 @@
-//! What `#[derive(Form)]` takes.
+//! Types that `#[derive(Form)]` accepts.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -58,7 +58,7 @@ enum Colour {
 #[derive(Debug, Deserialize, JsonSchema, Form, PartialEq)]
 struct Nothing {}
 
-/// No field of a form by itself.
+/// Not a form field without its attributes.
 #[derive(Debug, Default, PartialEq)]
 struct Letters(Vec<char>);
 
@@ -77,7 +77,7 @@ fn is_choice<T: Choice>() {}
 fn is_field<T: FormField>() {}
 
 #[test]
-fn structs_are_forms_and_enums_are_choices() {
+fn derived_struct_is_form_and_derived_enum_is_choice() {
     is_form::<Approval>();
     is_form::<Place>();
     is_form::<Nothing>();
@@ -87,7 +87,7 @@ fn structs_are_forms_and_enums_are_choices() {
 }
 
 #[test]
-fn a_form_is_read_like_any_other_struct() {
+fn derived_form_deserializes_from_json() {
     let answer = json!({
         "yes": true,
         "size": "large",

@@ -1,8 +1,8 @@
-//! One binary for all tests of the crate that use it from outside.
+//! All integration tests of the macros, in one binary.
 
-// What macros make, registered on a server and asked by a client.
+// Generated handlers on a server.
 mod expand;
-// What may be a form, or a choice in one.
+// Types that are forms or choices.
 mod form;
-// What macros refuse, and with which words: `tests/ui`.
+// Compile errors; the cases are in `tests/ui`.
 mod ui;

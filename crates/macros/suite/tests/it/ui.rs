@@ -1,8 +1,8 @@
-//! Functions that do not compile, and what the author reads then.
+//! Compile errors of the macros.
 //!
-//! After a message has been changed: `TRYBUILD=overwrite cargo test -p outlive-macros-suite ui`.
+//! To update the messages: `TRYBUILD=overwrite cargo test -p outlive-macros-suite ui`.
 
 #[test]
-fn mistakes_are_explained_where_they_are_made() {
+fn invalid_code_reports_error_at_its_span() {
     trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
 }

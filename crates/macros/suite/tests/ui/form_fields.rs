@@ -1,4 +1,4 @@
-//! A form is flat: the fields that are not are pointed at.
+//! A form is flat: errors point at nested fields.
 
 use outlive::Form;
 

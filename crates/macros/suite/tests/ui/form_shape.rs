@@ -1,4 +1,4 @@
-//! What is neither a struct with named fields nor a plain enum is no form.
+//! Only structs with named fields and enums without data can derive `Form`.
 
 use outlive::Form;
 

@@ -1,4 +1,4 @@
-//! The schema of a tool is made from its types, so they have to be known.
+//! A handler cannot be generic, because the schema is generated from its types.
 
 use outlive::tool;
 

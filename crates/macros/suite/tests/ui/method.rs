@@ -1,4 +1,4 @@
-//! Handlers have no `self`; what they share is state.
+//! A handler cannot have `self`; shared data is state.
 
 use outlive::tool;
 

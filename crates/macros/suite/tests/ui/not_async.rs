@@ -1,4 +1,4 @@
-//! There is no way to run what blocks.
+//! A handler must be async.
 
 use outlive::tool;
 

@@ -1,4 +1,4 @@
-//! An argument has the name of its parameter, so the parameter must have one.
+//! An argument needs a plain name and an owned type.
 
 use outlive::tool;
 

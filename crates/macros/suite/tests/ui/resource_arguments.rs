@@ -1,4 +1,4 @@
-//! A single URI has nothing to fill parameters from.
+//! A resource with a fixed URI cannot fill arguments.
 
 use outlive::{resource, server::Cx};
 

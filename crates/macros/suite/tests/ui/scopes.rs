@@ -1,4 +1,4 @@
-//! Scopes are names in parentheses, one or more.
+//! Scopes are one or more names in parentheses.
 
 use outlive::{prompt, resource, tool};
 

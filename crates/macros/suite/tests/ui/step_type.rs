@@ -1,4 +1,4 @@
-//! The type of a step decides how its record is read, so the compiler has to know it.
+//! The type of a step determines how its journal entry is deserialized, so it must be known.
 
 use outlive::server::{Durable, Result};
 

@@ -1,4 +1,4 @@
-//! Parameters that no URI can fill.
+//! Parameters that are not variables of the template are rejected.
 
 use outlive::resource;
 

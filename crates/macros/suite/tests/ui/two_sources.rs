@@ -1,4 +1,4 @@
-//! Arguments are read once, into one type.
+//! Arguments are deserialized once, into one type.
 
 use outlive::{server, tool};
 

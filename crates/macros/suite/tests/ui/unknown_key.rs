@@ -1,4 +1,4 @@
-//! The nearest key is proposed, and all are named.
+//! The error suggests the nearest key and lists all keys.
 
 use outlive::{prompt, resource, tool};
 
@@ -18,6 +18,6 @@ async fn greet() -> &'static str {
 }
 
 fn main() {
-    // No complaint about these: the functions are there.
+    // The generated functions exist in spite of the invalid keys.
     let _ = (add::tool().max_concurrent(1), config::resource().size(13), greet::prompt());
 }

@@ -1,4 +1,4 @@
-//! Which generation is tried first, and which next.
+//! Order in which the client tries the eras and transports.
 
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ async fn over_http(env: &Arc<ClientEnv>, url: &str) -> Result<Arc<Connection>> {
                     memory.note(&place, Found::HttpSse);
                     Ok(made)
                 }
-                // What the handshake met says more than the last resort.
+                // The error of the handshake is more specific than that of the HTTP+SSE fallback.
                 Err(_) => Err(failed.into()),
             }
         }

@@ -1,4 +1,4 @@
-//! Meets a server in one generation: asks who is there, or shakes hands.
+//! Negotiation with a server of one era: `server/discover` or `initialize`.
 
 use std::sync::Arc;
 
@@ -21,15 +21,15 @@ use crate::client::{
     link::{Connection, Link, ServerInfo},
 };
 
-/// What trying the newer generation came to.
+/// Outcome of `server/discover`.
 pub(super) enum Tried {
-    /// It is of that generation.
+    /// The server is modern.
     Modern(Arc<Connection>),
-    /// It is not, or does not say so.
+    /// The server is legacy, or its era is unknown.
     Not,
 }
 
-/// Whether a failure leaves the generation open, so that trying another is no use.
+/// Returns whether a failure does not reveal the era, so that trying the other era is pointless.
 pub(super) fn says_nothing(failed: &Failed) -> bool {
     match failed {
         Failed::Status { status, .. } => !matches!(status, 400 | 404 | 405 | 406 | 415),
@@ -38,7 +38,7 @@ pub(super) fn says_nothing(failed: &Failed) -> bool {
     }
 }
 
-/// Asks who is there, as 2026-07-28 does.
+/// Sends `server/discover`, as in 2026-07-28.
 pub(super) async fn try_modern(
     env: &Arc<ClientEnv>,
     link: Link,
@@ -65,7 +65,7 @@ pub(super) async fn try_modern(
                 error
             }
             Err(failed) if says_nothing(&failed) && !is_pipe => return Err(failed.into()),
-            // Who wants this revision and no other has nothing to learn from silence.
+            // With a pinned version, the client has no other era to try after a missing response.
             Err(Failed::Error(error))
                 if is_pipe && (env.settings.pinned.is_some() || !is_silence(&error)) =>
             {
@@ -75,21 +75,22 @@ pub(super) async fn try_modern(
         };
         match error.code {
             code::UNSUPPORTED_VERSION => match next_version(env, &error)? {
-                // Its list has only revisions with a handshake: so that is what it wants.
+                // The server lists only legacy versions, so it expects a handshake.
                 None => return Ok(Tried::Not),
                 Some(rules) => here = here.by_rules_of(rules).ok_or(ClientError::Closed)?,
             },
-            // It is of this generation, and has something against asking.
+            // The error code is modern, so the server is modern and rejects only `server/discover`.
             refused if client::is_modern_error(refused) => {
                 return Ok(Tried::Modern(here));
             }
             _ => return Ok(Tried::Not),
         }
     }
-    Err(Error::broke("it refuses the revisions that it says it speaks"))
+    Err(Error::broke("it rejects the protocol versions that it lists as supported"))
 }
 
-/// No answer, or an end: what an older server on a pipe does with a question it does not know.
+/// Returns whether the server timed out or closed the pipe, as legacy servers do on unknown
+/// requests.
 fn is_silence(error: &Error) -> bool {
     match error {
         Error::Client(ClientError::TimedOut(_)) | Error::ProtocolViolation(_) => true,
@@ -117,7 +118,7 @@ fn discovered(rules: &VersionRules, message: &Incoming) -> Option<DiscoverResult
     serde_json::from_str(result).ok()
 }
 
-/// Takes what a server has said of itself.
+/// Selects the protocol version and reads the server information of a `server/discover` result.
 fn agreed(env: &ClientEnv, here: &Connection, found: &DiscoverResult) -> Result<Tried> {
     let rules = VersionRules::newest_of(found.supported_versions.iter().map(String::as_str));
     let info: Option<Implementation> = found
@@ -132,7 +133,7 @@ fn agreed(env: &ClientEnv, here: &Connection, found: &DiscoverResult) -> Result<
         known: true,
     };
     let spoken = match rules {
-        // It answered, so it speaks what it was asked in, whatever its list says.
+        // The server responded, so it supports the version of the request, whatever it lists.
         Some(rules) if rules.sessions => here.rules,
         Some(rules) => rules,
         None if found.supported_versions.is_empty() => here.rules,
@@ -145,8 +146,7 @@ fn agreed(env: &ClientEnv, here: &Connection, found: &DiscoverResult) -> Result<
     Ok(Tried::Modern(made))
 }
 
-/// Speaks 2026-07-28 and nothing else. A server that does not know the question is spoken to anyway:
-/// asking first is not required.
+/// Connects with a pinned modern version. The server may lack `server/discover`, which is optional.
 pub(super) async fn pinned_modern(
     env: &Arc<ClientEnv>,
     link: Link,
@@ -160,12 +160,12 @@ pub(super) async fn pinned_modern(
         (Tried::Modern(made), _) => Ok(made),
         (Tried::Not, Some(link)) => Ok(Arc::new(Connection::bare(env, rules, link))),
         (Tried::Not, None) => {
-            Err(ClientError::NoCommonVersion(vec!["something older".to_owned()]).into())
+            Err(ClientError::NoCommonVersion(vec!["a legacy version".to_owned()]).into())
         }
     }
 }
 
-/// Meets a server of the older generation.
+/// Performs the handshake of a legacy server.
 pub(super) async fn shake_hands(
     env: &Arc<ClientEnv>,
     link: Link,
@@ -185,7 +185,7 @@ pub(super) async fn shake_hands(
         let wanted = Wanted::new(env, Method::Initialize, params);
         let (message, session) = initialize(env, &here, &wanted).await?;
         if let IncomingKind::Error { error, .. } = message.kind() {
-            // Some refuse a revision they do not know, and say which they do.
+            // Some servers reject an unknown version and list the versions that they support.
             let named = supported(error);
             let next = VersionRules::newest_of(named.iter().map(String::as_str));
             match next.filter(|rules| rules.sessions && env.settings.pinned.is_none()) {
@@ -221,10 +221,10 @@ pub(super) async fn shake_hands(
         open_stream(env, &made).await;
         return Ok(made);
     }
-    Err(Error::broke("it refuses the revisions that it says it speaks").into())
+    Err(Error::broke("it rejects the protocol versions that it lists as supported").into())
 }
 
-/// One `initialize`: the answer, and the session that it opened.
+/// Sends `initialize`. Returns the response and the session ID.
 async fn initialize(
     env: &Arc<ClientEnv>,
     here: &Arc<Connection>,
@@ -248,7 +248,7 @@ async fn initialize(
                 return Ok((message, exchange.session.take()));
             }
         }
-        Err(Failed::from(Error::broke("it did not answer the handshake")))
+        Err(Failed::from(Error::broke("it did not respond to `initialize`")))
     };
     match tokio::time::timeout(patience, talking).await {
         Ok(answered) => answered,
@@ -256,8 +256,8 @@ async fn initialize(
     }
 }
 
-/// Opens the stream on which a legacy server says what belongs to no request, where it may have
-/// something to say. Waits until it is open: a server must not find a call before it.
+/// Opens the standalone stream of a legacy server if the server may send notifications. Waits until
+/// the stream is open, so that no notification of the first call is lost.
 async fn open_stream(env: &Arc<ClientEnv>, made: &Arc<Connection>) {
     let Link::Http { link, .. } = &made.link else { return };
     let offered = &made.server.capabilities;
@@ -274,7 +274,7 @@ async fn open_stream(env: &Arc<ClientEnv>, made: &Arc<Connection>) {
     let mut headers = made.headers();
     client::version_header(made.rules, &mut headers);
     let opened = tokio::time::timeout(env.limits().connect_timeout, link.get(headers)).await;
-    // Most servers have none, and say so with 405.
+    // Most servers do not offer the stream and respond with 405.
     if let Ok(Ok(stream)) = opened
         && stream.status.is_success()
         && stream.is_events()

@@ -1,9 +1,8 @@
-//! Finds out which generation a server is of, and meets it.
+//! Detection of a server's era, and negotiation of the protocol version.
 //!
-//! The newer is tried first, by asking who is there; then the handshake of the older; then, over
-//! HTTP, the transport of 2024-11-05. What was found is remembered, and tried first the next time.
-//! A refusal that says nothing about the generation (no access, too busy, no connection) is no reason
-//! to try another.
+//! The client tries `server/discover`, then the legacy handshake, then (over HTTP) the transport of
+//! 2024-11-05. It caches the era and tries it first next time. A failure that does not reveal the
+//! era, such as missing access or a rate limit, ends the attempt.
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning>
 
 mod connect;

@@ -1,5 +1,4 @@
-//! Meets servers on pipes: programs, servers in this process, open streams, and HTTP+SSE, whose two
-//! directions are one pipe.
+//! Negotiation over pipes: child processes, in-memory servers, open streams and HTTP+SSE.
 
 use std::sync::Arc;
 
@@ -82,7 +81,7 @@ pub(super) async fn over_pipe(env: &Arc<ClientEnv>) -> Result<Arc<Connection>> {
                     made
                 }
                 Tried::Not if pipe.is_closed() => {
-                    // An older server that ended itself over a question it does not know.
+                    // A legacy server exited because it does not know `server/discover`.
                     drop((pipe, kept, others));
                     env.note_older();
                     return Box::pin(over_pipe(env)).await;
@@ -104,8 +103,8 @@ pub(super) async fn over_pipe(env: &Arc<ClientEnv>) -> Result<Arc<Connection>> {
     Ok(made)
 }
 
-/// Meets a server that was of the older generation when it was last met. `None` if it has ended itself over the
-/// handshake, so that it has to be started again.
+/// Tries the handshake first with a server that was legacy before. Returns `None` if the server
+/// exited during the handshake and must be restarted.
 async fn older_first(env: &Arc<ClientEnv>, link: Link) -> Result<Option<Arc<Connection>>> {
     let Link::Pipe { pipe, .. } = &link else { return Err(ClientError::Closed.into()) };
     let (pipe, kept) = (Arc::clone(pipe), Kept::of(&link).await);
@@ -130,7 +129,7 @@ async fn older_first(env: &Arc<ClientEnv>, link: Link) -> Result<Option<Arc<Conn
     }
 }
 
-/// The process of a pipe, held while its generation is found out.
+/// The process of a pipe, held until the era is known.
 struct Kept(Option<Process>);
 
 impl Kept {

@@ -1,13 +1,13 @@
-//! What the sources of a stream bring.
+//! Items from the sources of a stream.
 
 use outlive_wire::CallToolResult;
 
-/// Item that a source of segments returned.
+/// Item from a source of segments.
 pub(crate) enum Brought {
-    /// Something was given to the tracker, or nothing happened.
+    /// The tracker may have new segments.
     More,
-    /// The whole result.
+    /// The complete result.
     Whole(Box<CallToolResult>),
-    /// The end: nothing is missing, and this is what else the result has.
+    /// The end of the stream: all segments arrived, and this is the rest of the result.
     End(Box<CallToolResult>),
 }

@@ -1,7 +1,7 @@
-//! Segments in responses that share one id; a dialect of 2025-11-25 that both sides have to agree on.
+//! Segments in responses that share one request ID, a negotiated dialect of 2025-11-25.
 //!
-//! A stream that breaks is taken up by `tasks/result` with the last number up to which nothing is
-//! missing; a response there has what comes behind it, at once.
+//! After a disconnect the client resumes with `tasks/result` and the last contiguous sequence
+//! number. The response contains the segments after that number.
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,7 +28,7 @@ use crate::client::{
     tracker::Tracker,
 };
 
-/// How much more seldom the task is looked at while segments come.
+/// Factor by which the poll interval grows while segments arrive.
 const STREAMING: u32 = 5;
 
 pub(crate) struct Segments {
@@ -47,7 +47,7 @@ impl std::fmt::Debug for Segments {
     }
 }
 
-/// One response: segments, a task, or the whole.
+/// One response: segments, a task, or the complete result.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Part {
@@ -90,7 +90,7 @@ impl Segments {
         })
     }
 
-    /// Brings the next segments, or the end.
+    /// Passes the next segments to the tracker, or returns the end.
     pub(crate) async fn bring(&mut self, tracker: &mut Tracker) -> Result<Brought> {
         if tracker.is_whole() {
             if let Some(exchange) = &mut self.exchange {
@@ -104,7 +104,7 @@ impl Segments {
                 _ => Ok(Brought::End(std::mem::take(&mut self.last))),
             };
         }
-        // Complete, and something is missing: what is missing is there, and asked for at once.
+        // The server has all segments, so the missing ones can be fetched immediately.
         if tracker.is_complete() && tracker.has_gap() {
             return self.resume(tracker).await;
         }
@@ -117,7 +117,7 @@ impl Segments {
             message = exchange.next() => match message {
                 Ok(Some(message)) => self.heard(message, tracker),
                 Ok(None) | Err(_) => {
-                    // The stream is gone, not the task; if there is one.
+                    // The stream is lost, but a task can still be resumed.
                     if let Some(exchange) = &mut self.exchange {
                         exchange.settle();
                     }
@@ -188,7 +188,8 @@ impl Segments {
         }
         for mut block in part.partial.into_iter().flatten() {
             let number = block.remove("seqNr").and_then(|number| number.as_u64());
-            let number = number.ok_or_else(|| Error::broke("a partial result has no number"))?;
+            let number =
+                number.ok_or_else(|| Error::broke("a partial result has no sequence number"))?;
             tracker.take(number, Value::Object(block))?;
         }
         if part.is_complete == Some(true) {
@@ -207,7 +208,7 @@ impl Segments {
         Ok(Brought::More)
     }
 
-    /// Looks whether a task of which no segment has come is over.
+    /// Checks whether a task without segments has ended.
     async fn look(&mut self, tracker: &mut Tracker) -> Result<Brought> {
         let Some(task) = &self.task else { return Ok(Brought::More) };
         let snapshot = crate::client::tasks::look(&self.core, &task.id).await?;
@@ -217,11 +218,11 @@ impl Segments {
         }
     }
 
-    /// Reads what is missing. Without any segment there is no number to begin from: then the whole is
-    /// waited for.
+    /// Fetches the missing segments. Before the first segment the client has no sequence number, so
+    /// it waits for the complete result.
     async fn resume(&mut self, tracker: &mut Tracker) -> Result<Brought> {
         let Some(task) = &self.task else {
-            return Err(Error::broke("its partial results belong to no task"));
+            return Err(Error::broke("the partial results do not belong to a task"));
         };
         let more = match tracker.contiguous() {
             0 => String::new(),
@@ -245,8 +246,8 @@ impl Segments {
         self.take(part, tracker)
     }
 
-    /// The last response says that something went wrong: the tool has failed, and said why in what it
-    /// emitted; or the task was cancelled or has expired, and something is missing. The task knows.
+    /// Handles a last response with `isError`. Either the tool returned an error, or the task was
+    /// cancelled or expired and segments are missing. `tasks/result` shows which.
     async fn failed(&mut self, id: &str) -> Result<Brought> {
         match send(&self.core, &about(&self.core, Method::TasksResult, id, "")).await {
             Ok(answered) => match answered.result() {

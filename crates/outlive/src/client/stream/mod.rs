@@ -1,8 +1,8 @@
-//! Partial results, as they come: a stream of segments, and the whole at its end.
+//! Partial results as a stream of segments that ends with the complete result.
 //!
-//! On 2025-11-25 segments come in responses that share one id, where both sides have agreed on it;
-//! since 2026-07-28 beside `tasks/get` and through a subscription, with the extension
-//! `dev.outlive/task-partials`. Without either the stream has what the result has, at its end.
+//! On 2025-11-25 segments arrive in responses that share one request ID. Since 2026-07-28 they
+//! arrive with `tasks/get` and through a subscription (extension `dev.outlive/task-partials`).
+//! Without either, the stream returns the content of the result at its end.
 
 mod brought;
 mod legacy;

@@ -1,4 +1,4 @@
-//! Segments of a call that is a task.
+//! Segments of a call that may be a task.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::client::{
     tracker::Tracker,
 };
 
-/// The segments of a call that may have become a task, and its result.
+/// Segments of a call that may be a task, and its result.
 #[derive(Debug)]
 pub(crate) struct Segments {
     handle: TaskHandle,
@@ -23,7 +23,7 @@ impl Segments {
         Self { handle, feed }
     }
 
-    /// Brings the next segments, or the end.
+    /// Passes the next segments to the tracker, or returns the end.
     pub(crate) async fn bring(&mut self, tracker: &mut Tracker) -> Result<Brought> {
         tokio::select! {
             biased;

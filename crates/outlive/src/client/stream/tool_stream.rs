@@ -19,7 +19,7 @@ use crate::client::{
     tracker::Tracker,
 };
 
-/// Calls a tool and gives what it has so far, while it works.
+/// Request to call a tool and stream its partial results.
 #[derive(Clone, Debug)]
 pub struct StreamTool(pub(crate) ToolCall);
 
@@ -52,13 +52,13 @@ impl sealed::Run for StreamTool {
     }
 }
 
-/// The partial results of a call, in order, each once.
+/// Partial results of a call, in order and without duplicates.
 ///
-/// Also a [`Stream`](futures_core::Stream). Dropping it leaves the task alone.
+/// Also a [`Stream`](futures_core::Stream). Dropping it does not cancel the task.
 pub struct ToolStream {
-    /// Not here while something is being brought.
+    /// `None` while `bringing` owns it.
     state: Option<Box<State>>,
-    /// Kept here, so that nothing is lost when nobody waits for it for a while.
+    /// Stored here, so that dropping the future of `next` loses nothing.
     bringing: Option<Bringing>,
     given: u64,
     result: Option<Box<CallToolResult>>,
@@ -89,8 +89,7 @@ enum Source {
 }
 
 impl ToolStream {
-    /// The next segment, or `None` when there are no more. After an error there are no more. Can be
-    /// dropped while it waits.
+    /// Returns the next segment, or `None` at the end and after an error. Cancel safe.
     pub async fn next(&mut self) -> Option<Result<Segment>> {
         loop {
             if let Some((number, block)) = self.state.as_mut().and_then(|it| it.tracker.give()) {
@@ -110,7 +109,7 @@ impl ToolStream {
         }
     }
 
-    /// What the source brings next.
+    /// Returns the next item of the source.
     async fn bringing(&mut self) -> (Box<State>, Result<Brought>) {
         if let Some(mut state) = self.state.take() {
             self.bringing = Some(Box::pin(async move {
@@ -130,22 +129,24 @@ impl ToolStream {
         brought
     }
 
-    /// The whole result, after all segments. Those that were not read yet are skipped.
+    /// Returns the complete result. Skips unread segments.
     ///
     /// # Errors
     ///
-    /// [`ClientError::Incomplete`] when the stream ended before it was whole: never a short result.
+    /// [`ClientError::Incomplete`] if the stream ended early. Never returns a truncated result.
     pub async fn finish(&mut self) -> Result<CallToolResult> {
         while let Some(segment) = self.next().await {
             segment?;
         }
         match self.result.take() {
             Some(result) => Ok(*result),
-            None => Err(ClientError::Incomplete("it was over before".to_owned()).into()),
+            None => {
+                Err(ClientError::Incomplete("the result was already returned".to_owned()).into())
+            }
         }
     }
 
-    /// How many segments have been handed out.
+    /// Returns the number of segments that were returned.
     pub fn segment_count(&self) -> u64 {
         self.given
     }
@@ -154,7 +155,7 @@ impl ToolStream {
         match brought {
             Brought::More => {}
             Brought::Whole(result) => {
-                // It begins with what came before; what it has beyond that is new.
+                // The result starts with the segments that arrived before; further blocks are new.
                 for (at, block) in result.content.iter().enumerate() {
                     let block = serde_json::to_value(block)
                         .map_err(|error| Error::broke(error.to_string()))?;
@@ -174,7 +175,7 @@ impl ToolStream {
         Ok(())
     }
 
-    /// An end that left something missing.
+    /// Converts the error of a lost or cancelled task into [`ClientError::Incomplete`].
     fn incomplete(&self, error: Error) -> Error {
         match error.kind() {
             Some(ServerErrorKind::TaskGone | ServerErrorKind::TaskCancelled) => {
@@ -190,20 +191,20 @@ impl futures_core::Stream for ToolStream {
     type Item = Result<Segment>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        // What is waited for is kept here, so that nothing is lost with the future.
+        // `next` keeps its state in `self`, so dropping its future loses nothing.
         let next = std::pin::pin!(self.next());
         next.poll(cx)
     }
 }
 
 impl RequestBuilder<StreamTool> {
-    /// Has it done once, however often it is sent.
+    /// Sets an idempotency key, so that the server executes the call once.
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.kind.0.set_key(key.into());
         self
     }
 
-    /// How long the task should exist, where a client may say so.
+    /// Sets the TTL of the task, for protocol versions in which the client decides.
     pub fn task_ttl(mut self, ttl: Duration) -> Self {
         self.kind.0.set_ttl(ttl);
         self

@@ -1,4 +1,4 @@
-//! Brings a task to its end: watches it, answers what it asks, fetches what came of it.
+//! Drives a task to its end: observes it, responds to its input requests and fetches its outcome.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,22 +28,22 @@ use crate::client::{
     send::send,
 };
 
-/// Answers that are ready within this time go together.
+/// Input responses that are ready within this time are sent together.
 const TOGETHER: Duration = Duration::from_millis(50);
 
-/// How long news of an input request that has its response may be late.
+/// Time during which an acknowledged input request may still be listed.
 const LATE: Duration = Duration::from_secs(10);
 
-/// An input request that was seen.
+/// An input request that the task has listed.
 #[derive(Debug)]
 struct Known {
-    /// The request, to know it again.
+    /// The request as JSON, for comparison.
     words: String,
-    /// Whether a later state of the task did not list it.
+    /// Whether a later snapshot did not list it.
     is_gone: bool,
-    /// How often it was listed again after that.
+    /// Number of snapshots that listed it again after that.
     returns: u32,
-    /// Since when it is listed although it has its response.
+    /// Start of the time in which it is listed although the response is acknowledged.
     since: Option<Instant>,
 }
 
@@ -53,53 +53,55 @@ impl Known {
     }
 }
 
-/// Something about a task.
+/// Event of a task.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum TaskEvent {
-    /// It has come so far.
+    /// The status of the task.
     Status(Box<TaskSnapshot>),
-    /// It asks something: answer it with [`TaskHandle::respond`](super::TaskHandle::respond).
+    /// An input request of the task. Respond with
+    /// [`TaskHandle::respond`](super::TaskHandle::respond).
     Input(Box<PendingInput>),
-    /// It has emitted something: part of its result, in order, each part once. Comes where the
-    /// client said [`partial_results`](crate::client::ClientBuilder::partial_results) and the server
-    /// has the extension; what had not come when the task ended is in the result alone.
+    /// A segment of the partial results, in order and without duplicates. Requires
+    /// [`partial_results`](crate::client::ClientBuilder::partial_results) and the extension on the
+    /// server. Segments that arrive too late are only in the result.
     Segment(Box<Segment>),
-    /// The server does not answer, for this reason. The client keeps trying for
-    /// [`max_total_timeout`](crate::client::ClientLimits::max_total_timeout) and no longer than the task exists.
+    /// The server is unreachable, with the reason. The client retries for
+    /// [`max_total_timeout`](crate::client::ClientLimits::max_total_timeout), at most until the
+    /// task expires.
     Unreachable(String),
-    /// The server answers again.
+    /// The server is reachable again.
     Reachable,
-    /// It is over, with a result. Its content begins with everything that came in parts.
+    /// The result of the task. Its content starts with the segments.
     Done(Box<CallToolResult>),
 }
 
-/// A task that is being brought to its end.
+/// State machine that drives a task to its end.
 pub(crate) struct Drive {
     core: Arc<Core>,
     record: Record,
     id: String,
     rules: &'static VersionRules,
     observer: Observer,
-    /// Input requests that the client is responding to, or has responded to, by their keys.
+    /// Input requests with a response, sent or in progress, by key.
     known: BTreeMap<String, Known>,
-    /// How often the result could not be fetched, although it is there.
+    /// Failed attempts to fetch the result of an ended task.
     lost_results: u32,
     asking: JoinSet<(String, bool, Settled)>,
     deadline: Option<Instant>,
-    /// Until when a task that was cancelled is watched.
+    /// End of the observation of a cancelled task.
     grace: Option<Instant>,
-    /// Whether questions go to the answerer; otherwise they are events.
+    /// Whether input requests go to the input handler. Otherwise they are events.
     answers: bool,
-    /// Whether new questions are held until what the task emitted before them has been read.
+    /// Whether new input requests are held until the segments before them have been read.
     holds: bool,
-    /// The state with the questions that are held.
+    /// The snapshot with the held input requests.
     held: Option<TaskSnapshot>,
-    /// Questions that were held.
+    /// Keys of input requests that are no longer held.
     released: BTreeSet<String>,
-    /// What was seen and is not dealt with yet: whoever waits for that may be dropped.
+    /// Snapshot that is not processed yet. Stored here because the future of `next` may be dropped.
     seen: Option<TaskSnapshot>,
-    /// What was answered and is not given yet, for the same reason.
+    /// Input responses that are not sent yet. Stored here for the same reason.
     settled: Vec<(String, bool, Settled)>,
 }
 
@@ -117,7 +119,7 @@ impl Drive {
         task: &crate::client::call_store::SavedTask,
         at_once: bool,
     ) -> Self {
-        // Judged by the time that passes here: two clocks need not agree.
+        // Measured with the local clock, because the clocks of client and server may differ.
         let deadline = task.ttl.map(|ttl| {
             let ttl = Duration::from_millis(ttl);
             Instant::now() + ttl + ttl / 10 + Duration::from_secs(5)
@@ -142,12 +144,12 @@ impl Drive {
         }
     }
 
-    /// Puts questions to the answerer, or leaves them to whoever reads the events.
+    /// Sets whether input requests go to the input handler or are events.
     pub(crate) fn set_answering(&mut self, answers: bool) {
         self.answers = answers;
     }
 
-    /// Holds new questions until [`Drive::release`], or no longer.
+    /// Sets whether new input requests are held until [`Drive::release`].
     pub(crate) fn set_holding(&mut self, holds: bool) {
         self.holds = holds;
         if !holds {
@@ -155,22 +157,22 @@ impl Drive {
         }
     }
 
-    /// Whether questions are held.
+    /// Returns whether input requests are held.
     pub(crate) fn is_holding(&self) -> bool {
         self.held.is_some()
     }
 
-    /// Lets the questions go that are held.
+    /// Releases the held input requests.
     pub(crate) fn release(&mut self) {
         let Some(held) = self.held.take() else { return };
-        // To be asked now, whatever is emitted after them.
+        // Released requests are not held again, even if the task emits more segments.
         for (key, _) in held.questions.iter().flat_map(|questions| questions.iter()) {
             self.released.insert(key.to_owned());
         }
         self.seen = Some(held);
     }
 
-    /// To the end.
+    /// Drives the task to its end.
     pub(crate) async fn finish(&mut self) -> Result<CallToolResult> {
         self.set_holding(false);
         loop {
@@ -180,7 +182,7 @@ impl Drive {
         }
     }
 
-    /// The next thing that happens. Can be dropped while it waits.
+    /// Returns the next event. Cancel safe.
     pub(crate) async fn next(&mut self) -> Result<TaskEvent> {
         loop {
             if !self.settled.is_empty() {
@@ -203,16 +205,16 @@ impl Drive {
                 },
                 Some(settled) = self.asking.join_next(), if !self.asking.is_empty() => {
                     let settled = settled
-                        .map_err(|_| ClientError::InvalidInputResponse("the answerer panicked".to_owned()))?;
+                        .map_err(|_| ClientError::InvalidInputResponse("the input handler panicked".to_owned()))?;
                     self.settled.push(settled);
                 }
                 () = until(grace) => return Err(self.over(cancelled_task(&self.id)).await),
                 () = until(last) => {
-                    // One last look: it may have ended in its last moment.
+                    // Polls once more, because the task may have ended just before its expiry.
                     self.deadline = None;
                     let snapshot = super::watch::look(&self.core, &self.id).await?;
                     if !snapshot.status.is_terminal() {
-                        let why = format!("the task `{}` has outlived its time", self.id);
+                        let why = format!("the task `{}` has expired", self.id);
                         return Err(ServerError::plain(ServerErrorKind::TaskGone, outlive_wire::code::INVALID_PARAMS, why).into());
                     }
                     self.seen = Some(snapshot);
@@ -231,7 +233,8 @@ impl Drive {
             (TaskStatus::Completed | TaskStatus::Failed, TaskDialect::Offered) => {
                 self.outcome(snapshot).await.map(Some)
             }
-            // Its questions come as requests while somebody waits for the result.
+            // On 2025-11-25 the server sends input requests while the client waits for
+            // `tasks/result`.
             (TaskStatus::InputRequired | TaskStatus::Completed | TaskStatus::Failed, _)
                 if self.rules.tasks == TaskDialect::Requested =>
             {
@@ -242,7 +245,7 @@ impl Drive {
         }
     }
 
-    /// What came of a task that brings it with it.
+    /// Returns the outcome from a snapshot that contains it.
     async fn outcome(&mut self, snapshot: TaskSnapshot) -> Result<TaskEvent> {
         match (snapshot.status, snapshot.result, snapshot.error) {
             (TaskStatus::Completed, Some(result), _) => self.done(read(result.get())?).await,
@@ -254,11 +257,11 @@ impl Drive {
                 let error = ErrorObject { code: outlive_wire::code::INTERNAL, message, data: None };
                 Err(self.over(ServerError::of(error, None).of_task()).await)
             }
-            _ => Err(Error::broke("its task is completed and has no result")),
+            _ => Err(Error::broke("the task is completed but has no result")),
         }
     }
 
-    /// Waits for the result where it has to be fetched. What the task asks meanwhile is answered.
+    /// Waits for `tasks/result`. The input handler responds to requests in the meantime.
     async fn fetch(&mut self) -> Result<Option<TaskEvent>> {
         let mut wanted = about(&self.core, Method::TasksResult, &self.id, "");
         wanted.waiting = Waiting { timeout: None, ..wanted.waiting };
@@ -268,13 +271,13 @@ impl Drive {
         };
         match fetched {
             Ok(result) => self.done(read(&result)?).await.map(Some),
-            // The connection is gone, not the task.
+            // Only the connection is lost; the task still exists.
             Err(error) if matches!(error, Error::Transport(_)) && error.is_transient() => {
-                tracing::debug!(task_id = self.id, %error, "the result of a task did not come");
+                tracing::debug!(task_id = self.id, %error, "cannot fetch the result of a task");
                 Ok(None)
             }
             Err(Error::Client(ClientError::TimedOut(_))) => Ok(None),
-            // The server is busy or without its store; a stored error that says so is met again.
+            // The server or its store is overloaded. The retry returns a stored error unchanged.
             Err(error) if error.is_transient() && self.lost_results < RESENDS => {
                 self.lost_results += 1;
                 let wait =
@@ -287,13 +290,13 @@ impl Drive {
         }
     }
 
-    /// A refusal of a result is what came of the call, unless it says that there is no such task.
+    /// Handles an error of `tasks/result`: the outcome of the task, unless the task is unknown.
     async fn settle_refusal(&mut self, refused: ServerError) -> Error {
         if is_of_cancelled_task(refused.data.as_ref()) {
             return self.over(cancelled_task(&self.id)).await;
         }
         match gone(refused.into()) {
-            // These say something of the request and nothing of the task: it is not over for them.
+            // These errors concern the request and not the task, which has not ended.
             Error::Server(refused)
                 if matches!(
                     refused.kind,
@@ -311,13 +314,16 @@ impl Drive {
         }
     }
 
-    /// Puts its questions to whoever answers.
+    /// Passes the input requests of a snapshot to the input handler, or returns one as an event.
     async fn ask(&mut self, snapshot: TaskSnapshot) -> Result<Option<TaskEvent>> {
         let Some(questions) = snapshot.questions.clone() else {
             return Ok(Some(TaskEvent::Status(Box::new(snapshot))));
         };
         if questions.len() > self.core.limits().max_open_inputs {
-            return Err(Error::broke(format!("it asks {} questions at once", questions.len())));
+            return Err(Error::broke(format!(
+                "it sent {} input requests at once",
+                questions.len()
+            )));
         }
         let saved = self.record.saved().await.answers;
         let is_new = |key: &str| {
@@ -331,7 +337,8 @@ impl Drive {
         }
         let mut resend = Vec::new();
         for (key, request) in questions {
-            // What was answered is not asked again; what may not have arrived is sent again.
+            // Requests with an acknowledged response are skipped; an unacknowledged response is
+            // resent.
             let words = serde_json::to_string(&request).unwrap_or_default();
             if let Some(answer) = saved.get(&key) {
                 if answer.acknowledged {
@@ -363,8 +370,9 @@ impl Drive {
         Ok(Some(TaskEvent::Status(Box::new(snapshot))))
     }
 
-    /// An input request that has its response is listed again. That may be news that is late; a key
-    /// that is used for another request is a breach of the protocol, and nobody would ever respond.
+    /// Handles an input request that is listed again after its response. A late snapshot is fine. A
+    /// different request under the same key violates the protocol, because it would never get a
+    /// response.
     fn asked_again(&mut self, key: &str, words: &str) -> Result<()> {
         let known =
             self.known.entry(key.to_owned()).or_insert_with(|| Known::new(words.to_owned()));
@@ -375,12 +383,14 @@ impl Drive {
             self.observer.look_now();
         }
         match known.words != words || known.returns > 1 || since.elapsed() > LATE {
-            true => Err(Error::broke(format!("it uses the key `{key}` of an input request twice"))),
+            true => {
+                Err(Error::broke(format!("it reuses the key `{key}` for another input request")))
+            }
             false => Ok(()),
         }
     }
 
-    /// Answers are ready: they go out with those that are ready right after them.
+    /// Sends the input responses that are ready now or shortly after.
     async fn give_settled(&mut self) -> Result<()> {
         let together = Instant::now() + TOGETHER;
         while !self.asking.is_empty() {
@@ -393,17 +403,19 @@ impl Drive {
         for (key, is_for_user, settled) in &self.settled {
             match settled {
                 Settled::Send(json) => answers.push((key.clone(), json.clone())),
-                // The server should not have asked; a user who cannot be asked has closed it.
+                // An undeclared elicitation gets the `cancel` response, because the user cannot see
+                // it.
                 Settled::Undeclared(kind) if *is_for_user => {
                     tracing::warn!(
                         task_id = self.id,
                         kind,
-                        "a task asked for what was not declared"
+                        "a task requested input that this client does not declare"
                     );
                     answers.push((key.clone(), cancelled()));
                 }
                 Settled::Undeclared(kind) => {
-                    let why = format!("the task asked for {kind}, which nobody here can give");
+                    let why =
+                        format!("the task requested {kind}, which this client does not declare");
                     unanswered = Some(ClientError::Unanswered(why));
                 }
                 Settled::Refused(why) => unanswered = Some(ClientError::Unanswered(why.clone())),
@@ -419,7 +431,7 @@ impl Drive {
             self.settled.clear();
             return Err(why.into());
         }
-        // Once they are noted they may be given twice, but not lost.
+        // Saved responses may be sent twice, but are not lost.
         let given = self.give(answers).await;
         if !given.as_ref().is_err_and(Error::is_transient) {
             self.settled.clear();
@@ -427,7 +439,7 @@ impl Drive {
         given
     }
 
-    /// Gives answers: noted first, then sent until they are taken.
+    /// Saves input responses, then sends them until the server acknowledges them.
     pub(crate) async fn give(&mut self, answers: Vec<(String, RawJson)>) -> Result<()> {
         give(&self.core, &self.record, &self.id, answers).await?;
         self.observer.look_now();
@@ -436,11 +448,11 @@ impl Drive {
 
     async fn done(&mut self, result: CallToolResult) -> Result<TaskEvent> {
         self.record.change(|saved| saved.stage = CallStage::Done(Box::new(result.clone()))).await?;
-        tracing::debug!(task_id = self.id, "a task is over");
+        tracing::debug!(task_id = self.id, "a task has ended");
         Ok(TaskEvent::Done(Box::new(result)))
     }
 
-    /// It is over, and came to nothing.
+    /// Saves the failure of the task and returns it.
     async fn over(&mut self, refused: ServerError) -> Error {
         let error = ErrorObject {
             code: refused.code,
@@ -451,10 +463,10 @@ impl Drive {
         noted.err().unwrap_or_else(|| refused.into())
     }
 
-    /// Asks the task to stop.
+    /// Cancels the task.
     pub(crate) async fn cancel(&mut self) -> Result<()> {
         cancel(&self.core, &self.id).await?;
-        // It may still come to something; but not for ever.
+        // The task may still complete; the client waits only for a limited time.
         self.grace = Some(Instant::now() + self.core.limits().cancel_grace);
         self.observer.look_now();
         Ok(())
@@ -465,7 +477,7 @@ fn cancelled_task(id: &str) -> ServerError {
     let message = format!("the task `{id}` was cancelled");
     let refused =
         ServerError::plain(ServerErrorKind::TaskCancelled, outlive_wire::code::INTERNAL, message);
-    // A process that reads the saved call later has only this to tell that the task was cancelled.
+    // A process that resumes the saved call recognizes the cancellation by this data.
     let data = serde_json::json!({"taskId": id, "status": TaskStatus::Cancelled.as_str()});
     ServerError { data: to_raw_value(&data).ok(), ..refused }
 }

@@ -1,18 +1,18 @@
-//! The state of a handle whose input requests are events.
+//! State of a handle whose input requests are events.
 
 use std::{fmt, future::Future, pin::Pin};
 
 use super::complete::{Drive, TaskEvent};
 use crate::client::{error::Result, input_events::InputEvents, send::Boxed};
 
-/// A call that is being made.
+/// A call that is in progress.
 pub(super) struct Starting<T>(pub(super) Boxed<'static, T>);
 
-/// What belongs to a call whose input requests are events.
+/// State of a call whose input requests are events.
 pub(super) struct EventMode {
     pub(super) inputs: InputEvents,
-    /// A task of 2025-11-25 that is being watched. Its input requests come on the way of its result, so
-    /// the request for the result must not be dropped when one comes.
+    /// Observation of a task of 2025-11-25. The server sends input requests during `tasks/result`,
+    /// so that request must stay open when one arrives.
     pub(super) driving: Option<Driving>,
 }
 

@@ -1,4 +1,4 @@
-//! What happens to a task, one thing after the other: how far it is, what it asks, what it emits.
+//! Events of a task: status, input requests and partial results.
 
 use super::{
     complete::TaskEvent,
@@ -12,21 +12,20 @@ use crate::client::{
     tracker::Tracker,
 };
 
-/// What happens to a task.
+/// Stream of the events of a task.
 #[derive(Debug)]
 pub struct TaskEvents<'a> {
     handle: &'a mut TaskHandle,
     feed: Option<Feed>,
     tracker: Tracker,
-    /// Reads what was emitted before the questions that are held.
+    /// Fetches the segments emitted before the held input requests.
     catching_up: Option<CatchUp>,
     is_terminal: bool,
 }
 
 impl TaskHandle {
-    /// Everything that happens to the task, one thing after the other. Questions are not put to the
-    /// answerer unless [`TaskEvents::with_input_handler`] says so: they are events, to be answered with
-    /// [`TaskHandle::respond`].
+    /// Returns the events of the task. Input requests are events, to be answered with
+    /// [`TaskHandle::respond`], unless [`TaskEvents::with_input_handler`] is set.
     pub fn events(&mut self) -> TaskEvents<'_> {
         self.stop_answering();
         TaskEvents::new(self)
@@ -42,21 +41,22 @@ impl<'a> TaskEvents<'a> {
         events
     }
 
-    /// Reads what the task emits, if there is a task.
+    /// Starts to read partial results, if there is a task.
     fn follow(&mut self) {
         self.feed = Feed::of(self.handle.core(), self.handle.task_id());
-        // Its output and its questions come on different ways, and output goes first.
+        // Segments and input requests arrive separately, and segments come first.
         self.handle.hold_questions(self.feed.is_some());
     }
 
-    /// Puts questions to the answerer, as [`TaskHandle::wait`] does, in place of making events of them.
+    /// Passes input requests to the input handler, as [`TaskHandle::wait`] does, instead of
+    /// returning them.
     #[must_use]
     pub fn with_input_handler(self) -> Self {
         self.handle.set_answering(true);
         self
     }
 
-    /// The next event, or `None` after the last. Can be dropped while it waits.
+    /// Returns the next event, or `None` after the last. Cancel safe.
     pub async fn next(&mut self) -> Option<Result<TaskEvent>> {
         if self.is_terminal {
             return None;
@@ -84,9 +84,9 @@ impl<'a> TaskEvents<'a> {
                 biased;
                 fed = fed(&mut self.feed, &mut self.tracker) => match fed {
                     Ok(()) => continue,
-                    // What is emitted cannot be read; the task itself is another matter.
+                    // A failure of the partial results does not affect the task.
                     Err(error) => {
-                        tracing::warn!(%error, "partial results of a task do not come any more");
+                        tracing::warn!(%error, "cannot read the partial results of a task");
                         self.feed = None;
                         self.handle.hold_questions(false);
                         continue;
@@ -103,8 +103,7 @@ impl<'a> TaskEvents<'a> {
         }
     }
 
-    /// Reads what the task has emitted until now, and lets the questions go that were held for it. Can be dropped
-    /// while it waits.
+    /// Fetches the segments emitted so far and releases the held input requests. Cancel safe.
     async fn catch_up(&mut self) {
         let (core, id) = (self.handle.core(), self.handle.task_id().unwrap_or_default());
         let after = self.tracker.contiguous();
@@ -116,20 +115,20 @@ impl<'a> TaskEvents<'a> {
         }
     }
 
-    /// Responds to an input request, as [`TaskHandle::respond`].
+    /// Responds to an input request, like [`TaskHandle::respond`].
     ///
     /// # Errors
     ///
-    /// As [`TaskHandle::respond`].
+    /// Same as [`TaskHandle::respond`].
     pub async fn respond(&mut self, input: &PendingInput, response: InputResponse) -> Result<()> {
         self.handle.respond(input, response).await
     }
 
-    /// Asks the task to stop, as [`TaskHandle::cancel`]. What comes of that is among the events.
+    /// Cancels the task, like [`TaskHandle::cancel`]. The outcome arrives as an event.
     ///
     /// # Errors
     ///
-    /// As [`TaskHandle::cancel`].
+    /// Same as [`TaskHandle::cancel`].
     pub async fn cancel(&mut self) -> Result<()> {
         self.handle.cancel().await
     }

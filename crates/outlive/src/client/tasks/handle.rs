@@ -1,4 +1,4 @@
-//! A handle on a call that goes on by itself.
+//! Handle of a tool call that may be a task.
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ use crate::client::{
     segment::Segment,
 };
 
-/// A call of a tool that may have become a task.
+/// Handle of a tool call that may be a task.
 ///
-/// Dropping it leaves the task alone, unless the call said `cancel_on_drop`.
+/// Dropping it does not cancel the task, unless the call uses `cancel_on_drop`.
 #[derive(Debug)]
 pub struct TaskHandle {
     pub(super) core: Arc<Core>,
@@ -30,15 +30,15 @@ pub struct TaskHandle {
     pub(super) state: State,
     pub(super) immediate: Option<String>,
     cancels_on_drop: bool,
-    /// If all input requests of the call are events.
+    /// Set if all input requests of the call are events.
     pub(super) event_mode: Option<Box<EventMode>>,
 }
 
 #[derive(Debug)]
 pub(super) enum State {
-    /// The call is made while its events are read.
+    /// The call runs while its events are read.
     Starting(Starting<TaskHandle>),
-    /// A task, and the revision that it was made in.
+    /// A task, with the version rules that created it.
     Task(SavedTask, &'static VersionRules, Option<Box<Drive>>),
     Done(Box<CallToolResult>),
     Failed(ErrorObject),
@@ -54,7 +54,7 @@ impl TaskHandle {
         Ok(Self::of(core, record, State::Done(Box::new(result))))
     }
 
-    /// A handle on a call that was saved; not on one whose answer is unknown.
+    /// Returns the handle of a saved call. Fails if the call may have executed.
     pub(crate) fn reopen(core: &Arc<Core>, saved: SavedCall) -> Result<Self> {
         let state = match saved.stage.clone() {
             CallStage::Calling(_) => return Err(ClientError::MaybeExecuted(saved.tool).into()),
@@ -69,7 +69,7 @@ impl TaskHandle {
         Ok(Self::of(core, Record::new(core.settings.notebook.clone(), saved), state))
     }
 
-    /// A handle on a task by its ID, which is not saved.
+    /// Returns a handle of a task by its ID. The handle is not saved.
     pub(crate) fn by_id(core: &Arc<Core>, rules: &'static VersionRules, id: String) -> Self {
         let task = SavedTask { id, version: rules.version.to_string(), ttl: None, poll: None };
         let account = core.settings.account.clone();
@@ -77,7 +77,7 @@ impl TaskHandle {
         Self::of(core, Record::new(None, saved), State::Task(task, rules, None))
     }
 
-    /// A call has become a task: noted before anybody is told.
+    /// Saves a call that became a task and returns its handle.
     pub(crate) async fn begun(
         core: &Arc<Core>,
         record: Record,
@@ -90,9 +90,9 @@ impl TaskHandle {
             ttl: task.ttl,
             poll: task.poll,
         };
-        tracing::debug!(task_id = saved.id, "a call has become a task");
+        tracing::debug!(task_id = saved.id, "a call became a task");
         record.change(|call| call.stage = CallStage::Task(saved.clone())).await?;
-        // One that is over already is looked at right away.
+        // An ended task is polled immediately.
         let drive = Drive::new(core, record.clone(), rules, &saved, task.status.is_terminal());
         let mut handle = Self::of(core, record, State::Task(saved, rules, Some(Box::new(drive))));
         handle.immediate = task.immediate;
@@ -110,7 +110,7 @@ impl TaskHandle {
         }
     }
 
-    /// The id of the task at the server; `None` if the call was answered without one.
+    /// Returns the task ID, or `None` if the call did not become a task.
     pub fn task_id(&self) -> Option<&str> {
         match &self.state {
             State::Task(task, ..) => Some(&task.id),
@@ -118,29 +118,28 @@ impl TaskHandle {
         }
     }
 
-    /// What the server lets the model be told while the task runs.
+    /// Returns the text that the server provides for the model while the task runs.
     pub fn immediate_response(&self) -> Option<&str> {
         self.immediate.as_deref()
     }
 
-    /// Whether it is known what came of it.
+    /// Returns whether the outcome is known.
     pub fn is_terminal(&self) -> bool {
         !matches!(self.state, State::Task(..) | State::Starting(_))
     }
 
-    /// Waits for the result, and answers what the task asks meanwhile. Can be dropped, and called
-    /// again.
+    /// Waits for the result. Input requests go to the input handler. Cancel safe.
     ///
     /// # Errors
     ///
-    /// When the task failed, was cancelled, or is gone.
+    /// If the task failed, was cancelled, or no longer exists.
     pub async fn wait(&mut self) -> Result<CallToolResult> {
         if self.event_mode.is_some() {
             return Box::pin(self.wait_with_handler()).await;
         }
         match &mut self.state {
             State::Starting(_) => {
-                Err(ClientError::Unanswered("the call is not made".to_owned()).into())
+                Err(ClientError::Unanswered("the call has not started".to_owned()).into())
             }
             State::Done(result) => Ok((**result).clone()),
             State::Failed(error) => Err(ServerError::of(error.clone(), None).of_task().into()),
@@ -158,38 +157,38 @@ impl TaskHandle {
         &self.core
     }
 
-    /// Puts questions to the answerer, or leaves them to whoever reads the events.
+    /// Sets whether input requests go to the input handler or are events.
     pub(super) fn set_answering(&mut self, answers: bool) {
         if let State::Task(_, _, Some(drive)) = &mut self.state {
             drive.set_answering(answers);
         }
     }
 
-    /// Holds new questions until [`TaskHandle::release_questions`], or no longer.
+    /// Sets whether new input requests are held until [`TaskHandle::release_questions`].
     pub(super) fn hold_questions(&mut self, holds: bool) {
         if let State::Task(_, _, Some(drive)) = &mut self.state {
             drive.set_holding(holds);
         }
     }
 
-    /// Whether questions are held.
+    /// Returns whether input requests are held.
     pub(super) fn is_holding(&self) -> bool {
         matches!(&self.state, State::Task(_, _, Some(drive)) if drive.is_holding())
     }
 
-    /// Lets the questions go that are held.
+    /// Releases the held input requests.
     pub(super) fn release_questions(&mut self) {
         if let State::Task(_, _, Some(drive)) = &mut self.state {
             drive.release();
         }
     }
 
-    /// The next thing that happens to the task. Can be dropped while it waits.
+    /// Returns the next event of the task. Cancel safe.
     pub(crate) async fn drive_on(&mut self) -> Result<TaskEvent> {
         let reads_requests = self.reads_requests();
         let event = match &mut self.state {
             State::Starting(_) => {
-                return Err(ClientError::Unanswered("the call is not made".to_owned()).into());
+                return Err(ClientError::Unanswered("the call has not started".to_owned()).into());
             }
             State::Task(..) if reads_requests => Box::pin(self.drive_with_requests()).await,
             State::Done(result) => return Ok(TaskEvent::Done(result.clone())),
@@ -207,7 +206,7 @@ impl TaskHandle {
             Ok(TaskEvent::Done(result)) => {
                 self.note(Ok(*result)).map(|result| TaskEvent::Done(Box::new(result)))
             }
-            Err(error) => Err(self.note(Err(error)).expect_err("an error stays one")),
+            Err(error) => Err(self.note(Err(error)).expect_err("`note` returns errors unchanged")),
             other => other,
         }
     }
@@ -227,11 +226,11 @@ impl TaskHandle {
         result
     }
 
-    /// Looks at the task once; `None` if the call is no task, or over as far as is known here.
+    /// Polls the task once. Returns `None` if the call is not a task or its outcome is known.
     ///
     /// # Errors
     ///
-    /// When the task is gone, or the server cannot be asked.
+    /// If the task no longer exists or the server is unreachable.
     pub fn get(&self) -> impl Future<Output = Result<Option<TaskSnapshot>>> + Send + use<> {
         let core = Arc::clone(&self.core);
         let task = match &self.state {
@@ -246,15 +245,15 @@ impl TaskHandle {
         }
     }
 
-    /// Reads what the task has emitted by now, after the segment of this number. Empty if the call is no task, or
-    /// over as far as is known here, or if the server or this client does not have the extension for
-    /// [`partial_results`](crate::client::ClientBuilder::partial_results).
+    /// Fetches the segments emitted after sequence number `after`. Returns an empty list if the
+    /// call is not a task or its outcome is known. Also empty if client or server lacks the
+    /// extension for [`partial_results`](crate::client::ClientBuilder::partial_results).
     ///
-    /// What a task emitted before it asked is there as soon as its question is.
+    /// Segments emitted before an input request are available as soon as the request is.
     ///
     /// # Errors
     ///
-    /// When the task is gone, or the server cannot be asked.
+    /// If the task no longer exists or the server is unreachable.
     pub fn emitted(&self, after: u64) -> impl Future<Output = Result<Vec<Segment>>> + Send + use<> {
         let core = Arc::clone(&self.core);
         let task = self.task_id().map(str::to_owned);
@@ -266,7 +265,7 @@ impl TaskHandle {
         }
     }
 
-    /// Makes input requests events, before [`TaskHandle::events`] reads them.
+    /// Turns input requests into events for [`TaskHandle::events`].
     pub(super) fn stop_answering(&mut self) {
         if let State::Task(task, rules, drive) = &mut self.state {
             let drive = drive.get_or_insert_with(|| {
@@ -276,11 +275,12 @@ impl TaskHandle {
         }
     }
 
-    /// Answers a question of the task. It is noted before it is sent, and sent until it is taken.
+    /// Responds to an input request of the task. Saves the response, then sends it until the server
+    /// acknowledges it.
     ///
     /// # Errors
     ///
-    /// When the answer does not fit, or the task is gone.
+    /// If the response does not match the request, or the task no longer exists.
     pub async fn respond(&mut self, question: &PendingInput, answer: InputResponse) -> Result<()> {
         if self.respond_to_event(question, &answer)? {
             return Ok(());
@@ -303,11 +303,11 @@ impl TaskHandle {
         }
     }
 
-    /// Asks the task to stop. It may still come to a result: [`TaskHandle::wait`] tells.
+    /// Cancels the task. The task may still complete; [`TaskHandle::wait`] returns the outcome.
     ///
     /// # Errors
     ///
-    /// When the server cannot be told.
+    /// If the server is unreachable.
     pub async fn cancel(&mut self) -> Result<()> {
         match &mut self.state {
             State::Starting(_) => {
@@ -320,33 +320,33 @@ impl TaskHandle {
         }
     }
 
-    /// Asks the task to stop, and forgets it.
+    /// Cancels the task and deletes the saved call.
     ///
     /// # Errors
     ///
-    /// When the server cannot be told.
+    /// If the server is unreachable.
     pub async fn cancel_and_detach(mut self) -> Result<()> {
         self.cancel().await?;
         self.delete_saved().await
     }
 
-    /// The call as plain data: another process can [`resume`](crate::client::Client::resume) it.
+    /// Returns the call as data. Another process can [`resume`](crate::client::Client::resume) it.
     pub fn to_saved(&self) -> impl Future<Output = SavedCall> + Send + use<> {
         let record = self.record.clone();
         async move { record.saved().await }
     }
 
-    /// Strikes the call from the notebook, if there is one: its result has been dealt with.
+    /// Deletes the saved call. Use it after the result has been processed.
     ///
     /// # Errors
     ///
-    /// When it is still there.
+    /// If the saved call still exists.
     pub fn delete_saved(&self) -> impl Future<Output = Result<()>> + Send + use<> {
         let record = self.record.clone();
         async move { record.erase().await }
     }
 
-    /// Cancels the task when this handle is dropped before the task is over.
+    /// Sets whether dropping this handle cancels a task that has not ended.
     pub fn set_cancel_on_drop(&mut self, cancels: bool) {
         self.cancels_on_drop = cancels;
     }
@@ -359,7 +359,7 @@ impl Drop for TaskHandle {
             let (core, id) = (Arc::clone(&self.core), task.id.clone());
             runtime.spawn(async move {
                 if let Err(error) = cancel(&core, &id).await {
-                    tracing::warn!(task_id = id, %error, "a task could not be cancelled");
+                    tracing::warn!(task_id = id, %error, "cannot cancel a task");
                 }
             });
         }

@@ -1,4 +1,4 @@
-//! The tasks of the caller, as its server lists them.
+//! List of the caller's tasks.
 
 use std::collections::HashSet;
 
@@ -13,25 +13,25 @@ use crate::client::{
     error::{ClientError, Result},
 };
 
-/// The tasks that a server lists for its caller.
+/// Tasks that a server lists for the caller.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TaskList {
-    /// The tasks, oldest first. A list has no results and no input requests.
+    /// Tasks, oldest first. They contain no results and no input requests.
     pub tasks: Vec<TaskSnapshot>,
-    /// Whether the list has the tasks of every protocol version, which the extension
-    /// `dev.outlive/task-list` promises. Otherwise it has those of the version in use.
+    /// Whether the list contains the tasks of all protocol versions (extension
+    /// `dev.outlive/task-list`). Otherwise it contains those of the negotiated version.
     pub is_complete: bool,
 }
 
 impl Client {
-    /// Lists the tasks of this caller: with the extension `dev.outlive/task-list` where the server
-    /// declares it, else with `tasks/list`, which 2025-11-25 has and 2026-07-28 has not.
+    /// Lists the tasks of the caller. Uses the extension `dev.outlive/task-list` if the server
+    /// declares it, and otherwise `tasks/list`, which only 2025-11-25 has.
     ///
     /// # Errors
     ///
-    /// [`ServerErrorKind::MethodNotFound`](crate::client::ServerErrorKind::MethodNotFound) when the server has no such list,
-    /// or none for this caller; and as any call.
+    /// [`ServerErrorKind::MethodNotFound`](crate::client::ServerErrorKind::MethodNotFound) if the
+    /// server does not list tasks for this caller, and the errors of any call.
     pub async fn list_tasks(&self) -> Result<TaskList> {
         let offered = self.server_info().await?.capabilities.extensions;
         let is_complete = offered.is_some_and(|offered| offered.contains_key(era::TASK_LIST));
@@ -73,12 +73,12 @@ impl Client {
     }
 }
 
-/// Reads an entry. One that cannot be read is left out: it must not hide the others.
+/// Parses an entry. Omits an invalid one, because it must not hide the others.
 fn entry(raw: &RawJson) -> Option<TaskSnapshot> {
     match era::client::read_task(raw.get()) {
         Ok(task) => Some(task),
         Err(error) => {
-            tracing::warn!(error, "a task that cannot be read was left out of a list");
+            tracing::warn!(error, "omitted an invalid task from a list");
             None
         }
     }

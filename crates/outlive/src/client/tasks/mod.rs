@@ -1,4 +1,4 @@
-//! Tasks of a server, from the client's side: watched, answered, cancelled, saved and taken up again.
+//! Tasks of a server: handles, events, input responses, cancellation and resumption.
 
 mod complete;
 mod event_mode;

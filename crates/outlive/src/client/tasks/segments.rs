@@ -1,4 +1,4 @@
-//! Segments beside a task: pushed where the server tells of them, pulled otherwise.
+//! Partial results of a task, pushed by a subscription or pulled with `tasks/get`.
 
 use std::{pin::Pin, sync::Arc};
 
@@ -18,17 +18,17 @@ use crate::client::{
     tracker::Tracker,
 };
 
-/// Where a look at a task says which segments it has already.
+/// Member of `_meta` in `tasks/get`: the last sequence number that the client has.
 const AFTER: &str = "dev.outlive/afterSeq";
-/// Where the answer has those behind it.
+/// Member of `_meta` in the result: the segments after that number.
 const BESIDE: &str = "dev.outlive/partials";
-/// What a subscription calls them.
+/// Member of a subscription filter for partial results.
 const FILTER: &str = "dev.outlive/taskPartials";
 
-/// How often a look before a question is tried again.
+/// Attempts to fetch the segments before an input request.
 const CATCH_UP_TRIES: u32 = 5;
 
-/// Brings what comes next, where there is something that brings it. Can be dropped while it waits.
+/// Receives the next segments. Waits forever without a feed. Cancel safe.
 pub(crate) async fn fed(feed: &mut Option<Feed>, tracker: &mut Tracker) -> Result<()> {
     match feed {
         Some(feed) => feed.bring(tracker).await,
@@ -36,7 +36,7 @@ pub(crate) async fn fed(feed: &mut Option<Feed>, tracker: &mut Tracker) -> Resul
     }
 }
 
-/// Where the segments of a task come from.
+/// Source of the segments of a task.
 pub(crate) struct Feed {
     core: Arc<Core>,
     task: String,
@@ -68,7 +68,7 @@ struct Numbered {
 }
 
 impl Feed {
-    /// A feed of a task's segments, if both sides have the extension.
+    /// Creates the feed of a task, if client and server have the extension.
     pub(crate) fn of(core: &Arc<Core>, task: Option<&str>) -> Option<Self> {
         let task = task.filter(|_| has_partials(core))?.to_owned();
         let (asking, id) = (Arc::clone(core), task.clone());
@@ -82,10 +82,10 @@ impl Feed {
         })
     }
 
-    /// Brings what comes next. Can be dropped while it waits.
+    /// Receives the next segments. Cancel safe.
     async fn bring(&mut self, tracker: &mut Tracker) -> Result<()> {
         let (is_pulling, after) = (self.pulling.is_some(), tracker.contiguous());
-        // What a push has left out is there to be read.
+        // Segments that the subscription dropped can be pulled.
         let is_pushed = self.pushing.is_some() && !tracker.has_gap();
         let is_whole = tracker.is_complete() && !tracker.has_gap();
         let may_pull = self.opening.is_none() && !is_pushed && !is_whole;
@@ -97,7 +97,7 @@ impl Feed {
             pulled = ready(&mut self.pulling), if is_pulling => {
                 self.pulling = None;
                 self.next_pull = Instant::now() + self.core.limits().default_poll_interval / 4;
-                // A look that failed is no loss: the task itself is watched as well.
+                // A failed pull is ignored, because the task is observed separately.
                 if let Ok(Some(partials)) = pulled {
                     take(tracker, partials)?;
                 }
@@ -114,14 +114,14 @@ impl Feed {
                 let (core, id) = (Arc::clone(&self.core), self.task.clone());
                 self.pulling = Some(Box::pin(async move { pull(&core, &id, after).await }));
             }
-            // Everything has come.
+            // All segments have arrived.
             () = std::future::pending() => {}
         }
         Ok(())
     }
 }
 
-/// Whether both sides have the extension.
+/// Returns whether client and server have the extension.
 fn has_partials(core: &Core) -> bool {
     core.current().is_some_and(|now| {
         let theirs = now.server.capabilities.extensions.as_ref();
@@ -131,7 +131,7 @@ fn has_partials(core: &Core) -> bool {
     })
 }
 
-/// Reads the segments that a task has now, after a number; none where a side lacks the extension.
+/// Fetches the segments after a sequence number. Returns none if a side lacks the extension.
 pub(crate) async fn emitted(core: &Arc<Core>, task: &str, after: u64) -> Result<Vec<Segment>> {
     core.established().await?;
     let (mut segments, mut after): (Vec<Segment>, u64) = (Vec::new(), after);
@@ -154,7 +154,7 @@ pub(crate) async fn emitted(core: &Arc<Core>, task: &str, after: u64) -> Result<
     Ok(segments)
 }
 
-/// One look at the segments that a task has now.
+/// One fetch of the current segments of a task.
 pub(crate) struct CatchUp(Boxed<'static, Option<Partials>>);
 
 impl std::fmt::Debug for CatchUp {
@@ -164,7 +164,7 @@ impl std::fmt::Debug for CatchUp {
 }
 
 impl CatchUp {
-    /// Looks at the segments after a number.
+    /// Starts to fetch the segments after a sequence number.
     pub(crate) fn new(core: &Arc<Core>, task: &str, after: u64) -> Self {
         let (core, task) = (Arc::clone(core), task.to_owned());
         Self(Box::pin(async move {
@@ -185,7 +185,7 @@ impl CatchUp {
         }))
     }
 
-    /// Returns whether the tracker has all that there was, or nothing more can be read.
+    /// Returns whether the tracker has all segments up to now, or no more can be fetched.
     pub(crate) async fn finish(&mut self, tracker: &mut Tracker) -> bool {
         match self.0.as_mut().await {
             Ok(Some(partials)) => {
@@ -194,7 +194,7 @@ impl CatchUp {
             }
             Ok(None) => true,
             Err(error) => {
-                tracing::debug!(%error, "partial results before a question could not be read");
+                tracing::debug!(%error, "cannot fetch the partial results before an input request");
                 true
             }
         }
@@ -225,7 +225,7 @@ async fn next_message(pushing: &mut Option<Exchange>) -> Option<Incoming> {
             let message = exchange.next().await.ok().flatten()?;
             match message.kind() {
                 IncomingKind::Notification { .. } => Some(message),
-                // The server has ended the subscription.
+                // The server ended the subscription.
                 _ => {
                     exchange.settle();
                     None

@@ -1,4 +1,4 @@
-//! Sends a task its input responses and its cancellation, again until they have arrived.
+//! Input responses and cancellation of a task, resent until the server acknowledges them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,10 +13,10 @@ use crate::client::{
     send::{jitter, send},
 };
 
-/// How often a request is sent again after it got lost.
+/// Maximum number of resends of a request.
 pub(super) const RESENDS: u32 = 8;
 
-/// Gives answers to a task: noted first, then sent until they are taken.
+/// Saves input responses, then sends them until the server acknowledges them.
 pub(crate) async fn give(
     core: &Arc<Core>,
     record: &Record,
@@ -44,16 +44,16 @@ pub(crate) async fn give(
     record.change(note(true)).await
 }
 
-/// Asks a task to stop.
+/// Cancels a task.
 pub(crate) async fn cancel(core: &Arc<Core>, id: &str) -> Result<()> {
     match repeated(core, Method::TasksCancel, id, "").await {
-        // Over already, or gone: there is nothing left to stop.
+        // The task has already ended or no longer exists.
         Err(error) if error.kind() == Some(ServerErrorKind::TaskGone) => Ok(()),
         other => other,
     }
 }
 
-/// Sends something that may be sent any number of times, until it has arrived.
+/// Sends an idempotent request until the server acknowledges it.
 async fn repeated(core: &Arc<Core>, method: Method, id: &str, more: &str) -> Result<()> {
     let mut lost = 0;
     loop {

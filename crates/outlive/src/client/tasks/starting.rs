@@ -1,4 +1,4 @@
-//! A handle on a call whose input requests are events, from its first round on.
+//! Handle of a call whose input requests are events, from its first round on.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::client::{
 };
 
 impl TaskHandle {
-    /// A handle on a call that is made while its events are read.
+    /// Creates a handle of a call that runs while its events are read.
     pub(crate) fn starting(
         core: &Arc<Core>,
         record: Record,
@@ -32,13 +32,12 @@ impl TaskHandle {
         handle
     }
 
-    /// Whether the call has not come to a result or a task yet.
+    /// Returns whether the call has no outcome yet.
     pub(super) fn is_starting(&self) -> bool {
         matches!(self.state, State::Starting(_))
     }
 
-    /// Makes the call. Returns an input request that comes before its outcome; `None` when the call has
-    /// come to a result or a task. Can be dropped while it waits.
+    /// Runs the call until it has an input request (returned) or an outcome (`None`). Cancel safe.
     pub(super) async fn start(&mut self) -> Result<Option<TaskEvent>> {
         let (State::Starting(call), Some(mode)) = (&mut self.state, &mut self.event_mode) else {
             return Ok(None);
@@ -63,7 +62,8 @@ impl TaskHandle {
         }
     }
 
-    /// The next event of a task of 2025-11-25, or an input request that the server sends for it.
+    /// Returns the next event of a task of 2025-11-25, or an input request that the server sends
+    /// for it.
     pub(super) async fn drive_with_requests(&mut self) -> Result<TaskEvent> {
         let (core, record) = (&self.core, &self.record);
         let (State::Task(task, rules, drive), Some(mode)) = (&mut self.state, &mut self.event_mode)
@@ -89,7 +89,7 @@ impl TaskHandle {
         event
     }
 
-    /// Whether input requests of the server have to be read beside the task.
+    /// Returns whether the server sends input requests outside of the task's snapshots.
     pub(super) fn reads_requests(&self) -> bool {
         let is_requested = matches!(
             &self.state,
@@ -98,8 +98,8 @@ impl TaskHandle {
         is_requested && self.event_mode.is_some()
     }
 
-    /// Responds to an input request that came before there was a task, or on the way of its result.
-    /// Returns whether it is one.
+    /// Responds to an input request that arrived before the task or during `tasks/result`. Returns
+    /// whether the request is one of these.
     pub(super) fn respond_to_event(
         &mut self,
         input: &PendingInput,
@@ -114,7 +114,7 @@ impl TaskHandle {
     }
 
     /// Waits for the result of a call whose input requests are events. The client's input handler
-    /// responds to them, if there is one.
+    /// responds to them.
     pub(super) async fn wait_with_handler(&mut self) -> Result<CallToolResult> {
         loop {
             let event = match self.is_starting() {
@@ -136,7 +136,7 @@ impl TaskHandle {
         }
     }
 
-    /// Gives up a call that has not come to a result or a task yet.
+    /// Cancels a call that has no outcome yet.
     pub(super) fn stop_starting(&mut self) {
         let message = "the call was cancelled".to_owned();
         self.state = State::Failed(ErrorObject { code: code::INTERNAL, message, data: None });

@@ -1,4 +1,4 @@
-//! How a client hears how far a task is: by looking, and by listening where it can.
+//! Observation of a task by polling, and by subscription if the server supports it.
 
 use std::{future::poll_fn, pin::Pin, sync::Arc, time::Duration};
 
@@ -19,30 +19,30 @@ use crate::client::{
     send::{Boxed, jitter, send},
 };
 
-/// How much more seldom is looked while the server tells by itself.
+/// Factor by which the poll interval grows while a subscription is open.
 const LISTENING: u32 = 10;
 
-/// The longest time between two looks while the server cannot be reached: a look that finds nobody costs nothing.
+/// Longest poll interval while the server is unreachable, when a poll puts no load on it.
 const MAX_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How many looks in a row may fail inside the server.
+/// Consecutive polls that may fail with an internal error of the server.
 const FAILED_LOOKS: u32 = 5;
 
-/// How long a server may take to agree to a subscription.
+/// Timeout for the acknowledgment of a subscription.
 const AGREEING: Duration = Duration::from_secs(5);
 
-/// What is heard of a task.
+/// Event of an observation.
 #[derive(Debug)]
 pub(crate) enum Heard {
-    /// It has come so far.
+    /// A snapshot of the task.
     Task(Box<TaskSnapshot>),
-    /// Its server does not answer, for this reason. Said once, until it answers again.
+    /// The server is unreachable, with the reason. Reported once per outage.
     Unreachable(String),
-    /// Its server answers again.
+    /// The server is reachable again.
     Reachable,
 }
 
-/// Watches one task.
+/// Observes one task.
 pub(crate) struct Observer {
     core: Arc<Core>,
     id: String,
@@ -50,7 +50,7 @@ pub(crate) struct Observer {
     next_look: Instant,
     failures: u32,
     failing_since: Option<Instant>,
-    /// What was seen when the server answered again, which is told after that it did.
+    /// First snapshot after an outage, returned after [`Heard::Reachable`].
     seen_again: Option<TaskSnapshot>,
     looking: Option<Boxed<'static, TaskSnapshot>>,
     opening: Option<Pin<Box<dyn Future<Output = Option<Exchange>> + Send>>>,
@@ -66,7 +66,7 @@ impl std::fmt::Debug for Observer {
 }
 
 impl Observer {
-    /// Watches a task. `at_once` looks before it waits.
+    /// Starts to observe a task. `at_once` polls before the first interval.
     pub(crate) fn new(
         core: &Arc<Core>,
         id: String,
@@ -98,13 +98,13 @@ impl Observer {
         observer
     }
 
-    /// Looks soon: something has changed.
+    /// Polls as soon as possible, because the task may have changed.
     pub(crate) fn look_now(&mut self) {
         self.next_look = Instant::now();
     }
 
-    /// The next state of the task that is not older than the last, or whether its server can be reached. Can be
-    /// dropped while it waits.
+    /// Returns the next snapshot that is not older than the last, or a change of reachability.
+    /// Cancel safe.
     pub(crate) async fn next(&mut self) -> Result<Heard> {
         loop {
             let seen = match self.seen_again.take() {
@@ -159,7 +159,7 @@ impl Observer {
         }
     }
 
-    /// A look has come to something.
+    /// Handles the outcome of a poll.
     fn looked(&mut self, seen: Result<TaskSnapshot>) -> Result<Option<Heard>> {
         let now = Instant::now();
         match seen {
@@ -189,23 +189,22 @@ impl Observer {
                     _ => self.core.limits().max_poll_interval,
                 };
                 self.next_look = now + asked_for.unwrap_or(backing_off.min(ceiling));
-                tracing::debug!(task_id = self.id, %error, "a task could not be looked at");
+                tracing::debug!(task_id = self.id, %error, "cannot poll a task");
                 Ok((self.failures == 1).then(|| Heard::Unreachable(error.to_string())))
             }
             Err(error) => Err(error),
         }
     }
 
-    /// Whether a failure to look may say nothing about the task: the task's own error is part of a
-    /// look that succeeds.
+    /// Returns whether a failed poll may be temporary. A failed task is not a failed poll.
     fn may_be_passing(&self, error: &Error) -> bool {
         error.kind() == Some(ServerErrorKind::Internal) && self.failures < FAILED_LOOKS
     }
 
-    /// A subscription has brought something, or ended.
+    /// Handles a message of the subscription, or its end.
     fn heard(&mut self, message: Option<Incoming>) -> Option<TaskSnapshot> {
         let Some(message) = message else {
-            // From here on by looking alone: at once, since something may have been missed.
+            // Polls immediately, because notifications may be lost.
             self.listening = None;
             self.look_now();
             return None;
@@ -213,7 +212,7 @@ impl Observer {
         match message.kind() {
             IncomingKind::Notification { method: Some(Method::Tasks), .. } => {
                 let snapshot = read_task(message.params_text()).ok()?;
-                // Bare news of something that has more to it: look.
+                // The notification lacks the result or input requests, which a poll returns.
                 let is_bare = match snapshot.status.as_str() {
                     "completed" => snapshot.result.is_none(),
                     "failed" => snapshot.error.is_none(),
@@ -239,7 +238,7 @@ impl Observer {
         }
     }
 
-    /// How long to wait between two looks.
+    /// Returns the delay before the next poll.
     fn interval(&self) -> Duration {
         let limits = self.core.limits();
         let named = self.poll.map_or(limits.default_poll_interval, Duration::from_millis);
@@ -248,7 +247,7 @@ impl Observer {
         span + jitter(span / 10)
     }
 
-    /// Moments are compared as they are written, which works for those that are written alike.
+    /// Compares timestamps as text, which is valid if they have the same format and length.
     fn is_old(&self, snapshot: &TaskSnapshot) -> bool {
         match (&self.newest, &snapshot.updated) {
             (Some(newest), Some(updated)) => newest.len() == updated.len() && updated < newest,
@@ -272,18 +271,18 @@ async fn next_message(listening: &mut Option<Exchange>) -> Option<Incoming> {
     }
 }
 
-/// Looks at a task once.
+/// Polls a task once.
 pub(crate) async fn look(core: &Arc<Core>, id: &str) -> Result<TaskSnapshot> {
     let answered = send(core, &about(core, Method::TasksGet, id, "")).await?;
     let result = answered.result().map_err(gone)?;
     let snapshot = read_task(result).map_err(Error::broke)?;
     match snapshot.id == id {
         true => Ok(snapshot),
-        false => Err(Error::broke("it was asked for one task and told of another")),
+        false => Err(Error::broke("it returned another task than requested")),
     }
 }
 
-/// A request about a task; `more` are members of its parameters.
+/// Creates a request about a task. `more` has additional members of its parameters.
 pub(crate) fn about(core: &Core, method: Method, id: &str, more: &str) -> Wanted {
     let comma = if more.is_empty() { "" } else { "," };
     let params = format!(r#"{{"taskId":{}{comma}{more}}}"#, Value::from(id));
@@ -292,7 +291,7 @@ pub(crate) fn about(core: &Core, method: Method, id: &str, more: &str) -> Wanted
     wanted
 }
 
-/// A task that the server does not know is gone for good.
+/// Converts the error for an unknown task into [`ServerErrorKind::TaskGone`].
 pub(crate) fn gone(error: Error) -> Error {
     match error {
         Error::Server(refused) if refused.code == code::INVALID_PARAMS => {
@@ -302,13 +301,13 @@ pub(crate) fn gone(error: Error) -> Error {
     }
 }
 
-/// Subscribes to a task; `None` if the server does not offer it.
+/// Subscribes to a task. Returns `None` if the server does not support it.
 async fn listen(core: &Arc<Core>, id: &str) -> Option<Exchange> {
     let params = format!(r#"{{"notifications":{{"taskIds":[{}]}}}}"#, Value::from(id));
     subscribe(core, &params, |message| has_agreed(message, id)).await
 }
 
-/// Opens a subscription, once the server has agreed to it; `None` if it does not.
+/// Opens a subscription and waits for its acknowledgment. Returns `None` if the server rejects it.
 pub(crate) async fn subscribe(
     core: &Arc<Core>,
     params: &str,

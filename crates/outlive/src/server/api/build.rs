@@ -1,4 +1,4 @@
-//! How a builder becomes a server.
+//! Validates a builder and creates the server.
 
 use std::sync::{Arc, Weak, atomic::AtomicUsize};
 
@@ -25,8 +25,10 @@ use crate::server::{
     throttle::Throttle,
 };
 
-/// What a server needs random bytes for, beside its keys. Two workers with one ID would share their
-/// leases, and two calls with one ID their effects, so nothing stands in for random bytes.
+/// Random IDs that the server needs besides its seal keys.
+///
+/// Random bytes have no fallback: two workers with one ID would share leases, and two calls with
+/// one ID would share idempotency keys.
 struct RandomIds {
     worker_id: WorkerId,
     call_ids: CallIds,
@@ -43,17 +45,17 @@ impl RandomIds {
     }
 }
 
-/// The capability of servers that know `dev.outlive/idempotencyKey`.
+/// Experimental capability of servers that accept `dev.outlive/idempotencyKey`.
 const IDEMPOTENCY: &str = "dev.outlive/idempotency";
 
 impl ServerBuilder {
-    /// Checks everything and makes the server.
+    /// Validates the configuration and creates the server.
     ///
     /// # Errors
     ///
-    /// When two things have one name, a schema cannot be used, a handler needs state that was not
-    /// given, no revision is left to serve, or the operating system has no random bytes. The message
-    /// says what to change.
+    /// Returns an error if two items have the same name, a schema is invalid, or a handler needs
+    /// state that the builder lacks. Also fails if no protocol version is enabled, or if the
+    /// operating system has no random bytes. The message names the remedy.
     pub fn build(mut self) -> Result<Server, BuildError> {
         let unlisted = skills::register(&mut self)?;
         self.declare_idempotency()?;
@@ -76,14 +78,14 @@ impl ServerBuilder {
         Ok(server)
     }
 
-    /// Checks what does not need the server.
+    /// Checks the settings that can be checked before the server exists.
     fn check(&self) -> Result<(), BuildError> {
         if self.versions.is_empty() {
             return Err(BuildError("`protocol_versions` has no version; name at least one".into()));
         }
         if let Some(name) = &self.asking_method {
             return Err(BuildError(format!(
-                "method `{name}`: its handler may ask; only tools, prompts and resources can"
+                "method `{name}`: its handler takes `Durable`; only tools, prompts and resources can"
             )));
         }
         self.extensions.keys().try_for_each(|name| check_extension(name))?;
@@ -100,13 +102,13 @@ impl ServerBuilder {
             && self.tools.iter().any(Tool::may_ask)
         {
             tracing::warn!(
-                "calls that wait for answers end with this process; give the builder `seal_keys`"
+                "request states become invalid when this process ends; set `seal_keys` on the builder"
             );
         }
         Ok(())
     }
 
-    /// Puts the server together, without what is registered.
+    /// Creates the core of the server with an empty catalog.
     fn core(
         self,
         core: &Weak<ServerCore>,
@@ -159,7 +161,7 @@ impl ServerBuilder {
         }
     }
 
-    /// Declares that the server knows idempotency keys, if it is to say so.
+    /// Declares the idempotency capability if [`ServerBuilder::idempotency_keys`] is enabled.
     fn declare_idempotency(&mut self) -> Result<(), BuildError> {
         if !self.idempotency_keys {
             return Ok(());
@@ -174,7 +176,7 @@ impl ServerBuilder {
     }
 }
 
-/// Names of extensions have a prefix that is ours to use.
+/// Checks that an extension name has a prefix and that the prefix is not reserved.
 fn check_extension(name: &str) -> Result<(), BuildError> {
     let official = name.starts_with("io.modelcontextprotocol/");
     match (name.contains('/'), Meta::check_key(name)) {

@@ -1,4 +1,4 @@
-//! Puts a server together.
+//! The builder of a server.
 
 use std::{any::TypeId, collections::HashMap, fmt, sync::Arc, time::Duration};
 
@@ -28,7 +28,7 @@ use crate::server::{
     throttle::RateLimit,
 };
 
-/// Collects what a server offers; [`ServerBuilder::build`] checks it.
+/// Builder of a [`Server`]; [`ServerBuilder::build`] validates the settings.
 #[must_use]
 pub struct ServerBuilder {
     pub(crate) info: Implementation,
@@ -45,7 +45,7 @@ pub struct ServerBuilder {
     pub(crate) cache: CacheHints,
     pub(crate) seal_keys: Option<SealKeys>,
     pub(crate) methods: HashMap<Box<str>, CustomMethod>,
-    /// A method whose handler wants to ask, which it cannot.
+    /// Custom method whose handler takes `Durable`; `build` rejects it.
     pub(crate) asking_method: Option<String>,
     pub(crate) notifications: HashMap<Box<str>, NotificationHandler>,
     pub(crate) states: States,
@@ -57,7 +57,7 @@ pub struct ServerBuilder {
     pub(crate) replay_on_input: bool,
     pub(crate) test_hooks: Option<Arc<TestHooks>>,
     pub(crate) tasks: Option<TaskConfig>,
-    /// Whether clients are told of idempotency keys; `None` if the store decides.
+    /// Whether the server declares the idempotency capability.
     pub(crate) idempotency_keys: bool,
     pub(crate) versions: VersionSet,
     pub(crate) clock: Arc<dyn Clock>,
@@ -68,7 +68,7 @@ pub struct ServerBuilder {
 }
 
 impl Server {
-    /// Starts to build a server with a name and a version.
+    /// Returns a builder for a server with this name and version.
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
         ServerBuilder::new(name, version)
     }
@@ -112,31 +112,31 @@ impl ServerBuilder {
         }
     }
 
-    /// A name for people.
+    /// Sets the display name of the server.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.info.title = Some(title.into());
         self
     }
 
-    /// What the server is.
+    /// Sets the description of the server.
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.info.description = Some(description.into());
         self
     }
 
-    /// Where to read about it.
+    /// Sets the URL of the server's website.
     pub fn website_url(mut self, url: impl Into<String>) -> Self {
         self.info.website_url = Some(url.into());
         self
     }
 
-    /// Adds a picture.
+    /// Adds an icon.
     pub fn icon(mut self, icon: Icon) -> Self {
         self.info.icons.get_or_insert_default().push(icon);
         self
     }
 
-    /// How to use the server, for the model.
+    /// Sets the instructions that tell the model how to use the server.
     pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
         self.instructions = Some(instructions.into());
         self
@@ -160,7 +160,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Adds a template of resources.
+    /// Adds a resource template.
     pub fn resource_template(mut self, template: ResourceTemplate) -> Self {
         self.templates.push(template);
         self
@@ -172,63 +172,65 @@ impl ServerBuilder {
         self
     }
 
-    /// State that handlers take as `State<T>`. One of each type.
+    /// Adds state that handlers extract as `State<T>`. A second value of the same type replaces the
+    /// first.
     pub fn state<T: Send + Sync + 'static>(mut self, state: T) -> Self {
         self.states.insert(TypeId::of::<T>(), Arc::new(state));
         self
     }
 
-    /// Offers tools though there may be none at first, because some will be added.
+    /// Advertises the tools capability even if the server starts without tools.
     pub fn advertise_tools(mut self) -> Self {
         self.offers.tools = true;
         self
     }
 
-    /// Offers resources though there may be none at first, because some will be added.
+    /// Advertises the resources capability even if the server starts without resources.
     pub fn advertise_resources(mut self) -> Self {
         self.offers.resources = true;
         self
     }
 
-    /// Offers prompts though there may be none at first, because some will be added.
+    /// Advertises the prompts capability even if the server starts without prompts.
     pub fn advertise_prompts(mut self) -> Self {
         self.offers.prompts = true;
         self
     }
 
-    /// Whether clients may subscribe to single resources; on by default.
+    /// Sets whether clients may subscribe to single resources; on by default.
     pub fn subscriptions(mut self, enabled: bool) -> Self {
         self.offers.subscriptions = enabled;
         self
     }
 
-    /// Whether handlers may send log messages to clients that ask for them. Off by default: the
-    /// protocol has deprecated it, and `tracing` is better for your own logs.
+    /// Sets whether handlers may send log messages to clients that request them. Off by default:
+    /// the protocol deprecated this feature. Use `tracing` for server logs.
     pub fn logging(mut self, enabled: bool) -> Self {
         self.logging = enabled;
         self
     }
 
-    /// How long clients may keep lists, and the contents of resources that do not say otherwise.
+    /// Sets the cache hints of lists, and of resource contents that have none.
     pub fn default_cache_hints(mut self, cache: CacheHints) -> Self {
         self.cache = cache;
         self
     }
 
-    /// Declares an extension, with its settings: an object, `{}` for none.
+    /// Declares an extension with its settings, a JSON object that may be empty.
     pub fn extension(mut self, name: impl Into<String>, settings: Value) -> Self {
         self.extensions.insert(name.into(), settings);
         self
     }
 
-    /// Declares an experimental capability.
+    /// Declares an experimental capability with its settings, a JSON object.
     pub fn experimental(mut self, name: impl Into<String>, settings: Value) -> Self {
         self.experimental.insert(name.into(), settings);
         self
     }
 
-    /// Handles a method yourself: one of your own, or one of the specification instead of us. The
-    /// handler takes `RawParams`, or `Args<T>` read from the parameters, and returns an object.
+    /// Handles a custom method, or replaces the built-in handling of a specified method. The
+    /// handler takes `RawParams`, or `Args<T>` decoded from the parameters, and returns an object.
+    /// It cannot take `Durable`.
     pub fn custom_method<M, H>(mut self, name: &str, handler: H) -> Self
     where
         H: Handler<M>,
@@ -241,7 +243,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Does something when a notification comes. Must not block.
+    /// Runs `handle` for every notification of this name. The function must not block.
     pub fn on_notification(
         mut self,
         name: &str,
@@ -251,8 +253,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Wraps a tower layer around every call. Layers see calls, not HTTP requests; those are
-    /// wrapped where the HTTP service is mounted.
+    /// Wraps a tower layer around every call. A layer sees calls, not HTTP requests. Wrap HTTP
+    /// requests where the HTTP service is mounted.
     pub fn layer<L>(mut self, layer: L) -> Self
     where
         L: Layer<BoxCallService> + Send + 'static,
@@ -264,104 +266,106 @@ impl ServerBuilder {
         self
     }
 
-    /// What the server accepts and keeps.
+    /// Changes the limits on messages, sessions, input requests and request states.
     pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
         change(&mut self.limits);
         self
     }
 
-    /// How often each caller may call tools, all of them together.
+    /// Limits the rate of tool calls per caller, over all tools.
     pub fn rate_limit_per_caller(mut self, limit: RateLimit) -> Self {
         self.caller_limits.rate = Some(limit);
         self
     }
 
-    /// How many tool calls each caller may have running at once, of all tools together.
+    /// Limits the concurrent tool calls per caller, over all tools.
     pub fn max_concurrent_per_caller(mut self, calls: u32) -> Self {
         self.caller_limits.concurrent = Some(calls);
         self
     }
 
-    /// Runs tasks: tools whose [`task`](Tool::task) policy allows it outlive their requests. Legacy
-    /// sessions are kept in the same store: every replica on it knows them, and so does the next
-    /// process after a restart.
+    /// Enables tasks: calls of tools whose [`task`](Tool::task) policy allows it outlive their
+    /// requests. The store also holds legacy sessions, so they survive a restart and every replica
+    /// on the store can serve them.
     pub fn tasks(mut self, config: TaskConfig) -> Self {
         self.tasks = Some(config);
         self
     }
 
-    /// Sets whether clients are told that the server knows idempotency keys, with the experimental
-    /// capability `dev.outlive/idempotency`. A client of ours then repeats calls whose outcome it does
-    /// not know. Off by default: clients that know nothing of it are told nothing of it. A server with
-    /// a store ([`ServerBuilder::tasks`]) honors the keys in any case.
+    /// Sets whether the server declares the experimental capability `dev.outlive/idempotency`. An
+    /// Outlive client then retries calls whose outcome it does not know. Off by default. A server
+    /// with a store ([`ServerBuilder::tasks`]) accepts idempotency keys even if this is off.
     pub fn idempotency_keys(mut self, enabled: bool) -> Self {
         self.idempotency_keys = enabled;
         self
     }
 
-    /// How often each caller may come back to a call without an answer to what was asked, or with
-    /// a state that cannot be opened. Once a second by default, after thirty at once.
+    /// Limits the rate of invalid rounds per caller. A round is invalid if it lacks the requested
+    /// input responses or its request state cannot be opened. The default is one per second, with a
+    /// burst of thirty.
     pub fn rate_limit_invalid_rounds(mut self, limit: RateLimit) -> Self {
         self.invalid_rounds = limit;
         self
     }
 
-    /// Remembers in this process which rounds of calls have been used, for tools that are
-    /// [`single_use`](Tool::single_use_request_state). Other replicas do not know of it.
+    /// Records used request states in this process, for tools with
+    /// [`single_use_request_state`](Tool::single_use_request_state). Other replicas do not see the
+    /// record.
     pub fn track_used_request_states(mut self) -> Self {
         self.used_states = Some(UsedRequestStates::default());
         self
     }
 
-    /// Runs every handler that takes `Durable` again from the top whenever one of its questions is
-    /// answered, on every revision: what would break on 2026-07-28 or after a crash breaks at the
-    /// author's desk. For development.
+    /// Replays every handler that takes `Durable` after each input response, in every protocol
+    /// version. For development: nondeterminism appears at once instead of on 2026-07-28 or after a
+    /// crash.
     pub fn replay_on_input(mut self) -> Self {
         self.replay_on_input = true;
         self
     }
 
-    /// Sets the protocol versions that the server serves; all of them if this is not called.
+    /// Sets the protocol versions that the server serves; all of them by default.
     pub fn protocol_versions(mut self, versions: VersionSet) -> Self {
         self.versions = versions;
         self
     }
 
-    /// The keys that seal what clients carry for the server: cursors, the ids of events, and the
-    /// state of calls that wait for answers.
+    /// Sets the keys that seal the data that clients hold for the server: pagination cursors, event
+    /// IDs and request states.
     ///
-    /// Replicas share them. Without this each process makes its own key, and everything sealed with
-    /// it ends with the process.
+    /// Replicas share the keys. Without this setting, each process creates a random key, and data
+    /// sealed with it becomes invalid when the process ends.
     pub fn seal_keys(mut self, keys: SealKeys) -> Self {
         self.seal_keys = Some(keys);
         self
     }
 
-    /// Whether every result repeats the server's name and version; on by default.
+    /// Sets whether every result repeats the server's name and version; on by default.
     pub fn server_info_in_results(mut self, enabled: bool) -> Self {
         self.stamp_identity = enabled;
         self
     }
 
-    /// How long changes of a list are gathered before clients are told.
+    /// Sets how long list changes are collected before one `list_changed` notification is sent.
     pub fn list_changed_debounce(mut self, pause: Duration) -> Self {
         self.debounce = pause;
         self
     }
 
-    /// Where time comes from; tests bring one they move by hand.
+    /// Sets the clock. Tests use a clock that they advance manually.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// Runs when a legacy session has been opened, or has come here from another replica.
+    /// Runs `hook` when a legacy session opens, or moves to this replica.
     pub fn on_session_open(mut self, hook: impl Fn(&Arc<Session>) + Send + Sync + 'static) -> Self {
         self.on_open.push(Box::new(hook));
         self
     }
 
-    /// Runs when a legacy session has ended here; other replicas may still know it.
+    /// Runs `hook` when a legacy session closes in this process. Other replicas may still serve the
+    /// session.
     pub fn on_session_close(
         mut self,
         hook: impl Fn(&Arc<Session>) + Send + Sync + 'static,

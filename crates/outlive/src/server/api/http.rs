@@ -1,4 +1,4 @@
-//! A server over HTTP.
+//! Serves a server over HTTP.
 
 use std::{io, sync::atomic::Ordering};
 
@@ -8,11 +8,11 @@ use tokio::net::ToSocketAddrs;
 use crate::server::api::server::Server;
 
 impl Server {
-    /// Listens on an address and serves HTTP clients of all revisions there.
+    /// Binds `address` and serves HTTP clients of all enabled protocol versions.
     ///
     /// # Errors
     ///
-    /// When the address cannot be used; the message says what to do.
+    /// Returns an error if the address cannot be bound. The message names the remedy.
     pub async fn serve_http(
         &self,
         address: impl ToSocketAddrs,
@@ -23,7 +23,7 @@ impl Server {
         Ok(serving)
     }
 
-    /// The server as a tower service, to be mounted in an HTTP application.
+    /// Returns the server as a tower service, to be mounted in an HTTP application.
     pub fn http_service(&self, config: HttpConfig) -> HttpService {
         HttpService::new(self.endpoint(), config)
     }

@@ -1,4 +1,4 @@
-//! Layer 9: the builder, and the server that it makes.
+//! Layer 9: the server builder and the server.
 
 pub(crate) mod build;
 pub(crate) mod builder;

@@ -1,4 +1,4 @@
-//! Builders without the feature `skills`: there are none.
+//! Replaces the module `skills` if the feature `skills` is disabled.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -6,10 +6,10 @@ use crate::server::{
     api::builder::ServerBuilder, build_error::BuildError, register::catalog::UnlistedResources,
 };
 
-/// Skills have no value without the feature.
+/// Uninhabited: without the feature, a builder cannot hold skills.
 pub(crate) type Skills = Infallible;
 
-/// Adds nothing.
+/// Registers no resources.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of the feature `skills`")]
 pub(super) fn register(
     builder: &mut ServerBuilder,

@@ -1,4 +1,4 @@
-//! A server: it can be served on any number of transports, and changed while it runs.
+//! A running server: its transports, its shutdown, and changes of its catalog.
 
 use std::{
     fmt,
@@ -24,7 +24,7 @@ use crate::server::{
     },
 };
 
-/// An MCP server. Clones are the same server.
+/// An MCP server. Clones share the same server.
 #[derive(Clone)]
 pub struct Server {
     pub(super) core: Arc<ServerCore>,
@@ -39,7 +39,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// When the streams cannot be used.
+    /// Returns an error if standard input or output cannot be used.
     pub async fn serve_stdio(&self) -> io::Result<()> {
         self.core.transports.fetch_add(1, Ordering::AcqRel);
         stdio::serve(self.endpoint()).await
@@ -49,7 +49,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// When reading or writing fails.
+    /// Returns an error if reading or writing fails.
     pub async fn serve_stream<R, W>(
         &self,
         principal: Principal,
@@ -63,33 +63,32 @@ impl Server {
         lines::serve(self.endpoint(), principal, input, output).await
     }
 
-    /// Connects to the server inside this process. Must be called inside a runtime.
+    /// Returns an in-memory client connection to the server. Must be called inside a Tokio runtime.
     pub fn connect_in_memory(&self) -> memory::Connection {
         memory::connect(self.endpoint(), Principal::LOCAL)
     }
 
-    /// Stops running tasks in this process, then ends the streams on which clients listen, so that they
-    /// go on at another replica.
+    /// Releases the tasks that run in this process, then closes client streams so that clients
+    /// reconnect to another replica.
     ///
-    /// A task that can continue elsewhere is released as soon as no step of it runs; the others are
-    /// released after `timeout`. Transports of this crate do this when the last of them shuts down. For
-    /// a server that is mounted in an application, see [`Server::shutdown`].
+    /// A resumable task is released as soon as none of its steps runs. Other tasks are released
+    /// after `timeout`. The transports of this crate drain the server when the last of them shuts
+    /// down. For a server that is mounted in an application, see [`Server::shutdown`].
     pub async fn drain(&self, timeout: Duration) {
         self.core.env.drain(timeout).await;
     }
 
-    /// Waits for `signal`, then shuts down a server that is mounted in an HTTP application. Completes
-    /// when the application may stop accepting connections: pass it to
-    /// `axum::serve(…).with_graceful_shutdown(…)`.
+    /// Waits for `signal`, then shuts down a server that is mounted in an HTTP application.
     ///
-    /// Tasks are released and streams end, as with [`Server::drain`]. Calls that still run may end by
-    /// themselves; what has not ended `timeout` after the signal is given up, so that no client keeps
-    /// the process alive. Must be called inside a runtime.
+    /// Completes when the application may stop accepting connections: pass the future to
+    /// `axum::serve(…).with_graceful_shutdown(…)`. Tasks are released and streams closed, as with
+    /// [`Server::drain`]. Running calls may finish until `timeout` after the signal; then they are
+    /// aborted, so that no client keeps the process alive. Must be called inside a Tokio runtime.
     pub async fn shutdown(&self, signal: impl Future<Output = ()>, timeout: Duration) {
         signal.await;
         let deadline = tokio::time::Instant::now() + timeout;
         let core = Arc::clone(&self.core);
-        // Detached: it ends with the process or at the deadline.
+        // Detached: the task ends at the deadline or with the process.
         tokio::spawn(async move {
             tokio::time::sleep_until(deadline).await;
             core.env.profile.cutoff.close();
@@ -97,12 +96,13 @@ impl Server {
         self.core.env.drain(timeout).await;
     }
 
-    /// Says what came of something that a task waits for outside; the token is that of
-    /// [`ExternalEvent::token`](crate::server::durable::ExternalEvent::token). What is said first counts.
+    /// Delivers the value of an external event to the task that waits for it. `token` comes from
+    /// [`ExternalEvent::token`](crate::server::durable::ExternalEvent::token). The first delivery
+    /// wins.
     ///
     /// # Errors
     ///
-    /// When the value cannot be written as JSON.
+    /// Returns an error if `value` cannot be serialized as JSON.
     pub async fn complete_external_event(
         &self,
         token: &str,
@@ -112,12 +112,12 @@ impl Server {
         Ok(Arc::clone(&self.core).complete(token, value).await)
     }
 
-    /// Asks the store whether it answers, with the cheapest question there is. A server without
-    /// tasks is always ready.
+    /// Checks with a cheap query that the store is available. A server without tasks is always
+    /// ready.
     ///
     /// # Errors
     ///
-    /// When the store cannot be used.
+    /// Returns an error if the store is unavailable.
     pub async fn ready(&self) -> Result<(), outlive_tasks::store::StoreError> {
         match &self.core.env.tasks {
             Some(tasks) => tasks.engine().store().ready().await,
@@ -125,7 +125,7 @@ impl Server {
         }
     }
 
-    /// What the server has done and is doing, in numbers; as text it is what Prometheus reads.
+    /// Returns the metrics of the server. Their `Display` output is the Prometheus text format.
     pub async fn metrics(&self) -> Metrics {
         let census = match &self.core.env.tasks {
             Some(tasks) => tasks.engine().store().stats().await.ok(),
@@ -135,77 +135,84 @@ impl Server {
         self.core.env.counters.read(census, self.core.env.profile.streams.count(), tools)
     }
 
-    /// The server as transports see it, for a transport of your own.
+    /// Returns the endpoint that a custom transport serves.
     pub fn endpoint(&self) -> Endpoint {
         if let (Some(tasks), Ok(_)) = (&self.core.env.tasks, tokio::runtime::Handle::try_current())
         {
-            // What was left by a process before this one goes on, whether anybody calls or not.
+            // Starts the engine, so that tasks of an earlier process resume before the first call.
             tasks.engine();
         }
         Endpoint::new(Arc::clone(&self.core) as Arc<dyn Service>)
     }
 
-    /// Adds a tool, or replaces the one of that name. Clients are told.
+    /// Adds a tool, or replaces the tool with the same name. Clients receive a change notification.
     ///
     /// # Errors
     ///
-    /// When the tool cannot be used; see [`ServerBuilder::build`](crate::server::ServerBuilder::build).
+    /// Returns an error if the tool is invalid; see
+    /// [`ServerBuilder::build`](crate::server::ServerBuilder::build).
     pub fn add_tool(&self, tool: Tool) -> Result<(), BuildError> {
         self.core.catalog.tools.insert(tool.register(&self.core.env)?);
         Ok(())
     }
 
-    /// Takes a tool away; `false` if there was none. Calls that are running go on.
+    /// Removes a tool. Returns `false` if the tool does not exist. Running calls continue.
     pub fn remove_tool(&self, name: &str) -> bool {
         self.core.catalog.tools.remove(name)
     }
 
-    /// Adds a resource, or replaces the one of that URI. Clients are told.
+    /// Adds a resource, or replaces the resource with the same URI. Clients receive a change
+    /// notification.
     ///
     /// # Errors
     ///
-    /// When the resource cannot be used; see [`ServerBuilder::build`](crate::server::ServerBuilder::build).
+    /// Returns an error if the resource is invalid; see
+    /// [`ServerBuilder::build`](crate::server::ServerBuilder::build).
     pub fn add_resource(&self, resource: Resource) -> Result<(), BuildError> {
         self.core.catalog.resources.insert(resource.register(&self.core.env)?);
         Ok(())
     }
 
-    /// Takes a resource away; `false` if there was none.
+    /// Removes a resource. Returns `false` if the resource does not exist.
     pub fn remove_resource(&self, uri: &str) -> bool {
         self.core.catalog.resources.remove(uri)
     }
 
-    /// Adds a template, or replaces the same one. Clients are told.
+    /// Adds a resource template, or replaces the template with the same URI template. Clients
+    /// receive a change notification.
     ///
     /// # Errors
     ///
-    /// When the template cannot be used; see [`ServerBuilder::build`](crate::server::ServerBuilder::build).
+    /// Returns an error if the template is invalid; see
+    /// [`ServerBuilder::build`](crate::server::ServerBuilder::build).
     pub fn add_resource_template(&self, template: ResourceTemplate) -> Result<(), BuildError> {
         self.core.catalog.templates.insert(template.register(&self.core.env)?);
         Ok(())
     }
 
-    /// Takes a template away; `false` if there was none.
+    /// Removes a resource template. Returns `false` if the template does not exist.
     pub fn remove_resource_template(&self, template: &str) -> bool {
         self.core.catalog.templates.remove(template)
     }
 
-    /// Adds a prompt, or replaces the one of that name. Clients are told.
+    /// Adds a prompt, or replaces the prompt with the same name. Clients receive a change
+    /// notification.
     ///
     /// # Errors
     ///
-    /// When the prompt cannot be used; see [`ServerBuilder::build`](crate::server::ServerBuilder::build).
+    /// Returns an error if the prompt is invalid; see
+    /// [`ServerBuilder::build`](crate::server::ServerBuilder::build).
     pub fn add_prompt(&self, prompt: Prompt) -> Result<(), BuildError> {
         self.core.catalog.prompts.insert(prompt.register(&self.core.env)?);
         Ok(())
     }
 
-    /// Takes a prompt away; `false` if there was none.
+    /// Removes a prompt. Returns `false` if the prompt does not exist.
     pub fn remove_prompt(&self, name: &str) -> bool {
         self.core.catalog.prompts.remove(name)
     }
 
-    /// Tells those who subscribed to a resource that its contents have changed.
+    /// Notifies the subscribers of a resource that its contents changed.
     pub fn resource_updated(&self, uri: &str) {
         self.core.env.profile.bus.publish(&Change::Resource(uri.into()));
     }
@@ -255,7 +262,7 @@ impl Server {
     }
 }
 
-const TWICE: &str = "there is another one of that name; names are unique";
+const TWICE: &str = "this name is already registered; names must be unique";
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

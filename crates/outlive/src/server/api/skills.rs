@@ -1,4 +1,4 @@
-//! Skills of a server, given to its builder.
+//! Adds skills to a server builder.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::skill_format::EXTENSION;
 pub(crate) use crate::server::skills::Skills;
 
 impl ServerBuilder {
-    /// Adds skills, and declares the extension `io.modelcontextprotocol/skills`. Every caller of the
+    /// Adds skills and declares the extension `io.modelcontextprotocol/skills`. Every caller of the
     /// server can read them.
     pub fn skills(mut self, skills: Skills) -> Self {
         self.skills.get_or_insert_default().extend(skills);
@@ -19,7 +19,8 @@ impl ServerBuilder {
     }
 }
 
-/// Checks the skills, and adds what clients see of them. Returns their files.
+/// Validates the skills, registers their methods and listed resources, and returns their unlisted
+/// files.
 pub(super) fn register(
     builder: &mut ServerBuilder,
 ) -> Result<Option<Arc<dyn UnlistedResources>>, BuildError> {

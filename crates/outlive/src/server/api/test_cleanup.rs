@@ -1,4 +1,4 @@
-//! The cleanup of a call that a test cancelled.
+//! Runs the cleanup of a call that a test cancelled.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use crate::server::{
 };
 
 impl Server {
-    /// Starts the cleanup of the call that a test cancelled, if its tool has one.
+    /// Starts the cleanup of the call that a test cancelled. Returns `None` if the tool has no
+    /// cleanup.
     pub(crate) fn clean_up_test(&self) -> Option<CleanupFuture> {
         let env = &self.core.env;
         let (call, journal) = env.test_hooks.as_ref()?.ended_call()?;

@@ -14,8 +14,8 @@ use crate::server::{
     },
 };
 
-/// Completes an argument. One without a completer has no suggestions; an unknown prompt, template or
-/// argument is an error.
+/// Completes an argument. An argument without a completer gets no suggestions. An unknown prompt,
+/// template or argument is an error.
 pub(crate) fn complete(core: &Arc<ServerCore>, call: Arc<Call>) -> CallFuture {
     match find(core, &call) {
         Ok(Some(completer)) => completer(Cx::plain(call, &core.env, Arguments::Params)),

@@ -1,4 +1,4 @@
-//! A server at work: its environment, what it offers, its layers and hooks.
+//! The parts of a running server: environment, catalog, layers and hooks.
 
 use std::{
     collections::HashMap,
@@ -19,20 +19,20 @@ use crate::server::{
     throttle::{RateLimit, Throttle},
 };
 
-/// A server at work.
+/// A running server.
 pub(crate) struct ServerCore {
     pub(crate) env: Arc<Env>,
     pub(crate) catalog: Catalog,
     pub(crate) description: Description,
     pub(crate) layers: Option<CallStack>,
     pub(crate) hooks: Hooks,
-    /// Limits the calls of each caller, of all tools together.
+    /// Limits on the calls of each caller, over all tools.
     pub(crate) callers: Option<Arc<Throttle>>,
-    /// Number of transports that serve it and say when they stop.
+    /// Number of active transports. The last one to stop drains the server.
     pub(crate) transports: AtomicUsize,
 }
 
-/// What a server says about itself, beside what it has registered.
+/// Description of the server for clients, apart from its registered items.
 pub(crate) struct Description {
     pub(crate) instructions: Option<String>,
     pub(crate) offers: Offers,
@@ -40,7 +40,7 @@ pub(crate) struct Description {
     pub(crate) experimental: JsonObject,
 }
 
-/// The application's own methods, and what it does on notifications and sessions.
+/// Custom methods and hooks of the application.
 pub(crate) struct Hooks {
     pub(crate) methods: HashMap<Box<str>, CustomMethod>,
     pub(crate) notifications: HashMap<Box<str>, NotificationHandler>,
@@ -48,10 +48,10 @@ pub(crate) struct Hooks {
     pub(crate) on_close: Vec<SessionHook>,
 }
 
-/// Runs when a legacy session opens or closes.
+/// Hook that runs when a legacy session opens or closes.
 pub(crate) type SessionHook = Box<dyn Fn(&Arc<Session>) + Send + Sync>;
 
-/// Features that a server offers though nothing is registered for them yet.
+/// Capabilities that the server advertises even without registered items.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Offers {
     pub(crate) tools: bool,
@@ -78,13 +78,13 @@ impl ServerCore {
         self.description.offers.prompts || !self.catalog.prompts.is_empty()
     }
 
-    /// Prompts and templates may have completers; without either there is nothing to complete.
+    /// Returns whether completion is available: only prompts and templates have completers.
     pub(crate) fn has_completions(&self) -> bool {
         self.has_prompts() || !self.catalog.templates.is_empty()
     }
 }
 
-/// How often each caller may call, and how many calls may run at once, of all tools together.
+/// Rate and concurrency limits per caller, over all tools.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CallerLimits {
     pub(crate) rate: Option<RateLimit>,
@@ -98,5 +98,5 @@ impl CallerLimits {
     }
 }
 
-/// How long changes of a list are gathered before clients are notified.
+/// Default time for which list changes are collected before clients are notified.
 pub(crate) const DEBOUNCE: Duration = Duration::from_millis(50);

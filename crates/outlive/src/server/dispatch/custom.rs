@@ -1,5 +1,5 @@
-//! The low-level door: methods and notifications of the application's own, or its own way of
-//! answering those of the specification.
+//! Methods and notifications that the application handles itself, custom ones or those of the
+//! specification.
 
 use std::{future::ready, sync::Arc};
 
@@ -17,10 +17,10 @@ use crate::server::{
     },
 };
 
-/// A method of the application's own.
+/// A method that the application handles.
 pub(crate) type CustomMethod = Box<dyn Fn(&Arc<Env>, Arc<Call>) -> CallFuture + Send + Sync>;
 
-/// What the application does when a notification comes.
+/// The application's handler for a notification.
 pub(crate) type NotificationHandler = Box<dyn Fn(&ClientNotification<'_>) + Send + Sync>;
 
 pub(crate) fn method<M, H>(handler: H) -> CustomMethod

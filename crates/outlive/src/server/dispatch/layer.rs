@@ -1,5 +1,5 @@
-//! Middleware around calls: any tower layer. It wraps the work itself, so it goes along wherever
-//! the call goes.
+//! Middleware around calls: any tower layer. A layer wraps the future of a call, so it stays in
+//! effect after a promotion.
 
 use std::{
     future::Future,
@@ -12,10 +12,10 @@ use outlive_protocol::{Call, CallFuture, Outcome, ProtocolError};
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// An error of any layer.
+/// Error of a layer.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Layers that wait for the server they go around.
+/// Layers of a server that is not built yet.
 #[derive(Default)]
 pub(crate) struct Layers(Vec<Wrap>);
 
@@ -32,7 +32,7 @@ impl Layers {
         self.0.push(Box::new(move |inner| BoxCallService::new(layer.layer(inner))));
     }
 
-    /// The whole stack; the layer added last is the outermost.
+    /// Returns the stack of all layers. The layer that was added last is the outermost.
     pub(crate) fn stack(self, inner: impl FnOnce() -> BoxCallService) -> Option<CallStack> {
         if self.0.is_empty() {
             return None;
@@ -44,7 +44,8 @@ impl Layers {
 }
 
 /// All layers around the router.
-// A mutex, because services are cloned before use and need not be `Sync`; held for the clone only.
+// A mutex, because a service is cloned for each call and need not be `Sync`. It is held only for
+// the clone.
 pub(crate) struct CallStack(Mutex<BoxCallService>);
 
 impl CallStack {
@@ -57,7 +58,7 @@ impl CallStack {
     }
 }
 
-/// The service that a layer goes around: the router, or the layers before it.
+/// The service that a layer wraps: the router or an inner layer.
 pub struct BoxCallService(Box<dyn CloneCall>);
 
 trait CloneCall: Send {
@@ -123,7 +124,8 @@ impl Service<Arc<Call>> for BoxCallService {
     }
 }
 
-/// What a layer refuses is a refusal; what breaks in it is an internal error.
+/// Converts the error of a layer. A `ProtocolError` goes to the client; other errors become
+/// internal errors.
 fn fault(error: BoxError) -> ProtocolError {
     match error.downcast::<ProtocolError>() {
         Ok(fault) => *fault,

@@ -1,4 +1,4 @@
-//! Lists, page by page. A cursor is sealed: it opens for the caller and the list it was made for.
+//! Paginated lists. A cursor is sealed and valid only for its principal and its list.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ fn page<E: Entry, T>(
     Ok(Page { items: entries.iter().map(|entry| show(entry)).collect(), next, cache: env.cache })
 }
 
-/// Opens a cursor that [`seal_cursor`] made for this caller and this method.
+/// Opens a cursor that [`seal_cursor`] returned for this principal and method.
 pub(crate) fn open_cursor(
     env: &Env,
     call: &Call,
@@ -59,13 +59,13 @@ pub(crate) fn open_cursor(
     Ok(Some(u64::from_le_bytes(place.try_into().map_err(|_| invalid())?)))
 }
 
-/// Makes a cursor of the place at which a list continues.
+/// Returns the cursor for the position at which a list continues.
 pub(crate) fn seal_cursor(env: &Env, call: &Call, place: u64) -> Result<String, ProtocolError> {
     let sealed = env.profile.seal.seal(&place.to_le_bytes(), &context(call));
     sealed.ok_or_else(|| ProtocolError::internal("no random bytes for a cursor"))
 }
 
-/// What a cursor is sealed with.
+/// Returns the context that a cursor is sealed with.
 fn context(call: &Call) -> [&str; 3] {
     ["cursor", call.method_name(), call.principal().key()]
 }

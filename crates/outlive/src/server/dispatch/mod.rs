@@ -1,11 +1,11 @@
-//! Layer 8: from a method to its handler.
+//! Layer 8: routes a request to the handler of its method.
 //!
-//! - `service`: the server as transports see it; `layer`: tower layers around every call.
-//! - `router`: the index of all methods; `core`: the server at work.
-//! - `tools`, `prompts`, `resources`, `completion`, `lists`, `subscriptions`, `skills`: look-up,
-//!   access and validation of each method.
+//! - `service`: the server as transports use it; `layer`: tower layers around every call.
+//! - `router`: the index of all methods; `core`: the parts of a running server.
+//! - `tools`, `prompts`, `resources`, `completion`, `lists`, `subscriptions`, `skills`: lookup,
+//!   access and validation for each method.
 //! - `custom`: methods of the application; `sessions`: changes of legacy sessions.
-//! - `resume`: how a task resumes as the call it was.
+//! - `resume`: restores the call of a stored task.
 
 pub(crate) mod completion;
 pub(crate) mod core;

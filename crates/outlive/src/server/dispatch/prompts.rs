@@ -33,7 +33,7 @@ fn find(
     entry.access().check(call.principal())?;
     let texts: std::collections::BTreeMap<String, String> = serde_json::from_str(call.arguments()?)
         .map_err(|error| {
-            ProtocolError::invalid_params(format!("`params.arguments` must be texts: {error}"))
+            ProtocolError::invalid_params(format!("`params.arguments` must be strings: {error}"))
         })?;
     let missing =
         entry.info.arguments.iter().flatten().find(|argument| {

@@ -12,7 +12,8 @@ use crate::server::{
     register::resource::{Offered, RegisteredTemplate},
 };
 
-/// Whether a caller can read a URI: `false` if it does not exist, an error if a scope is missing.
+/// Returns whether a principal can read a URI: `false` if it does not exist, an error if a scope is
+/// missing.
 pub(crate) fn readable(
     core: &ServerCore,
     uri: &str,
@@ -30,7 +31,7 @@ pub(crate) fn readable(
     core.catalog.templates.find(principal, fits).map_or(Ok(false), |checked| checked.map(|()| true))
 }
 
-/// Starts a resource: that of the URI, or the first template that matches.
+/// Reads the resource of the URI, or the first template that matches.
 pub(crate) fn read(core: &Arc<ServerCore>, call: Arc<Call>) -> CallFuture {
     find(core, call).unwrap_or_else(|error| Box::pin(ready(Err(error))))
 }
@@ -72,7 +73,7 @@ fn start(
     Ok(with_defaults(offered.cache, offered.mime_type.clone(), work))
 }
 
-/// Adds what the registration says about contents that do not say otherwise.
+/// Adds the registered cache hints and MIME type to contents that have none.
 fn with_defaults(
     cache: Option<CacheHints>,
     mime_type: Option<String>,

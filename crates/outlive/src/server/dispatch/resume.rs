@@ -1,4 +1,4 @@
-//! How a task resumes as the call it was.
+//! Restores the call of a stored task and starts its handler.
 
 use std::{
     fmt::Display,
@@ -25,7 +25,7 @@ use crate::server::{
     },
 };
 
-/// Runs tasks as calls of the server's tools.
+/// Runs stored tasks as calls of the server's tools.
 pub(crate) struct CallRunner {
     core: Weak<ServerCore>,
 }
@@ -35,20 +35,21 @@ impl CallRunner {
         Self { core }
     }
 
-    /// Returns the call that a task was, and its tool; or why there is none.
+    /// Returns the call of a task and its tool, or the reason why the task cannot resume.
     fn call(
         core: &ServerCore,
         claimed: &ClaimedTask,
     ) -> Result<(Arc<Call>, Arc<RegisteredTool>), String> {
-        let unreadable = |why: &dyn Display| format!("the request cannot be read any more: {why}");
+        let unreadable = |why: &dyn Display| format!("the stored request cannot be decoded: {why}");
         let stored: StoredCall =
             serde_json::from_str(claimed.request.get()).map_err(|error| unreadable(&error))?;
-        let principal = Principal::from_key(&claimed.principal)
-            .ok_or_else(|| "its caller cannot be told any more".to_owned())?;
+        let principal = Principal::from_key(&claimed.principal).ok_or_else(|| {
+            format!("stored principal `{}` is invalid; the task cannot resume", claimed.principal)
+        })?;
         let call = stored.restore(principal, &core.env.profile);
         let call = call.map_err(|error| unreadable(&error))?;
         let tool = core.catalog.tools.get(&claimed.tool, call.principal());
-        Ok((call, tool.ok_or_else(|| "there is no such tool any more".to_owned())?))
+        Ok((call, tool.ok_or_else(|| "the tool is no longer registered".to_owned())?))
     }
 }
 
@@ -59,13 +60,13 @@ impl TaskRunner for CallRunner {
             quarantine,
         };
         let failed = |why: &str| ends(why, false);
-        let core = self.core.upgrade().ok_or_else(|| failed("the server is gone"))?;
+        let core = self.core.upgrade().ok_or_else(|| failed("the server has shut down"))?;
         let (call, tool) = Self::call(&core, &claimed).map_err(|missing| failed(&missing))?;
         let (env, policy) = (&core.env, &tool.exec.policy);
         let emitted = !claimed.journal.segments.is_empty();
         if claimed.started && (!policy.resumes || emitted && !policy.resumes_after_segments) {
             return Err(failed(
-                "the worker was lost, and this tool does not say that it can be run again",
+                "the worker crashed, and this tool does not allow a rerun; set `on_crash` to allow it",
             ));
         }
         if claimed.started {

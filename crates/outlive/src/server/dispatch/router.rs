@@ -1,4 +1,4 @@
-//! The index of all methods: each is one line here.
+//! The index of all methods, one line per method.
 
 use std::{future::ready, sync::Arc};
 
@@ -74,7 +74,7 @@ fn unknown(call: &Call) -> CallFuture {
 fn set_level(call: &Call) -> Result<MethodResult, ProtocolError> {
     let params: SetLevelRequestParams = serde_json::from_str(call.params()).map_err(|error| {
         ProtocolError::invalid_params(format!(
-            "`params.level` must be one of the eight levels: {error}"
+            "`params.level` must be one of the eight log levels: {error}"
         ))
     })?;
     if let Some(session) = call.session() {
@@ -87,7 +87,7 @@ impl ServerCore {
     fn identity(&self, call: &Call) -> ServerDescription {
         let map = |map: &JsonObject| (!map.is_empty()).then(|| map.clone());
         let changes = Some(true);
-        // All anonymous callers are one principal, which has no list.
+        // Anonymous callers share one principal, so they get no list of tasks.
         let lists_tasks = !call.principal().is_anonymous();
         let mut extensions = map(&self.description.extensions);
         if self.env.tasks.is_some() && lists_tasks {

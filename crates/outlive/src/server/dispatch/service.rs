@@ -1,4 +1,4 @@
-//! A server as transports see it.
+//! Implements the service traits that transports use.
 
 use std::{
     future::Future,
@@ -50,7 +50,7 @@ impl Service for ServerCore {
 
     fn notified(&self, notice: ClientNotification<'_>) {
         if let Some(handler) = self.hooks.notifications.get(notice.name) {
-            contain("a handler of notifications", || handler(&notice));
+            contain("notification handler", || handler(&notice));
         }
     }
 
@@ -68,12 +68,12 @@ impl Service for ServerCore {
 impl SessionEvents for ServerCore {
     fn session_opened(&self, session: &Arc<Session>) {
         self.env.counters.sessions_opened.add(1);
-        self.hooks.on_open.iter().for_each(|hook| contain("a session hook", || hook(session)));
+        self.hooks.on_open.iter().for_each(|hook| contain("session hook", || hook(session)));
     }
 
     fn session_closed(&self, session: &Arc<Session>) {
         self.env.counters.sessions_closed.add(1);
-        self.hooks.on_close.iter().for_each(|hook| contain("a session hook", || hook(session)));
+        self.hooks.on_close.iter().for_each(|hook| contain("session hook", || hook(session)));
     }
 
     fn keeper(&self) -> Option<&dyn SessionStore> {
@@ -101,7 +101,7 @@ impl ExternalEvents for ServerCore {
     }
 }
 
-/// Runs code of the application that nothing waits for: a panic in it must not end a connection.
+/// Runs a callback of the application. A panic in it must not close a connection.
 fn contain(what: &str, run: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(run)).is_err() {
         tracing::error!("{what} panicked");
@@ -113,7 +113,7 @@ pub(crate) fn innermost(core: Weak<ServerCore>) -> BoxCallService {
     BoxCallService::new(CallService { core })
 }
 
-/// The innermost service: the router.
+/// The innermost service of the layers: the router.
 #[derive(Clone)]
 struct CallService {
     core: Weak<ServerCore>,

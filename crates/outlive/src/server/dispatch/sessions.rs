@@ -8,8 +8,8 @@ use outlive_protocol::{
 
 use crate::server::{dispatch::core::ServerCore, sessions::store::SharedSessions};
 
-/// Handles a call that changes its session. Replicas that share the session know of the change
-/// before the client gets its response.
+/// Handles a call that changes its session. The change is stored for other replicas before the
+/// client gets its response.
 pub(crate) fn remembered(
     core: &Arc<ServerCore>,
     call: Arc<Call>,
@@ -25,7 +25,7 @@ pub(crate) fn remembered(
         let (Some(sessions), Some(session)) = (core.env.sessions(), call.session()) else {
             return change(&core, &call).map(Outcome::Complete);
         };
-        // Another replica may have changed the session: its change must survive this one.
+        // Another replica may have changed the session; its change must not be lost.
         synchronize(sessions, session).await;
         let result = change(&core, &call)?;
         session.note_change();
@@ -34,10 +34,10 @@ pub(crate) fn remembered(
     })
 }
 
-/// Brings a session and its stored copy up to date. If the store is unavailable, the next refresh
-/// does it.
+/// Synchronizes a session with its stored copy. If the store is unavailable, the next refresh does
+/// it.
 async fn synchronize(sessions: &SharedSessions, session: &Session) {
     if let Err(error) = sessions.refresh(session, false).await {
-        tracing::warn!(%error, "other replicas do not know yet what a session was told");
+        tracing::warn!(%error, "session change not stored; other replicas see it after the next refresh");
     }
 }

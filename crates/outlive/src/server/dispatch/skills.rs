@@ -1,7 +1,7 @@
-//! What clients see of skills: `skills/list`, `skills/get`, `resources/directory/read`, and the
-//! `SKILL.md` of each in the list of resources.
+//! Methods of the skills extension: `skills/list`, `skills/get`, `resources/directory/read`, and
+//! the listed `SKILL.md` resources.
 //!
-//! The methods are methods of the application's own, so a server without skills does not know them.
+//! They are registered as custom methods, so a server without skills does not have them.
 
 use std::{future::ready, sync::Arc};
 
@@ -18,7 +18,7 @@ use crate::server::{
 };
 use crate::skill_format::LIST;
 
-/// The longest part of a URI that an error repeats.
+/// Maximum length of a URI in an error message.
 const SHOWN: usize = 200;
 
 #[derive(Deserialize)]
@@ -66,7 +66,7 @@ impl UnlistedResources for Catalog {
     }
 }
 
-/// Returns the methods, by name.
+/// Returns the methods of the extension, by name.
 pub(crate) fn methods(catalog: &Arc<Catalog>) -> [(&'static str, CustomMethod); 3] {
     [
         (LIST, method(catalog, listed)),
@@ -75,7 +75,7 @@ pub(crate) fn methods(catalog: &Arc<Catalog>) -> [(&'static str, CustomMethod); 
     ]
 }
 
-/// Returns the `SKILL.md` of every skill, to be listed.
+/// Returns the `SKILL.md` of every skill as a listed resource.
 pub(crate) fn resources(catalog: &Arc<Catalog>) -> Vec<Resource> {
     let resource = |info: outlive_wire::Resource| {
         let (catalog, uri) = (Arc::clone(catalog), info.uri.clone());
@@ -141,7 +141,7 @@ fn uri(params: &Params) -> Result<&str, ProtocolError> {
     params.uri.as_deref().ok_or_else(|| ProtocolError::invalid_params("`params.uri` is missing"))
 }
 
-/// How many items a page leaves out, and how many it has at most.
+/// Returns the number of items that a page skips, and its size.
 fn place(env: &Env, call: &Call, cursor: Option<&str>) -> Result<(usize, usize), ProtocolError> {
     let skip = lists::open_cursor(env, call, cursor)?.unwrap_or(0);
     let count = env.profile.limits.page_size.max(1);

@@ -1,4 +1,4 @@
-//! Who hears of changes: `subscriptions/listen`, and the legacy way of subscribing to resources.
+//! Subscriptions: `subscriptions/listen`, and the legacy `resources/subscribe`.
 
 use std::{
     collections::HashMap,
@@ -20,8 +20,8 @@ use crate::server::{
     },
 };
 
-/// Answers `subscriptions/listen`: tells what is honoured, then every change, until the client
-/// leaves or the server shuts down.
+/// Handles `subscriptions/listen`: acknowledges the accepted filter, then sends every change until
+/// the client disconnects or the server shuts down.
 pub(crate) fn listen(core: &Arc<ServerCore>, call: Arc<Call>) -> CallFuture {
     let params: SubscriptionsListenRequestParams = match serde_json::from_str(call.params()) {
         Ok(params) => params,
@@ -59,7 +59,7 @@ pub(crate) fn listen(core: &Arc<ServerCore>, call: Arc<Call>) -> CallFuture {
     })
 }
 
-/// The tasks that a client wants to hear of, if it may.
+/// Returns the tasks that a client wants to follow, after a check of its capabilities.
 fn wanted_tasks(
     core: &ServerCore,
     call: &Call,
@@ -71,25 +71,25 @@ fn wanted_tasks(
     gate(call)?;
     let ids: Vec<String> = serde_json::from_value(ids.clone()).map_err(|error| {
         ProtocolError::invalid_params(format!(
-            "`params.notifications.taskIds` must be texts: {error}"
+            "`params.notifications.taskIds` must be strings: {error}"
         ))
     })?;
     let limit = core.env.profile.limits.max_subscriptions;
     match ids.len() > limit {
-        true => {
-            Err(ProtocolError::invalid_params(format!("at most {limit} tasks can be listened to")))
-        }
+        true => Err(ProtocolError::invalid_params(format!(
+            "a subscription can follow at most {limit} tasks"
+        ))),
         false => Ok(Some(ids.into_iter().map(TaskId::new).collect())),
     }
 }
 
-/// The tasks that are listened to: how far they are, and what they emit.
+/// Tasks that a subscription follows: their status and their segments.
 struct Listened {
     ids: Option<Vec<TaskId>>,
     following: Option<Following>,
 }
 
-/// Listens to tasks, and to everything else that was asked for.
+/// Sends changes of tasks and all other accepted changes.
 async fn listen_to_tasks(
     core: Arc<ServerCore>,
     call: Arc<Call>,
@@ -112,7 +112,7 @@ async fn listen_to_tasks(
             first.push(view);
         }
     }
-    // What is not there is left out: nobody learns whether it is somebody else's.
+    // Unknown tasks are left out, in the same way as tasks of other principals.
     ids.retain(|id| seen.contains_key(id));
     let names: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
     if wants_status {
@@ -136,7 +136,7 @@ async fn listen_to_tasks(
             id = news.next() => {
                 following.send(&core.env, &call, &id).await?;
                 let Some(last) = seen.get_mut(&id) else { continue };
-                // A task may change far more often than its reader reads.
+                // Backpressure: a task may change more often than the client reads.
                 poll_fn(|cx| call.port().poll_room(cx)).await;
                 let Some(view) = look_at(&core.env, &call, &id).await? else { continue };
                 if view.updated > *last {
@@ -144,7 +144,7 @@ async fn listen_to_tasks(
                     call.port().send(Notify::Task(Box::new(view)), bound);
                 }
             }
-            // News are hints; whoever must miss nothing looks by itself.
+            // Change notifications are hints, so segments are also polled.
             () = tokio::time::sleep(LOOK), if !following.is_empty() => {
                 following.send_all(&core.env, &call).await?;
             }
@@ -152,11 +152,11 @@ async fn listen_to_tasks(
     }
 }
 
-/// The member of a filter that names tasks.
+/// Member of the subscription filter that lists task IDs.
 const TASK_IDS: &str = "taskIds";
 
-/// What of a wish can be fulfilled: only what the server offers, only resources that this caller
-/// can read.
+/// Returns the part of a filter that the server accepts: features that it offers, and resources
+/// that the principal can read.
 fn honour(
     core: &ServerCore,
     call: &Call,
@@ -171,7 +171,7 @@ fn honour(
     let mut uris = wish.resource_subscriptions.filter(|_| core.has_subscriptions());
     if uris.as_ref().is_some_and(|uris| uris.len() > limit) {
         return Err(ProtocolError::invalid_params(format!(
-            "at most {limit} resources can be subscribed to at once"
+            "a subscription can include at most {limit} resources"
         )));
     }
     if let Some(uris) = &mut uris {
@@ -191,7 +191,7 @@ fn honour(
     Ok((wants, honoured))
 }
 
-/// Answers the legacy `resources/subscribe`.
+/// Handles the legacy `resources/subscribe`.
 pub(crate) fn subscribe(core: &ServerCore, call: &Call) -> Result<MethodResult, ProtocolError> {
     let uri = call.uri()?;
     if !resources::readable(core, &uri, call.principal())? {
@@ -201,14 +201,14 @@ pub(crate) fn subscribe(core: &ServerCore, call: &Call) -> Result<MethodResult, 
     match call.session() {
         Some(session) if !session.feed().add_resource(&uri, limit) => {
             Err(ProtocolError::invalid_params(format!(
-                "at most {limit} resources (`subscriptions`), with 64 KiB of URIs, can be subscribed to at once"
+                "a session can subscribe to at most {limit} resources (`max_subscriptions`) with 64 KiB of URIs"
             )))
         }
         _ => Ok(MethodResult::Empty),
     }
 }
 
-/// Answers the legacy `resources/unsubscribe`.
+/// Handles the legacy `resources/unsubscribe`.
 pub(crate) fn unsubscribe(call: &Call) -> Result<MethodResult, ProtocolError> {
     let uri = call.uri()?;
     if let Some(session) = call.session() {

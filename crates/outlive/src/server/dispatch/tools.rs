@@ -25,7 +25,7 @@ pub(crate) fn call(core: &Arc<ServerCore>, call: Arc<Call>) -> CallFuture {
 
 enum Prepared {
     Run(Invocation),
-    /// The arguments do not match the schema: a result, so that the model can correct them.
+    /// The arguments do not match the schema: a tool error, so that the model can correct them.
     Reply(String),
 }
 
@@ -38,7 +38,7 @@ fn prepare(core: &ServerCore, call: &Call) -> Result<Prepared, ProtocolError> {
     };
     tool.meter.watch(call, core.env.profile.clock.now());
     tool.access.check(call.principal())?;
-    // Before anything is checked: invalid calls count too, and cost their caller as much.
+    // Limits apply before validation, because invalid calls cost as much as valid ones.
     let permits = enter(core, &tool, call)?;
     let arguments = call.arguments()?;
     if let Some(headers) = call.mirrored_headers() {
@@ -50,7 +50,7 @@ fn prepare(core: &ServerCore, call: &Call) -> Result<Prepared, ProtocolError> {
     })
 }
 
-/// Counts a call of a tool against its limits. Allocates nothing where there are none.
+/// Counts a call against the limits of its tool. Allocates only if the tool has limits.
 fn enter(
     core: &ServerCore,
     tool: &RegisteredTool,

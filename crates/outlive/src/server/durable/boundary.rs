@@ -1,5 +1,5 @@
-//! What every step, timer and wait looks at before it begins, and while it waits: whether the task was
-//! cancelled, and whether the call has to be a task first.
+//! Checks that every step, timer and wait makes: is the task cancelled, and must the call become a
+//! task first?
 
 use std::{
     future::poll_fn,
@@ -12,15 +12,17 @@ use crate::server::{
 };
 
 impl Durable {
-    /// A context that goes on when the task is cancelled: its steps begin, and its waits are waited
-    /// for, until `cancel_grace` is over and the run is dropped. For what has to be brought to an
-    /// end once it is begun. All others fail with [`DurableError::TaskCancelled`] from then on.
+    /// Returns a context that ignores the cancellation of the task. Its steps start and its waits
+    /// continue until `cancel_grace` ends and the run is dropped. Use it for work that must finish
+    /// once started. Other contexts fail with [`DurableError::TaskCancelled`] after the
+    /// cancellation.
     pub fn shielded(&self) -> Durable {
         self.journal().shield();
         self.to_shielded()
     }
 
-    /// Goes on, unless the task was cancelled. A call that is no task is dropped when it is.
+    /// Returns an error if the task was cancelled. An inline call needs no check: its future is
+    /// dropped when the call is cancelled.
     pub(crate) fn go_on(&self, key: &str) -> Result<(), DurableError> {
         let stops = !self.is_shielded() && self.run().is_task_cancelled();
         match stops {
@@ -29,24 +31,24 @@ impl Durable {
         }
     }
 
-    /// As [`Durable::go_on`], before a step: where its record must not be lost with the process, the
-    /// call becomes a task first.
+    /// Checks for cancellation as [`Durable::go_on`] does. Then it promotes the call to a task if
+    /// the step's record must survive the process.
     pub(crate) async fn begin_step(&self, key: &str) -> Result<()> {
         self.go_on(key)?;
         let run = self.run();
         if run.promotes_at_step() {
-            // If it does not become one, it goes on as a call.
+            // If the promotion fails, the call continues inline.
             poll_fn(|_| run.poll_task()).await;
         }
         Ok(())
     }
 
-    /// As [`Durable::go_on`], while something is waited for.
+    /// Checks for cancellation as [`Durable::go_on`] does, while the handler waits.
     pub(crate) fn poll_stopped(&self, key: &str, task: &mut Context<'_>) -> Poll<DurableError> {
         if self.is_shielded() {
             return Poll::Pending;
         }
-        // A test cancels the run alone, and not the call.
+        // A test cancels only the run, not the call.
         let is_called_off = self.call().port().poll_cancelled(task).is_ready();
         if !is_called_off && self.env().test_hooks.is_none() {
             return Poll::Pending;
@@ -54,9 +56,9 @@ impl Durable {
         self.go_on(key).map_or_else(Poll::Ready, |()| Poll::Pending)
     }
 
-    /// Lets some time pass, unless the task is cancelled meanwhile.
+    /// Waits for `span`. Fails if the task is cancelled meanwhile.
     pub(crate) async fn pause(&self, key: &str, span: Duration) -> Result<()> {
-        // A test skips time, and no timer notices.
+        // Tests skip time without waking timers, so the due time is compared instead.
         let skips = self.env().test_hooks.is_some();
         let due = if skips { self.now().saturating_add(millis(span)) } else { u64::MAX };
         let mut time = self.env().profile.clock.sleep(span);
@@ -68,7 +70,7 @@ impl Durable {
         .await
     }
 
-    /// Waits between two attempts of a step. A test does not.
+    /// Waits between two attempts of a step. A test advances its clock instead.
     pub(crate) async fn back_off(&self, key: &str, span: Duration) -> Result<()> {
         match &self.env().test_hooks {
             Some(hooks) => {

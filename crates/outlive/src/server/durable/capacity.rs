@@ -1,4 +1,4 @@
-//! Waiting for a permit of a capacity, without a place in the engine.
+//! Permits of a capacity: a task waits for one in the store, without occupying a worker.
 
 use std::future::{pending, poll_fn};
 
@@ -7,13 +7,13 @@ use outlive_tasks::engine::{Capacity, Permit};
 use crate::server::{durable::context::Durable, durable_error::DurableError, error::Result};
 
 impl Durable {
-    /// Takes a permit of a capacity. It belongs to whoever holds it, also after the handler has
-    /// returned, and is released when it is dropped.
+    /// Acquires a permit of a capacity. The permit can outlive the handler. Dropping the permit
+    /// releases it.
     ///
-    /// If all permits are held, a task goes back to the store, without a worker and without memory,
-    /// and its handler runs again when it is its turn: calls that get a permit one after the other are
-    /// those of each caller in turn. So take the permit before the first step, or in a place that a
-    /// replay comes to again. A call that may become a task becomes one first.
+    /// If all permits are in use, the task returns to the store and frees its worker and memory.
+    /// Its handler runs again when a permit is free. Waiting callers get permits in turn. Acquire
+    /// the permit before the first step, or where a replay reaches the call again. A call that may
+    /// become a task becomes one first.
     ///
     /// ```
     /// use outlive::server::{Durable, Result, Server, State, Tool, durable::Capacity};
@@ -34,9 +34,9 @@ impl Durable {
     ///
     /// # Errors
     ///
-    /// [`DurableError::NoCapacity`] where the call is no task and cannot become one. Returned from a
-    /// handler it refuses the call: the client learns the name of the capacity, and that it should try
-    /// again (429). [`Capacity::acquire`] waits in memory instead.
+    /// Returns [`DurableError::NoCapacity`] if the call is not a task and cannot become one. If the
+    /// handler returns this error, the client gets the name of the capacity and a retry delay
+    /// (429). [`Capacity::acquire`] waits in memory instead.
     pub async fn acquire(&self, capacity: &Capacity) -> Result<Permit> {
         self.go_on(capacity.name())?;
         if let Some(permit) = self.permit_now(capacity) {
@@ -45,13 +45,13 @@ impl Durable {
         if !poll_fn(|_| self.run().poll_task()).await {
             return Err(DurableError::NoCapacity { capacity: capacity.name().to_owned() }.into());
         }
-        // One may have been released while the call became a task.
+        // A permit may have been released during the promotion.
         if let Some(permit) = self.permit_now(capacity) {
             return Ok(permit);
         }
         let yielded = self.journal().yield_run(self.run_id(), None, Some(capacity));
         yielded.map_err(DurableError::from)?;
-        // The run ends here; the next one has a permit.
+        // The run ends here; the next run has a permit.
         pending().await
     }
 

@@ -1,4 +1,4 @@
-//! What a tool does after a task of it that was cancelled or has expired.
+//! The cleanup hook of a tool, which runs after a task was cancelled or expired.
 
 use std::{fmt, future::ready, sync::Arc};
 
@@ -17,10 +17,10 @@ use crate::server::{
     run::{placement::CleanupReason, state::RunState},
 };
 
-/// The context of a clean-up: what is left of a task that ended before its work did.
+/// The context of a cleanup, which runs after a task ended before its handler did.
 ///
-/// Its handler is gone, and so is what it had in memory; what it has recorded is here. Other
-/// arguments are those of any handler: [`Args`](crate::server::Args) are the task's own.
+/// The handler and its memory are gone, but its journal is available. Other arguments are extracted
+/// as in every handler: [`Args`](crate::server::Args) are the arguments of the task.
 ///
 /// ```
 /// use outlive::{
@@ -38,7 +38,7 @@ use crate::server::{
 ///     // …
 /// }
 ///
-/// /// Leaves no image behind that nobody will deploy.
+/// /// Deletes an image that will not be deployed.
 /// async fn tidy(task: Cleanup) -> Result<()> {
 ///     if let Some(image) = task.get::<String>("build")? {
 ///         delete(&image).await?;
@@ -58,35 +58,35 @@ pub struct Cleanup {
 }
 
 impl Cleanup {
-    /// Why the task ended before its work did.
+    /// Returns why the task ended before its handler did.
     pub fn reason(&self) -> CleanupReason {
         self.reason
     }
 
-    /// What a step of the task has returned, or its client has answered; `None` if it did not come
-    /// so far. A step that was under way may have had its effects all the same.
+    /// Returns the recorded result of a step, or an input response. Returns `None` if the journal
+    /// has no entry. A step that was in progress may have taken effect.
     ///
     /// # Errors
     ///
-    /// What the step has failed with for good, or that its value is no `T`.
+    /// Returns the permanent failure of the step, or an error if the value does not decode as `T`.
     pub fn get<T: DeserializeOwned>(&self, key: impl IntoKey) -> Result<Option<T>> {
         recorded(self.run.journal(), &self.full(key))
     }
 
-    /// The key that [`Durable::idempotency_key`](crate::server::Durable::idempotency_key) gave the task for
-    /// foreign systems.
+    /// Returns the same idempotency key as
+    /// [`Durable::idempotency_key`](crate::server::Durable::idempotency_key) of the task.
     pub fn idempotency_key(&self, key: impl IntoKey) -> String {
         self.run.idempotency_key(self.cx.env(), &self.full(key))
     }
 
-    /// A context whose keys are all under `key`, as those of
-    /// [`Durable::scope`](crate::server::Durable::scope) are.
+    /// Returns a context that prefixes its keys with `key`, as
+    /// [`Durable::scope`](crate::server::Durable::scope) does.
     #[must_use]
     pub fn scope(&self, key: impl IntoKey) -> Self {
         Self { scope: self.full(key), ..self.clone() }
     }
 
-    /// The task.
+    /// Returns the task ID.
     pub fn task_id(&self) -> Option<String> {
         self.cx.task_id()
     }
@@ -101,7 +101,7 @@ impl Extract for Cleanup {
         let run = cx.run().and_then(|run| Some((Arc::clone(run), run.cleanup_reason()?)));
         let (run, reason) = run.ok_or_else(|| {
             ProtocolError::internal(
-                "`CleanUp` is for what is given to `Tool::clean_up`, and nothing else",
+                "`Cleanup` is only available in handlers passed to `Tool::cleanup`",
             )
         })?;
         Ok(Self { cx: cx.clone(), run, reason, scope: String::new() })
@@ -110,24 +110,24 @@ impl Extract for Cleanup {
 
 impl fmt::Debug for Cleanup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CleanUp")
+        f.debug_struct("Cleanup")
             .field("call", self.cx.call())
             .field("reason", &self.reason)
             .finish()
     }
 }
 
-/// What a clean-up returns: nothing, or that it failed.
+/// Return value of a cleanup: `()` or a `Result<()>`.
 #[diagnostic::on_unimplemented(
-    message = "a clean-up returns nothing, not `{Self}`",
+    message = "a cleanup returns nothing, not `{Self}`",
     note = "make it return `()` or `Result<()>`"
 )]
 pub trait IntoCleanupResult {
-    /// Whether it failed.
+    /// Converts the value into a result.
     ///
     /// # Errors
     ///
-    /// When it did.
+    /// Returns the error of the cleanup.
     fn into_cleaned_up(self) -> Result<()>;
 }
 
@@ -143,7 +143,7 @@ impl<E: Into<Error>> IntoCleanupResult for Result<(), E> {
     }
 }
 
-/// A clean-up whose types have been forgotten.
+/// A cleanup handler with its types erased.
 pub(crate) struct Hook {
     start: Box<dyn Fn(&Cx) -> CleanupFuture + Send + Sync>,
     pub(crate) needs: HandlerRequirements,
@@ -162,7 +162,7 @@ impl Hook {
                     work.await.into_cleaned_up().map_err(|error| error.to_string())
                 }),
                 Err(Rejection(why)) => Box::pin(ready(Err(match why {
-                    RejectionKind::Arguments(error) => format!("its arguments: {error}"),
+                    RejectionKind::Arguments(error) => format!("invalid arguments: {error}"),
                     RejectionKind::Refused(fault) => fault.to_string(),
                 }))),
             }

@@ -1,4 +1,4 @@
-//! [`Durable`]: the context of a handler that may run again from the top.
+//! [`Durable`], the context of a handler that can be replayed.
 
 use std::{
     fmt,
@@ -30,15 +30,19 @@ use crate::server::{
     time::{millis, now},
 };
 
-/// The context of a handler that may run again from the top.
+/// The context of a handler that can be replayed.
 ///
-/// It is a [`Cx`], and more: what it does under a key is recorded in the call's journal, and read
-/// back instead of done again when the handler runs again. A handler runs again when a client of
-/// 2026-07-28 comes back with the answer to a question; on older revisions it waits for the answer.
-/// When its task is cancelled, steps, timers, questions and waits for something outside fail with
-/// [`DurableError::TaskCancelled`]: at once where the handler waits, else where it comes to the next
-/// one; [`Durable::shielded`] goes on. Between its steps anything may run twice, so whatever has an effect, and every decision that
-/// steers steps, belongs into a step.
+/// It extends [`Cx`]. Steps, input requests and timers are recorded in the call's journal under
+/// their keys. When the handler runs again, they return their recorded values. A handler runs again
+/// after a crash, and when a client of 2026-07-28 sends an input response. In legacy protocol
+/// versions, the handler waits for the response.
+///
+/// Code between steps can run more than once. Put every side effect, and every decision that steps
+/// depend on, into a step.
+///
+/// When the task is cancelled, waits fail at once with [`DurableError::TaskCancelled`], and so does
+/// every later step, timer, input request and external event. [`Durable::shielded`] returns a
+/// context that continues.
 ///
 /// ```
 /// use outlive::{Form, server::{Durable, Result}, tool};
@@ -54,7 +58,7 @@ use crate::server::{
 /// async fn deploy(cx: Durable, repo: String) -> Result<String> {
 ///     let image: String = cx.step("build", async || Ok(format!("{repo}:1"))).await?;
 ///     let approval: Approval = cx.elicit("approve", format!("Deploy {image}?")).await?;
-///     Ok(if approval.yes { format!("{image} is out") } else { "nothing happened".into() })
+///     Ok(if approval.yes { format!("{image} deployed") } else { "not deployed".into() })
 /// }
 /// # deploy::tool();
 /// ```
@@ -63,33 +67,35 @@ pub struct Durable {
     cx: Cx,
     run: Arc<RunState>,
     scope: String,
-    /// Whether it goes on though the task was cancelled.
+    /// Whether the context ignores the cancellation of the task.
     shielded: bool,
 }
 
 impl Durable {
-    /// Returns a context whose keys are all under `key`: for helpers and loops that use the same names
-    /// more than once. A clone of the context has the same keys.
+    /// Returns a context that prefixes its keys with `key`, for helpers and loops that reuse names.
+    /// A clone of the context has the same keys.
     pub fn scope(&self, key: impl IntoKey) -> Durable {
         Durable { scope: self.full(key), ..self.clone() }
     }
 
-    /// What a step has returned before, in this run or an earlier one; `None` if it did not come so
-    /// far. For a handler that has to know where it was before it decides what to do.
+    /// Returns the recorded result of a step, of this run or an earlier one. Returns `None` if the
+    /// step has not completed. Use it if a handler must know its progress before it decides what to
+    /// do.
     ///
     /// # Errors
     ///
-    /// What the step has failed with for good, or that its value is no `T`.
+    /// Returns the permanent failure of the step, or an error if the value does not decode as `T`.
     pub fn get<T: DeserializeOwned>(&self, key: impl IntoKey) -> Result<Option<T>> {
         recorded(self.journal(), &self.full(key))
     }
 
-    /// Runs `body` and records its result in the journal. When the handler runs again, the recorded
-    /// value is returned and `body` is not run. The first run, too, gets the value as it was recorded.
+    /// Runs `body` and records its result in the journal. When the handler runs again, the step
+    /// returns the recorded value and does not run `body`. The first run also returns the value as
+    /// recorded.
     ///
-    /// The body returns this crate's [`Result`]. Errors of others become one by `?`, so a call that is
-    /// the whole body is written `Ok(call().await?)`. Annotate what the step returns: the type decides
-    /// how the record is read.
+    /// The body returns this crate's [`Result`]. `?` converts other errors, so a body that is a
+    /// single call is written `Ok(call().await?)`. Annotate the type of the returned value: it
+    /// determines how the journal entry is decoded.
     ///
     /// ```
     /// use outlive::server::{Durable, Result};
@@ -101,12 +107,12 @@ impl Durable {
     /// # let _ = settings;
     /// ```
     ///
-    /// A body that has run and whose record was lost, as in a crash, runs again; [`idempotency_key`]
-    /// gives foreign systems a key by which they can tell.
+    /// If the process crashes before the result is recorded, the body runs again. Pass an
+    /// [`idempotency_key`] to external systems so that they can detect the repetition.
     ///
     /// # Errors
     ///
-    /// What the body fails with, which is not recorded unless it is [`permanent`], or a
+    /// Returns the error of the body, which is recorded only if it is [`permanent`], or a
     /// [`DurableError`].
     ///
     /// [`idempotency_key`]: Durable::idempotency_key
@@ -128,8 +134,8 @@ impl Durable {
         }
     }
 
-    /// As [`Durable::step`], but tries again when the body fails, unless the error is
-    /// [`permanent`](Error::permanent). The body gets the [`Attempt`].
+    /// Runs `body` as [`Durable::step`] does, and retries it if it fails with an error that is not
+    /// [`permanent`](Error::permanent). The body receives the [`Attempt`].
     ///
     /// ```
     /// use outlive::server::{Durable, Result, durable::Retry};
@@ -145,13 +151,14 @@ impl Durable {
     /// # let _ = page;
     /// ```
     ///
-    /// The body may borrow what it only reads. What it changes, it changes before its future:
-    /// `|_| { tries += 1; async move { … } }`.
+    /// The body may borrow values that it reads. It must change captured values before it creates
+    /// its future: `|_| { tries += 1; async move { … } }`.
     ///
     /// # Errors
     ///
     /// Returns the error of the last attempt, or a [`DurableError`].
-    // Not `AsyncFnMut`: a future that borrows from its closure cannot be shown to be `Send` here.
+    // Not `AsyncFnMut`: the compiler cannot prove that a future that borrows from its closure is
+    // `Send`.
     pub async fn step_retry<T, F, Fut>(
         &self,
         key: impl IntoKey,
@@ -175,7 +182,7 @@ impl Durable {
             match marked(&step, body(attempt)).await {
                 Err(error) if !attempt.last && !error.is_permanent() => {
                     let tried = attempt.number;
-                    tracing::debug!(key, tried, %error, "a step failed and is tried again");
+                    tracing::debug!(key, tried, %error, "step failed; retrying");
                     self.back_off(&key, retry.pause(tried)).await?;
                     attempt = retry.after(attempt);
                     step.restart();
@@ -186,15 +193,15 @@ impl Durable {
         self.finish_step(step, returned).await
     }
 
-    /// As [`Durable::step`], for what must not be done twice: that it begins is written to the store
-    /// before, and after a crash in the middle of it the step fails instead of being done again. An
-    /// error of the body is recorded like a value.
+    /// Runs `body` as [`Durable::step`] does, but never twice. The step records its start in the
+    /// store before the body runs. If the process crashes during the body, the step fails instead
+    /// of running again. An error of the body is recorded like a value.
     ///
     /// # Errors
     ///
-    /// [`DurableError::Ambiguous`] if it was begun before and nobody knows how far it came;
-    /// [`DurableError::StoreRequired`] where the server has none. Declare the step with
-    /// [`Tool::uses_step_once`], so that such a server refuses the tool when it is built.
+    /// Returns [`DurableError::Ambiguous`] if an earlier run started the step and did not record a
+    /// result. Returns [`DurableError::StoreRequired`] if the server has no store. Declare the step
+    /// with [`Tool::uses_step_once`], so that building a server without a store fails.
     ///
     /// [`Tool::uses_step_once`]: crate::server::Tool::uses_step_once
     pub async fn step_once<T, F>(&self, key: impl IntoKey, body: F) -> Result<T>
@@ -226,17 +233,18 @@ impl Durable {
         self.finish_step(step, returned.map_err(Error::permanent)).await
     }
 
-    /// A key for foreign systems: the same each time this call comes to this key, and different
-    /// for every other call and key.
+    /// Returns an idempotency key for external systems. It is the same in every run of this call,
+    /// and differs for every other call and key.
     pub fn idempotency_key(&self, key: impl IntoKey) -> String {
         self.run.idempotency_key(self.cx.env(), &self.full(key))
     }
 
-    /// Waits. When the handler runs again the time that has passed counts.
+    /// Waits for `span`, which starts when the handler first reaches this key. Time that passes
+    /// between runs counts.
     ///
     /// # Errors
     ///
-    /// A [`DurableError`].
+    /// Returns a [`DurableError`].
     pub async fn sleep(&self, key: impl IntoKey, span: Duration) -> Result<()> {
         let key = self.full(key);
         self.go_on(&key)?;
@@ -250,46 +258,51 @@ impl Durable {
         Ok(())
     }
 
-    /// Adds a block to the result while the work goes on. Blocks stand before those that the
-    /// handler returns, each once, however often the handler runs. Only tools have them.
+    /// Adds a content block to the result while the handler runs. Emitted blocks precede the blocks
+    /// that the handler returns. Each block appears once, even if the handler runs several times.
+    /// Only tools can emit.
     ///
-    /// In a task a block has a number, and clients that can do it read it before the task ends. It is
-    /// stored before anybody sees it, together with others: a line costs no commit of its own. When
-    /// the handler runs again, what is stored is not emitted again; it is known by the step or
-    /// [`scope`](Durable::scope) it was emitted in and its place there, so branches that run side by
-    /// side each need a scope. A block that differs then is a warning in the log, and the stored one
-    /// stays.
+    /// In a task, each block is a numbered segment that clients with support for partial results
+    /// can read before the task ends. A segment is stored before a client can read it. Several
+    /// segments share one commit.
+    ///
+    /// A replay does not emit stored segments again. A segment is identified by the step or
+    /// [`scope`](Durable::scope) that emitted it and its position there, so concurrent branches
+    /// each need a scope. If a replay emits different content, the stored segment stays and the log
+    /// has a warning.
     ///
     /// # Errors
     ///
-    /// A [`DurableError`].
+    /// Returns a [`DurableError`].
     pub async fn emit(&self, block: impl Into<ContentBlock>) -> Result<()> {
         if self.call().method() != Some(Method::ToolsCall) {
-            return Err(Error::new("only a tool emits; a prompt or resource returns all it has"));
+            return Err(Error::new(
+                "only tools can emit; return all content of a prompt or resource",
+            ));
         }
         let block = to_raw_value(&block.into())?;
         self.journal().emit(Some(self.run_id()), &self.scope, block).map_err(DurableError::from)?;
-        // Who emits faster than the store takes it waits here.
+        // Backpressure: waits if the handler emits faster than the store commits.
         poll_fn(|cx| self.journal().poll_capacity(cx)).await;
         self.survive().await;
         Ok(())
     }
 
-    /// Lets another replica go on. A task is given back to the store, and whichever replica is first
-    /// takes it, which may be this one. For other calls the client is sent away with what has been
-    /// recorded, and comes back at once; where that cannot be, on revisions before 2026-07-28 or too
-    /// often in one call, nothing happens.
+    /// Lets another replica continue the call. A task returns to the store, and the first replica
+    /// to claim it continues, possibly this one. For an inline call of 2026-07-28, the response
+    /// carries the journal in a request state, and the client retries at once. Has no effect on
+    /// inline calls of legacy versions, or above `max_yields` in one call.
     pub fn yield_to_replica(&self) -> YieldToReplica<'_> {
         YieldToReplica { cx: self, after: None }
     }
 
-    /// What was recorded before. A task whose records cannot be read any more fails, and its handler
-    /// gets no chance to make something else of it: it would do again what was done.
+    /// Decodes a recorded entry. If a task's entry does not decode, the task is quarantined,
+    /// because the handler could otherwise repeat effects that took place.
     async fn read_back<T: DeserializeOwned>(&self, key: &str, entry: JournalEntry) -> Result<T> {
         match decode(key, entry) {
             Err(error) if self.run.is_task() && is_undecodable(&error) => {
                 self.run.quarantine(error.to_string());
-                // Whoever polls the run looks, and drops it.
+                // The caller that polls the run sees the quarantine and drops the run.
                 std::future::pending().await
             }
             read => read,
@@ -309,13 +322,14 @@ impl Durable {
             },
         };
         let (stored, ticket) = step.record(entry, secret).map_err(DurableError::from)?;
-        // With a store it has happened when it is written.
+        // With a store, the step completes only when its entry is committed.
         poll_fn(|cx| self.journal().poll_written(ticket, cx)).await.map_err(DurableError::from)?;
         self.survive().await;
         decode(&key, stored)
     }
 
-    /// Continues, unless a test has the run lost here: then it is dropped while it waits.
+    /// Continues, or stays pending if a test simulates a crash at this point. The test then drops
+    /// the run.
     async fn survive(&self) {
         poll_fn(|_| match self.journal().crashed() {
             true => Poll::Pending,
@@ -354,7 +368,7 @@ impl Durable {
     }
 }
 
-/// Polls the body of a step marked as such, so that it cannot ask or take steps itself.
+/// Polls the body of a step with a marker, so that nested steps and input requests are rejected.
 async fn marked<F: Future>(step: &Step<'_>, body: F) -> F::Output {
     let mut body = pin!(body);
     poll_fn(|cx| in_step(step.key(), || body.as_mut().poll(cx))).await
@@ -364,7 +378,7 @@ fn is_undecodable(error: &Error) -> bool {
     matches!(error.durable_error(), Some(DurableError::IncompatibleEntry { .. }))
 }
 
-/// What stands in a journal under a key, whoever asks.
+/// Returns the decoded journal entry of a step or an input response.
 pub(crate) fn recorded<T: DeserializeOwned>(journal: &Journal, key: &str) -> Result<Option<T>> {
     match journal.get(key) {
         None => Ok(None),
@@ -373,7 +387,7 @@ pub(crate) fn recorded<T: DeserializeOwned>(journal: &Journal, key: &str) -> Res
     }
 }
 
-/// The value that is recorded, or the failure.
+/// Decodes a recorded value, or returns the recorded failure.
 fn decode<T: DeserializeOwned>(key: &str, entry: JournalEntry) -> Result<T> {
     match entry {
         JournalEntry::Value(raw) | JournalEntry::Secret(raw) => decode_raw(key, &raw),
@@ -391,8 +405,8 @@ pub(crate) fn decode_raw<T: DeserializeOwned>(key: &str, raw: &RawJson) -> Resul
     })
 }
 
-/// Sends the client away, to come back to another replica; see [`Durable::yield_to_replica`].
-#[must_use = "nothing happens until it is awaited"]
+/// Future that lets another replica continue; see [`Durable::yield_to_replica`].
+#[must_use = "has no effect until the future is awaited"]
 #[derive(Debug)]
 pub struct YieldToReplica<'a> {
     cx: &'a Durable,
@@ -400,7 +414,7 @@ pub struct YieldToReplica<'a> {
 }
 
 impl YieldToReplica<'_> {
-    /// Asks the client to wait before it comes back.
+    /// Sets the delay before the client retries.
     pub fn retry_after(mut self, pause: Duration) -> Self {
         self.after = Some(pause);
         self
@@ -412,14 +426,15 @@ impl Future for YieldToReplica<'_> {
 
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<()>> {
         let cx = self.cx;
-        // A task waits in the store, whatever its client speaks, for whoever comes first.
+        // A task always yields: it waits in the store, independent of the client's protocol
+        // version.
         let stays = cx.call().rules().input_mode == InputMode::Stream
             || cx.run.yields() >= cx.env().profile.limits.max_yields;
         if stays && !cx.run.is_task() {
             return Poll::Ready(Ok(()));
         }
         match cx.journal().yield_run(cx.run_id(), self.after, None) {
-            // The run ends here; the next one may find that it can go on.
+            // The run ends here; the next run may not need to yield.
             Ok(()) => Poll::Pending,
             Err(wrong) => Poll::Ready(Err(DurableError::from(wrong).into())),
         }

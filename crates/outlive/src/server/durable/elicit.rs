@@ -1,7 +1,7 @@
-//! Questions to the client: forms and URLs for its user, prompts for its model, its roots.
+//! Input requests to the client: form and URL elicitation, sampling and roots.
 //!
-//! Each is a future that resolves with the answer. On 2026-07-28 it never resolves in the run that
-//! asks: the run is dropped, and the one that finds the answer in the journal resolves at once.
+//! Each is a future that resolves with the input response. On 2026-07-28, the run that makes the
+//! request is dropped; a later run finds the response in the journal and resolves at once.
 
 use std::{
     future::Future,
@@ -36,17 +36,17 @@ use crate::server::{
 };
 
 impl Durable {
-    /// Asks the user to fill in a form.
+    /// Requests that the user fills in a form.
     ///
-    /// The form's fields are those of `T`. An answer that does not fit is asked for again. With
-    /// `?` a user who says no ends the handler; [`Elicit::outcome`] tells the three ways apart. Never
-    /// ask for passwords, keys or tokens this way: the protocol forbids it. [`Durable::elicit_url`]
-    /// is for those.
+    /// The fields of the form are the fields of `T`. An invalid response makes the server request
+    /// the form again. With `?`, the handler ends if the user declines; [`Elicit::outcome`] returns
+    /// the user's action instead. The protocol forbids forms for passwords, keys or tokens; use
+    /// [`Durable::elicit_url`] for those.
     pub fn elicit<T: Form>(&self, key: impl IntoKey, prompt: impl Into<String>) -> Elicit<'_, T> {
         self.elicit_form(key, prompt, forms::schema_of::<T>())
     }
 
-    /// Asks the user to fill in a form that is known only now.
+    /// Requests that the user fills in a form whose schema is built at run time.
     pub fn elicit_with<T: DeserializeOwned>(
         &self,
         key: impl IntoKey,
@@ -66,12 +66,13 @@ impl Durable {
         Elicit { question, prompt: prompt.into(), schema, answer: PhantomData }
     }
 
-    /// Sends the user to a URL, for what must not pass through the client: logging in somewhere,
-    /// paying, a password.
+    /// Requests that the user opens a URL, for data that must not pass through the client: a login,
+    /// a payment, a password.
     ///
-    /// The answer says whether the user agreed to go there, not what they did there. Put nothing
-    /// secret into the URL and no access that it gives by itself; whoever opens it must be checked
-    /// to be the user who was asked. [`Durable::complete_url_elicitation`] tells older clients when it is over.
+    /// The response says whether the user agreed to open the URL, not what happened there. The URL
+    /// must not contain secrets or grant access by itself. The page must check that its visitor is
+    /// the user of this call. [`Durable::complete_url_elicitation`] notifies clients of 2025-11-25
+    /// when the interaction is complete.
     pub fn elicit_url(
         &self,
         key: impl IntoKey,
@@ -81,29 +82,30 @@ impl Durable {
         ElicitUrl { question: InputFuture::new(self, key), prompt: prompt.into(), url: url.into() }
     }
 
-    /// Tells a client of 2025-11-25 that what its user was sent to a URL for is done. Other
-    /// revisions have no word for it, and nothing is said.
+    /// Notifies a client of 2025-11-25 that a URL elicitation is complete. Has no effect in other
+    /// protocol versions, which have no such notification.
     pub fn complete_url_elicitation(&self, key: impl IntoKey) {
         self.say(Notify::UrlDone { elicitation_id: self.idempotency_key(key) });
     }
 
-    /// Asks the client's model.
+    /// Requests a message from the client's model.
     ///
-    /// The protocol has deprecated this in 2026-07-28; it works for as long as clients offer it.
+    /// The protocol deprecated sampling in 2026-07-28. It works with clients that still declare it.
     pub fn sample(&self, key: impl IntoKey, params: CreateMessageRequestParams) -> Sample<'_> {
         Sample { question: InputFuture::new(self, key), params: Box::new(params) }
     }
 
-    /// Asks the client where it lets servers work. A hint, not a permission.
+    /// Requests the roots of the client: the directories that servers should work in. Roots are a
+    /// hint, not a permission.
     ///
-    /// The protocol has deprecated this in 2026-07-28; it works for as long as clients offer it.
+    /// The protocol deprecated roots in 2026-07-28. They work with clients that still declare them.
     pub fn roots(&self, key: impl IntoKey) -> Roots<'_> {
         Roots { question: InputFuture::new(self, key) }
     }
 }
 
-/// A form that waits to be filled in; see [`Durable::elicit`].
-#[must_use = "nothing is asked until it is awaited"]
+/// Future of a form elicitation; see [`Durable::elicit`].
+#[must_use = "no request is sent until the future is awaited"]
 #[derive(Debug)]
 pub struct Elicit<'a, T> {
     question: InputFuture<'a>,
@@ -113,18 +115,18 @@ pub struct Elicit<'a, T> {
 }
 
 impl<'a, T: DeserializeOwned> Elicit<'a, T> {
-    /// How long the question is open. The time counts from when it is first asked, whatever runs
-    /// again; a time-out of your own around the question would begin anew each time.
+    /// Sets the timeout of the input request. The time starts with the first request and continues
+    /// across replays. A timeout around the future would restart in every run.
     pub fn timeout(mut self, span: Duration) -> Self {
         self.question.within = Some(span);
         self
     }
 
-    /// Asks, and tells the three ways to answer apart.
+    /// Sends the request and returns the user's action.
     ///
     /// # Errors
     ///
-    /// A [`DurableError`].
+    /// Returns a [`DurableError`].
     pub async fn outcome(mut self) -> Result<ElicitOutcome<T>> {
         std::future::poll_fn(|task| self.poll_reply(task)).await
     }
@@ -155,8 +157,8 @@ impl<T: DeserializeOwned> Future for Elicit<'_, T> {
     }
 }
 
-/// A URL that waits to be opened; see [`Durable::elicit_url`].
-#[must_use = "nothing is asked until it is awaited"]
+/// Future of a URL elicitation; see [`Durable::elicit_url`].
+#[must_use = "no request is sent until the future is awaited"]
 #[derive(Debug)]
 pub struct ElicitUrl<'a> {
     question: InputFuture<'a>,
@@ -165,17 +167,17 @@ pub struct ElicitUrl<'a> {
 }
 
 impl ElicitUrl<'_> {
-    /// How long the question is open; see [`Elicit::timeout`].
+    /// Sets the timeout of the input request; see [`Elicit::timeout`].
     pub fn timeout(mut self, span: Duration) -> Self {
         self.question.within = Some(span);
         self
     }
 
-    /// Asks, and tells the three ways to answer apart.
+    /// Sends the request and returns the user's action.
     ///
     /// # Errors
     ///
-    /// A [`DurableError`].
+    /// Returns a [`DurableError`].
     pub async fn outcome(mut self) -> Result<ElicitOutcome<()>> {
         std::future::poll_fn(|task| self.poll_reply(task)).await
     }
@@ -206,8 +208,8 @@ impl Future for ElicitUrl<'_> {
     }
 }
 
-/// A conversation that waits for the model; see [`Durable::sample`].
-#[must_use = "nothing is asked until it is awaited"]
+/// Future of a sampling request; see [`Durable::sample`].
+#[must_use = "no request is sent until the future is awaited"]
 #[derive(Debug)]
 pub struct Sample<'a> {
     question: InputFuture<'a>,
@@ -215,7 +217,7 @@ pub struct Sample<'a> {
 }
 
 impl Sample<'_> {
-    /// How long the question is open; see [`Elicit::timeout`].
+    /// Sets the timeout of the input request; see [`Elicit::timeout`].
     pub fn timeout(mut self, span: Duration) -> Self {
         self.question.within = Some(span);
         self
@@ -238,15 +240,15 @@ impl Future for Sample<'_> {
     }
 }
 
-/// A question for the client's roots; see [`Durable::roots`].
-#[must_use = "nothing is asked until it is awaited"]
+/// Future of a roots request; see [`Durable::roots`].
+#[must_use = "no request is sent until the future is awaited"]
 #[derive(Debug)]
 pub struct Roots<'a> {
     question: InputFuture<'a>,
 }
 
 impl Roots<'_> {
-    /// How long the question is open; see [`Elicit::timeout`].
+    /// Sets the timeout of the input request; see [`Elicit::timeout`].
     pub fn timeout(mut self, span: Duration) -> Self {
         self.question.within = Some(span);
         self

@@ -1,4 +1,4 @@
-//! The context of work that emits as it goes and must not run again.
+//! [`Task`], the context of a handler that emits partial results and is not replayed.
 
 use std::{fmt, future::poll_fn, ops::Deref, sync::Arc};
 
@@ -15,11 +15,11 @@ use crate::server::{
     run::state::RunState,
 };
 
-/// The context of a handler that adds to its result while it works, and is not run again.
+/// The context of a handler that emits partial results and is not replayed.
 ///
-/// It is a [`Cx`] with [`emit`](Task::emit). Unlike [`Durable`](crate::server::Durable) it cannot ask or wait
-/// in the store, and what its handler does is not recorded: a task whose worker is lost fails, unless
-/// its tool says otherwise with [`Tool::on_crash`](crate::server::Tool::on_crash).
+/// It extends [`Cx`] with [`emit`](Task::emit). Unlike [`Durable`](crate::server::Durable), it has
+/// no steps, timers or input requests. If the worker crashes, the task fails, unless
+/// [`Tool::on_crash`](crate::server::Tool::on_crash) allows a rerun.
 ///
 /// ```
 /// use outlive::{
@@ -44,20 +44,23 @@ pub struct Task {
 }
 
 impl Task {
-    /// Adds a block to the result while the work goes on. Blocks stand before those that the handler
-    /// returns, in the order in which they were emitted, from wherever that is. Only tools have them.
+    /// Adds a content block to the result while the handler runs. Emitted blocks precede the blocks
+    /// that the handler returns, in the order of their emission. Only tools can emit.
     ///
     /// # Errors
     ///
-    /// A [`DurableError`](crate::server::durable::DurableError): there are too many of them, or they are too large.
+    /// Returns a [`DurableError`](crate::server::durable::DurableError) if the call emits too many
+    /// blocks or too many bytes.
     pub async fn emit(&self, block: impl Into<ContentBlock>) -> Result<()> {
         if self.call().method() != Some(Method::ToolsCall) {
-            return Err(Error::new("only a tool emits; a prompt or resource returns all it has"));
+            return Err(Error::new(
+                "only tools can emit; return all content of a prompt or resource",
+            ));
         }
         let block = to_raw_value(&block.into())?;
         let journal = self.run.journal();
         journal.emit(None, "", block).map_err(DurableError::from)?;
-        // Who emits faster than the store takes it waits here.
+        // Backpressure: waits if the handler emits faster than the store commits.
         poll_fn(|cx| journal.poll_capacity(cx)).await;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Work that is done elsewhere: the handler waits until somebody outside says what came of it.
+//! External events: a handler waits for a value that another system delivers.
 
 use std::{
     fmt,
@@ -24,12 +24,16 @@ use crate::server::{
 };
 
 impl Durable {
-    /// Prepares to wait for something that is done elsewhere: by a job system, a person, another
-    /// program. What it gives back has a token, for whoever is to say what came of it, with
-    /// [`Server::complete_external_event`] or by HTTP; and it is a future of what they say.
+    /// Creates an external event: a value that a job system, a person or another program delivers
+    /// later.
     ///
-    /// It waits as a question does: over crashes, for days, without a thread and after a while
-    /// without memory. So it needs a task; a call that may become one does at once.
+    /// Awaiting the result returns an [`ExternalEvent`]. Its token authorizes the delivery, with
+    /// [`Server::complete_external_event`] or over HTTP. The event is a future of the delivered
+    /// value.
+    ///
+    /// The wait survives crashes and can last days. After a short time the task is parked and uses
+    /// no memory. An external event therefore needs a task: a call that may become one is promoted
+    /// at once.
     ///
     /// ```
     /// use outlive::{server::{Durable, Result}, tool};
@@ -54,8 +58,8 @@ impl Durable {
     }
 }
 
-/// Work elsewhere that nobody can say anything about yet; see [`Durable::external_event`].
-#[must_use = "nothing is waited for until it is awaited"]
+/// Future that creates an external event; see [`Durable::external_event`].
+#[must_use = "no event is created until the future is awaited"]
 pub struct CreateExternalEvent<'a, T> {
     cx: &'a Durable,
     key: String,
@@ -64,7 +68,8 @@ pub struct CreateExternalEvent<'a, T> {
 }
 
 impl<'a, T: DeserializeOwned + 'a> CreateExternalEvent<'a, T> {
-    /// How long it may take, from when it is first waited for, whatever runs again.
+    /// Sets the timeout of the event. The time starts when the event is first created and continues
+    /// across replays.
     pub fn timeout(mut self, span: Duration) -> Self {
         self.within = Some(span);
         self
@@ -82,7 +87,7 @@ impl<'a, T: DeserializeOwned + 'a> CreateExternalEvent<'a, T> {
         let (asking, ticket) = asked.map_err(DurableError::from)?;
         let is_open = matches!(asking, InputPoll::Open);
         let external = ExternalEvent { cx, key, token, is_open, value: PhantomData };
-        // Whoever has the token can use it when this is written, and not before.
+        // The token is valid only after the event is committed.
         poll_fn(|task| cx.journal().poll_written(ticket, task))
             .await
             .map_err(DurableError::from)?;
@@ -99,20 +104,20 @@ impl<'a, T: DeserializeOwned + 'a> IntoFuture for CreateExternalEvent<'a, T> {
     }
 }
 
-/// Work that is done elsewhere; see [`Durable::external_event`].
-#[must_use = "it is given up when it is dropped"]
+/// An external event that a task waits for; see [`Durable::external_event`].
+#[must_use = "dropping the event withdraws it"]
 pub struct ExternalEvent<'a, T> {
     cx: &'a Durable,
     key: String,
     token: String,
-    /// Whether nobody has said anything yet, as far as we know.
+    /// Whether no value has been delivered, as far as this run knows.
     is_open: bool,
     value: PhantomData<fn() -> T>,
 }
 
 impl<T> ExternalEvent<'_, T> {
-    /// What whoever says what came of it has to show. Good for this alone; each run of the handler
-    /// has another one, and all of them stay good.
+    /// Returns the completion token that authorizes the delivery of this event's value. Each run of
+    /// the handler creates a different token; all of them stay valid.
     pub fn token(&self) -> &str {
         &self.token
     }
@@ -138,7 +143,8 @@ impl<T: DeserializeOwned> Future for ExternalEvent<'_, T> {
     }
 }
 
-/// Losing a `select!` gives it up; being dropped with the run does not.
+/// Losing a `select!` withdraws the event. Being dropped with the whole run does not: the journal
+/// then rejects changes.
 impl<T> Drop for ExternalEvent<'_, T> {
     fn drop(&mut self) {
         if self.is_open {
@@ -149,12 +155,12 @@ impl<T> Drop for ExternalEvent<'_, T> {
 
 impl<T> fmt::Debug for CreateExternalEvent<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Opening").field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("CreateExternalEvent").field("key", &self.key).finish_non_exhaustive()
     }
 }
 
 impl<T> fmt::Debug for ExternalEvent<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("External").field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("ExternalEvent").field("key", &self.key).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! What all questions share: how they are put, and what is made of their answers.
+//! The future behind every input request: sends the request and checks the response.
 
 use std::{
     task::{Context, Poll},
@@ -14,7 +14,7 @@ use crate::server::{
     durable::context::Durable, durable_error::DurableError, error::Result, time::millis,
 };
 
-/// What all questions share: the key, and how far they are.
+/// State of an input request that a handler awaits.
 #[derive(Debug)]
 pub(crate) struct InputFuture<'a> {
     pub(crate) cx: &'a Durable,
@@ -30,12 +30,12 @@ enum Stage {
     Settled,
 }
 
-/// What to make of an answer.
+/// Verdict on an input response.
 pub(crate) enum Verdict<T> {
     Yes(T),
-    /// It is an answer, but not one to this question: asked again, saying why.
+    /// The response is well-formed but invalid: the request is issued again with this reason.
     Again(String),
-    /// It is no answer at all.
+    /// The response is malformed.
     Never(String),
 }
 
@@ -44,8 +44,8 @@ impl<'a> InputFuture<'a> {
         Self { cx, key: cx.full(key), within: None, stage: Stage::New }
     }
 
-    /// Polls for an answer that `judge` finds good. `request` is asked for each time the question
-    /// is put: with why, when an answer did not fit.
+    /// Polls for a response that `judge` accepts. `request` builds the input request each time it
+    /// is issued; its argument is the reason why the last response was invalid.
     pub(crate) fn poll<T>(
         &mut self,
         task: &mut Context<'_>,
@@ -53,7 +53,7 @@ impl<'a> InputFuture<'a> {
         judge: impl Fn(&RawValue) -> Verdict<T>,
     ) -> Poll<Result<T>> {
         loop {
-            // One that is open is withdrawn when it is dropped.
+            // Dropping the future withdraws an open request.
             if let Poll::Ready(stopped) = self.cx.poll_stopped(&self.key, task) {
                 return Poll::Ready(Err(stopped.into()));
             }
@@ -63,7 +63,7 @@ impl<'a> InputFuture<'a> {
                     Poll::Ready(asking) => asking.map_err(|wrong| DurableError::from(wrong).into()),
                     Poll::Pending => return Poll::Pending,
                 },
-                Stage::Settled => panic!("polled after it was answered"),
+                Stage::Settled => panic!("`InputFuture` polled after completion"),
             };
             if self.cx.journal().crashed() {
                 return Poll::Pending;
@@ -98,7 +98,7 @@ impl<'a> InputFuture<'a> {
             .map_err(DurableError::from)?;
         self.stage = Stage::Open;
         match (&asking, missing) {
-            // What has been answered needs no capability any more.
+            // A recorded response needs no capability.
             (InputPoll::Open, Some(required)) => {
                 cx.journal().inputs().withdraw(&self.key);
                 Err(DurableError::MissingCapability { key: self.key.clone(), required }.into())
@@ -107,7 +107,7 @@ impl<'a> InputFuture<'a> {
         }
     }
 
-    /// `None` if the question is open again.
+    /// Returns `None` if the request is open again.
     fn judged<T>(
         &mut self,
         verdict: Verdict<T>,
@@ -130,7 +130,7 @@ impl<'a> InputFuture<'a> {
                 self.stage = Stage::Open;
                 None
             }
-            // What came without being asked for refuses the request that brought it.
+            // A malformed response to a request that is not open rejects the client's request.
             Verdict::Never(why)
                 if cx.journal().inputs().refuse_unrequested(&self.key, || {
                     format!("`params.inputResponses`: `{}`: {why}", self.key)
@@ -139,8 +139,8 @@ impl<'a> InputFuture<'a> {
                 self.stage = Stage::Open;
                 None
             }
-            // What was asked for has been checked to be an answer: it is one to another question, of
-            // an earlier version of the handler.
+            // The codec has checked the responses to open requests. This response belongs to
+            // another kind of request, made by an earlier version of the handler.
             Verdict::Never(why) if cx.call().rules().input_mode == InputMode::RoundTrip => {
                 self.judged(Verdict::Again(why), request)
             }
@@ -152,7 +152,7 @@ impl<'a> InputFuture<'a> {
     }
 }
 
-/// Losing a `select!` withdraws the question; being dropped with the run does not.
+/// Losing a `select!` withdraws the request. Being dropped with the whole run does not.
 impl Drop for InputFuture<'_> {
     fn drop(&mut self) {
         if self.stage == Stage::Open {
@@ -169,8 +169,8 @@ pub(crate) fn unanswered(key: &str, why: InputFailure) -> DurableError {
     }
 }
 
-/// What to make of an answer that has been read: outside, whether it is one at all; inside, whether
-/// it fits.
+/// Converts a decoding result. The outer error means that the response is malformed, the inner
+/// error that it is invalid.
 pub(crate) fn verdict<T>(
     read: std::result::Result<std::result::Result<T, String>, String>,
 ) -> Verdict<T> {

@@ -1,12 +1,13 @@
 //! Durable execution: steps, input requests, external events, cleanup.
 //!
-//! [`Durable`](super::Durable) and [`Task`](super::Task) are the contexts; the types here belong to their methods.
+//! The contexts are [`Durable`](super::Durable) and [`Task`](super::Task); the types here belong to
+//! their methods.
 //!
-//! - `context`: [`Durable`](context::Durable): steps, timers and partial results; `boundary`: what
-//!   every step and wait checks first; `recordable`: what a step records; `step_once`: steps that
-//!   must not be repeated; `capacity`: permits.
-//! - `elicit`, `input_future`: input requests and their responses; `external_event`: values that
-//!   another system delivers; `rounds`: the explicit style.
+//! - `context`: [`Durable`](context::Durable) with steps, timers and partial results; `boundary`:
+//!   checks before every step and wait; `recordable`: types that a step can record; `step_once`:
+//!   steps that must not run twice; `capacity`: permits.
+//! - `elicit`, `input_future`: input requests and responses; `external_event`: values that another
+//!   system delivers; `rounds`: handlers that manage their rounds themselves.
 //! - `emit`: [`Task`](emit::Task); `cleanup`: [`Cleanup`].
 
 pub(crate) mod boundary;

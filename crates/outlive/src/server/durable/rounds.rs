@@ -1,6 +1,7 @@
-//! The explicit style: a handler that returns its questions and a state of its own, and reads the
-//! answers and the state when it is called again. The same sealing, the same wires; what it does
-//! before it asks, it does again each round.
+//! [`Round`], for handlers that manage their rounds themselves.
+//!
+//! Such a handler returns its input requests and a state, and reads the input responses and the
+//! state in the next round. Code before the request runs again in every round.
 
 use std::{fmt, sync::Arc};
 
@@ -23,7 +24,7 @@ use crate::server::{
     },
 };
 
-/// What a handler of the explicit style reads: the answers so far, and its state.
+/// The input responses and the handler state of a round.
 pub struct Round<S = ()> {
     cx: Cx,
     run: Arc<RunState>,
@@ -31,22 +32,22 @@ pub struct Round<S = ()> {
 }
 
 impl<S> Round<S> {
-    /// What the handler gave to remember, if it did.
+    /// Returns the state that the handler returned in the previous round, if any.
     pub fn state(&self) -> Option<&S> {
         self.state.as_deref()
     }
 
-    /// How many rounds of questions came before this one.
+    /// Returns the number of earlier rounds.
     pub fn number(&self) -> u32 {
         self.run.rounds()
     }
 
-    /// What the user made of a form. `None` if it has not been asked, not been answered, or the
-    /// answer does not fit: ask then.
+    /// Returns the user's response to a form. Returns `None` if the form was not requested, has no
+    /// response, or has an invalid response. Request the form in these cases.
     ///
     /// # Errors
     ///
-    /// When the answer is none that the protocol knows, or the client refused to ask.
+    /// Returns an error if the response is malformed, or if the client replied with an error.
     pub fn form<T: Form>(&self, key: impl IntoKey) -> Result<Option<ElicitOutcome<T>>> {
         let schema = forms::schema_of::<T>()?;
         let Some((key, raw)) = self.answer(key)? else { return Ok(None) };
@@ -54,31 +55,31 @@ impl<S> Round<S> {
         Ok(malformed(&key, read)?.ok())
     }
 
-    /// Whether the user agreed to open a URL.
+    /// Returns the user's response to a URL elicitation.
     ///
     /// # Errors
     ///
-    /// As [`Round::form`].
+    /// Fails as [`Round::form`] does.
     pub fn url(&self, key: impl IntoKey) -> Result<Option<ElicitOutcome<()>>> {
         let Some((key, raw)) = self.answer(key)? else { return Ok(None) };
         Ok(malformed(&key, read_elicit(&raw, |_| Ok(())))?.ok())
     }
 
-    /// What the client's model said.
+    /// Returns the message of the client's model.
     ///
     /// # Errors
     ///
-    /// As [`Round::form`].
+    /// Fails as [`Round::form`] does.
     pub fn sampled(&self, key: impl IntoKey) -> Result<Option<CreateMessageResult>> {
         let Some((key, raw)) = self.answer(key)? else { return Ok(None) };
         Ok(Some(malformed(&key, read(&raw))?))
     }
 
-    /// Where the client lets servers work.
+    /// Returns the roots of the client.
     ///
     /// # Errors
     ///
-    /// As [`Round::form`].
+    /// Fails as [`Round::form`] does.
     pub fn roots(&self, key: impl IntoKey) -> Result<Option<Vec<Root>>> {
         let Some((key, raw)) = self.answer(key)? else { return Ok(None) };
         Ok(Some(malformed(&key, read_roots(&raw))?))
@@ -97,7 +98,7 @@ impl<S> Round<S> {
     }
 }
 
-/// What is no answer refuses the call: the client has sent it.
+/// Rejects the call if the client sent a malformed response.
 fn malformed<T>(key: &str, read: std::result::Result<T, String>) -> Result<T> {
     read.map_err(|why| Error::invalid_params(format!("`params.inputResponses`: `{key}`: {why}")))
 }
@@ -107,9 +108,10 @@ impl<S: DeserializeOwned + Send + Sync + 'static> Extract for Round<S> {
         let (cx, run) = cx.with_run();
         let raw = run.journal().rounds().state();
         let state = raw.map(|raw| serde_json::from_str(raw.get())).transpose();
-        // It is ours and sealed, so it is this handler that has changed: it begins again.
+        // The state is sealed, so only a changed handler can make it undecodable. The handler
+        // starts without a state.
         let state = state.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the state of an earlier round does not fit its type any more");
+            tracing::warn!(%error, "state of an earlier round does not match its type; starting without it");
             None
         });
         Ok(Self { cx, run, state: state.map(Arc::new) })

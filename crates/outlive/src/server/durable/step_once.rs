@@ -1,4 +1,4 @@
-//! Steps that must not be repeated, in calls that are not tasks.
+//! Records the start of steps that must not run twice, for inline calls.
 
 use outlive_protocol::Principal;
 use outlive_tasks::{JournalError, store::StoreError};
@@ -10,8 +10,8 @@ use crate::server::{
     error::{Error, Result},
 };
 
-/// Records in the store that a step begins. Returns whether this is the first time, and `None` if
-/// there is no store.
+/// Records the start of a step in the store. Returns `true` if the step has not started before, and
+/// `None` if the server has no store.
 pub(crate) async fn first_time(
     env: &Env,
     principal: &Principal,

@@ -1,7 +1,7 @@
-//! How many tasks there are for each address whose callers have no name, and how much it has stored.
+//! Quotas of anonymous callers by network address: open tasks and stored bytes.
 //!
-//! Counted by each process for what it has made: to the store such a task belongs to whoever has its
-//! id, from wherever. The cap on all of them together is the store's.
+//! Each process counts the tasks that it creates. In the store, all anonymous tasks belong to one
+//! principal, and the store enforces their common limit.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -12,13 +12,13 @@ use std::{
 use outlive_protocol::ProtocolError;
 use outlive_tasks::store::{NewTask, TaskId};
 
-/// How often the tasks of an address that has as many as it may are looked at, at most.
+/// Minimum interval between two checks for ended tasks of an address over its quota.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// What a task counts beside its request; as in the stores.
+/// Bytes that a task counts in addition to its request. The stores use the same number.
 const TASK_BYTES: usize = 2_048;
 
-/// The tasks that this process has made for callers without a name, by address.
+/// Tasks that this process created for anonymous callers, by network address.
 #[derive(Default)]
 pub(crate) struct AddressQuotas {
     // A std mutex: nothing awaits while it is held.
@@ -29,11 +29,11 @@ pub(crate) struct AddressQuotas {
 struct Known {
     by_address: HashMap<String, Of>,
     address_of: HashMap<TaskId, String>,
-    /// What each address has stored, ended tasks included.
+    /// Bytes that each address has stored, ended tasks included.
     stored: HashMap<String, Stored>,
 }
 
-/// What an address has stored, each part until it is forgotten.
+/// Bytes that an address has stored. Each part counts until it expires.
 #[derive(Default)]
 struct Stored {
     bytes: usize,
@@ -46,7 +46,7 @@ impl Stored {
         self.parts.push_back((until, bytes));
     }
 
-    /// How much there is, without what has been forgotten.
+    /// Returns the stored bytes without expired parts.
     fn now(&mut self) -> usize {
         let (now, Self { bytes: all, parts }) = (Instant::now(), self);
         parts.retain(|(until, bytes)| {
@@ -60,7 +60,7 @@ impl Stored {
     }
 }
 
-/// Why an address gets no task.
+/// Quota that an address exceeds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Over {
     Tasks,
@@ -70,12 +70,13 @@ pub(crate) enum Over {
 #[derive(Default)]
 struct Of {
     tasks: HashSet<TaskId>,
-    /// When it was last looked which of them have ended.
+    /// Time of the last check for ended tasks.
     looked: Option<Instant>,
 }
 
 impl AddressQuotas {
-    /// Counts a task in, before it is made; or why its address may not have it.
+    /// Counts a task before it is created. Returns the exceeded quota if the address may not create
+    /// it.
     pub(crate) fn enter(
         &self,
         address: &str,
@@ -85,7 +86,8 @@ impl AddressQuotas {
     ) -> Result<(), Over> {
         let mut known = self.lock();
         if known.address_of.len() >= all.saturating_mul(2) {
-            // Most of them must have ended elsewhere: the store has no more than `all`.
+            // The store admits at most `all` open tasks, so most of these have ended on other
+            // replicas.
             *known = Known::default();
         }
         let of = known.by_address.entry(address.to_owned()).or_default();
@@ -104,7 +106,7 @@ impl AddressQuotas {
         Ok(())
     }
 
-    /// A task is over, with so many bytes of a result. They count for as long as its request does.
+    /// Adds the bytes of the result when a task ends. They count as long as the request does.
     pub(crate) fn end(&self, task: &TaskId, bytes: usize) {
         let mut known = self.lock();
         let address = known.address_of.get(task).cloned();
@@ -118,7 +120,7 @@ impl AddressQuotas {
         self.leave(task);
     }
 
-    /// A task was not made, or is over.
+    /// Removes a task that was not created or has ended.
     pub(crate) fn leave(&self, task: &TaskId) {
         let mut known = self.lock();
         let Some(address) = known.address_of.remove(task) else { return };
@@ -130,7 +132,8 @@ impl AddressQuotas {
         }
     }
 
-    /// The tasks of an address that may have ended elsewhere, unless that was asked just now.
+    /// Returns the tasks of an address that may have ended on other replicas, unless they were
+    /// checked recently.
     pub(crate) fn to_look_at(&self, address: &str) -> Vec<TaskId> {
         let mut known = self.lock();
         let Some(of) = known.by_address.get_mut(address) else { return Vec::new() };
@@ -146,7 +149,7 @@ impl AddressQuotas {
     }
 }
 
-/// What a caller hears whose address has as much as it may.
+/// Error for a caller whose address is over its quota.
 impl From<Over> for ProtocolError {
     fn from(over: Over) -> Self {
         let (limit, retry_after) = match over {

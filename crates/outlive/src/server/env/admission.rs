@@ -1,4 +1,4 @@
-//! Whether a caller may have another task, and more bytes in the store.
+//! Checks whether a caller may create a task or store more bytes.
 
 use std::time::Duration;
 
@@ -13,12 +13,13 @@ use crate::server::{
     env::{address_quotas::Over, task_backend::TaskBackend, task_error::unavailable},
 };
 
-/// When a caller whose bytes are used up may try again: something may have expired by then.
+/// Retry delay for a caller over its byte quota: entries may have expired by then.
 const RETRY: Duration = Duration::from_secs(60);
 
 impl TaskBackend {
-    /// Lets a caller make a task, unless it has no name and its address has as many as it may. Who
-    /// does not make it after all says so to `AddressQuotas::leave`.
+    /// Reserves quota for a new task of an anonymous caller, counted by network address. Other
+    /// principals pass; the store checks their quota. A caller that does not create the task must
+    /// call `AddressQuotas::leave`.
     pub(crate) async fn admit(&self, call: &Call, task: &NewTask) -> Result<(), ProtocolError> {
         match self.admits(call, task) {
             Ok(()) => return Ok(()),
@@ -36,7 +37,8 @@ impl TaskBackend {
         self.admits(call, task).map_err(ProtocolError::from)
     }
 
-    /// The same, for who cannot wait: nobody looks what has ended elsewhere.
+    /// Reserves quota without waiting: does not check whether counted tasks have ended on other
+    /// replicas.
     pub(crate) fn admits(&self, call: &Call, task: &NewTask) -> Result<(), Over> {
         if !call.principal().is_anonymous() {
             return Ok(());
@@ -45,7 +47,7 @@ impl TaskBackend {
         self.quotas.enter(&caller_key(call), task, quotas, self.config.store_per_caller)
     }
 
-    /// How many tasks whoever makes this call may have, and those that are counted with it.
+    /// Returns the maximum number of open tasks of the call's principal.
     pub(crate) fn quota(&self, call: &Call) -> usize {
         match call.principal().is_anonymous() {
             true => self.config.anonymous,
@@ -53,7 +55,7 @@ impl TaskBackend {
         }
     }
 
-    /// Returns how many bytes a principal may have stored now, with those that are counted with it.
+    /// Returns the maximum number of bytes that a principal may store now.
     pub(crate) fn allowance(&self, principal: &str) -> Allowance {
         let is_anonymous = principal == Principal::ANONYMOUS.key();
         let (max_bytes, limit) = match (self.is_full(), is_anonymous) {
@@ -64,19 +66,19 @@ impl TaskBackend {
         Allowance { max_bytes, limit }
     }
 
-    /// Whom a key-value entry is charged to.
+    /// Returns the principal and the byte limit that a key-value entry is charged to.
     pub(crate) fn charge(&self, principal: &Principal) -> Charge {
         let max_bytes = self.allowance(principal.key()).max_bytes;
         Charge::new(principal.key().to_owned(), max_bytes)
     }
 
-    /// Returns the error for a caller whose bytes, or the bytes of all callers, are used up.
+    /// Returns the error for a caller over its byte quota, or over the quota of all callers.
     pub(crate) fn over_bytes(&self, principal: &Principal) -> ProtocolError {
         let limit = self.allowance(principal.key()).limit;
         ProtocolError::OverLimit { limit: limit.into(), retry_after: RETRY }
     }
 
-    /// What a caller hears of what its store has refused.
+    /// Converts an error of the store into the error for the client.
     pub(crate) fn refused(&self, call: &Call, error: &StoreError) -> ProtocolError {
         match error {
             StoreError::BytesExceeded => self.over_bytes(call.principal()),

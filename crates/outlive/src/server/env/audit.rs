@@ -1,8 +1,7 @@
-//! Who did what to which task: as events for the process's log, and in the store for whoever asks
-//! later.
+//! The audit log: actions on tasks, as log events and in the store.
 //!
-//! Look-ups in vain are counted, not written one by one: a caller can make as many of them as it
-//! likes. Each caller has one event for each minute and kind, with a count.
+//! Denied lookups are counted instead of recorded, because a caller can make any number of them.
+//! Each caller gets one event per minute and kind, with a count.
 
 use std::{
     collections::HashMap,
@@ -18,31 +17,32 @@ use crate::server::{
     throttle::{RateLimit, Throttle},
 };
 
-/// How many bytes of events wait to be written; what comes on top is in the log only.
+/// Maximum bytes of events that wait for the store. Further events go to the log only.
 const QUEUE_BYTES: usize = 1 << 20;
 
-/// What an event takes beside its texts.
+/// Size of an event without its strings.
 const EVENT_BYTES: usize = 128;
 
 /// Number of events in one write: few, so that other writes do not wait for them.
 const BATCH: usize = 128;
 
-/// How long events are gathered before they are written together.
+/// Delay in which events are collected for one write.
 const GATHER: Duration = Duration::from_millis(100);
 
-/// For how long look-ups in vain are counted before one event says how many there were.
+/// Interval over which denied lookups are counted for one event.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// How many callers are counted one by one in a window; the rest are counted together.
+/// Maximum number of callers counted separately in an interval. Further callers are counted
+/// together.
 const MAX_CALLERS: usize = 1_024;
 
-/// Which part of all events one caller may add a day.
+/// Fraction of `max_events` that one caller may add per day: one tenth.
 const SHARE: u64 = 10;
 
-/// Writes events down, in the background: a poll is not to wait for a commit.
+/// Writes audit events in the background, so that a poll does not wait for a commit.
 pub(crate) struct Auditor {
     queue: Arc<Queue>,
-    /// How many events each caller adds.
+    /// Rate limit on the events of each caller.
     shares: Arc<Throttle>,
 }
 
@@ -58,14 +58,14 @@ struct Queue {
 struct Waiting {
     events: Vec<Event>,
     bytes: usize,
-    /// How many events did not fit.
+    /// Number of events that did not fit.
     dropped: u64,
-    /// Look-ups in vain, by caller and kind, since the window began.
+    /// Denied lookups by caller and kind since the interval started.
     denied: HashMap<(String, &'static str), Denied>,
     since: Option<Instant>,
 }
 
-/// What has happened to a task.
+/// An action on a task.
 struct Event {
     principal: String,
     task: TaskId,
@@ -73,16 +73,16 @@ struct Event {
     cause: Option<String>,
 }
 
-/// Look-ups in vain of one caller.
+/// Denied lookups of one caller.
 struct Denied {
     principal: String,
-    /// The first of the tasks that were asked for.
+    /// Task ID of the first denied lookup.
     first: TaskId,
     count: u64,
 }
 
 impl Auditor {
-    /// Must be called inside a runtime.
+    /// Starts the writer. Must be called inside a Tokio runtime.
     pub(crate) fn start(store: Arc<dyn AuditLog>, retention: Duration, max_events: u64) -> Self {
         let waiting = Mutex::default();
         let queue = Queue { store, retention, max_events, waiting, some: Notify::new() };
@@ -90,7 +90,7 @@ impl Auditor {
         let weak = Arc::downgrade(&queue);
         tokio::spawn(async move {
             while let Some(queue) = weak.upgrade() {
-                // Looked at again now and then: windows end, and so does whoever fills it.
+                // Wakes up regularly to close intervals, and to stop when the auditor is dropped.
                 let _ = tokio::time::timeout(Duration::from_secs(5), queue.some.notified()).await;
                 drop(queue);
                 tokio::time::sleep(GATHER).await;
@@ -101,7 +101,7 @@ impl Auditor {
         Self { queue, shares: Arc::new(Throttle::new(Some(share_of(max_events)), None)) }
     }
 
-    /// Something has happened to a task.
+    /// Records an action on a task.
     pub(crate) fn note(
         &self,
         principal: &str,
@@ -112,7 +112,8 @@ impl Auditor {
         let shown = || name_in_audit(principal, task.as_str());
         tracing::info!(target: "outlive::audit", action = what, task_id = shown(), principal, reason = cause);
         if self.shares.enter(principal, std::time::Instant::now()).is_err() {
-            // It has no end either, and must not take the place of what others did.
+            // A caller over its share is counted, so that it cannot displace the events of other
+            // callers.
             return self.count(principal.to_owned(), principal, task, "more-events");
         }
         let (principal, task) = (principal.to_owned(), task.clone());
@@ -121,7 +122,7 @@ impl Auditor {
         }
     }
 
-    /// A caller has looked for a task in vain, or too often.
+    /// Counts a denied or rate-limited lookup of a caller.
     pub(crate) fn count(&self, caller: String, principal: &str, task: &TaskId, what: &'static str) {
         let mut waiting = self.queue.lock();
         waiting.since.get_or_insert_with(Instant::now);
@@ -138,13 +139,13 @@ impl Auditor {
         denied.count += 1;
     }
 
-    /// Writes what waits, because the process ends.
+    /// Writes the waiting events before the process ends.
     pub(crate) async fn flush(&self) {
         self.queue.write(true).await;
     }
 }
 
-/// What one caller may add of all events.
+/// Returns the rate limit of one caller's events.
 fn share_of(max_events: u64) -> RateLimit {
     const DAY: f64 = 86_400.0;
     let share = u32::try_from(max_events / SHARE).unwrap_or(u32::MAX).max(1);
@@ -152,7 +153,7 @@ fn share_of(max_events: u64) -> RateLimit {
 }
 
 impl Waiting {
-    /// Takes an event, if it fits, and says whether it is the first.
+    /// Adds an event if it fits. Returns whether the queue was empty before.
     fn push(&mut self, event: Event) -> bool {
         let cause = event.cause.as_ref().map_or(0, String::len);
         let bytes = EVENT_BYTES + event.principal.len() + event.task.as_str().len() + cause;
@@ -165,7 +166,7 @@ impl Waiting {
         self.events.len() == 1
     }
 
-    /// Makes events of what was counted, if its window is over or the process ends.
+    /// Converts the counts into events if the interval is over or the process ends.
     fn close_window(&mut self, ends: bool) {
         if self.since.is_none_or(|since| !ends && since.elapsed() < WINDOW) {
             return;
@@ -174,8 +175,9 @@ impl Waiting {
         for ((caller, what), denied) in std::mem::take(&mut self.denied) {
             let Denied { principal, first, count } = denied;
             let others = if caller.is_empty() { " of several callers" } else { "" };
-            let cause = format!("{count} times{others} in a minute; this is the first");
-            // Ids of others are not written to a log whole.
+            let cause =
+                format!("{count} times{others} in a minute; the task ID is that of the first");
+            // The task ID may belong to another principal, so the log shows only a prefix.
             let task: String = first.as_str().chars().take(8).chain(['…']).collect();
             tracing::info!(target: "outlive::audit", action = what, task_id = task, principal, reason = cause);
             self.push(Event { principal, task: first, what, cause: Some(cause) });
@@ -192,13 +194,13 @@ impl Queue {
             (std::mem::take(&mut waiting.events), std::mem::take(&mut waiting.dropped))
         };
         if dropped > 0 {
-            tracing::warn!(dropped, "more happened than could be written; it is in the log only");
+            tracing::warn!(dropped, "audit queue was full; the dropped events are only in the log");
         }
         let mut events = written(events);
         while !events.is_empty() {
             let rest = events.split_off(events.len().min(BATCH));
             if let Err(error) = self.store.append(events, self.retention, self.max_events).await {
-                tracing::warn!(%error, "events could not be written to the store");
+                tracing::warn!(%error, "audit events cannot be written to the store");
             }
             events = rest;
         }
@@ -209,7 +211,8 @@ impl Queue {
     }
 }
 
-/// Events as a store keeps them. Most tasks have several among them, and one digest.
+/// Converts events for the store. Each task ID is hashed once, because most tasks have several
+/// events.
 fn written(events: Vec<Event>) -> Vec<AuditEvent> {
     let mut digests = HashMap::new();
     let written = events.into_iter().map(|Event { principal, task, what, cause }| {
@@ -229,7 +232,7 @@ mod tests {
     use super::{Event, QUEUE_BYTES, Waiting};
 
     #[test]
-    fn events_that_wait_are_bounded_in_bytes() {
+    fn waiting_events_are_bounded_in_bytes() {
         let mut waiting = Waiting::default();
         let cause = || Some("x".repeat(100 << 10));
         for number in 0..1_000 {

@@ -1,6 +1,6 @@
-//! What every call of a server shares: clock, limits, seal, shared state, counters, tasks.
+//! State that all calls of a server share: clock, limits, seal, shared state, counters, tasks.
 //!
-//! Handlers reach it through their `Cx`. It knows no tool, prompt or resource.
+//! Handlers access it through their `Cx`. It does not depend on tools, prompts or resources.
 
 use std::{
     any::{Any, TypeId},
@@ -20,24 +20,24 @@ use crate::server::{
     throttle::Throttle,
 };
 
-/// What every call of a server shares.
+/// State that all calls of a server share.
 pub(crate) struct Env {
-    /// Clock, limits, seal, and what the server calls itself.
+    /// Clock, limits, seal, and the server's name and version.
     pub(crate) profile: Arc<Profile>,
     pub(crate) states: States,
     /// Whether handlers may send log messages.
     pub(crate) logging: bool,
-    /// How long clients may keep what does not say otherwise.
+    /// Cache hints of results that set none.
     pub(crate) cache: CacheHints,
-    /// Limits the rounds that bring no input response, or a request state that cannot be opened.
+    /// Rate limit on rounds without input responses or with an invalid request state.
     pub(crate) invalid_rounds: Arc<Throttle>,
-    /// The request states that were presented, if the server remembers them.
+    /// Used request states, if the server tracks them in memory.
     pub(crate) used_states: Option<UsedRequestStates>,
-    /// Whether handlers run again at every input response, as an author wants it while testing.
+    /// Whether handlers are replayed after every input response, for development.
     pub(crate) replay_on_input: bool,
     pub(crate) test_hooks: Option<Arc<TestHooks>>,
     pub(crate) tasks: Option<TaskBackend>,
-    /// The IDs of calls that use one.
+    /// Source of call IDs.
     pub(crate) call_ids: CallIds,
     pub(crate) counters: Arc<Counters>,
 }
@@ -55,9 +55,10 @@ impl Env {
     ///
     /// # Errors
     ///
-    /// If the server runs no tasks: a bug, because the router rejects their methods then.
+    /// Returns an error if the server has no tasks. That is a bug, because the router rejects task
+    /// methods then.
     pub(crate) fn tasks(&self) -> Result<&TaskBackend, ProtocolError> {
-        self.tasks.as_ref().ok_or_else(|| ProtocolError::internal("tasks are not switched on"))
+        self.tasks.as_ref().ok_or_else(|| ProtocolError::internal("tasks are not enabled"))
     }
     /// Returns the sessions that all replicas on the store share, if there is a store.
     pub(crate) fn sessions(&self) -> Option<&SharedSessions> {
@@ -73,12 +74,13 @@ impl Env {
         pending
     }
 
-    /// Stops to run tasks in this process, then ends the streams on which clients listen.
+    /// Releases the tasks of this process, then closes the streams of clients.
     pub(crate) async fn drain(&self, timeout: Duration) {
         if let Some(tasks) = &self.tasks {
             tasks.drain(timeout).await;
         }
-        // After that, because a client that goes to another replica finds its tasks there.
+        // Streams close last: a client that reconnects to another replica then finds its tasks
+        // there.
         self.profile.bus.close();
     }
 }

@@ -1,12 +1,13 @@
-//! Layer 1: what every call of a server shares.
+//! Layer 1: state that all calls of a server share.
 //!
-//! - `environment`: [`Env`](environment::Env): clock, limits, seal, shared state, counters, test hooks.
-//! - `task_backend`: the store, the engine, and what a server keeps about both.
-//! - `admission`, `address_quotas`, `store_budget`: how many tasks and bytes a caller may have.
-//! - `audit`, `task_metrics`: the audit log, and what the engine's events are counted as.
-//! - `task_error`: errors that callers get for tasks.
-//! - `used_states`: request states that were presented, where no store remembers them.
-//! - `test_hooks`, `test_clock`: what `outlive::testing` does to journals and to time.
+//! - `environment`: [`Env`](environment::Env): clock, limits, seal, shared state, counters, test
+//!   hooks.
+//! - `task_backend`: the store, the engine and their settings.
+//! - `admission`, `address_quotas`, `store_budget`: quotas on tasks and stored bytes.
+//! - `audit`, `task_metrics`: the audit log, and metrics from engine events.
+//! - `task_error`: errors that clients receive for tasks.
+//! - `used_states`: used request states of a server without a store.
+//! - `test_hooks`, `test_clock`: hooks of `outlive::testing` for journals and time.
 
 pub(crate) mod address_quotas;
 pub(crate) mod admission;

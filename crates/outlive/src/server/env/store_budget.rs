@@ -1,4 +1,4 @@
-//! How much callers may have stored: each, those without a name together, and all of them.
+//! Watches the limit on stored bytes of all callers.
 
 use std::{
     sync::{
@@ -10,30 +10,36 @@ use std::{
 
 use outlive_tasks::store::Store;
 
-/// How often it is looked whether the store has as much as it may, if it does not fill up.
+/// Interval between two checks of the store's size while the store does not grow.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// How often that is looked at most.
+/// Minimum interval between two checks.
 const MIN_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Whether the store has as much as it may.
+/// Whether the store has reached `max_store`.
 #[derive(Default)]
 pub(crate) struct Fullness(Arc<AtomicBool>);
 
 impl Fullness {
-    /// Looks at the store now and then, from now on. Must be called inside a runtime.
+    /// Starts a background task that checks the size of the store. Must be called inside a Tokio
+    /// runtime.
     pub(crate) fn watch(store: &Arc<dyn Store>, max_bytes: u64) -> Self {
         let full = Arc::new(AtomicBool::new(false));
         let (store, weak) = (Arc::clone(store), Arc::downgrade(&full));
         tokio::spawn(async move {
             let (mut before, mut interval) = (None, LOOK_EVERY);
             while weak.strong_count() > 0 {
-                // A store that does not answer is refused for that.
+                // If the store is unavailable, operations fail for that reason, so the flag stays
+                // unchanged.
                 if let (Ok(census), Some(full)) = (store.stats().await, weak.upgrade()) {
                     let is_full = census.bytes >= max_bytes;
                     if is_full && !full.swap(is_full, Ordering::Relaxed) {
                         let bytes = census.bytes;
-                        tracing::warn!(bytes, max_bytes, "`max_store` is used up: no new tasks");
+                        tracing::warn!(
+                            bytes,
+                            max_bytes,
+                            "stored bytes reached `max_store`; rejecting new tasks"
+                        );
                     }
                     full.store(is_full, Ordering::Relaxed);
                     let left = max_bytes.saturating_sub(census.bytes);
@@ -52,8 +58,8 @@ impl Fullness {
     }
 }
 
-/// Returns when to look again after a store has grown by so many bytes in an interval, and so many are
-/// left: four times at least before it is full, if it goes on growing so.
+/// Returns the time until the next check: a quarter of the time until the store is full at its
+/// current growth, within the two bounds.
 fn next_interval(last: Duration, grown: u64, left: u64) -> Duration {
     if grown == 0 {
         return LOOK_EVERY;
@@ -70,13 +76,17 @@ mod tests {
     use super::{LOOK_EVERY, MIN_INTERVAL, next_interval};
 
     #[test]
-    fn store_that_fills_up_is_looked_at_more_often() {
+    fn growing_store_is_checked_more_often() {
         let mib = |count: u64| count << 20;
         assert_eq!(next_interval(LOOK_EVERY, 0, mib(4_096)), LOOK_EVERY);
         assert_eq!(next_interval(LOOK_EVERY, mib(10), mib(4_096)), LOOK_EVERY);
         assert_eq!(next_interval(LOOK_EVERY, mib(100), mib(200)), Duration::from_millis(2_500));
         assert_eq!(next_interval(Duration::from_secs(1), mib(100), mib(10)), MIN_INTERVAL);
         assert_eq!(next_interval(MIN_INTERVAL, 1, 0), MIN_INTERVAL);
-        assert_eq!(next_interval(MIN_INTERVAL, 0, 0), LOOK_EVERY, "it is full, and stays so");
+        assert_eq!(
+            next_interval(MIN_INTERVAL, 0, 0),
+            LOOK_EVERY,
+            "a full store that does not grow"
+        );
     }
 }

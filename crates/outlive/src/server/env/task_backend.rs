@@ -1,4 +1,4 @@
-//! The store and the engine of a server, and what a server keeps about both.
+//! The store and the engine of a server, with quotas, audit log and shared sessions.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -23,11 +23,11 @@ use crate::server::{
     throttle::Throttle,
 };
 
-/// The tasks of a server: their store, and the engine that runs them.
+/// Task support of a server: the store, the engine and their settings.
 pub(crate) struct TaskBackend {
     pub(crate) config: TaskConfig,
     pub(crate) counters: Arc<Counters>,
-    /// Limits how often a caller polls its tasks.
+    /// Rate limit on polls per caller.
     pub(crate) polls: Arc<Throttle>,
     pub(crate) quotas: Arc<AddressQuotas>,
     sessions: SharedSessions,
@@ -36,7 +36,7 @@ pub(crate) struct TaskBackend {
     running: OnceLock<Running>,
 }
 
-/// What runs in the background, from its first use.
+/// Background services, started on first use.
 struct Running {
     engine: Engine,
     auditor: Arc<Auditor>,
@@ -65,7 +65,7 @@ impl TaskBackend {
         &self.sessions
     }
 
-    /// Returns the engine; its first use starts it. Must be called inside a runtime.
+    /// Returns the engine. Starts it on first use. Must be called inside a Tokio runtime.
     pub(crate) fn engine(&self) -> &Engine {
         &self.running().engine
     }
@@ -95,36 +95,38 @@ impl TaskBackend {
         })
     }
 
-    /// Stops the engine, if it runs, and writes what the audit log has not yet.
+    /// Drains the engine, if it runs, and flushes the audit log.
     pub(crate) async fn drain(&self, timeout: Duration) {
         let Some(running) = self.running.get() else { return };
         running.engine.drain(timeout).await;
         if tokio::time::timeout(timeout, running.auditor.flush()).await.is_err() {
-            tracing::warn!("the last events could not be written to the store");
+            tracing::warn!(
+                "audit log not flushed before the timeout; the last events are only in the log"
+            );
         }
     }
 
-    /// Whether the store takes no new tasks and entries.
+    /// Returns whether the store has reached `max_store` and rejects new tasks and entries.
     pub(crate) fn is_full(&self) -> bool {
         self.running().fullness.is_full()
     }
 
-    /// Returns how many segments a task may emit, and how many bytes each may have.
+    /// Returns the maximum number of segments of a task, and the maximum bytes of each.
     pub(crate) fn segment_bounds(&self) -> (usize, usize) {
         (self.config.segments, self.config.segment_bytes)
     }
 
-    /// Returns how the server offers tasks.
+    /// Returns the task capability that the server advertises.
     pub(crate) fn offers(&self, list: bool) -> TaskCapability {
         TaskCapability { list, modes: self.config.modes, partials: self.config.partials }
     }
 
-    /// Returns how many bytes the journal of a task may have.
+    /// Returns the maximum size of a task's journal in bytes.
     pub(crate) fn journal_bytes(&self) -> usize {
         self.config.journal_bytes
     }
 
-    /// Records what a principal did to a task.
+    /// Adds an audit event for an action of a principal on a task.
     pub(crate) fn audit(
         &self,
         principal: &str,
@@ -135,12 +137,13 @@ impl TaskBackend {
         self.running().auditor.note(principal, id, what, cause);
     }
 
-    /// Records what a caller did to a task, or tried to.
+    /// Adds an audit event for the action of a call on a task.
     pub(crate) fn note(&self, call: &Call, id: &TaskId, what: &'static str, cause: Option<String>) {
         self.audit(call.principal().key(), id, what, cause);
     }
 
-    /// Counts a lookup that found nothing, or came too often: callers can make any number of them.
+    /// Counts a failed or rate-limited lookup. Such lookups are counted because a caller can make
+    /// any number of them.
     pub(crate) fn count(&self, call: &Call, id: &TaskId, what: &'static str) {
         self.running().auditor.count(caller_key(call), call.principal().key(), id, what);
     }

@@ -1,4 +1,4 @@
-//! Errors that callers get for tasks and stores.
+//! Errors that clients receive for tasks and stores.
 
 use outlive_protocol::ProtocolError;
 use outlive_tasks::store::StoreError;
@@ -9,7 +9,7 @@ pub(crate) fn unknown_task() -> ProtocolError {
     ProtocolError::invalid_params("unknown task; it may have expired")
 }
 
-/// Returns the error of a store that failed. It says nothing about the task.
+/// Returns the error of a failed store. The message reveals nothing about the task.
 pub(crate) fn unavailable(error: &StoreError) -> ProtocolError {
     match error {
         StoreError::Unavailable(_) => ProtocolError::unavailable(error),

@@ -1,4 +1,4 @@
-//! Counts what the engine does, and records it in the audit log.
+//! Counts engine events and records them in the audit log.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::server::{
     metrics::Counters,
 };
 
-/// Counts what the engine does, and records it in the audit log.
+/// Engine observer that updates counters, quotas and the audit log.
 pub(crate) struct TaskMetrics {
     pub(crate) counters: Arc<Counters>,
     pub(crate) quotas: Arc<AddressQuotas>,
@@ -20,7 +20,7 @@ pub(crate) struct TaskMetrics {
 }
 
 impl TaskMetrics {
-    /// A task has ended.
+    /// Updates the quotas after a task has ended.
     fn over(&self, task: &TaskId, outcome: Option<&TaskOutcome>) {
         let bytes = outcome.map_or(0, |outcome| match outcome {
             TaskOutcome::Result(result) => result.get().len(),
@@ -37,7 +37,7 @@ impl EngineObserver for TaskMetrics {
             EngineEvent::Written(took) => self.counters.commits.add(took),
             EngineEvent::Claimed { again, crashes } => {
                 self.counters.claimed.add(1);
-                let lost = (crashes > 0).then(|| format!("{crashes} workers were lost"));
+                let lost = (crashes > 0).then(|| format!("{crashes} workers crashed"));
                 note(if again { "resumed" } else { "started" }, lost);
             }
             EngineEvent::Created => {
@@ -46,22 +46,22 @@ impl EngineObserver for TaskMetrics {
             }
             EngineEvent::Promoted => {
                 self.counters.created.add(1);
-                note("created", Some("its call took too long".to_owned()));
+                note("created", Some("promoted from an inline call".to_owned()));
             }
             EngineEvent::Parked => note("parked", None),
             EngineEvent::Backoff(pause) => {
-                note("backoff", Some(format!("for {pause:?}: its workers were lost in a row")));
+                note("backoff", Some(format!("for {pause:?}: several workers crashed in a row")));
             }
-            EngineEvent::Released => note("released", Some("its worker stops".to_owned())),
+            EngineEvent::Released => note("released", Some("the worker shuts down".to_owned())),
             EngineEvent::LeaseLost => {
                 self.counters.leases_lost.add(1);
-                note("lease-lost", Some("its lease is over, or it has ended".to_owned()));
+                note("lease-lost", Some("the lease expired or the task ended".to_owned()));
             }
             EngineEvent::Cleanup(Ok(())) => note("cleanup-done", None),
-            // Why is in the log: it may say what the task was about.
+            // The reason is only logged: it may contain data of the task.
             EngineEvent::Cleanup(Err(_)) => note("cleanup-failed", None),
             EngineEvent::Unacknowledged => note("cancel-requested", Some("undelivered".to_owned())),
-            // Why is in the store: it may say what the task was about.
+            // The reason is only in the store: it may contain data of the task.
             EngineEvent::Quarantined(outcome) => {
                 let code = match outcome {
                     TaskOutcome::Error(error) => Some(format!("error {}", error.code)),
@@ -76,7 +76,7 @@ impl EngineObserver for TaskMetrics {
                 let cause = match outcome {
                     TaskOutcome::Error(error) => Some(format!("error {}", error.code)),
                     TaskOutcome::Result(_) if kind == OutcomeKind::Failed => {
-                        Some("its result is an error".to_owned())
+                        Some("tool error".to_owned())
                     }
                     _ => None,
                 };

@@ -1,4 +1,4 @@
-//! The clock of a server under test: its time can be skipped.
+//! The clock of a server under test, which can skip time.
 
 use std::{
     future::Future,
@@ -12,7 +12,7 @@ use std::{
 
 use outlive_protocol::Clock;
 
-/// A clock that is ahead of another one.
+/// A clock that runs ahead of another clock by the skipped time.
 #[derive(Debug)]
 pub(crate) struct TestClock {
     inner: Arc<dyn Clock>,
@@ -24,7 +24,7 @@ impl TestClock {
         Self { inner, skipped_millis: AtomicU64::new(0) }
     }
 
-    /// Skips some time.
+    /// Skips this many milliseconds.
     pub(crate) fn skip(&self, millis: u64) {
         self.skipped_millis.fetch_add(millis, Ordering::AcqRel);
     }

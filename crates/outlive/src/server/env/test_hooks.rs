@@ -1,4 +1,4 @@
-//! What the author's test kit wants to happen to journals, and to know about them.
+//! Hooks of `outlive::testing` into the journals of a server under test.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,7 +7,7 @@ use outlive_tasks::{CrashPoint, Journal, JournalSnapshot};
 
 use crate::server::env::test_clock::TestClock;
 
-/// Watches the journals of a server under test, one call at a time.
+/// Controls and observes the journals of a server under test, one call at a time.
 #[derive(Debug)]
 pub(crate) struct TestHooks {
     plan: Mutex<Plan>,
@@ -17,60 +17,60 @@ pub(crate) struct TestHooks {
 #[derive(Debug, Default)]
 struct Plan {
     crash: Option<CrashPoint>,
-    /// Records in the rounds that have ended.
+    /// Number of entries recorded in earlier rounds.
     recorded: usize,
     unused: Vec<String>,
     keys: Vec<String>,
     happened: bool,
-    /// Whether the task is cancelled at `crash`, in place of a crash.
+    /// Whether the task is cancelled at `crash` instead of crashing.
     cancels: bool,
-    /// The call that has ended, and its journal.
+    /// The ended call and its journal.
     ended: Option<(Arc<Call>, JournalSnapshot)>,
-    /// Whether the handler runs once more over its whole journal when it has returned.
+    /// Whether the handler is replayed over its whole journal after it has returned.
     replays: bool,
-    /// What it returned before it did.
+    /// Result of the handler before the replay.
     returned: Option<String>,
-    /// What it returned then, if that is something else.
+    /// Result of the replay, if it differs.
     differs: Option<String>,
 }
 
 impl TestHooks {
-    /// Returns hooks, and puts a clock whose time can be skipped before the server's.
+    /// Returns hooks, and wraps the server's clock in one that can skip time.
     pub(crate) fn install(server_clock: &mut Arc<dyn Clock>) -> Arc<Self> {
         let clock = Arc::new(TestClock::new(Arc::clone(server_clock)));
         *server_clock = clock.clone();
         Arc::new(Self { plan: Mutex::default(), clock })
     }
 
-    /// Prepares the next call, which is cancelled as a task is when this key is recorded.
+    /// Plans the next call: its task is cancelled when this key is recorded.
     pub(crate) fn plan_cancel(&self, key: String) {
         let crash = Some(CrashPoint::After(key));
         *self.lock() = Plan { crash, cancels: true, ..Plan::default() };
     }
 
-    /// Returns the call that has ended, and its journal.
+    /// Returns the ended call and its journal.
     pub(crate) fn ended_call(&self) -> Option<(Arc<Call>, JournalSnapshot)> {
         self.lock().ended.clone()
     }
 
-    /// Lets the time pass that a timer waits for.
+    /// Skips the time that a timer waits for.
     pub(crate) fn skip(&self, millis: u64) {
         self.clock.skip(millis);
     }
 
-    /// Prepares the next call. With `replays` its handler runs once more over its journal when it has
-    /// returned, and must return the same.
+    /// Plans the next call. With `replays`, the handler is replayed after it has returned and must
+    /// return the same result.
     pub(crate) fn plan(&self, crash: Option<CrashPoint>, replays: bool) {
         *self.lock() = Plan { crash, replays, ..Plan::default() };
     }
 
-    /// What the handler returned, and what it returned over its own journal, if they differ.
+    /// Returns the results of the handler and of its replay, if they differ.
     pub(crate) fn differs(&self) -> Option<(String, String)> {
         let plan = self.lock();
         plan.returned.clone().zip(plan.differs.clone())
     }
 
-    /// The handler has returned this: whether it is to run once more.
+    /// Records the result of the handler. Returns whether the handler must be replayed.
     pub(crate) fn returned(&self, result: String) -> bool {
         let mut plan = self.lock();
         match &plan.returned {
@@ -87,22 +87,23 @@ impl TestHooks {
         }
     }
 
-    /// How much was recorded, what was not used, and whether the crash has happened.
+    /// Returns the number of recorded entries, the unused keys, and whether the planned crash
+    /// happened.
     pub(crate) fn report(&self) -> (usize, Vec<String>, bool) {
         let plan = self.lock();
         (plan.recorded, plan.unused.clone(), plan.happened)
     }
 
-    /// Everything that was recorded.
+    /// Returns all recorded keys.
     pub(crate) fn keys(&self) -> Vec<String> {
         self.lock().keys.clone()
     }
 
-    /// A round begins over this journal.
+    /// Sets the planned crash on the journal of a new round.
     pub(crate) fn begin(&self, journal: &Journal) {
         let plan = self.lock();
         let crash = match &plan.crash {
-            // Each round counts its own records; what earlier ones have recorded counts too.
+            // A journal counts only the entries of one round.
             Some(CrashPoint::AfterRecords(count)) if *count > plan.recorded => {
                 Some(CrashPoint::AfterRecords(count - plan.recorded))
             }
@@ -114,22 +115,23 @@ impl TestHooks {
         }
     }
 
-    /// The run has come to the planned place. Returns whether it is cancelled there, and not lost.
+    /// Records that the run reached the planned point. Returns whether the run is cancelled there
+    /// instead of crashing.
     pub(crate) fn reached(&self) -> bool {
         let mut plan = self.lock();
         plan.happened = true;
         plan.cancels
     }
 
-    /// A call has ended, with this journal.
+    /// Stores the journal of an ended call.
     pub(crate) fn finished(&self, call: &Arc<Call>, journal: JournalSnapshot) {
         self.lock().ended = Some((Arc::clone(call), journal));
     }
 
-    /// A round has ended over this journal.
+    /// Collects the counts and keys of an ended round.
     pub(crate) fn ended(&self, journal: &Journal, unused: &[String]) {
         let mut plan = self.lock();
-        // A replay counts nothing twice.
+        // Entries are not counted again during a replay.
         if plan.returned.is_none() {
             plan.recorded += journal.recorded();
         }

@@ -1,4 +1,4 @@
-//! A handler that can be executed, and what its registration says about executing it.
+//! A handler and its execution policy.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::server::{
     throttle::Permit,
 };
 
-/// A handler whose types are erased: returns the future of a call.
+/// A handler with its types erased.
 pub(crate) type StartHandler = Box<dyn Fn(&Cx) -> CallFuture + Send + Sync>;
 
-/// A handler, and how its calls are executed.
+/// A handler and the policy for its calls.
 pub(crate) struct Executable {
     /// Name of the tool, prompt or resource.
     pub(crate) name: String,
@@ -23,30 +23,30 @@ pub(crate) struct Executable {
     pub(crate) start: StartHandler,
 }
 
-/// What a registration says about the execution of calls.
+/// Execution policy of a tool, prompt or resource.
 #[derive(Default)]
 pub(crate) struct ExecPolicy {
-    /// Whether it is a tool: only calls of tools request tasks and carry idempotency keys.
+    /// Whether the item is a tool: only tool calls request tasks and carry idempotency keys.
     pub(crate) is_tool: bool,
-    /// Whether calls become tasks.
+    /// Which calls become tasks.
     pub(crate) task: TaskPolicy,
-    /// Whether the handler may run again from the top, over its journal.
+    /// Whether the handler can be replayed over its journal.
     pub(crate) is_durable: bool,
-    /// Whether the handler has a run: it is durable, emits segments, or returns input requests.
+    /// Whether the handler needs a run: it is durable, emits segments, or returns input requests.
     pub(crate) has_run: bool,
-    /// Which request states and journals of earlier rounds it accepts.
+    /// Which request states and journals the handler accepts.
     pub(crate) replay: ReplayPolicy,
-    /// Whether a call that may become a task becomes one before its first step.
+    /// Whether a promotable call becomes a task before its first step.
     pub(crate) promotes_at_step: bool,
-    /// Whether its content is emitted in segments.
+    /// Whether the handler emits its content in segments.
     pub(crate) streams_content: bool,
     /// Text for the model while a task runs.
     pub(crate) immediate_response: Option<String>,
-    /// Whether a task is run again after its worker crashed.
+    /// Whether a task runs again after its worker crashed.
     pub(crate) resumes: bool,
-    /// Whether it is run again even if it has emitted segments.
+    /// Whether a task runs again even if it has emitted segments.
     pub(crate) resumes_after_segments: bool,
-    /// What is done after a task that was cancelled or has expired.
+    /// Cleanup after a cancelled or expired task.
     pub(crate) cleanup: Option<Hook>,
 }
 
@@ -56,20 +56,20 @@ impl ExecPolicy {
         Self { is_durable: needs.durable, has_run: needs.durable, ..Self::default() }
     }
 
-    /// Whether a call without durable parameters needs no run: it ends with its first response.
+    /// Returns whether calls without durable parameters need no run.
     pub(crate) fn is_plain(&self) -> bool {
         self.task == TaskPolicy::Never && !self.has_run
     }
 }
 
-/// A call that is about to start: its handler, and the permits that it holds.
+/// A call that is about to start: its handler and the permits that it holds.
 pub(crate) struct Invocation {
     pub(crate) target: Arc<Executable>,
     pub(crate) permits: Option<Vec<Permit>>,
 }
 
 impl Invocation {
-    /// Starts the handler. The permits are released when it has ended.
+    /// Starts the handler. The permits are released when the handler ends.
     pub(crate) fn start(self, cx: &Cx) -> CallFuture {
         let work = (self.target.start)(cx);
         match self.permits {

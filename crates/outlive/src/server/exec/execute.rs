@@ -1,4 +1,4 @@
-//! The only entry to the execution of a call. Tools, prompts and resources use it.
+//! Executes a call. Tools, prompts and resources use this entry.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::server::{
 ///
 /// # Errors
 ///
-/// If the call is rejected before its handler starts.
+/// Returns an error if the call is rejected before its handler starts.
 pub(crate) fn execute(
     env: &Arc<Env>,
     call: Arc<Call>,
@@ -63,7 +63,8 @@ pub(crate) fn execute(
     Ok(respond::with_mode(plan, cx, target, work))
 }
 
-/// Lets a call take effect once under its key. Polls `work` only when the key is reserved.
+/// Makes a call take effect once under its idempotency key. Polls `work` only after the key is
+/// reserved.
 fn guarded(guard: Option<IdempotencyGuard>, cx: &Cx, work: CallFuture) -> CallFuture {
     match guard {
         None => work,
@@ -71,7 +72,8 @@ fn guarded(guard: Option<IdempotencyGuard>, cx: &Cx, work: CallFuture) -> CallFu
     }
 }
 
-/// Whether a call brings a request state, input responses, a task request or an idempotency key.
+/// Returns whether a call has a request state, input responses, a task request or an idempotency
+/// key.
 fn has_durable_params(call: &Call, has_tasks: bool) -> bool {
     call.request_state().is_some()
         || call.input_responses().is_some()
@@ -82,7 +84,7 @@ fn rejected(call: &Call, error: PlanError) -> ProtocolError {
     match error {
         PlanError::TasksNotSupported => ProtocolError::Custom(outlive_wire::ErrorObject {
             code: outlive_wire::code::METHOD_NOT_FOUND,
-            message: "this tool runs no tasks; call it without `params.task`".to_owned(),
+            message: "this tool does not support tasks; call it without `params.task`".to_owned(),
             data: None,
         }),
         PlanError::TaskRequired => era::task_required(call.rules()),

@@ -1,8 +1,9 @@
 //! One run of a handler over the journal of its call, in every placement.
 //!
-//! The two eras differ here alone. A legacy client gets input requests while its call waits, and the
-//! run continues with the responses. A modern client gets them as the result, with the sealed
-//! journal, and the run is dropped. In a task the store has them. The handler sees no difference.
+//! Only this file handles the difference between the eras. A legacy client gets input requests
+//! while its call waits, and the run continues with the responses. A modern client gets them as the
+//! result, with the sealed journal, and the run is dropped. In a task, they are in the store. The
+//! handler sees no difference.
 
 use std::{
     future::Future,
@@ -36,26 +37,26 @@ use crate::server::{
     time::now,
 };
 
-/// Turns what a handler returns into an outcome.
+/// Converts the return value of a handler into an outcome.
 pub(crate) trait Finish<R>: Send + 'static {
     fn finish(&self, cx: &Cx, returned: R) -> Result<Finished, ProtocolError>;
 
     /// Returns the outcome of a call that cannot continue.
     fn give_up(&self, cx: &Cx, error: Error) -> Result<Outcome, ProtocolError>;
 
-    /// Returns what the registration says about later rounds.
+    /// Returns the replay policy of the handler.
     fn replay(&self) -> &ReplayPolicy;
 }
 
-/// How a run of a handler has ended.
+/// End of a handler's run.
 pub(crate) enum Finished {
     Outcome(Outcome),
-    /// The handler returned input requests, and is called again with the responses.
+    /// The handler returned input requests and runs again with the responses.
     Input(InputRequestSet),
 }
 
 pin_project! {
-    /// A handler at work on a call.
+    /// A run of a handler for a call.
     pub(crate) struct HandlerRun<M, H, E>
     where
         H: Handler<M>,
@@ -63,36 +64,36 @@ pin_project! {
         cx: Cx,
         handler: Arc<H>,
         finish: E,
-        // `None` while the responses to input requests that the handler returned are missing.
+        // `None` while the handler's returned input requests lack responses.
         #[pin]
         work: Option<H::Future>,
         idle: IdleDetector,
         sent: Vec<SentInput>,
-        // What has to be done with the store before anything else.
+        // Store operation that must finish before the handler is polled.
         store_op: Option<StoreOp>,
     }
 }
 
-/// An operation of the store. Its outcome, if it has one, ends the call.
+/// A store operation. If it returns an outcome, the call ends.
 type StoreOp = Pin<Box<dyn Future<Output = Result<Option<Outcome>, ProtocolError>> + Send>>;
 
-/// How a run gets its input.
+/// Way in which a run gets its input.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum InputPath {
-    /// The call suspends, and its client comes back with the responses.
+    /// The call suspends, and its client sends a new request with the responses.
     RoundTrip,
     /// The requests are sent to the client while the call waits.
     Stream,
-    /// The engine commits requests to the store, and resumes the task with the responses.
+    /// The engine commits requests to the store and resumes the task with the responses.
     Store,
 }
 
-/// What follows when a handler has returned.
+/// Next action after a handler has returned.
 enum Next {
     Outcome(Outcome),
-    /// A test wants one more run over the same journal.
+    /// A test replays the handler over the same journal.
     Restart,
-    /// The handler wants input first.
+    /// The handler needs input first.
     Input,
 }
 
@@ -101,7 +102,7 @@ where
     H: Handler<M>,
     E: Finish<H::Output>,
 {
-    /// Extracts the arguments of the handler. Nothing has run yet.
+    /// Extracts the arguments and creates the handler's future, without polling it.
     pub(crate) fn start(cx: &Cx, handler: &Arc<H>, finish: E) -> Result<Self, (Rejection, E)> {
         match handler.start(cx) {
             Ok(work) => Ok(Self {
@@ -117,7 +118,7 @@ where
         }
     }
 
-    /// Drops the run and starts another over the same journal.
+    /// Drops the handler's future and starts a new run over the same journal.
     fn restart(self: Pin<&mut Self>) -> Result<(), ProtocolError> {
         let mut this = self.project();
         let (cx, run) = this.cx.with_run();
@@ -136,8 +137,8 @@ where
         }
     }
 
-    /// Lets a test intervene: lose the run, cancel it, or skip the time that it waits for. Returns
-    /// whether the handler is polled again.
+    /// Applies test hooks: a crash, a cancellation, or skipped time. Returns whether the handler
+    /// must be polled again.
     fn intervene(mut self: Pin<&mut Self>, is_idle: bool) -> Result<bool, ProtocolError> {
         let Some(hooks) = self.cx.env().test_hooks.clone() else { return Ok(false) };
         let Some(run) = self.cx.run().cloned() else { return Ok(false) };
@@ -160,7 +161,7 @@ where
         Ok(true)
     }
 
-    /// Returns what follows from what the handler returned.
+    /// Returns the next action for the handler's return value.
     fn finish(self: Pin<&mut Self>, returned: H::Output) -> Result<Next, ProtocolError> {
         let mut this = self.project();
         let finished = this.finish.finish(this.cx, returned);
@@ -190,7 +191,7 @@ where
         }
     }
 
-    /// Suspends the call with its open input requests; `None` if the store has to keep its journal
+    /// Suspends the call with its open input requests. Returns `None` if the journal must be stored
     /// first.
     fn suspend(self: Pin<&mut Self>) -> Result<Option<Outcome>, ProtocolError> {
         let mut this = self.project();
@@ -226,7 +227,7 @@ where
         Ok(None)
     }
 
-    /// Sends open input requests and takes responses. Returns whether the run may continue.
+    /// Sends open input requests and receives responses. Returns whether the run can continue.
     fn exchange_input(
         mut self: Pin<&mut Self>,
         task: &mut Context<'_>,
@@ -252,17 +253,17 @@ where
         Ok(true)
     }
 
-    /// Sends what is not sent yet, and records responses. Returns whether there was one.
+    /// Sends unsent requests and records responses. Returns whether there was a response.
     fn gather(self: Pin<&mut Self>, task: &mut Context<'_>, is_idle: bool) -> bool {
         let this = self.project();
-        // A run that was restarted may not have reached all its requests yet.
+        // A restarted run may not have reached all its requests yet.
         let may_repeat = this.cx.env().replay_on_input && !is_idle;
         let Some(journal) = this.cx.run().and_then(|run| run.used_journal()) else { return false };
         let inputs = journal.inputs();
         for open in inputs.take_unsent() {
             let known = this.sent.iter_mut().find(|sent| sent.key == open.key);
             if let Some(sent) = known.filter(|sent| sent.is(&open)) {
-                // The client has this request already, from before the restart.
+                // The client already has this request, from before the restart.
                 sent.serial = open.serial;
                 continue;
             }
@@ -280,14 +281,14 @@ where
                 if open.is_none() && may_repeat {
                     return true;
                 }
-                sent.request.withdraw("the answer is not needed any more");
+                sent.request.withdraw("the input is no longer needed");
                 return false;
             }
             let Poll::Ready(response) = sent.poll(task) else { return true };
             if inputs.resolve(&sent.key, response).is_err() {
                 let too_large = InputFailure::Refused {
                     code: outlive_wire::code::INVALID_PARAMS,
-                    message: "the answer is too large".to_owned(),
+                    message: "the input response is too large".to_owned(),
                 };
                 let _ = inputs.resolve(&sent.key, Err(too_large));
             }
@@ -348,7 +349,7 @@ impl<M, H, E> HandlerRun<M, H, E>
 where
     H: Handler<M>,
 {
-    /// Finishes the operation of the store, if there is one.
+    /// Finishes the pending store operation, if there is one.
     fn poll_store_op(
         self: Pin<&mut Self>,
         task: &mut Context<'_>,
@@ -367,7 +368,7 @@ where
         poll_as(run_id(cx.call()), || {
             idle.poll(work, task, || {
                 let journal = cx.run().and_then(|run| run.used_journal());
-                // In a test the time of timers is skipped.
+                // Tests skip the time of timers.
                 let skips = cx.env().test_hooks.is_some();
                 journal.is_some_and(|journal| {
                     journal.is_idle() || skips && journal.next_timer().is_some()
@@ -376,13 +377,13 @@ where
         })
     }
 
-    /// Whether the run continues, or its input requests are open, in the store.
+    /// Returns whether the task's handler still runs, or its input requests are open in the store.
     fn waits_for_store(&self) -> bool {
         self.work.is_some() || self.cx.run().is_some_and(|run| has_open_requests(run))
     }
 }
 
-/// Returns how the run of a call gets its input.
+/// Returns the way in which the run of a call gets its input.
 fn input_path(cx: &Cx) -> InputPath {
     match cx.run() {
         Some(run) if run.is_task() => InputPath::Store,
@@ -399,7 +400,7 @@ fn has_open_requests(run: &RunState) -> bool {
 fn open_requests(cx: &Cx, run: &RunState, requests: InputRequestSet) -> Result<(), Error> {
     let limits = &cx.env().profile.limits;
     if cx.call().rules().input_mode == InputMode::Stream {
-        // Rounds that are not requests of their own are counted here.
+        // A legacy round is not a separate request, so it is counted here.
         run.count_round();
     }
     if run.rounds() > limits.max_rounds {
@@ -421,7 +422,7 @@ fn open_requests(cx: &Cx, run: &RunState, requests: InputRequestSet) -> Result<(
     }
 }
 
-/// Reads what the store has of the journal, before the handler runs.
+/// Returns the operation that reads the offloaded journal, if there is one.
 fn fetch(cx: &Cx) -> Option<StoreOp> {
     cx.run()?.offloaded()?;
     let (_, run) = cx.with_run();
@@ -429,7 +430,7 @@ fn fetch(cx: &Cx) -> Option<StoreOp> {
     Some(Box::pin(async move { journal_offload::fetch(&env, &run).await.map(|()| None) }))
 }
 
-/// Whether a test lets the handler run once more over its whole journal.
+/// Returns whether a test replays the handler over its whole journal.
 fn runs_once_more(cx: &Cx, outcome: &Outcome) -> bool {
     let Some(hooks) = &cx.env().test_hooks else { return false };
     let result = match outcome {
@@ -460,14 +461,14 @@ fn complete(cx: &Cx, mut outcome: Outcome) -> Outcome {
         tracing::warn!(
             target = %cx.call().name().unwrap_or_default(),
             keys = unused.join(", "),
-            "a handler did not come to what is recorded; has it changed?"
+            "handler did not reach recorded journal entries; it may have changed"
         );
     }
     if !missing_segments.is_empty() {
         tracing::warn!(
             target = %cx.call().name().unwrap_or_default(),
             scopes = missing_segments.join(", "),
-            "a handler has emitted less than before; has it changed?"
+            "handler emitted fewer segments than its journal has; it may have changed"
         );
     }
     run.merge_segments(&mut outcome);

@@ -1,9 +1,9 @@
-//! Calls that are done once, however often they are presented: under a key of the caller's, or in
-//! a round whose journal holds what has been done before.
+//! Calls that take effect once: under an idempotency key of the client, or in a round whose journal
+//! has effects.
 //!
-//! That such a call began is noted in the store before its handler runs, and what came of it after.
-//! Whoever presents it again is told what came of it, and waits for that if need be. A caller who
-//! leaves does not stop it: it will ask again.
+//! The store records the start of such a call before the handler runs, and its outcome after. A
+//! repeated call gets the recorded outcome, and waits for it if necessary. A disconnect does not
+//! stop the first call, because the client will retry.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -25,37 +25,36 @@ use crate::{
     },
 };
 
-/// For how long a call that has begun keeps others from beginning it, should its process be lost.
+/// Time for which a started call blocks repeated calls if its process crashes.
 const HOLD: Duration = Duration::from_secs(300);
 
-/// How long somebody who presents it again waits for what comes of it.
+/// Maximum time that a repeated call waits for the outcome of the first.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long an idempotency key may be.
+/// Maximum bytes of an idempotency key.
 const LONGEST_KEY: usize = 256;
 
-/// How long an idempotency key is at least that nobody can guess: 128 random bits, written as
-/// shortly as can be. Callers without a name share one namespace, in which the key is all that
-/// keeps others from a result.
+/// Minimum bytes of an idempotency key of an anonymous caller: 128 random bits in Base64. Anonymous
+/// callers share one namespace, so a key must be unguessable to protect its result.
 const SHORTEST_SECRET: usize = 22;
 
-/// What a call is done once under.
+/// Makes a call take effect once under a key.
 #[derive(Clone)]
 pub(crate) struct IdempotencyGuard {
     key: IdempotencyKey,
-    /// For how long it is held when it has begun and its process is lost.
+    /// Time for which the key blocks repeated calls if the process crashes.
     hold: Duration,
-    /// For how long what came of it is remembered.
+    /// Time for which the outcome is stored.
     remember: Duration,
     target: Arc<Executable>,
 }
 
-/// What is noted of a call.
+/// Stored record of a call.
 #[derive(Serialize, Deserialize)]
 struct Note<'a> {
-    /// What was asked for.
+    /// Fingerprint of the request.
     digest: Cow<'a, str>,
-    /// What came of it, when that is known.
+    /// Outcome of the call, once it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     came: Option<Came>,
 }
@@ -68,11 +67,11 @@ enum Came {
     Task(TaskId),
 }
 
-/// What came of the attempt to begin a call.
+/// Result of an attempt to start a call.
 enum Begun {
-    /// It was begun, and this came of it.
+    /// This attempt ran the call, with this outcome.
     Over(Result<Outcome, ProtocolError>),
-    /// It had been begun before. What begins it was not needed.
+    /// The call was started before. Returns its record and the unused future.
     Before(RawJson, CallFuture),
 }
 
@@ -85,22 +84,22 @@ impl IdempotencyGuard {
         round: Option<&RunState>,
         target: &Arc<Executable>,
     ) -> Result<Option<Self>, ProtocolError> {
-        // A round without effects can be presented any number of times.
+        // A round without effects can be repeated, so it needs no guard.
         let with_effects = round.and_then(RunState::round_with_effects);
-        // Under a key every round counts: each of them has another outcome.
+        // Each round under a key is guarded separately, because each has its own outcome.
         let round = round.and_then(RunState::round_id);
         let given = call.idempotency_key().transpose()?;
         let (what, hold) = match (&given, with_effects) {
             (None, None) => return Ok(None),
             (Some(key), _) if key.is_empty() || key.len() > LONGEST_KEY => {
                 return Err(ProtocolError::invalid_params(format!(
-                    "an idempotency key has 1 to {LONGEST_KEY} bytes"
+                    "an idempotency key must have 1 to {LONGEST_KEY} bytes"
                 )));
             }
             (Some(key), _) if call.principal().is_anonymous() && key.len() < SHORTEST_SECRET => {
                 return Err(ProtocolError::invalid_params(format!(
-                    "an idempotency key of a caller without a name is its only secret: use a random \
-                     one of at least {SHORTEST_SECRET} bytes, such as a UUID"
+                    "an idempotency key of an anonymous caller is its only secret; use a random key \
+                     of at least {SHORTEST_SECRET} bytes, such as a UUID"
                 )));
             }
             (Some(key), _) => (["key", key, round.unwrap_or_default()], HOLD),
@@ -115,23 +114,24 @@ impl IdempotencyGuard {
         }))
     }
 
-    /// The key under which its task is made.
+    /// Returns the key for the task of the call.
     pub(crate) fn key(&self) -> IdempotencyKey {
         self.key.clone()
     }
 
-    /// Does a call, unless it has been done.
+    /// Runs a call, unless it was started before.
     pub(crate) async fn run(self, cx: Cx, mut work: CallFuture) -> Result<Outcome, ProtocolError> {
-        // The key may have made a task without a note, when its tool had another policy. Looked for
-        // before anything is noted: who uses the key for something else must not take it away.
+        // An earlier call may have created a task under this key without a record, when its tool
+        // had another policy. This is checked before the key is reserved: a conflicting request
+        // must not reserve it.
         if let Some(task) = self.task(&cx).await? {
             return Ok(task);
         }
         let began = Instant::now();
         let mut pause = Duration::from_millis(20);
         loop {
-            // By itself: who leaves while it is being noted would leave a note behind under which
-            // nobody works, and for which everybody waits.
+            // Spawned, because a disconnect here must not leave a reservation that blocks every
+            // retry with this key.
             let trying = tokio::spawn(self.clone().try_begin(cx.clone(), work));
             let there = match trying.await.unwrap_or(Begun::Over(Err(ProtocolError::Internal))) {
                 Begun::Over(outcome) => return outcome,
@@ -151,7 +151,7 @@ impl IdempotencyGuard {
         }
     }
 
-    /// What came of a call that was begun before; `None` if that is not known yet.
+    /// Returns the outcome of a call that was started before, or `None` if it is not known yet.
     async fn repeat(&self, cx: &Cx, there: &RawJson) -> Result<Option<Outcome>, ProtocolError> {
         let note: Note<'_> = serde_json::from_str(there.get()).map_err(ProtocolError::internal)?;
         if note.digest != self.key.fingerprint {
@@ -167,18 +167,18 @@ impl IdempotencyGuard {
             Some(Came::Task(id)) => {
                 let task = existing(cx, &self.target, &id).await?;
                 if task.is_none() {
-                    // It has been forgotten, and so is its key.
+                    // The task was deleted, so its key is released too.
                     let store = cx.env().tasks()?.engine().store();
                     store.delete(&self.place(cx)).await.map_err(|error| unavailable(&error))?;
                 }
                 Ok(task)
             }
-            // Its process may have been lost after it became a task, and before that was noted.
+            // The process may have crashed after the promotion and before the outcome was recorded.
             None => self.task(cx).await,
         }
     }
 
-    /// The task that was made under the key, if there is one.
+    /// Returns the task that was created under the key, if there is one.
     async fn task(&self, cx: &Cx) -> Result<Option<Outcome>, ProtocolError> {
         let store = cx.env().tasks()?.engine().store();
         match store.find(cx.principal().key(), &self.key).await {
@@ -189,7 +189,7 @@ impl IdempotencyGuard {
         }
     }
 
-    /// What came of a call without a task that was done under the key, if there was one.
+    /// Returns the outcome of an inline call under the key, if there was one.
     pub(crate) async fn done(&self, cx: &Cx) -> Result<Option<Outcome>, ProtocolError> {
         let store = cx.env().tasks()?.engine().store();
         match store.get_value(&self.place(cx)).await {
@@ -199,7 +199,7 @@ impl IdempotencyGuard {
         }
     }
 
-    /// Does it, and notes what came of it; unless it has been begun before.
+    /// Runs the call and records its outcome, unless the call was started before.
     async fn try_begin(self, cx: Cx, work: CallFuture) -> Begun {
         let noted = async {
             let tasks = cx.env().tasks()?;
@@ -213,8 +213,8 @@ impl IdempotencyGuard {
             Ok(Some(there)) => return Begun::Before(there, work),
             Err(fault) => return Begun::Over(Err(fault)),
         }
-        // By itself, so that there is a word about a handler that panics, too: without one,
-        // everybody would wait for what came of it.
+        // Spawned, so that an outcome is recorded even if the handler panics. Otherwise retries
+        // would wait for it.
         let outcome = tokio::spawn(work).await.unwrap_or(Err(ProtocolError::Internal));
         self.settle(&cx, &outcome).await;
         Begun::Over(outcome)
@@ -239,7 +239,7 @@ impl IdempotencyGuard {
         let (place, mut charge) = (self.place(cx), tasks.charge(cx.principal()));
         let mut noted = store.put(&place, note, self.remember, Some(&charge)).await;
         if noted == Err(StoreError::BytesExceeded) {
-            // Its caller has the result. A retry with this key must not run the call again.
+            // The client has the result. A retry with this key must not run the call again.
             let over = tasks.over_bytes(cx.principal());
             let came = Came::Error(error_of(cx.env(), cx.call(), &over));
             let Ok(note) = self.note(Some(came)) else { return };
@@ -247,7 +247,7 @@ impl IdempotencyGuard {
             noted = store.put(&place, note, self.remember, Some(&charge)).await;
         }
         if let Err(error) = noted {
-            tracing::warn!(%error, "what came of a call could not be noted");
+            tracing::warn!(%error, "outcome of a call under an idempotency key cannot be stored");
         }
     }
 
@@ -256,20 +256,22 @@ impl IdempotencyGuard {
         to_raw_value(&Note { digest, came }).map_err(ProtocolError::internal)
     }
 
-    /// Where it is noted. What callers choose is theirs alone.
+    /// Returns the store key of the record. It includes the principal, so that keys of different
+    /// callers do not collide.
     fn place(&self, cx: &Cx) -> String {
         format!("idempotency/{}", hash(&[cx.principal().key(), &self.key.key]))
     }
 }
 
-/// The key was used before, for something else.
+/// Returns the error for a key that was used with another request.
 pub(crate) fn key_conflict() -> ProtocolError {
     ProtocolError::invalid_params(
-        "this idempotency key was used for another request; use another one",
+        "this idempotency key was used for another request; use a new key",
     )
 }
 
-/// A digest of several texts that no other texts have.
+/// Returns a hash of several strings. Each string is prefixed with its length, so that the hash is
+/// unambiguous.
 fn hash(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for part in parts {

@@ -1,12 +1,12 @@
-//! Layer 6: how a call is executed. [`execute`](execute::execute) is the only entry.
+//! Layer 6: the execution of a call. [`execute`](execute::execute) is the only entry.
 //!
-//! - `plan`: inline, promoted or a task, decided once; `executable`: the handler, and what its
-//!   registration says.
-//! - `handler_run`: one run of a handler over its journal, in every placement; `sent_input`: its input
-//!   requests on the stream of a legacy client.
-//! - `promote`: how a call becomes a task; `task_run`: a call as the engine runs it; `task_reply`: a
+//! - `plan`: decides whether a call runs inline, is promoted or starts as a task; `executable`: the
+//!   handler and its execution policy.
+//! - `handler_run`: one run of a handler over its journal; `sent_input`: input requests on the
+//!   stream of a legacy client.
+//! - `promote`: turns a call into a task; `task_run`: a call that the engine runs; `task_reply`: a
 //!   task as the outcome of a call.
-//! - `idempotency`: calls that take effect once; `respond`: how the client gets its response.
+//! - `idempotency`: calls that take effect once; `respond`: the response mode of a call.
 
 pub(crate) mod executable;
 pub(crate) mod execute;

@@ -1,7 +1,6 @@
-//! How a call is executed, decided once.
+//! Decides how a call is executed.
 //!
-//! [`ExecutionPlan::decide`] is pure: it sees what the registration says, what the client requests
-//! and what the server offers. A table test covers the combinations.
+//! [`ExecutionPlan::decide`] is pure: it depends on the policy of the tool, the request of the client and the offer of the server. A table test covers the combinations.
 
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use outlive_wire::ClientCapabilities;
 
 use crate::server::{config::TaskConfig, exec::executable::ExecPolicy, policy::TaskPolicy};
 
-/// How a call is executed.
+/// Execution plan of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExecutionPlan {
     pub(crate) start: Start,
@@ -18,62 +17,62 @@ pub(crate) struct ExecutionPlan {
     pub(crate) reply: ReplyMode,
 }
 
-/// How the handler of a call starts.
+/// Start of a call's handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// In the call, to its end.
+    /// In the call, until it ends.
     Inline,
-    /// In the call, which becomes a task if it runs longer.
+    /// In the call, which is promoted to a task after this time.
     PromoteAfter(Duration),
     /// In a task.
     Task,
 }
 
-/// What the client requests of the task.
+/// Task options that the client requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TaskOptions {
-    /// How long the task may exist, in milliseconds.
+    /// Requested TTL in milliseconds.
     pub(crate) ttl: Option<u64>,
-    /// Whether the call gets the segments of the task as they are emitted.
+    /// Whether the call receives the segments of the task as they are emitted.
     pub(crate) streaming: bool,
 }
 
-/// How the client gets its response.
+/// Form of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplyMode {
-    /// As one response: the outcome of the call.
+    /// One response with the outcome of the call.
     Single,
-    /// As client and server negotiated, in a dialect of 2025-11-25.
+    /// The response modes that client and server negotiated, in a dialect of 2025-11-25.
     Negotiated {
-        /// Whether a task is followed by its segments, as several responses.
+        /// Whether several responses with the segments of the task follow.
         streaming: bool,
-        /// Whether a task is less than the client expects.
+        /// Whether the client receives a task although it requested another mode.
         fell_back: bool,
     },
 }
 
-/// What a client requests.
+/// Task request of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TaskRequest {
     pub(crate) support: ClientTaskSupport,
-    /// The response modes that the call names.
+    /// Response modes that the call requests.
     pub(crate) modes: Option<ResponseModes>,
 }
 
-/// What a server with tasks offers.
+/// Task support that a server offers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TaskOffer {
     pub(crate) modes: Option<ResponseModes>,
-    /// How long a call that allows an immediate result runs before it becomes a task.
+    /// Time after which a call that allows an immediate result becomes a task.
     pub(crate) immediate_window: Duration,
 }
 
-/// Why a call cannot be executed.
+/// Reason why a call cannot be executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlanError {
-    /// The client requests a task of a tool that runs none.
+    /// The client requests a task of a tool that does not support tasks.
     TasksNotSupported,
-    /// The tool runs as a task only, and the client accepts none.
+    /// The tool always runs as a task, and the client does not support tasks.
     TaskRequired,
 }
 
@@ -84,7 +83,7 @@ impl From<&TaskConfig> for TaskOffer {
 }
 
 impl TaskRequest {
-    /// Reads what a call requests. Reads nothing where it cannot matter.
+    /// Reads the task request of a call. Skips the work if the request cannot affect the plan.
     pub(crate) fn read(
         call: &Call,
         policy: &ExecPolicy,
@@ -102,13 +101,13 @@ impl TaskRequest {
             false => None,
         };
         if modes.is_some() && !has_declared(call) {
-            tracing::debug!("a client names response modes that it did not declare");
+            tracing::debug!("client requests response modes that it did not declare");
         }
         Ok(Self { support, modes })
     }
 }
 
-/// Whether the handshake said that the client knows several response modes.
+/// Returns whether the client declared support for response modes.
 fn has_declared(call: &Call) -> bool {
     let declared: ClientCapabilities =
         serde_json::from_str(call.client_capabilities()).unwrap_or_default();
@@ -160,7 +159,7 @@ impl ExecutionPlan {
         };
         let immediate = offered.immediate && wanted.immediate;
         let streaming = offered.streaming && wanted.streaming && streams_content;
-        // A client that expects more than a task learns that it gets no more.
+        // A client that requested another mode learns that it receives a task.
         let fell_back = !streaming && (wanted.streaming || !wanted.task);
         let start = match immediate {
             true => Start::PromoteAfter(offer.immediate_window),
@@ -206,10 +205,11 @@ mod tests {
         ExecutionPlan::decide(&policy, request, Some(offer))
     }
 
-    /// Every policy with every kind of client: legacy clients without tasks (`Unsupported`), of
-    /// 2025-11-25 without and with `params.task`, modern ones that do not declare or accept tasks.
+    /// Combines every policy with every kind of client: legacy clients without tasks
+    /// (`Unsupported`), clients of 2025-11-25 with and without `params.task`, and modern clients
+    /// that do not declare or do accept tasks.
     #[test]
-    fn plan_of_every_policy_and_client_is_as_in_the_table() {
+    fn plan_for_every_policy_and_client_matches_table() {
         use ClientTaskSupport::{Accepts, NotDeclared, NotRequested, Requests, Unsupported};
         const REQUESTS: ClientTaskSupport = Requests { ttl: Some(7) };
         let clients = [Unsupported, NotDeclared, NotRequested, Accepts, REQUESTS];
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn plan_without_a_task_store_is_inline() {
+    fn plan_without_task_store_is_inline() {
         for task in [TaskPolicy::Never, TaskPolicy::Auto { after: AFTER }, TaskPolicy::Always] {
             let policy = ExecPolicy { task, ..ExecPolicy::default() };
             let support = ClientTaskSupport::Accepts;
@@ -246,7 +246,8 @@ mod tests {
         }
     }
 
-    /// The letters of what is negotiated: immediate, streaming, and a warning that it fell back.
+    /// Compares the negotiated modes with letters: `i`mmediate, `s`treaming, and `w` for a
+    /// fallback.
     #[track_caller]
     fn check(offered: &[&str], wanted: &[&str], streams_content: bool, negotiated: &str) {
         let support = ClientTaskSupport::Requests { ttl: None };
@@ -266,7 +267,7 @@ mod tests {
 
     // S-04, S-05, S-07, S-13, S-16
     #[test]
-    fn reply_mode_is_what_both_sides_want_and_the_tool_can_do() {
+    fn reply_mode_is_intersection_of_client_server_and_tool() {
         let all = ["immediate", "streaming", "task"];
         check(&all, &["task"], true, "");
         check(&all, &["immediate"], true, "iw");

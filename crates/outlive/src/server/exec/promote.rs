@@ -1,4 +1,4 @@
-//! How a call becomes a task: at once, or when it runs too long.
+//! Turns a call into a task: at its start, or when it runs too long.
 
 use std::{
     future::Future,
@@ -90,11 +90,11 @@ fn create_error(tasks: &TaskBackend, call: &Call, error: CreateError) -> Protoco
         CreateError::BytesExceeded => tasks.over_bytes(call.principal()),
         CreateError::KeyConflict => key_conflict(),
         CreateError::Store(error) => unavailable(&error),
-        other => ProtocolError::internal(format_args!("a task was not made: {other:?}")),
+        other => ProtocolError::internal(format_args!("task not created: {other:?}")),
     }
 }
 
-/// Returns the task of a call as the store gets it.
+/// Returns the task record for a call.
 pub(crate) fn new_task(
     cx: &Cx,
     target: &Executable,
@@ -126,8 +126,8 @@ pub(crate) fn new_task(
         .max_bytes(tasks.allowance(principal).max_bytes))
 }
 
-/// Runs a call inline, and promotes it if it runs longer than `after`. The engine gets the run as it
-/// is: the handler is never restarted.
+/// Runs a call inline and promotes it if it runs longer than `after`. The engine takes over the
+/// run: the handler is not restarted.
 pub(crate) fn inline_then_task(
     cx: &Cx,
     target: &Arc<Executable>,
@@ -142,7 +142,7 @@ pub(crate) fn inline_then_task(
     Box::pin(InlineThenTask { cx, run, target, key, after, options, timer: None, stage, id: None })
 }
 
-/// A call that becomes a task if it runs too long.
+/// A call that is promoted if it runs too long.
 struct InlineThenTask {
     cx: Cx,
     run: Arc<RunState>,
@@ -152,7 +152,7 @@ struct InlineThenTask {
     options: TaskOptions,
     timer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     stage: Stage,
-    /// The task, once the caller's quota has room for it.
+    /// ID of the task, after quota is reserved for it.
     id: Option<TaskId>,
 }
 
@@ -160,15 +160,15 @@ enum Stage {
     Inline(CallFuture),
     /// The engine commits the task.
     Promoting(oneshot::Receiver<Promotion>),
-    /// The call could not become a task, and runs inline to its end.
+    /// The promotion failed, and the call runs inline to its end.
     StaysInline(CallFuture),
-    /// As before, but the engine had its future.
+    /// The promotion failed after the engine took the future; the call runs inline to its end.
     Returned(engine::Work),
     Over,
 }
 
 impl InlineThenTask {
-    /// Waits until the call has run too long, or its handler waits for the promotion.
+    /// Waits until the call has run for `after`, or its handler waits for the promotion.
     fn poll_due(&mut self, task: &mut Context<'_>) -> Poll<()> {
         let clock = &self.cx.env().profile.clock;
         let mut timer = self.timer.take().unwrap_or_else(|| clock.sleep(self.after));
@@ -179,7 +179,7 @@ impl InlineThenTask {
         Poll::Ready(())
     }
 
-    /// Gives the run to the engine, or returns why that cannot be.
+    /// Passes the run to the engine. Returns the reason and the run if that fails.
     fn promote(
         &mut self,
         work: CallFuture,
@@ -205,7 +205,7 @@ impl InlineThenTask {
         Ok(tasks.engine().promote(task, run))
     }
 
-    /// Returns the outcome if the call is a task now, or continues inline.
+    /// Returns the outcome if the call is a task now. Returns `None` if it continues inline.
     fn promoted(&mut self, promotion: Promotion) -> Option<Result<Outcome, ProtocolError>> {
         let tasks = match self.cx.env().tasks() {
             Ok(tasks) => tasks,
@@ -217,7 +217,7 @@ impl InlineThenTask {
                 Some(Ok(created(tasks, &self.target, Some(ttl), task)))
             }
             Promotion::Refused(work, error) => {
-                tracing::warn!(reason = %error, "a call could not become a task; it runs on inline");
+                tracing::warn!(reason = %error, "call cannot become a task; continuing inline");
                 if let Some(id) = &self.id {
                     tasks.quotas.leave(id);
                 }
@@ -246,7 +246,7 @@ impl Future for InlineThenTask {
                     self.stage = match self.promote(work) {
                         Ok(promoting) => Stage::Promoting(promoting),
                         Err((error, work)) => {
-                            tracing::warn!(%error, "a call could not become a task");
+                            tracing::warn!(%error, "call cannot become a task; continuing inline");
                             self.run.stay_inline(self.cx.env(), self.cx.call());
                             Stage::StaysInline(work)
                         }

@@ -1,4 +1,4 @@
-//! How a call gets its response.
+//! Response modes of a call.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::server::{
     tasks::streaming::stream,
 };
 
-/// Responds as the plan says. [`ReplyMode::Single`] returns `work` unchanged.
+/// Responds in the mode of the plan. [`ReplyMode::Single`] returns `work` unchanged.
 pub(crate) fn with_mode(
     plan: ExecutionPlan,
     cx: Cx,
@@ -42,7 +42,7 @@ pub(crate) fn with_mode(
     })
 }
 
-/// Returns an immediate result, stored as a task if the server does that.
+/// Returns an immediate result. Stores it as an ended task if the configuration says so.
 async fn immediate(
     cx: &Cx,
     target: &Executable,
@@ -57,7 +57,7 @@ async fn immediate(
         match tasks.engine().store_finished(task, outcome).await {
             Ok(()) => Some(id),
             Err(error) => {
-                tracing::warn!(reason = %error, "a result could not be stored as a task");
+                tracing::warn!(reason = %error, "immediate result cannot be stored as a task");
                 None
             }
         }

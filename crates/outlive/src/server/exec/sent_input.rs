@@ -1,4 +1,4 @@
-//! Input requests that were sent to a legacy client, while its call waits.
+//! Input requests on the stream of a legacy client, while its call waits.
 
 use std::{
     future::Future,
@@ -15,26 +15,26 @@ use crate::server::{extract::cx::Cx, run::client_request::ClientRequest, time::n
 /// An input request that was sent to a legacy client.
 pub(crate) struct SentInput {
     pub(crate) key: String,
-    /// Which request under the key it is: a key can be used again with other words.
+    /// Serial number of the request: a key can be reused for another request.
     pub(crate) serial: u64,
-    /// The request as JSON, to recognize it.
+    /// The request as JSON, to compare it with a later one.
     pub(crate) text: String,
     pub(crate) request: ClientRequest,
     pub(crate) timer: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
-/// Withdraws all requests: the handler has ended.
+/// Withdraws all requests, because the handler has ended.
 pub(crate) fn withdraw_all(sent: &mut Vec<SentInput>) {
-    sent.drain(..).for_each(|sent| sent.request.withdraw("the answer is not needed any more"));
+    sent.drain(..).for_each(|sent| sent.request.withdraw("the input is no longer needed"));
 }
 
 impl SentInput {
-    /// Whether the client has this request.
+    /// Returns whether the client already has this request.
     pub(crate) fn is(&self, open: &OpenInputRequest) -> bool {
         serde_json::to_string(&open.request).is_ok_and(|text| text == self.text)
     }
 
-    /// Waits for the response, or until its time is over.
+    /// Waits for the response or the timeout.
     pub(crate) fn poll(&mut self, task: &mut Context<'_>) -> Poll<Result<RawJson, InputFailure>> {
         if let Poll::Ready(reply) = self.request.poll(task) {
             return Poll::Ready(reply.map_err(|error| InputFailure::Refused {
@@ -43,12 +43,12 @@ impl SentInput {
             }));
         }
         ready!(self.timer.as_mut().poll(task));
-        self.request.withdraw("nobody answered in time");
+        self.request.withdraw("the input request timed out");
         Poll::Ready(Err(InputFailure::TimedOut))
     }
 }
 
-/// Sends an input request on the stream of its call. Returns its key if there is no client to ask.
+/// Sends an input request on the stream of its call. Returns its key if the call has no session.
 pub(crate) fn send(cx: &Cx, open: OpenInputRequest) -> Result<SentInput, String> {
     let OpenInputRequest { key, request, due, serial, .. } = open;
     let text = serde_json::to_string(&request).unwrap_or_default();

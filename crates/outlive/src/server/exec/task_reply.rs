@@ -12,8 +12,8 @@ use crate::server::{
     time::millis,
 };
 
-/// Returns a new task as the outcome. Its creation is committed. If the client has left before, the
-/// task is cancelled, unless an idempotency key finds it again.
+/// Returns a committed task as the outcome. If the client has disconnected, the task is cancelled,
+/// unless it has an idempotency key.
 pub(crate) fn created(
     tasks: &TaskBackend,
     target: &Executable,
@@ -30,14 +30,14 @@ pub(crate) fn created(
         progress: None,
         immediate: target.policy.immediate_response.clone(),
         fell_back: false,
-        // However far it is by now: a new task is shown as working.
+        // A new task is shown as `working`, even if it has progressed.
         state: TaskState::Working,
     };
     task.acknowledge();
     Outcome::Task(Box::new(view))
 }
 
-/// Returns a task that was created before as the outcome; `None` if it was deleted.
+/// Returns an existing task as the outcome, or `None` if it was deleted.
 pub(crate) async fn existing(
     cx: &Cx,
     target: &Executable,

@@ -1,4 +1,4 @@
-//! A call as the engine runs it.
+//! Adapts a call for the task engine.
 
 use std::{future::poll_fn, sync::Arc, task::Poll};
 
@@ -16,7 +16,7 @@ use crate::server::{
     run::state::RunState,
 };
 
-/// Returns the run of a task.
+/// Converts a call into the form that the engine runs.
 pub(crate) fn task_run(
     env: &Arc<Env>,
     call: &Arc<Call>,
@@ -33,7 +33,7 @@ pub(crate) fn task_run(
     }
 }
 
-/// Turns the outcome of a call into that of a task.
+/// Converts the outcome of a call into the outcome of a task.
 fn as_task(
     env: Arc<Env>,
     call: Arc<Call>,
@@ -52,7 +52,7 @@ fn as_task(
             Ok(done) => done,
             Err(error) => return TaskOutcome::Error(error),
         };
-        // A handler that was asked to stop and then fails has stopped: the tool did not fail.
+        // A handler that fails after its cancellation has stopped; the tool did not fail.
         let is_cancelled = has_failed(&done) && run.is_task_cancelled();
         let id = run.task_id();
         let id = id.as_ref().map_or("", |id| id.as_str());
@@ -83,14 +83,14 @@ fn task_outcome(env: &Env, call: &Call, done: Result<Outcome, ProtocolError>) ->
             Err(error) => TaskOutcome::Error(internal(&error.to_string())),
         },
         Ok(other) => {
-            tracing::error!(?other, "a task ended with something that is no result");
+            tracing::error!(?other, "task ended with an outcome that is not a tool result");
             TaskOutcome::Error(internal("internal error"))
         }
         Err(error) => TaskOutcome::Error(error_of(env, call, &error)),
     }
 }
 
-/// Turns the outcome of a task back into that of a call.
+/// Converts the outcome of a task into the outcome of a call.
 pub(crate) fn as_outcome(outcome: TaskOutcome) -> Result<Outcome, ProtocolError> {
     match outcome {
         TaskOutcome::Result(raw) => match serde_json::from_str(raw.get()) {
@@ -102,17 +102,17 @@ pub(crate) fn as_outcome(outcome: TaskOutcome) -> Result<Outcome, ProtocolError>
     }
 }
 
-/// Returns what asks the handler of a task to stop.
+/// Returns the function that cancels the handler of a task.
 fn canceller(call: &Arc<Call>, run: &Arc<RunState>) -> Box<dyn Fn() + Send + Sync> {
     let (call, run) = (Arc::clone(call), Arc::clone(run));
     Box::new(move || {
-        // First, because the handler that the outbox wakes reads it.
+        // Set before the cancellation wakes the handler, which reads it.
         run.cancel_task();
         call.port().cancel();
     })
 }
 
-/// Returns the error object that the client of a call gets.
+/// Returns the error object as the client of the call receives it.
 pub(crate) fn error_of(env: &Env, call: &Call, error: &ProtocolError) -> ErrorObject {
     #[derive(serde::Deserialize)]
     struct Response {

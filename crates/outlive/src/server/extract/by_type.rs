@@ -1,7 +1,9 @@
-//! Parameters of handlers that macros made, which are extractors or arguments as their type decides.
+//! Support for the handler macros: decides by type whether a parameter is an extractor or an
+//! argument.
 //!
-//! A macro sees names and no types. So it writes code that asks the compiler: whether
-//! [`ExtractorProbe::IS_EXTRACTOR`] is the constant of the type itself or that of [`NotExtractor`].
+//! A macro sees names but not types, so it emits code that lets the compiler decide. For an
+//! extractor, [`ExtractorProbe::IS_EXTRACTOR`] is the inherent constant; for other types it is the
+//! constant of [`NotExtractor`].
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -17,38 +19,39 @@ use crate::server::extract::{
     extractor::{Extract, Rejection},
 };
 
-/// Marks the schema of a parameter that is not an argument.
+/// Key that marks the schema of a parameter that is not an argument.
 const MARK: &str = "x-outlive-extractor";
 
-/// Tells whether a type is an extractor.
+/// Probe that tests whether a type is an extractor.
 #[derive(Debug)]
 pub struct ExtractorProbe<T>(PhantomData<T>);
 
 impl<T: Extract> ExtractorProbe<T> {
-    /// It is one. Found before the constant of the trait, if the bound holds.
+    /// True for extractors. The compiler prefers this inherent constant to the one of
+    /// [`NotExtractor`].
     pub const IS_EXTRACTOR: bool = true;
 }
 
-/// What is found where a type is no extractor.
+/// Fallback for types that are not extractors.
 pub trait NotExtractor {
-    /// It is none.
+    /// False for types that are not extractors.
     const IS_EXTRACTOR: bool = false;
 }
 
 impl<T> NotExtractor for ExtractorProbe<T> {}
 
-/// The decision about a parameter.
+/// Type-level result of the probe.
 #[derive(Debug)]
 pub struct Choice<const IS_EXTRACTOR: bool>;
 
-/// What a decision makes of the type of a parameter.
+/// Types of a parameter, selected by the result of the probe.
 pub trait Choose<T> {
-    /// The field in the struct of the arguments.
+    /// Type of the field in the arguments struct.
     type Field;
-    /// What is made from the call.
+    /// Extractor of the parameter.
     type Extracted: Extract;
 
-    /// The value of the parameter.
+    /// Returns the value of the parameter.
     fn take(field: Self::Field, extracted: Self::Extracted) -> T;
 }
 
@@ -70,7 +73,7 @@ impl<T> Choose<T> for Choice<false> {
     }
 }
 
-/// The extractor of nothing.
+/// An extractor without a value, for parameters that are arguments.
 #[derive(Debug)]
 pub struct Nothing;
 
@@ -80,13 +83,14 @@ impl Extract for Nothing {
     }
 }
 
-/// The field of a parameter that is no argument: absent from the schema, and from what clients send.
+/// Field of a parameter that is an extractor. The schema omits the field, and clients do not send
+/// it.
 #[derive(Debug)]
 pub struct NoArgument;
 
 impl<'de> Deserialize<'de> for NoArgument {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // As an option, because serde lets a field of that kind be missing.
+        // Decoded as an option, because serde lets an option field be missing.
         deserializer.deserialize_option(Ignore)
     }
 }
@@ -127,7 +131,7 @@ impl JsonSchema for NoArgument {
     }
 }
 
-/// Removes the parameters that are no arguments from the schema of the arguments.
+/// Removes extractor parameters from the schema of the arguments.
 pub fn without_extractors(schema: &mut Schema) {
     let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else {
         return;
@@ -144,7 +148,7 @@ pub fn without_extractors(schema: &mut Schema) {
         }
     }
     if is_empty {
-        // As of a handler that takes no arguments.
+        // The schema of a handler without arguments.
         schema.remove("properties");
         schema.insert("additionalProperties".to_owned(), false.into());
     }

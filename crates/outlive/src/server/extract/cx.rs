@@ -1,4 +1,4 @@
-//! What a handler can know and say while it works.
+//! [`Cx`], the context of a call.
 
 use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
@@ -14,32 +14,33 @@ use crate::server::{
     text_args::{self, TextArgs},
 };
 
-/// The context of a call: who calls, what they can do, and the way back to them.
+/// The context of a call: the principal, the client and its capabilities, and the channel to the
+/// client.
 ///
-/// Take it as an argument of any handler. Cheap to clone, and it may be moved into tasks the
-/// handler starts; after the call has ended it says nothing any more.
+/// Every handler can take it as an argument. It is cheap to clone and can be moved into spawned
+/// tasks. After the call has ended, its messages are discarded.
 #[derive(Clone)]
 pub struct Cx {
     call: Arc<Call>,
     env: Arc<Env>,
-    /// `None` for a plain call, which has no journal and never becomes a task.
+    /// `None` for a call without a journal, which never becomes a task.
     run: Option<Arc<RunState>>,
     arguments: Arguments,
 }
 
-/// Where the arguments of a handler come from.
+/// Source of a handler's arguments.
 #[derive(Clone)]
 pub(crate) enum Arguments {
-    /// `params.arguments`, of a tool.
+    /// `params.arguments` of a tool call.
     Json,
-    /// `params` itself, of a method of the application's own.
+    /// `params` of a custom method.
     Params,
-    /// Texts, of a prompt or from a URI.
+    /// Strings from a prompt's arguments or a URI template.
     Text(Arc<TextArgs>),
 }
 
 impl Cx {
-    /// Returns the context of a plain call.
+    /// Returns the context of a call without a run.
     pub(crate) fn plain(call: Arc<Call>, env: &Arc<Env>, arguments: Arguments) -> Self {
         Self { call, env: Arc::clone(env), run: None, arguments }
     }
@@ -54,24 +55,24 @@ impl Cx {
         Self { call, env: Arc::clone(env), run: Some(run), arguments }
     }
 
-    /// Returns the run; `None` for a plain call.
+    /// Returns the run, or `None` for a call without one.
     pub(crate) fn run(&self) -> Option<&Arc<RunState>> {
         self.run.as_ref()
     }
 
-    /// Returns the context with a run. A handler that does not declare that it needs one gets a run
-    /// of its own.
+    /// Returns the context with a run. Creates a run if the handler's requirements did not declare
+    /// one.
     pub(crate) fn with_run(&self) -> (Self, Arc<RunState>) {
         let new = || Arc::new(RunState::new(&self.env, &self.call));
         let run = self.run.clone().unwrap_or_else(new);
         (Self { run: Some(Arc::clone(&run)), ..self.clone() }, run)
     }
 
-    /// Tells the client how far the work is, if it wants to know. `done` has to grow; what comes
-    /// too fast is held back and the newest is sent. An empty message is none.
+    /// Reports progress if the client requested it. `done` must increase. Updates that are too
+    /// frequent are coalesced, and the newest is sent. An empty message is omitted.
     ///
-    /// Where a task cannot say so, on 2026-07-28 or to a client that gave no token, it becomes what
-    /// the task is doing: `packing (3 of 10)`; see [`Cx::set_status_message`].
+    /// On 2026-07-28, or if the client sent no progress token, the progress of a task becomes its
+    /// status message instead, such as `packing (3 of 10)`; see [`Cx::set_status_message`].
     pub fn progress(&self, done: f64, total: impl Into<Option<f64>>, message: impl Into<String>) {
         let keeps = |run: &RunState| run.used_journal().is_some() || run.is_promotable();
         let is_task = self.run.as_ref().is_some_and(|run| run.is_task());
@@ -83,7 +84,7 @@ impl Cx {
         let progress = Progress { done, total: total.into(), message };
         match kept {
             Some(run) if is_task => return TaskProgress::note(&self.call, run, progress),
-            // The call may become a task, and is as far then.
+            // Stored, because the call may be promoted to a task.
             Some(run) => TaskProgress::keep(run, &progress),
             None => {}
         }
@@ -92,12 +93,13 @@ impl Cx {
         }
     }
 
-    /// Sends a line of log to the client, if it wants lines of this level. Never put secrets in.
+    /// Sends a log message to the client if it requested this level. The message must not contain
+    /// secrets.
     pub fn log(&self, level: LoggingLevel, data: impl Serialize) {
         self.write_log(None, level, data);
     }
 
-    /// As [`Cx::log`], with the name of who says it.
+    /// Sends a log message as [`Cx::log`] does, with the name of a logger.
     pub fn log_from(&self, logger: &str, level: LoggingLevel, data: impl Serialize) {
         self.write_log(Some(logger), level, data);
     }
@@ -108,39 +110,41 @@ impl Cx {
         }
         match to_raw_value(&data) {
             Ok(data) => self.say(Notify::Log { level, logger: logger.map(Arc::from), data }),
-            Err(error) => tracing::warn!(%error, "a log message could not be written as JSON"),
+            Err(error) => {
+                tracing::warn!(%error, "log message cannot be serialized as JSON; dropped")
+            }
         }
     }
 
-    /// Sends a notification of your own. Its name should carry your prefix.
+    /// Sends a custom notification. Prefix its method name with a domain that you own.
     ///
     /// # Errors
     ///
-    /// When the parameters cannot be written as a JSON object.
+    /// Returns an error if the parameters cannot be serialized as a JSON object.
     pub fn notify(&self, method: &str, params: impl Serialize) -> Result<()> {
         let params = to_raw_value(&params)?;
         if !params.get().starts_with('{') {
-            return Err(Error::new("the parameters of a notification must be an object"));
+            return Err(Error::new("notification parameters must be a JSON object"));
         }
         self.say(Notify::Custom { method: method.into(), params: Some(params) });
         Ok(())
     }
 
-    /// Closes the connection but not the call: a client that can resume comes back after `retry`
-    /// and gets the rest. Does nothing where that cannot be.
+    /// Closes the stream but not the call. A client that supports resumption reconnects after
+    /// `retry` and receives the rest. Has no effect if the stream cannot be resumed.
     pub fn close_stream(&self, retry: Duration) {
         if self.call.rules().event_ids != outlive_protocol::EventIdMode::None {
             self.say(Notify::Detach { retry });
         }
     }
 
-    /// The task that the call has become, if it has.
+    /// Returns the task ID if the call is a task.
     pub fn task_id(&self) -> Option<String> {
         Some(self.run.as_ref()?.task_id()?.as_str().to_owned())
     }
 
-    /// Says what the work is doing, in words, to whoever looks at its task: the status message of
-    /// the protocol. It may reach a user or a model. Where the call is no task, nobody looks.
+    /// Sets the task's status message. The message may reach a user or a model. Has no effect if
+    /// the call does not become a task.
     pub fn set_status_message(&self, message: impl Into<String>) {
         let message = message.into();
         let run = self.run.as_ref();
@@ -150,8 +154,8 @@ impl Cx {
         }
     }
 
-    /// Whether the client does not want the result any more. A client that leaves takes its call along,
-    /// but not its task.
+    /// Returns whether the call or its task was cancelled. A disconnect of the client cancels an
+    /// inline call but not a task.
     pub fn is_cancelled(&self) -> bool {
         match &self.run {
             Some(run) if run.is_task() => run.is_task_cancelled(),
@@ -159,14 +163,15 @@ impl Cx {
         }
     }
 
-    /// Completes when the client does not want the result any more.
+    /// Completes when the call or its task is cancelled.
     ///
-    /// The handler of a call is dropped then; this is for what it has started. The handler of a task
-    /// goes on: it is asked to stop, and has `cancel_grace` (30 seconds by default) for it before it is
-    /// dropped. If it returns an error meanwhile the task is `cancelled`; if it returns a result, that
-    /// counts. [`Durable`](crate::server::Durable) stops by itself at its next step, timer or question.
+    /// The handler of an inline call is dropped on cancellation, so use this for work that it
+    /// spawned. The handler of a task continues for `cancel_grace` (30 seconds by default) and is
+    /// then dropped. If it returns an error in this time, the task is `cancelled`; if it returns a
+    /// result, the task completes. [`Durable`](crate::server::Durable) stops at its next step,
+    /// timer or input request.
     pub async fn cancelled(&self) {
-        // The engine polls a handler after it has cancelled its task, so no waker is missed.
+        // The engine polls a handler after it has cancelled its task, so no wakeup is lost.
         poll_fn(|cx| match self.call.port().poll_cancelled(cx) {
             Poll::Ready(()) if self.is_cancelled() => Poll::Ready(()),
             _ => Poll::Pending,
@@ -174,17 +179,17 @@ impl Cx {
         .await;
     }
 
-    /// Who is calling.
+    /// Returns the authenticated principal.
     pub fn principal(&self) -> &Principal {
         self.call.principal()
     }
 
-    /// The request's `_meta`.
+    /// Returns the request's `_meta`.
     ///
-    /// A call that runs for its request has all keys. A stored task keeps only `progressToken`, the trace
-    /// (`traceparent`, `tracestate`, `baggage`), and keys that begin with `io.modelcontextprotocol/` or `dev.outlive/`:
-    /// the others are gone when the task runs again from its store, such as after a restart. Record what a handler
-    /// needs of them in a step.
+    /// An inline call has all keys. A stored task keeps only `progressToken`, the trace context
+    /// (`traceparent`, `tracestate`, `baggage`), and keys with the prefix
+    /// `io.modelcontextprotocol/` or `dev.outlive/`. Other keys are missing when the task resumes
+    /// from the store, such as after a restart. Record values that the handler needs in a step.
     pub fn meta(&self) -> Option<Meta> {
         #[derive(serde::Deserialize)]
         struct Params {
@@ -194,22 +199,23 @@ impl Cx {
         serde_json::from_str::<Params>(self.call.params()).ok().and_then(|params| params.meta)
     }
 
-    /// What the client says it can do.
+    /// Returns the capabilities that the client declares.
     pub fn client_capabilities(&self) -> ClientCapabilities {
         serde_json::from_str(self.call.client_capabilities()).unwrap_or_default()
     }
 
-    /// What the client calls itself. Proof of nothing: clients write it themselves.
+    /// Returns the name and version that the client reports. They are not authenticated.
     pub fn client_info(&self) -> Option<Implementation> {
         serde_json::from_str(self.call.client_info()?).ok()
     }
 
-    /// Refuses the call unless the client has declared these capabilities: an object such as
-    /// `json!({"sampling": {}})`.
+    /// Checks that the client declares these capabilities, an object such as `json!({"sampling":
+    /// {}})`.
     ///
     /// # Errors
     ///
-    /// When one is missing. Return it: the client learns what to declare.
+    /// Returns an error if a capability is missing. Return the error from the handler: it names the
+    /// capabilities that the client must declare.
     pub fn require_capabilities(&self, capabilities: &Value) -> Result<()> {
         let declared: Value = serde_json::from_str(self.call.client_capabilities())?;
         if contains(&declared, capabilities) {
@@ -218,22 +224,22 @@ impl Cx {
         Err(ProtocolError::MissingCapability { required: to_raw_value(capabilities)? }.into())
     }
 
-    /// The head of the HTTP request, if the call came over HTTP.
+    /// Returns the head of the HTTP request, if the call arrived over HTTP.
     pub fn http_parts(&self) -> Option<&http::request::Parts> {
         self.call.http()
     }
 
-    /// The legacy session, if the call came in on one.
+    /// Returns the legacy session, if the call belongs to one.
     pub fn session(&self) -> Option<&Arc<Session>> {
         self.call.session()
     }
 
-    /// The call itself: id, method, raw parameters.
+    /// Returns the call: ID, method, raw parameters.
     pub fn call(&self) -> &Arc<Call> {
         &self.call
     }
 
-    /// Adds the exit code of a command that the handler has run to the log line of the call.
+    /// Adds the exit code of a command that the handler ran to the log line of the call.
     pub fn exit_code(&self, code: i32) {
         self.call.set_exit_code(code);
     }
@@ -246,7 +252,7 @@ impl Cx {
         self.call.port().send(notify, self.env.profile.limits.max_queued_notifications);
     }
 
-    /// The arguments as `T`.
+    /// Decodes the arguments as `T`.
     pub(crate) fn decode_arguments<T: DeserializeOwned>(
         &self,
     ) -> std::result::Result<T, Unreadable> {
@@ -262,13 +268,13 @@ impl Cx {
             }
         };
         serde_json::from_str(json).or_else(|error| match json.trim_ascii() {
-            // A type without fields, such as `()`, is read from nothing rather than from an object.
+            // A type without fields, such as `()`, decodes from `null` but not from an object.
             "{}" => serde_json::from_str("null").map_err(|_| Unreadable::Json(error)),
             _ => Err(Unreadable::Json(error)),
         })
     }
 
-    /// The parameters, verbatim.
+    /// Returns the parameters verbatim.
     pub(crate) fn raw_params(&self) -> Result<RawJson> {
         Ok(RawJson::from(
             serde_json::from_str::<&serde_json::value::RawValue>(self.call.params())?.to_owned(),
@@ -276,16 +282,16 @@ impl Cx {
     }
 }
 
-/// Why arguments could not be read.
+/// Reason why arguments could not be decoded.
 #[derive(Debug)]
 pub(crate) enum Unreadable {
-    /// They do not fit the type.
+    /// The arguments do not match the type.
     Json(serde_json::Error),
-    /// The request is refused for them.
+    /// The arguments make the request invalid.
     Refused(ProtocolError),
 }
 
-/// Whether every member of `wanted` is in `declared`.
+/// Returns whether every member of `wanted` is in `declared`.
 fn contains(declared: &Value, wanted: &Value) -> bool {
     match (declared, wanted) {
         (Value::Object(declared), Value::Object(wanted)) => wanted.iter().all(|(key, wanted)| {

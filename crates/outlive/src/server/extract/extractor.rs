@@ -1,4 +1,4 @@
-//! What a handler may take: each argument is made from the call by its type.
+//! The trait [`Extract`] and the built-in extractors.
 
 use std::{any::TypeId, ops::Deref, sync::Arc};
 
@@ -13,34 +13,34 @@ use crate::server::{
     extract::cx::{Cx, Unreadable},
 };
 
-/// Something a handler can take as an argument.
+/// A type that a handler can take as an argument.
 ///
-/// Implement it for types of your own to make them from a [`Cx`].
+/// Implement it for your own types to extract them from a [`Cx`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a handler",
     note = "arguments from the client are wrapped: `Args<{Self}>`; shared state is `State<{Self}>`"
 )]
 pub trait Extract: Sized + Send + 'static {
-    /// Makes the argument.
+    /// Extracts the argument from the context.
     ///
     /// # Errors
     ///
-    /// When the call does not hold what is needed.
+    /// Returns an error if the call lacks the required data.
     fn extract(cx: &Cx) -> Result<Self, Rejection>;
 
-    /// Tells what the argument needs, when the handler is registered.
+    /// Adds the requirements of the argument. Called when the handler is registered.
     fn requirements(_needs: &mut HandlerRequirements) {}
 }
 
-/// Why an argument could not be made.
+/// Reason why an argument could not be extracted.
 #[derive(Debug)]
 pub struct Rejection(pub(crate) RejectionKind);
 
 #[derive(Debug)]
 pub(crate) enum RejectionKind {
-    /// The client's arguments do not fit the type.
+    /// The client's arguments do not match the type.
     Arguments(serde_json::Error),
-    /// The request is refused.
+    /// The request is invalid or not allowed.
     Refused(ProtocolError),
 }
 
@@ -50,32 +50,32 @@ impl From<ProtocolError> for Rejection {
     }
 }
 
-/// What the arguments of a handler need, gathered when it is registered.
+/// Requirements of a handler's arguments, collected when the handler is registered.
 #[derive(Debug, Default)]
 pub struct HandlerRequirements {
     pub(crate) input: Option<Result<Schema, SchemaError>>,
     pub(crate) states: Vec<(TypeId, &'static str)>,
-    /// Whether the handler may ask its client, and so may run again.
+    /// Whether the handler takes `Durable`, so that it can request input and be replayed.
     pub(crate) durable: bool,
-    /// Whether the handler adds to its result while it works, without being run again.
+    /// Whether the handler emits partial results without being replayed.
     pub(crate) emits: bool,
 }
 
 impl HandlerRequirements {
-    /// Checks that the server has all shared state that the arguments need.
+    /// Checks that the server has the shared state that the arguments need.
     pub(crate) fn check(&self, env: &Env) -> Result<(), String> {
         match self.states.iter().find(|(id, _)| !env.states.contains_key(id)) {
             None => Ok(()),
             Some((_, name)) => Err(format!(
-                "its handler takes State<{name}>, which the builder was not given; call `.state(…)` with one"
+                "its handler takes State<{name}>, but the builder has no such state; add it with `.state(…)`"
             )),
         }
     }
 }
 
-/// The client's arguments, checked and read into a type of yours.
+/// The client's arguments, validated and decoded as `T`.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "taken apart in the arguments of handlers")]
+#[expect(clippy::exhaustive_structs, reason = "handlers destructure it in their arguments")]
 pub struct Args<T>(pub T);
 
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> Extract for Args<T> {
@@ -91,11 +91,11 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> Extract for Args<T> {
     }
 }
 
-/// State that all handlers share, given to the builder by [`ServerBuilder::state`].
+/// Shared state of all handlers, added with [`ServerBuilder::state`].
 ///
 /// [`ServerBuilder::state`]: crate::server::ServerBuilder::state
 ///
-/// It derefs to the state. Its own field is private, so that `state.0` is that of the state.
+/// It dereferences to the state. Its field is private, so that `state.0` is a field of the state.
 #[derive(Debug)]
 pub struct State<T>(Arc<T>);
 
@@ -115,14 +115,11 @@ impl<T> Deref for State<T> {
 
 impl<T: Send + Sync + 'static> Extract for State<T> {
     fn extract(cx: &Cx) -> Result<Self, Rejection> {
-        // `ServerBuilder::build` has checked that it is there; tools that are added later are
-        // checked as they come.
+        // `ServerBuilder::build` and `Server::add_tool` have checked that the state exists.
         cx.env().state::<T>().map(State).ok_or_else(|| {
             let missing = std::any::type_name::<T>();
-            ProtocolError::internal(format_args!(
-                "no state of type {missing} was given to the builder"
-            ))
-            .into()
+            ProtocolError::internal(format_args!("the builder has no state of type {missing}"))
+                .into()
         })
     }
 
@@ -131,9 +128,9 @@ impl<T: Send + Sync + 'static> Extract for State<T> {
     }
 }
 
-/// The raw parameters of the request, for handlers that read them themselves.
+/// The raw parameters of the request.
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "taken apart in the arguments of handlers")]
+#[expect(clippy::exhaustive_structs, reason = "handlers destructure it in their arguments")]
 pub struct RawParams(pub RawJson);
 
 impl Extract for RawParams {

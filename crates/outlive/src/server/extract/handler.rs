@@ -1,4 +1,4 @@
-//! Handlers are async functions whose arguments are made from the call.
+//! Async functions as handlers.
 
 use std::future::Future;
 
@@ -7,26 +7,27 @@ use crate::server::extract::{
     extractor::{Extract, HandlerRequirements, Rejection},
 };
 
-/// An async function that handles calls. Implemented for functions with up to 16 arguments, each
-/// of which can be [extracted](Extract). `Marker` only tells the implementations apart.
+/// An async function that handles calls. Implemented for functions with up to 16 arguments that
+/// implement [`Extract`]. `Marker` only separates the implementations.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot handle calls",
     note = "handlers are `async fn`s with up to 16 arguments, each `Args<T>`, `State<T>`, `Cx` or another extractor"
 )]
 pub trait Handler<Marker>: Send + Sync + 'static {
-    /// What the function returns.
+    /// Return type of the function.
     type Output;
-    /// The work, before it is boxed.
+    /// Future of the function.
     type Future: Future<Output = Self::Output> + Send + 'static;
 
-    /// Makes the arguments and starts the work. Arguments are read here, before anything is boxed.
+    /// Extracts the arguments and calls the function. Extraction happens before the future is
+    /// boxed.
     ///
     /// # Errors
     ///
-    /// When an argument cannot be made.
+    /// Returns an error if an argument cannot be extracted.
     fn start(&self, cx: &Cx) -> Result<Self::Future, Rejection>;
 
-    /// What the arguments need.
+    /// Returns the requirements of the arguments.
     fn needs() -> HandlerRequirements;
 }
 
@@ -41,12 +42,12 @@ macro_rules! handlers {
             type Output = Fut::Output;
             type Future = Fut;
 
-            #[allow(unused_variables, reason = "functions without arguments use nothing of the call")]
+            #[allow(unused_variables, reason = "functions without arguments do not use the call")]
             fn start(&self, cx: &Cx) -> Result<Fut, Rejection> {
                 Ok(self($($argument::extract(cx)?),*))
             }
 
-            #[allow(unused_mut, reason = "functions without arguments need nothing")]
+            #[allow(unused_mut, reason = "functions without arguments have no requirements")]
             fn needs() -> HandlerRequirements {
                 let mut needs = HandlerRequirements::default();
                 $($argument::requirements(&mut needs);)*

@@ -1,7 +1,7 @@
-//! Extractors: the arguments of handlers, made from the call by type.
+//! Extractors: the arguments of handlers, extracted from the call by type.
 //!
-//! - `cx`: [`Cx`](cx::Cx), the context of a call; `extractor`: arguments by type; `by_type`: what a
-//!   macro leaves to the compiler; `handler`: async functions as handlers; `response`: return values.
+//! - `cx`: [`Cx`](cx::Cx), the context of a call; `extractor`: the trait [`Extract`]; `by_type`:
+//!   support for the macros; `handler`: async functions as handlers; `response`: return values.
 
 pub(crate) mod by_type;
 pub(crate) mod cx;

@@ -1,4 +1,4 @@
-//! What tools may return.
+//! Return types of tools and custom methods.
 
 use outlive_schema::{Schema, SchemaError};
 use outlive_wire::{CallToolResult, ContentBlock, RawJson, Resource};
@@ -11,27 +11,28 @@ use crate::server::{
     run::input_request_set::{InputRequestSet, RoundOutcome},
 };
 
-/// Something a tool can return.
+/// A type that a tool can return.
 #[diagnostic::on_unimplemented(
     message = "a tool cannot return `{Self}`",
     note = "return text, `ContentBlock`s, a `CallToolResult`, or `Json<{Self}>`, each also in a `Result`"
 )]
 pub trait IntoToolResult: Send + 'static {
-    /// Makes the result.
+    /// Converts the value into a tool result.
     ///
     /// # Errors
     ///
-    /// When the work failed or its value cannot be written as JSON.
+    /// Returns an error if the handler failed or its value cannot be serialized as JSON.
     fn into_tool_result(self) -> Result<CallToolResult>;
 
-    /// Whether a value may hold input requests instead of a result.
+    /// Whether a value may contain input requests instead of a result.
     const ASKS: bool = false;
 
-    /// Makes the result, or hands over the input requests. A type that wraps another forwards to it.
+    /// Converts the value into a tool result or input requests. A wrapper type forwards to its
+    /// inner type.
     ///
     /// # Errors
     ///
-    /// When the work failed or its value cannot be written as JSON.
+    /// Returns an error if the handler failed or its value cannot be serialized as JSON.
     fn into_returned(self) -> Result<Returned<CallToolResult>>
     where
         Self: Sized,
@@ -39,19 +40,20 @@ pub trait IntoToolResult: Send + 'static {
         self.into_tool_result().map(Returned::Result)
     }
 
-    /// Schema of the structured content, if there is one. A type that wraps another forwards to it.
+    /// Returns the schema of the structured content, if there is one. A wrapper type forwards to
+    /// its inner type.
     fn output_schema() -> Option<OutputSchema> {
         None
     }
 }
 
-/// What a handler has returned: a result, or input requests for the client.
+/// Return value of a handler: a result or input requests.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "a handler returns one of the two")]
 pub enum Returned<T> {
     /// Result of the call.
     Result(T),
-    /// Input requests, before there can be a result.
+    /// Input requests that must be fulfilled before there is a result.
     Ask(InputRequestSet),
 }
 
@@ -61,7 +63,7 @@ impl<T: IntoToolResult> IntoToolResult for RoundOutcome<T> {
     fn into_tool_result(self) -> Result<CallToolResult> {
         match self {
             Self::Done(result) => result.into_tool_result(),
-            Self::Ask(_) => Err(Error::new("questions where only a result can be")),
+            Self::Ask(_) => Err(Error::new("input requests are not allowed here; return a result")),
         }
     }
 
@@ -77,12 +79,12 @@ impl<T: IntoToolResult> IntoToolResult for RoundOutcome<T> {
     }
 }
 
-/// Schema of a tool's structured content, made by [`Json`].
+/// Schema of a tool's structured content, created by [`Json`].
 #[derive(Debug)]
 pub struct OutputSchema(pub(crate) std::result::Result<Schema, SchemaError>);
 
-/// Structured content: the value, its schema in the list of tools, and its text for clients that
-/// read no structure.
+/// Structured content of a tool. The tool list includes its schema, and the result includes the
+/// JSON as text for clients without support for structured content.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "handlers build it")]
 pub struct Json<T>(pub T);
@@ -145,13 +147,13 @@ into_tool_result! {
     Resource, link => CallToolResult::new([ContentBlock::resource_link(link)]);
 }
 
-/// Something a method of your own can return: an object.
+/// A type that a custom method can return. It serializes to a JSON object.
 pub trait IntoRawResult: Send + 'static {
-    /// Makes the JSON.
+    /// Converts the value into JSON.
     ///
     /// # Errors
     ///
-    /// When the work failed or its value is not a JSON object.
+    /// Returns an error if the handler failed or its value is not a JSON object.
     fn into_raw_result(self) -> Result<RawJson>;
 }
 

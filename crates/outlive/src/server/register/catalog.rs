@@ -1,4 +1,4 @@
-//! Everything that a server offers.
+//! All registered items of a server.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use crate::server::register::{
     resource::{RegisteredResource, RegisteredTemplate},
 };
 
-/// Resources that every caller can read and no list names: the files of skills.
+/// Resources that every caller can read but that lists omit: the files of skills.
 pub(crate) trait UnlistedResources: Send + Sync {
-    /// Whether there is such a resource.
+    /// Returns whether the resource exists.
     fn has(&self, uri: &str) -> bool;
 
     /// Returns the contents of a resource.
     fn read(&self, uri: &str) -> Option<ResourceContents>;
 }
 
-/// Everything that a server offers, by name and in order.
+/// All registered items of a server, by name and in order of registration.
 pub(crate) struct Catalog {
     pub(crate) tools: Registry<RegisteredTool>,
     pub(crate) resources: Registry<RegisteredResource>,
@@ -31,7 +31,7 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    /// Returns an empty catalog, with the resources that are not listed.
+    /// Returns an empty catalog with the given unlisted resources.
     pub(crate) fn new(
         unlisted: Option<Arc<dyn UnlistedResources>>,
         notifier: impl Fn(Change) -> Arc<Notifier>,

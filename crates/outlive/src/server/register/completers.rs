@@ -1,4 +1,4 @@
-//! Suggestions for the arguments of prompts and the variables of templates.
+//! Completion of prompt arguments and template variables.
 
 use std::{collections::BTreeMap, fmt, future::ready, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::server::{
     },
 };
 
-/// The specification's bound on what one answer may hold.
+/// Maximum number of values in one completion, as the specification defines it.
 const MOST: usize = 100;
 
 pub(crate) type Completer = Arc<dyn Fn(Cx) -> CallFuture + Send + Sync>;
@@ -23,7 +23,7 @@ pub(crate) type Completer = Arc<dyn Fn(Cx) -> CallFuture + Send + Sync>;
 #[derive(Clone, Default)]
 pub(crate) struct Completers {
     by_argument: BTreeMap<String, Completer>,
-    /// An argument whose completer wants to ask, which it cannot.
+    /// Argument whose completer takes `Durable`, which is not allowed.
     asks: Option<String>,
 }
 
@@ -50,16 +50,16 @@ impl Completers {
         self.by_argument.insert(argument.to_owned(), Arc::new(complete));
     }
 
-    /// Checks that all complete something, and that none wants to ask.
+    /// Checks that each completer belongs to a known argument and that none takes `Durable`.
     pub(crate) fn check(&self, of: &str, known: impl Fn(&str) -> bool) -> Result<(), String> {
         if let Some(asks) = &self.asks {
             return Err(format!(
-                "it completes `{asks}` with a handler that may ask; only tools, prompts and resources can"
+                "the completer of `{asks}` takes `Durable`; only tools, prompts and resources can"
             ));
         }
         match self.by_argument.keys().find(|name| !known(name)) {
             None => Ok(()),
-            Some(unknown) => Err(format!("it completes `{unknown}`, which is none of its {of}")),
+            Some(unknown) => Err(format!("the completer of `{unknown}` matches none of its {of}")),
         }
     }
 
@@ -68,13 +68,13 @@ impl Completers {
     }
 }
 
-/// What a user has typed so far: take it as an argument of a completer.
+/// The text that a user has typed so far. Completers take it as an argument.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CompletionInput {
-    /// The beginning of the value.
+    /// Prefix of the value.
     pub value: String,
-    /// The arguments that have been filled in already.
+    /// Values of the other arguments so far.
     pub others: BTreeMap<String, String>,
 }
 
@@ -101,17 +101,17 @@ pub(crate) fn finish(suggested: impl IntoCompletion) -> Result<Outcome, Protocol
     Ok(Outcome::Complete(MethodResult::Completion(CompleteResult { completion, meta: None })))
 }
 
-/// Something a completer can return: suggestions, best first.
+/// A type that a completer can return: suggestions, best first.
 #[diagnostic::on_unimplemented(
     message = "a completer cannot return `{Self}`",
     note = "return a `Vec<String>`, also in a `Result`"
 )]
 pub trait IntoCompletion: Send + 'static {
-    /// Makes the suggestions.
+    /// Converts the value into suggestions.
     ///
     /// # Errors
     ///
-    /// When the work failed.
+    /// Returns an error if the completer failed.
     fn into_suggestions(self) -> Result<Vec<String>>;
 }
 

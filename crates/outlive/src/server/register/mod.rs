@@ -1,16 +1,16 @@
-//! Layer 7: what an application registers.
+//! Layer 7: tools, prompts and resources that an application registers.
 //!
-//! - `tool`, `prompt`, `resource`, `completers`: registrations, as an application writes them.
-//! - `tool_handler`: how the handler of a tool starts and returns; `registered_tool`: a tool after all
-//!   checks.
-//! - `registry`: entries by name and in order; `catalog`: all registries of a server.
+//! - `tool`, `prompt`, `resource`, `completers`: the builders of these items.
+//! - `tool_handler`: starts a tool's handler and converts its return value; `registered_tool`: a
+//!   validated tool.
+//! - `registry`: items by name and in order; `catalog`: all registries of a server.
 
 pub(crate) mod catalog;
 pub(crate) mod completers;
 pub(crate) mod prompt;
 pub(crate) mod registered_tool;
 pub(crate) mod registry;
-#[cfg_attr(not(feature = "skills"), allow(dead_code, reason = "skills use the rest"))]
+#[cfg_attr(not(feature = "skills"), allow(dead_code, reason = "only skills use all of it"))]
 pub(crate) mod resource;
 pub(crate) mod tool;
 pub(crate) mod tool_handler;

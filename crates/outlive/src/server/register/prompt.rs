@@ -1,4 +1,4 @@
-//! Prompts: messages that a user picks, with blanks to fill in.
+//! The builder of a prompt: messages that a user selects and fills in.
 
 use std::{fmt, future::ready, sync::Arc};
 
@@ -28,10 +28,10 @@ use crate::server::{
     },
     run::{input_request_set::RoundOutcome, replay_policy::ReplayPolicy},
 };
-/// A prompt: a name, an async function that fills it in, and what users should know about it.
+/// A prompt: its name, the handler that returns its messages, and its description for users.
 ///
-/// Its arguments are the fields of the handler's `Args` type. Clients send texts; a field may be a
-/// number, a boolean or an enum all the same.
+/// The fields of the handler's `Args` type are the arguments. Clients send strings, which are
+/// converted to numbers, booleans and enums if the field has such a type.
 #[must_use]
 pub struct Prompt {
     info: outlive_wire::Prompt,
@@ -42,7 +42,7 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// A prompt whose messages `handler` returns.
+    /// Returns a prompt whose messages `handler` returns.
     pub fn new<M: 'static, H>(name: impl Into<String>, handler: H) -> Self
     where
         H: Handler<M>,
@@ -69,37 +69,37 @@ impl Prompt {
         }
     }
 
-    /// A name for people.
+    /// Sets the display name.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.info.title = Some(title.into());
         self
     }
 
-    /// What it is for.
+    /// Sets the description.
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.info.description = Some(description.into());
         self
     }
 
-    /// Adds a picture.
+    /// Adds an icon.
     pub fn icon(mut self, icon: Icon) -> Self {
         self.info.icons.get_or_insert_default().push(icon);
         self
     }
 
-    /// Facts of your own for clients.
+    /// Sets custom metadata for clients.
     pub fn meta(mut self, meta: Meta) -> Self {
         self.info.meta = Some(meta);
         self
     }
 
-    /// Adds an argument by hand, for handlers that read them without a type.
+    /// Adds an argument explicitly, for handlers without an `Args` type.
     pub fn argument(mut self, argument: PromptArgument) -> Self {
         self.info.arguments.get_or_insert_default().push(argument);
         self
     }
 
-    /// Suggests values for an argument while a user types it.
+    /// Sets the completer that suggests values for an argument.
     pub fn complete<M, H>(mut self, argument: &str, handler: H) -> Self
     where
         H: Handler<M>,
@@ -140,7 +140,7 @@ impl Prompt {
     }
 }
 
-/// A prompt that is registered.
+/// A validated prompt.
 pub(crate) struct RegisteredPrompt {
     pub(crate) info: Arc<outlive_wire::Prompt>,
     pub(crate) exec: Arc<Executable>,
@@ -158,7 +158,7 @@ impl Entry for RegisteredPrompt {
     }
 }
 
-/// Makes an outcome of a prompt.
+/// Converts the return value of a prompt's handler into an outcome.
 struct Filled;
 
 impl<R: IntoPromptResult> Finish<R> for Filled {
@@ -188,7 +188,7 @@ fn refused(cx: &Cx, error: Error) -> ProtocolError {
     })
 }
 
-/// The arguments that a type's fields are.
+/// Returns the prompt arguments for the properties of a schema.
 fn arguments_of(schema: &Schema) -> Vec<PromptArgument> {
     let schema: Value = serde_json::from_str(schema.text().get()).unwrap_or_default();
     let required = |name: &str| {
@@ -213,24 +213,24 @@ fn arguments_of(schema: &Schema) -> Vec<PromptArgument> {
         .collect()
 }
 
-/// Something a prompt can return.
+/// A type that a prompt can return.
 #[diagnostic::on_unimplemented(
     message = "a prompt cannot return `{Self}`",
     note = "return text, `PromptMessage`s or a `GetPromptResult`, each also in a `Result`"
 )]
 pub trait IntoPromptResult: Send + 'static {
-    /// Makes the prompt.
+    /// Converts the value into a prompt result.
     ///
     /// # Errors
     ///
-    /// When the work failed.
+    /// Returns an error if the handler failed.
     fn into_prompt(self) -> Result<GetPromptResult>;
 
-    /// Makes the prompt, or hands over the input requests.
+    /// Converts the value into a prompt result or input requests.
     ///
     /// # Errors
     ///
-    /// When the work failed.
+    /// Returns an error if the handler failed.
     fn into_filled(self) -> Result<Returned<GetPromptResult>>
     where
         Self: Sized,
@@ -243,7 +243,7 @@ impl<T: IntoPromptResult> IntoPromptResult for RoundOutcome<T> {
     fn into_prompt(self) -> Result<GetPromptResult> {
         match self {
             Self::Done(prompt) => prompt.into_prompt(),
-            Self::Ask(_) => Err(Error::new("questions where only a prompt can be")),
+            Self::Ask(_) => Err(Error::new("input requests are not allowed here; return a prompt")),
         }
     }
 

@@ -1,4 +1,4 @@
-//! A tool after all checks of its registration.
+//! A tool after validation.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use crate::server::{
     run::replay_policy::ReplayPolicy, throttle::Throttle,
 };
 
-/// A tool that is registered.
+/// A validated tool.
 pub(crate) struct RegisteredTool {
-    /// What lists show.
+    /// Definition of the tool in lists.
     pub(crate) info: Arc<outlive_wire::Tool>,
     pub(crate) schema: Arc<ToolSchema>,
     pub(crate) access: Access,
@@ -20,11 +20,11 @@ pub(crate) struct RegisteredTool {
     pub(crate) meter: Arc<ToolMeter>,
 }
 
-/// What the arguments and results of a tool have to be.
+/// Schemas and replay policy of a tool.
 pub(crate) struct ToolSchema {
     pub(crate) name: String,
     pub(crate) input: Schema,
-    /// Whether the handler's own type checks the structure of the arguments.
+    /// Whether the decoding into the handler's type checks the structure of the arguments.
     pub(crate) typed_input: bool,
     pub(crate) output: Option<Schema>,
     pub(crate) typed_output: bool,
@@ -33,13 +33,13 @@ pub(crate) struct ToolSchema {
 
 /// The limits of one tool.
 pub(crate) struct ToolLimits {
-    /// Of all callers together.
+    /// Limits over all callers.
     pub(crate) all: Option<Arc<Throttle>>,
     pub(crate) per_caller: Option<Arc<Throttle>>,
 }
 
 impl ToolSchema {
-    /// Checks arguments, as far as the handler's type does not.
+    /// Checks the arguments. Skips the parts that decoding into the handler's type checks.
     pub(crate) fn check_input(&self, arguments: &str) -> Result<(), String> {
         let checked = match self.typed_input {
             true => self.input.check_typed(arguments),

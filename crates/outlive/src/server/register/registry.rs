@@ -1,4 +1,4 @@
-//! What a server offers, by name and in order, while it runs.
+//! Registered items of one kind, by name and in order.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -13,21 +13,22 @@ use outlive_protocol::{Change, ChangeBus, Clock, Mark, Principal};
 
 use crate::server::access::Access;
 
-/// Something that is registered by name.
+/// An item that is registered by name.
 pub(crate) trait Entry: Send + Sync + 'static {
-    /// Its name, unique in its registry.
+    /// Returns the name, which is unique in its registry.
     fn key(&self) -> &str;
 
-    /// Who may know of it, and who may use it.
+    /// Returns the visibility and required scopes.
     fn access(&self) -> &Access;
 }
 
-/// Tools, resources, templates or prompts. Lists come in the order of registration; replacing an
-/// entry keeps its place.
+/// Registry of tools, resources, templates or prompts. Lists have the order of registration. A
+/// replacement keeps the position of the replaced item.
 pub(crate) struct Registry<E> {
-    // Read for every call, written when the application changes what it offers.
+    // Every call reads the entries. They change only when the application adds or removes items.
     entries: RwLock<Entries<E>>,
-    /// How many there are. Every call asks whether there are any, and needs no lock for that.
+    /// Number of entries. Every call checks whether the registry is empty, and needs no lock for
+    /// it.
     count: AtomicUsize,
     notifier: Arc<Notifier>,
 }
@@ -44,14 +45,16 @@ impl<E: Entry> Registry<E> {
         Self { entries: RwLock::new(entries), count: AtomicUsize::new(0), notifier }
     }
 
-    /// Adds or replaces an entry and tells; `true` if there was one of that name.
+    /// Adds or replaces an entry and notifies clients. Returns `true` if an entry with this name
+    /// existed.
     pub(crate) fn insert(&self, entry: E) -> bool {
         let known = self.place(entry);
         self.notifier.notify();
         known
     }
 
-    /// Adds or replaces an entry without a word: before a server is served, nothing has changed.
+    /// Adds or replaces an entry without a notification, for entries of a server that is not
+    /// serving yet.
     pub(crate) fn place(&self, entry: E) -> bool {
         let entry = Arc::new(entry);
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
@@ -64,7 +67,7 @@ impl<E: Entry> Registry<E> {
         known.is_some()
     }
 
-    /// Takes an entry out; `false` if there was none.
+    /// Removes an entry. Returns `false` if the entry does not exist.
     pub(crate) fn remove(&self, name: &str) -> bool {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         let Some((place, _)) = entries.by_name.remove(name) else { return false };
@@ -75,25 +78,26 @@ impl<E: Entry> Registry<E> {
         true
     }
 
-    /// The entry of this name, if the caller may know of it. Whether it may use it is another question.
+    /// Returns the entry with this name if the principal can see it. Does not check scopes.
     pub(crate) fn get(&self, name: &str, principal: &Principal) -> Option<Arc<E>> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         let (_, entry) = entries.by_name.get(name)?;
         entry.access().is_visible_to(principal).then(|| Arc::clone(entry))
     }
 
-    /// What `read` makes of each entry, in their order.
+    /// Applies `read` to each entry, in order.
     pub(crate) fn map<T>(&self, read: impl FnMut(&E) -> T) -> Vec<T> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         entries.in_order.values().map(|entry| &**entry).map(read).collect()
     }
 
-    /// Whether there is an entry of this name, for anyone.
+    /// Returns whether an entry with this name exists, visible or not.
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).by_name.contains_key(name)
     }
 
-    /// Up to `size` entries after the given place, and the place to go on from if there are more.
+    /// Returns up to `size` entries after position `after`, and the last position if there are
+    /// more.
     pub(crate) fn page(
         &self,
         after: Option<u64>,
@@ -116,7 +120,7 @@ impl<E: Entry> Registry<E> {
         (page, last.filter(|_| more))
     }
 
-    /// The first entry, in order, for which `pick` finds something.
+    /// Returns the first match of `pick`, in order, among the visible entries.
     pub(crate) fn find<T>(
         &self,
         principal: &Principal,
@@ -128,9 +132,9 @@ impl<E: Entry> Registry<E> {
         visible.find_map(pick)
     }
 
-    /// A visible name that is close to a wrong one, for the message about it.
+    /// Returns a visible name similar to an unknown one, for the error message.
     pub(crate) fn close_to(&self, wrong: &str, principal: &Principal) -> Option<String> {
-        // Comparing costs the product of the lengths: not for what is no name anyway.
+        // The comparison costs the product of the lengths, so longer names are not compared.
         if wrong.len() > 64 {
             return None;
         }
@@ -151,14 +155,14 @@ impl<E: Entry> Registry<E> {
     }
 }
 
-/// Tells that a list has changed: once for changes that come together.
+/// Sends `list_changed` notifications, one for all changes within the debounce interval.
 pub(crate) struct Notifier {
     change: Change,
     bus: ChangeBus,
     clock: Arc<dyn Clock>,
     pause: Duration,
     waiting: AtomicBool,
-    /// Who was there at the newest change.
+    /// Subscribers that existed at the newest change.
     mark: Mutex<Mark>,
 }
 
@@ -174,8 +178,8 @@ impl Notifier {
     }
 
     fn notify(self: &Arc<Self>) {
-        // Outside of a runtime nobody can wait. Feeds remember only that something has changed,
-        // so that many changes told at once are still few messages.
+        // Without a runtime, changes cannot be debounced. Feeds store only the fact of a change, so
+        // several changes still become few messages.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return self.bus.publish(&self.change);
         };
@@ -186,10 +190,10 @@ impl Notifier {
             return;
         }
         let notifier = Arc::clone(self);
-        // Owned by nobody, because it ends by itself after the pause.
+        // Detached: it ends after the debounce interval.
         runtime.spawn(async move {
             notifier.clock.sleep(notifier.pause).await;
-            // Before telling: a change that comes while we tell must be told again.
+            // Reset before publishing: a change during the publication needs another notification.
             notifier.waiting.store(false, Ordering::Release);
             let mark = *notifier.mark.lock().unwrap_or_else(PoisonError::into_inner);
             notifier.bus.publish_to(&notifier.change, mark);
@@ -197,8 +201,7 @@ impl Notifier {
     }
 }
 
-/// How many letters have to be changed, added or removed to get from one name to the other; two
-/// letters that changed places count once.
+/// Returns the edit distance between two names. A swap of adjacent letters counts as one edit.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
@@ -225,7 +228,7 @@ mod tests {
     use super::distance;
 
     #[test]
-    fn swapped_letters_are_one_slip() {
+    fn distance_with_swapped_letters_is_one() {
         assert_eq!(distance("serach", "search"), 1);
         assert_eq!(distance("search", "search"), 0);
         assert_eq!(distance("add", "multiply"), 8);

@@ -1,4 +1,4 @@
-//! Resources: what clients can read, by URI or by a template of URIs.
+//! The builders of resources and resource templates.
 
 use std::{fmt, future::ready, sync::Arc};
 
@@ -27,7 +27,7 @@ use crate::server::{
     },
     run::{input_request_set::RoundOutcome, replay_policy::ReplayPolicy},
 };
-/// What resources and templates have in common.
+/// Fields that resources and templates share.
 struct Common {
     handler: StartHandler,
     needs: HandlerRequirements,
@@ -35,14 +35,14 @@ struct Common {
     cache: Option<CacheHints>,
 }
 
-/// Something clients can read under one URI.
+/// A resource that clients read under one URI.
 #[must_use]
 pub struct Resource {
     info: outlive_wire::Resource,
     common: Common,
 }
 
-/// Something clients can read under all URIs of a template, as in `users://{id}`.
+/// A resource that clients read under all URIs of a template, such as `users://{id}`.
 #[must_use]
 pub struct ResourceTemplate {
     info: outlive_wire::ResourceTemplate,
@@ -52,37 +52,37 @@ pub struct ResourceTemplate {
 
 macro_rules! shared_setters {
     () => {
-        /// A name for people.
+        /// Sets the display name.
         pub fn title(mut self, title: impl Into<String>) -> Self {
             self.info.title = Some(title.into());
             self
         }
 
-        /// What it is.
+        /// Sets the description.
         pub fn description(mut self, description: impl Into<String>) -> Self {
             self.info.description = Some(description.into());
             self
         }
 
-        /// The type of its contents.
+        /// Sets the MIME type of the contents.
         pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
             self.info.mime_type = Some(mime_type.into());
             self
         }
 
-        /// Whom it is for, how much it matters, when it changed.
+        /// Sets the audience, the priority and the modification time.
         pub fn annotations(mut self, annotations: Annotations) -> Self {
             self.info.annotations = Some(annotations);
             self
         }
 
-        /// Adds a picture.
+        /// Adds an icon.
         pub fn icon(mut self, icon: Icon) -> Self {
             self.info.icons.get_or_insert_default().push(icon);
             self
         }
 
-        /// Facts of your own for clients.
+        /// Sets custom metadata for clients.
         pub fn meta(mut self, meta: Meta) -> Self {
             self.info.meta = Some(meta);
             self
@@ -90,7 +90,7 @@ macro_rules! shared_setters {
 
         access_setters!("resource", common.access);
 
-        /// How long clients may keep its contents.
+        /// Sets how long clients may cache the contents.
         pub fn cache(mut self, cache: CacheHints) -> Self {
             self.common.cache = Some(cache);
             self
@@ -99,7 +99,7 @@ macro_rules! shared_setters {
 }
 
 impl Resource {
-    /// A resource whose contents `handler` returns.
+    /// Returns a resource whose contents `handler` returns.
     pub fn new<M: 'static, H>(uri: impl Into<String>, name: impl Into<String>, handler: H) -> Self
     where
         H: Handler<M>,
@@ -108,7 +108,7 @@ impl Resource {
         Self { info: outlive_wire::Resource::new(uri, name), common: Common::new(handler) }
     }
 
-    /// A resource that is listed as `info` says.
+    /// Returns a resource with the given list entry.
     pub(crate) fn from_info<M: 'static, H>(info: outlive_wire::Resource, handler: H) -> Self
     where
         H: Handler<M>,
@@ -119,7 +119,7 @@ impl Resource {
 
     shared_setters!();
 
-    /// How many bytes it has.
+    /// Sets the size of the contents in bytes.
     pub fn size(mut self, bytes: u64) -> Self {
         self.info.size = Some(bytes);
         self
@@ -129,7 +129,7 @@ impl Resource {
         let uri = &self.info.uri;
         let bad = |error: &dyn fmt::Display| BuildError::resource(uri, error);
         if !has_scheme(uri) {
-            return Err(bad(&"its URI has no scheme; write one such as `notes://today`"));
+            return Err(bad(&"its URI has no scheme; add one, as in `notes://today`"));
         }
         self.common.needs.check(env).map_err(|missing| bad(&missing))?;
         let offered = self.common.register(uri.clone(), self.info.mime_type.clone());
@@ -138,7 +138,8 @@ impl Resource {
 }
 
 impl ResourceTemplate {
-    /// A template whose contents `handler` returns; it takes the variables as `Args`.
+    /// Returns a template whose contents `handler` returns. The handler takes the variables as
+    /// `Args`.
     pub fn new<M: 'static, H>(
         template: impl Into<String>,
         name: impl Into<String>,
@@ -154,7 +155,7 @@ impl ResourceTemplate {
 
     shared_setters!();
 
-    /// Suggests values for a variable while a user types it.
+    /// Sets the completer that suggests values for a variable.
     pub fn complete<M, H>(mut self, variable: &str, handler: H) -> Self
     where
         H: Handler<M>,
@@ -215,23 +216,23 @@ impl Common {
     }
 }
 
-/// What registered resources and templates have in common.
+/// Fields that validated resources and templates share.
 pub(crate) struct Offered {
     pub(crate) exec: Arc<Executable>,
-    /// The type of contents that do not say otherwise.
+    /// MIME type of contents that have none.
     pub(crate) mime_type: Option<String>,
     pub(crate) access: Access,
-    /// How long clients may keep the contents.
+    /// Cache hints of the contents.
     pub(crate) cache: Option<CacheHints>,
 }
 
-/// A resource that is registered.
+/// A validated resource.
 pub(crate) struct RegisteredResource {
     pub(crate) info: Arc<outlive_wire::Resource>,
     pub(crate) offered: Offered,
 }
 
-/// A template that is registered.
+/// A validated resource template.
 pub(crate) struct RegisteredTemplate {
     pub(crate) info: Arc<outlive_wire::ResourceTemplate>,
     pub(crate) template: UriTemplate,
@@ -240,7 +241,7 @@ pub(crate) struct RegisteredTemplate {
 }
 
 impl RegisteredTemplate {
-    /// Whether the template has a variable of this name.
+    /// Returns whether the template has a variable with this name.
     pub(crate) fn has_variable(&self, name: &str) -> bool {
         self.template.variables().iter().any(|known| known == name)
     }
@@ -266,7 +267,7 @@ impl Entry for RegisteredTemplate {
     }
 }
 
-/// Makes an outcome of the contents of a resource.
+/// Converts the return value of a resource's handler into an outcome.
 struct Read {
     uri: String,
 }
@@ -309,24 +310,24 @@ fn has_scheme(uri: &str) -> bool {
     })
 }
 
-/// Something a resource can return. Text and bytes are of the URI that was read.
+/// A type that a resource can return. Text and bytes get the URI of the request.
 #[diagnostic::on_unimplemented(
     message = "a resource cannot return `{Self}`",
     note = "return text, bytes, or `ResourceContents`, each also in a `Result` or `Option`"
 )]
 pub trait IntoResourceContents: Send + 'static {
-    /// Makes the contents. None at all means that there is no such resource.
+    /// Converts the value into contents. An empty list means that the resource does not exist.
     ///
     /// # Errors
     ///
-    /// When the work failed.
+    /// Returns an error if the handler failed.
     fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>>;
 
-    /// Makes the contents, or hands over the input requests.
+    /// Converts the value into contents or input requests.
     ///
     /// # Errors
     ///
-    /// When the work failed.
+    /// Returns an error if the handler failed.
     fn into_read(self, uri: &str) -> Result<Returned<Vec<ResourceContents>>>
     where
         Self: Sized,
@@ -339,7 +340,7 @@ impl<T: IntoResourceContents> IntoResourceContents for RoundOutcome<T> {
     fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>> {
         match self {
             Self::Done(contents) => contents.into_contents(uri),
-            Self::Ask(_) => Err(Error::new("questions where only contents can be")),
+            Self::Ask(_) => Err(Error::new("input requests are not allowed here; return contents")),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Tools, as an application registers them.
+//! The builder of a tool.
 
 use std::{fmt, sync::Arc};
 
@@ -29,7 +29,7 @@ use crate::server::{
     throttle::{RateLimit, Throttle},
 };
 
-/// A tool: a name, an async function, and what clients should know about it.
+/// A tool: its name, its handler and its description for clients.
 ///
 /// ```
 /// use outlive::server::{Args, Server, Tool};
@@ -71,11 +71,11 @@ pub struct Tool {
     concurrency_per_caller: Option<u32>,
 }
 
-/// A handler whose types have been forgotten. Takes what it needs to finish the result.
+/// A handler with its types erased. The schema lets it validate the result.
 type ToolHandler = Box<dyn Fn(&Cx, &Arc<ToolSchema>) -> CallFuture + Send + Sync>;
 
 impl Tool {
-    /// A tool that runs `handler`.
+    /// Returns a tool that runs `handler`.
     pub fn new<M: 'static, H>(name: impl Into<String>, handler: H) -> Self
     where
         H: Handler<M>,
@@ -112,72 +112,72 @@ impl Tool {
         }
     }
 
-    /// A name for people.
+    /// Sets the display name.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.info.title = Some(title.into());
         self
     }
 
-    /// What it does, for the model that chooses.
+    /// Sets the description, from which a model decides whether to call the tool.
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.info.description = Some(description.into());
         self
     }
 
-    /// Hints about its effects. Clients must not trust them.
+    /// Sets hints about the tool's effects. Clients must not trust them.
     pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
         self.info.annotations = Some(annotations);
         self
     }
 
-    /// Hints that it changes nothing.
+    /// Sets the hint that the tool does not modify its environment.
     pub fn read_only(mut self) -> Self {
         let annotations = self.info.annotations.get_or_insert_default();
         annotations.read_only_hint = Some(true);
         self
     }
 
-    /// Hints that calling it again with the same arguments changes nothing more.
+    /// Sets the hint that a repeated call with the same arguments has no additional effect.
     pub fn idempotent(mut self) -> Self {
         let annotations = self.info.annotations.get_or_insert_default();
         annotations.idempotent_hint = Some(true);
         self
     }
 
-    /// Hints whether it may destroy something.
+    /// Sets the hint whether the tool may perform destructive updates.
     pub fn destructive(mut self, destructive: bool) -> Self {
         let annotations = self.info.annotations.get_or_insert_default();
         annotations.destructive_hint = Some(destructive);
         self
     }
 
-    /// Hints whether it reaches beyond this server.
+    /// Sets the hint whether the tool interacts with external entities.
     pub fn open_world(mut self, open: bool) -> Self {
         let annotations = self.info.annotations.get_or_insert_default();
         annotations.open_world_hint = Some(open);
         self
     }
 
-    /// Adds a picture.
+    /// Adds an icon.
     pub fn icon(mut self, icon: Icon) -> Self {
         self.info.icons.get_or_insert_default().push(icon);
         self
     }
 
-    /// Facts of your own for clients.
+    /// Sets custom metadata for clients.
     pub fn meta(mut self, meta: Meta) -> Self {
         self.info.meta = Some(meta);
         self
     }
 
-    /// The schema of the arguments, written by hand instead of made from the handler's type. It
-    /// is sent as it is, and arguments are checked against all of it.
+    /// Sets the JSON Schema of the arguments in place of the one derived from the handler's type.
+    /// Clients receive it unchanged, and arguments are validated against it.
     pub fn input_schema(mut self, schema: RawJson) -> Self {
         self.written_input = Some(schema);
         self
     }
 
-    /// The schema of the structured result, written by hand.
+    /// Sets the JSON Schema of the structured result in place of the derived one.
     pub fn output_schema(mut self, schema: RawJson) -> Self {
         self.written_output = Some(schema);
         self
@@ -185,32 +185,31 @@ impl Tool {
 
     access_setters!("tool", access);
 
-    /// How often it may be called, by all callers together.
+    /// Limits the rate of calls, over all callers.
     pub fn rate_limit(mut self, limit: RateLimit) -> Self {
         self.rate = Some(limit);
         self
     }
 
-    /// How many calls of it may run at once, of all callers together.
+    /// Limits the concurrent calls, over all callers.
     pub fn max_concurrent(mut self, calls: u32) -> Self {
         self.concurrency = Some(calls);
         self
     }
 
-    /// How often each caller may call it.
+    /// Limits the rate of calls per caller.
     pub fn rate_limit_per_caller(mut self, limit: RateLimit) -> Self {
         self.rate_per_caller = Some(limit);
         self
     }
 
-    /// How many calls of it each caller may have running at once.
+    /// Limits the concurrent calls per caller.
     pub fn max_concurrent_per_caller(mut self, calls: u32) -> Self {
         self.concurrency_per_caller = Some(calls);
         self
     }
 
-    /// Whether its calls become tasks. The server has to run tasks for that:
-    /// [`ServerBuilder::tasks`].
+    /// Sets which calls become tasks. The server needs a store for tasks: [`ServerBuilder::tasks`].
     ///
     /// [`ServerBuilder::tasks`]: crate::server::ServerBuilder::tasks
     pub fn task(mut self, policy: TaskPolicy) -> Self {
@@ -218,15 +217,15 @@ impl Tool {
         self
     }
 
-    /// Names this version of the handler. What another version has recorded is given to
-    /// [`Tool::migrate_journal`] before it is read.
+    /// Sets the version label of the handler. Journal entries of another revision pass through
+    /// [`Tool::migrate_journal`] before they are decoded.
     pub fn handler_revision(mut self, revision: impl Into<Arc<str>>) -> Self {
         self.replay.revision = Some(revision.into());
         self
     }
 
-    /// Brings what another revision of the handler has recorded up to date, key by key: takes that
-    /// revision's name, empty if it had none, the key and the value, and returns the new value.
+    /// Migrates journal entries of another handler revision. `migrate` takes the label of that
+    /// revision (empty if it had none), the key and the value, and returns the new value.
     pub fn migrate_journal(
         mut self,
         migrate: impl Fn(&str, &str, &RawValue) -> Option<RawJson> + Send + Sync + 'static,
@@ -235,23 +234,23 @@ impl Tool {
         self
     }
 
-    /// Which revisions may go on with a task that has begun; any, if nothing is said.
+    /// Sets which handler revisions may resume a started task; any revision by default.
     pub fn resume_policy(mut self, resume: ResumePolicy) -> Self {
         self.replay.resume = resume;
         self
     }
 
-    /// Which arguments have to be the same when a client comes back with its answers: these, in
-    /// place of all.
+    /// Sets the bound arguments: the arguments that must stay the same for a request state to be
+    /// valid. By default, all arguments are bound.
     pub fn bind_request_state_to(mut self, arguments: &[&str]) -> Self {
         let names = arguments.iter().map(|name| (*name).to_owned());
         self.replay.bound_args = Some(names.collect());
         self
     }
 
-    /// Lets a client come back with each round of its answers once. The server has to remember
-    /// the rounds for that: [`ServerBuilder::track_used_request_states`]. With a store it does, for all
-    /// replicas, and who comes back a second time is told what came of the first.
+    /// Accepts each request state once. A server with a store records used request states for all
+    /// replicas, and a repeated round gets the outcome of the first. A server without a store needs
+    /// [`ServerBuilder::track_used_request_states`].
     ///
     /// [`ServerBuilder::track_used_request_states`]: crate::server::ServerBuilder::track_used_request_states
     pub fn single_use_request_state(mut self) -> Self {
@@ -259,23 +258,22 @@ impl Tool {
         self
     }
 
-    /// What becomes of its tasks whose worker was lost. If nothing is said, those of handlers that
-    /// take [`Durable`](crate::server::Durable), and of tools that are [`read_only`](Tool::read_only) or
-    /// [`idempotent`](Tool::idempotent), go on; all others fail.
+    /// Sets what happens to a task whose worker crashed. By default, a task resumes if its handler
+    /// takes [`Durable`](crate::server::Durable) or the tool is [`read_only`](Tool::read_only) or
+    /// [`idempotent`](Tool::idempotent). Other tasks fail.
     pub fn on_crash(mut self, on_crash: OnCrash) -> Self {
         self.on_crash = Some(on_crash);
         self
     }
 
-    /// What is done after a task of it that was cancelled or has expired once it had begun: an async
-    /// function that takes what handlers take, and [`Cleanup`](crate::server::durable::Cleanup) in place of
-    /// [`Durable`](crate::server::Durable).
+    /// Sets the cleanup: an async function that runs after a started task was cancelled or expired.
+    /// It takes extractors as handlers do, with [`Cleanup`](crate::server::durable::Cleanup) in
+    /// place of [`Durable`](crate::server::Durable).
     ///
-    /// It is not done after a task that has come to its end, also if that was a failure, nor after
-    /// a call that was never a task. It begins when the task has ended and its run is gone, in
-    /// whichever process is there, and is done again if that process is lost in the middle of it.
-    /// It has a minute (`EngineConfig::cleanup_timeout`). That it fails is in the log and among the events
-    /// of the task, and changes nothing for the caller; it is not tried again then.
+    /// The cleanup does not run after a task that completed or failed, or after an inline call. It
+    /// starts when the task has ended and its run is gone, in any process on the store. It runs
+    /// again if that process crashes. It has one minute (`EngineConfig::cleanup_timeout`). A failed
+    /// cleanup is logged and audited, has no effect on the client, and is not retried.
     pub fn cleanup<M: 'static, H>(mut self, handler: H) -> Self
     where
         H: Handler<M>,
@@ -285,44 +283,44 @@ impl Tool {
         self
     }
 
-    /// What the model may be told while a task of it runs, where the client hands that on: a hint of
-    /// 2025-11-25, `io.modelcontextprotocol/model-immediate-response`.
+    /// Sets a text for the model while a task runs. Clients of 2025-11-25 may pass it on:
+    /// `io.modelcontextprotocol/model-immediate-response`.
     pub fn immediate_response(mut self, text: impl Into<String>) -> Self {
         self.immediate = Some(text.into());
         self
     }
 
-    /// Says that its content is emitted bit by bit while it works, so that clients that can take it
-    /// as it grows get it so: [`ResponseMode::Streaming`](crate::server::tasks::ResponseMode::Streaming).
+    /// Declares that the tool emits its content while it runs. Clients can then receive it
+    /// incrementally: [`ResponseMode::Streaming`](crate::server::tasks::ResponseMode::Streaming).
     pub fn streams_content(mut self) -> Self {
         self.incremental = true;
         self
     }
 
-    /// Sets whether a call that may become a task ([`TaskPolicy::Auto`]) becomes one before its first
-    /// step. What a step records is in the store then, and a crash does not lose it.
+    /// Sets whether a call with [`TaskPolicy::Auto`] becomes a task before its first step. Step
+    /// results are then in the store and survive a crash.
     ///
-    /// The default is `true` for a tool with a cleanup or with [`uses_step_once`](Tool::uses_step_once),
-    /// and `false` for every other tool. Choose `false` only if a crash before the call becomes a task
-    /// leaves nothing behind that the cleanup would have to remove.
+    /// The default is `true` for a tool with a cleanup or with
+    /// [`uses_step_once`](Tool::uses_step_once), and `false` for every other tool. Choose `false`
+    /// only if a crash before the promotion leaves nothing for the cleanup to remove.
     pub fn promote_at_first_step(mut self, promote: bool) -> Self {
         self.promotes_at_step = Some(promote);
         self
     }
 
-    /// Says that the handler takes steps which must not be done twice. A server without a store, which
-    /// could not remember that they began, refuses it when it is built, not when the step is taken.
+    /// Declares that the handler calls `step_once`. Building a server without a store then fails,
+    /// instead of the step.
     pub fn uses_step_once(mut self) -> Self {
         self.once = true;
         self
     }
 
-    /// Whether its handler may ask its client.
+    /// Returns whether the handler takes `Durable`.
     pub(crate) fn may_ask(&self) -> bool {
         self.needs.durable
     }
 
-    /// Checks everything that can be checked before the first call.
+    /// Validates the tool and compiles its schemas.
     pub(crate) fn register(mut self, env: &Env) -> Result<RegisteredTool, BuildError> {
         let name = self.info.name.clone();
         let invalid = |error: &dyn fmt::Display| BuildError::tool(&name, error);
@@ -377,31 +375,31 @@ impl Tool {
         })
     }
 
-    /// Checks what the tool needs of its server.
+    /// Checks that the server provides the tool's requirements.
     fn check(&self, env: &Env) -> Result<(), String> {
         self.needs.check(env)?;
         if let Some(hook) = &self.clean_up {
             hook.needs.check(env)?;
             if hook.needs.durable {
-                return Err(
-                    "its clean-up can take no steps and ask nothing: let it take `CleanUp`".into(),
-                );
+                return Err("its cleanup takes `Durable`; take `Cleanup` instead".into());
             }
             if self.policy == TaskPolicy::Never {
                 return Err(
-                    "it has a clean-up, and its calls never become tasks; say when with `.task(…)`"
+                    "it has a cleanup, but its calls never become tasks; set a policy with `.task(…)`"
                         .into(),
                 );
             }
         }
         if self.once && env.tasks.is_none() {
-            return Err("it uses `step_once`, which needs a store that remembers it began; call `.tasks(…)`, or use `step` and `step_key`".into());
+            return Err("it uses `step_once`, which needs a store; call `.tasks(…)`, or use `step` and `idempotency_key`".into());
         }
         if self.policy != TaskPolicy::Never && env.tasks.is_none() {
-            return Err("its calls become tasks, and the server runs none; call `.tasks(…)`".into());
+            return Err(
+                "its calls become tasks, but the server has no store; call `.tasks(…)`".into()
+            );
         }
         if self.replay.single_use && env.used_states.is_none() && env.tasks.is_none() {
-            return Err("its rounds may be used once only; let the server `remember_rounds`, or give it a store with `.tasks(…)`".into());
+            return Err("it uses `single_use_request_state`, but the server does not record used states; call `.track_used_request_states()`, or add a store with `.tasks(…)`".into());
         }
         Ok(())
     }
@@ -434,7 +432,7 @@ impl Tool {
     }
 }
 
-/// Whether a task of a tool is run again after its worker crashed.
+/// Returns whether a task of the tool runs again after its worker crashed.
 fn resumes(info: &outlive_wire::Tool, on_crash: Option<OnCrash>, is_durable: bool) -> bool {
     let hints = info.annotations.as_ref();
     let can = is_durable
@@ -444,13 +442,13 @@ fn resumes(info: &outlive_wire::Tool, on_crash: Option<OnCrash>, is_durable: boo
     on_crash.map_or(can, |chosen| chosen == OnCrash::Rerun)
 }
 
-/// The schema of tools that take nothing.
+/// Returns the schema of tools without arguments.
 fn no_arguments() -> RawJson {
     RawValue::from_string(r#"{"type":"object","additionalProperties":false}"#.into())
-        .expect("this is JSON")
+        .expect("the literal is valid JSON")
 }
 
-/// Names that clients may stumble over are allowed, but not without a word.
+/// Warns about names outside the specification's recommendation, which some clients reject.
 fn warn_of_name(name: &str) {
     let fine = name.len() <= 128
         && name

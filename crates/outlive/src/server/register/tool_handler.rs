@@ -1,4 +1,4 @@
-//! How the handler of a tool starts, and how its return value becomes a result.
+//! Starts the handler of a tool and converts its return value into a result.
 
 use std::{future::ready, sync::Arc};
 
@@ -19,7 +19,7 @@ use crate::server::{
     run::replay_policy::ReplayPolicy,
 };
 
-/// Starts a plain handler.
+/// Starts a handler without a run.
 pub(crate) fn start<M, H>(handler: &H, cx: &Cx, schema: &Arc<ToolSchema>) -> CallFuture
 where
     H: Handler<M>,
@@ -39,7 +39,7 @@ where
     }
 }
 
-/// Starts a handler that emits segments and does not run again.
+/// Starts a handler that emits segments and is not replayed.
 pub(crate) fn start_emitting<M, H>(handler: &H, cx: &Cx, schema: &Arc<ToolSchema>) -> CallFuture
 where
     H: Handler<M>,
@@ -54,7 +54,7 @@ where
     })
 }
 
-/// Starts a handler that may run again from the top.
+/// Starts a handler that can be replayed.
 pub(crate) fn start_durable<M, H>(handler: &Arc<H>, cx: &Cx, schema: &Arc<ToolSchema>) -> CallFuture
 where
     M: 'static,
@@ -92,16 +92,16 @@ fn finish(result: CallToolResult, schema: Option<&ToolSchema>) -> Outcome {
     {
         let structured = result.structured_content.as_deref().map_or("null", RawValue::get);
         if let Err(violation) = schema.check_output(structured) {
-            tracing::error!(tool = schema.name, %violation, "a result does not fit its output schema");
+            tracing::error!(tool = schema.name, %violation, "result does not match the tool's output schema");
             return failed(format!(
-                "the tool's own result does not fit its output schema: {violation}"
+                "the result of the tool does not match its output schema: {violation}"
             ));
         }
     }
     tool_result(result)
 }
 
-/// Returns invalid arguments as a result, so that the model can correct them.
+/// Returns invalid arguments as a tool error, so that the model can correct them.
 fn reject(rejection: Rejection, cx: &Cx, schema: &ToolSchema) -> Result<Outcome, ProtocolError> {
     match rejection.0 {
         RejectionKind::Refused(error) => Err(error),

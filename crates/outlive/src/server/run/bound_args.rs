@@ -1,4 +1,5 @@
-//! What a state is bound to: who called what with which arguments.
+//! The context that a request state is valid for: principal, server, method, target and bound
+//! arguments.
 
 use std::sync::Arc;
 
@@ -8,10 +9,10 @@ use sha2::{Digest, Sha256};
 
 use crate::{hex::hex, server::env::environment::Env};
 
-/// Which arguments a state is bound to: all, unless the tool names some.
+/// Names of the bound arguments. `None` binds all arguments.
 pub(crate) type BoundArgs = Option<Arc<[String]>>;
 
-/// What the associated data of a state is made of.
+/// Associated data of a sealed request state.
 pub(crate) struct Context {
     principal: String,
     audience: String,
@@ -26,13 +27,13 @@ impl Context {
     }
 }
 
-/// Everything that has to be the same when the client comes back.
+/// Returns the context that must be the same in every round.
 pub(crate) fn context(
     env: &Env,
     call: &Call,
     bound_args: &BoundArgs,
 ) -> Result<Context, ProtocolError> {
-    // A resource is meant by its URI, everything else by its name.
+    // A resource is identified by its URI, other targets by their name.
     let target = call.name().or_else(|_| call.uri())?;
     Ok(Context {
         principal: call.principal().key().to_owned(),
@@ -43,7 +44,7 @@ pub(crate) fn context(
     })
 }
 
-/// A hash of all that has to be the same.
+/// Returns the fingerprint of a request: its method, target and bound arguments.
 pub(crate) fn fingerprint(
     env: &Env,
     call: &Call,
@@ -53,7 +54,7 @@ pub(crate) fn fingerprint(
     Ok([&context.method, &context.target, &context.digest].map(String::as_str).join(" "))
 }
 
-/// A hash of the arguments that does not depend on how they are written.
+/// Returns a hash of the bound arguments. Formatting and member order do not affect it.
 fn digest(arguments: &str, bound_args: &BoundArgs) -> Result<String, ProtocolError> {
     let mut value: Value = serde_json::from_str(arguments)
         .map_err(|error| ProtocolError::invalid_params(format!("`params.arguments`: {error}")))?;
@@ -65,8 +66,7 @@ fn digest(arguments: &str, bound_args: &BoundArgs) -> Result<String, ProtocolErr
     Ok(hex(&Sha256::digest(canonical)))
 }
 
-/// Writes a value as any program that reads and writes it again would have to mean it: members in
-/// order, no white space, `1.0` as `1`.
+/// Writes a value in canonical form: members in order, no white space, `1.0` as `1`.
 fn write(value: &Value, out: &mut String) {
     match value {
         Value::Array(items) => {
@@ -97,7 +97,7 @@ fn write(value: &Value, out: &mut String) {
     }
 }
 
-/// Whether a float is an integer that floats can count up to.
+/// Returns whether a float is an integer that `f64` represents exactly.
 fn is_exact(float: f64) -> bool {
     const LARGEST: f64 = 9_007_199_254_740_992.0;
     float.fract() == 0.0 && float.abs() <= LARGEST
@@ -108,7 +108,7 @@ mod tests {
     use super::digest;
 
     #[test]
-    fn arguments_are_the_same_however_they_are_written() {
+    fn digest_ignores_formatting_and_member_order() {
         let of = |text: &str| digest(text, &None).unwrap();
         let first = of(r#"{"a":1,"b":{"x":"é","y":[1.50,null]}}"#);
         assert_eq!(first, of(r#" {"b": {"y":[1.5, null],"x":"\u00e9"}, "a":1.0} "#));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_can_name_the_arguments_that_count() {
+    fn digest_with_bound_arguments_ignores_the_others() {
         let bound_args = Some(["repo".to_owned()].into());
         let of = |text: &str| digest(text, &bound_args).unwrap();
         assert_eq!(of(r#"{"repo":"a","verbose":true}"#), of(r#"{"repo":"a"}"#));

@@ -1,8 +1,8 @@
-//! A question that has been put to the client of a legacy session, until its answer is there.
+//! An input request that was sent to the client of a legacy session.
 //!
-//! A client that declares so answers with a task of its own: then it is asked for that, at the
-//! pace it names, and fetched when it is over. Only while the call is open on whose stream it was
-//! asked: that is what it belongs to.
+//! A client that supports it may respond with a task. The server then polls that task at the
+//! client's poll interval and fetches its result. This works only while the call that the request
+//! belongs to is open.
 
 use std::{
     future::Future,
@@ -19,36 +19,36 @@ use serde_json::value::to_raw_value;
 
 use crate::server::env::environment::Env;
 
-/// How long a client is asked to keep a task that it runs for us.
+/// TTL that the server requests for a task that the client hosts.
 const TTL: Duration = Duration::from_secs(3600);
 
-/// How often a client is asked that does not say how often.
+/// Poll interval in milliseconds, if the client's task has none.
 const POLL: u64 = 1_000;
 
-/// A question that has been put.
+/// An input request that was sent.
 pub(crate) struct ClientRequest {
     call: Arc<Call>,
     env: Arc<Env>,
     session: Arc<Session>,
-    /// Whether the client was asked for a task.
+    /// Whether the request allows the client to respond with a task.
     wants_task: bool,
     stage: Stage,
-    /// The client's name of its task, when it has one.
+    /// ID of the client's task, if it created one.
     task: Option<String>,
 }
 
 enum Stage {
-    /// Waits for the answer, or for a task.
+    /// Waits for the response, or for a task.
     Asked(PendingRequest),
-    /// Lets some time pass before it asks.
+    /// Waits for the next poll.
     Pausing(Pin<Box<dyn Future<Output = ()> + Send>>),
-    /// Waits to be told how far the task is.
+    /// Waits for the response to `tasks/get`.
     Looking(PendingRequest),
-    /// Waits for what came of it.
+    /// Waits for the response to `tasks/result`.
     Fetching(PendingRequest),
 }
 
-/// A client's task, as much of it as matters.
+/// The members of a client's task that the server uses.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Task {
@@ -63,7 +63,7 @@ struct Created {
 }
 
 impl ClientRequest {
-    /// Puts a question to the client of a call; `None` if nobody can be asked.
+    /// Sends an input request to the client of a call. Returns `None` if the call has no session.
     pub(crate) fn send(
         env: &Arc<Env>,
         call: &Arc<Call>,
@@ -89,14 +89,14 @@ impl ClientRequest {
         self.call.port().send(notify, self.env.profile.limits.max_queued_notifications);
     }
 
-    /// Waits for the answer. Ready once.
+    /// Waits for the response. Returns ready once.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<ClientReply> {
         loop {
             let next = match &mut self.stage {
                 Stage::Asked(pending) => match ready!(pending.poll_reply(cx)) {
                     Ok(reply) if self.wants_task => match read::<Created>(&reply) {
                         Some(Created { task }) => self.hosted(task),
-                        // It has answered at once, as it may.
+                        // The client may respond without a task.
                         None => return Poll::Ready(Ok(reply)),
                     },
                     reply => return Poll::Ready(reply),
@@ -120,7 +120,7 @@ impl ClientRequest {
         }
     }
 
-    /// Nobody wants to know any more.
+    /// Withdraws the request, or cancels the client's task.
     pub(crate) fn withdraw(&self, reason: &'static str) {
         match &self.stage {
             Stage::Asked(pending) => {
@@ -130,7 +130,7 @@ impl ClientRequest {
         }
     }
 
-    /// The client runs a task for it, which is so far.
+    /// Continues with the state of the client's task.
     fn hosted(&mut self, task: Task) -> Stage {
         self.task = Some(task.task_id);
         match task.status.as_str() {
@@ -152,7 +152,7 @@ impl ClientRequest {
     }
 }
 
-/// Asks for a task, where the question has a place for that.
+/// Adds a task request to the input request. Returns `false` if its kind does not support tasks.
 fn augment(request: &mut InputRequest) -> bool {
     let millis = u64::try_from(TTL.as_millis()).unwrap_or(u64::MAX);
     let Ok(task) = to_raw_value(&serde_json::json!({"ttl": millis})) else { return false };
@@ -170,6 +170,6 @@ fn read<'a, T: Deserialize<'a>>(reply: &'a RawJson) -> Option<T> {
 }
 
 fn no_task() -> ErrorObject {
-    let message = "the client's answer to `tasks/get` is no task".to_owned();
+    let message = "the client's response to `tasks/get` is not a task".to_owned();
     ErrorObject { code: code::INTERNAL, message, data: None }
 }

@@ -1,4 +1,4 @@
-//! Completion tokens: what another system needs to deliver an external event.
+//! Completion tokens, which authorize the delivery of an external event.
 
 use outlive_protocol::{Call, CompletionOutcome};
 use outlive_tasks::store::{InputSource, TaskId};
@@ -11,7 +11,7 @@ use crate::server::{
     run::state::RunState,
 };
 
-/// What a completion token contains.
+/// Content of a completion token.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct CompletionToken {
     #[serde(rename = "t")]
@@ -22,7 +22,7 @@ pub(crate) struct CompletionToken {
     key: String,
 }
 
-/// What tokens are sealed as, so that nothing else opens as one.
+/// Context that tokens are sealed with, so that no other sealed data opens as a token.
 const CONTEXT: [&str; 1] = ["external"];
 
 impl CompletionToken {

@@ -1,4 +1,4 @@
-//! Input requests and input responses as the protocol has them.
+//! Builds input requests and decodes input responses.
 
 use outlive_protocol::{Call, InputMode};
 use outlive_schema::forms;
@@ -15,15 +15,15 @@ use crate::server::{
     run::state::RunState,
 };
 
-/// A form, as the user answered it.
+/// The user's response to an elicitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "the three of the protocol")]
+#[expect(clippy::exhaustive_enums, reason = "the three actions of the protocol")]
 pub enum ElicitOutcome<T> {
-    /// Filled in.
+    /// The user accepted, with this content.
     Accepted(T),
-    /// The user said no.
+    /// The user declined.
     Declined,
-    /// The user closed it without a word.
+    /// The user cancelled: neither accepted nor declined.
     Cancelled,
 }
 
@@ -38,7 +38,7 @@ impl<T> ElicitOutcome<T> {
     }
 }
 
-/// Reads the response to a form or a URL.
+/// Decodes the response to a form or URL elicitation.
 pub(crate) fn read_elicit<T>(
     raw: &RawValue,
     accept: impl FnOnce(Option<&RawValue>) -> std::result::Result<T, String>,
@@ -52,7 +52,7 @@ pub(crate) fn read_elicit<T>(
     })
 }
 
-/// Reads the content of a form.
+/// Validates and decodes the content of a form.
 pub(crate) fn read_form<T: DeserializeOwned>(
     schema: &RequestedSchema,
     content: Option<&RawValue>,
@@ -62,7 +62,7 @@ pub(crate) fn read_form<T: DeserializeOwned>(
     serde_json::from_value(content.into()).map_err(|error| error.to_string())
 }
 
-/// Sends a user to a URL, if it is one.
+/// Builds a URL elicitation. Returns an error if the URL is invalid.
 pub(crate) fn url_request(
     env: &Env,
     call: &Call,
@@ -76,10 +76,10 @@ pub(crate) fn url_request(
     });
     let odd = |char: char| char.is_whitespace() || char.is_control();
     if rest.is_none_or(|(_, rest)| rest.is_empty() || rest.starts_with('/') || rest.contains(odd)) {
-        let reason = format!("`{}` is no URL; write one such as https://example.com", params.url);
+        let reason = format!("`{}` is not a URL; use one such as https://example.com", params.url);
         return Err(DurableError::InvalidInputRequest { key: key.to_owned(), reason });
     }
-    // 2025-11-25 wants an id, and no other revision knows it.
+    // 2025-11-25 requires an elicitation ID; other protocol versions do not have one.
     params.elicitation_id =
         (call.rules().input_mode == InputMode::Stream).then(|| run.idempotency_key(env, key));
     Ok(InputRequest::Elicit(ElicitRequestParams::Url(params)))
@@ -92,7 +92,7 @@ pub(crate) fn form_request(
 ) -> InputRequest {
     let message = match why {
         None => prompt.to_owned(),
-        Some(why) => format!("{prompt}\n\nThe last answer did not fit: {why}."),
+        Some(why) => format!("{prompt}\n\nThe last response was invalid: {why}."),
     };
     InputRequest::Elicit(ElicitRequestParams::Form(ElicitRequestFormParams {
         mode: Some(FormMode::Form),
@@ -107,16 +107,16 @@ pub(crate) fn read<T: DeserializeOwned>(raw: &RawValue) -> std::result::Result<T
     serde_json::from_str(raw.get()).map_err(|error| error.to_string())
 }
 
-/// What a client answers when it is asked for its roots: places in its file system.
+/// Decodes the response to a roots request. Roots must be `file://` URIs.
 pub(crate) fn read_roots(raw: &RawValue) -> std::result::Result<Vec<Root>, String> {
     let list: ListRootsResult = read(raw)?;
     match list.roots.iter().find(|root| !root.uri.starts_with("file://")) {
-        Some(root) => Err(format!("the root `{}` is no file:// URI", root.uri)),
+        Some(root) => Err(format!("the root `{}` is not a file:// URI", root.uri)),
         None => Ok(list.roots),
     }
 }
 
-/// Checks that a response is one to this kind of input request.
+/// Checks that a response matches the kind of the input request.
 pub(crate) fn check_response(
     request: &InputRequest,
     response: &RawValue,

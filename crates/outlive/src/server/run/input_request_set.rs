@@ -1,4 +1,4 @@
-//! Input requests that a handler returns, in the explicit style.
+//! Input requests that a handler returns instead of a result.
 
 use outlive_schema::forms::{self, Form};
 use outlive_tasks::IntoKey;
@@ -10,7 +10,7 @@ use serde_json::value::to_raw_value;
 
 use crate::server::{error::Result, run::input::form_request};
 
-/// What a handler of the explicit style returns: its result, or questions first.
+/// Return value of a handler that manages its rounds itself: a result or input requests.
 ///
 /// ```
 /// use outlive::{
@@ -36,15 +36,15 @@ use crate::server::{error::Result, run::input::form_request};
 /// # book::tool();
 /// ```
 #[derive(Debug)]
-#[expect(clippy::exhaustive_enums, reason = "there is no third thing")]
+#[expect(clippy::exhaustive_enums, reason = "a handler returns one of the two")]
 pub enum RoundOutcome<T> {
     /// The result.
     Done(T),
-    /// Questions; the handler is called again with the answers.
+    /// Input requests. The handler runs again with the input responses.
     Ask(InputRequestSet),
 }
 
-/// Questions to the client, and what to remember until they are answered.
+/// Input requests for the client, and a state for the next round.
 #[derive(Debug, Default)]
 #[must_use]
 pub struct InputRequestSet {
@@ -53,22 +53,22 @@ pub struct InputRequestSet {
 }
 
 impl InputRequestSet {
-    /// None yet.
+    /// Returns an empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks the user to fill in a form.
+    /// Adds a form elicitation.
     ///
     /// # Errors
     ///
-    /// When the type is no form.
+    /// Returns an error if the schema of `T` is not a valid form.
     pub fn form<T: Form>(self, key: impl IntoKey, prompt: impl Into<String>) -> Result<Self> {
         let schema = forms::schema_of::<T>()?;
         Ok(self.with(key, form_request(&prompt.into(), None, &schema)))
     }
 
-    /// Sends the user to a URL; see [`Durable::elicit_url`](crate::server::Durable::elicit_url).
+    /// Adds a URL elicitation; see [`Durable::elicit_url`](crate::server::Durable::elicit_url).
     pub fn url(self, key: impl IntoKey, prompt: impl Into<String>, url: impl Into<String>) -> Self {
         let params = ElicitRequestURLParams {
             message: prompt.into(),
@@ -80,21 +80,21 @@ impl InputRequestSet {
         self.with(key, InputRequest::Elicit(ElicitRequestParams::Url(params)))
     }
 
-    /// Asks the client's model.
+    /// Adds a sampling request.
     pub fn sample(self, key: impl IntoKey, params: CreateMessageRequestParams) -> Self {
         self.with(key, InputRequest::CreateMessage(Box::new(params)))
     }
 
-    /// Asks the client where it lets servers work.
+    /// Adds a request for the client's roots.
     pub fn roots(self, key: impl IntoKey) -> Self {
         self.with(key, InputRequest::ListRoots)
     }
 
-    /// Remembers something until the handler is called again.
+    /// Sets the state that the handler receives in the next round.
     ///
     /// # Errors
     ///
-    /// When it cannot be written as JSON.
+    /// Returns an error if the state cannot be serialized as JSON.
     pub fn state(mut self, state: &impl Serialize) -> Result<Self> {
         self.state = Some(to_raw_value(state)?);
         Ok(self)

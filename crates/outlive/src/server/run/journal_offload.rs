@@ -1,5 +1,5 @@
-//! Journals that the store keeps for a client: too large for a request state, or with secrets. The
-//! request state says where.
+//! Offloads journals to the store if they are too large for a request state or contain secrets. The
+//! request state then contains the key of the stored journal.
 
 use outlive_protocol::{Call, InputRequired, Outcome, ProtocolError};
 use outlive_tasks::JournalSnapshot;
@@ -11,15 +11,16 @@ use crate::server::{
     run::state::RunState,
 };
 
-/// A journal that the store gets before its call suspends.
+/// A journal that is stored before its call suspends.
 pub(crate) struct JournalOffload {
-    /// Where the store has it.
+    /// ID of the stored journal.
     pub(crate) place: String,
     journal: JournalSnapshot,
 }
 
 impl JournalOffload {
-    /// Takes the entries and segments out of a journal. What is left names the open input requests.
+    /// Moves entries and segments out of a journal. The rest, with the open input requests, stays
+    /// in the request state.
     pub(crate) fn of(journal: &mut JournalSnapshot) -> Option<Self> {
         let offloaded = JournalSnapshot::default()
             .entries(std::mem::take(&mut journal.entries))
@@ -44,11 +45,12 @@ impl JournalOffload {
     }
 }
 
-/// Reads what the store has of the journal of a run, if it has any.
+/// Reads the offloaded journal of a run, if there is one.
 pub(crate) async fn fetch(env: &Env, run: &RunState) -> Result<(), ProtocolError> {
     let Some(offloaded) = run.offloaded() else { return Ok(()) };
     let kept = env.tasks()?.engine().store().get_value(&place(&offloaded)).await;
-    // Stored for as long as the request state is valid: if it is gone, so is the state.
+    // The stored journal has the TTL of the request state, so a missing journal means an expired
+    // state.
     let kept = kept.map_err(|error| unavailable(&error))?;
     let kept = kept.ok_or(ProtocolError::InvalidRequestState)?;
     run.refill(serde_json::from_str(kept.get()).map_err(ProtocolError::internal)?);

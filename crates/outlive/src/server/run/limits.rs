@@ -1,21 +1,21 @@
-//! How much a journal may hold: in memory, with the client, in the store.
+//! Limits of a journal: in memory, in a request state, in the store.
 
 use outlive_protocol::{Call, InputMode};
 use outlive_tasks::JournalLimits;
 
 use crate::server::env::{environment::Env, task_backend::TaskBackend};
 
-/// Bytes of a journal that stays in memory while its call waits.
+/// Maximum bytes of a journal that stays in memory while its call waits.
 const IN_MEMORY: usize = 16 << 20;
 
-/// How many blocks a call emits that is no task, at most, and of how many bytes.
+/// Maximum number of segments of an inline call, and maximum bytes of each.
 const SEGMENTS: usize = 100_000;
 const SEGMENT_BYTES: usize = 1 << 20;
 
-/// What the journal of a call may hold.
+/// Returns the limits of the journal of an inline call.
 pub(crate) fn inline(env: &Env, call: &Call) -> JournalLimits {
     let suspends = call.rules().input_mode == InputMode::RoundTrip;
-    // What the client is not to carry goes to the store, where there is one.
+    // With a store, a journal that is too large for the request state is offloaded.
     let leaves = suspends && env.tasks.is_none();
     JournalLimits {
         bytes: if leaves { carried(env) } else { IN_MEMORY },
@@ -26,12 +26,13 @@ pub(crate) fn inline(env: &Env, call: &Call) -> JournalLimits {
     }
 }
 
-/// How much of a journal a client carries. Sealing adds a head, and a third for Base64.
+/// Returns the maximum bytes of a journal in a request state. Sealing adds a header, and Base64 a
+/// third.
 pub(crate) fn carried(env: &Env) -> usize {
     (env.profile.limits.max_request_state_bytes / 4 * 3).saturating_sub(512)
 }
 
-/// The journal of a task stays with its store.
+/// Returns the limits of the journal of a task.
 pub(crate) fn task(env: &Env) -> JournalLimits {
     let bytes = env.tasks.as_ref().map_or(IN_MEMORY, TaskBackend::journal_bytes);
     let (segments, segment_bytes) =

@@ -1,12 +1,12 @@
 //! Layer 2: the state of one run.
 //!
 //! - `state`: journal, placement and rounds of a call; `placement`: inline, task or cleanup.
-//! - `request_state`: what a client carries between rounds, sealed; `bound_args`: the arguments that
-//!   it is valid for; `replay_policy`: what another handler revision may resume; `journal_offload`:
-//!   journals that the store keeps for a client.
+//! - `request_state`: the sealed state that a client holds between rounds; `bound_args`: the
+//!   arguments that the state is valid for; `replay_policy`: which journals a handler revision
+//!   accepts; `journal_offload`: journals in the store that are too large for a request state.
 //! - `input`, `input_request_set`: input requests and responses; `client_request`: an input request
-//!   that was sent to a legacy client; `completion_token`: what completes an external event.
-//! - `limits`: how much a journal may have; `progress`: how far a task is.
+//!   that was sent to a legacy client; `completion_token`: the token of an external event.
+//! - `limits`: limits of a journal; `progress`: the progress of a task.
 
 pub(crate) mod bound_args;
 pub(crate) mod client_request;

@@ -1,4 +1,4 @@
-//! Where a run takes place: inline, in a task, or in the cleanup of a task.
+//! The placement of a run: inline, in a task, or in the cleanup of a task.
 //!
 //! Only `exec/promote.rs` and `dispatch/resume.rs` change a placement.
 
@@ -9,48 +9,48 @@ use std::{
 
 use outlive_tasks::store::{TaskId, TaskOutcome};
 
-/// Where a run takes place.
+/// Placement of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Placement {
-    /// In the call itself: its client waits.
+    /// In the call itself: the client waits for the response.
     Inline(Promotable),
     /// In a task: its journal and input requests are in the store.
     Task {
-        /// The task.
+        /// Task ID.
         id: TaskId,
     },
     /// In the cleanup of a task that has ended.
     Cleanup {
-        /// The task.
+        /// Task ID.
         id: TaskId,
-        /// Why it ended before its handler did.
+        /// Reason why the task ended before its handler did.
         reason: CleanupReason,
     },
 }
 
-/// Whether an inline call may become a task.
+/// Whether an inline call can be promoted to a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Promotable {
-    /// It may not.
+    /// The call cannot be promoted.
     No,
-    /// It may.
+    /// The call can be promoted.
     Yes,
-    /// It has to before it continues: its handler waits for that.
+    /// The handler waits for the promotion.
     Requested,
 }
 
-/// Why a task ended before its handler did.
+/// Reason why a task ended before its handler did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CleanupReason {
-    /// Its caller cancelled it, or left before it learned of the task.
+    /// The client cancelled the task, or disconnected before it received the task ID.
     Cancelled,
-    /// Its time to live was over.
+    /// The TTL of the task expired.
     Expired,
 }
 
 impl CleanupReason {
-    /// Returns why a task ended, if its handler did not end it.
+    /// Returns the reason for a cleanup, or `None` if the handler ended the task.
     pub(crate) fn of(outcome: &TaskOutcome) -> Option<Self> {
         match outcome {
             TaskOutcome::Cancelled => Some(Self::Cancelled),
@@ -62,7 +62,7 @@ impl CleanupReason {
 
 /// The placement of a run, which changes when its call is promoted.
 pub(crate) struct PlacementCell(
-    // A std mutex: nothing awaits while it is held.
+    // A std mutex: no code awaits while it is held.
     Mutex<Placement>,
 );
 
@@ -75,12 +75,12 @@ impl PlacementCell {
         *self.lock() = placement;
     }
 
-    /// Whether the run is that of a task, or of its cleanup.
+    /// Returns whether the run is in a task or in its cleanup.
     pub(crate) fn is_task(&self) -> bool {
         !matches!(*self.lock(), Placement::Inline(_))
     }
 
-    /// Returns the task.
+    /// Returns the task ID.
     pub(crate) fn task_id(&self) -> Option<TaskId> {
         match &*self.lock() {
             Placement::Inline(_) => None,
@@ -88,7 +88,7 @@ impl PlacementCell {
         }
     }
 
-    /// Returns why the task ended, in its cleanup.
+    /// Returns the reason for the cleanup, if the run is one.
     pub(crate) fn cleanup_reason(&self) -> Option<CleanupReason> {
         match *self.lock() {
             Placement::Cleanup { reason, .. } => Some(reason),
@@ -96,7 +96,7 @@ impl PlacementCell {
         }
     }
 
-    /// Returns whether the call may become a task; `None` if it is one.
+    /// Returns whether the call can be promoted, or `None` if it is a task.
     pub(crate) fn promotable(&self) -> Option<Promotable> {
         match *self.lock() {
             Placement::Inline(promotable) => Some(promotable),
@@ -104,7 +104,7 @@ impl PlacementCell {
         }
     }
 
-    /// Requests that the call becomes a task. Returns whether it may.
+    /// Requests the promotion of the call to a task. Returns whether the call can be promoted.
     pub(crate) fn request_promotion(&self) -> bool {
         let mut placement = self.lock();
         match *placement {

@@ -1,9 +1,11 @@
-//! How far a task is: for the client of 2025-11-25 that gave a token with the call that made it, as
-//! progress; for all others in words, as what the task is doing, and beside the task for those who
-//! declare our extension (`docs/extensions/task-partials.md`).
+//! Progress of a task.
 //!
-//! It is kept with the task, so that whoever waits for its result hears of it, on any replica, and
-//! so that it never goes back when the task is begun again.
+//! A client of 2025-11-25 that sent a progress token receives progress notifications. For other
+//! clients the progress becomes the status message, and clients that declare the extension in
+//! `docs/extensions/task-partials.md` also read it with the task.
+//!
+//! The progress is stored with the task, so clients on any replica see it, and it never decreases
+//! when the task resumes.
 
 use std::{
     collections::HashMap,
@@ -18,18 +20,19 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::server::run::state::RunState;
 
-/// What is kept.
+/// Stored progress of a task.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct TaskProgress {
-    /// The token of the call that made the task, if its client can hear of progress by it.
+    /// Progress token of the call that created the task, if its client can receive progress for a
+    /// task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     token: Option<RawJson>,
     progress: Progress,
 }
 
 impl TaskProgress {
-    /// Keeps how far a task is. Where its client does not hear of that as progress, it is also kept in
-    /// words, as what the task is doing.
+    /// Stores the progress of a task. If the client cannot receive progress notifications, the
+    /// progress also becomes the status message.
     pub(crate) fn note(call: &Call, run: &RunState, mut progress: Progress) {
         if !progress.done.is_finite() {
             return;
@@ -42,7 +45,7 @@ impl TaskProgress {
         run.journal().progress(done, words, note);
     }
 
-    /// Keeps how far a call is that is no task yet.
+    /// Stores the progress of an inline call that may be promoted later.
     pub(crate) fn keep(run: &RunState, progress: &Progress) {
         let total = progress.total.filter(|total| total.is_finite());
         let progress = Progress { total, ..progress.clone() };
@@ -53,7 +56,7 @@ impl TaskProgress {
         }
     }
 
-    /// What was kept.
+    /// Decodes stored progress.
     pub(crate) fn read(kept: &RawJson) -> Option<Self> {
         serde_json::from_str(kept.get()).ok()
     }
@@ -62,12 +65,13 @@ impl TaskProgress {
         self.progress.done
     }
 
-    /// How far that is.
+    /// Returns the progress without its token.
     pub(crate) fn into_progress(self) -> Progress {
         self.progress
     }
 
-    /// What the client is told, unless its session has been told as much.
+    /// Returns the notification for the client, unless its session has already received this
+    /// progress.
     pub(crate) fn news(self, session: &Session, task: &TaskId) -> Option<Notify> {
         let token = self.token?;
         let told = session.state(Told::default);
@@ -80,14 +84,14 @@ impl TaskProgress {
         Some(Notify::TaskProgress { token, progress: self.progress })
     }
 
-    /// A task is over: nothing more is told of it.
+    /// Removes an ended task from the record of the session.
     pub(crate) fn forget(session: &Session, task: &TaskId) {
         let told = session.state(Told::default);
         told.0.lock().unwrap_or_else(PoisonError::into_inner).remove(task);
     }
 }
 
-/// `packing (3 of 10)`, `3 of 10`, `packing (3)`.
+/// Formats progress: `packing (3 of 10)`, `3 of 10`, `packing (3)`.
 fn in_words(progress: &Progress) -> String {
     let Progress { done, total, message } = progress;
     let far = match total {
@@ -100,6 +104,6 @@ fn in_words(progress: &Progress) -> String {
     }
 }
 
-/// How far the tasks were that a session has been told of.
+/// Last progress that a session received, by task.
 #[derive(Default)]
 struct Told(Mutex<HashMap<TaskId, f64>>);

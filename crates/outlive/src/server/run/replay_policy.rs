@@ -1,4 +1,4 @@
-//! What another version of a handler has recorded, and how it is brought up to date.
+//! Handler revisions: which journals a revision accepts, and how it migrates them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,10 +12,10 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::server::run::bound_args::BoundArgs;
 
-/// Changes what an earlier revision of a handler has recorded, key by key.
+/// Migrates the journal entries of an earlier handler revision, key by key.
 pub(crate) type Migrate = Arc<dyn Fn(&str, &str, &RawValue) -> Option<RawJson> + Send + Sync>;
 
-/// What the registration of a handler says about its rounds.
+/// Settings of a handler for replay and for later rounds.
 #[derive(Clone, Default)]
 pub(crate) struct ReplayPolicy {
     pub(crate) revision: Option<Arc<str>>,
@@ -25,20 +25,21 @@ pub(crate) struct ReplayPolicy {
     pub(crate) resume: ResumePolicy,
 }
 
-/// Which revisions of its handler may go on with a task.
+/// Handler revisions that may resume a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "there is no third way")]
+#[expect(clippy::exhaustive_enums, reason = "these two policies are complete")]
 pub enum ResumePolicy {
-    /// Any: what it asks for and finds is read back, what it does not find is done.
+    /// Any revision. Steps with a journal entry return it; steps without one run.
     #[default]
     AnyRevision,
-    /// The one that has begun it, and one that can [`migrate`](crate::server::Tool::migrate_journal) what
-    /// another has recorded. Under any other the task fails.
+    /// The revision that started the task, or one with a
+    /// [`migrate_journal`](crate::server::Tool::migrate_journal) function. Under any other revision
+    /// the task is quarantined.
     SameRevision,
 }
 
 impl ReplayPolicy {
-    /// Nothing is said.
+    /// The default policy.
     pub(crate) const NONE: Self = Self {
         revision: None,
         migrate: None,
@@ -47,32 +48,32 @@ impl ReplayPolicy {
         resume: ResumePolicy::AnyRevision,
     };
 
-    /// Writes down who begins a task.
+    /// Records the handler revision in the journal of a new task.
     pub(crate) fn sign(&self, journal: &mut JournalSnapshot) {
         let revision = self.revision.as_ref().and_then(|revision| to_raw_value(revision).ok());
         journal.entries.extend(revision.map(|raw| (REVISION.to_owned(), JournalEntry::State(raw))));
     }
 
-    /// Whether this revision may go on with a task.
+    /// Checks whether this revision may resume a task.
     ///
     /// # Errors
     ///
-    /// Why not.
+    /// Returns the reason why it may not.
     pub(crate) fn may_resume(&self, journal: &JournalSnapshot) -> Result<(), String> {
         let signed = Signed::read(&journal.entries);
         let (last, now) = (signed.last(), self.revision.as_deref());
         if self.resume == ResumePolicy::AnyRevision || self.migrate.is_some() || last == now {
             return Ok(());
         }
-        let [last, now] = [last, now].map(|revision| revision.unwrap_or("without a name"));
+        let [last, now] = [last, now].map(|revision| revision.unwrap_or("(unnamed)"));
         Err(format!(
-            "incompatible version: it was begun by revision `{last}` of this tool, and this is \
-             `{now}`; run that one, or migrate what it has recorded"
+            "incompatible handler revision: the task was started by revision `{last}`, and this is \
+             `{now}`; deploy that revision, or set `migrate_journal`"
         ))
     }
 
-    /// Brings the journal of a task up to date. Returns what is to be written down before more is
-    /// recorded: that it is this revision's from now on.
+    /// Migrates the journal of a task. Returns a marker that records the takeover by this revision,
+    /// to be written before other entries.
     pub(crate) fn resume(&self, journal: &mut JournalSnapshot) -> Option<(String, RawJson)> {
         let signed = Signed::read(&journal.entries);
         journal.entries.retain(|key, _| !key.starts_with(REVISION));
@@ -94,7 +95,7 @@ impl ReplayPolicy {
     }
 }
 
-/// Brings what another revision has recorded up to date.
+/// Migrates journal entries of another handler revision.
 pub(crate) fn migrated(
     mut journal: JournalSnapshot,
     from: Option<&str>,
@@ -121,20 +122,20 @@ fn change(migrate: &Migrate, from: Option<&str>, key: &str, entry: &mut JournalE
     }
 }
 
-/// Where the journal of a task says which revision has begun it, and with a number behind it which
-/// has gone on. No key of an author's begins so. What a store has recorded never changes, so each
-/// value has to be told apart by who has recorded it.
+/// Journal key of the revision that started a task. Keys with a number appended hold the revisions
+/// that resumed it. Keys of authors never have this prefix. Journal entries are immutable, so the
+/// markers identify the revision that recorded each entry.
 const REVISION: &str = "#revision";
 
-/// That another revision has gone on with a task.
+/// Marker of a revision that resumed a task.
 #[derive(Serialize, Deserialize)]
 struct Mark {
     revision: Option<Arc<str>>,
-    /// What was there before it.
+    /// Keys that earlier revisions had recorded.
     before: BTreeSet<String>,
 }
 
-/// The revisions that have worked on a task.
+/// Revisions that ran a task.
 struct Signed {
     first: Option<Arc<str>>,
     marks: Vec<Mark>,
@@ -155,12 +156,12 @@ impl Signed {
         Self { first: state(entries, REVISION), marks: marks.collect() }
     }
 
-    /// Who has worked on it last.
+    /// Returns the revision that ran the task last.
     fn last(&self) -> Option<&str> {
         self.marks.last().map_or(&self.first, |mark| &mark.revision).as_deref()
     }
 
-    /// Who has recorded this.
+    /// Returns the revision that recorded the entry of `key`.
     fn revision_of(&self, key: &str) -> Option<&str> {
         let mut revision = &self.first;
         for mark in &self.marks {

@@ -1,4 +1,4 @@
-//! The request state: what a client carries between the rounds of a call.
+//! The request state: the sealed journal that a client holds between the rounds of a call.
 //!
 //! It is sealed, and valid for one principal, method, target and set of arguments.
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr>
@@ -25,10 +25,10 @@ use crate::server::{
     time::{SKEW, millis, now},
 };
 
-/// Version of what is sealed. Another one is rejected like any other invalid request state.
+/// Version of the sealed format. Another version is rejected as an invalid request state.
 const VERSION: u8 = 1;
 
-/// What is sealed. Its member names are short because it travels.
+/// Content of a request state. Member names are short because every round sends it twice.
 #[derive(Serialize, Deserialize)]
 struct Sealed {
     #[serde(rename = "v")]
@@ -47,22 +47,22 @@ struct Sealed {
     revision: Option<Arc<str>>,
     #[serde(rename = "s", default, skip_serializing_if = "is_zero")]
     yields: u32,
-    /// The kinds of the open input requests, in their order.
+    /// Kinds of the open input requests, in order.
     #[serde(rename = "k", default, skip_serializing_if = "Vec::is_empty")]
     kinds: Vec<Kind>,
     #[serde(rename = "l")]
     journal: JournalSnapshot,
-    /// Where the store has the rest of the journal.
+    /// ID of the journal in the store, if it was offloaded.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     offloaded: Option<String>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// What an input response has to be.
+/// Kind of an input request, to check its response.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 enum Kind {
     #[serde(rename = "e")]
@@ -91,8 +91,8 @@ impl Kind {
     }
 }
 
-/// Opens the request state and the input responses that a call brings. Returns `None` for a first
-/// round without responses, which costs nothing here.
+/// Opens the request state and the input responses of a call. Returns `None` if the call has
+/// neither.
 pub(crate) fn open(
     env: &Env,
     call: &Call,
@@ -122,7 +122,7 @@ pub(crate) fn open(
     let requested = sealed.journal.input_requests.clone();
     let answered = check_responses(&sealed, &given)?;
     if !requested.is_empty() && !answered {
-        // No input request got a response: the client would get all of them again, and again.
+        // None of the requests got a response, so the server has to send all of them again.
         slow_down(env, call)?;
     }
     let run = sealed.into_run(env, call, replay);
@@ -133,7 +133,7 @@ pub(crate) fn open(
 impl Sealed {
     fn into_run(self, env: &Env, call: &Call, replay: &ReplayPolicy) -> RunState {
         let Self { call_id, round, yields, journal, revision, jti, offloaded, .. } = self;
-        // A journal in the store is large, so it has steps.
+        // Only a large journal or one with secrets is offloaded, so it contains steps.
         let has_step = offloaded.is_some()
             || journal
                 .entries
@@ -157,7 +157,7 @@ impl Sealed {
     }
 }
 
-/// Seals the journal for the client to carry, without what the store has to keep.
+/// Seals the journal into a request state. Returns the part to offload, if there is one.
 pub(crate) fn seal(
     env: &Env,
     call: &Call,
@@ -166,7 +166,8 @@ pub(crate) fn seal(
     requests: &[OpenInputRequest],
 ) -> Result<(String, Option<JournalOffload>), ProtocolError> {
     let issued = now(&env.profile);
-    let jti = random_id().ok_or_else(|| ProtocolError::internal("no random bytes for a state"))?;
+    let jti = random_id()
+        .ok_or_else(|| ProtocolError::internal("no random bytes for a request state"))?;
     let call_id = run.call_id(env).to_owned();
     let mut journal = run.journal().snapshot();
     let offloads =
@@ -197,11 +198,11 @@ pub(crate) fn seal(
         .profile
         .seal
         .seal(&content, &context.parts())
-        .ok_or_else(|| ProtocolError::internal("no random bytes for a state"))?;
+        .ok_or_else(|| ProtocolError::internal("no random bytes for a request state"))?;
     Ok((state, offload))
 }
 
-/// Opens a request state. The client gets the same error for everything that is wrong with it.
+/// Opens a request state. The client gets the same error for every reason.
 fn unseal(env: &Env, call: &Call, replay: &ReplayPolicy, state: &str, now: u64) -> Option<Sealed> {
     let context = bound_args::context(env, call, &replay.bound_args).ok()?;
     let content = env.profile.seal.open(state, &context.parts())?;
@@ -210,7 +211,7 @@ fn unseal(env: &Env, call: &Call, replay: &ReplayPolicy, state: &str, now: u64) 
     let known = sealed.version == VERSION;
     let in_time =
         sealed.issued <= now.saturating_add(skew) && now <= sealed.expires.saturating_add(skew);
-    // With a store, a state that is presented again gets the result of the first time.
+    // With a store, a repeated request state gets the outcome of its first use.
     let fresh = || match &env.used_states {
         _ if env.tasks.is_some() || !replay.single_use => true,
         Some(used) => used.first_use(&sealed.jti, sealed.expires, now),
@@ -219,7 +220,7 @@ fn unseal(env: &Env, call: &Call, replay: &ReplayPolicy, state: &str, now: u64) 
     (known && in_time && fresh()).then_some(sealed)
 }
 
-/// Returns whether any input request got a response. A malformed one rejects the call.
+/// Returns whether any input request got a response. A malformed response rejects the call.
 fn check_responses(
     sealed: &Sealed,
     given: &BTreeMap<String, RawJson>,
@@ -236,7 +237,7 @@ fn check_responses(
     Ok(answered)
 }
 
-/// Counts a caller that makes the server repeat a round, and rejects one that does it too often.
+/// Counts an invalid round. Returns an error if the caller exceeds its rate limit.
 fn slow_down(env: &Env, call: &Call) -> Result<(), ProtocolError> {
     let now = env.profile.clock.now();
     match env.invalid_rounds.enter(&caller_key(call), now) {

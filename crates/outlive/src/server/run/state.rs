@@ -1,7 +1,7 @@
 //! The state of one run: its journal, its placement, and its round.
 //!
 //! `exec/execute.rs` creates it for calls that may need it, `dispatch/resume.rs` for tasks. The
-//! context of the handler owns it. A plain call has none.
+//! context of the handler owns it. A call without a journal has none.
 
 use std::{
     sync::{
@@ -29,50 +29,50 @@ use crate::{
     },
 };
 
-/// Where the ID of the call is in the journal of a task. No key of an author begins so.
+/// Journal key of the call ID in a task. Keys of authors never have this prefix.
 const CALL: &str = "#call";
 
-/// What a call has done and requested, over all its rounds.
+/// State of a call: its journal, placement and rounds.
 pub(crate) struct RunState {
-    /// Created at its first use: most runs of most handlers use none.
+    /// Created on first use, because most handlers need no journal.
     journal: OnceLock<Arc<Journal>>,
-    /// The limits of a journal that is not created yet.
+    /// Limits for a journal that is not created yet.
     limits: JournalLimits,
     test_hooks: Option<Arc<TestHooks>>,
     placement: PlacementCell,
-    /// Whether the call becomes a task before its first step, if it may.
+    /// Whether the call is promoted before its first step.
     promotes_at_step: AtomicBool,
-    /// Whether the engine asked the task to stop. A client that leaves does not stop a task.
+    /// Whether the engine cancelled the task. A disconnect of the client does not cancel a task.
     task_cancelled: AtomicBool,
-    /// Why the run of a task cannot continue: an entry of its journal does not decode.
+    /// Reason why a task cannot continue: an entry of its journal does not decode.
     incompatible: OnceLock<String>,
-    /// Created at its first use, and the same over all rounds.
+    /// Created on first use. It is the same in all rounds.
     call_id: OnceLock<String>,
     /// Number of rounds before this one.
     rounds: AtomicU32,
-    /// What is known of earlier rounds; `None` in the first. Boxed, because most runs have none.
+    /// Data of earlier rounds; `None` in the first. Boxed, because most calls have one round.
     earlier: Option<Box<EarlierRounds>>,
 }
 
-/// What a run knows of the rounds before its own.
+/// Data of the rounds before this one.
 struct EarlierRounds {
-    /// Name of the request state that the client presented.
+    /// ID of the presented request state.
     id: Option<String>,
     has_effects: bool,
     yields: u32,
-    /// Where the store has the journal, until it is read.
+    /// The offloaded journal, until it is read.
     offloaded: Mutex<Option<Offloaded>>,
-    /// Whether the store had the journal before, and gets it again.
+    /// Whether the journal was offloaded in an earlier round. It is offloaded again then.
     was_offloaded: AtomicBool,
 }
 
-/// What a client presents of the rounds before.
+/// Data of earlier rounds from a request state.
 pub(crate) struct Round {
-    /// Name of the request state; `None` in the first round.
+    /// ID of the request state; `None` in the first round.
     pub(crate) id: Option<String>,
-    /// Whether earlier rounds had effects, or the request state is valid once.
+    /// Whether earlier rounds had effects, or the request state may be used only once.
     pub(crate) has_effects: bool,
-    /// How often the call yielded to another replica.
+    /// Number of times the call yielded to another replica.
     pub(crate) yields: u32,
     /// Number of rounds before this one.
     pub(crate) number: u32,
@@ -80,7 +80,7 @@ pub(crate) struct Round {
     pub(crate) offloaded: Option<Offloaded>,
 }
 
-/// A journal that the store has.
+/// A journal in the store, and the policy to migrate it.
 pub(crate) struct Offloaded {
     pub(crate) place: String,
     pub(crate) revision: Option<Arc<str>>,
@@ -153,18 +153,18 @@ impl RunState {
         run
     }
 
-    /// Allows that the call becomes a task, before its first step if `at_step`.
+    /// Allows the promotion of the call to a task, before its first step if `at_step`.
     pub(crate) fn allow_promotion(&self, at_step: bool) {
         self.placement.set(Placement::Inline(Promotable::Yes));
         self.promotes_at_step.store(at_step, Ordering::Relaxed);
     }
 
     fn put_journal(&self, journal: Journal) {
-        // The run is new, so there is none yet.
+        // The run is new, so the cell is empty.
         let _: Result<(), Arc<Journal>> = self.journal.set(Arc::new(journal));
     }
 
-    /// Returns the journal; its first use creates it.
+    /// Returns the journal. Creates it on first use.
     pub(crate) fn journal(&self) -> &Arc<Journal> {
         self.journal.get_or_init(|| {
             let journal = Journal::new(self.limits);
@@ -175,7 +175,7 @@ impl RunState {
         })
     }
 
-    /// Lets a test have its way with a journal that was there before.
+    /// Installs test hooks on a journal of an earlier round.
     fn hook(&self) {
         if let Some(hooks) = &self.test_hooks {
             hooks.begin(self.journal());
@@ -187,28 +187,28 @@ impl RunState {
         self.journal.get()
     }
 
-    /// Whether the call has become a task.
+    /// Returns whether the call is a task.
     pub(crate) fn is_task(&self) -> bool {
         self.placement.is_task()
     }
 
-    /// Returns the task that the call has become.
+    /// Returns the ID of the call's task.
     pub(crate) fn task_id(&self) -> Option<TaskId> {
         self.placement.task_id()
     }
 
-    /// Returns why the task ended before its handler did, in its cleanup.
+    /// Returns the reason for the cleanup, if the run is one.
     pub(crate) fn cleanup_reason(&self) -> Option<CleanupReason> {
         self.placement.cleanup_reason()
     }
 
-    /// Moves the run into a task.
+    /// Changes the placement to a task.
     pub(crate) fn promote(&self, env: &Env, id: TaskId) {
         self.journal().set_limits(limits::task(env));
         self.placement.set(Placement::Task { id });
     }
 
-    /// Keeps the run inline from now on: it did not become a task.
+    /// Changes the placement back to inline after a failed promotion.
     pub(crate) fn stay_inline(&self, env: &Env, call: &Call) {
         if let (true, Some(journal)) = (self.is_task(), self.used_journal()) {
             journal.set_limits(limits::inline(env, call));
@@ -217,23 +217,23 @@ impl RunState {
         self.placement.set(Placement::Inline(Promotable::No));
     }
 
-    /// Whether the call may become a task.
+    /// Returns whether the call can be promoted to a task.
     pub(crate) fn is_promotable(&self) -> bool {
         self.placement.promotable().is_some_and(|promotable| promotable != Promotable::No)
     }
 
-    /// Whether the handler waits until its call is a task.
+    /// Returns whether the handler waits for the promotion.
     pub(crate) fn is_promotion_requested(&self) -> bool {
         self.placement.promotable() == Some(Promotable::Requested)
     }
 
-    /// Requests that the call becomes a task before it continues. Returns whether it may.
+    /// Requests the promotion of the call. Returns whether the call can be promoted.
     pub(crate) fn request_promotion(&self) -> bool {
         self.placement.request_promotion()
     }
 
-    /// Waits until the call is a task; `false` if it will not be one. `promote` polls the handler
-    /// again then, so no waker is kept.
+    /// Waits until the call is a task. Returns `false` if it cannot become one. No waker is
+    /// registered, because `promote` polls the handler again.
     pub(crate) fn poll_task(&self) -> Poll<bool> {
         match self.is_task() {
             true => Poll::Ready(true),
@@ -242,35 +242,35 @@ impl RunState {
         }
     }
 
-    /// Whether the call has to become a task before a step.
+    /// Returns whether the call must be promoted before a step.
     pub(crate) fn promotes_at_step(&self) -> bool {
         self.promotes_at_step.load(Ordering::Relaxed) && !self.is_task()
     }
 
-    /// Records that the engine asked the task to stop.
+    /// Records that the engine cancelled the task.
     pub(crate) fn cancel_task(&self) {
         self.task_cancelled.store(true, Ordering::Release);
     }
 
-    /// Whether the engine asked the task to stop.
+    /// Returns whether the engine cancelled the task.
     pub(crate) fn is_task_cancelled(&self) -> bool {
         self.task_cancelled.load(Ordering::Acquire)
     }
 
-    /// Ends the run of a task whose journal cannot be read, and quarantines the task.
+    /// Quarantines a task whose journal is incompatible, and ends its run.
     pub(crate) fn quarantine(&self, reason: String) {
         self.journal().quarantine();
-        // The first reason is what the task fails with.
+        // The first reason becomes the error of the task.
         let _: Result<(), String> = self.incompatible.set(reason);
     }
 
-    /// Returns why the run cannot continue, if it cannot.
+    /// Returns the reason why the run cannot continue.
     pub(crate) fn incompatible(&self) -> Option<&str> {
         self.incompatible.get().map(String::as_str)
     }
 
-    /// Returns the journal for a task to start with. The call ID travels with it, so that idempotency
-    /// keys for other systems stay the same.
+    /// Returns the journal for a new task. It includes the call ID, so that idempotency keys stay
+    /// the same.
     pub(crate) fn snapshot(&self, env: &Env) -> JournalSnapshot {
         let mut journal = self.journal().snapshot();
         if let Ok(id) = to_raw_value(self.call_id(env)) {
@@ -284,23 +284,23 @@ impl RunState {
         self.call_id.get_or_init(|| env.call_ids.next())
     }
 
-    /// Returns a key for other systems: the same each time this call uses this journal key.
+    /// Returns the idempotency key for a journal key. It is the same in every run of this call.
     pub(crate) fn idempotency_key(&self, env: &Env, key: &str) -> String {
         let hash = Sha256::new().chain_update(self.call_id(env)).chain_update(key).finalize();
         hex(&hash[..16])
     }
 
-    /// Returns the name of the request state that was presented.
+    /// Returns the ID of the presented request state.
     pub(crate) fn round_id(&self) -> Option<&str> {
         self.earlier.as_ref()?.id.as_deref()
     }
 
-    /// Returns the name of the request state, if presenting it again would repeat effects.
+    /// Returns the ID of the request state if using it again would repeat effects.
     pub(crate) fn round_with_effects(&self) -> Option<&str> {
         self.earlier.as_ref().filter(|earlier| earlier.has_effects)?.id.as_deref()
     }
 
-    /// Returns how often the call yielded to another replica.
+    /// Returns how many times the call yielded to another replica.
     pub(crate) fn yields(&self) -> u32 {
         self.earlier.as_ref().map_or(0, |earlier| earlier.yields)
     }
@@ -310,23 +310,23 @@ impl RunState {
         self.rounds.load(Ordering::Relaxed)
     }
 
-    /// Counts a round that is not a request of its own.
+    /// Counts a round of a legacy call, which is not a separate request.
     pub(crate) fn count_round(&self) {
         self.rounds.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns where the store has the rest of the journal.
+    /// Returns the ID of the offloaded journal.
     pub(crate) fn offloaded(&self) -> Option<String> {
         let offloaded = self.earlier.as_ref()?.lock_offloaded();
         offloaded.as_ref().map(|offloaded| offloaded.place.clone())
     }
 
-    /// Whether the store had the journal in an earlier round.
+    /// Returns whether the journal was offloaded in an earlier round.
     pub(crate) fn was_offloaded(&self) -> bool {
         self.earlier.as_ref().is_some_and(|earlier| earlier.was_offloaded.load(Ordering::Acquire))
     }
 
-    /// Merges what the store had of the journal.
+    /// Merges the offloaded journal.
     pub(crate) fn refill(&self, journal: JournalSnapshot) {
         let Some(earlier) = &self.earlier else { return };
         let offloaded = earlier.lock_offloaded().take();
@@ -335,7 +335,7 @@ impl RunState {
         self.journal().merge(migrated(journal, revision.as_deref(), &replay));
     }
 
-    /// Puts the segments that were emitted before the content that was returned.
+    /// Inserts the emitted segments before the returned content.
     pub(crate) fn merge_segments(&self, outcome: &mut Outcome) {
         let Some(journal) = self.used_journal() else { return };
         let Outcome::Complete(MethodResult::Tool(result)) = outcome else { return };
@@ -356,7 +356,7 @@ impl EarlierRounds {
     }
 }
 
-/// Identifies the run of a call while the call exists.
+/// Returns an ID of the run that is unique while the call exists.
 pub(crate) fn run_id(call: &Arc<Call>) -> RunId {
     Arc::as_ptr(call).addr()
 }

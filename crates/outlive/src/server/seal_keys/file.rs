@@ -1,4 +1,4 @@
-//! Reads key files, and makes them so that nobody else ever sees one, or half of one.
+//! Reads key files, and creates them atomically with access for the owner only.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -11,30 +11,31 @@ use std::{
 use crate::server::seal_keys::keys::{Key, SealKeys, SealKeysError};
 
 impl SealKeys {
-    /// Reads a key file, or makes it on first use, for its owner only.
+    /// Reads a key file, or creates it on first use with access for its owner only.
     ///
-    /// It has one key per line, as 64 hex digits; the first one seals, the others are previous ones.
-    /// Empty lines are skipped, and so is what stands behind a `#`. Processes that start at the same
-    /// time end up with the same key.
+    /// The file has one key per line, as 64 hex digits. The first key is current, the others are
+    /// previous keys. Empty lines and comments after `#` are ignored. Processes that start at the
+    /// same time get the same key.
     ///
     /// # Errors
     ///
-    /// When the file can be neither read nor made, when others than its owner may read or write it,
-    /// and when a line is no key. The message says what to do.
+    /// Returns an error if the file can be neither read nor created, other users can read or write
+    /// it, or a line is not a key. The message names the remedy.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, SealKeysError> {
         read_or_make(path.as_ref())
     }
 
-    /// [`SealKeys::from_file`] in the folder where the user's programs keep their state:
-    /// `$XDG_STATE_HOME/outlive/<name>.key`, or `~/.local/state/outlive/<name>.key` where that is
-    /// not set, or `%LOCALAPPDATA%\outlive\<name>.key` on Windows.
+    /// Calls [`SealKeys::from_file`] with a file in the user's state folder:
+    /// `$XDG_STATE_HOME/outlive/<name>.key`, or `~/.local/state/outlive/<name>.key` if the variable
+    /// is not set, or `%LOCALAPPDATA%\outlive\<name>.key` on Windows.
     ///
-    /// This is for servers on stdio, which clients end and start as they like.
+    /// Use this for stdio servers, which clients stop and start at any time.
     ///
     /// # Errors
     ///
-    /// As with [`SealKeys::from_file`], and when the name is not plain (letters, digits, `-`, `_`
-    /// and `.`, not beginning with a dot) or the user has no such folder.
+    /// Fails as [`SealKeys::from_file`] does. Also returns an error if the user has no state
+    /// folder, or if the name has a leading dot or characters other than letters, digits, `-`, `_`
+    /// and `.`.
     pub fn for_user(name: &str) -> Result<Self, SealKeysError> {
         Self::from_file(user_file(name, |variable| std::env::var_os(variable))?)
     }
@@ -48,7 +49,7 @@ pub(crate) fn user_file(
     if name.is_empty() || name.starts_with('.') || !name.bytes().all(is_plain) {
         return Err(SealKeysError::BadName { name: name.to_owned() });
     }
-    // The convention for these variables is that a relative path counts as none.
+    // By convention, a relative path in these variables is ignored.
     let folder = |of| variable(of).map(PathBuf::from).filter(|folder| folder.is_absolute());
     let state = match cfg!(windows) {
         true => folder("LOCALAPPDATA"),
@@ -69,7 +70,7 @@ fn read_or_make(path: &Path) -> Result<SealKeys, SealKeysError> {
 
 fn read(path: &Path, mut file: File) -> Result<SealKeys, SealKeysError> {
     let unreadable = |source| SealKeysError::Unreadable { path: path.to_owned(), source };
-    // Of the file that is open, not of its name, which may be another's by the time it is read.
+    // Checks the open file, not its path, because another file may replace the path meanwhile.
     let metadata = file.metadata().map_err(unreadable)?;
     if !metadata.is_file() {
         return Err(unreadable(io::Error::other("it is not a regular file")));
@@ -82,7 +83,7 @@ fn read(path: &Path, mut file: File) -> Result<SealKeys, SealKeysError> {
     parse(path, &text)
 }
 
-/// Takes bytes, so that a key in binary is a bad line like any other.
+/// Parses bytes, so that a binary key is reported as a bad line.
 fn parse(path: &Path, text: &[u8]) -> Result<SealKeys, SealKeysError> {
     let mut keys: Option<SealKeys> = None;
     for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {
@@ -101,8 +102,8 @@ fn parse(path: &Path, text: &[u8]) -> Result<SealKeys, SealKeysError> {
     keys.ok_or_else(|| SealKeysError::NoKey { path: path.to_owned() })
 }
 
-/// Makes the file under a name of its own and then links it to the right one, which fails if
-/// another process was faster: then its key counts. Nothing is ever replaced.
+/// Creates a temporary file and links it to `path`. The link fails if another process was faster;
+/// then the key of that process is used. An existing file is never replaced.
 fn make(path: &Path) -> Result<SealKeys, SealKeysError> {
     let not_made = |source| SealKeysError::NotMade { path: path.to_owned(), source };
     let folder = match path.parent() {
@@ -110,15 +111,15 @@ fn make(path: &Path) -> Result<SealKeys, SealKeysError> {
         _ => Path::new("."),
     };
     let keys = SealKeys::random()?;
-    // Of no use as a key: it only makes the name one that nobody else has.
+    // Used only for a unique file name, never as a key.
     let suffix = to_hex(&SealKeys::random()?.current);
     private::make_folder(folder).map_err(not_made)?;
     let temporary = Temporary::named(folder, path.file_name(), &suffix);
     temporary.write(&format!("{}\n", to_hex(&keys.current))).map_err(not_made)?;
     match fs::hard_link(&temporary.0, path) {
         Ok(()) => {
-            // So that the name outlasts a power cut. Not every file system can do this for folders,
-            // and nothing is wrong where it cannot.
+            // Makes the new name durable across a power failure. Errors are ignored, because some
+            // file systems cannot sync folders.
             let _ = File::open(folder).and_then(|folder| folder.sync_all());
             Ok(keys)
         }
@@ -130,7 +131,7 @@ fn make(path: &Path) -> Result<SealKeys, SealKeysError> {
     }
 }
 
-/// A file that is gone when this is dropped, however far it got.
+/// A temporary file that is deleted on drop.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -162,14 +163,14 @@ fn from_hex(text: &[u8]) -> Option<Key> {
 
 fn to_hex(key: &Key) -> String {
     key.iter().fold(String::with_capacity(2 * key.len()), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("memory takes everything");
+        write!(text, "{byte:02x}").expect("writing to a `String` cannot fail");
         text
     })
 }
 
 #[cfg(unix)]
 mod private {
-    //! Files and folders that only their owner can look into.
+    //! Files and folders that only their owner can access.
 
     use std::{
         fs::{DirBuilder, File, Metadata, OpenOptions},
@@ -186,7 +187,7 @@ mod private {
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
     }
 
-    /// The permissions of a file that others may read or write.
+    /// Returns the permission bits if users other than the owner can read or write the file.
     pub(crate) fn open_to_others(metadata: &Metadata) -> Option<u32> {
         let mode = metadata.permissions().mode() & 0o777;
         (mode & 0o077 != 0).then_some(mode)
@@ -195,8 +196,8 @@ mod private {
 
 #[cfg(not(unix))]
 mod private {
-    //! Files and folders as their folder hands on its permissions: the user's own folders are closed
-    //! to others, and what else there is cannot be told from a mode.
+    //! Files and folders with the inherited permissions of their parent. The user's folders are
+    //! private, and a mode cannot describe other permissions.
 
     use std::{
         fs::{self, File, Metadata},

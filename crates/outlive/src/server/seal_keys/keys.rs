@@ -1,4 +1,4 @@
-//! The keys that seal what clients carry for a server, and where they are kept.
+//! Keys that seal the data that clients hold for a server.
 
 use std::{fmt, io, path::PathBuf};
 
@@ -6,12 +6,12 @@ use outlive_protocol::Seal;
 
 pub(crate) type Key = [u8; 32];
 
-/// Keys for [`ServerBuilder::seal_keys`](crate::server::ServerBuilder::seal_keys): one that seals, and
-/// those from before it that still open.
+/// Keys for [`ServerBuilder::seal_keys`](crate::server::ServerBuilder::seal_keys): the current key,
+/// which seals, and previous keys, which only open.
 ///
-/// To replace a key, make a new one the current one and keep the old one as a previous one for as
-/// long as anything sealed with it may come back. Replicas need the same keys; give all of them the
-/// new key as a previous one first, so that none meets a token that it cannot open.
+/// To rotate a key, make a new key current and keep the old key as a previous one until data sealed
+/// with it has expired. Replicas share the keys. First add the new key to all replicas as a
+/// previous key, so that every replica can open data sealed with it.
 ///
 /// ```no_run
 /// use outlive::server::{SealKeys, Server};
@@ -28,23 +28,24 @@ pub struct SealKeys {
 }
 
 impl SealKeys {
-    /// One key, which has to be secret and random.
+    /// Returns keys with one current key, which must be secret and random.
     pub fn new(current: [u8; 32]) -> Self {
         Self { current, previous: Vec::new() }
     }
 
-    /// Adds a key that opens but does not seal any more.
+    /// Adds a key that opens but no longer seals.
     #[must_use]
     pub fn with_previous(mut self, key: [u8; 32]) -> Self {
         self.previous.push(key);
         self
     }
 
-    /// A new key that is kept nowhere: what it seals ends with the process.
+    /// Returns a random key that is not stored. Data sealed with it becomes invalid when the
+    /// process ends.
     ///
     /// # Errors
     ///
-    /// When the operating system gives no random bytes.
+    /// Returns an error if the operating system has no random bytes.
     pub fn random() -> Result<Self, SealKeysError> {
         match Seal::random_key() {
             Ok(key) => Ok(Self::new(key)),
@@ -63,54 +64,54 @@ impl fmt::Debug for SealKeys {
     }
 }
 
-/// Why there are no keys. The text says what to do.
+/// Reason why keys cannot be loaded or created. The message names the remedy.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SealKeysError {
-    /// The operating system gives no random bytes.
+    /// The operating system has no random bytes.
     NoRandomBytes {
-        /// What it says.
+        /// Error of the operating system.
         reason: String,
     },
     /// The file cannot be read.
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the operating system says.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The file is not there and cannot be made.
+    /// The file does not exist and cannot be created.
     NotMade {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the operating system says.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Others than its owner may read or write the file.
+    /// Users other than the owner can read or write the file.
     OpenToOthers {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its permissions.
+        /// Permission bits of the file.
         mode: u32,
     },
-    /// There is no key in the file.
+    /// The file contains no key.
     NoKey {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// A line of the file is no key. What stands there is not told: it may be most of one.
+    /// A line of the file is not a key. The error omits the line, which may contain most of a key.
     BadLine {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
     },
-    /// The name cannot be that of a file.
+    /// The name is not valid for a key file.
     BadName {
-        /// The name.
+        /// The invalid name.
         name: String,
     },
-    /// The environment does not say where the user's programs keep their state.
+    /// The environment does not define a state folder for the user.
     NoStateFolder,
 }
 
@@ -118,43 +119,43 @@ impl fmt::Display for SealKeysError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoRandomBytes { reason } => {
-                write!(f, "no random bytes for a key: {reason}; bring one with `SealKeys::new`")
+                write!(f, "no random bytes for a key: {reason}; pass one with `SealKeys::new`")
             }
             Self::Unreadable { path, source } => write!(
                 f,
-                "could not read the key file {}: {source}; let this user read it, or name another",
+                "cannot read the key file {}: {source}; grant this user read access, or use another file",
                 path.display()
             ),
             Self::NotMade { path, source } => write!(
                 f,
-                "could not make the key file {}: {source}; let this user write to its folder, or name another file",
+                "cannot create the key file {}: {source}; grant this user write access to its folder, or use another file",
                 path.display()
             ),
             Self::OpenToOthers { path, mode } => write!(
                 f,
-                "the key file {path} is open to other users (mode {mode:03o}); run `chmod 600 '{path}'`, and replace its keys if others may have read them",
+                "the key file {path} is accessible to other users (mode {mode:03o}); run `chmod 600 '{path}'`, and rotate its keys if they may have been read",
                 path = path.display()
             ),
             Self::NoKey { path } => write!(
                 f,
-                "there is no key in the key file {}; write one as 64 hex digits, or remove the file to have it made",
+                "the key file {} contains no key; add one as 64 hex digits, or remove the file to create a new one",
                 path.display()
             ),
             Self::BadLine { path, line } => write!(
                 f,
-                "{}:{line} is no key; write one key per line as 64 hex digits, and `#` before remarks",
+                "{}:{line} is not a key; use one key per line with 64 hex digits, and `#` for comments",
                 path.display()
             ),
             Self::BadName { name } => write!(
                 f,
-                "{name:?} cannot name a key file; use letters, digits, `-`, `_` and `.`, and no dot at the beginning"
+                "{name:?} is not a valid key file name; use letters, digits, `-`, `_` and `.`, without a leading dot"
             ),
             Self::NoStateFolder => {
                 let variables =
                     if cfg!(windows) { "LOCALAPPDATA" } else { "XDG_STATE_HOME or HOME" };
                 write!(
                     f,
-                    "no folder for the key file: set {variables} to an absolute path, or name the file with `SealKeys::from_file`"
+                    "no state folder for the key file; set {variables} to an absolute path, or use `SealKeys::from_file`"
                 )
             }
         }

@@ -1,4 +1,4 @@
-//! The keys that seal what clients carry for a server, and where they are kept.
+//! Keys that seal the data that clients hold for a server, and the files they are stored in.
 
 mod file;
 mod keys;

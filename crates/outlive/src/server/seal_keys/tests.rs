@@ -1,4 +1,4 @@
-//! Key files: how they are made, shared and refused.
+//! Creation, sharing and validation of key files.
 
 use std::path::{Path, PathBuf};
 use std::{
@@ -11,7 +11,7 @@ use std::{
 
 use super::{file::user_file, keys::*};
 
-/// A folder that is gone when the test is over.
+/// A folder that is deleted on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -24,7 +24,7 @@ impl Folder {
         Self(path)
     }
 
-    /// A key file with this text, for its owner only.
+    /// Creates a key file with this content, for its owner only.
     fn file(&self, text: impl AsRef<[u8]>) -> PathBuf {
         let path = self.0.join("given.key");
         fs::write(&path, text).unwrap();
@@ -65,13 +65,13 @@ fn refused(path: &Path) -> String {
 }
 
 #[test]
-fn a_file_is_made_on_first_use_and_read_from_then_on() {
+fn from_file_creates_file_once_and_then_reads_it() {
     let folder = Folder::new();
     let path = folder.0.join("deep").join("down").join("server.key");
     let made = SealKeys::from_file(&path).unwrap();
     assert_eq!(all(&SealKeys::from_file(&path).unwrap()), all(&made));
     assert!(made.previous.is_empty());
-    // Nothing else is left behind.
+    // No temporary file is left.
     let files: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().collect();
     assert_eq!(files.len(), 1, "{files:?}");
     let other = SealKeys::from_file(folder.0.join("other.key")).unwrap();
@@ -80,7 +80,7 @@ fn a_file_is_made_on_first_use_and_read_from_then_on() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_that_is_made_is_for_its_owner_only() {
+fn from_file_creates_file_for_owner_only() {
     let folder = Folder::new();
     let path = folder.0.join("state").join("server.key");
     SealKeys::from_file(&path).unwrap();
@@ -88,7 +88,7 @@ fn a_file_that_is_made_is_for_its_owner_only() {
 }
 
 #[test]
-fn processes_that_start_at_once_get_the_same_key() {
+fn from_file_in_concurrent_processes_returns_same_key() {
     const THREADS: usize = 16;
     for _ in 0..20 {
         let folder = Folder::new();
@@ -112,7 +112,7 @@ fn processes_that_start_at_once_get_the_same_key() {
 }
 
 #[test]
-fn the_first_key_is_the_current_one_and_remarks_are_skipped() {
+fn from_file_uses_first_key_as_current_and_skips_comments() {
     let folder = Folder::new();
     let (a, b, c) = ("0a".repeat(32), "0B".repeat(32), "ff".repeat(32));
     let path = folder.file(format!("# keys\n\n  {a}  # since May\r\n{b}\n\t\n#{a}\n{c}"));
@@ -126,36 +126,36 @@ fn the_first_key_is_the_current_one_and_remarks_are_skipped() {
 }
 
 #[test]
-fn a_line_that_is_no_key_is_named_and_not_shown() {
+fn from_file_with_bad_line_reports_line_number_without_content() {
     let folder = Folder::new();
     let good = "5e".repeat(32);
     for bad in ["5e".repeat(31), "5e".repeat(33), good[1..].into(), good.replace('e', "g")] {
         let error = refused(&folder.file(format!("# one\n{good}\n{bad}\n")));
-        assert!(error.contains("given.key:3 is no key"), "{error}");
+        assert!(error.contains("given.key:3 is not a key"), "{error}");
         assert!(
             error.contains("64 hex digits") && !error.contains("5e5e") && !error.contains("5g")
         );
     }
     let error = refused(&folder.file([0xC3; 32]));
-    assert!(error.contains("given.key:1 is no key"), "{error}");
+    assert!(error.contains("given.key:1 is not a key"), "{error}");
     let error = refused(&folder.file(format!("{good} {good}")));
-    assert!(error.contains("given.key:1 is no key"), "{error}");
+    assert!(error.contains("given.key:1 is not a key"), "{error}");
 }
 
 #[test]
-fn a_file_without_a_key_is_refused_and_left_alone() {
+fn from_file_without_key_fails_and_keeps_file() {
     let folder = Folder::new();
     for text in ["", "\n\n", "# nothing yet\n"] {
         let path = folder.file(text);
         let error = refused(&path);
-        assert!(error.contains("there is no key") && error.contains("remove the file"), "{error}");
+        assert!(error.contains("contains no key") && error.contains("remove the file"), "{error}");
         assert_eq!(fs::read_to_string(path).unwrap(), text);
     }
 }
 
 #[cfg(unix)]
 #[test]
-fn a_file_that_others_may_use_is_refused() {
+fn from_file_accessible_to_other_users_fails() {
     let folder = Folder::new();
     let path = folder.file("5e".repeat(32));
     for open in [0o644, 0o640, 0o604, 0o620, 0o602, 0o601, 0o666, 0o777] {
@@ -171,10 +171,10 @@ fn a_file_that_others_may_use_is_refused() {
 }
 
 #[test]
-fn what_is_no_file_is_refused() {
+fn from_file_with_path_that_is_not_a_file_fails() {
     let folder = Folder::new();
     refused(&folder.0);
-    // A file where a folder would have to be.
+    // A file in place of the parent folder.
     refused(&folder.file("").join("server.key"));
     #[cfg(unix)]
     {
@@ -185,17 +185,20 @@ fn what_is_no_file_is_refused() {
 }
 
 #[test]
-fn names_that_could_lead_elsewhere_are_refused() {
+fn for_user_with_unsafe_name_fails() {
     for name in ["", ".", "..", ".hidden", "a/b", "../a", "a\\b", "a b", "ü", "a\n", "C:", "a\0"] {
         let error = SealKeys::for_user(name).unwrap_err().to_string();
-        assert!(error.contains("cannot name a key file") && error.contains("letters"), "{error}");
+        assert!(
+            error.contains("is not a valid key file name") && error.contains("letters"),
+            "{error}"
+        );
         assert!(!error.contains('\n'), "{error}");
     }
 }
 
 #[cfg(unix)]
 #[test]
-fn a_users_file_is_in_the_state_folder() {
+fn user_file_is_in_state_folder() {
     let file = |name: &str, xdg: Option<&str>, home: Option<&str>| {
         user_file(name, |variable| match variable {
             "XDG_STATE_HOME" => xdg.map(Into::into),

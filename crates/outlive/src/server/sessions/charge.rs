@@ -1,4 +1,4 @@
-//! Whom the store charges for session entries, and the keys of these.
+//! The byte quota and the keys of session entries.
 
 use outlive_protocol::Principal;
 use outlive_tasks::store::Charge;
@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::hex::hex;
 
-/// What a caller may have stored, and those without a name together.
+/// Byte quotas: per caller, and of all anonymous callers together.
 #[derive(Clone, Copy)]
 pub(crate) struct MaxBytes {
     pub(crate) per_caller: u64,
@@ -14,7 +14,7 @@ pub(crate) struct MaxBytes {
 }
 
 impl MaxBytes {
-    /// Whom something is charged to, and the name of the limit.
+    /// Returns the principal and quota that an entry is charged to, and the name of the limit.
     pub(crate) fn charge(self, principal: &Principal) -> (Charge, &'static str) {
         let (max_bytes, limit) = match principal.is_anonymous() {
             true => (self.anonymous, "max_anonymous_store"),
@@ -24,7 +24,7 @@ impl MaxBytes {
     }
 }
 
-/// What the store knows of a session's id.
+/// Returns the hash of a session ID. The store never contains the ID itself.
 pub(crate) fn digest(id: &str) -> String {
     hex(&Sha256::digest(id))
 }

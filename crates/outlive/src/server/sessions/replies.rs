@@ -1,7 +1,8 @@
-//! Answers of clients that come to another replica than the one that has asked.
+//! Client responses that arrive at another replica than the one that sent the request.
 //!
-//! Whoever gets such an answer keeps it as a note, and who has asked looks for it for as long as it
-//! waits. One task in the background looks for all of them; where nobody waits there is none.
+//! The receiving replica stores the response as a key-value entry. The sending replica polls for it
+//! while its request is open. One background task polls for all requests, and only while there are
+//! any.
 
 use std::{
     collections::HashMap,
@@ -20,24 +21,24 @@ use crate::server::{
     throttle::{Busy, RateLimit, Throttle},
 };
 
-/// How often answers are looked for: a person does not notice it, and a store does not either.
+/// Poll interval: short for a person, and cheap for a store.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Looking takes at most this part of the time, however many wait and however slow the store is.
+/// Factor between the duration of a poll and the next delay, which bounds the load on a slow store.
 const SHARE: u32 = 4;
 
-/// How long an answer is kept. Who waits for it finds it long before, and if nobody waits, it goes.
+/// TTL of a stored response. The waiting replica finds it long before.
 const KEPT: Duration = Duration::from_secs(120);
 
-/// How many answers a client may give to questions that this replica did not ask. Each is a note,
-/// and one that was made up is a note as well.
+/// Rate limit on responses to requests that this replica did not send. Each is stored, even if the
+/// client invented it.
 const MOST: f64 = 5.0;
 const AT_ONCE: u32 = 100;
 
-/// How many bytes such an answer may have. Those that this replica has asked for may be larger.
+/// Maximum bytes of such a response. Responses to requests of this replica may be larger.
 const MAX_BYTES: usize = 64 << 10;
 
-/// Answers on their way from one replica to another.
+/// Responses that are forwarded between replicas.
 pub(crate) struct Replies {
     store: Arc<dyn KeyValueStore>,
     clock: Arc<dyn Clock>,
@@ -46,19 +47,19 @@ pub(crate) struct Replies {
     watched: Arc<Watched>,
 }
 
-/// The sessions of this process whose clients are being asked, by id.
-// A std mutex: nothing awaits while it is held.
+/// Sessions of this process with open requests, by ID.
+// A std mutex: no code awaits while it is held.
 #[derive(Default)]
 struct Watched(Mutex<Watching>);
 
 #[derive(Default)]
 struct Watching {
     sessions: HashMap<Arc<str>, Weak<Session>>,
-    /// Whether somebody looks for their answers.
+    /// Whether the background task runs.
     looking: bool,
 }
 
-/// An answer as it is kept.
+/// A stored response.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum Kept {
@@ -82,22 +83,22 @@ impl Replies {
         }
     }
 
-    /// Keeps an answer for the replica that waits for it.
+    /// Stores a response for the replica that waits for it.
     pub(crate) async fn post(&self, stray: MisroutedReply) -> Result<(), SessionStoreError> {
         let MisroutedReply { session: asked, id, reply } = stray;
         let Some(name) = asked.portable() else { return Ok(()) };
         if !asked.may_have_asked(id) {
-            // No replica has asked for it: as good as an answer that comes too late.
+            // No replica sent this request, so the response is ignored like a late one.
             return Ok(());
         }
         let session = digest(&name.id);
         let (now, principal) = (self.clock.now(), asked.principal());
-        // A caller with a name has its share however many sessions it has.
+        // The rate limit of an authenticated caller covers all its sessions.
         let caller = if principal.is_anonymous() { &session } else { principal.key() };
         let _permit = self.posts.enter(caller, now).map_err(|Busy { .. }| {
             SessionStoreError::over_limit(
                 "AT_ONCE",
-                "the client responds to more than it was asked",
+                "the client sends more responses than it got requests",
             )
         })?;
         let kept = match reply {
@@ -109,7 +110,7 @@ impl Replies {
             return Err(SessionStoreError::over_limit("MAX_BYTES", "the response is too large"));
         }
         let (charge, limit) = self.max_bytes.charge(principal);
-        // The first answer counts, as it does where it was asked.
+        // The first response wins, as it does on the replica that sent the request.
         let before =
             self.store.put_if_absent(&place(&session, id), note, KEPT, Some(&charge)).await;
         before.map(drop).map_err(|error| match error {
@@ -118,7 +119,7 @@ impl Replies {
         })
     }
 
-    /// Looks for the answers to what is being asked in a session, for as long as something is.
+    /// Polls for the responses to a session's open requests, as long as there are any.
     pub(crate) fn watch(&self, session: &Arc<Session>) {
         let Some(name) = session.portable() else { return };
         let mut watching = self.watched.lock();
@@ -137,11 +138,12 @@ impl Watched {
     }
 }
 
-/// Somebody looks. However it ends, the next question finds that nobody does.
+/// Guard of the background task. Its drop lets the next request start a new task.
 struct Looking(Option<Arc<Watched>>);
 
 impl Looking {
-    /// The sessions to look for; `None` if nobody waits any more, and then nobody looks.
+    /// Returns the sessions with open requests. If no request is open, returns `None` and ends the
+    /// task.
     fn sessions(&mut self) -> Option<Vec<Arc<Session>>> {
         let watched = self.0.as_ref()?;
         let mut watching = watched.lock();
@@ -153,7 +155,7 @@ impl Looking {
             waits
         });
         if waiting.is_empty() {
-            // Under the lock: a question that comes now starts another to look.
+            // Reset under the lock, so that a request that opens now starts a new task.
             watching.looking = false;
             drop(watching);
             self.0 = None;
@@ -180,14 +182,14 @@ async fn look(mut looking: Looking, store: Arc<dyn KeyValueStore>) {
         let began = Instant::now();
         let found = find(&sessions, &*store).await;
         if let (Err(error), false) = (&found, failed) {
-            tracing::warn!(%error, "answers that came to other replicas cannot be looked for");
+            tracing::warn!(%error, "cannot poll for client responses that arrived at other replicas");
         }
         failed = found.is_err();
         pause = LOOK.max(began.elapsed() * SHARE);
     }
 }
 
-/// Hands over the answers that are there.
+/// Delivers the stored responses.
 async fn find(sessions: &[Arc<Session>], store: &dyn KeyValueStore) -> Result<(), StoreError> {
     for session in sessions {
         let Some(name) = session.portable() else { continue };
@@ -200,7 +202,7 @@ async fn find(sessions: &[Arc<Session>], store: &dyn KeyValueStore) -> Result<()
                 Ok(Kept::Error(error)) => Err(error),
                 Err(error) => Err(ErrorObject {
                     code: outlive_wire::code::INTERNAL,
-                    message: format!("the answer cannot be read: {error}"),
+                    message: format!("the stored response cannot be decoded: {error}"),
                     data: None,
                 }),
             };

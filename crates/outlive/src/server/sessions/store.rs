@@ -1,8 +1,8 @@
-//! Sessions as notes of the task store.
+//! Legacy sessions as key-value entries of the store.
 //!
-//! A session's id opens it, so the store has a digest of it only. The note says whose it is; for
-//! everybody else it is not there. Of two replicas that write one note the later wins, but a note
-//! that is behind what a replica knows is written again when that replica next looks at it.
+//! A session ID grants access, so the store has only its hash. The entry names the principal; for
+//! other principals the session does not exist. If two replicas write an entry, the later write
+//! wins. A replica that finds an older state than its own writes the entry again.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,11 +18,11 @@ use crate::server::sessions::{
     replies::Replies,
 };
 
-/// For how long it is known that a session has ended. Only who is about to write its note has to
-/// know: that takes as long as two requests to the store.
+/// TTL of the record that a session has ended. Only a replica that is writing the session needs the
+/// record, and two store requests take less time.
 const ENDED: Duration = Duration::from_secs(60);
 
-/// Keeps sessions in the task store.
+/// Stores sessions in the task store.
 pub(crate) struct SharedSessions {
     store: Arc<dyn KeyValueStore>,
     profile: Arc<Profile>,
@@ -40,7 +40,7 @@ impl SharedSessions {
         Self { store, profile: Arc::clone(profile), max_bytes, replies }
     }
 
-    /// Looks for responses of a session that reach another replica, while a request of it is open.
+    /// Polls for responses that arrive at other replicas, while the session has an open request.
     pub(crate) fn watch(&self, session: &Arc<Session>) {
         self.replies.watch(session);
     }
@@ -49,15 +49,15 @@ impl SharedSessions {
         let note = self.store.get_value(&place(id)).await.map_err(SessionStoreError::new)?;
         let read = note.map(|note| serde_json::from_str(note.get())).transpose();
         Ok(read.unwrap_or_else(|error| {
-            // As good as none: its client will open another.
-            tracing::warn!(%error, "a session that was kept cannot be read any more");
+            // Treated as absent: the client opens a new session.
+            tracing::warn!(%error, "stored session cannot be decoded; treating it as absent");
             None
         }))
     }
 
-    /// Writes a session's note; `false` if the session has been ended meanwhile. It counts in the
-    /// bytes of its caller. Only a new one can be too much: what a session remembers has a limit of
-    /// its own.
+    /// Writes the entry of a session. Returns `false` if the session has ended meanwhile. The entry
+    /// counts against the caller's byte quota. Only a new session can exceed the quota; updates are
+    /// bounded by the limits of a session.
     async fn write(&self, session: &Session, is_new: bool) -> Result<bool, SessionStoreError> {
         let Some(name) = session.portable() else { return Ok(true) };
         let stored = StoredSession::of(session).map_err(SessionStoreError::new)?;
@@ -72,8 +72,8 @@ impl SharedSessions {
             StoreError::BytesExceeded => SessionStoreError::over_limit(limit, error),
             error => SessionStoreError::new(error),
         })?;
-        // Whoever ends a session says so first and forgets the note then. Either that is seen here,
-        // or the note is forgotten after it was written.
+        // A replica that ends a session records the end first and then deletes the entry. So either
+        // the end is seen here, or the deletion follows this write.
         match self.store.get_value(&grave(&name.id)).await.map_err(SessionStoreError::new)? {
             None => Ok(true),
             Some(_) => {
@@ -134,7 +134,7 @@ fn place(id: &str) -> String {
     format!("session/{}", digest(id))
 }
 
-/// Where it is said that a session has ended.
+/// Returns the key that records the end of a session.
 fn grave(id: &str) -> String {
     format!("session-ended/{}", digest(id))
 }

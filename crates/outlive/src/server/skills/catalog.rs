@@ -1,4 +1,4 @@
-//! All skills of a server: checked, with their digests, ready to be sent.
+//! All skills of a server, validated and encoded for clients.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,30 +19,30 @@ use crate::server::skills::{
 };
 use crate::skill_format::parse_frontmatter;
 
-/// Number of skills of a server.
+/// Maximum number of skills of a server.
 const MAX_SKILLS: usize = 256;
 
-/// Number of files of a skill; the limit of the extension.
+/// Maximum number of files of a skill, as the extension defines it.
 const MAX_FILES: usize = 512;
 
-/// Bytes of all files of a skill; the limit of the extension.
+/// Maximum bytes of all files of a skill, as the extension defines it.
 const MAX_SKILL_BYTES: usize = 16 << 20;
 
-/// Length of a skill's name.
+/// Maximum length of a skill's name.
 const MAX_NAME: usize = 64;
 
 /// All skills of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
-    /// The entries, by the URI of their `SKILL.md`.
+    /// Skills, by the URI of their `SKILL.md`.
     entries: BTreeMap<String, Entry>,
-    /// The files, by URI.
+    /// Files, by URI.
     files: BTreeMap<String, File>,
-    /// The children of each directory, by the URI of the directory.
+    /// Entries of each directory, by the URI of the directory.
     directories: BTreeMap<String, BTreeSet<Child>>,
 }
 
-/// A skill as `skills/list` and `skills/get` show it.
+/// A skill as `skills/list` and `skills/get` return it.
 #[derive(Debug)]
 struct Entry {
     name: String,
@@ -62,11 +62,11 @@ struct File {
 #[derive(Debug)]
 enum Contents {
     Text(String),
-    /// In base64.
+    /// Encoded as Base64.
     Blob(String),
 }
 
-/// Something that lies directly in a directory.
+/// A direct entry of a directory.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Child {
     name: String,
@@ -91,7 +91,8 @@ struct WrittenFile<'a> {
 impl Catalog {
     pub(crate) fn new(skills: Vec<Skill>) -> Result<Self, SkillError> {
         if skills.len() > MAX_SKILLS {
-            let what = format!("a server can have {MAX_SKILLS} skills, not {}", skills.len());
+            let what =
+                format!("a server can have at most {MAX_SKILLS} skills, not {}", skills.len());
             return Err(SkillError::at("set", what));
         }
         let mut catalog = Self::default();
@@ -120,7 +121,8 @@ impl Catalog {
                 .map_err(|what| SkillError::at(&place, format_args!("file `{file}`: {what}")))?;
             let uri = format!("skill://{}", encoded(&format!("{path}/{file}")));
             let read = File::new(&file, &contents);
-            // A skill inside another one has files that are those of the other, too.
+            // A nested skill shares its files with the outer skill, so equal files are not a
+            // conflict.
             if self.files.get(&uri).is_some_and(|known| known.digest != read.digest) {
                 return Err(SkillError::at(&place, format_args!("two skills have a file {uri}")));
             }
@@ -141,7 +143,7 @@ impl Catalog {
         }
     }
 
-    /// Enters a file into its directory, and that one into the one above.
+    /// Adds a file to its directory, and each directory to its parent.
     fn enter(&mut self, uri: &str) {
         let (mut child, mut is_directory) = (uri, false);
         while let Some((directory, name)) = child.rsplit_once('/')
@@ -153,7 +155,7 @@ impl Catalog {
         }
     }
 
-    /// Returns the entries after the first `skip`, at most `count` of them, and whether there are more.
+    /// Returns a page of skills: `count` entries after `skip`, and whether there are more.
     pub(crate) fn page(&self, skip: usize, count: usize) -> (Vec<&RawJson>, bool) {
         let page = self.entries.values().skip(skip).take(count).map(|entry| &entry.json).collect();
         (page, self.entries.len() > skip.saturating_add(count))
@@ -164,7 +166,7 @@ impl Catalog {
         self.entries.get(uri).map(|entry| &entry.json)
     }
 
-    /// Returns the children of a directory, as a page.
+    /// Returns a page of a directory's entries, and whether there are more.
     pub(crate) fn children(
         &self,
         uri: &str,
@@ -191,7 +193,7 @@ impl Catalog {
         resource
     }
 
-    /// Returns the `SKILL.md` of every skill, as `resources/list` shows it.
+    /// Returns the `SKILL.md` of every skill as a `resources/list` entry.
     pub(crate) fn manifests(&self) -> Vec<Resource> {
         self.entries.iter().map(|(uri, entry)| self.manifest(uri, entry)).collect()
     }
@@ -204,7 +206,7 @@ impl Catalog {
         resource
     }
 
-    /// Returns whether there is a file at `uri`.
+    /// Returns whether the file exists.
     pub(crate) fn has(&self, uri: &str) -> bool {
         self.files.contains_key(uri)
     }
@@ -242,7 +244,7 @@ impl File {
     }
 }
 
-/// Where a skill is, for errors, and the fields of its `SKILL.md`.
+/// Returns the location of a skill for errors, and the frontmatter of its `SKILL.md`.
 fn fields(skill: &Skill) -> Result<(String, JsonObject), SkillError> {
     let text = skill.files.get(SKILL_MD).map_or(Ok(""), |text| std::str::from_utf8(text));
     let parsed = match text {
@@ -252,7 +254,7 @@ fn fields(skill: &Skill) -> Result<(String, JsonObject), SkillError> {
     let name = |fields: &JsonObject| Some(format!("`{}`", fields.get("name")?.as_str()?));
     let place = match &skill.origin {
         Some(origin) => origin.place.clone(),
-        None => parsed.as_ref().ok().and_then(name).unwrap_or_else(|| "without a name".to_owned()),
+        None => parsed.as_ref().ok().and_then(name).unwrap_or_else(|| "(unnamed)".to_owned()),
     };
     match parsed {
         Ok(fields) => Ok((place, fields)),
@@ -263,7 +265,7 @@ fn fields(skill: &Skill) -> Result<(String, JsonObject), SkillError> {
 fn text(fields: &JsonObject, field: &str) -> Result<String, String> {
     match fields.get(field) {
         Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
-        Some(_) => Err(format!("{SKILL_MD}: `{field}` must be text; write it in quotes")),
+        Some(_) => Err(format!("{SKILL_MD}: `{field}` must be a string; quote it")),
         None => Err(format!("{SKILL_MD} has no `{field}`")),
     }
 }
@@ -277,12 +279,12 @@ fn check_name(name: &str, skill: &Skill) -> Result<(), String> {
         && !name.contains("--");
     if !is_name {
         return Err(format!(
-            "`{name}` cannot be the name of a skill; use 1 to {MAX_NAME} lower-case letters, digits and single hyphens"
+            "`{name}` is not a valid skill name; use 1 to {MAX_NAME} lowercase letters, digits and single hyphens"
         ));
     }
     match &skill.origin {
         Some(origin) if origin.name != name => Err(format!(
-            "its name is `{name}`, and that of its folder `{}`; make them equal",
+            "its name `{name}` differs from its folder `{}`; rename one of them",
             origin.name
         )),
         _ => Ok(()),
@@ -302,16 +304,16 @@ fn check_amount(skill: &Skill) -> Result<(), String> {
     }
 }
 
-/// Checks that a path has nothing in it that a client could take for another path.
+/// Checks that a path is relative and has no empty, `.` or `..` parts.
 fn check_path(path: &str) -> Result<(), String> {
     let is_odd = |part: &str| matches!(part, "" | "." | "..");
     match path.split('/').any(is_odd) || path.contains(['\\', '\0']) {
-        true => Err(format!("`{path}` is no path inside a skill; use names with `/` between them")),
+        true => Err(format!("`{path}` is not a path inside a skill; use names separated by `/`")),
         false => Ok(()),
     }
 }
 
-/// A path as it stands in a URI.
+/// Percent-encodes a path for a URI.
 fn encoded(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {
@@ -326,7 +328,7 @@ fn encoded(path: &str) -> String {
     out
 }
 
-/// A part of a URI that [`encoded`] has written, as it was.
+/// Decodes a part of a URI that [`encoded`] returned.
 fn decoded(part: &str) -> String {
     let mut bytes = Vec::with_capacity(part.len());
     let mut rest = part;

@@ -1,4 +1,4 @@
-//! The skills that an application gives to a server.
+//! The set of skills that an application adds to a server.
 
 use std::path::Path;
 
@@ -12,25 +12,25 @@ pub struct Skills {
 }
 
 impl Skills {
-    /// Makes an empty set.
+    /// Returns an empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reads every skill of a folder into memory: each folder in it that has a `SKILL.md`.
+    /// Reads all skills of a folder into memory: each subfolder that contains a `SKILL.md`.
     ///
-    /// Folders may nest; `skills/acme/refunds/SKILL.md` becomes `skill://acme/refunds/SKILL.md`. Files
-    /// whose names begin with a dot are left out. A symbolic link is followed if it stays in the
-    /// folder. Changes are seen when the folder is read again.
+    /// Folders may nest; `skills/acme/refunds/SKILL.md` becomes `skill://acme/refunds/SKILL.md`.
+    /// Files whose names start with a dot are ignored. A symbolic link is followed if its target is
+    /// inside the folder. Later changes of the files have no effect until the folder is read again.
     ///
     /// # Errors
     ///
-    /// When the folder cannot be read, a link leads out of it, something in it is neither a file nor a
-    /// folder, a skill is not valid, or a limit is exceeded.
+    /// Returns an error if the folder cannot be read, a skill is invalid, or a limit is exceeded.
+    /// Also fails if a link points outside the folder, or an entry is neither a file nor a folder.
     pub fn from_folder(folder: impl AsRef<Path>) -> Result<Self, SkillError> {
         let skills = folder::read(folder.as_ref())?;
         let read = Self { skills };
-        // Checked here as well, so that the error comes from where the folder is named.
+        // Validated here too, so that the error refers to the folder.
         read.clone().into_catalog()?;
         Ok(read)
     }
@@ -46,7 +46,7 @@ impl Skills {
         self.skills.len()
     }
 
-    /// Returns whether there is no skill.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.skills.is_empty()
     }

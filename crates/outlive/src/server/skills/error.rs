@@ -1,13 +1,13 @@
-//! The errors of skills.
+//! The error of an invalid skill.
 
 use std::fmt;
 
-/// A skill that cannot be served. The text says which, and what to change.
+/// A skill that cannot be served. The message names the skill and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillError(String);
 
 impl SkillError {
-    /// Something is wrong at a place: a path, or the URI of a file.
+    /// Returns an error at a place: a path or the URI of a file.
     pub(crate) fn at(place: impl fmt::Display, what: impl fmt::Display) -> Self {
         Self(format!("skill {place}: {what}"))
     }

@@ -1,7 +1,7 @@
 //! Reads a folder of skills.
 //!
-//! The whole tree is walked once, with bounds on depth, files and bytes. What is read is what lies in
-//! the folder: a link that leads out of it is an error, and so is anything that is no file.
+//! The tree is walked once, with limits on depth, files and bytes. A link that points outside the
+//! folder is an error, and so is an entry that is neither a file nor a folder.
 
 use std::{
     collections::BTreeMap,
@@ -17,19 +17,19 @@ use crate::server::skills::{
     skill::{MAX_FILE_BYTES, MAX_TOTAL_BYTES, Origin, SKILL_MD, Skill},
 };
 
-/// Depth of folders in each other.
+/// Maximum depth of nested folders.
 const MAX_DEPTH: usize = 16;
 
-/// Number of files and folders in a folder of skills.
+/// Maximum number of files and folders in a folder of skills.
 const MAX_ENTRIES: usize = 16_384;
 
 /// A walk through a folder.
 struct Walk {
-    /// The folder without any link in its path.
+    /// Canonical path of the folder, without links.
     root: PathBuf,
     entries: usize,
     bytes: usize,
-    /// The contents of all files, by their paths from the root on.
+    /// Contents of all files, by path relative to the root.
     files: BTreeMap<String, Bytes>,
 }
 
@@ -38,7 +38,10 @@ pub(crate) fn read(folder: &Path) -> Result<Vec<Skill>, SkillError> {
     let failed = |error: io::Error| unreadable(folder, &error);
     let root = folder.canonicalize().map_err(failed)?;
     if !root.metadata().map_err(failed)?.is_dir() {
-        return Err(SkillError::at(folder.display(), "is no folder; name one with skills in it"));
+        return Err(SkillError::at(
+            folder.display(),
+            "is not a folder; pass a folder that contains skills",
+        ));
     }
     let mut walk = Walk { root: root.clone(), entries: 0, bytes: 0, files: BTreeMap::new() };
     walk.folder(&root, "", 0)?;
@@ -54,11 +57,11 @@ pub(crate) fn read(folder: &Path) -> Result<Vec<Skill>, SkillError> {
 }
 
 fn at_the_root(folder: &Path) -> SkillError {
-    let what = "is a skill itself; name the folder that it lies in, or move it into one of its own";
+    let what = "is a skill itself; pass its parent folder, or move the skill into a subfolder";
     SkillError::at(folder.display(), what)
 }
 
-/// Makes the skill of a folder that has a `SKILL.md`. A skill inside it is a part of it, too.
+/// Returns the skill of a folder with a `SKILL.md`. Nested skills are also part of it.
 fn skill(folder: &Path, path: &str, files: &BTreeMap<String, Bytes>) -> Skill {
     let (prefix, name) = path.rsplit_once('/').unwrap_or(("", path));
     let inside = files.iter().filter_map(|(file, contents)| {
@@ -91,7 +94,7 @@ impl Walk {
             self.entries += 1;
             if self.entries > MAX_ENTRIES {
                 let what = format!(
-                    "has more than {MAX_ENTRIES} files; name a folder that holds skills only"
+                    "has more than {MAX_ENTRIES} files; pass a folder that contains only skills"
                 );
                 return Err(SkillError::at(self.root.display(), what));
             }
@@ -108,10 +111,11 @@ impl Walk {
         let failed = |error: io::Error| unreadable(place, &error);
         let target = place.canonicalize().map_err(failed)?;
         if !target.starts_with(&self.root) {
-            let what = "is a link out of the folder; copy the file, or take the link away";
+            let what =
+                "is a link that points outside the folder; copy the file, or remove the link";
             return Err(SkillError::at(place.display(), what));
         }
-        // Asked of what is opened, so that no pipe or device is ever opened.
+        // The type is checked on the resolved path, so that no pipe or device is opened.
         let kind = fs::symlink_metadata(&target).map_err(failed)?.file_type();
         if kind.is_dir() {
             return self.folder(&target, &path, depth + 1);

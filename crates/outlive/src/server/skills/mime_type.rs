@@ -1,9 +1,9 @@
-//! The types of files, by the ends of their names.
+//! MIME types of files, by extension.
 
-/// The type of a directory resource.
+/// MIME type of a directory resource.
 pub(crate) const DIRECTORY: &str = "inode/directory";
 
-/// Returns the type of a file.
+/// Returns the MIME type of a file.
 pub(crate) fn mime_type(path: &str, is_text: bool) -> &'static str {
     let name = path.rsplit('/').next().unwrap_or(path);
     let end = name.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase());

@@ -1,20 +1,21 @@
-//! Skills as an application gives them to a server.
+//! A skill that an application adds to a server.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-/// Bytes of one file. A result carries it whole, in a third more bytes if it is not text.
+/// Maximum bytes of one file. A result contains the whole file, and Base64 adds a third for binary
+/// files.
 pub(crate) const MAX_FILE_BYTES: usize = 4 << 20;
 
-/// Bytes of all files of all skills. They are kept in memory.
+/// Maximum bytes of all files of all skills, which stay in memory.
 pub(crate) const MAX_TOTAL_BYTES: usize = 64 << 20;
 
 /// A skill: a `SKILL.md` and the files that it refers to.
 ///
-/// `SKILL.md` begins with YAML between two lines of `---`, which has at least `name` and `description`.
-/// The name is 1 to 64 lower-case letters, digits and single hyphens. The server checks everything in
-/// [`ServerBuilder::build`](crate::server::ServerBuilder::build).
+/// `SKILL.md` starts with YAML frontmatter between two `---` lines, with at least `name` and
+/// `description`. The name has 1 to 64 lowercase letters, digits and single hyphens.
+/// [`ServerBuilder::build`](crate::server::ServerBuilder::build) validates the skill.
 ///
 /// ```
 /// use outlive::server::{
@@ -30,15 +31,15 @@ pub(crate) const MAX_TOTAL_BYTES: usize = 64 << 20;
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Skill {
-    /// The path before the name, such as `acme/billing`; empty if there is none.
+    /// Path before the name, such as `acme/billing`; may be empty.
     pub(crate) prefix: String,
-    /// The contents of the files, by their paths in the skill.
+    /// Contents of the files, by path relative to the skill.
     pub(crate) files: BTreeMap<String, Bytes>,
-    /// The name that the skill must have, and where it was read.
+    /// Required name and source path of a skill that was read from a folder.
     pub(crate) origin: Option<Origin>,
 }
 
-/// The folder that a skill was read from.
+/// Folder that a skill was read from.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub(crate) name: String,
@@ -46,14 +47,14 @@ pub(crate) struct Origin {
 }
 
 impl Skill {
-    /// Makes a skill of the text of its `SKILL.md`.
+    /// Returns a skill with the given `SKILL.md`.
     pub fn new(skill_md: impl Into<String>) -> Self {
         let text = Bytes::from(skill_md.into());
         let files = BTreeMap::from([(SKILL_MD.to_owned(), text)]);
         Self { prefix: String::new(), files, origin: None }
     }
 
-    /// Adds a file. `path` is relative to the skill, with `/` between its parts.
+    /// Adds a file. `path` is relative to the skill and uses `/` as separator.
     pub fn file(mut self, path: impl Into<String>, contents: impl Into<Vec<u8>>) -> Self {
         self.files.insert(path.into(), Bytes::from(contents.into()));
         self
@@ -66,5 +67,5 @@ impl Skill {
     }
 }
 
-/// The file that every skill has.
+/// File that every skill has.
 pub(crate) const SKILL_MD: &str = "SKILL.md";

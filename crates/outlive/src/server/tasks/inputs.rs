@@ -1,4 +1,4 @@
-//! What a client is asked and told on the stream on which it waits for a task, of 2025-11-25.
+//! Input requests and progress on the stream of a 2025-11-25 client that waits for a task.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,17 +16,17 @@ use crate::server::{
     run::{client_request::ClientRequest, input::check_response, progress::TaskProgress},
 };
 
-/// What the client is asked on one stream.
+/// Input requests that were sent to the client on one stream.
 #[derive(Default)]
 pub(crate) struct Dialogue {
     asked: HashMap<String, (InputRequest, ClientRequest)>,
-    /// What it has refused to answer, or answered with what is no answer. It may be asked again on
-    /// another stream.
+    /// Input requests that the client rejected or answered with an invalid response. Another stream
+    /// may send them again.
     refused: HashSet<String>,
 }
 
 impl Dialogue {
-    /// Puts the questions of a task to the client.
+    /// Sends the open input requests of a task to the client.
     pub(crate) fn ask(
         &mut self,
         env: &Arc<Env>,
@@ -34,11 +34,11 @@ impl Dialogue {
         id: &TaskId,
         questions: Vec<(String, InputRequest)>,
     ) {
-        // What was answered on another stream is not worth answering here.
+        // Withdraws requests whose response arrived on another stream.
         self.asked.retain(|name, (_, put)| {
             let is_open = questions.iter().any(|(open, _)| open == name);
             if !is_open {
-                put.withdraw("it has been answered elsewhere");
+                put.withdraw("the input was provided on another stream");
             }
             is_open
         });
@@ -53,7 +53,7 @@ impl Dialogue {
         }
     }
 
-    /// The next answer.
+    /// Returns the next valid input response.
     pub(crate) async fn answered(&mut self) -> (String, RawJson) {
         loop {
             let asked = &mut self.asked;
@@ -71,7 +71,7 @@ impl Dialogue {
             match reply {
                 Ok(answer) if fits(&answer) => return (name, answer),
                 refused => {
-                    tracing::debug!(name, error = ?refused, "a client has not answered a question");
+                    tracing::debug!(name, error = ?refused, "client rejected an input request or sent an invalid response");
                     self.refused.insert(name);
                 }
             }
@@ -79,7 +79,7 @@ impl Dialogue {
     }
 }
 
-/// Gives a task an answer.
+/// Stores an input response for a task.
 pub(crate) async fn take(
     tasks: &TaskBackend,
     call: &Call,
@@ -91,11 +91,11 @@ pub(crate) async fn take(
     let (answers, max_bytes) = (vec![(name, answer)], tasks.allowance(principal).max_bytes);
     let taken = store.respond(principal, id, InputSource::Client, answers, max_bytes).await;
     let taken = taken.map_err(|error| tasks.refused(call, &error))?.unwrap_or_default();
-    tasks.note(call, id, "updated", Some(format!("{taken} answers were taken")));
+    tasks.note(call, id, "updated", Some(format!("{taken} input responses stored")));
     Ok(())
 }
 
-/// Tells a client that waits for a task how far it is.
+/// Sends the progress of a task to the client that waits for it.
 pub(crate) fn tell_progress(env: &Env, call: &Call, view: &TaskRecord) {
     let Some(session) = call.session() else { return };
     if view.outcome.is_some() {
@@ -107,7 +107,7 @@ pub(crate) fn tell_progress(env: &Env, call: &Call, view: &TaskRecord) {
     }
 }
 
-/// Says which task a question belongs to.
+/// Adds the task ID to the `_meta` of an input request.
 fn relate(request: &mut InputRequest, id: &TaskId) {
     let mut meta = Meta::default();
     meta.insert(Meta::RELATED_TASK.to_owned(), serde_json::json!({"taskId": id.as_str()}));

@@ -1,5 +1,5 @@
-//! The lists of a caller's tasks: `tasks/list`, which one era has, and the list of our extension
-//! `dev.outlive/task-list`, which has the tasks of every protocol version.
+//! Lists of a caller's tasks: `tasks/list` of 2025-11-25, and the list of the extension
+//! `dev.outlive/task-list`, which includes tasks of every protocol version.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::server::{
     env::{environment::Env, task_error::unavailable},
 };
 
-/// Handles `tasks/list`: the tasks of the caller that its era sees, oldest first.
+/// Handles `tasks/list`: lists the caller's tasks that its protocol version can see, oldest first.
 pub(crate) fn list(env: &Arc<Env>, call: Arc<Call>) -> CallFuture {
     let env = Arc::clone(env);
     Box::pin(async move {
@@ -23,7 +23,7 @@ pub(crate) fn list(env: &Arc<Env>, call: Arc<Call>) -> CallFuture {
     })
 }
 
-/// Handles `dev.outlive/tasks/list`: all tasks of the caller, oldest first, without their results.
+/// Handles `dev.outlive/tasks/list`: lists all tasks of the caller, oldest first, without results.
 pub(crate) fn list_all(env: &Arc<Env>, call: Arc<Call>) -> CallFuture {
     let env = Arc::clone(env);
     Box::pin(async move {
@@ -45,7 +45,7 @@ pub(crate) fn list_all(env: &Arc<Env>, call: Arc<Call>) -> CallFuture {
     })
 }
 
-/// A page of the caller's tasks in some dialects, and the cursor of the next page.
+/// Returns a page of the caller's tasks in the included dialects, and the cursor of the next page.
 async fn page(
     env: &Env,
     call: &Call,
@@ -53,7 +53,8 @@ async fn page(
 ) -> Result<(Vec<TaskRecord>, Option<String>), ProtocolError> {
     let tasks = env.tasks()?;
     if call.principal().is_anonymous() {
-        // All anonymous callers are one principal: a list would show each the tasks of all.
+        // All anonymous callers share one principal, so a list would show the tasks of other
+        // callers.
         return Err(ProtocolError::MethodNotFound { name: call.method_name().to_owned() });
     }
     let principal = call.principal().key();

@@ -1,4 +1,4 @@
-//! How a method finds the task that it names.
+//! Finds the task that a request names.
 
 use std::time::Duration;
 
@@ -14,10 +14,11 @@ use crate::server::{
     },
 };
 
-/// How often it looks by itself, should nobody tell it.
+/// Poll interval of a client's wait, in case a change notification is lost.
 pub(crate) const LOOK: Duration = Duration::from_secs(1);
 
-/// A task that a subscription may hear of, as it is now; `None` for one that is not this caller's.
+/// Returns the current view of a task for a subscription. Returns `None` if the principal has no
+/// such task.
 pub(crate) async fn look_at(
     env: &Env,
     call: &Call,
@@ -31,7 +32,8 @@ pub(crate) async fn look_at(
     Ok(view.map_err(|error| unavailable(&error))?.map(|view| tasks.show(view)))
 }
 
-/// The task that a call is about, once its caller may ask for tasks at all.
+/// Returns the task ID of a request, after it has checked the client's capability and the poll
+/// rate.
 pub(crate) fn meant<'c>(
     env: &'c Env,
     call: &Call,
@@ -48,13 +50,13 @@ pub(crate) fn meant<'c>(
     Ok((tasks, id))
 }
 
-/// Whether an id has the shape of those that we give out. No other is looked for, counted by the
-/// store or written down: it may be anything, and of any length.
+/// Returns whether an ID has the format of our task IDs. Other IDs, which can have any length and
+/// content, are neither looked up nor logged.
 fn is_ours(id: &str) -> bool {
     id.len() == 32 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Refuses a caller who asks too often.
+/// Rejects a caller that exceeds its poll rate.
 fn slow_down(
     env: &Env,
     tasks: &TaskBackend,
@@ -74,7 +76,7 @@ fn slow_down(
     }
 }
 
-/// A caller that did not say that it knows tasks is told to, before anything else.
+/// Checks that the client declares task support. Runs before all other checks.
 pub(crate) fn gate(call: &Call) -> Result<(), ProtocolError> {
     match era::codec(call.rules().era).task_request(call)?.support {
         ClientTaskSupport::NotDeclared => {

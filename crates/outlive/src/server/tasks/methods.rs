@@ -1,4 +1,4 @@
-//! The methods of tasks, of both dialects.
+//! The methods `tasks/get`, `tasks/update` and `tasks/cancel`, for both eras.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -19,7 +19,7 @@ use crate::server::{
     },
 };
 
-/// `tasks/get`: how far a task is. Changes nothing.
+/// Handles `tasks/get`: returns the state of a task without changing it.
 pub(crate) fn get(env: &Arc<Env>, call: Arc<Call>) -> CallFuture {
     let env = Arc::clone(env);
     Box::pin(async move {
@@ -31,7 +31,8 @@ pub(crate) fn get(env: &Arc<Env>, call: Arc<Call>) -> CallFuture {
         if tasks.config.partials
             && let Some(after) = era::codec(call.rules().era).task_request(&call)?.after_seq?
         {
-            // After the view: when that has ended, all blocks are there.
+            // Segments are read after the record: if the record is terminal, all segments are
+            // stored.
             let emitted = Box::new(segments::beside(tasks, &call, &view, after).await?);
             let shown = Box::new(tasks.show(view));
             return Ok(Outcome::Complete(MethodResult::TaskEmitted(shown, emitted)));
@@ -41,7 +42,7 @@ pub(crate) fn get(env: &Arc<Env>, call: Arc<Call>) -> CallFuture {
     })
 }
 
-/// `tasks/update`: answers to what a task has asked. Acknowledged when they are stored.
+/// Handles `tasks/update`: stores input responses. The acknowledgment follows the commit.
 pub(crate) fn update(env: &Arc<Env>, call: Arc<Call>) -> CallFuture {
     let env = Arc::clone(env);
     Box::pin(async move {
@@ -70,7 +71,7 @@ pub(crate) fn update(env: &Arc<Env>, call: Arc<Call>) -> CallFuture {
         let taken = store.respond(principal, &id, InputSource::Client, answers, max_bytes).await;
         match taken.map_err(|error| tasks.refused(&call, &error))? {
             Some(taken) => {
-                tasks.note(&call, &id, "updated", Some(format!("{taken} answers were taken")));
+                tasks.note(&call, &id, "updated", Some(format!("{taken} input responses stored")));
                 Ok(Outcome::Complete(MethodResult::Empty))
             }
             None => Err(unknown_task()),
@@ -78,7 +79,8 @@ pub(crate) fn update(env: &Arc<Env>, call: Arc<Call>) -> CallFuture {
     })
 }
 
-/// `tasks/cancel`: at once where the answer says so, else when the work has stopped.
+/// Handles `tasks/cancel`. The protocol version decides whether the task ends at once or when its
+/// handler stops.
 pub(crate) fn cancel(env: &Arc<Env>, call: Arc<Call>) -> CallFuture {
     let env = Arc::clone(env);
     Box::pin(async move {
@@ -96,7 +98,7 @@ pub(crate) fn cancel(env: &Arc<Env>, call: Arc<Call>) -> CallFuture {
             tasks.quotas.leave(&id);
         }
         if let Some(how) = how {
-            tasks.note(&call, &id, how, Some("its caller wants it".to_owned()));
+            tasks.note(&call, &id, how, Some("cancelled by the client".to_owned()));
         }
         match cancelled {
             None => Err(unknown_task()),

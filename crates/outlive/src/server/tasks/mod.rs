@@ -1,13 +1,13 @@
-//! Tasks of a server: which calls become tasks, where they are stored, how they are run.
+//! Tasks of a server: configuration, policies, and the protocol methods on tasks.
 //!
-//! The private modules are the methods of the protocol on tasks. No tool is known here.
+//! The private modules implement the methods. They do not depend on tools.
 //!
-//! - `methods`: `tasks/get`, `tasks/update`, `tasks/cancel`; `list`: `tasks/list` and our own list;
-//!   `result`: `tasks/result`.
-//! - `lookup`: how a method finds its task; `view`: a stored task as clients see it.
+//! - `methods`: `tasks/get`, `tasks/update`, `tasks/cancel`; `list`: `tasks/list` and
+//!   `dev.outlive/tasks/list`; `result`: `tasks/result`.
+//! - `lookup`: finds the task of a request; `view`: a stored task as clients see it.
 //! - `inputs`: input requests and progress on the stream of a client that waits for a task.
-//! - `segments`: partial results; `watch`: for clients that follow a task; `streaming`: as responses
-//!   to the call that created the task.
+//! - `segments`: partial results; `watch`: for clients that follow a task; `streaming`: as
+//!   responses to the call that created the task.
 
 pub(crate) mod inputs;
 pub(crate) mod list;

@@ -1,6 +1,6 @@
-//! `tasks/result`, of 2025-11-25: waits for the end of a task, and asks the client on the way what
-//! the task wants to know. With a number it waits for nothing, and answers with what the task has
-//! emitted after that.
+//! `tasks/result` of 2025-11-25: waits until the task ends and sends its input requests to the
+//! client meanwhile. With a sequence number, it returns the segments after that number without
+//! waiting.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::server::{
     },
 };
 
-/// `tasks/result`.
+/// Handles `tasks/result`.
 pub(crate) fn result(env: &Arc<Env>, call: Arc<Call>) -> CallFuture {
     let env = Arc::clone(env);
     Box::pin(async move {
@@ -37,7 +37,7 @@ pub(crate) fn result(env: &Arc<Env>, call: Arc<Call>) -> CallFuture {
             let shown = tasks.show(view);
             let status = std::mem::discriminant(&shown.state);
             let changed_status = told.replace(status).is_some_and(|before| before != status);
-            // How it has ended is the answer.
+            // The terminal status is the response itself, so no notification is sent for it.
             if changed_status && !shown.state.is_terminal() {
                 let bound = env.profile.limits.max_queued_notifications;
                 call.port().send(Notify::Task(Box::new(shown.clone())), bound);

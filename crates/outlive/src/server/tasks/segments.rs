@@ -1,8 +1,8 @@
-//! What a task has emitted, for those who read it while it runs, or read the rest later.
+//! Partial results of a task: read while it runs, or later.
 //!
-//! What is stored has its number from the store. Behind it stands what came with the end alone, of
-//! the result or of what went wrong: numbered on from there, in the same way for every reader and
-//! for ever, since nothing changes any more.
+//! Stored segments have sequence numbers from the store. Content blocks that only the final result
+//! or error contains follow after them. Their numbers are the same for every reader, because a
+//! terminal task does not change.
 
 use outlive_protocol::{Call, FinalSegments, ProtocolError, SegmentPage, Segments, era};
 use outlive_tasks::store::{self, PageLimit, TaskId, TaskOutcome, TaskRecord};
@@ -18,12 +18,12 @@ use crate::server::{
     tasks::lookup::look,
 };
 
-/// How much is read, and sent in one message, at once.
+/// Maximum size of one read and of one message.
 const PAGE: PageLimit = PageLimit::new(PAGE_SEGMENTS, PAGE_BYTES);
 const PAGE_SEGMENTS: usize = 1_000;
 const PAGE_BYTES: usize = 256 << 10;
 
-/// Blocks from after a number on, as many as fit a message.
+/// Reads segments after a sequence number, as many as fit into a message.
 pub(crate) async fn page(
     tasks: &TaskBackend,
     call: &Call,
@@ -33,7 +33,7 @@ pub(crate) async fn page(
     page_of(tasks, call, id, after).await?.ok_or_else(unknown_task)
 }
 
-/// As [`page`]; `None` if there is no such task.
+/// Reads segments as [`page`] does. Returns `None` if the task does not exist.
 pub(crate) async fn page_of(
     tasks: &TaskBackend,
     call: &Call,
@@ -45,8 +45,8 @@ pub(crate) async fn page_of(
     page.map_err(|error| unavailable(&error))
 }
 
-/// More blocks of a task that runs here, if the store has some: as many as fit a message. Reading them
-/// costs next to nothing, and says nothing of how the task is.
+/// Returns new segments of a task that runs in this process, from memory. The result does not
+/// include the status of the task.
 pub(crate) fn page_at_hand(
     tasks: &TaskBackend,
     call: &Call,
@@ -56,14 +56,14 @@ pub(crate) fn page_at_hand(
     tasks.engine().written_segments(call.principal().key(), id, after, PAGE)
 }
 
-/// `tasks/result` with a number: what comes after it, as far as it is there. `None` if the task does
-/// not send its content as it grows, or no number is named.
+/// Handles `tasks/result` with a sequence number: returns the available segments after it. Returns
+/// `None` if the task does not stream its content, or the request has no number.
 pub(crate) async fn after_number(
     tasks: &TaskBackend,
     call: &Call,
     id: &TaskId,
 ) -> Result<Option<FinalSegments>, ProtocolError> {
-    // Before the blocks: when it has ended, all of them are there.
+    // The record is read before the segments: if it is terminal, all segments are stored.
     let view = look(tasks, call, id).await?;
     if !call.rules().streams_task(&view.origin) {
         return Ok(None);
@@ -80,12 +80,13 @@ pub(crate) async fn after_number(
     Ok(Some(FinalSegments { id: id.as_str().to_owned(), blocks: Some(blocks), end: None }))
 }
 
-/// Whether no stored block comes after these.
+/// Returns whether these are the last stored segments.
 pub(crate) fn is_all(blocks: &Segments, last: u64) -> bool {
     blocks.first.saturating_add(blocks.blocks.len() as u64) > last
 }
 
-/// The end of a task: the blocks that are left, those that came with the end, and what else did.
+/// Returns the final segments of a task: the remaining stored segments, the blocks of the outcome,
+/// and its other members.
 pub(crate) fn rest(
     id: &TaskId,
     mut blocks: Segments,
@@ -93,7 +94,7 @@ pub(crate) fn rest(
     outcome: &TaskOutcome,
 ) -> Result<FinalSegments, ProtocolError> {
     let mut end = Box::new(CallToolResult::default());
-    // What was left out before these by the reader's own choice is left out.
+    // A reader can start after the last stored segment; blocks before its start are skipped.
     let known = blocks.first.saturating_sub(1).max(last);
     match outcome {
         TaskOutcome::Result(raw) => {
@@ -116,17 +117,17 @@ pub(crate) fn rest(
     Ok(FinalSegments { id: id.as_str().to_owned(), blocks: Some(blocks), end: Some(end) })
 }
 
-/// A task that has failed before it emitted anything says so as any tool does.
+/// Converts the failure of a task without segments into a plain tool error.
 pub(crate) fn as_content(rest: FinalSegments) -> Result<FinalSegments, ProtocolError> {
     let (Some(mut end), Some(blocks)) = (rest.end, rest.blocks) else {
-        return Err(ProtocolError::internal("a task that has not ended has no content"));
+        return Err(ProtocolError::internal("final segments of a task that has not ended"));
     };
     let content = blocks.blocks.iter().map(|block| serde_json::from_str(block.get()));
     end.content = content.collect::<Result<_, _>>().map_err(ProtocolError::internal)?;
     Ok(FinalSegments { id: rest.id, blocks: None, end: Some(end) })
 }
 
-/// A result of which the content stays as it is.
+/// A tool result whose content blocks stay raw JSON.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Ended {
@@ -138,7 +139,7 @@ struct Ended {
     meta: Option<Meta>,
 }
 
-/// What a task that is looked at has emitted from after a number on.
+/// Returns the segments after a sequence number, for the given record of the task.
 pub(crate) async fn beside(
     tasks: &TaskBackend,
     call: &Call,

@@ -1,9 +1,9 @@
-//! A call that made a task and is answered with its content as it grows: several responses with one
-//! id, in a dialect of 2025-11-25.
+//! Responds to the call that created a task with the task's content as it grows: several responses
+//! with one ID, in a dialect of 2025-11-25.
 //!
-//! The stream reads what the store has: a block is there before it is sent, whichever replica the
-//! task runs on; if it runs on this one, the block is still at hand. It holds one message at a time;
-//! a reader that is slow reads larger pieces later.
+//! The stream reads segments from the store, so it works for tasks on every replica. Segments of a
+//! task in this process come from memory. The stream buffers one message; a slow reader receives
+//! larger messages later.
 
 use std::{
     collections::HashMap,
@@ -28,7 +28,7 @@ use crate::server::{
     },
 };
 
-/// Answers a call with the content of the task that it has made.
+/// Streams the content of a task as responses to the call that created it.
 pub(crate) async fn stream(
     env: Arc<Env>,
     call: Arc<Call>,
@@ -44,16 +44,16 @@ pub(crate) async fn stream(
     let mut told = None;
     let watch = tasks.engine().watch(&stream.id);
     loop {
-        // Nothing is read that could not be sent.
+        // Backpressure: segments are read only when the stream can accept them.
         poll_fn(|cx| call.port().poll_room(cx)).await;
         if Instant::now() >= expires {
-            // Whether it is over is for the store to say, and nobody may have asked it.
+            // The store decides whether the TTL has expired, and needs a sweep to do so.
             tasks.engine().sweep().await;
             expires = Instant::now() + LOOK;
         }
         let changed = watch.notified();
         let again = Instant::now() + LOOK;
-        // Nearly always there is nothing but more of them to know.
+        // The common case is more segments and no other change.
         if told != Some(true)
             && let Some(is_all) = stream.read_on().await?
         {
@@ -65,12 +65,12 @@ pub(crate) async fn stream(
             }
             continue;
         }
-        // Before the blocks: when it has ended, all of them are there.
+        // The record is read before the segments: if it is terminal, all segments are stored.
         let view = look(tasks, &call, &stream.id).await?;
         let read = stream.read(&view).await?;
         match read {
             Read::Last(rest) => return Ok(Outcome::Complete(MethodResult::Rest(rest))),
-            // There may be more where that came from.
+            // There may be more segments.
             Read::Some => continue,
             Read::None => {}
         }
@@ -94,8 +94,8 @@ pub(crate) async fn stream(
     }
 }
 
-/// How long a task exists that has just been made. One without an end, or with one that is far away,
-/// is looked at now and then.
+/// Returns the TTL of a new task, at most an hour. Tasks without a TTL or with a longer one are
+/// checked every hour.
 fn made_for(made: &TaskView) -> Duration {
     const LONG: Duration = Duration::from_secs(3600);
     made.ttl.map_or(LONG, Duration::from_millis).min(LONG)
@@ -106,13 +106,13 @@ struct Stream<'a> {
     tasks: &'a TaskBackend,
     call: &'a Call,
     id: TaskId,
-    /// The task as it was made, until the client has been told of it.
+    /// The task as created, until the first response has announced it to the client.
     made: Option<Box<TaskView>>,
-    /// The number of the last block that was sent.
+    /// Sequence number of the last sent segment.
     sent: u64,
 }
 
-/// What was found, and sent if it was not the end.
+/// Result of a read. All segments except the final ones are sent already.
 enum Read {
     None,
     Some,
@@ -120,10 +120,10 @@ enum Read {
 }
 
 impl Stream<'_> {
-    /// Reads what has been emitted since the last time, and sends it.
+    /// Reads the segments since the last read and sends them.
     async fn read(&mut self, view: &TaskRecord) -> Result<Read, ProtocolError> {
         if let Some(outcome @ (TaskOutcome::Cancelled | TaskOutcome::Expired)) = &view.outcome {
-            // Nothing more is sent, though it may have been emitted.
+            // Segments of a cancelled or expired task are no longer sent.
             let nothing = Segments { first: self.sent + 1, blocks: Vec::new() };
             return Ok(Read::Last(Box::new(rest(&self.id, nothing, self.sent, outcome)?)));
         }
@@ -137,7 +137,7 @@ impl Stream<'_> {
             return Ok(Read::Last(Box::new(last)));
         }
         if blocks.blocks.is_empty() {
-            // It has ended since it was looked at.
+            // If the task has ended since the record was read, another read follows.
             return Ok(if page.ended { Read::Some } else { Read::None });
         }
         self.sent += blocks.blocks.len() as u64;
@@ -145,8 +145,8 @@ impl Stream<'_> {
         Ok(Read::Some)
     }
 
-    /// Sends more blocks of a task that neither has ended nor asks; says whether these were all.
-    /// `None` if there is something else to know.
+    /// Sends new segments of a task that neither has ended nor requires input. Returns whether they
+    /// were the last ones, or `None` if the record must be read.
     async fn read_on(&mut self) -> Result<Option<bool>, ProtocolError> {
         let page = match page_at_hand(self.tasks, self.call, &self.id, self.sent) {
             Some(page) => page,
@@ -162,13 +162,14 @@ impl Stream<'_> {
         Ok(Some(is_all))
     }
 
-    /// Sends a piece; the first one says which task it belongs to.
+    /// Sends segments. The first response announces the task.
     fn push(&mut self, blocks: Option<Segments>) {
         let (id, task) = (self.id.as_str().to_owned(), self.made.take());
         self.call.port().partial(Box::new(PartialResponse { id, task, blocks }));
     }
 
-    /// Tells that the task waits for an answer, or goes on. How it has ended is the last response.
+    /// Notifies the client when the status changes between `working` and `input_required`. The
+    /// terminal status is the last response.
     fn tell_status(&self, view: &TaskRecord, told: &mut Option<bool>) {
         let asks = !view.input_requests.is_empty();
         if told.replace(asks).is_some_and(|before| before != asks) {
@@ -179,8 +180,8 @@ impl Stream<'_> {
     }
 }
 
-/// The tasks whose content is being sent on a session. Until the last of it is on its way, such a task
-/// has not ended for whoever asks there.
+/// Tasks whose content is being streamed on a session. Their status stays `working` on this session
+/// until the last response is written.
 #[derive(Default)]
 pub(crate) struct Streams(Mutex<HashMap<TaskId, Weak<Call>>>);
 
@@ -193,14 +194,14 @@ impl Streams {
         streams.insert(id.clone(), Arc::downgrade(call));
     }
 
-    /// A task as it is for the session that a call came on.
+    /// Returns the view of a task as the session of a call sees it.
     pub(crate) fn seen_from(call: &Call, mut shown: TaskView) -> TaskView {
         let Some(session) = call.session().filter(|_| shown.state.is_terminal()) else {
             return shown;
         };
         let streams = session.state(Self::default);
         let streams = streams.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Its run lets go of a call when it has written the last response.
+        // The run drops its call after it has written the last response.
         let id = TaskId::new(shown.id.as_str());
         if streams.get(&id).is_some_and(|call| call.strong_count() > 0) {
             shown.state = TaskState::Working;

@@ -1,4 +1,4 @@
-//! A stored task as clients see it.
+//! Converts a stored task into the form that clients see.
 
 use outlive_protocol::{TaskState, TaskView};
 use outlive_tasks::store::{TaskOutcome, TaskRecord};
@@ -11,7 +11,7 @@ use crate::server::{
 };
 
 impl TaskBackend {
-    /// Returns a task as codecs write it.
+    /// Converts a task record into the view that codecs encode.
     pub(crate) fn show(&self, view: TaskRecord) -> TaskView {
         let state = match view.outcome {
             None if view.input_requests.is_empty() => TaskState::Working,

@@ -1,5 +1,5 @@
-//! Who listens to what tasks emit, by our own extension: each task from after a number on.
-//! Specified in `docs/extensions/task-partials.md`.
+//! Subscriptions to the segments of tasks, each from a sequence number on. Specified in
+//! `docs/extensions/task-partials.md`.
 
 use std::{collections::BTreeMap, future::poll_fn};
 
@@ -16,10 +16,10 @@ use crate::server::{
     },
 };
 
-/// The member of a filter that names tasks and numbers.
+/// Member of the subscription filter that lists tasks and sequence numbers.
 const FILTER: &str = "dev.outlive/taskPartials";
 
-/// The tasks that a subscription follows, and the number of the last block that was sent of each.
+/// Tasks that a subscription follows, with the sequence number of the last sent segment.
 #[derive(Default)]
 pub(crate) struct Following(BTreeMap<TaskId, u64>);
 
@@ -31,8 +31,8 @@ struct Place {
 }
 
 impl Following {
-    /// What a client wants to follow; nothing, if it does not say that it knows the extension, or the
-    /// server has not switched it on.
+    /// Reads the tasks that a client wants to follow. Returns `None` if the client does not declare
+    /// the extension or the server does not enable it.
     pub(crate) fn of(
         env: &Env,
         call: &Call,
@@ -52,14 +52,15 @@ impl Following {
         let limit = env.profile.limits.max_subscriptions;
         if places.len() > limit {
             return Err(ProtocolError::invalid_params(format!(
-                "at most {limit} tasks can be followed"
+                "a subscription can follow at most {limit} tasks"
             )));
         }
         let places = places.into_iter();
         Ok(Some(Self(places.map(|it| (TaskId::new(it.task_id), it.after_seq)).collect())))
     }
 
-    /// Leaves out what is not there for this caller: nobody learns whether it is somebody else's.
+    /// Removes tasks that do not exist for this principal, in the same way as tasks of other
+    /// principals.
     pub(crate) async fn admit(&mut self, env: &Env, call: &Call) -> Result<(), ProtocolError> {
         let engine = env.tasks()?.engine();
         let mut admitted = BTreeMap::new();
@@ -73,7 +74,7 @@ impl Following {
         Ok(())
     }
 
-    /// Says what is honoured.
+    /// Adds the accepted tasks to the acknowledged filter.
     pub(crate) fn acknowledge(&self, honoured: &mut SubscriptionFilter) {
         let place = |(id, after): (&TaskId, &u64)| Place {
             task_id: id.as_str().to_owned(),
@@ -85,7 +86,7 @@ impl Following {
         }
     }
 
-    /// Which tasks are followed.
+    /// Returns the IDs of the followed tasks.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &TaskId> {
         self.0.keys()
     }
@@ -94,7 +95,7 @@ impl Following {
         self.0.is_empty()
     }
 
-    /// Sends what all tasks have emitted meanwhile.
+    /// Sends the new segments of all followed tasks.
     pub(crate) async fn send_all(&mut self, env: &Env, call: &Call) -> Result<(), ProtocolError> {
         let ids: Vec<TaskId> = self.0.keys().cloned().collect();
         for id in ids {
@@ -103,7 +104,7 @@ impl Following {
         Ok(())
     }
 
-    /// Sends what a task has emitted meanwhile. One that has ended is not followed any longer.
+    /// Sends the new segments of a task. Stops following a task that has ended.
     pub(crate) async fn send(
         &mut self,
         env: &Env,
@@ -112,7 +113,7 @@ impl Following {
     ) -> Result<(), ProtocolError> {
         let tasks = env.tasks()?;
         while let Some(after) = self.0.get(id).copied() {
-            // Nothing is read that could not be sent.
+            // Backpressure: segments are read only when the stream can accept them.
             poll_fn(|cx| call.port().poll_room(cx)).await;
             let at_hand = page_at_hand(tasks, call, id, after);
             let is_at_hand = at_hand.is_some();
@@ -126,7 +127,7 @@ impl Following {
             };
             let ended = page.ended;
             let news = emitted(id, after, page, ended);
-            // Of what comes after these we are told.
+            // A change notification announces later segments, so no further read is needed.
             let enough = is_at_hand && is_all(&news.blocks, news.last);
             let count = news.blocks.blocks.len() as u64;
             if count == 0 && !news.complete {

@@ -1,4 +1,4 @@
-//! A clone of `Durable` is a `Durable`.
+//! Clones of `Durable` in joined branches and in spawned tasks.
 
 use outlive::{
     server::{Durable, Result, Server, Tool},
@@ -13,7 +13,7 @@ async fn text(tool: Tool) -> String {
 }
 
 #[tokio::test]
-async fn cloned_context_in_joined_branches_takes_steps() {
+async fn cloned_context_in_joined_branches_runs_steps() {
     async fn packs(cx: Durable) -> Result<String> {
         let pack = |number: u32| {
             let cx = cx.clone();
@@ -26,7 +26,7 @@ async fn cloned_context_in_joined_branches_takes_steps() {
 }
 
 #[tokio::test]
-async fn cloned_context_in_spawned_task_fails_with_what_to_do() {
+async fn cloned_context_in_spawned_task_fails_with_remedy() {
     async fn spawns(cx: Durable) -> Result<String> {
         let mut set = JoinSet::new();
         for number in 1..=2_u32 {
@@ -41,5 +41,5 @@ async fn cloned_context_in_spawned_task_fails_with_what_to_do() {
         Ok(said.join("\n"))
     }
     let said = text(Tool::new("tool", spawns)).await;
-    assert!(said.starts_with("`pack/1` is used outside of its own run; join futures"), "{said}");
+    assert!(said.starts_with("`pack/1` is used outside its run; join futures"), "{said}");
 }

@@ -1,4 +1,4 @@
-//! Errors of anyhow, of thiserror and of the standard library pass through handlers, in both directions.
+//! Conversion of anyhow, thiserror and standard library errors from and to the handler error.
 
 use anyhow::Context;
 use outlive::{
@@ -8,13 +8,13 @@ use outlive::{
 };
 use serde_json::{Value, json};
 
-/// Calls the only tool of a server.
+/// Calls the only tool of a new server.
 async fn call(tool: Tool) -> TestOutcome {
     let server = TestServer::new(Server::builder("errors", "1").tool(tool)).unwrap();
     server.call_tool("tool", json!({})).run().await.unwrap()
 }
 
-/// As [`call`], of a tool that fails: what its caller reads.
+/// Calls a tool that fails and returns the text of its error.
 async fn failure(tool: Tool) -> String {
     let outcome = call(tool).await;
     assert_eq!(outcome.result.is_error, Some(true), "{}", outcome.text());
@@ -62,20 +62,20 @@ async fn boxed_error_converts_by_question_mark() {
     assert!(failure(Tool::new("tool", reads)).await.starts_with("No such file"));
 }
 
-/// A helper that knows nothing of this crate's `Result`.
+/// A helper function that does not use the `Result` of this crate.
 async fn reserve(cx: &Durable, article: &str) -> anyhow::Result<u32> {
     let shelf: u32 = cx.step(article, async || Err(Error::new("sold out").permanent())).await?;
     Ok(shelf)
 }
 
 #[tokio::test]
-async fn helper_returning_anyhow_result_takes_step_errors_by_question_mark() {
+async fn helper_returning_anyhow_result_converts_step_errors_by_question_mark() {
     async fn order(cx: Durable) -> Result<String> {
         let error =
             Error::from(reserve(&cx, "lamp").await.context("the order failed").unwrap_err());
-        assert!(error.is_permanent(), "what the error is survives anyhow and its contexts");
+        assert!(error.is_permanent(), "the kind of the error survives anyhow and its contexts");
         let error = Error::from(reserve(&cx, "chair").await.unwrap_err());
-        assert!(error.is_permanent(), "also without one");
+        assert!(error.is_permanent(), "without a context too");
         Err(error)
     }
     assert_eq!(failure(Tool::new("tool", order)).await, "sold out");
@@ -99,7 +99,7 @@ async fn pack(cx: &Durable) -> Result<u32, OrderError> {
 }
 
 #[tokio::test]
-async fn thiserror_type_wraps_step_errors_and_keeps_what_they_are() {
+async fn thiserror_type_wrapping_step_error_keeps_its_kind() {
     async fn order(cx: Durable) -> Result<String, OrderError> {
         let error = pack(&cx).await.unwrap_err();
         let converted = Error::from(OrderError::from(Error::not_found().into_std()));
@@ -111,7 +111,7 @@ async fn thiserror_type_wraps_step_errors_and_keeps_what_they_are() {
 }
 
 #[test]
-fn error_through_into_std_and_back_stays_what_it_is() {
+fn error_converted_to_std_and_back_keeps_its_kind() {
     let declined = || {
         Error::from(outlive::server::durable::DurableError::Declined { key: "approve".to_owned() })
     };
@@ -123,7 +123,7 @@ fn error_through_into_std_and_back_stays_what_it_is() {
 }
 
 #[tokio::test]
-async fn error_data_reaches_programs_beside_the_text() {
+async fn error_data_is_returned_as_structured_content() {
     async fn fails() -> Result<String> {
         Err(Error::new("sold out").data(json!({"article": "lamp"})))
     }
@@ -135,7 +135,7 @@ async fn error_data_reaches_programs_beside_the_text() {
 }
 
 #[tokio::test]
-async fn error_data_of_a_code_is_that_of_the_protocol_error() {
+async fn error_with_code_returns_data_in_protocol_error() {
     async fn refuses() -> Result<String> {
         Err(Error::with_code(77, "closed").data(json!({"until": "Monday"})))
     }

@@ -1,4 +1,4 @@
-//! `step_retry` counts for its body, and its body may count for itself.
+//! The attempt number of `step_retry`, and bodies that count attempts themselves.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ async fn text(tool: Tool) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retried_body_counting_its_own_tries_compiles_and_counts() {
+async fn retried_body_with_own_counter_compiles_and_counts() {
     async fn flaky(cx: Durable) -> Result<String> {
         let mut tries = 0;
         let done: String = cx
@@ -31,7 +31,7 @@ async fn retried_body_counting_its_own_tries_compiles_and_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retried_body_is_told_which_attempt_it_is() {
+async fn retried_body_receives_attempt_number() {
     async fn flaky(cx: Durable) -> Result<String> {
         let article = String::from("lamp");
         let retry = Retry::attempts(3).initial_backoff(Duration::from_secs(60));

@@ -1,4 +1,4 @@
-//! Small things that the first user looked for.
+//! Small conveniences of the API.
 
 use outlive::{
     client::{Client, Version},
@@ -9,7 +9,7 @@ use serde_json::json;
 async fn nothing() {}
 
 #[tokio::test]
-async fn builder_takes_several_tools_at_once() {
+async fn builder_given_several_tools_registers_each() {
     let tools = ["one", "two"].map(|name| Tool::new(name, nothing));
     let server = Server::builder("small", "1").tools(tools).build().unwrap();
     let client = Client::builder("test", "1").connect(&server).await.unwrap();
@@ -18,7 +18,7 @@ async fn builder_takes_several_tools_at_once() {
 }
 
 #[tokio::test]
-async fn server_that_is_told_to_declares_idempotency_keys() {
+async fn server_declares_idempotency_keys_only_if_enabled() {
     let builder = || Server::builder("small", "1").tool(Tool::new("tool", nothing));
     let stored = || builder().tasks(TaskConfig::in_memory());
     for (builder, says) in
@@ -35,7 +35,7 @@ async fn server_that_is_told_to_declares_idempotency_keys() {
 }
 
 #[test]
-fn version_is_parsed_from_its_date() {
+fn version_from_date_string_parses() {
     let version: Version = "2025-06-18".parse().unwrap();
     assert_eq!(version, Version::V2025_06_18);
     let error = "2025-06-19".parse::<Version>().unwrap_err().to_string();
@@ -43,7 +43,7 @@ fn version_is_parsed_from_its_date() {
 }
 
 #[test]
-fn picture_is_made_of_bytes() {
+fn image_block_from_bytes_is_base64() {
     let png = [0x89, b'P', b'N', b'G'];
     let json = serde_json::to_value(ContentBlock::image(png, "image/png")).unwrap();
     assert_eq!(json, json!({"type": "image", "data": "iVBORw==", "mimeType": "image/png"}));
@@ -52,7 +52,7 @@ fn picture_is_made_of_bytes() {
 }
 
 #[test]
-fn result_has_its_texts() {
+fn result_texts_skip_other_content() {
     let blocks =
         [ContentBlock::text("a"), ContentBlock::image([1], "image/png"), ContentBlock::text("b")];
     assert_eq!(CallToolResult::new(blocks).texts().collect::<Vec<_>>(), ["a", "b"]);

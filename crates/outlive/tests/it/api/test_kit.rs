@@ -1,4 +1,4 @@
-//! The test kit as its first user wanted it.
+//! The test kit: strict calls, resources, prompts, timers and cancellation.
 
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ async fn stock(article: String) -> Json<Stock> {
 }
 
 #[tokio::test]
-async fn structured_content_compares_with_a_type_and_with_json() {
+async fn structured_content_decodes_as_type_and_as_json() {
     let server = TestServer::new(Server::builder("kit", "1").tool(stock::tool())).unwrap();
     let outcome = server.call_tool("stock", json!({"article": "lamp"})).run().await.unwrap();
     let expected = json!({"article": "lamp", "count": 3});
@@ -50,12 +50,12 @@ async fn deploy(cx: Durable) -> Result<String> {
 }
 
 #[tokio::test]
-async fn strict_call_with_a_response_that_is_not_asked_for_fails() {
+async fn strict_call_with_unused_input_response_fails() {
     let server = TestServer::new(Server::builder("kit", "1").tool(deploy::tool())).unwrap();
     let call = || server.call_tool("deploy", json!({})).accept("approve", json!({"yes": true}));
     assert_eq!(call().strict().crash_after_each().await.unwrap().text(), "true");
     let more = || call().accept("approve", json!({"yes": false})).decline("delete");
-    assert_eq!(more().run().await.unwrap().text(), "true", "only if it is strict");
+    assert_eq!(more().run().await.unwrap().text(), "true", "without `strict` it is allowed");
     let failure = more().strict().run().await.unwrap_err().to_string();
     assert!(failure.contains("`approve` has 2 responses and was asked for 1 times"), "{failure}");
     let failure = call().decline("delete").strict().run().await.unwrap_err().to_string();
@@ -73,7 +73,7 @@ async fn advertise(article: String, count: u32) -> String {
 }
 
 #[tokio::test]
-async fn resources_and_prompts_are_tested_like_tools() {
+async fn kit_reads_resources_and_gets_prompts() {
     let builder = Server::builder("kit", "1")
         .resource_template(stock_page::resource_template())
         .prompt(advertise::prompt());
@@ -104,9 +104,9 @@ async fn slow(cx: Durable) -> Result<String> {
     Ok(approval.yes.to_string())
 }
 
-// Without `start_paused`, as the first user had it.
+// The test has no `start_paused`: the kit must skip the timers itself.
 #[tokio::test]
-async fn handler_that_sleeps_for_days_is_tested_in_a_moment() {
+async fn handler_sleeping_for_days_finishes_immediately() {
     let server = TestServer::new(Server::builder("kit", "1").tool(slow::tool())).unwrap();
     let begun = Instant::now();
     let call = server.call_tool("slow", json!({})).accept("approve", json!({"yes": true}));
@@ -137,7 +137,7 @@ async fn give_back(task: Cleanup, notes: State<Notes>) -> Result<()> {
 }
 
 #[tokio::test]
-async fn cancelled_call_stops_at_the_next_step_and_is_cleaned_up() {
+async fn cancelled_call_stops_at_next_step_and_runs_cleanup() {
     let notes = Notes::default();
     let tool = order::tool().cleanup(give_back);
     let server = Server::builder("kit", "1").tasks(TaskConfig::in_memory());
@@ -150,7 +150,7 @@ async fn cancelled_call_stops_at_the_next_step_and_is_cleaned_up() {
     }
     let call = server.call_tool("order", json!({}));
     let cancelled = call.cancel_after(("pack", 2)).await.unwrap();
-    assert!(!cancelled.is_cancelled, "what is shielded comes to its end");
+    assert!(!cancelled.is_cancelled, "the shielded part completes");
     assert_eq!(cancelled.outcome.text(), "packed from shelf 7");
     assert_eq!((cancelled.cleanup, notes.take()), (None, vec!["pack 1".into(), "pack 2".into()]));
     let failure = server.call_tool("order", json!({})).cancel_after("pay").await.unwrap_err();

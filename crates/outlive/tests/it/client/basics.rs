@@ -1,4 +1,4 @@
-//! The same calls everywhere.
+//! The same calls on every transport and in every protocol version.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::kit::{EVERYWHERE, Place, builder, server};
 
 #[tokio::test]
-async fn tools_resources_and_prompts_are_there_on_every_wire() {
+async fn tools_resources_and_prompts_work_on_every_transport() {
     for (wire, version) in EVERYWHERE {
         let place = Place::of(&server(), wire).await;
         let client = place.connect(builder(), version).await;
@@ -50,7 +50,7 @@ async fn tools_resources_and_prompts_are_there_on_every_wire() {
 
 // MT-11
 #[tokio::test]
-async fn one_answerer_answers_on_every_wire() {
+async fn input_handler_responds_on_every_transport() {
     for (wire, version) in EVERYWHERE {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let noted = Arc::clone(&asked);
@@ -61,7 +61,7 @@ async fn one_answerer_answers_on_every_wire() {
         let place = Place::of(&server(), wire).await;
         let client = place.connect(builder().input_handler(answers), version).await;
         let result = client.call_tool("greet", json!({})).await;
-        // Forms came with 2025-06-18.
+        // Forms were introduced with 2025-06-18.
         match client.protocol_version().await.unwrap().as_str() {
             "2024-11-05" | "2025-03-26" => {
                 assert!(asked.lock().unwrap().is_empty());
@@ -75,7 +75,7 @@ async fn one_answerer_answers_on_every_wire() {
 }
 
 #[tokio::test]
-async fn progress_is_heard_on_every_wire() {
+async fn progress_reaches_callback_on_every_transport() {
     for (wire, version) in EVERYWHERE {
         let place = Place::of(&server(), wire).await;
         let client = place.connect(builder(), version).await;

@@ -1,4 +1,4 @@
-//! Changes, as servers tell them, on every wire.
+//! Change notifications and the result cache, on every transport.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ async fn next(changes: &mut Subscription) -> ServerNotification {
 
 // SUB-01, SUB-07, SUB-08, STDIO-08, RES-09, RES-10
 #[tokio::test]
-async fn changes_are_heard_on_every_wire() {
+async fn change_notifications_reach_client_on_every_transport() {
     for (wire, version) in EVERYWHERE {
         let server = server();
         let place = Place::of(&server, wire).await;
@@ -37,7 +37,7 @@ async fn changes_are_heard_on_every_wire() {
             ServerNotification::ResourceUpdated(uri) => assert_eq!(uri, "file:///a"),
             other => panic!("{other:?}"),
         }
-        // What was kept is old now.
+        // The notification invalidated the cached list.
         let names = client.list_tools().collect().await.unwrap();
         assert!(names.iter().any(|tool| tool.name == "new"), "{wire:?} {version:?}");
     }
@@ -45,7 +45,7 @@ async fn changes_are_heard_on_every_wire() {
 
 // SUB-13, SUB-17
 #[tokio::test]
-async fn a_subscription_that_breaks_is_opened_again_and_says_so() {
+async fn broken_subscription_reconnects_and_reports_it() {
     let peer = HttpScript::new(|seen, count| async move {
         if seen.method() == "server/discover" {
             return ok(&seen, &discovered());
@@ -70,7 +70,7 @@ async fn a_subscription_that_breaks_is_opened_again_and_says_so() {
 
 // CACHE-05, CACHE-07, CACHE-13
 #[tokio::test]
-async fn a_result_is_kept_for_as_long_as_it_may_be() {
+async fn list_result_is_cached_for_its_ttl() {
     for (ttl, lists) in [(json!(60_000), 1), (json!(0), 2), (json!(-5), 2), (json!(null), 2)] {
         let hints = ttl.clone();
         let peer = HttpScript::new(move |seen, _| {

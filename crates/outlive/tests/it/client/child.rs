@@ -1,4 +1,4 @@
-//! A server that is a child process.
+//! Servers that are child processes.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::kit::builder;
 
-/// Answers the first two requests, then ends.
+/// Responds to the first two requests, then exits.
 const SCRIPT: &str = r#"
 id() { echo "$1" | sed 's/.*"id":\([0-9]*\),.*/\1/'; }
 echo started >&2
@@ -20,7 +20,7 @@ echo '{"jsonrpc":"2.0","id":'$(id "$line")',"result":{"content":[{"type":"text",
 // STDIO-01, STDIO-03, STDIO-04, STDIO-13
 #[cfg(unix)]
 #[tokio::test]
-async fn a_process_is_started_spoken_to_and_started_again() {
+async fn child_process_that_exits_is_restarted() {
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
     let noted = Arc::clone(&said);
     let program = ChildProcess::new("sh")
@@ -28,8 +28,8 @@ async fn a_process_is_started_spoken_to_and_started_again() {
         .on_stderr(move |line| noted.lock().unwrap().push(line.to_owned()));
     let client = builder().connect(program).await.unwrap();
     assert_eq!(result_text(&client.call_tool("a", json!({})).await.unwrap()), "hello");
-    // The process has ended. A call that finds that out before it is sent starts another one; one that
-    // was sent to a dying process may have been done.
+    // The process has exited. If the client notices before sending, it restarts the process. If it
+    // notices after sending, the call may have executed.
     for _ in 0..50 {
         match client.call_tool("a", json!({})).await {
             Ok(result) => {
@@ -44,11 +44,11 @@ async fn a_process_is_started_spoken_to_and_started_again() {
             Err(error) => panic!("{error}"),
         }
     }
-    panic!("the program was not started again");
+    panic!("the program was not restarted");
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_said_so() {
+async fn missing_program_fails_with_its_path() {
     let error = builder().connect(ChildProcess::new("/no/such/program")).await.unwrap_err();
     assert!(error.to_string().contains("could not be started"), "{error}");
     assert!(error.to_string().contains("/no/such/program"), "{error}");

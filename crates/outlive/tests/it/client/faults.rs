@@ -1,5 +1,5 @@
-//! Partial results of our own server, read by our own client over a way that breaks: on real sockets,
-//! with tasks in a file. The tests that are named by an id are those of the specification of streams.
+//! Partial results of our server, read by our client through a proxy that breaks connections. The
+//! tests use real sockets and tasks in a file.
 
 use std::{
     path::PathBuf,
@@ -33,19 +33,19 @@ use crate::{
     },
 };
 
-/// Both ways of sending segments, and looks that are too seldom to be in the way.
+/// Both ways of sending segments, with polls too rare to interfere.
 const SELDOM: Change = |config| {
     config.response_modes(ALL).partial_results(true).poll_interval(Duration::from_secs(60))
 };
-/// The same, and looks all the time.
+/// Both ways of sending segments, with frequent polls.
 const OFTEN: Change = |config| {
     config.response_modes(ALL).partial_results(true).poll_interval(Duration::from_millis(20))
 };
 
-/// How long anything here may take. Only a test that fails waits so long.
+/// Upper limit of every wait. Only a failing test waits this long.
 const GUARD: Duration = Duration::from_secs(20);
 
-/// A server, a way to it, and a file in which its tasks are.
+/// A server, a proxy in front of it, and the folder of its task store.
 struct Stage {
     world: World,
     proxy: Proxy,
@@ -72,13 +72,13 @@ impl Stage {
         guarded(client).await.unwrap()
     }
 
-    /// Begins a tool that emits one block after the other, each when the gate lets it.
+    /// Starts a tool that emits one block at a time, each when the gate opens.
     async fn tell(&self, client: &Client, blocks: usize) -> ToolStream {
         let script = json!({"batches": vec![1; blocks], "end": "empty"});
         guarded(client.stream_tool("always", script).into_future()).await.unwrap()
     }
 
-    /// Reads these, and lets the tool go on behind each.
+    /// Reads these segments and opens the gate after each.
     async fn read(&self, stream: &mut ToolStream, numbers: std::ops::RangeInclusive<u64>) {
         for number in numbers {
             assert_eq!(next(stream).await.unwrap().unwrap(), number);
@@ -102,10 +102,10 @@ fn streaming() -> ClientBuilder {
 }
 
 async fn guarded<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(GUARD, work).await.expect("it does not hang")
+    tokio::time::timeout(GUARD, work).await.expect("the operation ends within the time limit")
 }
 
-/// The number of the next segment, which is also what it says.
+/// Returns the number of the next segment, which equals its text.
 async fn next(stream: &mut ToolStream) -> Option<Result<u64, Error>> {
     let segment = guarded(stream.next()).await?;
     Some(segment.map(|segment| {
@@ -115,14 +115,14 @@ async fn next(stream: &mut ToolStream) -> Option<Result<u64, Error>> {
     }))
 }
 
-/// There are no more segments, and the result has all of them.
+/// Asserts that the stream has ended and that the result has all `count` segments.
 async fn ends_with(stream: &mut ToolStream, count: u64) {
     assert!(next(stream).await.is_none());
     let whole: Vec<String> = (1..=count).map(|number| number.to_string()).collect();
     assert_eq!(result_text(&guarded(stream.finish()).await.unwrap()), whole.join("\n"));
 }
 
-/// From which numbers on the client has read again.
+/// Returns the `lastSeqNr` of every `tasks/result` request.
 fn resumed(proxy: &Proxy) -> Vec<Option<u64>> {
     let asked = proxy.requests("tasks/result");
     asked.iter().map(|request| request["params"]["lastSeqNr"].as_u64()).collect()
@@ -130,7 +130,7 @@ fn resumed(proxy: &Proxy) -> Vec<Option<u64>> {
 
 // S-T05, S-45, S-54
 #[tokio::test]
-async fn s_t05_a_stream_of_events_is_not_disturbed_by_what_stands_between_them() {
+async fn event_stream_with_foreign_notifications_delivers_all_segments() {
     let stage = Stage::new(SELDOM).await;
     let status = |_: &str| {
         json!({"jsonrpc": "2.0", "method": "notifications/tasks/status", "params": {
@@ -145,7 +145,7 @@ async fn s_t05_a_stream_of_events_is_not_disturbed_by_what_stands_between_them()
     stage.read(&mut stream, 1..=4).await;
     ends_with(&mut stream, 4).await;
     assert!(stage.proxy.has_done_it_all());
-    // Each event was a message by itself, and all of them had the id of the call.
+    // Each event was one message with the ID of the call.
     let call = &stage.proxy.requests("tools/call")[0];
     let events = stage.proxy.events();
     let parts: Vec<&Value> =
@@ -156,10 +156,10 @@ async fn s_t05_a_stream_of_events_is_not_disturbed_by_what_stands_between_them()
 
 // S-T06, S-73, S-78
 #[tokio::test]
-async fn s_t06_a_stream_that_is_cut_goes_on_behind_the_last_number() {
+async fn cut_stream_without_event_log_resumes_after_last_segment() {
     for cut in [Fault::CutAfter("\"seqNr\":3"), Fault::CutInside("\"seqNr\":4")] {
         let stage = Stage::new(OFTEN).await;
-        // Nothing is kept of streams here, and the way back is a hard one.
+        // Without resumable streams and with failing polls, only `tasks/result` is left.
         stage.proxy.always("GET", Fault::Refuse(405, None));
         stage.proxy.once("tools/call", cut);
         let client = stage.client(Version::V2025_11_25).await;
@@ -180,7 +180,7 @@ async fn s_t06_a_stream_that_is_cut_goes_on_behind_the_last_number() {
 
 // S-T06
 #[tokio::test]
-async fn s_t06_a_stream_that_is_cut_is_taken_up_where_the_server_has_kept_it() {
+async fn cut_stream_with_event_log_resumes_by_get() {
     let stage = Stage::new(SELDOM).await;
     stage.proxy.once("tools/call", Fault::CutAfter("\"seqNr\":3"));
     let client = stage.client(Version::V2025_11_25).await;
@@ -194,7 +194,7 @@ async fn s_t06_a_stream_that_is_cut_is_taken_up_where_the_server_has_kept_it() {
 
 // S-T07, S-73
 #[tokio::test]
-async fn s_t07_what_did_not_arrive_is_read_from_before_the_gap() {
+async fn missing_segments_are_fetched_from_before_the_gap() {
     let stage = Stage::new(SELDOM).await;
     stage.proxy.once("tools/call", Fault::Drop(&["\"seqNr\":2", "\"seqNr\":4"]));
     let client = stage.client(Version::V2025_11_25).await;
@@ -213,7 +213,7 @@ async fn s_t07_what_did_not_arrive_is_read_from_before_the_gap() {
 
 // S-T09, S-58
 #[tokio::test]
-async fn s_t09_a_task_whose_time_is_over_leaves_its_stream_incomplete() {
+async fn stream_of_expired_task_fails_as_incomplete() {
     for is_cut in [false, true] {
         let stage = Stage::new(OFTEN).await;
         if is_cut {
@@ -233,7 +233,7 @@ async fn s_t09_a_task_whose_time_is_over_leaves_its_stream_incomplete() {
 
 // S-T12, S-71
 #[tokio::test]
-async fn s_t12_a_segment_that_comes_twice_counts_once() {
+async fn duplicate_segment_is_ignored() {
     let stage = Stage::new(SELDOM).await;
     stage.proxy.once("tools/call", Fault::Append("\"seqNr\":2", str::to_owned));
     let client = stage.client(Version::V2025_11_25).await;
@@ -245,7 +245,7 @@ async fn s_t12_a_segment_that_comes_twice_counts_once() {
 
 // S-T12, S-75
 #[tokio::test]
-async fn s_t12_a_segment_that_comes_twice_and_differs_is_a_breach() {
+async fn duplicate_segment_with_other_content_is_protocol_violation() {
     let stage = Stage::new(SELDOM).await;
     let other = |event: &str| event.replace("\"text\":\"2\"", "\"text\":\"two\"");
     stage.proxy.once("tools/call", Fault::Append("\"seqNr\":2", other));
@@ -262,10 +262,10 @@ async fn s_t12_a_segment_that_comes_twice_and_differs_is_a_breach() {
 
 // S-T13, S-09, T1C-08
 #[tokio::test]
-async fn s_t13_a_server_without_modes_is_waited_for() {
+async fn server_without_response_modes_is_polled_to_the_end() {
     let plain: Change = |config: TaskConfig| config.poll_interval(Duration::from_millis(20));
     let stage = Stage::new(plain).await;
-    // It is looked at until it is over, whatever happens to a look.
+    // The client polls until the task ends, even if single polls fail.
     stage.proxy.once("tasks/get", Fault::Refuse(429, Some(0)));
     stage.proxy.once("tasks/get", Fault::LoseAnswer);
     stage.proxy.once("tasks/result", Fault::LoseAnswer);
@@ -277,7 +277,7 @@ async fn s_t13_a_server_without_modes_is_waited_for() {
     }
     ends_with(&mut stream, 3).await;
     let call = &stage.proxy.requests("tools/call")[0];
-    assert_eq!(call["params"]["task"], json!({}), "nothing of what it does not know");
+    assert_eq!(call["params"]["task"], json!({}), "no response modes are requested");
     assert!(
         stage.proxy.events().iter().all(|event| event["result"].get("partial-content").is_none())
     );
@@ -286,14 +286,14 @@ async fn s_t13_a_server_without_modes_is_waited_for() {
 
 // S-T15, S-59, S-71
 #[tokio::test]
-async fn s_t15_the_stream_and_a_poll_beside_it_are_one_order() {
+async fn stream_and_concurrent_poll_deliver_segments_in_order() {
     let stage = Stage::new(OFTEN).await;
     let held = Gate::default();
     stage.proxy.once("tools/call", Fault::Hold("\"seqNr\":2", held.clone()));
     let client = stage.client(Version::V2025_11_25).await;
     let mut stream = stage.tell(&client, 4).await;
     stage.read(&mut stream, 1..=1).await;
-    // The stream stands still; what it holds back is read beside it.
+    // The stream stalls; the client polls the segments that the stream holds back.
     held.arrived().await;
     stage.read(&mut stream, 2..=2).await;
     assert!(resumed(&stage.proxy).contains(&Some(1)));
@@ -305,7 +305,7 @@ async fn s_t15_the_stream_and_a_poll_beside_it_are_one_order() {
 
 // S-T24, S-50
 #[tokio::test]
-async fn s_t24_what_comes_after_the_end_is_dropped() {
+async fn segment_after_last_response_is_ignored() {
     let stage = Stage::new(SELDOM).await;
     let late = |event: &str| {
         let mut late: Value = serde_json::from_str(event).unwrap();
@@ -318,14 +318,14 @@ async fn s_t24_what_comes_after_the_end_is_dropped() {
     stage.read(&mut stream, 1..=3).await;
     ends_with(&mut stream, 3).await;
     assert!(stage.proxy.has_done_it_all());
-    // And the client goes on.
+    // The client stays usable.
     stage.world.gate.open(1);
     let mut stream = stage.tell(&client, 1).await;
     assert_eq!(next(&mut stream).await.unwrap().unwrap(), 1);
     ends_with(&mut stream, 1).await;
 }
 
-/// What the client has asked for beside `tasks/get`.
+/// Returns the `afterSeq` of every `tasks/get` request.
 fn pulled(proxy: &Proxy) -> Vec<u64> {
     let asked = proxy.requests("tasks/get");
     let after = |request: &Value| request["params"]["_meta"]["dev.outlive/afterSeq"].as_u64();
@@ -334,11 +334,11 @@ fn pulled(proxy: &Proxy) -> Vec<u64> {
 
 // S-91, S-93
 #[tokio::test]
-async fn segments_are_pushed_through_a_subscription() {
+async fn modern_segments_arrive_through_subscription() {
     let stage = Stage::new(SELDOM).await;
     let client = stage.client(Version::V2026_07_28).await;
     let mut stream = stage.tell(&client, 5).await;
-    // Each is there before the next one is made.
+    // Each segment arrives before the tool emits the next one.
     stage.read(&mut stream, 1..=5).await;
     ends_with(&mut stream, 5).await;
     assert!(pulled(&stage.proxy).is_empty());
@@ -351,7 +351,7 @@ async fn segments_are_pushed_through_a_subscription() {
 
 // S-90, S-91
 #[tokio::test]
-async fn a_push_that_breaks_is_gone_on_with_by_reading() {
+async fn broken_subscription_falls_back_to_polling() {
     for cut in
         [Fault::CutAfter("\"seq\":2"), Fault::CutInside("\"seq\":3"), Fault::Refuse(503, None)]
     {
@@ -369,7 +369,7 @@ async fn a_push_that_breaks_is_gone_on_with_by_reading() {
 
 // S-91, S-71, S-73
 #[tokio::test]
-async fn what_a_push_leaves_out_repeats_or_turns_around_is_put_right() {
+async fn dropped_repeated_or_swapped_pushes_are_repaired() {
     for fault in [
         Fault::Drop(&["\"seq\":2"]),
         Fault::Swap("\"seq\":2"),
@@ -383,7 +383,7 @@ async fn what_a_push_leaves_out_repeats_or_turns_around_is_put_right() {
         stage.read(&mut stream, 1..=1).await;
         stage.proxy.came("\"seq\":2").await;
         stage.world.gate.open(1);
-        // Live, and not only at the end: the tool stands before its fourth block.
+        // The gap closes while the tool still runs: it has not emitted its fourth block.
         for number in 2..=3 {
             assert_eq!(next(&mut stream).await.unwrap().unwrap(), number);
         }
@@ -394,9 +394,9 @@ async fn what_a_push_leaves_out_repeats_or_turns_around_is_put_right() {
     }
 }
 
-/// As a `Stream`, which forgets what it waits for each time that something else happens.
+/// Uses `Stream` in a `select!` that drops the pending `next` future at every tick.
 #[tokio::test]
-async fn a_stream_that_is_polled_in_between_loses_nothing() {
+async fn stream_with_dropped_next_futures_loses_no_segment() {
     for version in [Version::V2025_11_25, Version::V2026_07_28] {
         let stage = Stage::new(OFTEN).await;
         stage.proxy.always("GET", Fault::Refuse(405, None));

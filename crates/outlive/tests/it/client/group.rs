@@ -1,4 +1,4 @@
-//! Several servers under one roof.
+//! Groups of several servers.
 
 use outlive::client::{group::ClientGroup, request::result_text};
 use serde_json::json;
@@ -10,7 +10,7 @@ use super::{
 
 // TOOL-09
 #[tokio::test]
-async fn tools_of_the_same_name_are_told_apart() {
+async fn group_tools_with_same_name_get_distinct_names() {
     let peer = |name: &'static str, tools: &'static [&'static str]| {
         pipe(move |request| match request["method"].as_str() {
             Some("server/discover") => vec![line(request, &discovered())],
@@ -41,7 +41,7 @@ async fn tools_of_the_same_name_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_away_does_not_hide_the_others() {
+async fn group_with_unavailable_server_lists_tools_of_the_others() {
     let place = Place::of(&super::kit::server(), Wire::Memory).await;
     let away = place.connect(builder(), None).await;
     away.close().await;

@@ -1,4 +1,4 @@
-//! Questions that the client answers with tasks of its own, byte by byte.
+//! Input requests that the client answers with tasks (`tasks.requests` of a legacy client).
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::{
 
 // T1C-20, T1C-21, T1C-22, T1C-23
 #[tokio::test]
-async fn a_task_of_the_client_is_polled_waited_for_and_over() {
+async fn client_task_is_polled_awaited_and_not_cancellable_after_its_end() {
     let gate = Arc::new(Semaphore::new(0));
     let passed = Arc::clone(&gate);
     let answers = InputCallbacks::new().form(move |_| {
@@ -44,7 +44,7 @@ async fn a_task_of_the_client_is_polled_waited_for_and_over() {
                     ask("result", "tasks/result", json!({"taskId": task})),
                 ]
             }
-            // The user decides when the server has looked.
+            // The user decides after the server has polled.
             (_, Some("get")) => {
                 gate.add_permits(1);
                 Vec::new()

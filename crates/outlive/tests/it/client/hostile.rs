@@ -1,4 +1,4 @@
-//! Servers that do what they must not: bounded, and reported as what it is.
+//! Servers that violate the protocol: the client bounds its work and reports the violation.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ use super::{
 
 // PAGE-02, PAGE-07
 #[tokio::test]
-async fn a_list_without_an_end_is_given_up() {
+async fn endless_list_fails_as_cursor_loop_or_too_many_pages() {
     for (circles, expect_circle) in [(true, true), (false, false)] {
         let (target, _) = pipe(move |request| match request["method"].as_str() {
             Some("server/discover") => vec![line(request, &discovered())],
             _ => {
-                // An empty cursor is a cursor.
+                // An empty string is a valid cursor.
                 let at = request["params"]["cursor"].as_str().map_or(0, |at| at.len() + 1);
                 let next = if circles { "x".repeat(at % 3) } else { "x".repeat(at) };
                 vec![line(
@@ -44,7 +44,7 @@ async fn a_list_without_an_end_is_given_up() {
 
 // JSCH-10, TOOL-29
 #[tokio::test]
-async fn one_bad_entry_does_not_hide_the_others() {
+async fn invalid_list_entry_is_skipped() {
     let (target, _) = pipe(|request| match request["method"].as_str() {
         Some("server/discover") => vec![line(request, &discovered())],
         Some("tools/list") => {
@@ -62,7 +62,7 @@ async fn one_bad_entry_does_not_hide_the_others() {
 
 // M-57
 #[tokio::test(start_paused = true)]
-async fn rounds_without_an_end_are_given_up() {
+async fn endless_rounds_fail_at_limit() {
     for with_questions in [true, false] {
         let (target, seen) = pipe(move |request| match request["method"].as_str() {
             Some("server/discover") => vec![line(request, &discovered())],
@@ -88,7 +88,7 @@ async fn rounds_without_an_end_are_given_up() {
 
 // M-58, M-60, T2C-03, T2C-04, RPC-11
 #[tokio::test]
-async fn answers_that_a_request_cannot_have_are_breaches() {
+async fn result_of_wrong_type_is_protocol_violation() {
     let question = json!({"k": {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}}});
     for (method, result) in [
         ("tools/call", json!({"resultType": "surprise"})),
@@ -112,13 +112,13 @@ async fn answers_that_a_request_cannot_have_are_breaches() {
             _ => client.list_tools().collect().await.unwrap_err(),
         };
         assert!(matches!(error, Error::ProtocolViolation(_)), "{method} {result}: {error}");
-        assert_eq!(seen.lock().unwrap().len(), 2, "nothing is tried again");
+        assert_eq!(seen.lock().unwrap().len(), 2, "no request is retried");
     }
 }
 
 // CANC-04, RPC-07, STDIO-18, PROG-08
 #[tokio::test]
-async fn what_nobody_asked_for_is_dropped() {
+async fn unsolicited_messages_are_ignored() {
     let (target, _) = pipe(|request| {
         match request["method"].as_str() {
         Some("server/discover") => vec![line(request, &discovered())],
@@ -137,13 +137,16 @@ async fn what_nobody_asked_for_is_dropped() {
     });
     let client = builder().connect(target).await.unwrap();
     for _ in 0..2 {
-        let result = client.call_tool("t", json!({})).on_progress(|_| panic!("not ours")).await;
+        let result = client
+            .call_tool("t", json!({}))
+            .on_progress(|_| panic!("progress of another request"))
+            .await;
         assert_eq!(result_text(&result.unwrap()), "mine");
     }
 }
 
 #[tokio::test]
-async fn a_message_over_the_limit_is_refused() {
+async fn message_over_limit_fails_as_too_large() {
     let peer = HttpScript::new(|seen, _| async move {
         match seen.method() {
             "server/discover" => ok(&seen, &discovered()),
@@ -167,7 +170,7 @@ async fn a_message_over_the_limit_is_refused() {
 
 // JSCH-06
 #[tokio::test]
-async fn a_schema_that_is_a_bomb_is_not_followed() {
+async fn oversized_output_schema_is_protocol_violation() {
     let mut schema = json!({"type": "object"});
     for _ in 0..100 {
         schema = json!({"allOf": [schema.clone()], "properties": {"x": schema}});
@@ -192,7 +195,7 @@ async fn a_schema_that_is_a_bomb_is_not_followed() {
 
 // CANC-06, CANC-09, STDIO-09
 #[tokio::test]
-async fn a_call_that_nobody_waits_for_is_cancelled() {
+async fn timed_out_call_sends_cancellation() {
     let (target, seen) = pipe(|request| match request["method"].as_str() {
         Some("server/discover") => vec![line(request, &discovered())],
         _ => Vec::new(),
@@ -202,17 +205,17 @@ async fn a_call_that_nobody_waits_for_is_cancelled() {
     let late = late.unwrap_err();
     assert!(matches!(late, Error::Client(ClientError::TimedOut(_))), "{late}");
     assert!(late.may_have_executed());
-    // Messages are written in order: it is there by the time that the next request is answered.
+    // The client writes messages in order, so the cancellation precedes this ping.
     client.ping().await.unwrap();
     let seen = seen.lock().unwrap();
     assert_eq!(
         seen[2],
-        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"nobody waits for it any more"}}"#
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"the client no longer waits for the result"}}"#
     );
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_fit_its_form_is_not_sent() {
+async fn input_response_violating_form_is_not_sent() {
     let (target, seen) = pipe(|request| match request["method"].as_str() {
         Some("server/discover") => vec![line(request, &discovered())],
         _ => {

@@ -1,4 +1,4 @@
-//! Input requests before a task and inside of it are events in one place, without an input handler.
+//! Input requests as events, before and inside a task, without an input handler.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use serde_json::json;
 
 use super::kit::{Name, Place, Wire, builder, builder_of_server};
 
-/// Asks before it is a task, and inside of it.
+/// Elicits once before it becomes a task and once inside the task.
 #[tool]
 async fn order(cx: Durable) -> Result<String> {
     let who: Name = cx.elicit("who", "Who are you?").await?;
@@ -48,7 +48,7 @@ async fn client(wire: Wire, version: Version) -> (Place, Client) {
 }
 
 #[tokio::test]
-async fn input_requests_of_every_version_are_events_without_an_input_handler() {
+async fn input_requests_without_input_handler_are_events_in_every_version() {
     for wire in [Wire::Memory, Wire::Http] {
         for version in [Version::V2026_07_28, Version::V2025_11_25, Version::V2025_06_18] {
             let (_place, client) = client(wire, version).await;
@@ -75,7 +75,7 @@ async fn input_requests_of_every_version_are_events_without_an_input_handler() {
 }
 
 #[tokio::test]
-async fn response_that_does_not_fit_is_refused_before_it_is_sent() {
+async fn input_response_violating_form_is_rejected_before_sending() {
     let (_place, client) = client(Wire::Memory, Version::V2026_07_28).await;
     let mut handle = client.start_tool("order", json!({})).input_as_events().await.unwrap();
     let mut events = handle.events();
@@ -85,13 +85,13 @@ async fn response_that_does_not_fit_is_refused_before_it_is_sent() {
     assert!(error.to_string().contains("name"), "{error}");
     events.respond(&input, InputResponse::Decline).await.unwrap();
     let Some(Ok(TaskEvent::Done(result))) = events.next().await else { panic!("no result") };
-    assert_eq!(result_text(&result), "the user declined to answer `who`");
+    assert_eq!(result_text(&result), "the user declined the input request `who`");
     assert!(events.next().await.is_none());
     assert!(handle.is_terminal());
 }
 
 #[tokio::test]
-async fn call_with_events_that_is_cancelled_before_its_task_is_over() {
+async fn call_cancelled_before_its_task_is_terminal() {
     let (_place, client) = client(Wire::Memory, Version::V2026_07_28).await;
     let mut handle = client.start_tool("order", json!({})).input_as_events().await.unwrap();
     assert!(!handle.is_terminal() && handle.task_id().is_none());
@@ -101,7 +101,7 @@ async fn call_with_events_that_is_cancelled_before_its_task_is_over() {
 }
 
 #[tokio::test]
-async fn wait_on_a_call_with_events_and_no_input_handler_says_so() {
+async fn wait_without_input_handler_fails_at_input_request() {
     let (_place, client) = client(Wire::Memory, Version::V2026_07_28).await;
     let mut handle = client.start_tool("order", json!({})).input_as_events().await.unwrap();
     let error = handle.wait().await.unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Servers to talk to: our own, on every transport.
+//! Our server on every transport, for the client tests.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use outlive::{
 };
 use serde::{Deserialize, Serialize};
 
-/// How a client reaches its server.
+/// The transport between client and server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wire {
     Memory,
     Http,
 }
 
-/// Every transport, and the revision that is pinned on it; `None` finds it out.
+/// Every transport with the pinned protocol version. `None` lets the client negotiate.
 pub(super) const EVERYWHERE: [(Wire, Option<Version>); 10] = [
     (Wire::Memory, None),
     (Wire::Memory, Some(Version::V2026_07_28)),
@@ -32,12 +32,12 @@ pub(super) const EVERYWHERE: [(Wire, Option<Version>); 10] = [
     (Wire::Http, Some(Version::V2025_03_26)),
 ];
 
-/// A client that shares no memory with others.
+/// Returns the builder of a client with its own version cache.
 pub(super) fn builder() -> ClientBuilder {
     Client::builder("test", "1").version_cache(VersionCache::new())
 }
 
-/// A server, reachable in one way, for as long as this is held.
+/// A server on one transport. Dropping the value stops the server.
 pub(super) struct Place {
     pub(super) target: Target,
     _serving: Option<outlive::server::http::HttpServer>,
@@ -74,14 +74,14 @@ pub(super) struct Name {
     pub(super) name: String,
 }
 
-/// Asks who is there.
+/// Elicits a name.
 #[tool]
 async fn greet(cx: Durable) -> Result<String> {
     let who: Name = cx.elicit("who", "Who are you?").await?;
     Ok(format!("Hello, {}!", who.name))
 }
 
-/// Tools, a resource and a prompt.
+/// Returns a server with tools, a resource and a prompt.
 pub(super) fn server() -> Server {
     builder_of_server().build().unwrap()
 }

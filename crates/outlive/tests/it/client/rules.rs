@@ -1,4 +1,4 @@
-//! What the specification asks of a client besides: what it says, what it keeps to itself.
+//! Rules of the specification for clients that no other file covers.
 
 use std::{
     sync::{
@@ -27,7 +27,7 @@ use super::{
     },
 };
 
-/// Answers everything that can be asked.
+/// An input handler for every kind of input request.
 fn everything() -> InputCallbacks {
     InputCallbacks::new()
         .form(|_| async { InputResponse::Decline })
@@ -46,7 +46,7 @@ fn messages(seen: &Mutex<Vec<String>>) -> Vec<Value> {
 
 // RPC-14, STDIO-06, META-17, SAMP-01, ELIC-01, ROOT-01, ROOT-03
 #[tokio::test]
-async fn a_modern_server_is_told_what_it_may_ask_and_is_never_answered() {
+async fn modern_requests_declare_capabilities_and_server_requests_get_no_response() {
     let (target, seen) = pipe(|request| match request["method"].as_str() {
         Some("server/discover") => vec![line(request, &discovered())],
         _ => vec![
@@ -66,13 +66,13 @@ async fn a_modern_server_is_told_what_it_may_ask_and_is_never_answered() {
         assert!(message.get("method").is_some(), "no response: {message}");
         assert_ne!(message["method"], "notifications/roots/list_changed");
         let declared = &message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
-        assert_eq!(*declared, can, "in every request");
+        assert_eq!(*declared, can, "every request declares them");
     }
 }
 
 // STDIO-06, SAMP-01, SAMP-07, ELIC-01, ROOT-01, ROOT-03, T1C-06
 #[tokio::test]
-async fn an_older_server_is_answered_and_told_of_other_roots() {
+async fn legacy_server_requests_get_responses_and_roots_changes_are_notified() {
     let related = json!({"io.modelcontextprotocol/related-task": {"taskId": "t7"}});
     let meta = related.clone();
     let mut call = Value::Null;
@@ -91,7 +91,7 @@ async fn an_older_server_is_answered_and_told_of_other_roots() {
                 ]
             }
             (Some("ping"), _) => vec![line(message, &json!({}))],
-            // The last answer ends the call.
+            // The response to the last input request ends the call.
             (_, Some("sample")) => vec![line(&call, &json!({"content": []}))],
             _ => Vec::new(),
         }
@@ -100,7 +100,7 @@ async fn an_older_server_is_answered_and_told_of_other_roots() {
     let client = client.connect(target).await.unwrap();
     client.call_tool("t", json!({})).await.unwrap();
     client.notify_roots_changed().await.unwrap();
-    // Messages are written in order: it is there by the time that the next request is answered.
+    // The client writes messages in order, so the notification precedes this ping.
     client.ping().await.unwrap();
     let messages = messages(&seen);
     let declared = &messages[0]["params"]["capabilities"];
@@ -121,11 +121,11 @@ async fn an_older_server_is_answered_and_told_of_other_roots() {
 
 // VER-24
 #[tokio::test]
-async fn a_handshake_is_never_cancelled() {
+async fn abandoned_handshake_sends_no_cancellation() {
     let (target, seen) = pipe(|_| Vec::new());
     let connecting = builder().protocol_version(Version::V2025_11_25).connect(target);
     assert!(tokio::time::timeout(Duration::from_millis(50), connecting).await.is_err());
-    // Whatever is said on the way out has been said when the pipe is closed.
+    // A cancellation would be written before the pipe closes.
     tokio::task::yield_now().await;
     let messages = messages(&seen);
     assert!(messages.iter().all(|message| message["method"] == "initialize"), "{messages:?}");
@@ -133,7 +133,7 @@ async fn a_handshake_is_never_cancelled() {
 
 // HTTP26-09, HTTP26-21, HTTP26-25, HTTP26-50, HTTP26-54, HTTP26-59
 #[tokio::test]
-async fn both_kinds_of_replies_and_headers_for_arguments() {
+async fn http_call_reads_json_and_sse_and_sends_argument_headers() {
     let tool = |name: &str, kind: &str| {
         json!({"name": name, "inputSchema": {"type": "object", "properties": {
             "region": {"type": kind, "x-mcp-header": "Region"},
@@ -160,7 +160,7 @@ async fn both_kinds_of_replies_and_headers_for_arguments() {
     let client = builder().connect(peer.url.as_str()).await.unwrap();
     let names: Vec<String> =
         client.list_tools().collect().await.unwrap().into_iter().map(|tool| tool.name).collect();
-    assert_eq!(names, ["good"], "a tool whose headers cannot be is left out");
+    assert_eq!(names, ["good"], "a tool with an invalid header annotation is skipped");
     for (region, expected) in [("us west 1", "as JSON"), ("", "as events")] {
         let result = client.call_tool("good", json!({"region": region})).await.unwrap();
         assert_eq!(result_text(&result), expected);
@@ -170,7 +170,7 @@ async fn both_kinds_of_replies_and_headers_for_arguments() {
 
 // HTTP26-30
 #[tokio::test]
-async fn over_http_a_call_is_cancelled_by_leaving() {
+async fn modern_http_call_is_cancelled_by_disconnect() {
     let peer = HttpScript::new(|seen, count| async move {
         match seen.method() {
             "server/discover" => ok(&seen, &discovered()),
@@ -188,7 +188,7 @@ async fn over_http_a_call_is_cancelled_by_leaving() {
 
 // HTTP25-03, HTTP25-19
 #[tokio::test]
-async fn answers_are_posted_one_by_one_and_streams_are_fetched() {
+async fn legacy_http_posts_one_message_and_opens_get_stream() {
     let peer = HttpScript::new(|seen, _| async move {
         let form = json!({"type": "object", "properties": {}});
         let question = json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create",
@@ -220,7 +220,7 @@ async fn answers_are_posted_one_by_one_and_streams_are_fetched() {
 
 // SUB-10
 #[tokio::test]
-async fn a_subscription_that_is_dropped_is_ended() {
+async fn dropped_subscription_sends_cancellation() {
     let (target, seen) = pipe(|request| match request["method"].as_str() {
         Some("server/discover") => vec![line(request, &discovered())],
         Some("subscriptions/listen") => {
@@ -247,8 +247,8 @@ async fn a_subscription_that_is_dropped_is_ended() {
 // SUB-14
 #[cfg(unix)]
 #[tokio::test]
-async fn a_subscription_goes_on_with_the_next_process() {
-    // Agrees to a subscription, and ends.
+async fn subscription_survives_child_process_restart() {
+    // Accepts a subscription, then exits.
     const SCRIPT: &str = r#"
 id() { echo "$1" | sed 's/.*"id":\([0-9]*\),.*/\1/'; }
 read -r line
@@ -276,7 +276,7 @@ echo '{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","para
 
 // TOOL-12, PROMPT-03, COMPL-02
 #[tokio::test]
-async fn requests_have_the_members_of_the_schema() {
+async fn requests_have_members_of_the_schema() {
     let (target, seen) = pipe(|request| match request["method"].as_str() {
         Some("server/discover") => vec![line(request, &discovered())],
         Some("prompts/get") => vec![line(request, &json!({"messages": []}))],
@@ -316,7 +316,7 @@ async fn requests_have_the_members_of_the_schema() {
 
 // PAGE-03, PAGE-05
 #[tokio::test]
-async fn pages_may_have_any_size() {
+async fn list_with_pages_of_any_size_is_complete() {
     let sizes = [2, 0, 3, 1];
     let (target, seen) = pipe(move |request| match request["method"].as_str() {
         Some("server/discover") => vec![line(request, &discovered())],
@@ -338,7 +338,7 @@ async fn pages_may_have_any_size() {
     assert_eq!(seen.lock().unwrap().len(), 5);
 }
 
-/// Another token each time that it is told so.
+/// A source with a new token each time the test increments the counter.
 struct Tokens(Arc<AtomicUsize>);
 
 impl TokenSource for Tokens {
@@ -349,7 +349,7 @@ impl TokenSource for Tokens {
 
 // CACHE-04, CACHE-08
 #[tokio::test]
-async fn what_is_kept_is_for_the_same_question_of_the_same_caller() {
+async fn cached_read_is_shared_per_uri_and_scope() {
     for (scope, reads) in [("private", 3), ("public", 2)] {
         let peer = HttpScript::new(move |seen, _| async move {
             match seen.method() {
@@ -378,7 +378,7 @@ async fn what_is_kept_is_for_the_same_question_of_the_same_caller() {
 
 // ELIC-16, ELIC-17, M-59
 #[tokio::test]
-async fn a_url_is_shown_with_who_asks_and_never_fetched() {
+async fn url_elicitation_shows_origin_and_is_never_fetched() {
     let peer = HttpScript::new(|seen, count| async move {
         match (seen.method(), count) {
             ("server/discover", _) => ok(&seen, &discovered()),
@@ -415,7 +415,7 @@ async fn a_url_is_shown_with_who_asks_and_never_fetched() {
 
 // ROOT-05
 #[tokio::test]
-async fn a_root_that_is_no_file_is_not_given() {
+async fn root_without_file_scheme_is_not_sent() {
     let (target, seen) = pipe(|request| match request["method"].as_str() {
         Some("server/discover") => vec![line(request, &discovered())],
         _ => {
@@ -432,7 +432,7 @@ async fn a_root_that_is_no_file_is_not_given() {
 
 // ARS-20, SEC-10
 #[tokio::test]
-async fn a_token_is_in_no_text_about_the_client() {
+async fn token_is_absent_from_debug_and_error_texts() {
     let peer = HttpScript::new(|seen, _| async move {
         match seen.method() {
             "server/discover" => ok(&seen, &discovered()),
@@ -455,7 +455,7 @@ async fn a_token_is_in_no_text_about_the_client() {
 
 // M-50, M-53, M-62
 #[tokio::test]
-async fn questions_of_a_round_are_asked_at_once_and_rounds_do_not_mix() {
+async fn input_requests_of_one_round_run_concurrently_and_rounds_stay_separate() {
     let (target, seen) = pipe(|request| match request["method"].as_str() {
         Some("server/discover") => vec![line(request, &discovered())],
         _ if request["params"].get("requestState").is_some() => vec![line(request, &said("ok"))],
@@ -470,7 +470,7 @@ async fn questions_of_a_round_are_asked_at_once_and_rounds_do_not_mix() {
             )]
         }
     });
-    // Nobody answers before all four questions are there: two of each call.
+    // Input responses are sent only after all four input requests, two per call, have arrived.
     let all = Arc::new(tokio::sync::Barrier::new(4));
     let answers = InputCallbacks::new().form(move |_| {
         let all = Arc::clone(&all);

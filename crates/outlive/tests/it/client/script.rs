@@ -1,4 +1,4 @@
-//! Peers that are scripts: what they are sent is written down, what they answer is written in the test.
+//! Scripted peers: they record each request, and the test supplies each response.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// A request over HTTP, as it came.
+/// A recorded HTTP request.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) verb: String,
@@ -36,13 +36,13 @@ impl Seen {
     }
 }
 
-/// A server over real sockets that answers by a function.
+/// A server on a real socket that responds with the result of a function.
 pub(super) struct HttpScript {
     pub(super) url: String,
     pub(super) seen: Arc<Mutex<Vec<Seen>>>,
 }
 
-/// What to write, byte by byte; the connection is closed behind it unless it says how long it is.
+/// The raw response. Without a length, the peer closes the connection after it.
 pub(super) type Bytes = String;
 
 impl HttpScript {
@@ -64,7 +64,7 @@ impl HttpScript {
         Self { url, seen }
     }
 
-    /// The bodies of all requests of a method.
+    /// Returns all recorded requests with this method.
     pub(super) fn all(&self, method: &str) -> Vec<Seen> {
         let seen = self.seen.lock().unwrap();
         seen.iter().filter(|seen| seen.method() == method).cloned().collect()
@@ -115,7 +115,7 @@ async fn read(stream: &mut BufReader<TcpStream>) -> Option<Seen> {
     Some(Seen { verb, path, headers, body })
 }
 
-/// A response with JSON.
+/// A response with a JSON body.
 pub(super) fn with_status(status: u16, headers: &str, body: &Value) -> Bytes {
     let body = body.to_string();
     let length = body.len();
@@ -130,30 +130,30 @@ pub(super) fn empty(status: u16) -> Bytes {
     format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\n\r\n")
 }
 
-/// A result, as JSON.
+/// A response with a result, as JSON.
 pub(super) fn ok(seen: &Seen, result: &Value) -> Bytes {
     with_status(200, "", &json!({"jsonrpc": "2.0", "id": seen.id(), "result": result}))
 }
 
-/// A refusal, as JSON.
+/// A response with an error, as JSON.
 pub(super) fn refuse(seen: &Seen, status: u16, code: i32, data: &Value) -> Bytes {
     let error = json!({"code": code, "message": "no", "data": data});
     with_status(status, "", &json!({"jsonrpc": "2.0", "id": seen.id(), "error": error}))
 }
 
-/// A stream of events that ends with the connection.
+/// An event stream that ends with the connection.
 pub(super) fn events(events: &str) -> Bytes {
     format!(
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n{events}"
     )
 }
 
-/// What a modern server says of itself.
+/// The discovery result of a modern server.
 pub(super) fn discovered() -> Value {
     json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}})
 }
 
-/// What a legacy server says of itself.
+/// The `initialize` result of a legacy server.
 pub(super) fn initialized(version: &str) -> Value {
     json!({
         "protocolVersion": version,
@@ -162,12 +162,12 @@ pub(super) fn initialized(version: &str) -> Value {
     })
 }
 
-/// A result of a tool.
+/// A tool result with one text.
 pub(super) fn said(text: &str) -> Value {
     json!({"resultType": "complete", "content": [{"type": "text", "text": text}]})
 }
 
-/// A peer on a pipe: lines in, lines out. The function gets each line and what it is the how-manieth.
+/// A peer on a pipe. The function gets each line and returns the lines to send.
 pub(super) fn pipe<F>(mut answer: F) -> (Target, Arc<Mutex<Vec<String>>>)
 where
     F: FnMut(&Value) -> Vec<String> + Send + 'static,
@@ -191,12 +191,12 @@ where
     (Target::stream(input, output), seen)
 }
 
-/// A result on a pipe.
+/// A response line with a result.
 pub(super) fn line(request: &Value, result: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": request["id"], "result": result}).to_string()
 }
 
-/// A request of the server's own, on a pipe.
+/// A request line from the server.
 pub(super) fn ask(id: &str, method: &str, params: Value) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
 }

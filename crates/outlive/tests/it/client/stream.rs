@@ -1,5 +1,5 @@
-//! Partial results: in order, each once, whole at the end; whatever way they come and however often the
-//! way breaks.
+//! Partial results arrive in order, each once and complete, on every transport and after every
+//! interruption.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ fn task(status: &str) -> Value {
         "lastUpdatedAt": "2026-01-01T00:00:00.000Z", "ttl": 60000, "pollInterval": 10})
 }
 
-/// A response with segments: numbers, whose texts are the numbers.
+/// A response with segments whose texts are their numbers.
 fn part(numbers: &[u64], is_complete: bool) -> Value {
     let blocks: Vec<Value> = numbers
         .iter()
@@ -73,7 +73,8 @@ async fn numbers(stream: &mut ToolStream) -> Result<Vec<u64>, Error> {
     Ok(seen)
 }
 
-/// Plays responses to the call, then answers `tasks/result` with what is behind the number given.
+/// Plays responses to the call, then responds to `tasks/result` with the segments after the given
+/// number.
 async fn play(responses: Vec<Value>, last: u64) -> (Result<(Vec<u64>, String), Error>, Vec<Value>) {
     let (target, seen) = pipe(move |request| match request["method"].as_str() {
         Some("initialize") => vec![line(request, &agreed())],
@@ -104,7 +105,7 @@ async fn play(responses: Vec<Value>, last: u64) -> (Result<(Vec<u64>, String), E
 
 // S-02, S-03, S-50, S-54, S-71, S-76, S-T15, S-T24
 #[tokio::test]
-async fn segments_of_one_id_are_one_stream() {
+async fn responses_with_one_id_form_one_stream() {
     let (came, seen) =
         play(vec![first(&[1]), part(&[2, 3], false), part(&[3], false), part(&[4], true)], 4).await;
     assert_eq!(came.unwrap(), (vec![1, 2, 3, 4], "1\n2\n3\n4".to_owned()));
@@ -116,7 +117,7 @@ async fn segments_of_one_id_are_one_stream() {
 
 // S-73, S-78, S-T07
 #[tokio::test]
-async fn a_gap_is_filled_from_the_last_number_without_one() {
+async fn gap_is_filled_from_last_contiguous_segment() {
     let (came, seen) = play(vec![first(&[1, 3]), part(&[5], true)], 5).await;
     assert_eq!(came.unwrap(), (vec![1, 2, 3, 4, 5], "1\n2\n3\n4\n5".to_owned()));
     let resumed = seen.iter().find(|line| line["method"] == "tasks/result").unwrap();
@@ -125,7 +126,7 @@ async fn a_gap_is_filled_from_the_last_number_without_one() {
 
 // S-75, S-T12
 #[tokio::test]
-async fn a_segment_that_changes_is_a_breach() {
+async fn repeated_segment_with_other_content_is_protocol_violation() {
     let mut other = part(&[1], false);
     other["partial-content"][0]["text"] = json!("another");
     let (came, _) = play(vec![first(&[1]), other], 1).await;
@@ -134,10 +135,11 @@ async fn a_segment_that_changes_is_a_breach() {
 
 // S-09, S-52, S-66, S-T13
 #[tokio::test]
-async fn a_server_may_answer_with_a_task_or_the_whole_instead() {
+async fn stream_of_plain_task_or_immediate_result_yields_whole_result() {
     let (came, _) = play(vec![json!({"content": [{"type": "text", "text": "now"}]})], 0).await;
     assert_eq!(came.unwrap(), (vec![1], "now".to_owned()));
-    // Nothing has come, so there is no number to begin from: the whole is waited for.
+    // No segment has arrived, so there is no number to resume from: the client waits for the whole
+    // result.
     let (target, _) = pipe(|request| match request["method"].as_str() {
         Some("initialize") => vec![line(request, &agreed())],
         Some("tools/call") => vec![line(request, &json!({"task": task("working")}))],
@@ -154,7 +156,7 @@ async fn a_server_may_answer_with_a_task_or_the_whole_instead() {
 
 // S-58, S-T09
 #[tokio::test]
-async fn a_task_that_ends_before_its_stream_leaves_it_incomplete() {
+async fn task_ending_before_its_stream_fails_as_incomplete() {
     let peer = HttpScript::new(|seen, _| async move {
         match (seen.verb.as_str(), seen.method()) {
             ("GET", _) => empty(405),
@@ -181,7 +183,7 @@ async fn a_task_that_ends_before_its_stream_leaves_it_incomplete() {
 
 // S-45, S-54, S-T05, S-T06
 #[tokio::test]
-async fn a_stream_that_is_cut_goes_on_where_it_was() {
+async fn cut_stream_resumes_after_last_segment() {
     let peer = HttpScript::new(|seen, _| async move {
         match (seen.verb.as_str(), seen.method()) {
             ("GET", _) => empty(405),
@@ -214,7 +216,7 @@ async fn a_stream_that_is_cut_goes_on_where_it_was() {
 
 // S-90, S-92
 #[tokio::test]
-async fn segments_are_pulled_beside_a_modern_task() {
+async fn modern_task_segments_are_polled() {
     let mut looks = 0;
     let (target, seen) = pipe(move |request| {
         let found = |status: &str| {
@@ -269,7 +271,7 @@ async fn segments_are_pulled_beside_a_modern_task() {
 
 // S-93
 #[tokio::test]
-async fn without_the_extension_a_stream_has_what_the_result_has() {
+async fn stream_without_extension_yields_content_of_result() {
     for version in [Version::V2026_07_28, Version::V2025_11_25, Version::V2024_11_05] {
         let place = Place::of(&server(), Wire::Memory).await;
         let client = place.connect(streaming(), Some(version)).await;
@@ -284,7 +286,7 @@ struct Sure {
     yes: bool,
 }
 
-/// Says how far it is, emits, and asks, and stops after each.
+/// Reports progress, emits and elicits, and waits for the gate after each.
 async fn parcel(cx: Durable, gate: State<Gate>) -> outlive::server::Result<String> {
     cx.progress(1.0, 2.0, "packing");
     gate.pass().await;
@@ -295,7 +297,7 @@ async fn parcel(cx: Durable, gate: State<Gate>) -> outlive::server::Result<Strin
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_of_a_task_have_its_progress_and_what_it_emits() {
+async fn task_events_include_progress_and_segments() {
     let gate = Gate::default();
     let server = Server::builder("parcels", "1")
         .state(gate.clone())
@@ -321,16 +323,20 @@ async fn events_of_a_task_have_its_progress_and_what_it_emits() {
                 gate.open(1);
             }
             TaskEvent::Done(result) => break *result,
-            other => panic!("it is answered: {other:?}"),
+            other => panic!("unexpected event: {other:?}"),
         }
     };
     assert_eq!(far, Some((1.0, Some(2.0), Some("packing".to_owned()))));
     assert_eq!(emitted, [1]);
-    assert_eq!(result_text(&result), "a box\nsent: true", "it begins with what was emitted");
+    assert_eq!(
+        result_text(&result),
+        "a box\nsent: true",
+        "the result starts with the emitted content"
+    );
     assert!(events.next().await.is_none());
 }
 
-/// Emits for as long as its user thinks.
+/// Emits until the user responds.
 async fn chatty(cx: Durable) -> outlive::server::Result<String> {
     let ticking = async {
         loop {
@@ -345,7 +351,7 @@ async fn chatty(cx: Durable) -> outlive::server::Result<String> {
 }
 
 #[tokio::test]
-async fn an_answer_is_not_lost_among_what_is_emitted() {
+async fn input_response_is_sent_while_segments_arrive() {
     let server = Server::builder("chats", "1")
         .tasks(TaskConfig::in_memory().partial_results(true))
         .tool(Tool::new("chatty", chatty).task(TaskPolicy::Always))
@@ -362,6 +368,6 @@ async fn an_answer_is_not_lost_among_what_is_emitted() {
             }
         }
     };
-    let said = tokio::time::timeout(Duration::from_secs(20), ending).await.expect("it ends");
+    let said = tokio::time::timeout(Duration::from_secs(20), ending).await.expect("the task ends");
     assert!(said.ends_with("said: true"), "{said}");
 }

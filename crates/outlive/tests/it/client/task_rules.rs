@@ -1,4 +1,4 @@
-//! Tasks of servers that are scripts: what the client asks, when, and what it makes of the answers.
+//! Task messages between the client and scripted servers.
 
 use std::{
     sync::{Arc, Mutex},
@@ -23,7 +23,7 @@ use super::{
     script::{HttpScript, discovered, empty, initialized, line, ok, pipe, refuse},
 };
 
-/// What a modern server says of a task.
+/// A task object of a modern server.
 fn task(status: &str) -> Value {
     json!({"resultType": "complete", "taskId": "t", "status": status, "ttlMs": 3_600_000,
         "createdAt": "2026-01-01T00:00:00.000Z", "lastUpdatedAt": "2026-01-01T00:00:00.000Z"})
@@ -69,7 +69,7 @@ fn messages(seen: &Mutex<Vec<String>>, method: &str) -> Vec<Value> {
 
 // T1C-01, T1C-02, T1C-03, T1C-07, T1C-12, T1C-16
 #[tokio::test]
-async fn a_task_is_asked_for_where_there_can_be_one() {
+async fn task_is_requested_only_from_servers_and_tools_that_support_tasks() {
     let requests = json!({"requests": {"tools": {"call": {}}}});
     for offered in [Some(requests), Some(json!({"list": {}})), None] {
         let may = offered.as_ref().is_some_and(|offered| offered.get("requests").is_some());
@@ -97,7 +97,7 @@ async fn a_task_is_asked_for_where_there_can_be_one() {
                 let meta = json!({"io.modelcontextprotocol/model-immediate-response": "soon"});
                 vec![line(request, &json!({"task": task, "_meta": meta}))]
             }
-            // Nobody notifies of anything; the status is what a look says.
+            // The server sends no notifications; the client learns the status by polling.
             Some("tasks/get") => {
                 let task = json!({"taskId": "t", "status": "completed", "ttl": null,
                     "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z"});
@@ -133,7 +133,7 @@ async fn a_task_is_asked_for_where_there_can_be_one() {
 
 // T1C-04, T2C-06, T2C-07
 #[tokio::test(start_paused = true)]
-async fn a_task_is_looked_at_as_often_as_it_wants_to_be() {
+async fn task_is_polled_at_its_poll_interval() {
     let looks: Arc<Mutex<Vec<Instant>>> = Arc::default();
     let noted = Arc::clone(&looks);
     let (target, _) = pipe(move |request| match request["method"].as_str() {
@@ -146,7 +146,8 @@ async fn a_task_is_looked_at_as_often_as_it_wants_to_be() {
                 request,
                 &match looks.len() {
                     1 | 2 => with(task("working"), json!({"pollIntervalMs": 2000})),
-                    // Newer words count, and none at all leave it as it was.
+                    // A newer interval replaces the old one; a missing interval leaves it
+                    // unchanged.
                     3 => with(task("working"), json!({"pollIntervalMs": 7000})),
                     4 => task("working"),
                     _ => completed(),
@@ -162,12 +163,12 @@ async fn a_task_is_looked_at_as_often_as_it_wants_to_be() {
     for (pause, wanted) in pauses.iter().zip([2.0, 2.0, 7.0, 7.0]) {
         assert!((wanted..wanted * 1.11).contains(pause), "{pauses:?}");
     }
-    assert_eq!(looks.len(), 5, "and not after its end");
+    assert_eq!(looks.len(), 5, "no poll after the end");
 }
 
 // T2C-09
 #[tokio::test(start_paused = true)]
-async fn a_task_whose_time_is_over_is_not_waited_for() {
+async fn task_past_its_ttl_fails_as_gone() {
     let (target, _) = pipe(move |request| match request["method"].as_str() {
         Some("server/discover") => vec![line(request, &offering_tasks())],
         Some("tools/call") => vec![line(request, &with(made(), json!({"ttlMs": 60_000})))],
@@ -178,17 +179,17 @@ async fn a_task_whose_time_is_over_is_not_waited_for() {
     let begun = Instant::now();
     let gone = client.call_tool("t", json!({})).await.unwrap_err();
     assert_eq!(gone.kind(), Some(ServerErrorKind::TaskGone), "{gone}");
-    // By the time that has passed here: whatever the clock of the server says.
+    // The client measures the elapsed time itself and ignores the server's clock.
     assert!((60..90).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
 }
 
 // T2C-13, T2C-14, T2C-15, T2C-16, T2C-28
 #[tokio::test(start_paused = true)]
-async fn each_answer_goes_to_its_key_and_the_task_is_looked_at_after_it() {
+async fn input_responses_are_sent_by_key_as_soon_as_ready() {
     let mut answered: Vec<String> = Vec::new();
     let (target, seen) = pipe(move |request| match request["method"].as_str() {
         Some("server/discover") => vec![line(request, &offering_tasks())],
-        // A round asks under a name that the task uses, too; they have nothing to do with each other.
+        // The round uses a key that the task uses too; the two are unrelated.
         Some("tools/call") if request["params"].get("requestState").is_none() => vec![line(
             request,
             &json!({"resultType": "input_required", "requestState": "s", "inputRequests": {"a/1#": form()}}),
@@ -218,7 +219,7 @@ async fn each_answer_goes_to_its_key_and_the_task_is_looked_at_after_it() {
         }
         _ => vec![no(request)],
     });
-    // The second question takes its user much longer.
+    // The user takes much longer for the second input request.
     let answers = InputCallbacks::new().form(|question| async move {
         if question.key.as_deref() == Some(" b") {
             tokio::time::sleep(Duration::from_secs(100)).await;
@@ -233,12 +234,16 @@ async fn each_answer_goes_to_its_key_and_the_task_is_looked_at_after_it() {
     let keys: Vec<Value> =
         updates.iter().map(|update| update["params"]["inputResponses"].clone()).collect();
     let decline = json!({"action": "decline"});
-    assert_eq!(keys, [json!({"a/1#": decline}), json!({" b": decline})], "as soon as it is ready");
+    assert_eq!(
+        keys,
+        [json!({"a/1#": decline}), json!({" b": decline})],
+        "each response is sent when it is ready"
+    );
 }
 
 // T2C-21
 #[tokio::test]
-async fn what_is_older_than_what_was_seen_is_ignored() {
+async fn status_older_than_last_seen_is_ignored() {
     let mut looks = 0;
     let (target, _) = pipe(move |request| match request["method"].as_str() {
         Some("server/discover") => vec![line(request, &offering_tasks())],
@@ -252,7 +257,7 @@ async fn what_is_older_than_what_was_seen_is_ignored() {
                 request,
                 &match looks {
                     1 => with(with(task("working"), at(5)), say("new")),
-                    // From a replica that is behind.
+                    // This result comes from a replica that lags behind.
                     2 => with(with(task("working"), at(3)), say("old")),
                     _ => with(completed(), at(6)),
                 },
@@ -275,12 +280,12 @@ async fn what_is_older_than_what_was_seen_is_ignored() {
 
 // T2C-05, T2C-23
 #[tokio::test]
-async fn looks_and_answers_are_repeated_until_they_arrive() {
+async fn failed_polls_and_input_responses_are_retried() {
     let peer = HttpScript::new(|seen, count| async move {
         match (seen.method(), count) {
             ("server/discover", _) => ok(&seen, &offering_tasks()),
             ("tools/call", _) => ok(&seen, &with(made(), json!({"pollIntervalMs": 1}))),
-            // Lost in three ways.
+            // Three requests fail in three ways.
             ("tasks/get", 1) => empty(503),
             ("tasks/get", 2) => String::new(),
             ("tasks/get", 3) | ("tasks/update", 1) => {
@@ -327,7 +332,7 @@ async fn looks_and_answers_are_repeated_until_they_arrive() {
 
 // T2C-25
 #[tokio::test]
-async fn a_task_is_read_in_the_words_of_others() {
+async fn task_with_unusual_members_is_read() {
     let mut looks = 0;
     let (target, _) = pipe(move |request| match request["method"].as_str() {
         Some("server/discover") => vec![line(request, &offering_tasks())],
@@ -355,7 +360,7 @@ async fn a_task_is_read_in_the_words_of_others() {
 
 // T2C-26, T2C-27
 #[tokio::test]
-async fn a_task_that_asks_for_what_was_not_declared_is_not_waited_for() {
+async fn input_request_without_declared_capability_cancels_form_or_task() {
     let sample =
         json!({"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}});
     for (question, is_form) in [(form(), true), (sample, false)] {
@@ -378,7 +383,7 @@ async fn a_task_that_asks_for_what_was_not_declared_is_not_waited_for() {
         let client = client.connect(target).await.unwrap();
         let call = client.call_tool("t", json!({})).await;
         match is_form {
-            // A user who cannot be asked has closed the question.
+            // Without an input handler, the client responds with `cancel`.
             true => {
                 call.unwrap();
                 let update = &messages(&seen, "tasks/update")[0];
@@ -393,13 +398,13 @@ async fn a_task_that_asks_for_what_was_not_declared_is_not_waited_for() {
     }
 }
 
-/// A server whose task failed with an internal error, as one whose handler panicked.
+/// A task that failed with an internal error, as after a panic in its handler.
 fn failed(data: Value) -> Value {
     with(task("failed"), json!({"error": {"code": -32603, "message": "broken", "data": data}}))
 }
 
 #[tokio::test]
-async fn task_that_failed_with_an_internal_error_ends_with_it() {
+async fn task_failing_with_internal_error_ends_with_that_error() {
     for data in [Value::Null, json!({"retryAfterMs": 1})] {
         let stored = data.clone();
         let peer = HttpScript::new(move |seen, _| {
@@ -418,7 +423,7 @@ async fn task_that_failed_with_an_internal_error_ends_with_it() {
         let error = client.call_tool("work", json!({})).await.unwrap_err();
         assert_eq!(error.kind(), Some(ServerErrorKind::TaskFailed), "{error}");
         assert!(!error.is_transient() && error.to_string().contains("broken"), "{error}");
-        // Who watches hears it once.
+        // The event stream yields the error once.
         let mut handle = client.start_tool("work", json!({})).await.unwrap();
         let mut events = handle.events().with_input_handler();
         let mut errors = 0;
@@ -431,7 +436,7 @@ async fn task_that_failed_with_an_internal_error_ends_with_it() {
 }
 
 #[tokio::test]
-async fn legacy_task_that_failed_with_an_internal_error_ends_with_it() {
+async fn legacy_task_failing_with_internal_error_ends_with_that_error() {
     let looks = Arc::new(Mutex::new(0));
     let count = Arc::clone(&looks);
     let (target, _) = pipe(move |request| {
@@ -454,7 +459,7 @@ async fn legacy_task_that_failed_with_an_internal_error_ends_with_it() {
             }
             Some("tools/call") => vec![line(request, &json!({"task": task}))],
             Some("tasks/get") => vec![line(request, &task)],
-            // Its store is away for a moment, then it says what came of the task.
+            // The store is unavailable twice, then `tasks/result` returns the error of the task.
             Some("tasks/result") => {
                 let mut looks = count.lock().unwrap();
                 *looks += 1;
@@ -471,7 +476,7 @@ async fn legacy_task_that_failed_with_an_internal_error_ends_with_it() {
 }
 
 #[tokio::test]
-async fn key_of_an_input_request_that_is_used_twice_is_an_error_at_once() {
+async fn input_request_reusing_a_key_is_protocol_violation() {
     let peer = HttpScript::new(|seen, count| async move {
         let asks = |message: &str| {
             let mut form = form();
@@ -496,17 +501,17 @@ async fn key_of_an_input_request_that_is_used_twice_is_an_error_at_once() {
     let begun = Instant::now();
     let error = client.call_tool("work", json!({})).await.unwrap_err();
     assert!(matches!(error, Error::ProtocolViolation(_)), "{error}");
-    assert!(error.to_string().contains("the key `k` of an input request twice"), "{error}");
+    assert!(error.to_string().contains("the key `k` for another input request"), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
 }
 
 #[tokio::test]
-async fn outage_of_a_server_is_told_once_and_so_is_its_end() {
+async fn server_outage_yields_one_unreachable_and_one_reachable_event() {
     let script = HttpScript::new(|seen, count| async move {
         match (seen.method(), count) {
             ("server/discover", _) => ok(&seen, &offering_tasks()),
             ("tools/call", _) => ok(&seen, &made()),
-            // The connection is closed without a word.
+            // The server closes the connection without a response.
             ("tasks/get", 2..5) => String::new(),
             ("tasks/get", 1) => ok(&seen, &task("working")),
             ("tasks/get", _) => ok(&seen, &completed()),

@@ -1,4 +1,4 @@
-//! Calls that become tasks: driven to their end, asked, cancelled, saved and taken up again.
+//! Calls that become tasks: polling, input, cancellation, saving and resuming.
 
 use std::{
     sync::{
@@ -27,7 +27,7 @@ use serde_json::json;
 
 use super::kit::{Name, Place, Wire, builder, builder_of_server};
 
-/// Where there are tasks.
+/// The transports and versions that have tasks.
 const DIALECTS: [(Wire, Version); 4] = [
     (Wire::Memory, Version::V2026_07_28),
     (Wire::Memory, Version::V2025_11_25),
@@ -35,7 +35,7 @@ const DIALECTS: [(Wire, Version); 4] = [
     (Wire::Http, Version::V2025_11_25),
 ];
 
-/// Two questions with a step between.
+/// Elicits twice, with a step in between.
 #[tool]
 async fn order(cx: Durable) -> Result<String> {
     let who: Name = cx.elicit("who", "Who are you?").await?;
@@ -44,7 +44,7 @@ async fn order(cx: Durable) -> Result<String> {
     Ok(format!("{made} ({})", again.name))
 }
 
-/// Waits until it is cancelled.
+/// Sleeps until the task is cancelled.
 #[tool]
 async fn forever(cx: Durable) -> Result<String> {
     cx.sleep("long", Duration::from_secs(3600)).await?;
@@ -65,7 +65,7 @@ fn server() -> Server {
         .unwrap()
 }
 
-/// Answers `Ada`, and notes where it was asked from.
+/// A client whose input handler responds `Ada` and records the origin of each input request.
 fn answering(asked: &Arc<Mutex<Vec<InputOrigin>>>) -> ClientBuilder {
     let asked = Arc::clone(asked);
     let answers = InputCallbacks::new().form(move |question| {
@@ -79,7 +79,7 @@ fn answering(asked: &Arc<Mutex<Vec<InputOrigin>>>) -> ClientBuilder {
 
 // T1C-14, T2C-24, T2C-02, T2C-10, T1C-05
 #[tokio::test]
-async fn a_call_is_driven_through_its_task_and_its_questions() {
+async fn call_that_becomes_task_responds_to_input_and_completes() {
     for (wire, version) in DIALECTS {
         let asked = Arc::default();
         let place = Place::of(&server(), wire).await;
@@ -88,7 +88,7 @@ async fn a_call_is_driven_through_its_task_and_its_questions() {
         assert_eq!(result_text(&result), "a hat for Ada (Ada)", "{wire:?} {version}");
         let asked = asked.lock().unwrap();
         assert_eq!(asked.len(), 2, "{asked:?}");
-        // The answerer is told that a task asks.
+        // The input handler sees that the input request comes from a task.
         for origin in asked.iter() {
             assert!(
                 matches!(origin, InputOrigin::Task { .. } | InputOrigin::Request { task: Some(_) }),
@@ -100,7 +100,7 @@ async fn a_call_is_driven_through_its_task_and_its_questions() {
 
 // The example of the section "Tasks" of docs/client.md.
 #[tokio::test]
-async fn example_of_the_page_answers_the_task_and_is_resumed() {
+async fn example_of_client_guide_responds_and_resumes() {
     for wire in [Wire::Memory, Wire::Http] {
         let version = Version::V2026_07_28;
         let place = Place::of(&server(), wire).await;
@@ -129,7 +129,7 @@ async fn example_of_the_page_answers_the_task_and_is_resumed() {
 
 // T2C-22, T1C-11, T2C-17
 #[tokio::test]
-async fn a_task_that_is_cancelled_says_so() {
+async fn cancelled_task_fails_as_cancelled() {
     for (wire, version) in DIALECTS {
         let place = Place::of(&server(), wire).await;
         let client = place.connect(answering(&Arc::default()), Some(version)).await;
@@ -138,7 +138,7 @@ async fn a_task_that_is_cancelled_says_so() {
         handle.cancel().await.unwrap();
         let over = handle.wait().await.unwrap_err();
         assert_eq!(over.kind(), Some(ServerErrorKind::TaskCancelled), "{wire:?} {version} {over}");
-        // It stays so.
+        // A second wait returns the same error.
         let over = handle.wait().await.unwrap_err();
         assert!(matches!(over, Error::Server(_)), "{over}");
     }
@@ -146,7 +146,7 @@ async fn a_task_that_is_cancelled_says_so() {
 
 // T2C-18
 #[tokio::test]
-async fn dropping_a_call_leaves_its_task_alone_unless_it_says_otherwise() {
+async fn dropped_handle_cancels_task_only_if_configured() {
     for (wire, version) in DIALECTS {
         let place = Place::of(&server(), wire).await;
         let client = place.connect(answering(&Arc::default()), Some(version)).await;
@@ -170,13 +170,13 @@ async fn next(handle: &mut outlive::client::tasks::TaskHandle) -> TaskEvent {
 
 // T2C-08, T2C-12, K-44
 #[tokio::test]
-async fn a_task_goes_on_in_another_client_and_nothing_is_asked_twice() {
+async fn saved_task_resumes_in_another_client_without_repeating_input() {
     let (wire, version) = (Wire::Http, Version::V2026_07_28);
     let asked = Arc::default();
     let place = Place::of(&server(), wire).await;
     let first = place.connect(answering(&asked), Some(version)).await;
     let mut handle = first.start_tool("order", json!({})).await.unwrap();
-    // By hand, up to the first answer.
+    // The test responds to the first input request itself.
     let mut events = handle.events();
     let question = loop {
         match events.next().await.unwrap().unwrap() {
@@ -195,7 +195,7 @@ async fn a_task_goes_on_in_another_client_and_nothing_is_asked_twice() {
     let mut handle = second.resume(saved.clone()).await.unwrap();
     assert_eq!(result_text(&handle.wait().await.unwrap()), "a hat for Grace (Ada)");
     assert_eq!(asked.lock().unwrap().len(), 1);
-    // It belongs to that server, and to nobody else.
+    // A client of another account cannot resume the call.
     let elsewhere = place.connect(answering(&asked).account("bob"), None).await;
     let refused = elsewhere.resume(saved).await.unwrap_err();
     assert!(matches!(refused, Error::Client(ClientError::WrongAccount(_))), "{refused}");
@@ -203,7 +203,7 @@ async fn a_task_goes_on_in_another_client_and_nothing_is_asked_twice() {
 
 // T2-04, T2C-01
 #[tokio::test]
-async fn a_call_can_do_without_a_task() {
+async fn inline_call_of_task_only_tool_fails() {
     for (wire, version) in DIALECTS {
         let place = Place::of(&server(), wire).await;
         let client = place.connect(answering(&Arc::default()), Some(version)).await;
@@ -212,7 +212,7 @@ async fn a_call_can_do_without_a_task() {
     }
 }
 
-/// A notebook that stops the program at its n-th writing.
+/// A call store that fails at its n-th write.
 struct Stops {
     inner: FileCallStore,
     writes: AtomicUsize,
@@ -239,7 +239,7 @@ impl CallStore for Stops {
 
 // K-43, K-44, K-45
 #[tokio::test]
-async fn a_call_that_stops_after_any_note_is_finished_by_the_next_process() {
+async fn call_interrupted_after_any_write_is_finished_by_next_process() {
     let folder = std::env::temp_dir().join(format!("outlive-notes-{}", std::process::id()));
     let place = Place::of(&server(), Wire::Memory).await;
     let mut stops = 0;
@@ -268,18 +268,19 @@ async fn a_call_that_stops_after_any_note_is_finished_by_the_next_process() {
         assert_eq!(saved.len(), 1, "after {at}");
         let mut handle = second.resume(saved[0].clone()).await.unwrap();
         assert_eq!(result_text(&handle.wait().await.unwrap()), "a hat for Ada (Ada)", "after {at}");
-        assert_eq!(asked.lock().unwrap().len(), 2, "asked once each, after {at}");
+        assert_eq!(asked.lock().unwrap().len(), 2, "each input request is shown once, after {at}");
         handle.delete_saved().await.unwrap();
         assert!(second.saved_calls().await.unwrap().is_empty());
     }
-    // The call, its task, two answers noted and taken, the result.
+    // The writes are: the call, its task, two input responses before and after sending, and the
+    // result.
     assert_eq!(stops, 7);
     std::fs::remove_dir_all(folder).unwrap();
 }
 
 // K-43
 #[tokio::test]
-async fn a_call_with_a_key_of_its_own_keeps_it_in_the_next_process() {
+async fn call_with_own_idempotency_key_keeps_it_in_next_process() {
     let folder = std::env::temp_dir().join(format!("outlive-own-key-{}", std::process::id()));
     let place = Place::of(&server(), Wire::Memory).await;
     let asked = Arc::default();
@@ -295,7 +296,7 @@ async fn a_call_with_a_key_of_its_own_keeps_it_in_the_next_process() {
     let saved = second.saved_calls().await.unwrap().remove(0);
     let mut handle = second.resume(saved).await.unwrap();
     assert_eq!(result_text(&handle.wait().await.unwrap()), "a hat for Ada (Ada)");
-    // The same key is the same call: nobody is asked again.
+    // The same key names the same call, so the user is not asked again.
     let again = second.call_tool("order", json!({})).idempotency_key("mine").await.unwrap();
     assert_eq!(result_text(&again), "a hat for Ada (Ada)");
     assert_eq!(asked.lock().unwrap().len(), 2);
@@ -304,13 +305,13 @@ async fn a_call_with_a_key_of_its_own_keeps_it_in_the_next_process() {
 
 // K-45
 #[tokio::test]
-async fn without_keys_a_call_that_was_sent_may_have_been_done() {
+async fn saved_call_without_idempotency_key_fails_as_maybe_executed() {
     let folder = std::env::temp_dir().join(format!("outlive-maybe-{}", std::process::id()));
     let place = Place::of(&server(), Wire::Memory).await;
     let notebook = FileCallStore::open(&folder).unwrap();
     let builder = answering(&Arc::default()).idempotency_keys(false).call_store(notebook);
     let client = place.connect(builder, None).await;
-    // As the process leaves it that is killed before the answer.
+    // The state that a process leaves if it is killed before the response.
     let calling = tokio::spawn(client.call_tool("never", json!({})).into_future());
     let saved = loop {
         let saved = client.saved_calls().await.unwrap();
@@ -332,7 +333,7 @@ async fn without_keys_a_call_that_was_sent_may_have_been_done() {
 
 // K-45
 #[tokio::test]
-async fn a_call_goes_on_under_the_key_that_its_program_gave_it() {
+async fn saved_call_resumes_under_given_idempotency_key() {
     let folder = std::env::temp_dir().join(format!("outlive-given-{}", std::process::id()));
     let place = Place::of(&server(), Wire::Memory).await;
     let notebook = |at| Stops {
@@ -341,10 +342,10 @@ async fn a_call_goes_on_under_the_key_that_its_program_gave_it() {
         at,
     };
     let client = |at| answering(&Arc::default()).call_store(notebook(at));
-    // The call has been answered with a task, which another client has in hand.
+    // Another client has already made this call and has its task.
     let other = place.connect(client(usize::MAX), None).await;
     let task = other.start_tool("order", json!({})).idempotency_key("order 1").await.unwrap();
-    // Before it is sent this program stops; what it has noted is enough to get the same task.
+    // This client stops before it sends the call. The saved key is enough to find the same task.
     let first = place.connect(client(1), None).await;
     let stopped = first.start_tool("order", json!({})).idempotency_key("order 1").await;
     assert!(matches!(stopped, Err(Error::Client(ClientError::CallStore(_)))));
@@ -357,7 +358,7 @@ async fn a_call_goes_on_under_the_key_that_its_program_gave_it() {
 
 // T1C-20, T1C-21, T1C-22
 #[tokio::test]
-async fn a_question_is_answered_with_a_task_where_the_server_asks_for_one() {
+async fn input_request_asking_for_task_is_answered_with_client_task() {
     for wire in [Wire::Memory, Wire::Http] {
         let asked = Arc::default();
         let place = Place::of(&server(), wire).await;

@@ -1,4 +1,4 @@
-//! Where tokens come from, and what their source hears.
+//! Token sources: when the client requests a token and which responses the source sees.
 
 use std::{
     sync::{Arc, Mutex},
@@ -16,11 +16,11 @@ use super::{
     script::{HttpScript, discovered, empty, initialized, ok, said, with_status},
 };
 
-/// Has a token once it was refused without one.
+/// A source that has a token only after a request without one was rejected.
 #[derive(Clone, Default)]
 struct Late {
     heard: Arc<Mutex<Vec<String>>>,
-    /// How long somebody takes to log in.
+    /// Duration of the login.
     takes: Duration,
     fails: bool,
 }
@@ -43,7 +43,7 @@ impl TokenSource for Late {
         };
         self.heard.lock().unwrap().push(line);
         if self.fails {
-            return Err(TokenError::new("nobody is there; log in first"));
+            return Err(TokenError::new("no user is present; log in first"));
         }
         if !self.takes.is_zero() {
             tokio::time::pause();
@@ -73,7 +73,7 @@ async fn guarded() -> HttpScript {
 
 // ACL-03, ACL-30, VER-47
 #[tokio::test]
-async fn a_source_hears_what_was_refused_and_the_request_is_sent_again() {
+async fn token_source_sees_rejection_and_request_is_retried() {
     let (peer, source) = (guarded().await, Late::default());
     let client = builder().token_source(source.clone()).connect(peer.url.as_str()).await.unwrap();
     client.call_tool("t", json!({})).await.unwrap();
@@ -81,14 +81,14 @@ async fn a_source_hears_what_was_refused_and_the_request_is_sent_again() {
         *source.heard.lock().unwrap(),
         ["POST true", "refused 401 DPoP a b", "POST true", "POST true", "told Some(\"n-1\") 1"]
     );
-    // No other generation was tried, and nothing was sent twice that had been taken.
+    // The client did not try another era, and did not repeat an accepted request.
     assert_eq!(peer.all("server/discover").len(), 2);
     assert_eq!(peer.all("tools/call").len(), 1);
 }
 
 // ACL-30, RPC-04
 #[tokio::test]
-async fn a_request_that_is_sent_again_has_another_id_and_the_revision_stays() {
+async fn request_retried_after_rejection_has_new_id_and_same_version() {
     for (legacy, status) in [(false, 401), (false, 403), (true, 401), (true, 403)] {
         let peer = HttpScript::new(move |seen, times| async move {
             match (seen.verb.as_str(), seen.method()) {
@@ -108,7 +108,9 @@ async fn a_request_that_is_sent_again_has_another_id_and_the_revision_stays() {
         let client =
             builder().token_source(Late::default()).connect(peer.url.as_str()).await.unwrap();
         client.call_tool("t", json!({"a": 1})).await.unwrap();
-        let [first, second] = &peer.all("tools/call")[..] else { panic!("sent once again") };
+        let [first, second] = &peer.all("tools/call")[..] else {
+            panic!("the request is sent twice")
+        };
         assert_eq!(first.header("mcp-protocol-version"), second.header("mcp-protocol-version"));
         assert_eq!(first.body["params"], second.body["params"]);
         let mut ids: Vec<_> = peer.seen.lock().unwrap().iter().map(|it| it.id().clone()).collect();
@@ -116,13 +118,13 @@ async fn a_request_that_is_sent_again_has_another_id_and_the_revision_stays() {
         let count = ids.len();
         ids.sort_by_key(Value::as_u64);
         ids.dedup();
-        assert_eq!(ids.len(), count, "no id was used twice: {ids:?}");
-        assert_eq!(peer.all("initialize").len(), usize::from(legacy), "no other was tried");
+        assert_eq!(ids.len(), count, "no request ID was used twice: {ids:?}");
+        assert_eq!(peer.all("initialize").len(), usize::from(legacy), "no other era was tried");
     }
 }
 
 #[tokio::test]
-async fn who_takes_time_to_log_in_is_waited_for() {
+async fn slow_login_is_awaited() {
     let source = Late { takes: Duration::from_secs(3600), ..Late::default() };
     let peer = guarded().await;
     let client = builder().token_source(source).connect(peer.url.as_str()).await.unwrap();
@@ -130,16 +132,16 @@ async fn who_takes_time_to_log_in_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_source_that_fails_says_what_to_do() {
+async fn failing_token_source_returns_its_remedy() {
     let (peer, source) = (guarded().await, Late { fails: true, ..Late::default() });
     let error = builder().token_source(source).connect(peer.url.as_str()).await.unwrap_err();
     assert!(matches!(error, Error::Client(ClientError::NoToken(_))), "{error:?}");
-    assert_eq!(error.to_string(), "nobody is there; log in first");
+    assert_eq!(error.to_string(), "no user is present; log in first");
     assert!(!error.may_have_executed() && !error.is_transient());
 }
 
 #[tokio::test]
-async fn a_fixed_token_that_is_refused_is_sent_once() {
+async fn rejected_static_token_is_sent_once() {
     let peer = guarded().await;
     let error = builder().token("other").connect(peer.url.as_str()).await.unwrap_err();
     assert_eq!(error.kind(), Some(ServerErrorKind::Unauthorized), "{error}");

@@ -1,4 +1,4 @@
-//! What goes over the wire, byte by byte, and how the older generation is found.
+//! Request bytes, HTTP headers, and detection of the legacy era.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use super::{
 
 // VER-01, VER-38, META-01, META-02, STDIO-01, T2C-01
 #[tokio::test]
-async fn a_modern_call_on_a_pipe_is_these_bytes() {
+async fn modern_pipe_call_matches_expected_bytes() {
     let (target, seen) = pipe(|request| match request["method"].as_str() {
         Some("server/discover") => vec![line(request, &discovered())],
         _ => vec![line(request, &said("3"))],
@@ -57,7 +57,7 @@ async fn a_modern_call_on_a_pipe_is_these_bytes() {
 
 // VER-17, VER-21, VER-26, VER-41, VER-42, META-15
 #[tokio::test]
-async fn an_older_server_on_a_pipe_is_met_with_a_handshake_whatever_it_answered_first() {
+async fn legacy_pipe_server_gets_handshake_after_any_first_response() {
     for first in [
         json!({"code": -32601, "message": "no"}),
         json!({"code": -32602, "message": "no"}),
@@ -99,7 +99,7 @@ async fn an_older_server_on_a_pipe_is_met_with_a_handshake_whatever_it_answered_
 }
 
 #[tokio::test]
-async fn a_server_that_says_nothing_is_slow_and_not_older_for_who_wants_one_revision() {
+async fn silent_server_with_pinned_version_times_out() {
     let (target, _seen) = pipe(|_| Vec::new());
     let refused = builder()
         .protocol_version(Version::V2026_07_28)
@@ -111,7 +111,7 @@ async fn a_server_that_says_nothing_is_slow_and_not_older_for_who_wants_one_revi
 
 // HTTP26-04, HTTP26-05, HTTP26-33, HTTP26-34, HTTP26-35, HTTP26-56, HTTP26-57, HTTP26-58, HTTP26-65
 #[tokio::test]
-async fn headers_repeat_the_body_and_a_mismatch_is_repaired_from_a_new_list() {
+async fn argument_headers_mirror_body_and_mismatch_refreshes_tool_list() {
     let tool = json!({"name": "query", "inputSchema": {"type": "object", "properties": {
         "region": {"type": "string", "x-mcp-header": "Region"},
         "count": {"type": "integer", "x-mcp-header": "Count"},
@@ -159,7 +159,7 @@ async fn headers_repeat_the_body_and_a_mismatch_is_repaired_from_a_new_list() {
 
 // HTTP25-26, HTTP25-29, HTTP25-34, VER-44, VER-45, VER-51
 #[tokio::test]
-async fn a_session_that_is_gone_is_opened_again_and_nothing_is_lost() {
+async fn lost_session_is_reopened_and_call_retried() {
     let peer = HttpScript::new(|seen, count| async move {
         match (seen.verb.as_str(), seen.method()) {
             ("GET", _) => empty(405),
@@ -197,7 +197,7 @@ async fn a_session_that_is_gone_is_opened_again_and_nothing_is_lost() {
 
 // HTTP25-13, HTTP25-14, HTTP25-18, T1C-13
 #[tokio::test]
-async fn a_legacy_stream_that_breaks_is_taken_up_where_it_broke() {
+async fn broken_legacy_stream_resumes_with_last_event_id() {
     let peer = HttpScript::new(|seen, _| async move {
         match (seen.verb.as_str(), seen.method()) {
             ("GET", _) if seen.header("last-event-id") == Some("e2") => events(
@@ -217,7 +217,7 @@ async fn a_legacy_stream_that_breaks_is_taken_up_where_it_broke() {
 
 // HTTP26-22, HTTP26-23, HTTP26-27
 #[tokio::test]
-async fn a_modern_stream_that_breaks_is_lost_and_not_tried_again() {
+async fn broken_modern_stream_fails_without_retry() {
     let peer = HttpScript::new(|seen, _| async move {
         match seen.method() {
             "server/discover" => ok(&seen, &discovered()),
@@ -234,7 +234,7 @@ async fn a_modern_stream_that_breaks_is_lost_and_not_tried_again() {
 
 // VER-47
 #[tokio::test]
-async fn what_says_nothing_about_the_generation_is_no_reason_to_try_another() {
+async fn auth_rate_limit_and_outage_errors_do_not_trigger_handshake() {
     for (status, reason) in [
         (401, ServerErrorKind::Unauthorized),
         (403, ServerErrorKind::Forbidden),
@@ -253,7 +253,7 @@ async fn what_says_nothing_about_the_generation_is_no_reason_to_try_another() {
 
 // B-24, VER-03, VER-04, VER-40
 #[tokio::test]
-async fn a_modern_refusal_is_never_answered_with_a_handshake() {
+async fn unsupported_version_error_does_not_trigger_handshake() {
     let peer = HttpScript::new(|seen, count| async move {
         match (seen.method(), count) {
             ("server/discover", 1) => {
@@ -279,7 +279,7 @@ async fn a_modern_refusal_is_never_answered_with_a_handshake() {
 
 // SSE24-04, SSE24-09, SSE24-10
 #[tokio::test]
-async fn the_oldest_transport_is_found_last() {
+async fn http_with_sse_transport_is_detected_last() {
     use tokio::sync::{Mutex, mpsc};
     let (say, said_on_stream) = mpsc::channel::<String>(8);
     let stream = std::sync::Arc::new(Mutex::new(Some(said_on_stream)));
@@ -340,7 +340,7 @@ async fn the_oldest_transport_is_found_last() {
 
 // M-51, M-52, M-54, M-55, M-56, CACHE-03
 #[tokio::test]
-async fn rounds_repeat_the_call_with_answers_and_the_last_state_only() {
+async fn round_repeats_call_with_input_responses_and_last_request_state() {
     let (target, seen) = pipe({
         let mut round = 0;
         move |request| match request["method"].as_str() {
@@ -398,7 +398,7 @@ async fn rounds_repeat_the_call_with_answers_and_the_last_state_only() {
 }
 
 #[tokio::test]
-async fn server_that_was_older_is_not_asked_what_it_does_not_know() {
+async fn server_known_as_legacy_gets_no_discovery() {
     let (target, seen) = pipe(|request| match request["method"].as_str() {
         Some("initialize") => vec![line(request, &initialized("2025-06-18"))],
         _ => Vec::new(),
@@ -422,7 +422,7 @@ async fn server_that_was_older_is_not_asked_what_it_does_not_know() {
 }
 
 #[tokio::test]
-async fn server_that_is_not_older_any_more_is_found_out() {
+async fn server_no_longer_legacy_is_detected_as_modern() {
     let (target, seen) = pipe(|request| match request["method"].as_str() {
         Some("server/discover") => vec![line(request, &discovered())],
         _ => {

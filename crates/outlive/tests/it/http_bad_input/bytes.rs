@@ -1,5 +1,5 @@
-//! Bodies that are no message. They are refused before anyone can tell their era, so that every
-//! row goes through every era's door.
+//! Bodies that are not messages. The server rejects them before it knows the era, so each case is
+//! sent in every era.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ const PARSE: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 const INVALID_PARAMS: i64 = -32602;
 
-/// Sends the body through every door; each must refuse it alike and then go on working.
+/// Sends each body in every era, expects the same error, and checks that the server still responds.
 async fn check(rows: &[(&[u8], i64, Value)]) {
     let server = HttpFixture::start().await;
     for version in [MODERN, "2025-11-25", "2025-06-18", "2025-03-26"] {
@@ -20,7 +20,7 @@ async fn check(rows: &[(&[u8], i64, Value)]) {
         };
         let mut connection = server.connect().await;
         for (body, code, id) in rows {
-            // An array may be a batch there; that has tests of its own.
+            // In 2025-03-26 an array may be a batch; `batches.rs` tests those.
             if version == "2025-03-26" && body.trim_ascii_start().starts_with(b"[") {
                 continue;
             }
@@ -35,7 +35,7 @@ async fn check(rows: &[(&[u8], i64, Value)]) {
     }
 }
 
-/// A POST that is right but for its body.
+/// A valid POST except for its body.
 fn door(session: Option<&Session>) -> Request {
     match session {
         None => Request::modern("tools/list"),
@@ -44,8 +44,8 @@ fn door(session: Option<&Session>) -> Request {
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_json_is_a_parse_error_without_an_id() {
-    // RPC-06, RPC-15: the id could not be read, so it is left out.
+async fn body_that_is_not_json_is_parse_error_without_id() {
+    // RPC-06, RPC-15: the request ID cannot be read, so the response has none.
     check(&[
         (b"", PARSE, Value::Null),
         (b" ", PARSE, Value::Null),
@@ -62,7 +62,7 @@ async fn a_body_that_is_not_json_is_a_parse_error_without_an_id() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_utf8_is_a_parse_error() {
+async fn body_that_is_not_utf8_is_parse_error() {
     // RPC-01
     check(&[
         (b"\xff\xfe{\"jsonrpc\":\"2.0\"}", PARSE, Value::Null),
@@ -71,14 +71,14 @@ async fn a_body_that_is_not_utf8_is_a_parse_error() {
             PARSE,
             Value::Null,
         ),
-        // A surrogate half, as some encoders write it.
+        // A lone surrogate, as some encoders write it.
         (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xed\xa0\x80\"}", PARSE, Value::Null),
     ])
     .await;
 }
 
 #[tokio::test]
-async fn json_that_is_no_object_is_an_invalid_request() {
+async fn json_body_that_is_not_an_object_is_invalid_request() {
     check(&[
         (b"null", INVALID_REQUEST, Value::Null),
         (b"true", INVALID_REQUEST, Value::Null),
@@ -90,7 +90,7 @@ async fn json_that_is_no_object_is_an_invalid_request() {
 }
 
 #[tokio::test]
-async fn an_array_is_an_invalid_request_where_batches_are_unknown() {
+async fn array_body_in_version_without_batches_is_invalid_request() {
     // RPC-29, HTTP26-04
     check(&[
         (b"[]", INVALID_REQUEST, Value::Null),
@@ -105,7 +105,7 @@ async fn an_array_is_an_invalid_request_where_batches_are_unknown() {
 }
 
 #[tokio::test]
-async fn an_envelope_that_is_wrong_is_an_invalid_request_with_its_id() {
+async fn invalid_envelope_is_invalid_request_with_its_id() {
     check(&[
         (b"{\"id\":1,\"method\":\"tools/list\"}", INVALID_REQUEST, json!(1)),
         (b"{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"tools/list\"}", INVALID_REQUEST, json!(1)),
@@ -140,7 +140,7 @@ async fn an_envelope_that_is_wrong_is_an_invalid_request_with_its_id() {
 }
 
 #[tokio::test]
-async fn an_id_must_be_a_string_or_an_integer() {
+async fn request_id_of_other_type_is_invalid_request() {
     // RPC-02: never null, never fractional.
     let bad = ["null", "1.5", "1.0", "1e3", "true", "{}", "[]", "[1]"];
     let bodies: Vec<Vec<u8>> = bad
@@ -153,8 +153,8 @@ async fn an_id_must_be_a_string_or_an_integer() {
 }
 
 #[tokio::test]
-async fn an_id_comes_back_with_its_type_and_every_digit() {
-    // RPC-02: `1` is not `"1"`, and no number loses digits on its way.
+async fn request_id_is_echoed_with_type_and_all_digits() {
+    // RPC-02: `1` differs from `"1"`, and numbers keep all digits.
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     for id in ["1", "\"1\"", "-7", "0", "\"\"", "\"ü \\u0022\"", "123456789012345678901234567890"]
@@ -173,7 +173,7 @@ async fn an_id_comes_back_with_its_type_and_every_digit() {
 }
 
 #[tokio::test]
-async fn key_order_and_unknown_members_do_not_matter() {
+async fn key_order_and_unknown_members_are_ignored() {
     // RPC-12
     let server = HttpFixture::start().await;
     let request = Request::call("echo", json!({"text": "any order"}));
@@ -188,7 +188,7 @@ async fn key_order_and_unknown_members_do_not_matter() {
 }
 
 #[tokio::test]
-async fn another_content_type_is_refused() {
+async fn content_type_other_than_json_is_415() {
     // HTTP26-06
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
@@ -210,8 +210,8 @@ async fn another_content_type_is_refused() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_neither_kind_of_answer_is_refused() {
-    // HTTP26-06: only when neither could be acceptable.
+async fn accept_without_json_and_sse_is_rejected() {
+    // HTTP26-06: rejected only if the client accepts neither media type.
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     for request in [Request::modern("tools/list"), session.request("tools/list")] {

@@ -1,4 +1,4 @@
-//! What a server refuses under the rules of the revisions with a handshake: one test per row.
+//! Rejections under the rules of the legacy versions: one test per case.
 
 use outlive::server::{Server, Tool, http::HttpConfig};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::support::http::{HttpFixture, Request, Session};
 
 const HTTP_REVISIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
 
-/// A server with a session of each revision that has Streamable HTTP.
+/// Returns a server with one session of each version that has Streamable HTTP.
 async fn sessions() -> (HttpFixture, Vec<Session>) {
     let server = HttpFixture::start().await;
     let mut sessions = Vec::new();
@@ -19,11 +19,11 @@ async fn sessions() -> (HttpFixture, Vec<Session>) {
 }
 
 #[tokio::test]
-async fn an_unknown_method_is_an_error_with_status_200() {
+async fn unknown_legacy_method_is_error_with_status_200() {
     let (server, sessions) = sessions().await;
     for session in sessions {
         for method in ["tools/destroy", "server/discover", "subscriptions/listen"] {
-            // VER-32: what only 2026-07-28 has is unknown here.
+            // VER-32: methods that exist only in 2026-07-28 are unknown here.
             let response = server.send(session.request(method).id(1)).await;
             refused_with(&response, 200, -32601, 1, method);
         }
@@ -31,7 +31,7 @@ async fn an_unknown_method_is_an_error_with_status_200() {
 }
 
 #[tokio::test]
-async fn a_method_whose_capability_is_absent_is_unknown() {
+async fn legacy_method_without_capability_is_method_not_found() {
     // RPC-16
     let tools_only =
         Server::builder("bare", "1").tool(Tool::new("t", async || "t")).build().unwrap();
@@ -44,7 +44,7 @@ async fn a_method_whose_capability_is_absent_is_unknown() {
 }
 
 #[tokio::test]
-async fn a_version_header_that_is_no_version_is_400() {
+async fn invalid_version_header_is_400() {
     // HTTP25-36: on requests, notifications, GET and DELETE alike.
     let (server, sessions) = sessions().await;
     for session in &sessions {
@@ -63,13 +63,17 @@ async fn a_version_header_that_is_no_version_is_400() {
         }
     }
     for session in &sessions {
-        assert_eq!(server.send(session.request("ping")).await.status(), 200, "the session lives");
+        assert_eq!(
+            server.send(session.request("ping")).await.status(),
+            200,
+            "the session still works"
+        );
     }
 }
 
 #[tokio::test]
-async fn version_header_of_another_served_version_is_taken_under_the_rules_of_the_session() {
-    // HTTP25-37: the session stays what it is.
+async fn version_header_of_another_served_version_keeps_session_version() {
+    // HTTP25-37: the session keeps its version.
     let (server, sessions) = sessions().await;
     for session in &sessions {
         for version in HTTP_REVISIONS.into_iter().filter(|version| *version != session.version) {
@@ -85,7 +89,7 @@ async fn version_header_of_another_served_version_is_taken_under_the_rules_of_th
 }
 
 #[tokio::test]
-async fn two_version_headers_are_400() {
+async fn duplicate_version_header_is_400() {
     let (server, sessions) = sessions().await;
     for session in &sessions {
         let twice = |request: Request| request.add_header("mcp-protocol-version", &session.version);
@@ -99,7 +103,7 @@ async fn two_version_headers_are_400() {
 }
 
 #[tokio::test]
-async fn an_unknown_version_in_the_handshake_is_answered_with_another() {
+async fn handshake_with_unknown_version_offers_newest_legacy_version() {
     // VER-18, VER-25, VER-26: a result, not an error, and never a modern version.
     let server = HttpFixture::start().await;
     for version in ["2026-07-28", "2031-01-01", "1.0", ""] {
@@ -111,7 +115,7 @@ async fn an_unknown_version_in_the_handshake_is_answered_with_another() {
 }
 
 #[tokio::test]
-async fn a_malformed_handshake_is_refused_and_opens_nothing() {
+async fn malformed_handshake_is_rejected_without_session() {
     let server = HttpFixture::start().await;
     for params in
         [json!({}), json!({"protocolVersion": 5}), json!({"protocolVersion": null}), json!([])]
@@ -127,7 +131,7 @@ async fn a_malformed_handshake_is_refused_and_opens_nothing() {
 }
 
 #[tokio::test]
-async fn a_missing_capability_is_an_error_of_the_call() {
+async fn missing_capability_in_legacy_call_is_invalid_params() {
     let (server, sessions) = sessions().await;
     for session in sessions {
         let response = server.send(session.call("sample", json!({})).id(1)).await;
@@ -136,7 +140,7 @@ async fn a_missing_capability_is_an_error_of_the_call() {
 }
 
 #[tokio::test]
-async fn an_unknown_tool_is_an_error_and_bad_arguments_are_a_result() {
+async fn legacy_unknown_tool_is_protocol_error_and_bad_arguments_are_tool_error() {
     // TOOL-19, TOOL-20, C-21
     let (server, sessions) = sessions().await;
     for session in sessions {
@@ -154,7 +158,7 @@ async fn an_unknown_tool_is_an_error_and_bad_arguments_are_a_result() {
 }
 
 #[tokio::test]
-async fn an_unknown_resource_has_the_old_code() {
+async fn legacy_unknown_resource_is_code_32002() {
     // RES-05, C-05
     let (server, sessions) = sessions().await;
     for session in sessions {
@@ -167,7 +171,7 @@ async fn an_unknown_resource_has_the_old_code() {
 }
 
 #[tokio::test]
-async fn wrong_parameters_are_invalid_params() {
+async fn legacy_requests_with_wrong_parameters_are_invalid_params() {
     let (server, sessions) = sessions().await;
     for session in sessions {
         let rows = [
@@ -187,7 +191,7 @@ async fn wrong_parameters_are_invalid_params() {
 }
 
 #[tokio::test]
-async fn too_many_calls_tell_when_to_come_again() {
+async fn legacy_rate_limited_call_returns_retry_after() {
     let (server, sessions) = sessions().await;
     let call = sessions[0].call("once", json!({"text": "x"}));
     assert_eq!(server.send(&call).await.text(), "x");
@@ -197,7 +201,7 @@ async fn too_many_calls_tell_when_to_come_again() {
 }
 
 #[tokio::test]
-async fn notifications_and_responses_are_accepted_without_an_answer() {
+async fn legacy_notifications_and_responses_are_accepted_with_202() {
     // HTTP25-04
     let (server, sessions) = sessions().await;
     for session in sessions {
@@ -218,8 +222,8 @@ async fn notifications_and_responses_are_accepted_without_an_answer() {
 }
 
 #[tokio::test]
-async fn a_message_without_its_session_is_400() {
-    // HTTP25-27; a notification is refused without an id (HTTP25-04).
+async fn legacy_message_without_session_is_400() {
+    // HTTP25-27; the error for a notification has no ID (HTTP25-04).
     let server = HttpFixture::start().await;
     for version in HTTP_REVISIONS {
         let request = Request::sessionless(version, "tools/list").id(1);
@@ -234,14 +238,15 @@ async fn a_message_without_its_session_is_400() {
             refused_with(&server.send(bodiless).await, 400, -32600, Value::Null, "Mcp-Session-Id");
         }
     }
-    // HTTP26-43, HTTP25-35: without any header it is 2025-03-26, which needs its session as well.
+    // HTTP26-43, HTTP25-35: a request without headers counts as 2025-03-26, which also needs a
+    // session.
     let bare =
         Request::sessionless("2025-03-26", "tools/list").without_header("mcp-protocol-version");
     refused(&server.send(bare.id(1)).await, 400, -32600, 1);
 }
 
 #[tokio::test]
-async fn an_unknown_session_is_404() {
+async fn unknown_session_is_404() {
     // HTTP25-28
     let (server, sessions) = sessions().await;
     for known in sessions {
@@ -266,7 +271,7 @@ async fn an_unknown_session_is_404() {
 }
 
 #[tokio::test]
-async fn get_must_take_a_stream() {
+async fn get_not_accepting_sse_is_406() {
     // HTTP25-19, HTTP25-20
     let (server, sessions) = sessions().await;
     for session in sessions {
@@ -278,7 +283,7 @@ async fn get_must_take_a_stream() {
 }
 
 #[tokio::test]
-async fn an_id_that_is_still_running_is_refused() {
+async fn request_id_still_in_use_is_rejected() {
     // RPC-04
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;

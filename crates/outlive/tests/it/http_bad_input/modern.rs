@@ -1,4 +1,4 @@
-//! What a server refuses under the rules of 2026-07-28: one test per row.
+//! Rejections under the rules of 2026-07-28: one test per case.
 
 use outlive::server::{Server, Tool, VersionSet, http::HttpConfig};
 use serde_json::{Value, json};
@@ -6,20 +6,20 @@ use serde_json::{Value, json};
 use super::{refused, refused_with};
 use crate::support::http::{HttpFixture, MODERN, Request};
 
-/// Sends one request to the standard server.
+/// Sends one request to a new standard server.
 async fn answer(request: Request) -> crate::support::http::Response {
     HttpFixture::start().await.send(request).await
 }
 
 #[tokio::test]
-async fn an_unknown_method_is_404() {
+async fn unknown_modern_method_is_404() {
     // HTTP26-14
     let response = answer(Request::modern("tools/destroy").id("u-1")).await;
     refused_with(&response, 404, -32601, "u-1", "tools/destroy");
 }
 
 #[tokio::test]
-async fn methods_of_the_handshake_are_unknown() {
+async fn legacy_methods_in_modern_era_are_404() {
     // VER-32, PING-03, C-09
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
@@ -31,14 +31,14 @@ async fn methods_of_the_handshake_are_unknown() {
             .param("uri", json!("mem://a"))
             .param("level", json!("info"));
         refused(&server.send(&request).await, 404, -32601, 1);
-        // A session beside it changes nothing.
+        // A session header does not change the result.
         let beside = request.header("mcp-session-id", &session.id);
         refused(&server.send(&beside).await, 404, -32601, 1);
     }
 }
 
 #[tokio::test]
-async fn a_method_whose_capability_is_absent_is_404() {
+async fn modern_method_without_capability_is_404() {
     // RPC-16
     let tools_only =
         Server::builder("bare", "1").tool(Tool::new("t", async || "t")).build().unwrap();
@@ -61,14 +61,14 @@ async fn a_method_whose_capability_is_absent_is_404() {
 }
 
 #[tokio::test]
-async fn a_missing_key_of_meta_is_named() {
+async fn missing_meta_key_is_named() {
     // META-03
     let server = HttpFixture::start().await;
     for key in ["protocolVersion", "clientCapabilities"] {
         let response = server.send(Request::modern("tools/list").without_reserved(key).id(2)).await;
         refused_with(&response, 400, -32602, 2, key);
     }
-    // The conformance suite sends right headers and no `_meta` at all.
+    // The conformance suite sends correct headers without `_meta`.
     for params in [json!({}), json!({"_meta": {}}), json!({"_meta": null})] {
         let response = server.send(Request::modern("tools/list").params(params).id(2)).await;
         refused_with(&response, 400, -32602, 2, "protocolVersion");
@@ -78,7 +78,7 @@ async fn a_missing_key_of_meta_is_named() {
 }
 
 #[tokio::test]
-async fn a_key_of_meta_with_a_wrong_type_is_refused() {
+async fn meta_key_of_wrong_type_is_invalid_params() {
     let server = HttpFixture::start().await;
     let list = || Request::modern("tools/list").id(2);
     let rows = [
@@ -98,13 +98,13 @@ async fn a_key_of_meta_with_a_wrong_type_is_refused() {
 }
 
 #[tokio::test]
-async fn client_info_may_be_left_out() {
+async fn modern_request_without_client_info_is_accepted() {
     let response = answer(Request::modern("tools/list").without_reserved("clientInfo")).await;
     assert_eq!(response.status(), 200);
 }
 
 #[tokio::test]
-async fn an_unsupported_version_tells_which_are() {
+async fn unsupported_version_error_lists_supported_versions() {
     // VER-02, RPC-25, HTTP26-41
     let server = HttpFixture::start().await;
     for version in ["2031-01-01", "1999-01-01", "latest", ""] {
@@ -112,13 +112,13 @@ async fn an_unsupported_version_tells_which_are() {
         let error = refused(&response, 400, -32022, 9);
         assert_eq!(error["data"], json!({"supported": [MODERN], "requested": version}));
     }
-    // VER-36: the same set as discovery tells.
+    // VER-36: discovery returns the same set.
     let discovered = server.send(Request::modern("server/discover")).await.result();
     assert_eq!(discovered["supportedVersions"], json!([MODERN]));
 }
 
 #[tokio::test]
-async fn a_legacy_version_in_meta_is_unsupported() {
+async fn legacy_version_in_meta_is_unsupported_version() {
     // VER-36
     for version in ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] {
         let response = answer(Request::modern("tools/list").version(version).id(9)).await;
@@ -128,7 +128,7 @@ async fn a_legacy_version_in_meta_is_unsupported() {
 }
 
 #[tokio::test]
-async fn a_missing_capability_is_told_as_an_object() {
+async fn missing_capability_error_has_capability_object() {
     // META-05, RPC-24
     let response = answer(Request::call("sample", json!({})).id(10)).await;
     let error = refused(&response, 400, -32021, 10);
@@ -136,8 +136,8 @@ async fn a_missing_capability_is_told_as_an_object() {
 }
 
 #[tokio::test]
-async fn capabilities_of_an_earlier_request_do_not_count() {
-    // META-04, VER-14: also not on the same connection, also not those of a session beside it.
+async fn capabilities_of_earlier_request_are_ignored() {
+    // META-04, VER-14: neither those of the same connection nor those of a session count.
     let server = HttpFixture::start().await;
     let hello = Request::initialize("2025-11-25").param("capabilities", json!({"sampling": {}}));
     let opened = server.send(&hello).await;
@@ -150,7 +150,7 @@ async fn capabilities_of_an_earlier_request_do_not_count() {
 }
 
 #[tokio::test]
-async fn an_unknown_tool_is_an_error_of_the_protocol() {
+async fn modern_unknown_tool_is_protocol_error_with_suggestion() {
     // TOOL-19, HTTP26-11
     let server = HttpFixture::start().await;
     let response = server.send(Request::call("ehco", json!({})).id(1)).await;
@@ -158,7 +158,7 @@ async fn an_unknown_tool_is_an_error_of_the_protocol() {
 }
 
 #[tokio::test]
-async fn a_malformed_call_is_an_error_of_the_protocol() {
+async fn malformed_tool_call_is_protocol_error() {
     // TOOL-20
     let server = HttpFixture::start().await;
     let call = || Request::modern("tools/call").id(1);
@@ -175,7 +175,7 @@ async fn a_malformed_call_is_an_error_of_the_protocol() {
 }
 
 #[tokio::test]
-async fn arguments_that_do_not_fit_are_a_result_the_model_can_read() {
+async fn arguments_violating_schema_are_tool_error() {
     // C-21
     let server = HttpFixture::start().await;
     for arguments in
@@ -189,7 +189,7 @@ async fn arguments_that_do_not_fit_are_a_result_the_model_can_read() {
 }
 
 #[tokio::test]
-async fn a_tool_that_fails_is_a_result_and_one_that_refuses_is_not() {
+async fn failing_tool_is_result_and_protocol_error_is_not() {
     let server = HttpFixture::start().await;
     let failed = server.send(Request::call("fail", json!({}))).await;
     assert_eq!((failed.status(), failed.text().as_str()), (200, "the disk is full"));
@@ -199,7 +199,7 @@ async fn a_tool_that_fails_is_a_result_and_one_that_refuses_is_not() {
 }
 
 #[tokio::test]
-async fn an_unknown_resource_names_its_uri() {
+async fn modern_unknown_resource_error_has_uri() {
     // RES-04, RES-07, RPC-20
     let response = answer(Request::modern("resources/read").uri("mem://none").id(1)).await;
     let error = refused(&response, 200, -32602, 1);
@@ -207,7 +207,7 @@ async fn an_unknown_resource_names_its_uri() {
 }
 
 #[tokio::test]
-async fn an_unknown_prompt_and_a_missing_argument_are_invalid_params() {
+async fn unknown_prompt_and_missing_argument_are_invalid_params() {
     let server = HttpFixture::start().await;
     let unknown = Request::modern("prompts/get").name("gret").id(1);
     refused_with(&server.send(&unknown).await, 200, -32602, 1, "gret");
@@ -216,7 +216,7 @@ async fn an_unknown_prompt_and_a_missing_argument_are_invalid_params() {
 }
 
 #[tokio::test]
-async fn an_invalid_cursor_is_invalid_params() {
+async fn invalid_cursor_is_invalid_params() {
     let server = HttpFixture::start().await;
     for method in ["tools/list", "prompts/list", "resources/list", "resources/templates/list"] {
         for cursor in [json!("banana"), json!(""), json!(5)] {
@@ -227,7 +227,7 @@ async fn an_invalid_cursor_is_invalid_params() {
 }
 
 #[tokio::test]
-async fn an_invalid_log_level_is_refused_with_the_rest_of_meta() {
+async fn invalid_log_level_in_meta_is_400() {
     // LOG-05
     let server = HttpFixture::start().await;
     for level in [json!("loud"), json!("INFO"), json!(3), json!(null)] {
@@ -239,7 +239,7 @@ async fn an_invalid_log_level_is_refused_with_the_rest_of_meta() {
 }
 
 #[tokio::test]
-async fn too_many_calls_are_429_and_tell_when_to_come_again() {
+async fn modern_rate_limited_call_is_429_with_retry_after() {
     let server = HttpFixture::start().await;
     let call = Request::call("once", json!({"text": "x"}));
     assert_eq!(server.send(&call).await.text(), "x");
@@ -251,8 +251,8 @@ async fn too_many_calls_are_429_and_tell_when_to_come_again() {
 }
 
 #[tokio::test]
-async fn notifications_are_accepted_without_an_answer() {
-    // RPC-08, HTTP26-07, HTTP26-10, HTTP26-36: also those that mean nothing here.
+async fn modern_notifications_are_accepted_with_202() {
+    // RPC-08, HTTP26-07, HTTP26-10, HTTP26-36: also unknown notifications.
     let server = HttpFixture::start().await;
     for method in ["notifications/cancelled", "notifications/progress", "notifications/whatever"] {
         let plain = Request::modern_notification(method).params(json!({"requestId": 1}));
@@ -265,15 +265,15 @@ async fn notifications_are_accepted_without_an_answer() {
 }
 
 #[tokio::test]
-async fn a_response_to_a_question_nobody_asked_is_accepted_and_dropped() {
-    // RPC-14 binds the client; the server has nothing to do with it.
+async fn unsolicited_response_is_accepted_and_ignored() {
+    // RPC-14 is a rule for the client; the server ignores the message.
     let body = json!({"jsonrpc": "2.0", "id": 1, "result": {}});
     let response = answer(Request::modern_notification("x").json(body)).await;
     assert_eq!((response.status(), response.body.len()), (202, 0));
 }
 
 #[tokio::test]
-async fn get_and_delete_are_405() {
+async fn modern_get_and_delete_are_405() {
     // HTTP26-12, HTTP26-13, C-11
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
@@ -287,12 +287,12 @@ async fn get_and_delete_are_405() {
             assert_eq!(response.header("allow"), Some("POST, GET, DELETE"));
         }
     }
-    // The session has survived it.
+    // The session still works.
     assert_eq!(server.send(session.request("ping")).await.status(), 200);
 }
 
 #[tokio::test]
-async fn other_verbs_are_405_and_other_paths_are_404() {
+async fn unknown_verb_is_405_and_unknown_path_is_404() {
     // HTTP26-01
     let server = HttpFixture::start().await;
     for verb in ["PUT", "PATCH", "OPTIONS"] {
@@ -308,7 +308,7 @@ async fn other_verbs_are_405_and_other_paths_are_404() {
 }
 
 #[tokio::test]
-async fn a_server_without_legacy_has_only_post() {
+async fn modern_only_server_allows_only_post() {
     let server = HttpFixture::build(HttpConfig::new(), |server| {
         server.protocol_versions(VersionSet::modern())
     })
@@ -324,7 +324,7 @@ async fn a_server_without_legacy_has_only_post() {
 }
 
 #[tokio::test]
-async fn a_server_without_legacy_tells_old_clients_what_it_speaks() {
+async fn modern_only_server_rejects_handshake_with_its_versions() {
     // VER-27
     let server = HttpFixture::build(HttpConfig::new(), |server| {
         server.protocol_versions(VersionSet::modern())
@@ -336,7 +336,7 @@ async fn a_server_without_legacy_tells_old_clients_what_it_speaks() {
 }
 
 #[tokio::test]
-async fn a_server_without_modern_refuses_modern_requests_and_serves_the_rest() {
+async fn legacy_only_server_rejects_modern_requests() {
     let server = HttpFixture::build(HttpConfig::new(), |server| {
         server.protocol_versions(VersionSet::legacy())
     })

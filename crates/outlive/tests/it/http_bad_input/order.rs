@@ -1,4 +1,5 @@
-//! Two things wrong at once: the earlier check tells. What depends on the version comes after it.
+//! Requests with two defects: the earlier check reports. Checks that depend on the version come
+//! after the version check.
 
 use outlive::server::http::{HttpConfig, StaticTokens};
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use crate::support::http::{HttpFixture, Request};
 const TOKEN: &str = "a-token-that-is-long-enough";
 const LIMIT: usize = 4_000;
 
-/// One thing that can be wrong with a request, and how it is told.
+/// A defect of a request, and the expected error.
 struct Defect {
     what: &'static str,
     status: u16,
@@ -17,7 +18,7 @@ struct Defect {
     inflict: fn(Request) -> Request,
 }
 
-/// In the order in which they are checked (HTTP26-42).
+/// The defects in the order of the checks (HTTP26-42).
 const DEFECTS: [Defect; 20] = [
     defect("foreign host", 403, -32600, "Host", |request| request.header("host", "evil.example")),
     defect("foreign origin", 403, -32600, "Origin", |request| {
@@ -83,7 +84,7 @@ const fn defect(
     Defect { what, status, code, words, inflict }
 }
 
-/// Nothing is wrong with it.
+/// A request without defects.
 fn right() -> Request {
     Request::call("strict", json!({"zone": "north"}))
         .header("mcp-param-zone", "north")
@@ -102,7 +103,7 @@ async fn check(server: &HttpFixture, request: Request, expected: &Defect, also: 
 }
 
 #[tokio::test]
-async fn of_two_defects_the_earlier_check_tells() {
+async fn request_with_two_defects_reports_the_earlier_check() {
     let config = HttpConfig::new().authenticator(StaticTokens::new().with("someone", TOKEN));
     let server = HttpFixture::build(config, |server| {
         server.limits(|limits| limits.max_message_bytes = LIMIT)
@@ -112,7 +113,8 @@ async fn of_two_defects_the_earlier_check_tells() {
     for (place, earlier) in DEFECTS.iter().enumerate() {
         check(&server, (earlier.inflict)(right()), earlier, "nothing").await;
         for later in &DEFECTS[place + 1..] {
-            // The later one first: where both touch one thing, the earlier one stays.
+            // The later defect is applied first: if both change the same part, the earlier one
+            // remains.
             let request = (earlier.inflict)((later.inflict)(right()));
             check(&server, request, earlier, later.what).await;
         }

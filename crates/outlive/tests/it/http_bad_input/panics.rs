@@ -1,4 +1,4 @@
-//! A handler that panics answers -32603 for its call and harms nobody else.
+//! A handler that panics returns -32603 for its call and does not affect other calls.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{refused, refused_with};
 use crate::support::http::{HttpFixture, Request};
 
 #[tokio::test]
-async fn a_panic_is_an_internal_error_that_tells_nothing() {
+async fn panic_is_internal_error_without_details() {
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     for call in [Request::call("panic", json!({})), session.call("panic", json!({}))] {
@@ -17,14 +17,14 @@ async fn a_panic_is_an_internal_error_that_tells_nothing() {
         let response = connection.send(&call.id(3)).await;
         let error = refused_with(&response, 200, -32603, 3, "internal error");
         assert!(error.get("data").is_none(), "{error}");
-        // The connection goes on.
+        // The connection stays usable.
         let next = connection.send(&Request::call("echo", json!({"text": "next"}))).await;
         assert_eq!(next.text(), "next");
     }
 }
 
 #[tokio::test]
-async fn a_panic_harms_no_call_beside_it() {
+async fn panic_does_not_affect_concurrent_calls() {
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let mut modern = server.begin(Request::call("wait", json!({"key": "m"}))).await;
@@ -50,7 +50,7 @@ async fn a_panic_harms_no_call_beside_it() {
 }
 
 #[tokio::test]
-async fn a_panic_in_a_stream_ends_it_with_the_error() {
+async fn panic_in_stream_ends_it_with_error() {
     let server = HttpFixture::with(HttpConfig::new().stream_after(Duration::ZERO)).await;
     let session = server.session("2025-11-25").await;
     for call in [

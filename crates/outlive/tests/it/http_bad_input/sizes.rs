@@ -1,4 +1,4 @@
-//! Too large, too deep, too many headers: refused before much is spent on them.
+//! Messages that are too large or too deep, and too many headers: rejected early.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ async fn small() -> HttpFixture {
     .await
 }
 
-/// A call whose body has exactly so many bytes.
+/// A call whose body has exactly `bytes` bytes.
 fn of_size(request: Request, bytes: usize) -> Request {
     let padded =
         |text: usize| request.clone().param("arguments", json!({"text": "x".repeat(text)}));
@@ -39,7 +39,7 @@ fn chunked(request: &Request) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_message_over_the_limit_is_413_and_one_at_the_limit_is_taken() {
+async fn body_over_size_limit_is_413() {
     let server = small().await;
     let session = server.session("2025-11-25").await;
     for call in [Request::call("echo", json!({})), session.call("echo", json!({}))] {
@@ -51,7 +51,7 @@ async fn a_message_over_the_limit_is_413_and_one_at_the_limit_is_taken() {
 }
 
 #[tokio::test]
-async fn a_message_that_says_it_is_too_large_is_refused_before_it_is_sent() {
+async fn content_length_over_limit_is_413_before_body() {
     let server = small().await;
     let over = of_size(Request::call("echo", json!({})), LIMIT + 1);
     let mut connection = server.connect().await;
@@ -60,7 +60,7 @@ async fn a_message_that_says_it_is_too_large_is_refused_before_it_is_sent() {
 }
 
 #[tokio::test]
-async fn a_chunked_message_is_counted_as_it_comes() {
+async fn chunked_body_over_limit_is_413() {
     let server = small().await;
     let call = Request::call("echo", json!({}));
     let at = of_size(call.clone(), LIMIT);
@@ -73,24 +73,24 @@ async fn a_chunked_message_is_counted_as_it_comes() {
 }
 
 #[tokio::test]
-async fn a_message_nested_too_deep_is_refused_and_one_at_the_limit_is_taken() {
+async fn message_nested_over_limit_is_rejected() {
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let nested = |levels: usize| -> Value { (0..levels).fold(json!(1), |inner, _| json!([inner])) };
     for list in [Request::modern("tools/list"), session.request("tools/list").params(json!({}))] {
-        // The message and its `params` are two levels themselves.
+        // The message and its `params` count as two levels.
         let at = list.clone().param("x", nested(98));
         assert_eq!(server.send(&at).await.status(), 200);
         let over = list.param("x", nested(99));
         refused_with(&server.send(&over).await, 400, -32600, Value::Null, "100 levels");
     }
-    // Brackets inside strings are no nesting.
+    // Brackets inside strings do not nest.
     let brackets = Request::call("echo", json!({"text": "[{\"".repeat(500)}));
     assert_eq!(server.send(&brackets).await.status(), 200);
 }
 
 #[tokio::test]
-async fn a_message_deep_enough_to_break_a_parser_is_refused() {
+async fn message_with_million_brackets_is_rejected() {
     let server = HttpFixture::start().await;
     let open = "[".repeat(1_000_000);
     for body in [
@@ -103,7 +103,7 @@ async fn a_message_deep_enough_to_break_a_parser_is_refused() {
 }
 
 #[tokio::test]
-async fn headers_that_are_too_many_or_too_large_are_431() {
+async fn too_many_or_too_large_headers_are_431() {
     // HTTP26-48
     let server = HttpFixture::start().await;
     let request = Request::modern("tools/list");
@@ -112,13 +112,13 @@ async fn headers_that_are_too_many_or_too_large_are_431() {
     assert_eq!(server.send(&many).await.status(), 431);
     let large = request.header("x-large", "x".repeat(1 << 20));
     let mut connection = server.connect().await;
-    // The server may stop reading before all of it has been written.
+    // The server may stop reading before the client has written everything.
     let _ = connection.try_write(&large.bytes()).await;
     assert_eq!(connection.response(&large).await.status(), 431);
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_is_no_message() {
+async fn truncated_body_is_not_executed() {
     let server = HttpFixture::start().await;
     let request = Request::call("wait", json!({"key": "never"}));
     let whole = request.bytes();
@@ -133,7 +133,7 @@ async fn a_body_that_breaks_off_is_no_message() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_not_waited_for_for_ever() {
+async fn stalled_body_times_out_with_408() {
     // SEC-06
     let server =
         HttpFixture::with(HttpConfig::new().idle_timeout(Duration::from_millis(100))).await;

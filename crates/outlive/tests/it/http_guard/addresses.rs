@@ -1,4 +1,4 @@
-//! Where a server listens, and to whom.
+//! Listen addresses: loopback by default, public only with authentication or on request.
 
 use std::{io::ErrorKind, time::Duration};
 
@@ -15,7 +15,7 @@ fn server() -> Server {
 }
 
 #[tokio::test]
-async fn an_address_that_others_can_reach_needs_an_authenticator() {
+async fn public_address_without_authenticator_is_rejected() {
     // HTTP26-03, SEC-05
     for address in ["0.0.0.0:0", "[::]:0"] {
         let error = server().serve_http(address, HttpConfig::new()).await.unwrap_err();
@@ -28,26 +28,26 @@ async fn an_address_that_others_can_reach_needs_an_authenticator() {
 }
 
 #[tokio::test]
-async fn an_address_that_others_can_reach_may_be_opened_on_purpose() {
+async fn public_address_with_authenticator_or_allow_anonymous_is_served() {
     let tokens = StaticTokens::new().with("anna", "annas-token-0123456789");
     for config in [HttpConfig::new().allow_anonymous(true), HttpConfig::new().authenticator(tokens)]
     {
         let serving = server().serve_http("0.0.0.0:0", config).await.unwrap();
         assert_eq!(serving.url(), format!("http://localhost:{}/mcp", serving.address().port()));
-        // It is reached by names that only its owner knows.
+        // The server is reached under host names that it does not know.
         let list = Request::modern("server/discover").header("host", "mcp.example");
         let address = ([127, 0, 0, 1], serving.address().port()).into();
         let response =
             Connection::open(address).await.send(&list.bearer("annas-token-0123456789")).await;
         assert_eq!(response.status(), 200);
-        // Pages of other origins are refused there as well.
+        // Requests from other origins are still rejected.
         let page = Request::modern("server/discover").header("origin", "https://evil.example");
         assert_eq!(Connection::open(address).await.send(&page).await.status(), 403);
     }
 }
 
 #[tokio::test]
-async fn an_address_that_cannot_be_used_is_explained() {
+async fn unusable_address_fails_with_remedy() {
     let first = server().serve_http("127.0.0.1:0", HttpConfig::new()).await.unwrap();
     let port = first.address().port();
     let error = server().serve_http(first.address(), HttpConfig::new()).await.unwrap_err();
@@ -58,15 +58,15 @@ async fn an_address_that_cannot_be_used_is_explained() {
         "{text}"
     );
 
-    // An address for documentation: no machine has it.
+    // An address reserved for documentation; no machine has it.
     let config = HttpConfig::new().allow_anonymous(true);
     let error = server().serve_http("203.0.113.7:0", config).await.unwrap_err();
-    assert!(error.to_string().contains("203.0.113.7 is no address of this machine"), "{error}");
+    assert!(error.to_string().contains("203.0.113.7 is not an address of this machine"), "{error}");
     assert!(server().serve_http("no such host", HttpConfig::new()).await.is_err());
 }
 
 #[tokio::test]
-async fn the_path_can_be_chosen() {
+async fn endpoint_path_is_configurable() {
     // HTTP26-01
     let server = HttpFixture::with(HttpConfig::new().path("/tools/v1")).await;
     assert!(server.serving.url().ends_with("/tools/v1"));
@@ -78,7 +78,7 @@ async fn the_path_can_be_chosen() {
 }
 
 #[tokio::test]
-async fn a_connection_that_asks_nothing_is_closed() {
+async fn idle_connection_is_closed() {
     let server =
         HttpFixture::with(HttpConfig::new().idle_timeout(Duration::from_millis(200))).await;
     let mut silent = server.connect().await;
@@ -90,7 +90,7 @@ async fn a_connection_that_asks_nothing_is_closed() {
     for connection in [silent, slow, idle] {
         connection.closed().await;
     }
-    // One that waits for its answer is not idle.
+    // A connection that waits for a response is not idle.
     let call = Request::call("wait", json!({"key": "w"}));
     let mut waiting = server.begin(&call).await;
     server.world.started("w").await;
@@ -100,7 +100,7 @@ async fn a_connection_that_asks_nothing_is_closed() {
 }
 
 #[tokio::test]
-async fn there_are_as_many_connections_as_there_may_be() {
+async fn connection_over_limit_waits_for_free_slot() {
     // SEC-06
     let server = HttpFixture::with(HttpConfig::new().max_connections(1)).await;
     let mut first = server.connect().await;
@@ -110,7 +110,7 @@ async fn there_are_as_many_connections_as_there_may_be() {
     for _ in 0..10 {
         assert_eq!(first.send(&Request::modern("tools/list")).await.status(), 200);
     }
-    assert!(!server.world.has_started("second"), "it waits for its turn");
+    assert!(!server.world.has_started("second"), "the connection waits");
     drop(first);
     server.world.started("second").await;
     server.world.release("second");

@@ -1,11 +1,11 @@
-//! Web pages that reach for a server through the user's browser: which may, and what they may read.
+//! Web pages that reach the server through the user's browser: which may, and what they may read.
 
 use outlive::server::http::{HttpConfig, StaticTokens};
 use serde_json::{Value, json};
 
 use crate::support::http::{HttpFixture, MODERN, Request, Response};
 
-/// Every way in.
+/// One request for every entry point of the endpoint.
 fn doors() -> Vec<Request> {
     vec![
         Request::modern("tools/list"),
@@ -20,7 +20,7 @@ fn doors() -> Vec<Request> {
     ]
 }
 
-/// A refusal that says in words what is wrong, and has no id.
+/// Asserts a 403 with a message that contains `words` and without an ID.
 #[track_caller]
 fn forbidden(response: &Response, words: &str) {
     let body = response.json();
@@ -33,7 +33,7 @@ fn forbidden(response: &Response, words: &str) {
 }
 
 #[tokio::test]
-async fn a_foreign_host_is_refused_at_every_door() {
+async fn foreign_host_is_403_at_every_entry_point() {
     // SEC-02
     let server = HttpFixture::start().await;
     for door in doors() {
@@ -61,7 +61,7 @@ async fn a_foreign_host_is_refused_at_every_door() {
 }
 
 #[tokio::test]
-async fn a_foreign_origin_is_refused_at_every_door() {
+async fn foreign_origin_is_403_at_every_entry_point() {
     // HTTP26-02, HTTP25-02, SSE24-06, SEC-01
     let server = HttpFixture::start().await;
     for door in doors() {
@@ -88,12 +88,12 @@ async fn a_foreign_origin_is_refused_at_every_door() {
     assert_eq!(
         server.send(Request::modern("tools/list")).await.status(),
         200,
-        "programs send none"
+        "programs send no Origin"
     );
 }
 
 #[tokio::test]
-async fn hosts_and_origins_can_be_allowed() {
+async fn allowlisted_hosts_and_origins_are_accepted() {
     let config = HttpConfig::new().allow_host("mcp.example").allow_origin("https://app.example");
     let server = HttpFixture::with(config).await;
     let list = Request::modern("tools/list");
@@ -117,8 +117,8 @@ async fn hosts_and_origins_can_be_allowed() {
 }
 
 #[tokio::test]
-async fn a_preflight_is_told_what_a_page_may_send() {
-    // SEC-07, ARS-18: also where callers need a token, because browsers send none with it.
+async fn preflight_returns_allowed_methods_and_headers() {
+    // SEC-07, ARS-18: also with an authenticator, because browsers send no token with a preflight.
     let tokens = StaticTokens::new().with("anna", "annas-token-0123456789");
     let server = HttpFixture::with(HttpConfig::new().authenticator(tokens)).await;
     let preflight = |headers: &str| {
@@ -150,7 +150,7 @@ async fn a_preflight_is_told_what_a_page_may_send() {
 }
 
 #[tokio::test]
-async fn a_page_may_read_the_answer_and_the_headers_it_needs() {
+async fn allowed_origin_gets_cors_headers() {
     // SEC-07
     let tokens = StaticTokens::new().with("anna", "annas-token-0123456789");
     let server = HttpFixture::with(HttpConfig::new().authenticator(tokens)).await;
@@ -176,7 +176,7 @@ async fn a_page_may_read_the_answer_and_the_headers_it_needs() {
     let stream = anna(Request::call("echo", json!({"text": "x"}))).accept("text/event-stream");
     let stream = server.open(stream.header("origin", origin)).await;
     assert_eq!(stream.header("access-control-allow-origin"), Some(origin));
-    // Programs get none of it.
+    // Requests without an origin get no CORS headers.
     let plain = server.send(anna(Request::modern("tools/list"))).await;
     assert_eq!(plain.header("access-control-allow-origin"), None);
     assert_ne!(plain.json(), Value::Null);

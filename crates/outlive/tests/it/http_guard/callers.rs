@@ -1,4 +1,4 @@
-//! Authenticators: who is calling, judged for every request by itself.
+//! Authenticators, which check every request on its own.
 
 use outlive::server::{
     Principal,
@@ -15,7 +15,7 @@ async fn guarded() -> HttpFixture {
 }
 
 #[tokio::test]
-async fn a_caller_without_a_valid_token_is_401() {
+async fn request_without_valid_token_is_401() {
     // ARS-05, ARS-13
     let server = guarded().await;
     let call = Request::call("whoami", json!({}));
@@ -51,7 +51,7 @@ async fn a_caller_without_a_valid_token_is_401() {
 }
 
 #[tokio::test]
-async fn who_is_refused_before_the_body_has_come_can_ask_again_on_the_same_connection() {
+async fn rejection_before_body_keeps_connection_usable() {
     let server = guarded().await;
     let call = Request::call("whoami", json!({}));
     let mut connection = server.connect().await;
@@ -61,7 +61,7 @@ async fn who_is_refused_before_the_body_has_come_can_ask_again_on_the_same_conne
         call.clone().header("host", "evil.example"),
         call.clone().bearer(ANNA).header("content-type", "text/plain"),
     ] {
-        // Whoever is told to go on has not been answered yet.
+        // The client waits for `100 Continue`, which precedes the response.
         let refused = refused.header("expect", "100-continue");
         connection.write(&refused.head_bytes()).await;
         assert_eq!(connection.response(&refused).await.status(), 100);
@@ -71,7 +71,7 @@ async fn who_is_refused_before_the_body_has_come_can_ask_again_on_the_same_conne
         assert_eq!(answer.header("connection"), None);
     }
     assert_eq!(connection.send(&call.clone().bearer(ANNA)).await.text(), "anna");
-    // What is too long to be read for nothing ends the connection, and its answer says so.
+    // A body too large to discard closes the connection, and the response announces it.
     let long = Request::call("whoami", json!({"x": "x".repeat(100_000)}));
     connection.write(&long.head_bytes()).await;
     let answer = connection.response(&long).await;
@@ -79,7 +79,7 @@ async fn who_is_refused_before_the_body_has_come_can_ask_again_on_the_same_conne
 }
 
 #[tokio::test]
-async fn every_request_needs_a_token_and_everything_is_behind_it() {
+async fn every_request_without_token_is_401() {
     // HTTP26-15, ARS-12, ARS-18
     let server = guarded().await;
     let session = server.session_as("2025-11-25", Some(ANNA)).await;
@@ -101,7 +101,7 @@ async fn every_request_needs_a_token_and_everything_is_behind_it() {
     assert_eq!(server.send(session.call("whoami", json!({}))).await.text(), "anna");
 }
 
-/// Judges by the path's query, some of it after a while.
+/// An authenticator that decides by the query, sometimes asynchronously.
 struct ByQuery;
 
 impl Authenticator for ByQuery {
@@ -122,7 +122,7 @@ impl Authenticator for ByQuery {
 }
 
 #[tokio::test]
-async fn an_authenticator_of_your_own_may_take_its_time_and_say_why_not() {
+async fn custom_authenticator_decides_asynchronously_with_challenge() {
     // ARS-05, ARS-07
     let server = HttpFixture::with(HttpConfig::new().authenticator(ByQuery)).await;
     let call = |query: &str| Request::call("whoami", json!({})).target(format!("/mcp?{query}"));
@@ -147,7 +147,7 @@ async fn an_authenticator_of_your_own_may_take_its_time_and_say_why_not() {
 }
 
 #[tokio::test]
-async fn what_a_client_says_of_itself_is_no_identity() {
+async fn client_info_and_headers_do_not_set_principal() {
     // SEC-09, HTTP26-47
     let server = guarded().await;
     let call = Request::call("whoami", json!({}))

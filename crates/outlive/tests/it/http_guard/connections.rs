@@ -1,4 +1,4 @@
-//! Connections: how many an address may have, how slow they may be, and how much they leave unread.
+//! Connection limits: number per address, slow clients, and unread bytes.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -17,7 +17,7 @@ fn ping() -> Request {
     Request::modern("tools/list")
 }
 
-/// Opens connections on which a request has been answered: the server has taken them.
+/// Opens connections and sends a request on each, so that the server has accepted them.
 async fn taken(server: &HttpFixture, count: usize) -> Vec<Connection> {
     let mut connections = Vec::new();
     for _ in 0..count {
@@ -35,24 +35,24 @@ fn names(limit: &str, error: &Value) {
 }
 
 #[tokio::test]
-async fn connections_of_one_address_leave_others_theirs() {
+async fn connection_limit_of_one_address_does_not_affect_others() {
     // SEC-06
     let server = HttpFixture::with(HttpConfig::new().max_connections_per_address(3)).await;
     let mut own = taken(&server, 3).await;
     let refused = server.send(&ping()).await;
     assert_eq!((refused.status(), refused.header("connection")), (429, Some("close")));
     names("max_connections_per_address", &refused.json());
-    // Those that are open go on, and another address has its own share.
+    // Open connections keep working, and another address has its own limit.
     assert_eq!(own[0].send(&ping()).await.status(), 200);
     let mut other = Connection::open_from(server.address(), [127, 0, 0, 2]).await.unwrap();
     assert_eq!(other.send(&ping()).await.status(), 200);
-    // One that is closed makes room, as soon as the server has noticed.
+    // A closed connection frees its slot as soon as the server notices.
     own.truncate(2);
     within(async { while server.send(&ping()).await.status() == 429 {} }).await;
 }
 
 #[tokio::test]
-async fn connections_of_a_trusted_proxy_are_not_limited() {
+async fn trusted_proxy_has_no_connection_limit() {
     let proxy: IpAddr = [127, 0, 0, 1].into();
     let config = HttpConfig::new().max_connections_per_address(1).trusted_proxy(proxy);
     let server = HttpFixture::with(config).await;
@@ -60,7 +60,7 @@ async fn connections_of_a_trusted_proxy_are_not_limited() {
 }
 
 #[tokio::test]
-async fn connection_without_a_first_head_is_closed() {
+async fn connection_without_request_head_is_closed_after_timeout() {
     // SEC-06
     let config = HttpConfig::new().head_timeout(Duration::from_millis(50));
     let server = HttpFixture::with(config).await;
@@ -71,7 +71,7 @@ async fn connection_without_a_first_head_is_closed() {
 }
 
 #[tokio::test]
-async fn body_that_trickles_is_given_up_at_its_deadline() {
+async fn slow_body_times_out_with_408() {
     // SEC-06
     let config = HttpConfig::new().body_timeout(Duration::from_millis(200));
     let server = HttpFixture::with(config).await;
@@ -80,7 +80,7 @@ async fn body_that_trickles_is_given_up_at_its_deadline() {
     let mut connection = server.connect().await;
     let body = request.body_bytes().len();
     connection.write(&whole[..whole.len() - body]).await;
-    // No pause is long, but all of it would take a day.
+    // Each pause is short, but the whole body would take minutes.
     let response = within(async {
         let mut pace = tokio::time::interval(Duration::from_millis(10));
         for byte in request.body_bytes() {
@@ -98,7 +98,7 @@ async fn body_that_trickles_is_given_up_at_its_deadline() {
     assert_eq!(response.status(), 408);
 }
 
-/// A server with a tool whose result no socket takes at once.
+/// A server with a tool whose result exceeds the socket buffers.
 async fn large(config: HttpConfig) -> HttpFixture {
     let tokens = StaticTokens::new().with("anna", ANNA).with("bert", BERT);
     HttpFixture::build(config.authenticator(tokens), |server| {
@@ -108,7 +108,7 @@ async fn large(config: HttpConfig) -> HttpFixture {
 }
 
 #[tokio::test]
-async fn unread_responses_of_one_caller_are_limited() {
+async fn unread_bytes_over_caller_limit_are_429() {
     // SEC-06
     let server = large(HttpConfig::new().max_unread_bytes_per_caller(1 << 20)).await;
     let call = |token| Request::call("large", json!({})).bearer(token);
@@ -117,14 +117,14 @@ async fn unread_responses_of_one_caller_are_limited() {
     let refused = server.send(call(ANNA)).await;
     assert_eq!((refused.status(), refused.header("retry-after")), (429, Some("1")));
     assert_eq!(refused.json()["error"]["data"]["limit"], "max_unread_bytes_per_caller");
-    // Another caller has its own share, and what has been read counts no longer.
+    // Another caller has its own limit, and bytes that were read no longer count.
     assert_eq!(server.send(call(BERT)).await.status(), 200);
     assert_eq!(unread.response(&call(ANNA)).await.status(), 200);
     assert_eq!(server.send(call(ANNA)).await.status(), 200);
 }
 
 #[tokio::test]
-async fn client_that_reads_nothing_loses_its_connection() {
+async fn non_reading_client_is_disconnected_after_write_timeout() {
     // SEC-06
     let config =
         HttpConfig::new().write_timeout(Duration::from_millis(50)).max_connections_per_address(1);
@@ -132,14 +132,14 @@ async fn client_that_reads_nothing_loses_its_connection() {
     let call = Request::call("large", json!({})).bearer(ANNA);
     let mut unread = server.begin(&call).await;
     unread.until_something_came().await;
-    // The only place is free again when the server has given the connection up.
+    // The only slot becomes free when the server closes the connection.
     let ping = ping().bearer(ANNA);
     within(async { while server.send(&ping).await.status() == 429 {} }).await;
     assert!(unread.try_response(&call).await.is_err());
 }
 
 #[tokio::test]
-async fn large_requests_of_one_caller_wait_for_each_other() {
+async fn large_requests_of_one_caller_run_one_at_a_time() {
     // SEC-06
     let tokens = StaticTokens::new().with("anna", ANNA).with("bert", BERT);
     let config = HttpConfig::new().authenticator(tokens).max_request_bytes_per_caller(150_000);
@@ -151,7 +151,7 @@ async fn large_requests_of_one_caller_wait_for_each_other() {
     let mut running = server.begin(&first).await;
     server.world.started("first").await;
     let mut waiting = server.begin(&second).await;
-    // Another caller's is read at once, and so is a small one.
+    // The request of another caller is read immediately, and so is a small one.
     let theirs = call("theirs", BERT);
     let mut other = server.begin(&theirs).await;
     server.world.started("theirs").await;
@@ -166,7 +166,7 @@ async fn large_requests_of_one_caller_wait_for_each_other() {
 }
 
 #[tokio::test]
-async fn unknown_completion_token_is_refused_before_its_body_is_read() {
+async fn unknown_completion_token_is_404_before_body() {
     let server = HttpFixture::with(HttpConfig::new().external_event_path("/done")).await;
     let request = Request::post("2026-07-28").target("/done/made-up").raw("x".repeat(1 << 20));
     let whole = request.bytes();

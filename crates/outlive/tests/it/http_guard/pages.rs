@@ -1,4 +1,4 @@
-//! Pages beside the endpoint.
+//! Text pages beside the endpoint, for example health checks.
 
 use http::StatusCode;
 use outlive::server::http::{HttpConfig, StaticTokens};
@@ -6,7 +6,7 @@ use outlive::server::http::{HttpConfig, StaticTokens};
 use crate::support::http::{HttpFixture, MODERN, Request};
 
 #[tokio::test]
-async fn a_page_is_read_without_a_token_and_by_those_who_may_reach_the_server() {
+async fn text_page_needs_no_token_but_allowed_host() {
     let config = HttpConfig::new()
         .authenticator(StaticTokens::new().with("anna", "annas-token-0123456789"))
         .text_page("/healthz", || async { (StatusCode::OK, "alive".to_owned()) })

@@ -1,4 +1,4 @@
-//! Names and tokens from a file, and what is said of a file that cannot be used.
+//! Principals and tokens from a file, and the errors for an invalid file.
 
 use std::{
     path::PathBuf,
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::support::http::{HttpFixture, Request};
 
-/// A file that is gone when the test is over.
+/// A temporary file, deleted on drop.
 struct TokenFile(PathBuf);
 
 impl TokenFile {
@@ -34,7 +34,7 @@ impl Drop for TokenFile {
 }
 
 #[tokio::test]
-async fn every_line_is_a_caller() {
+async fn token_file_line_authenticates_principal() {
     let file = TokenFile::new(
         "# who may come in\n\nanna annas-token-0123456789\n  bert\tberts-token-0123456789  \r\n# cleo cleos-token-0123456789\n",
     );
@@ -53,7 +53,7 @@ async fn every_line_is_a_caller() {
 }
 
 #[test]
-fn a_line_that_is_none_is_named_with_what_to_do() {
+fn invalid_token_file_line_fails_with_line_and_remedy() {
     for (text, line, words) in [
         ("anna\n", 1, "has no token"),
         ("# fine\n\nanna annas-token-0123456789\nbert\n", 4, "has no token"),
@@ -68,13 +68,13 @@ fn a_line_that_is_none_is_named_with_what_to_do() {
             error.contains(words) && error.ends_with("write one `name token` per line"),
             "{error}"
         );
-        // Secrets stay out of messages, wrong ones too.
+        // Error messages contain no tokens, not even invalid ones.
         assert!(!error.contains("short") && !error.contains("annas"), "{error}");
     }
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_named_with_the_cause() {
+fn unreadable_token_file_fails_with_path_and_cause() {
     let missing = std::env::temp_dir().join("outlive-tokens-that-nobody-wrote");
     let error = StaticTokens::from_file(&missing).unwrap_err();
     assert!(

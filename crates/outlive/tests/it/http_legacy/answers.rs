@@ -1,4 +1,4 @@
-//! One JSON body, or a stream; and how calls are cancelled.
+//! JSON and stream responses of legacy versions, and cancellation.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::http::{HttpFixture, Request};
 
 #[tokio::test]
-async fn a_call_that_reports_progress_is_answered_with_a_numbered_stream() {
+async fn legacy_call_with_progress_is_stream_with_event_ids() {
     // HTTP25-05, HTTP25-07, HTTP25-10, HTTP25-11, HTTP25-15
     let server = HttpFixture::start().await;
     for (version, primed) in [("2025-11-25", true), ("2025-06-18", false), ("2025-03-26", false)] {
@@ -21,20 +21,20 @@ async fn a_call_that_reports_progress_is_answered_with_a_numbered_stream() {
         assert_eq!(stream.header("x-accel-buffering"), Some("no"));
         let mut ids = Vec::new();
         if primed {
-            // Clients from before may try to read an empty event as JSON.
+            // Clients of earlier versions may try to parse an empty event as JSON.
             let first = stream.event().await.unwrap();
             assert_eq!((first.data.as_str(), first.retry), ("", None), "{version}");
-            ids.push(first.id.expect("an id to resume from"));
+            ids.push(first.id.expect("an event ID to resume from"));
         }
         for step in 1..=2 {
             let event = stream.event().await.unwrap();
             let message: Value = serde_json::from_str(&event.data).expect("no empty event");
             assert_eq!(message["params"]["progress"], step, "{version}");
-            ids.push(event.id.expect("an id"));
+            ids.push(event.id.expect("an event ID"));
             server.world.release("c");
         }
         let (event, last) = stream.said().await;
-        ids.push(event.id.expect("an id"));
+        ids.push(event.id.expect("an event ID"));
         assert_eq!(last["id"], 4);
         assert_eq!(last["result"], json!({"content": [{"type": "text", "text": "counted 2"}]}));
         stream.ended().await;
@@ -44,7 +44,7 @@ async fn a_call_that_reports_progress_is_answered_with_a_numbered_stream() {
 }
 
 #[tokio::test]
-async fn ids_of_events_are_unique_across_the_streams_of_a_session() {
+async fn event_ids_are_unique_across_streams_of_a_session() {
     // HTTP25-15
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
@@ -52,7 +52,7 @@ async fn ids_of_events_are_unique_across_the_streams_of_a_session() {
     for _ in 0..5 {
         let call = session.call("echo", json!({"text": "x"})).accept("text/event-stream");
         for event in server.send(call).await.events() {
-            let id = event.id.clone().expect("an id");
+            let id = event.id.clone().expect("an event ID");
             assert!(ids.insert(id.clone()), "{id} twice");
         }
     }
@@ -60,7 +60,7 @@ async fn ids_of_events_are_unique_across_the_streams_of_a_session() {
 }
 
 #[tokio::test]
-async fn a_session_of_2024_11_05_has_plain_streams() {
+async fn session_of_2024_11_05_has_streams_without_event_ids() {
     // C-19
     let server = HttpFixture::start().await;
     let session = server.session("2024-11-05").await;
@@ -75,7 +75,7 @@ async fn a_session_of_2024_11_05_has_plain_streams() {
 }
 
 #[tokio::test]
-async fn log_lines_follow_the_sessions_level() {
+async fn log_messages_follow_level_of_their_session() {
     // LOG-06, C-13
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
@@ -94,8 +94,8 @@ async fn log_lines_follow_the_sessions_level() {
 }
 
 #[tokio::test]
-async fn closing_the_connection_does_not_cancel_a_call() {
-    // HTTP25-08, C-01, CANC-08: whether its answer is a stream already or not.
+async fn legacy_disconnect_does_not_cancel_call() {
+    // HTTP25-08, C-01, CANC-08: whether or not the response is already a stream.
     let server = HttpFixture::start().await;
     for version in ["2025-11-25", "2025-06-18", "2025-03-26"] {
         let session = server.session(version).await;
@@ -107,7 +107,7 @@ async fn closing_the_connection_does_not_cancel_a_call() {
         let mut stream = server.open(call).await;
         stream.message().await;
         stream.cut();
-        // Two more round trips, by which the server has noticed.
+        // Two more round trips, so that the server has noticed the disconnect.
         for _ in 0..2 {
             assert_eq!(server.send(session.request("ping")).await.result(), json!({}));
         }
@@ -120,7 +120,7 @@ async fn closing_the_connection_does_not_cancel_a_call() {
 }
 
 #[tokio::test]
-async fn a_notification_cancels_a_call_and_no_other() {
+async fn cancel_notification_cancels_only_its_call() {
     // CANC-05, C-02
     let server = HttpFixture::with(HttpConfig::new().stream_after(Duration::ZERO)).await;
     let session = server.session("2025-11-25").await;
@@ -132,9 +132,9 @@ async fn a_notification_cancels_a_call_and_no_other() {
     };
     assert_eq!(server.send(cancel(json!(1))).await.status(), 202);
     server.world.cancelled("a").await;
-    // Nothing more is said for it, not even an error.
+    // The cancelled call sends nothing more, not even an error.
     stream.ended().await;
-    // Again, unknown ids and ids of another type change nothing.
+    // Repeated cancellations, unknown IDs and IDs of another type have no effect.
     for id in [json!(1), json!(99), json!("x"), json!(null)] {
         assert_eq!(server.send(cancel(id)).await.status(), 202);
     }
@@ -145,7 +145,7 @@ async fn a_notification_cancels_a_call_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_call_whose_answer_is_pending_can_be_cancelled() {
+async fn pending_call_is_cancelled_with_empty_202() {
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let call = session.call("wait", json!({"key": "a"})).id("p-1");
@@ -155,13 +155,13 @@ async fn a_call_whose_answer_is_pending_can_be_cancelled() {
     assert_eq!(server.send(cancel).await.status(), 202);
     server.world.cancelled("a").await;
     let response = connection.response(&call).await;
-    assert_eq!((response.status(), response.body.len()), (202, 0), "no answer is sent");
-    // The id may be used again.
+    assert_eq!((response.status(), response.body.len()), (202, 0), "no response is sent");
+    // The request ID is reusable.
     assert_eq!(server.send(session.call("echo", json!({"text": "x"})).id("p-1")).await.text(), "x");
 }
 
 #[tokio::test]
-async fn a_session_cannot_cancel_the_calls_of_another() {
+async fn session_cannot_cancel_calls_of_another_session() {
     // CANC-01
     let server = HttpFixture::start().await;
     let (mine, yours) = (server.session("2025-11-25").await, server.session("2025-11-25").await);
@@ -171,14 +171,14 @@ async fn a_session_cannot_cancel_the_calls_of_another() {
     let cancel = yours.notification("notifications/cancelled", json!({"requestId": 1}));
     assert_eq!(server.send(cancel).await.status(), 202);
     assert!(!server.world.is_cancelled("a"));
-    // Nor does its id stand in anyone's way.
+    // The request ID of one session is free in the other.
     assert_eq!(server.send(yours.call("echo", json!({"text": "x"})).id(1)).await.text(), "x");
     server.world.release("a");
     assert_eq!(connection.response(&call).await.text(), "waited a");
 }
 
 #[tokio::test]
-async fn a_client_that_takes_one_kind_of_answer_gets_it() {
+async fn legacy_client_accepting_one_media_type_gets_it() {
     let server = HttpFixture::with(HttpConfig::new().stream_after(Duration::ZERO)).await;
     let session = server.session("2025-11-25").await;
     let call = session.call("count", json!({"key": "j", "to": 1})).meta("progressToken", json!(1));
@@ -193,7 +193,7 @@ async fn a_client_that_takes_one_kind_of_answer_gets_it() {
 }
 
 #[tokio::test]
-async fn a_progress_token_may_be_any_string_or_integer() {
+async fn progress_token_of_other_type_is_invalid_params() {
     // PROG-01
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;

@@ -1,4 +1,4 @@
-//! Several messages in one: legal on 2025-03-26, and there only.
+//! Batches, which only 2025-03-26 allows.
 
 use outlive::server::http::HttpConfig;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ async fn server() -> (HttpFixture, Session) {
     (server, session)
 }
 
-/// The texts of tools' results by id, whatever their order.
+/// Returns the texts of tool results with their request IDs, sorted.
 fn texts(answers: &[Value]) -> Vec<(String, String)> {
     let text = |answer: &Value| {
         let text = answer["result"]["content"][0]["text"].as_str().expect("a text").to_owned();
@@ -32,7 +32,7 @@ fn texts(answers: &[Value]) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn a_batch_that_can_be_answered_at_once_is_answered_with_an_array() {
+async fn batch_without_waiting_calls_returns_array() {
     // RPC-27, HTTP25-05
     let (server, session) = server().await;
     let batch = session.batch([
@@ -55,7 +55,7 @@ async fn a_batch_that_can_be_answered_at_once_is_answered_with_an_array() {
 }
 
 #[tokio::test]
-async fn a_batch_of_which_something_waits_is_answered_with_a_stream() {
+async fn batch_with_waiting_call_returns_stream() {
     // HTTP25-05: one response per request.
     let (server, session) = server().await;
     let mut counting = call(2, "count", json!({"key": "c", "to": 1}));
@@ -80,7 +80,7 @@ async fn a_batch_of_which_something_waits_is_answered_with_a_stream() {
 }
 
 #[tokio::test]
-async fn a_batch_is_answered_in_the_kind_its_client_takes() {
+async fn batch_response_has_accepted_media_type() {
     let (server, session) = server().await;
     let calls = || [call(1, "echo", json!({"text": "a"})), call(2, "wait", json!({"key": "w"}))];
     let json_only = session.batch(calls()).accept("application/json");
@@ -98,7 +98,7 @@ async fn a_batch_is_answered_in_the_kind_its_client_takes() {
 }
 
 #[tokio::test]
-async fn a_batch_that_wants_no_answer_gets_none() {
+async fn batch_without_requests_is_accepted_with_202() {
     // HTTP25-04
     let (server, session) = server().await;
     for accept in ["application/json, text/event-stream", "application/json", "text/event-stream"] {
@@ -113,7 +113,7 @@ async fn a_batch_that_wants_no_answer_gets_none() {
 }
 
 #[tokio::test]
-async fn each_message_of_a_batch_is_judged_on_its_own() {
+async fn batch_messages_are_validated_individually() {
     let (server, session) = server().await;
     let batch = session.batch([
         json!(1),
@@ -148,7 +148,7 @@ async fn each_message_of_a_batch_is_judged_on_its_own() {
 }
 
 #[tokio::test]
-async fn a_handshake_must_not_be_part_of_a_batch() {
+async fn handshake_in_batch_is_rejected() {
     // RPC-28
     let (server, session) = server().await;
     let hello: Value =
@@ -160,14 +160,14 @@ async fn a_handshake_must_not_be_part_of_a_batch() {
         .json();
     assert_eq!((&answers[0]["id"], &answers[0]["error"]["code"]), (&json!(1), &json!(-32600)));
     assert_eq!(answers[1]["result"]["content"][0]["text"], "x");
-    // Without a session there is no revision that would allow it.
+    // Without a session, no version allows the batch.
     let bare = Request::post("2025-03-26").json(json!([hello]));
     assert_eq!(server.send(&bare).await.status(), 400);
     assert_eq!(server.serving.service().session_count(), before, "no session was opened");
 }
 
 #[tokio::test]
-async fn a_batch_that_is_empty_or_too_long_is_refused() {
+async fn empty_or_too_long_batch_is_rejected() {
     // RPC-29
     let server = HttpFixture::build(HttpConfig::new(), |server| {
         server.limits(|limits| limits.max_batch = 3)
@@ -190,7 +190,7 @@ async fn a_batch_that_is_empty_or_too_long_is_refused() {
 }
 
 #[tokio::test]
-async fn other_revisions_know_no_batches() {
+async fn batch_in_other_version_is_rejected() {
     // RPC-29, C-26
     let server = HttpFixture::start().await;
     for version in ["2025-11-25", "2025-06-18", "2024-11-05"] {
@@ -207,7 +207,7 @@ async fn other_revisions_know_no_batches() {
 }
 
 #[tokio::test]
-async fn a_call_of_a_batch_can_be_cancelled() {
+async fn call_in_batch_is_cancelled_alone() {
     let (server, session) = server().await;
     let batch =
         session.batch([call(1, "wait", json!({"key": "a"})), call(2, "wait", json!({"key": "b"}))]);
@@ -223,7 +223,7 @@ async fn a_call_of_a_batch_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn an_id_that_is_there_twice_is_refused_once() {
+async fn duplicate_request_id_in_batch_is_rejected_once() {
     // RPC-04
     let (server, session) = server().await;
     let batch =

@@ -1,4 +1,4 @@
-//! GET: the stream on which a session hears of changes.
+//! GET: the stream with change notifications for a session.
 
 use outlive::server::{Prompt, Resource, Tool};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::support::http::HttpFixture;
 
 #[tokio::test]
-async fn a_session_hears_of_changes_on_its_get_stream() {
+async fn list_changes_are_notified_on_get_stream() {
     // HTTP25-01, HTTP25-20, SUB-20
     let server = HttpFixture::start().await;
     for version in ["2025-11-25", "2025-06-18", "2025-03-26"] {
@@ -14,7 +14,7 @@ async fn a_session_hears_of_changes_on_its_get_stream() {
         let mut stream = server.open(session.get()).await;
         assert_eq!(stream.header("x-accel-buffering"), Some("no"));
         server.server.add_tool(Tool::new("new", async || "new")).unwrap();
-        // No subscription id: that is a thing of 2026-07-28.
+        // There is no subscription ID before 2026-07-28.
         let (event, message) = stream.said().await;
         let changed = |what: &str| json!({"jsonrpc": "2.0", "method": format!("notifications/{what}/list_changed"), "params": {}});
         assert_eq!(message, changed("tools"));
@@ -27,7 +27,7 @@ async fn a_session_hears_of_changes_on_its_get_stream() {
 }
 
 #[tokio::test]
-async fn a_get_stream_begins_with_an_id_to_resume_from() {
+async fn get_stream_starts_with_resumable_event_id() {
     // HTTP25-10, HTTP25-11
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
@@ -40,7 +40,7 @@ async fn a_get_stream_begins_with_an_id_to_resume_from() {
 }
 
 #[tokio::test]
-async fn updates_are_told_of_resources_that_were_subscribed_to() {
+async fn resource_updates_are_notified_while_subscribed() {
     // RES-10
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
@@ -62,12 +62,12 @@ async fn updates_are_told_of_resources_that_were_subscribed_to() {
     assert_eq!(
         stream.message().await["params"]["uri"],
         "mem://b",
-        "the first is not told any more"
+        "no notification after unsubscribing"
     );
 }
 
 #[tokio::test]
-async fn what_changed_while_nobody_listened_is_told_when_somebody_does() {
+async fn change_without_open_stream_is_notified_on_next_stream() {
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let mut witness = server.open(server.session("2025-11-25").await.get()).await;
@@ -78,8 +78,8 @@ async fn what_changed_while_nobody_listened_is_told_when_somebody_does() {
 }
 
 #[tokio::test]
-async fn a_change_goes_to_one_stream_of_a_session() {
-    // HTTP25-09, C-16: the newest one; every session has its own.
+async fn change_is_notified_on_newest_stream_of_session() {
+    // HTTP25-09, C-16: the newest stream of each session gets it.
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let older = server.open(session.get()).await;
@@ -88,12 +88,12 @@ async fn a_change_goes_to_one_stream_of_a_session() {
     server.server.remove_tool("echo");
     assert_eq!(newer.message().await["method"], "notifications/tools/list_changed");
     assert_eq!(other.message().await["method"], "notifications/tools/list_changed");
-    // The older one ends without having told it.
+    // The older stream ends without the notification.
     older.ended().await;
 }
 
 #[tokio::test]
-async fn answers_to_calls_do_not_travel_on_the_get_stream() {
+async fn call_responses_are_not_sent_on_get_stream() {
     // HTTP25-21
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;

@@ -1,4 +1,4 @@
-//! `initialize`, revision by revision.
+//! `initialize` in each legacy version.
 
 use outlive::server::http::HttpConfig;
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::support::http::{HttpFixture, Request};
 const REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 #[tokio::test]
-async fn each_revision_is_agreed_to_in_its_own_words() {
+async fn handshake_result_has_members_of_its_version() {
     // VER-18, VER-19, VER-37
     let server = HttpFixture::build(HttpConfig::new(), |server| {
         server
@@ -52,7 +52,7 @@ async fn each_revision_is_agreed_to_in_its_own_words() {
 }
 
 #[tokio::test]
-async fn a_handshake_opens_a_session_with_an_id_that_nobody_guesses() {
+async fn handshake_returns_unguessable_session_id() {
     // HTTP25-24, HTTP25-25
     let server = HttpFixture::start().await;
     let mut seen = Vec::new();
@@ -63,13 +63,13 @@ async fn a_handshake_opens_a_session_with_an_id_that_nobody_guesses() {
         assert!(!seen.contains(&id), "{id} twice");
         seen.push(id);
     }
-    // The id is given with the handshake and never repeated.
+    // Only the handshake response carries the ID.
     let session = server.session("2025-11-25").await;
     assert_eq!(server.send(session.request("ping")).await.header("mcp-session-id"), None);
 }
 
 #[tokio::test]
-async fn each_revision_is_served_after_its_handshake() {
+async fn session_serves_each_version_after_handshake() {
     let server = HttpFixture::start().await;
     for version in REVISIONS {
         let session = server.session(version).await;
@@ -92,8 +92,8 @@ async fn each_revision_is_served_after_its_handshake() {
 }
 
 #[tokio::test]
-async fn the_version_header_may_be_left_out_of_a_session() {
-    // HTTP25-35, HTTP25-38: the session knows it.
+async fn session_request_without_version_header_uses_session_version() {
+    // HTTP25-35, HTTP25-38: the session has its version.
     let server = HttpFixture::start().await;
     for version in REVISIONS {
         let session = server.session(version).await;
@@ -105,7 +105,7 @@ async fn the_version_header_may_be_left_out_of_a_session() {
 }
 
 #[tokio::test]
-async fn a_ping_is_answered_before_the_client_is_ready() {
+async fn ping_before_initialized_notification_gets_response() {
     // PING-01
     let server = HttpFixture::start().await;
     for version in REVISIONS {
@@ -120,7 +120,7 @@ async fn a_ping_is_answered_before_the_client_is_ready() {
 }
 
 #[tokio::test]
-async fn a_handshake_may_be_answered_with_a_stream() {
+async fn handshake_accepting_only_sse_gets_stream() {
     let server = HttpFixture::start().await;
     let response = server.send(Request::initialize("2025-11-25").accept("text/event-stream")).await;
     assert!(response.header("mcp-session-id").is_some());

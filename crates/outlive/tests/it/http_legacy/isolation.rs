@@ -1,4 +1,4 @@
-//! Two callers: what belongs to one is to the other as if it did not exist.
+//! Isolation of two principals: a foreign session looks like an unknown session.
 
 use outlive::server::http::{HttpConfig, StaticTokens};
 use serde_json::json;
@@ -13,7 +13,7 @@ async fn two_callers() -> HttpFixture {
     HttpFixture::with(HttpConfig::new().authenticator(tokens)).await
 }
 
-/// Every way to use a session.
+/// One request for every way to use a session.
 fn uses(session: &Session) -> Vec<Request> {
     vec![
         session.request("ping").id(1),
@@ -23,7 +23,7 @@ fn uses(session: &Session) -> Vec<Request> {
         session.resume("0-0"),
         session.resume("not an id"),
         session.delete(),
-        // A revision that is not the session's must not give it away.
+        // A version other than that of the session must not reveal that the session exists.
         session.request("ping").id(1).header("mcp-protocol-version", "2025-06-18"),
         session.get().header("mcp-protocol-version", "2025-06-18"),
         session.delete().header("mcp-protocol-version", "banana"),
@@ -32,8 +32,8 @@ fn uses(session: &Session) -> Vec<Request> {
 }
 
 #[tokio::test]
-async fn a_foreign_session_answers_exactly_like_an_unknown_one() {
-    // HTTP25-31, SEC-03: byte for byte, and after trying, the session is as it was.
+async fn foreign_session_responds_like_unknown_session() {
+    // HTTP25-31, SEC-03: byte for byte, and the attempts leave the session unchanged.
     let server = two_callers().await;
     let annas = server.session_as("2025-11-25", Some(ANNA)).await;
     let batching = server.session_as("2025-03-26", Some(ANNA)).await;
@@ -58,8 +58,9 @@ async fn a_foreign_session_answers_exactly_like_an_unknown_one() {
 }
 
 #[tokio::test]
-async fn a_session_is_no_credential() {
-    // HTTP25-31, HTTP26-15: every request is judged, whatever came before it on the connection.
+async fn session_id_without_token_is_401() {
+    // HTTP25-31, HTTP26-15: every request is authenticated, regardless of earlier requests on the
+    // connection.
     let server = two_callers().await;
     let annas = server.session_as("2025-11-25", Some(ANNA)).await;
     let mut connection = server.connect().await;
@@ -76,8 +77,8 @@ async fn a_session_is_no_credential() {
 }
 
 #[tokio::test]
-async fn event_ids_of_another_session_open_nothing_of_it() {
-    // HTTP25-16: neither for another caller nor in another session of the same one.
+async fn event_id_of_another_session_is_rejected_like_unknown_id() {
+    // HTTP25-16: neither for another principal nor in another session of the same principal.
     let server = two_callers().await;
     let annas = server.session_as("2025-11-25", Some(ANNA)).await;
     let second = server.session_as("2025-11-25", Some(ANNA)).await;
@@ -93,7 +94,7 @@ async fn event_ids_of_another_session_open_nothing_of_it() {
             assert_eq!(theirs.without_date(), nobodys.without_date());
             assert_eq!(theirs.status(), 400);
         }
-        // Where it belongs it is as good as before.
+        // In its own session the event ID still works.
         assert_eq!(server.send(annas.resume(id)).await.status(), 200);
     }
     let messages = server.send(annas.resume(events[0].id.as_deref().unwrap())).await.messages();
@@ -101,8 +102,8 @@ async fn event_ids_of_another_session_open_nothing_of_it() {
 }
 
 #[tokio::test]
-async fn event_ids_say_nothing_to_those_who_carry_them() {
-    // HTTP25-15: sessions and streams are alike from outside, and an event is not told by its id.
+async fn event_ids_reveal_nothing() {
+    // HTTP25-15: event IDs of all sessions and streams have the same length and never repeat.
     let server = two_callers().await;
     let mut ids = std::collections::HashSet::new();
     for token in [ANNA, BERT] {
@@ -110,19 +111,19 @@ async fn event_ids_say_nothing_to_those_who_carry_them() {
         let call = session.call("echo", json!({"text": "x"})).accept("text/event-stream");
         let events = server.send(call).await.events().to_vec();
         let first = events[0].id.as_deref().unwrap();
-        // The same events once more, under other ids that are as good.
+        // The replayed events have new, equally valid IDs.
         let again = server.send(session.resume(first)).await.events().to_vec();
         assert_eq!(again.len(), events.len() - 1);
         for event in events.iter().chain(&again) {
             let id = event.id.clone().unwrap();
             assert_eq!(id.len(), first.len());
-            assert!(ids.insert(id), "an id twice");
+            assert!(ids.insert(id), "an event ID occurs twice");
         }
     }
 }
 
 #[tokio::test]
-async fn calls_of_two_callers_run_beside_each_other_under_the_same_id() {
+async fn calls_of_two_principals_with_same_request_id_are_independent() {
     let server = two_callers().await;
     let annas = server.session_as("2025-11-25", Some(ANNA)).await;
     let berts = server.session_as("2025-11-25", Some(BERT)).await;

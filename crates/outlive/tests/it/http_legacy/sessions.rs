@@ -1,4 +1,4 @@
-//! Sessions: opening, idling, ending, and as many as there may be.
+//! Legacy sessions: opening, idle timeout, ending and limits.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ async fn ping(server: &HttpFixture, session: &Session) -> u16 {
 }
 
 #[tokio::test]
-async fn delete_ends_a_session_with_all_that_belongs_to_it() {
+async fn delete_ends_session_with_its_calls_and_streams() {
     // HTTP25-30, HTTP25-33, HTTP25-28
     let config = HttpConfig::new().stream_after(Duration::ZERO);
     let server = HttpFixture::with_clock(config, &ManualClock::new()).await;
@@ -41,14 +41,14 @@ async fn delete_ends_a_session_with_all_that_belongs_to_it() {
 }
 
 #[tokio::test]
-async fn an_idle_session_ends() {
+async fn idle_session_ends_after_timeout() {
     let clock = ManualClock::new();
     let server =
         HttpFixture::with_clock(HttpConfig::new().session_idle_timeout(IDLE), &clock).await;
     let session = server.session("2025-11-25").await;
     clock.advance(IDLE / 2);
     assert_eq!(ping(&server, &session).await, 200);
-    // Idle since its last use, not since its beginning.
+    // The idle time counts from the last use.
     clock.advance(IDLE * 9 / 10);
     assert_eq!(ping(&server, &session).await, 200);
     clock.advance(IDLE * 2);
@@ -57,11 +57,11 @@ async fn an_idle_session_ends() {
 }
 
 #[tokio::test]
-async fn a_session_with_a_call_or_a_stream_is_not_idle() {
+async fn session_with_call_or_stream_is_not_idle() {
     let clock = ManualClock::new();
     let server =
         HttpFixture::with_clock(HttpConfig::new().session_idle_timeout(IDLE), &clock).await;
-    // A call whose answer is pending, one whose client has gone, and a stream of changes.
+    // A pending call, a call whose client disconnected, and a change stream.
     let waiting = server.session("2025-11-25").await;
     let call = waiting.call("wait", json!({"key": "a"}));
     let mut connection = server.begin(&call).await;
@@ -72,7 +72,7 @@ async fn a_session_with_a_call_or_a_stream_is_not_idle() {
     server.world.started("a").await;
     server.world.started("b").await;
     drop(abandoned);
-    // Sessions that do nothing come and go meanwhile.
+    // Idle sessions are opened and closed in the meantime.
     for _ in 0..2 {
         server.session("2025-11-25").await;
         clock.advance(IDLE * 2);
@@ -85,7 +85,8 @@ async fn a_session_with_a_call_or_a_stream_is_not_idle() {
     server.world.release("b");
     server.world.finished("b").await;
     stream.cut();
-    // Two round trips, by which the server has noticed; what has ended may be idle now.
+    // One round trip per session, so that the server has noticed. The sessions are idle from now
+    // on.
     for session in [&waiting, &left, &listening] {
         assert_eq!(ping(&server, session).await, 200);
     }
@@ -99,7 +100,7 @@ async fn a_session_with_a_call_or_a_stream_is_not_idle() {
 }
 
 #[tokio::test]
-async fn the_session_that_has_been_idle_for_longest_makes_room() {
+async fn session_over_limit_ends_longest_idle_session() {
     // SEC-06
     let clock = ManualClock::new();
     let server = HttpFixture::with_clock(HttpConfig::new().max_sessions(2), &clock).await;
@@ -114,7 +115,7 @@ async fn the_session_that_has_been_idle_for_longest_makes_room() {
 }
 
 #[tokio::test]
-async fn a_server_whose_sessions_are_all_in_use_takes_no_other() {
+async fn handshake_with_all_sessions_in_use_is_503() {
     // SEC-06
     let server = HttpFixture::with(HttpConfig::new().max_sessions(2)).await;
     let busy = server.session("2025-11-25").await;
@@ -125,7 +126,7 @@ async fn a_server_whose_sessions_are_all_in_use_takes_no_other() {
     let stream = server.open(listening.get()).await;
     let refused = server.send(Request::initialize("2025-11-25")).await;
     assert_eq!((refused.status(), refused.header("mcp-session-id")), (503, None));
-    // Modern clients need none.
+    // Modern clients need no session.
     assert_eq!(server.send(Request::call("echo", json!({"text": "x"}))).await.text(), "x");
     server.world.release("w");
     assert_eq!(connection.response(&call).await.text(), "waited w");
@@ -142,7 +143,7 @@ fn two_callers() -> HttpConfig {
 }
 
 #[tokio::test]
-async fn sessions_of_one_caller_end_only_sessions_of_that_caller() {
+async fn session_limit_of_caller_ends_only_its_own_sessions() {
     // SEC-06
     let clock = ManualClock::new();
     let config = two_callers().max_sessions_per_caller(2);
@@ -164,7 +165,7 @@ async fn sessions_of_one_caller_end_only_sessions_of_that_caller() {
 }
 
 #[tokio::test]
-async fn caller_whose_sessions_are_all_in_use_is_told_which_limit_is_used_up() {
+async fn handshake_with_all_caller_sessions_in_use_names_limit() {
     // SEC-06
     let server = HttpFixture::with(two_callers().max_sessions_per_caller(1)).await;
     let busy = server.session_as("2025-11-25", Some(ANNA)).await;
@@ -178,7 +179,7 @@ async fn caller_whose_sessions_are_all_in_use_is_told_which_limit_is_used_up() {
 }
 
 #[tokio::test]
-async fn full_server_ends_a_session_of_the_caller_that_has_most() {
+async fn full_server_ends_session_of_caller_with_most() {
     // SEC-06
     let clock = ManualClock::new();
     let server = HttpFixture::with_clock(two_callers().max_sessions(4), &clock).await;
@@ -192,7 +193,7 @@ async fn full_server_ends_a_session_of_the_caller_that_has_most() {
 }
 
 #[tokio::test]
-async fn large_handshake_is_refused_before_it_is_kept() {
+async fn large_handshake_is_rejected_without_session() {
     // SEC-06
     let server = HttpFixture::start().await;
     let large = "x".repeat(20 << 10);
@@ -205,7 +206,7 @@ async fn large_handshake_is_refused_before_it_is_kept() {
         (refused.header("mcp-session-id"), server.serving.service().session_count()),
         (None, 0)
     );
-    // Icons are left out instead: a client may have any.
+    // The server drops icons instead, because a client may declare any.
     let icons = json!([{"src": format!("data:image/png;base64,{large}")}]);
     let info = json!({"name": "old", "version": "1", "icons": icons});
     let taken = server.send(Request::initialize("2025-11-25").param("clientInfo", info)).await;
@@ -213,8 +214,8 @@ async fn large_handshake_is_refused_before_it_is_kept() {
 }
 
 #[tokio::test]
-async fn waiting_calls_of_one_caller_are_limited_over_all_its_sessions() {
-    // SEC-06: those whose client has left count as well.
+async fn waiting_calls_are_limited_per_caller_across_sessions() {
+    // SEC-06: calls whose client disconnected count too.
     let server = HttpFixture::with(two_callers().max_waiting_calls_per_caller(2)).await;
     let mut sessions = Vec::new();
     for key in ["a", "b", "c"] {
@@ -232,7 +233,7 @@ async fn waiting_calls_of_one_caller_are_limited_over_all_its_sessions() {
     }
     let modern = Request::call("wait", json!({"key": "m"}));
     assert_eq!(server.send(modern.clone().bearer(ANNA)).await.status(), 429);
-    // Calls that do not wait are answered, and other callers notice nothing.
+    // Calls that do not wait succeed, and other callers are not affected.
     assert_eq!(ping(&server, &sessions[0]).await, 200);
     let theirs = modern.bearer(BERT);
     let mut connection = server.begin(&theirs).await;
@@ -245,7 +246,7 @@ async fn waiting_calls_of_one_caller_are_limited_over_all_its_sessions() {
 }
 
 #[tokio::test]
-async fn sessions_do_not_share_what_they_remember() {
+async fn sessions_keep_separate_log_levels() {
     let server = HttpFixture::start().await;
     let quiet = server.session("2025-11-25").await;
     let loud = server.session("2025-11-25").await;
@@ -264,8 +265,8 @@ async fn sessions_do_not_share_what_they_remember() {
 }
 
 #[tokio::test]
-async fn a_session_runs_only_so_many_calls_at_once() {
-    // SEC-06: those whose client has left count as well.
+async fn session_concurrency_limit_returns_429() {
+    // SEC-06: calls whose client disconnected count too.
     let server = HttpFixture::build(HttpConfig::new(), |server| {
         server.limits(|limits| limits.max_in_flight = 2)
     })
@@ -285,7 +286,7 @@ async fn a_session_runs_only_so_many_calls_at_once() {
     let batch: serde_json::Value = serde_json::from_slice(&third.body_bytes()).unwrap();
     let refused = server.send(session.batch([batch])).await;
     assert_eq!(refused.json()[0]["error"]["code"], 429);
-    // What is answered at once is answered, and other sessions do not feel it.
+    // Calls that do not wait succeed, and other sessions are not affected.
     assert_eq!(ping(&server, &session).await, 200);
     assert_eq!(server.send(session.call("echo", json!({"text": "x"}))).await.text(), "x");
     let other = server.session("2025-11-25").await;

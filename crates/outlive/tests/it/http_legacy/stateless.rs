@@ -1,4 +1,4 @@
-//! Legacy clients without sessions: nothing is remembered between their requests.
+//! Legacy clients without sessions: the server keeps nothing between their requests.
 
 use outlive::server::http::HttpConfig;
 use serde_json::json;
@@ -10,7 +10,7 @@ async fn server() -> HttpFixture {
 }
 
 #[tokio::test]
-async fn a_handshake_opens_no_session_and_none_is_needed() {
+async fn stateless_handshake_opens_no_session() {
     // HTTP25-32
     let server = server().await;
     for version in ["2025-11-25", "2025-06-18", "2025-03-26"] {
@@ -29,8 +29,8 @@ async fn a_handshake_opens_no_session_and_none_is_needed() {
 }
 
 #[tokio::test]
-async fn a_request_without_a_version_is_of_2025_03_26() {
-    // HTTP25-35, HTTP26-43, C-10, C-26: batches and all.
+async fn stateless_request_without_version_is_2025_03_26() {
+    // HTTP25-35, HTTP26-43, C-10, C-26: including batches.
     let server = server().await;
     let call = Request::sessionless("2025-03-26", "tools/call")
         .without_header("mcp-protocol-version")
@@ -50,7 +50,7 @@ async fn a_request_without_a_version_is_of_2025_03_26() {
 }
 
 #[tokio::test]
-async fn an_unknown_version_is_refused() {
+async fn stateless_unknown_version_is_400() {
     // HTTP25-36
     let server = server().await;
     for version in ["1999-01-01", "banana", ""] {
@@ -62,7 +62,7 @@ async fn an_unknown_version_is_refused() {
 }
 
 #[tokio::test]
-async fn there_is_nothing_to_get_and_nothing_to_delete() {
+async fn stateless_get_and_delete_are_405() {
     let server = server().await;
     for verb in ["GET", "DELETE"] {
         let request = Request::new(verb, "2025-11-25")
@@ -74,7 +74,7 @@ async fn there_is_nothing_to_get_and_nothing_to_delete() {
 }
 
 #[tokio::test]
-async fn a_session_id_from_elsewhere_is_not_looked_at() {
+async fn stateless_request_ignores_session_id() {
     let server = server().await;
     let request =
         Request::sessionless("2025-11-25", "ping").header("mcp-session-id", "from-another-replica");
@@ -82,7 +82,7 @@ async fn a_session_id_from_elsewhere_is_not_looked_at() {
 }
 
 #[tokio::test]
-async fn a_call_that_speaks_is_answered_with_a_stream_that_cannot_be_resumed() {
+async fn stateless_call_with_progress_is_stream_without_event_ids() {
     let server = server().await;
     let call = Request::sessionless("2025-11-25", "tools/call").params(
         json!({"name": "count", "arguments": {"key": "c", "to": 1}, "_meta": {"progressToken": 1}}),
@@ -96,7 +96,7 @@ async fn a_call_that_speaks_is_answered_with_a_stream_that_cannot_be_resumed() {
 }
 
 #[tokio::test]
-async fn leaving_does_nothing_where_nobody_could_come_back() {
+async fn stateless_close_stream_has_no_effect() {
     let server = server().await;
     let call = Request::sessionless("2025-11-25", "tools/call")
         .params(json!({"name": "leave", "arguments": {"key": "l"}}));
@@ -109,7 +109,7 @@ async fn leaving_does_nothing_where_nobody_could_come_back() {
 }
 
 #[tokio::test]
-async fn modern_requests_are_served_as_everywhere() {
+async fn stateless_server_serves_modern_requests() {
     let server = server().await;
     assert_eq!(server.send(Request::call("echo", json!({"text": "x"}))).await.text(), "x");
 }

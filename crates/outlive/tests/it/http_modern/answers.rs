@@ -1,4 +1,4 @@
-//! One JSON body if that is all there is to say, a stream of events otherwise.
+//! A response is one JSON body, or an event stream if the call sends anything before its result.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::http::{Event, HttpFixture, MODERN, Piece, Request};
 
 #[tokio::test]
-async fn discovery_tells_everything_a_client_needs() {
+async fn discovery_returns_versions_capabilities_and_instructions() {
     // VER-05, VER-07, VER-08
     let server =
         HttpFixture::build(HttpConfig::new(), |server| server.instructions("Use it well.")).await;
@@ -34,7 +34,7 @@ async fn discovery_tells_everything_a_client_needs() {
 }
 
 #[tokio::test]
-async fn a_quick_call_is_answered_with_one_json_body() {
+async fn fast_call_returns_one_json_body() {
     // HTTP26-08, RPC-05, RPC-09
     let server = HttpFixture::start().await;
     let response = server.send(Request::call("sum", json!({"a": 2, "b": 3})).id("c-1")).await;
@@ -57,8 +57,8 @@ async fn a_quick_call_is_answered_with_one_json_body() {
 }
 
 #[tokio::test]
-async fn a_call_may_be_made_without_discovery_and_on_any_connection() {
-    // VER-14, VER-15: many callers on one connection, one caller on many.
+async fn calls_need_no_discovery_and_share_connections() {
+    // VER-14, VER-15: many clients on one connection, one client on many connections.
     let server = HttpFixture::start().await;
     let mut shared = server.connect().await;
     for (round, info) in ["one", "two", "one"].into_iter().enumerate() {
@@ -71,7 +71,7 @@ async fn a_call_may_be_made_without_discovery_and_on_any_connection() {
 }
 
 #[tokio::test]
-async fn requests_that_come_together_are_answered_in_their_order() {
+async fn pipelined_requests_get_responses_in_order() {
     let server = HttpFixture::start().await;
     let calls: Vec<Request> =
         (0..5).map(|n| Request::call("echo", json!({"text": n.to_string()})).id(n)).collect();
@@ -87,7 +87,7 @@ async fn requests_that_come_together_are_answered_in_their_order() {
 }
 
 #[tokio::test]
-async fn a_call_that_reports_progress_is_answered_with_a_stream() {
+async fn modern_call_with_progress_is_stream_without_event_ids() {
     // HTTP26-16, HTTP26-18, HTTP26-19, HTTP26-24, PROG-03, PROG-07
     let server = HttpFixture::start().await;
     let call = Request::call("count", json!({"key": "p", "to": 3}))
@@ -105,7 +105,7 @@ async fn a_call_that_reports_progress_is_answered_with_a_stream() {
         });
         let (event, message) = stream.said().await;
         assert_eq!(message, expected);
-        // No ids, no retry, nothing to resume by.
+        // Events have no ID and no retry, so the client cannot resume.
         assert_eq!(event, Event { data: event.data.clone(), ..Event::default() });
         server.world.release("p");
     }
@@ -118,7 +118,7 @@ async fn a_call_that_reports_progress_is_answered_with_a_stream() {
 }
 
 #[tokio::test]
-async fn a_connection_goes_on_after_a_stream() {
+async fn connection_is_reusable_after_stream() {
     let server = HttpFixture::start().await;
     let call = Request::call("count", json!({"to": 0})).accept("text/event-stream");
     let mut stream = server.open(call).await;
@@ -129,7 +129,7 @@ async fn a_connection_goes_on_after_a_stream() {
 }
 
 #[tokio::test]
-async fn progress_nobody_asked_for_makes_no_stream() {
+async fn progress_without_token_opens_no_stream() {
     let server = HttpFixture::start().await;
     let call = Request::call("count", json!({"key": "q", "to": 1}));
     let mut connection = server.begin(&call).await;
@@ -139,7 +139,7 @@ async fn progress_nobody_asked_for_makes_no_stream() {
 }
 
 #[tokio::test]
-async fn a_progress_token_comes_back_with_its_type() {
+async fn progress_token_is_echoed_with_its_type() {
     // PROG-08
     let server = HttpFixture::start().await;
     for token in [json!(7), json!("7")] {
@@ -154,14 +154,14 @@ async fn a_progress_token_comes_back_with_its_type() {
 }
 
 #[tokio::test]
-async fn log_lines_come_only_to_those_who_ask_and_at_their_level() {
+async fn log_messages_are_sent_only_at_requested_level() {
     // LOG-03, LOG-04, C-13
     let server = HttpFixture::start().await;
     let call = Request::call("log", json!({"key": "l"}));
     let mut connection = server.begin(&call).await;
     server.world.started("l").await;
     server.world.release("l");
-    assert_eq!(connection.response(&call).await.text(), "logged", "nobody asked: no stream");
+    assert_eq!(connection.response(&call).await.text(), "logged", "no level requested: no stream");
 
     let mut stream = server.open(call.reserved("logLevel", json!("error"))).await;
     for level in ["error", "critical", "alert", "emergency"] {
@@ -178,7 +178,7 @@ async fn log_lines_come_only_to_those_who_ask_and_at_their_level() {
 }
 
 #[tokio::test]
-async fn a_silent_call_becomes_a_stream_after_a_while() {
+async fn silent_call_becomes_stream_after_delay() {
     let server = HttpFixture::with(HttpConfig::new().stream_after(Duration::from_millis(1))).await;
     let mut stream = server.open(Request::call("wait", json!({"key": "w"}))).await;
     server.world.release("w");
@@ -187,7 +187,7 @@ async fn a_silent_call_becomes_a_stream_after_a_while() {
 }
 
 #[tokio::test]
-async fn a_quiet_stream_shows_that_it_is_alive() {
+async fn quiet_stream_sends_keep_alive_comments() {
     // HTTP26-20
     let config = HttpConfig::new()
         .stream_after(Duration::ZERO)
@@ -203,9 +203,9 @@ async fn a_quiet_stream_shows_that_it_is_alive() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_only_json_gets_json() {
+async fn client_accepting_only_json_gets_json() {
     let server = HttpFixture::with(HttpConfig::new().stream_after(Duration::ZERO)).await;
-    // One that is silent, one that speaks before it first waits, one that speaks later as well.
+    // Tools that are silent, that send something before they first wait, and that also send later.
     let rows = [
         ("wait", json!({"key": "j"}), 1, "waited j"),
         ("count", json!({"key": "j", "to": 1}), 1, "counted 1"),
@@ -227,7 +227,7 @@ async fn a_client_that_takes_only_json_gets_json() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_only_streams_gets_a_stream() {
+async fn client_accepting_only_sse_gets_stream() {
     let server = HttpFixture::start().await;
     let call = Request::call("echo", json!({"text": "e"})).accept("text/event-stream").id(5);
     let response = server.send(&call).await;
@@ -241,7 +241,7 @@ async fn a_client_that_takes_only_streams_gets_a_stream() {
 }
 
 #[tokio::test]
-async fn an_error_after_a_stream_has_begun_is_its_last_event() {
+async fn error_after_stream_start_is_last_event() {
     // META-06, HTTP26-11
     let server = HttpFixture::start().await;
     let call =
@@ -256,8 +256,8 @@ async fn an_error_after_a_stream_has_begun_is_its_last_event() {
 }
 
 #[tokio::test]
-async fn a_stream_cannot_be_left_and_resumed() {
-    // HTTP26-22, C-19: `disconnect` has no meaning here, and neither has Last-Event-ID.
+async fn modern_stream_is_not_resumable() {
+    // HTTP26-22, C-19: `close_stream` and `Last-Event-ID` have no effect.
     let server = HttpFixture::start().await;
     let call = Request::call("leave", json!({"key": "d"}));
     let mut connection = server.begin(&call).await;
@@ -270,7 +270,7 @@ async fn a_stream_cannot_be_left_and_resumed() {
 }
 
 #[tokio::test]
-async fn a_session_id_is_ignored_whatever_it_says() {
+async fn modern_request_ignores_session_id() {
     // HTTP26-12, HTTP26-13
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
@@ -284,8 +284,8 @@ async fn a_session_id_is_ignored_whatever_it_says() {
 }
 
 #[tokio::test]
-async fn every_method_answers_with_the_members_of_its_revision() {
-    // RPC-09, CACHE-01: `resultType` on all, cache hints where the revision has them.
+async fn modern_results_have_result_type_and_cache_hints() {
+    // RPC-09, CACHE-01: `resultType` in every result, cache hints where the version has them.
     let server = HttpFixture::start().await;
     let rows = [
         (Request::modern("tools/list"), true),
@@ -312,7 +312,7 @@ async fn every_method_answers_with_the_members_of_its_revision() {
 }
 
 #[tokio::test]
-async fn a_client_that_asks_before_it_sends_its_body_is_told_to_go_on() {
+async fn expect_continue_gets_100_before_body() {
     let server = HttpFixture::start().await;
     let call = Request::call("echo", json!({"text": "x"})).header("expect", "100-continue");
     let mut connection = server.connect().await;

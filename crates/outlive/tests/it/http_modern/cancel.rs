@@ -1,4 +1,4 @@
-//! Closing the connection is how a call is cancelled.
+//! Cancellation of modern calls by disconnect.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::http::{HttpFixture, Request};
 
 #[tokio::test]
-async fn closing_a_stream_cancels_its_call_and_no_other() {
+async fn closing_stream_cancels_only_its_call() {
     // HTTP26-28, HTTP26-32, C-01
     let server = HttpFixture::start().await;
     let count = |key: &str| {
@@ -28,7 +28,7 @@ async fn closing_a_stream_cancels_its_call_and_no_other() {
 }
 
 #[tokio::test]
-async fn closing_the_connection_cancels_a_call_whose_answer_is_still_pending() {
+async fn disconnect_cancels_pending_call() {
     // HTTP26-31
     let server = HttpFixture::start().await;
     let connection = server.begin(Request::call("wait", json!({"key": "w"}))).await;
@@ -38,7 +38,7 @@ async fn closing_the_connection_cancels_a_call_whose_answer_is_still_pending() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_half_closed_counts_as_closed() {
+async fn half_closed_connection_cancels_call() {
     // HTTP26-31
     let server = HttpFixture::start().await;
     let mut connection = server.begin(Request::call("wait", json!({"key": "w"}))).await;
@@ -48,7 +48,7 @@ async fn a_connection_that_is_half_closed_counts_as_closed() {
 }
 
 #[tokio::test]
-async fn closing_a_stream_that_has_said_nothing_cancels_its_call() {
+async fn closing_silent_stream_cancels_its_call() {
     let server = HttpFixture::with(HttpConfig::new().stream_after(Duration::ZERO)).await;
     let stream = server.open(Request::call("wait", json!({"key": "w"}))).await;
     server.world.started("w").await;
@@ -57,8 +57,8 @@ async fn closing_a_stream_that_has_said_nothing_cancels_its_call() {
 }
 
 #[tokio::test]
-async fn a_cancelled_notification_cancels_nothing() {
-    // HTTP26-10, HTTP26-30: on HTTP nobody can tell whose request it means.
+async fn cancel_notification_over_modern_http_has_no_effect() {
+    // HTTP26-10, HTTP26-30: over HTTP the server cannot tell which request the ID refers to.
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let call = Request::call("wait", json!({"key": "w"})).id(77);

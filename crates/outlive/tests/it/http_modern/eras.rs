@@ -1,17 +1,17 @@
-//! Which rules a request is under: both generations are served on one path.
+//! Detection of the era of a request: one path serves both eras.
 
 use serde_json::json;
 
 use crate::support::http::{HttpFixture, MODERN, Request, Response};
 
-/// The code of a refusal, and its status.
+/// Returns the status and the error code of a response.
 #[track_caller]
 fn code(response: &Response) -> (u16, i64) {
     (response.status(), response.json()["error"]["code"].as_i64().expect("an error"))
 }
 
 #[tokio::test]
-async fn meta_makes_a_request_modern_even_beside_a_session() {
+async fn request_with_modern_meta_is_modern_despite_session_header() {
     // VER-28, VER-29, VER-37
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
@@ -27,8 +27,8 @@ async fn meta_makes_a_request_modern_even_beside_a_session() {
 }
 
 #[tokio::test]
-async fn one_key_of_meta_is_enough_to_be_modern() {
-    // VER-31: then what is missing is missed by modern rules.
+async fn request_with_one_modern_meta_key_is_modern() {
+    // VER-31: the modern rules then report the missing part.
     let server = HttpFixture::start().await;
     let list = Request::modern("tools/list");
     let no_headers =
@@ -41,7 +41,7 @@ async fn one_key_of_meta_is_enough_to_be_modern() {
             list.without_reserved("protocolVersion").header("mcp-protocol-version", "2025-11-25"),
             -32602,
         ),
-        // HTTP26-44, C-10: no header is no sign of 2025-03-26 here.
+        // HTTP26-44, C-10: a missing header does not imply 2025-03-26 here.
         (no_headers, -32020),
     ];
     for (request, expected) in rows {
@@ -50,7 +50,7 @@ async fn one_key_of_meta_is_enough_to_be_modern() {
 }
 
 #[tokio::test]
-async fn headers_alone_make_a_request_modern() {
+async fn request_with_modern_headers_only_is_modern() {
     // VER-31
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
@@ -66,7 +66,7 @@ async fn headers_alone_make_a_request_modern() {
 }
 
 #[tokio::test]
-async fn a_handshake_is_one_whatever_its_headers_say() {
+async fn handshake_with_modern_headers_is_legacy() {
     // VER-31, C-09
     let server = HttpFixture::start().await;
     let hello = Request::initialize("2025-11-25");
@@ -85,7 +85,7 @@ async fn a_handshake_is_one_whatever_its_headers_say() {
 }
 
 #[tokio::test]
-async fn legacy_requests_need_no_mirrored_headers() {
+async fn legacy_request_with_wrong_mirrored_headers_is_accepted() {
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let call = session
@@ -99,8 +99,8 @@ async fn legacy_requests_need_no_mirrored_headers() {
 }
 
 #[tokio::test]
-async fn an_id_that_runs_in_a_session_is_free_for_modern_requests() {
-    // HTTP26-12, RPC-03: the session is not theirs.
+async fn request_id_in_use_by_session_is_free_for_modern_request() {
+    // HTTP26-12, RPC-03: the request is not part of the session.
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let waiting = session.call("wait", json!({"key": "w"})).id(1);
@@ -114,8 +114,8 @@ async fn an_id_that_runs_in_a_session_is_free_for_modern_requests() {
 }
 
 #[tokio::test]
-async fn two_modern_requests_may_have_the_same_id_at_once() {
-    // Each is a conversation of its own: nothing tells the server that they have one sender.
+async fn concurrent_modern_requests_may_share_request_id() {
+    // The requests are independent: the server cannot know that they have the same sender.
     let server = HttpFixture::start().await;
     let calls = ["a", "b"].map(|key| Request::call("wait", json!({"key": key})).id(1));
     let mut first = server.begin(&calls[0]).await;
@@ -130,7 +130,7 @@ async fn two_modern_requests_may_have_the_same_id_at_once() {
 }
 
 #[tokio::test]
-async fn a_sessions_log_level_does_not_count_for_modern_requests() {
+async fn session_log_level_does_not_affect_modern_requests() {
     // C-08, C-13
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
@@ -140,11 +140,11 @@ async fn a_sessions_log_level_does_not_count_for_modern_requests() {
     let mut connection = server.begin(&call).await;
     server.world.started("l").await;
     server.world.release("l");
-    assert_eq!(connection.response(&call).await.text(), "logged", "JSON: no line was sent");
+    assert_eq!(connection.response(&call).await.text(), "logged", "JSON: no log message was sent");
 }
 
 #[tokio::test]
-async fn resources_are_not_found_by_each_era_in_its_own_words() {
+async fn unknown_resource_has_error_code_of_its_era() {
     // C-05, RPC-20
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;

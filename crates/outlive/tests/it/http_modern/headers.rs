@@ -1,11 +1,11 @@
-//! Headers that repeat the body, so that proxies can route without reading it.
+//! Headers that mirror the body, so that proxies can route without parsing it.
 
 use outlive::server::{Tool, http::HttpConfig};
 use serde_json::{Value, json};
 
 use crate::support::http::{HttpFixture, MODERN, Request};
 
-/// Sends the request; `Err` must be the refusal, with these words.
+/// Sends the request. `Err` is the expected text of the header mismatch error.
 async fn check(server: &HttpFixture, request: Request, expected: Result<(), &str>) {
     let request = request.id("m-1");
     let shown = String::from_utf8_lossy(&request.head_bytes()).into_owned();
@@ -17,7 +17,7 @@ async fn check(server: &HttpFixture, request: Request, expected: Result<(), &str
             assert!(answer.get("result").is_some(), "{shown}{answer}");
         }
         Err(words) => {
-            // HTTP26-38: the status, the code, and the request's id.
+            // HTTP26-38: the status, the error code, and the request ID.
             assert_eq!(response.status(), 400, "{shown}{answer}");
             assert_eq!(answer["error"]["code"], -32020, "{shown}{answer}");
             assert_eq!(answer["id"], "m-1", "{shown}");
@@ -32,7 +32,7 @@ fn echo() -> Request {
 }
 
 #[tokio::test]
-async fn the_version_header_equals_the_body() {
+async fn version_header_differing_from_body_is_rejected() {
     // HTTP26-33, HTTP26-38, HTTP26-41
     let server = HttpFixture::start().await;
     let rows = [
@@ -55,7 +55,7 @@ async fn the_version_header_equals_the_body() {
 }
 
 #[tokio::test]
-async fn the_method_header_equals_the_body() {
+async fn method_header_differing_from_body_is_rejected() {
     // HTTP26-34, HTTP26-37, HTTP26-39, HTTP26-40, HTTP26-45
     let server = HttpFixture::start().await;
     let rows = [
@@ -66,7 +66,7 @@ async fn the_method_header_equals_the_body() {
         (echo().header("mcp-method", "TOOLS/CALL"), Err("Mcp-Method header differs")),
         (echo().header("mcp-method", ""), Err("Mcp-Method header differs")),
         (echo().header("mcp-method", "tools/call, tools/call"), Err("Mcp-Method header differs")),
-        // There is no encoded form of this one.
+        // This header has no encoded form.
         (
             echo().header("mcp-method", "=?base64?dG9vbHMvY2FsbA==?="),
             Err("Mcp-Method header differs"),
@@ -80,7 +80,7 @@ async fn the_method_header_equals_the_body() {
 }
 
 #[tokio::test]
-async fn the_name_header_equals_the_body() {
+async fn name_header_differing_from_body_is_rejected() {
     // HTTP26-35, HTTP26-37, HTTP26-39, HTTP26-40, HTTP26-45, HTTP26-60
     let server = HttpFixture::start().await;
     let named = |value: &str| echo().header("mcp-name", value);
@@ -93,11 +93,11 @@ async fn the_name_header_equals_the_body() {
         (named("Echo"), Err("Mcp-Name header differs")),
         (named(""), Err("Mcp-Name header differs")),
         (named("=?base64?d2FpdA==?="), Err("Mcp-Name header differs")),
-        // Half a marker, or one in capitals, is a literal.
+        // An incomplete or upper-case marker is literal text.
         (named("=?BASE64?ZWNobw==?="), Err("Mcp-Name header differs")),
         (named("=?base64?ZWNobw=="), Err("Mcp-Name header differs")),
         (named("ZWNobw==?="), Err("Mcp-Name header differs")),
-        // Whole markers must hold strict Base64.
+        // A complete marker must contain strict Base64.
         (named("=?base64?ZWNobw?="), Err("Base64")),
         (named("=?base64?ZWNobw=?="), Err("Base64")),
         (named("=?base64?ZWNo bw==?="), Err("Base64")),
@@ -113,7 +113,7 @@ async fn the_name_header_equals_the_body() {
 }
 
 #[tokio::test]
-async fn the_name_header_goes_with_three_methods_and_no_other() {
+async fn name_header_is_required_for_three_methods_only() {
     // HTTP26-35
     let server = HttpFixture::start().await;
     let prompt =
@@ -141,7 +141,7 @@ async fn the_name_header_goes_with_three_methods_and_no_other() {
 }
 
 #[tokio::test]
-async fn names_that_no_header_can_say_come_encoded() {
+async fn non_ascii_name_is_accepted_as_base64_header() {
     // HTTP26-40, HTTP26-58, HTTP26-64
     let names = ["zürich", " spaced ", "=?base64?x?=", "quo\"te", "tab\there"];
     let server = HttpFixture::build(HttpConfig::new(), |server| {
@@ -169,13 +169,13 @@ async fn names_that_no_header_can_say_come_encoded() {
     }
 }
 
-/// A call of the tool whose arguments go into headers.
+/// A call of the tool whose schema maps arguments to headers.
 fn place(arguments: Value) -> Request {
     Request::call("place", arguments)
 }
 
 #[tokio::test]
-async fn headers_repeat_the_arguments_that_the_schema_names() {
+async fn argument_header_differing_from_body_is_rejected() {
     // HTTP26-49, HTTP26-57, HTTP26-59, HTTP26-61, HTTP26-62
     let server = HttpFixture::start().await;
     let zone = |zone: &str| place(json!({"zone": zone}));
@@ -200,9 +200,12 @@ async fn headers_repeat_the_arguments_that_the_schema_names() {
             zone("north").header("mcp-param-zone", "north").add_header("mcp-param-zone", "north"),
             Err("more than once"),
         ),
-        (place(json!({})).header("mcp-param-zone", "north"), Err("its argument is not")),
-        (place(json!({"zone": null})).header("mcp-param-zone", "null"), Err("its argument is not")),
-        // An argument that the schema does not name, and a header that means nothing here.
+        (place(json!({})).header("mcp-param-zone", "north"), Err("has no matching argument")),
+        (
+            place(json!({"zone": null})).header("mcp-param-zone", "null"),
+            Err("has no matching argument"),
+        ),
+        // An argument without a header in the schema, and a header that the schema does not know.
         (place(json!({"free": "x"})).header("mcp-param-free", "y"), Ok(())),
         (place(json!({})).header("mcp-param-unknown", "=?base64?!?="), Ok(())),
     ];
@@ -212,7 +215,7 @@ async fn headers_repeat_the_arguments_that_the_schema_names() {
 }
 
 #[tokio::test]
-async fn headers_repeat_numbers_booleans_and_what_stands_inside_objects() {
+async fn argument_headers_cover_numbers_booleans_and_nested_members() {
     // HTTP26-52, HTTP26-53, HTTP26-57, HTTP26-63
     let server = HttpFixture::start().await;
     let level =
@@ -243,20 +246,21 @@ async fn headers_repeat_numbers_booleans_and_what_stands_inside_objects() {
 }
 
 #[tokio::test]
-async fn characters_that_no_header_may_hold_are_refused() {
-    // HTTP26-38, HTTP26-64: the same text in Base64 is fine; raw, two readers may differ about it.
+async fn raw_non_ascii_header_is_rejected() {
+    // HTTP26-38, HTTP26-64: Base64 is accepted; raw bytes are rejected because two parsers may read
+    // them differently.
     let server = HttpFixture::start().await;
     let zone = place(json!({"zone": "Zürich"}));
     check(&server, zone.clone().header("mcp-param-zone", "Zürich"), Err("characters")).await;
     let latin = zone.header("mcp-param-zone", b"Z\xfcrich");
     check(&server, latin, Err("characters")).await;
-    // Control characters do not even pass the HTTP parser.
+    // The HTTP parser itself rejects control characters.
     let control = echo().header("mcp-name", b"ec\x01ho");
     assert_eq!(server.send(&control).await.status(), 400);
 }
 
 #[tokio::test]
-async fn a_mismatch_does_not_repeat_what_was_sent() {
+async fn header_mismatch_error_contains_no_values() {
     // SEC-10
     let server = HttpFixture::start().await;
     let call = place(json!({"zone": "body-secret"})).header("mcp-param-zone", "header-secret");

@@ -1,4 +1,4 @@
-//! `subscriptions/listen`: who hears of changes, and of which.
+//! `subscriptions/listen`: acknowledgement, filters and the end of a subscription.
 
 use outlive::server::{Prompt, Resource, Server, Tool, http::HttpConfig};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ fn listen(id: impl Into<Value>, notifications: Value) -> Request {
     Request::modern("subscriptions/listen").id(id).param("notifications", notifications)
 }
 
-/// The next message must be the acknowledgement of this subscription. Returns what is honoured.
+/// Asserts that the next message acknowledges this subscription, and returns the accepted filter.
 async fn acknowledged(stream: &mut Stream, id: Value) -> Value {
     let ack = stream.message().await;
     assert_eq!(ack["method"], "notifications/subscriptions/acknowledged", "{ack}");
@@ -23,7 +23,7 @@ async fn acknowledged(stream: &mut Stream, id: Value) -> Value {
     ack["params"]["notifications"].clone()
 }
 
-/// The next message must be this change.
+/// Asserts that the next message is this change notification, and returns its parameters.
 async fn changed(stream: &mut Stream, id: impl Into<Value>, method: &str) -> Value {
     let change = stream.message().await;
     assert_eq!(change["method"], method, "{change}");
@@ -37,7 +37,7 @@ const RESOURCES: &str = "notifications/resources/list_changed";
 const UPDATED: &str = "notifications/resources/updated";
 
 #[tokio::test]
-async fn a_subscription_is_acknowledged_first_and_under_its_own_id() {
+async fn subscription_is_acknowledged_first_with_its_id() {
     // SUB-03, SUB-06, HTTP26-26
     let server = HttpFixture::start().await;
     for id in [json!(7), json!("7")] {
@@ -59,7 +59,7 @@ async fn a_subscription_is_acknowledged_first_and_under_its_own_id() {
 }
 
 #[tokio::test]
-async fn only_what_was_asked_for_is_told() {
+async fn subscription_gets_only_requested_notifications() {
     // SUB-02
     let server = HttpFixture::start().await;
     let wish = json!({"toolsListChanged": false, "promptsListChanged": true, "resourceSubscriptions": ["mem://b"]});
@@ -67,7 +67,7 @@ async fn only_what_was_asked_for_is_told() {
     let honoured = acknowledged(&mut stream, json!(1)).await;
     assert_eq!(honoured, json!({"promptsListChanged": true, "resourceSubscriptions": ["mem://b"]}));
 
-    // A second stream that hears everything tells when the first could have heard it.
+    // The second stream gets every notification, so it shows when the first could have had it.
     let all = json!({"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true,
         "resourceSubscriptions": ["mem://a", "mem://b"]});
     let mut witness = server.open(listen(2, all)).await;
@@ -88,7 +88,7 @@ async fn only_what_was_asked_for_is_told() {
 }
 
 #[tokio::test]
-async fn a_change_is_told_to_each_subscription_once() {
+async fn change_is_notified_once_per_subscription() {
     // SUB-08, SUB-09, C-16
     let server = HttpFixture::start().await;
     let wish = json!({"toolsListChanged": true});
@@ -99,7 +99,7 @@ async fn a_change_is_told_to_each_subscription_once() {
         streams.push(stream);
     }
     for round in 0..3 {
-        // Two changes at once are one piece of news.
+        // Two changes within the debounce interval yield one notification.
         server.server.add_tool(Tool::new(format!("a{round}"), async || "")).unwrap();
         server.server.add_tool(Tool::new(format!("b{round}"), async || "")).unwrap();
         for (index, stream) in streams.iter_mut().enumerate() {
@@ -109,7 +109,7 @@ async fn a_change_is_told_to_each_subscription_once() {
 }
 
 #[tokio::test]
-async fn what_a_server_does_not_have_is_left_out_of_the_acknowledgement() {
+async fn acknowledgement_omits_unsupported_notifications() {
     // SUB-04, SUB-16
     let everything = json!({"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true,
         "resourceSubscriptions": ["mem://a", "mem://none"]});
@@ -130,11 +130,11 @@ async fn what_a_server_does_not_have_is_left_out_of_the_acknowledgement() {
     let server = HttpFixture::start().await;
     let mut stream = server.open(listen(1, everything)).await;
     let honoured = acknowledged(&mut stream, json!(1)).await;
-    assert_eq!(honoured["resourceSubscriptions"], json!(["mem://a"]), "only what can be read");
+    assert_eq!(honoured["resourceSubscriptions"], json!(["mem://a"]), "only readable resources");
 }
 
 #[tokio::test]
-async fn a_subscription_to_nothing_stays_open_and_says_nothing() {
+async fn empty_subscription_stays_open_and_silent() {
     // SUB-16
     let server = HttpFixture::start().await;
     let mut stream = server.open(listen(1, json!({}))).await;
@@ -143,7 +143,7 @@ async fn a_subscription_to_nothing_stays_open_and_says_nothing() {
     acknowledged(&mut witness, json!(2)).await;
     server.server.remove_tool("echo");
     changed(&mut witness, 2, TOOLS).await;
-    // The first message after all that is the end.
+    // The next message is the end of the subscription.
     let shutdown = server.serving.shutdown();
     let last = async {
         let last = stream.message().await;
@@ -154,7 +154,7 @@ async fn a_subscription_to_nothing_stays_open_and_says_nothing() {
 }
 
 #[tokio::test]
-async fn progress_and_log_lines_do_not_travel_on_a_subscription() {
+async fn progress_and_log_messages_are_not_sent_on_subscription() {
     // SUB-15, HTTP26-26
     let server = HttpFixture::start().await;
     let request = listen(1, json!({"toolsListChanged": true}))
@@ -171,7 +171,7 @@ async fn progress_and_log_lines_do_not_travel_on_a_subscription() {
 }
 
 #[tokio::test]
-async fn a_malformed_subscription_is_refused() {
+async fn malformed_subscription_is_invalid_params() {
     // SUB-01
     let server = HttpFixture::build(HttpConfig::new(), |server| {
         server.limits(|limits| limits.max_subscriptions = 2)
@@ -200,15 +200,15 @@ async fn a_malformed_subscription_is_refused() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_no_stream_cannot_listen() {
+async fn subscription_not_accepting_sse_is_406() {
     let server = HttpFixture::start().await;
     let request = listen(1, json!({"toolsListChanged": true})).accept("application/json");
     assert_eq!(server.send(&request).await.status(), 406);
 }
 
 #[tokio::test]
-async fn closing_the_stream_ends_the_subscription() {
-    // SUB-10, HTTP26-32: nothing of it stays behind.
+async fn closing_stream_ends_subscription() {
+    // SUB-10, HTTP26-32: the server frees everything that belongs to it.
     let server = HttpFixture::start().await;
     let feeds = || format!("{:?}", server.server.endpoint().profile().bus);
     let before = feeds();
@@ -224,7 +224,7 @@ async fn closing_the_stream_ends_the_subscription() {
     .await;
 }
 
-/// Reads until this has come.
+/// Reads until `wanted` has arrived.
 async fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
     let mut read = Vec::new();
     within(async {
@@ -237,12 +237,12 @@ async fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_stream_is_a_response_like_any_other_and_its_connection_ends_with_it() {
+async fn subscription_after_pipelined_call_ends_with_connection() {
     // HTTP26-26
     let server = HttpFixture::start().await;
     let mut client = TcpStream::connect(server.address()).await.unwrap();
     let call = Request::call("echo", json!({"text": "before"}));
-    // Both at once: what was said before must not be lost.
+    // Both requests in one write: the first response must not be lost.
     let both = [call.bytes(), listen(1, json!({"toolsListChanged": true})).bytes()].concat();
     client.write_all(&both).await.unwrap();
     let said = read_until(&mut client, "acknowledged").await;
@@ -263,7 +263,7 @@ async fn a_stream_is_a_response_like_any_other_and_its_connection_ends_with_it()
 }
 
 #[tokio::test]
-async fn a_client_that_knows_no_chunks_is_sent_none() {
+async fn http_1_0_client_gets_unchunked_stream() {
     let server = HttpFixture::start().await;
     let mut client = TcpStream::connect(server.address()).await.unwrap();
     let bytes = listen(1, json!({"toolsListChanged": true})).bytes();
@@ -274,7 +274,7 @@ async fn a_client_that_knows_no_chunks_is_sent_none() {
 }
 
 #[tokio::test]
-async fn whoever_goes_on_talking_on_a_stream_is_not_listened_to_for_ever() {
+async fn client_writing_endlessly_on_stream_is_disconnected() {
     let server = HttpFixture::start().await;
     let mut client = TcpStream::connect(server.address()).await.unwrap();
     client.write_all(&listen(1, json!({"toolsListChanged": true})).bytes()).await.unwrap();

@@ -1,4 +1,4 @@
-//! One who does not read beside one who does: the slow one costs itself and nobody else.
+//! A client that does not read stops only its own calls.
 
 use std::sync::atomic::Ordering;
 
@@ -7,16 +7,16 @@ use serde_json::json;
 
 use crate::support::http::{HttpFixture, Request};
 
-/// More than all buffers between a handler and a client that does not read can hold.
+/// More than all buffers between a handler and a non-reading client hold.
 const LINES: usize = 100_000;
 const BYTES: usize = 1_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reader_that_does_not_read_stops_its_own_call_and_no_other() {
+async fn non_reading_client_stops_only_its_own_call() {
     let server = HttpFixture::start().await;
     let shout = Request::call("shout", json!({"key": "slow", "lines": LINES, "bytes": BYTES}))
         .reserved("logLevel", json!("error"));
-    // Nothing is read from this connection.
+    // The test never reads from this connection.
     let slow = server.begin(&shout).await;
     server.world.started("slow").await;
 
@@ -30,7 +30,7 @@ async fn a_reader_that_does_not_read_stops_its_own_call_and_no_other() {
     assert_eq!(fast.message().await["result"]["content"][0]["text"], "counted 300");
     fast.ended().await;
 
-    // The handler comes to rest where the buffers are full, far from its end.
+    // The handler stops when the buffers are full, long before its last line.
     let shouted = || server.world.shouted.load(Ordering::Relaxed);
     let (mut seen, mut rounds_at_rest) = (shouted(), 0);
     while rounds_at_rest < 50 && seen < LINES {
@@ -38,13 +38,13 @@ async fn a_reader_that_does_not_read_stops_its_own_call_and_no_other() {
         rounds_at_rest = if shouted() == seen { rounds_at_rest + 1 } else { 0 };
         seen = shouted();
     }
-    assert!(seen < LINES / 2, "{seen} lines of {BYTES} bytes were made for nobody");
+    assert!(seen < LINES / 2, "{seen} lines of {BYTES} bytes were logged without a reader");
     drop(slow);
     server.world.cancelled("slow").await;
 }
 
 #[tokio::test]
-async fn a_subscriber_that_does_not_read_delays_no_other() {
+async fn non_reading_subscriber_does_not_delay_others() {
     let config = HttpConfig::new();
     let server = HttpFixture::build(config, |server| {
         server.list_changed_debounce(std::time::Duration::ZERO)

@@ -1,4 +1,5 @@
-//! A client's answers come to any replica, and find the one that has asked.
+//! An input response may reach any replica; it is forwarded to the replica that sent the input
+//! request.
 
 use serde_json::{Value, json};
 
@@ -21,7 +22,7 @@ async fn answer(server: &HttpFixture, session: &Session, asked: &Value, answer: 
     assert_eq!((response.status(), response.body.len()), (202, 0), "{response:?}");
 }
 
-/// Begins a task, and waits for its question on the stream of its result.
+/// Starts a task and waits for its input request on the stream of `tasks/result`.
 async fn question_of_a_task(server: &HttpFixture, session: &Session) -> (Stream, Value) {
     let call = json!({"name": "deploy", "arguments": {}, "task": {"ttl": 60_000}});
     let created = server.send(session.request("tools/call").params(call)).await.result();
@@ -33,21 +34,24 @@ async fn question_of_a_task(server: &HttpFixture, session: &Session) -> (Stream,
 }
 
 #[tokio::test]
-async fn a_call_is_answered_through_another_replica() {
+async fn input_response_for_call_is_forwarded_by_another_replica() {
     let common = Common::default();
     let (first, second) = (common.replica().await, common.replica().await);
     let session = open(&first, None).await;
     for yes in [true, false] {
         let mut stream = first.open(session.call("form", json!({}))).await;
         let asked = stream.message().await;
-        assert!(asked["id"].as_u64().unwrap() < 1 << 49, "every client can read it: {asked}");
+        assert!(
+            asked["id"].as_u64().unwrap() < 1 << 49,
+            "the ID fits into every client's number type: {asked}"
+        );
         answer(&second, &session, &asked, accept(yes)).await;
         assert_eq!(text(&stream.message().await), format!("form {yes}"));
     }
 }
 
 #[tokio::test]
-async fn a_task_is_answered_through_another_replica() {
+async fn input_response_for_task_is_forwarded_by_another_replica() {
     let common = Common::default();
     let (first, second) = (common.replica().await, common.replica().await);
     let session = open(&first, None).await;
@@ -61,7 +65,7 @@ async fn a_task_is_answered_through_another_replica() {
 }
 
 #[tokio::test]
-async fn what_is_asked_on_two_replicas_at_once_is_not_mixed_up() {
+async fn input_requests_of_two_replicas_get_their_own_responses() {
     let common = Common::default();
     let (first, second) = (common.replica().await, common.replica().await);
     let session = open(&first, None).await;
@@ -76,13 +80,13 @@ async fn what_is_asked_on_two_replicas_at_once_is_not_mixed_up() {
 }
 
 #[tokio::test]
-async fn the_first_answer_counts_and_a_refusal_is_one() {
+async fn first_input_response_wins_even_if_it_is_an_error() {
     let common = Common::default();
     let (first, second) = (common.replica().await, common.replica().await);
     let session = open(&first, None).await;
     let mut stream = first.open(session.call("form", json!({}))).await;
     let asked = stream.message().await;
-    let refusal = json!({"code": -1, "message": "nobody is here"});
+    let refusal = json!({"code": -1, "message": "no user is present"});
     let refused =
         session.reply(&asked, json!({})).without_member("result").member("error", refusal);
     assert_eq!(second.send(refused).await.status(), 202);
@@ -91,9 +95,9 @@ async fn the_first_answer_counts_and_a_refusal_is_one() {
     assert_eq!(failed["result"]["isError"], true, "{failed}");
 }
 
-/// In its own session only, whoever answers.
+/// A response counts only in the session that got the request.
 #[tokio::test]
-async fn a_session_answers_nothing_that_another_was_asked() {
+async fn input_response_from_another_session_is_ignored() {
     let common = Common::default();
     let (first, second) = (common.replica().await, common.replica().await);
     let (session, other) = (open(&first, None).await, open(&second, None).await);
@@ -106,7 +110,7 @@ async fn a_session_answers_nothing_that_another_was_asked() {
 }
 
 #[tokio::test]
-async fn a_client_that_makes_up_answers_is_slowed_down() {
+async fn client_sending_unsolicited_responses_is_rate_limited() {
     let common = Common::default();
     let first = common.replica().await;
     let session = first.session(VERSION).await;
@@ -122,7 +126,7 @@ async fn a_client_that_makes_up_answers_is_slowed_down() {
 }
 
 #[tokio::test]
-async fn refused_responses_are_logged_once_a_minute() {
+async fn rejected_responses_are_logged_once_per_minute() {
     let common = Common::default();
     let first = common.replica().await;
     let session = first.session(VERSION).await;
@@ -136,12 +140,13 @@ async fn refused_responses_are_logged_once_a_minute() {
     }
     assert!(refused > 50, "{refused}");
     let log = log.take();
-    let warnings: Vec<_> = log.iter().filter(|line| line.contains("handed on")).collect();
+    let warnings: Vec<_> =
+        log.iter().filter(|line| line.contains("forwarding a response")).collect();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
 }
 
 #[tokio::test]
-async fn response_outside_of_the_range_of_its_session_is_not_stored() {
+async fn response_with_id_outside_session_range_is_not_stored() {
     let common = Common::default();
     let (first, second) = (common.replica().await, common.replica().await);
     let session = first.session(VERSION).await;
@@ -155,7 +160,7 @@ async fn response_outside_of_the_range_of_its_session_is_not_stored() {
 }
 
 #[tokio::test]
-async fn response_that_is_too_large_is_not_stored_for_another_replica() {
+async fn oversized_response_is_not_stored_for_another_replica() {
     let common = Common::default();
     let (first, second) = (common.replica().await, common.replica().await);
     let session = first.session(VERSION).await;
@@ -166,9 +171,9 @@ async fn response_that_is_too_large_is_not_stored_for_another_replica() {
     assert!(!written.iter().any(|(key, _)| key.starts_with("reply/")), "{written:?}");
 }
 
-/// Answers in a batch, which only 2025-03-26 has.
+/// Only 2025-03-26 allows responses in a batch.
 #[tokio::test]
-async fn an_answer_in_a_batch_is_handed_on() {
+async fn input_response_in_batch_is_forwarded() {
     let common = Common::default();
     let (first, second) = (common.replica().await, common.replica().await);
     let session = first.session("2025-03-26").await;

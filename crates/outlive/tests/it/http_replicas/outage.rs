@@ -1,4 +1,4 @@
-//! A store that cannot be asked says nothing about any session.
+//! While the store is unavailable, replicas neither end nor deny sessions.
 
 use serde_json::json;
 
@@ -6,13 +6,13 @@ use super::world::{Common, VERSION, open, ping};
 use crate::support::http::Request;
 
 #[tokio::test]
-async fn an_outage_ends_no_session() {
+async fn store_outage_ends_no_session() {
     let common = Common::default();
     let (first, second) = (common.replica().await, common.replica().await);
     let session = first.session(VERSION).await;
     common.store.switch(false);
     common.forget_what_was_confirmed();
-    assert_eq!(ping(&first, &session).await, 200, "it is known here");
+    assert_eq!(ping(&first, &session).await, 200, "the session is known on this replica");
     for request in [
         session.request("ping"),
         session.notification("notifications/initialized", json!({})),
@@ -28,7 +28,7 @@ async fn an_outage_ends_no_session() {
 }
 
 #[tokio::test]
-async fn no_id_leaves_that_the_store_does_not_have() {
+async fn handshake_during_store_outage_is_503() {
     let common = Common::default();
     let first = common.replica().await;
     common.store.switch(false);
@@ -41,7 +41,7 @@ async fn no_id_leaves_that_the_store_does_not_have() {
 }
 
 #[tokio::test]
-async fn a_session_is_not_said_to_be_ended_before_it_is() {
+async fn delete_during_store_outage_is_503() {
     let common = Common::default();
     let (first, second) = (common.replica().await, common.replica().await);
     let session = first.session(VERSION).await;
@@ -54,9 +54,9 @@ async fn a_session_is_not_said_to_be_ended_before_it_is() {
     assert_eq!(ping(&second, &session).await, 404);
 }
 
-/// What could not be told to the others is told when it can be.
+/// State that could not be stored during the outage is stored afterwards.
 #[tokio::test]
-async fn what_a_session_was_told_meanwhile_is_made_known_later() {
+async fn log_level_set_during_outage_reaches_other_replicas_later() {
     let common = Common::default();
     let (first, second) = (common.replica().await, common.replica().await);
     let session = first.session(VERSION).await;
@@ -73,7 +73,7 @@ async fn what_a_session_was_told_meanwhile_is_made_known_later() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_handed_on_is_not_taken() {
+async fn input_response_during_store_outage_is_503_and_retryable() {
     let common = Common::default();
     let (first, second) = (common.replica().await, common.replica().await);
     let session = open(&first, None).await;

@@ -1,4 +1,4 @@
-//! A session is opened on one replica, used on another, and ended everywhere.
+//! Sessions opened on one replica, used on another, and ended on all.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn a_session_that_was_opened_on_one_replica_is_used_on_another() {
+async fn session_opened_on_one_replica_works_on_another() {
     let common = Common::default();
     let (first, second) = common.two().await;
     for version in LEGACY {
@@ -26,7 +26,7 @@ async fn a_session_that_was_opened_on_one_replica_is_used_on_another() {
         assert_eq!(second.send(session.call("whoami", json!({}))).await.text(), "anna");
         second.open(session.get()).await.cut();
         assert_eq!(first.send(session.call("echo", json!({"text": "x"}))).await.text(), "x");
-        // What it agreed on came along.
+        // The second replica knows the version of the session.
         let other = session.request("ping").header("mcp-protocol-version", "2024-10-07");
         assert_eq!(second.send(other).await.status(), 400);
     }
@@ -34,7 +34,7 @@ async fn a_session_that_was_opened_on_one_replica_is_used_on_another() {
 }
 
 #[tokio::test]
-async fn a_session_outlives_the_process_that_opened_it() {
+async fn session_survives_shutdown_of_its_replica() {
     let common = Common::default();
     let first = common.replica().await;
     let (session, killed) = (first.session(VERSION).await, first.session(VERSION).await);
@@ -50,7 +50,7 @@ async fn a_session_outlives_the_process_that_opened_it() {
 }
 
 #[tokio::test]
-async fn a_foreign_session_answers_like_an_unknown_one_on_every_replica() {
+async fn foreign_session_responds_like_unknown_on_every_replica() {
     let common = Common::default();
     let (first, second) = common.two().await;
     let annas = first.session_as(VERSION, Some(ANNA)).await;
@@ -73,14 +73,14 @@ async fn a_foreign_session_answers_like_an_unknown_one_on_every_replica() {
             assert_eq!(theirs.status(), 404);
         }
     }
-    // And is as it was.
+    // The attempts leave the session unchanged.
     for server in [&first, &second] {
         assert_eq!(ping(server, &annas).await, 200);
     }
 }
 
 #[tokio::test]
-async fn a_session_that_is_ended_on_one_replica_ends_on_all_within_a_second() {
+async fn session_deleted_on_one_replica_ends_on_all_within_one_second() {
     let common = Common::default();
     let (first, second) = (common.replica().await, common.replica().await);
     let session = first.session(VERSION).await;
@@ -98,9 +98,9 @@ async fn a_session_that_is_ended_on_one_replica_ends_on_all_within_a_second() {
     assert_eq!(ping(&common.replica().await, &session).await, 404);
 }
 
-/// Nothing is asked for, and yet it ends where something of it is open.
+/// Open streams end although the client sends no request to that replica.
 #[tokio::test]
-async fn streams_of_a_session_that_was_ended_elsewhere_end() {
+async fn streams_of_session_deleted_on_another_replica_end() {
     let common = Common::default();
     let (first, second) = (common.replica().await, common.replica().await);
     let session = first.session(VERSION).await;
@@ -112,19 +112,19 @@ async fn streams_of_a_session_that_was_ended_elsewhere_end() {
 }
 
 #[tokio::test]
-async fn what_one_replica_forgets_the_others_still_know() {
+async fn session_idle_on_one_replica_survives_on_others() {
     let common = Common::default();
     let (first, second) = (common.replica().await, common.replica().await);
     let session = first.session(VERSION).await;
     for _ in 0..5 {
-        // Idle for too long on the first, and in use on the second.
+        // The session is idle too long on the first replica, but in use on the second.
         common.advance(IDLE * 9 / 10);
         assert_eq!(ping(&second, &session).await, 200);
     }
     first.world.told("session closed").await;
     assert_eq!(first.serving.service().session_count(), 0);
     assert_eq!(ping(&first, &session).await, 200);
-    // Nobody uses it, and nobody knows it any more.
+    // The session expires on every replica when no client uses it.
     common.advance(IDLE * 3);
     first.world.told("session closed").await;
     for server in [&first, &second, &common.replica().await] {
@@ -132,9 +132,9 @@ async fn what_one_replica_forgets_the_others_still_know() {
     }
 }
 
-/// A stream that is open keeps its session, though its client asks for nothing.
+/// An open stream keeps its session although the client sends nothing.
 #[tokio::test]
-async fn a_session_with_a_stream_is_kept() {
+async fn session_with_open_stream_does_not_expire() {
     let common = Common::default();
     let (first, second) = (common.replica().await, common.replica().await);
     let session = first.session(VERSION).await;
@@ -142,7 +142,7 @@ async fn a_session_with_a_stream_is_kept() {
     for _ in 0..40 {
         let before = common.store.asked();
         common.advance(IDLE / 10);
-        // Until the sweep has looked.
+        // Waits until the sweep has read the store.
         while common.store.asked() == before {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -152,7 +152,7 @@ async fn a_session_with_a_stream_is_kept() {
 }
 
 #[tokio::test]
-async fn there_are_no_more_sessions_than_there_may_be_wherever_they_come_from() {
+async fn session_limit_of_replica_counts_sessions_of_other_replicas() {
     let common = Common::default();
     let (first, second) =
         (common.replica().await, common.replica_with(HttpConfig::new().max_sessions(1)).await);
@@ -162,13 +162,13 @@ async fn there_are_no_more_sessions_than_there_may_be_wherever_they_come_from() 
     second.world.told("session closed").await;
     assert_eq!(second.serving.service().session_count(), 1);
     let stream = second.open(two.get()).await;
-    assert_eq!(ping(&second, &one).await, 503, "the other one is in use");
+    assert_eq!(ping(&second, &one).await, 503, "the other session is in use");
     assert_eq!(ping(&first, &one).await, 200);
     stream.cut();
 }
 
 #[tokio::test]
-async fn session_that_its_own_caller_replaced_is_gone_from_the_store() {
+async fn session_replaced_by_its_caller_is_deleted_from_store() {
     let common = Common::default();
     let tokens = || StaticTokens::new().with("anna", ANNA).with("bert", BERT);
     let config = || HttpConfig::new().authenticator(tokens()).max_sessions_per_caller(1);
@@ -194,28 +194,28 @@ async fn levels(server: &HttpFixture, session: &Session) -> usize {
 }
 
 #[tokio::test]
-async fn what_a_session_was_told_is_known_everywhere() {
+async fn log_level_of_session_is_shared_by_replicas() {
     let common = Common::default();
     let (first, second) = (common.replica().await, common.replica().await);
     let session = first.session(VERSION).await;
     let level = |level: &str| session.request("logging/setLevel").params(json!({"level": level}));
     assert_eq!(first.send(level("emergency")).await.result(), json!({}));
-    assert_eq!(levels(&second, &session).await, 1, "it comes with the session");
+    assert_eq!(levels(&second, &session).await, 1, "the level is part of the session");
     assert_eq!(second.send(level("debug")).await.result(), json!({}));
     assert_eq!(levels(&second, &session).await, 8);
     common.forget_what_was_confirmed();
-    assert_eq!(levels(&first, &session).await, 8, "and to a session that was here before");
+    assert_eq!(levels(&first, &session).await, 8, "the level reaches a known session too");
 }
 
 #[tokio::test]
-async fn subscriptions_on_two_replicas_add_up() {
+async fn subscriptions_made_on_two_replicas_are_merged() {
     let common = Common::default();
     let (first, second) = (common.replica().await, common.replica().await);
     let session = first.session(VERSION).await;
     let to = |what: &str, uri: &str| {
         session.request(&format!("resources/{what}")).params(json!({"uri": uri}))
     };
-    // Both know the session already, and neither looks again so soon.
+    // Both replicas know the session and do not reload it within a second.
     assert_eq!(ping(&second, &session).await, 200);
     assert_eq!(first.send(to("subscribe", "mem://a")).await.result(), json!({}));
     assert_eq!(second.send(to("subscribe", "mem://b")).await.result(), json!({}));
@@ -233,9 +233,9 @@ async fn subscriptions_on_two_replicas_add_up() {
     assert_eq!(changes.message().await["params"]["uri"], "mem://b");
 }
 
-/// An event's id names its stream: on another replica it must not name another one.
+/// An event ID names a stream of its replica and must not match a stream of another replica.
 #[tokio::test]
-async fn an_event_of_one_replica_resumes_nothing_else_on_another() {
+async fn event_id_of_one_replica_opens_new_stream_on_another() {
     let common = Common::default();
     let (first, second) = (common.replica().await, common.replica().await);
     let session = first.session(VERSION).await;
@@ -246,7 +246,7 @@ async fn an_event_of_one_replica_resumes_nothing_else_on_another() {
     let id = events[0].id.as_deref().unwrap();
     let again = first.send(session.resume(id)).await.messages();
     assert_eq!(again[0]["result"]["content"][0]["text"], "one");
-    // A new stream of changes, as for one that was forgotten.
+    // The second replica opens a new change stream, as for a stream that is no longer stored.
     let subscribe = session.request("resources/subscribe").params(json!({"uri": "mem://a"}));
     assert_eq!(second.send(subscribe).await.result(), json!({}));
     let mut stream = second.open(session.resume(id)).await;
@@ -255,7 +255,7 @@ async fn an_event_of_one_replica_resumes_nothing_else_on_another() {
 }
 
 #[tokio::test]
-async fn the_store_does_not_know_a_sessions_id() {
+async fn store_contains_no_session_id() {
     let common = Common::default();
     let (first, second) = (common.replica().await, common.replica().await);
     let session = open(&first, None).await;
@@ -275,7 +275,7 @@ async fn the_store_does_not_know_a_sessions_id() {
 }
 
 #[tokio::test]
-async fn the_store_is_asked_once_a_second_at_most() {
+async fn session_check_reads_store_at_most_once_per_second() {
     let common = Common::default();
     let first = common.replica().await;
     let session = first.session(VERSION).await;
@@ -290,11 +290,11 @@ async fn the_store_is_asked_once_a_second_at_most() {
     }
     assert_eq!(common.store.asked(), before + 1);
     assert_eq!(ping(&first, &session.with_id("none of ours")).await, 404);
-    assert_eq!(common.store.asked(), before + 1, "it cannot be one");
+    assert_eq!(common.store.asked(), before + 1, "a malformed ID needs no lookup");
 }
 
 #[tokio::test]
-async fn without_a_store_a_session_belongs_to_its_process() {
+async fn session_without_store_exists_only_in_its_process() {
     let (first, second) = (HttpFixture::start().await, HttpFixture::start().await);
     assert!(first.server.endpoint().service().keeper().is_none());
     let session = first.session(VERSION).await;
@@ -302,7 +302,7 @@ async fn without_a_store_a_session_belongs_to_its_process() {
 }
 
 #[tokio::test]
-async fn sessions_count_in_the_stored_bytes_of_their_caller() {
+async fn sessions_count_toward_stored_bytes_of_caller() {
     let common = Common::default();
     let tokens = StaticTokens::new().with("anna", ANNA).with("bert", BERT);
     let config = HttpConfig::new().authenticator(tokens);
@@ -323,7 +323,7 @@ async fn sessions_count_in_the_stored_bytes_of_their_caller() {
     assert!(error.contains("`max_store_bytes_per_caller`"), "{error}");
     let stored = common.store.stored_bytes("name:anna").await.unwrap();
     assert!(stored <= 8 << 10, "{stored}");
-    // What is open goes on, and others notice nothing.
+    // Open sessions keep working, and other callers are not affected.
     common.advance(IDLE / 2);
     assert_eq!(ping(&server, &session).await, 200);
     open(&server, Some(BERT)).await;

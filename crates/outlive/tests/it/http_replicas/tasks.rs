@@ -1,4 +1,4 @@
-//! One legacy client behind a proxy that gives every request to the next replica.
+//! One legacy client behind a round-robin proxy.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::world::{Common, open};
 use crate::support::http::{HttpFixture, Request, Response, Stream};
 
-/// Gives requests to replicas in turn.
+/// A proxy that sends each request to the next replica.
 struct Proxy {
     replicas: [HttpFixture; 2],
     next: AtomicUsize,
@@ -28,12 +28,12 @@ impl Proxy {
 }
 
 #[tokio::test]
-async fn a_client_whose_requests_are_spread_notices_nothing() {
+async fn task_calls_spread_over_replicas_behave_as_on_one() {
     let common = Common::default();
     let replicas = [common.replica().await, common.replica().await];
     let session = open(&replicas[0], None).await;
     let proxy = Proxy { replicas, next: AtomicUsize::new(0) };
-    // An odd number of requests each, so that every step is done by both in turn.
+    // Each round has an odd number of requests, so that both replicas handle every step.
     for round in 0..4 {
         let call = json!({"name": "deploy", "arguments": {}, "task": {"ttl": 60_000}});
         let created = proxy.send(session.request("tools/call").params(call)).await.result();
@@ -57,7 +57,7 @@ async fn a_client_whose_requests_are_spread_notices_nothing() {
         let again = session.request("tasks/result").params(task.clone());
         assert_eq!(proxy.send(again).await.text(), text);
         if round % 2 == 0 {
-            // The next round begins with the other one.
+            // One extra request, so that the next round starts on the other replica.
             assert_eq!(proxy.send(session.request("ping")).await.status(), 200);
         }
     }

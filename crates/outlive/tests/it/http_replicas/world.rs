@@ -1,4 +1,4 @@
-//! Replicas of one server, and the store they share.
+//! Replicas of one server and their shared store.
 
 use std::{
     sync::{
@@ -29,10 +29,10 @@ pub(super) const ANNA: &str = "annas-token-0123456789";
 pub(super) const BERT: &str = "berts-token-0123456789";
 pub(super) const VERSION: &str = "2025-11-25";
 
-/// How long a session may be idle.
+/// Idle timeout of a session.
 pub(super) const IDLE: Duration = Duration::from_secs(100);
 
-/// What replicas have in common.
+/// The store and the clock that the replicas share.
 #[derive(Default)]
 pub(super) struct Common {
     pub(super) store: Arc<SwitchedStore>,
@@ -79,7 +79,7 @@ impl Common {
         .await
     }
 
-    /// Starts two replicas that know two callers.
+    /// Starts two replicas that authenticate two principals.
     pub(super) async fn two(&self) -> (HttpFixture, HttpFixture) {
         let config = || {
             let tokens = StaticTokens::new().with("anna", ANNA).with("bert", BERT);
@@ -88,19 +88,19 @@ impl Common {
         (self.replica_with(config()).await, self.replica_with(config()).await)
     }
 
-    /// Lets time pass, for the replicas and for the store.
+    /// Advances the clock of the replicas and of the store.
     pub(super) fn advance(&self, span: Duration) {
         self.store.inner.advance_clock(span);
         self.clock.advance(span);
     }
 
-    /// Lets so much time pass that replicas look whether what they know is still true.
+    /// Advances the clock so that replicas check their sessions in the store again.
     pub(super) fn forget_what_was_confirmed(&self) {
         self.advance(Duration::from_secs(1));
     }
 }
 
-/// Opens a session of a client that can be asked.
+/// Opens a session of a client that supports elicitation.
 pub(super) async fn open(server: &HttpFixture, token: Option<&str>) -> Session {
     let hello = Request::initialize(VERSION).param("capabilities", json!({"elicitation": {}}));
     Session::open(server.address(), hello, token).await
@@ -110,7 +110,7 @@ pub(super) async fn ping(server: &HttpFixture, session: &Session) -> u16 {
     server.send(session.request("ping")).await.status()
 }
 
-/// A store whose notes can be switched off; it knows what was asked of it.
+/// A store whose key-value entries can be switched off. It counts and records operations.
 #[derive(Default)]
 pub(super) struct SwitchedStore {
     inner: MemoryStore,
@@ -124,17 +124,17 @@ impl SwitchedStore {
         self.off.store(!on, Ordering::Relaxed);
     }
 
-    /// How often notes were read or written.
+    /// Number of reads and writes of key-value entries.
     pub(super) fn asked(&self) -> usize {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// All notes that were ever written.
+    /// Every key-value entry that was written.
     pub(super) fn written(&self) -> Vec<(String, String)> {
         self.written.lock().unwrap().clone()
     }
 
-    /// Asks the store, unless it is switched off.
+    /// Runs the operation, unless the store is switched off.
     fn note<'a, T: 'a>(&self, ask: impl FnOnce() -> StoreFuture<'a, T>) -> StoreFuture<'a, T> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         match self.off.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! The GET stream, resumed.
+//! Resumption of the GET stream.
 
 use outlive::server::{SealKeys, Tool, http::HttpConfig};
 use outlive_protocol::{Principal, Seal};
@@ -10,7 +10,7 @@ const TOOLS: &str = "notifications/tools/list_changed";
 const UPDATED: &str = "notifications/resources/updated";
 
 #[tokio::test]
-async fn changes_that_were_missed_are_told_and_then_those_to_come() {
+async fn resumed_get_stream_replays_missed_then_new_changes() {
     // HTTP25-14
     let server = HttpFixture::start().await;
     for version in ["2025-11-25", "2025-06-18", "2025-03-26"] {
@@ -21,7 +21,7 @@ async fn changes_that_were_missed_are_told_and_then_those_to_come() {
         server.server.resource_updated("mem://a");
         let (seen, first) = stream.said().await;
         assert_eq!(first["method"], UPDATED);
-        // This one reaches the connection, but let us say that it was lost on the way.
+        // The test resumes before this event, as if it had been lost.
         server.server.add_tool(Tool::new(format!("t{version}"), async || "")).unwrap();
         assert_eq!(stream.message().await["method"], TOOLS);
         stream.cut();
@@ -36,7 +36,7 @@ async fn changes_that_were_missed_are_told_and_then_those_to_come() {
 }
 
 #[tokio::test]
-async fn an_id_that_is_none_is_refused() {
+async fn malformed_last_event_id_is_400() {
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let long = "A".repeat(2_000);
@@ -49,12 +49,12 @@ async fn an_id_that_is_none_is_refused() {
 }
 
 #[tokio::test]
-async fn an_id_of_a_stream_that_was_forgotten_begins_a_new_one() {
+async fn last_event_id_of_evicted_stream_opens_new_stream() {
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let echo = || session.call("echo", json!({"text": "x"})).accept("text/event-stream");
     let id = server.send(echo()).await.events()[0].id.clone().unwrap();
-    // As long as it is remembered, it tells its answer again.
+    // While the server stores the stream, resuming it replays the response.
     assert_eq!(server.send(session.resume(&id)).await.messages().len(), 1);
     for _ in 0..100 {
         server.send(echo()).await;
@@ -65,8 +65,9 @@ async fn an_id_of_a_stream_that_was_forgotten_begins_a_new_one() {
 }
 
 #[tokio::test]
-async fn an_id_from_the_future_harms_nobody() {
-    // Nobody can make one up without the keys; whoever has them does no harm with it either.
+async fn last_event_id_beyond_newest_event_opens_new_stream() {
+    // A client cannot forge such an ID without the seal keys. Even a validly sealed one is
+    // harmless.
     let keys = SealKeys::new([9; 32]);
     let server = HttpFixture::build(HttpConfig::new(), |server| server.seal_keys(keys)).await;
     let session = server.session("2025-11-25").await;
@@ -85,7 +86,7 @@ async fn an_id_from_the_future_harms_nobody() {
 }
 
 #[tokio::test]
-async fn a_session_of_2024_11_05_has_nothing_to_resume() {
+async fn session_of_2024_11_05_ignores_last_event_id() {
     let server = HttpFixture::start().await;
     let session = server.session("2024-11-05").await;
     let mut stream = server.open(session.resume("0-0")).await;

@@ -1,11 +1,11 @@
-//! The server itself closes a connection and tells the client when to come back.
+//! `close_stream`: the server closes the connection and tells the client when to reconnect.
 
 use serde_json::json;
 
 use crate::support::http::HttpFixture;
 
 #[tokio::test]
-async fn a_client_that_is_told_to_come_back_gets_its_answer_then() {
+async fn client_reconnecting_after_close_stream_gets_response() {
     // HTTP25-12
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
@@ -14,7 +14,7 @@ async fn a_client_that_is_told_to_come_back_gets_its_answer_then() {
     assert!(first.id.is_some() && first.data.is_empty() && first.retry.is_none(), "{first:?}");
     let bye = stream.event().await.unwrap();
     assert_eq!((bye.retry, bye.data.as_str()), (Some(50), ""));
-    // The connection ends properly, the call does not.
+    // The connection ends cleanly; the call keeps running.
     assert_eq!(stream.event().await, None);
     assert!(!server.world.is_cancelled("l"));
 
@@ -29,7 +29,7 @@ async fn a_client_that_is_told_to_come_back_gets_its_answer_then() {
 }
 
 #[tokio::test]
-async fn a_client_that_comes_back_late_finds_its_answer() {
+async fn client_reconnecting_late_gets_stored_response() {
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let response = server.send(session.call("leave", json!({"key": "l"})).id(1)).await;
@@ -42,8 +42,9 @@ async fn a_client_that_comes_back_late_finds_its_answer() {
 }
 
 #[tokio::test]
-async fn clients_from_before_the_feature_are_not_left() {
-    // HTTP25-07, HTTP25-11: they expect the answer before the end, and no event without data.
+async fn close_stream_before_2025_11_25_has_no_effect() {
+    // HTTP25-07, HTTP25-11: these clients expect the response before the end, and no event without
+    // data.
     let server = HttpFixture::start().await;
     for version in ["2025-06-18", "2025-03-26"] {
         let session = server.session(version).await;

@@ -1,4 +1,4 @@
-//! What was said while nobody listened is told once, in order, to whoever comes back for it.
+//! Events sent while no client was connected are replayed once and in order.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ fn count(session: &Session, key: &str, to: u32) -> Request {
     session.call("count", json!({"key": key, "to": to})).meta("progressToken", json!(key))
 }
 
-/// The steps that a stream tells until its result, which must be the last.
+/// Returns the progress values of a resumed stream. Asserts that its last message is the result.
 async fn rest(server: &HttpFixture, resume: Request) -> Vec<Value> {
     let messages = server.send(resume).await.messages();
     let (last, steps) = messages.split_last().expect("a result");
@@ -20,7 +20,7 @@ async fn rest(server: &HttpFixture, resume: Request) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn missed_events_come_once_and_in_order_and_then_what_is_new() {
+async fn resumed_stream_replays_missed_events_once_then_new_ones() {
     // HTTP25-14, HTTP25-15, HTTP25-16
     let server = HttpFixture::start().await;
     for version in ["2025-11-25", "2025-06-18", "2025-03-26"] {
@@ -30,7 +30,7 @@ async fn missed_events_come_once_and_in_order_and_then_what_is_new() {
         assert_eq!(first["params"]["progress"], 1);
         server.world.stepped("c").await;
         stream.cut();
-        // Steps 2 and 3, for nobody.
+        // Steps 2 and 3 happen while no client is connected.
         for _ in 2..=3 {
             server.world.release("c");
             server.world.stepped("c").await;
@@ -55,7 +55,7 @@ async fn missed_events_come_once_and_in_order_and_then_what_is_new() {
 }
 
 #[tokio::test]
-async fn a_call_that_finished_while_nobody_listened_gives_its_answer() {
+async fn call_finished_without_connection_returns_result_on_resume() {
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let mut stream = server.open(count(&session, "c", 2).id(8)).await;
@@ -65,7 +65,7 @@ async fn a_call_that_finished_while_nobody_listened_gives_its_answer() {
     server.world.release("c");
     server.world.finished("c").await;
     let id = event.id.unwrap();
-    // Coming again gives it again: the client says where it is, nothing is used up.
+    // Resuming again replays again: the client names its position, and nothing is consumed.
     for _ in 0..2 {
         let response = server.send(session.resume(&id)).await;
         let messages = response.messages();
@@ -75,15 +75,15 @@ async fn a_call_that_finished_while_nobody_listened_gives_its_answer() {
             (&json!(8), &json!("counted 2"))
         );
         let ids: Vec<_> = response.events().iter().map(|event| event.id.clone().unwrap()).collect();
-        // Who has it all gets nothing more, and the stream ends.
+        // A client that has every event gets none, and the stream ends.
         let nothing = server.send(session.resume(ids.last().unwrap())).await;
         assert!(nothing.events().is_empty(), "{nothing:?}");
     }
 }
 
 #[tokio::test]
-async fn a_call_that_had_said_nothing_can_be_resumed_from_the_first_event() {
-    // HTTP25-10: that is what the empty event is for.
+async fn silent_call_is_resumable_from_empty_first_event() {
+    // HTTP25-10: the empty first event makes this possible.
     let server = HttpFixture::with(HttpConfig::new().stream_after(Duration::ZERO)).await;
     let session = server.session("2025-11-25").await;
     let mut stream = server.open(session.call("wait", json!({"key": "w"})).id(5)).await;
@@ -100,7 +100,7 @@ async fn a_call_that_had_said_nothing_can_be_resumed_from_the_first_event() {
 }
 
 #[tokio::test]
-async fn a_stream_can_be_resumed_from_any_of_its_events() {
+async fn stream_is_resumable_from_any_event() {
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let mut stream = server.open(count(&session, "c", 4)).await;
@@ -117,7 +117,7 @@ async fn a_stream_can_be_resumed_from_any_of_its_events() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_cut_again_and_again_loses_nothing() {
+async fn stream_cut_after_every_event_loses_nothing() {
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let mut stream = server.open(count(&session, "c", 20)).await;
@@ -133,7 +133,7 @@ async fn a_stream_that_is_cut_again_and_again_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_resumed_stream_tells_nothing_of_the_others() {
+async fn resumed_stream_contains_only_its_own_events() {
     // HTTP25-16
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
@@ -159,7 +159,7 @@ async fn a_resumed_stream_tells_nothing_of_the_others() {
 }
 
 #[tokio::test]
-async fn all_answers_of_a_batch_come_on_the_stream_that_resumes_it() {
+async fn resumed_batch_stream_delivers_every_response() {
     let server = HttpFixture::start().await;
     let session = server.session("2025-03-26").await;
     let call = |id: u32, key: &str| {
@@ -173,14 +173,14 @@ async fn all_answers_of_a_batch_come_on_the_stream_that_resumes_it() {
     let mut resumed = server.open(session.resume(&event.id.unwrap())).await;
     server.world.release("a");
     assert_eq!(resumed.message().await["id"], 1);
-    // One has ended; the stream has not.
+    // One call has ended; the stream stays open for the other.
     server.world.release("b");
     assert_eq!(resumed.message().await["id"], 2);
     resumed.ended().await;
 }
 
 #[tokio::test]
-async fn a_call_that_went_on_alone_can_still_be_cancelled() {
+async fn call_of_resumed_stream_can_be_cancelled() {
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let mut stream = server.open(count(&session, "c", 2).id(1)).await;
@@ -194,7 +194,7 @@ async fn a_call_that_went_on_alone_can_still_be_cancelled() {
 }
 
 #[tokio::test]
-async fn a_panic_while_nobody_listens_is_told_to_whoever_comes_back() {
+async fn panic_without_connection_is_reported_on_resume() {
     let server = HttpFixture::with(HttpConfig::new().stream_after(Duration::ZERO)).await;
     let session = server.session("2025-11-25").await;
     let mut stream = server.open(session.call("panic_later", json!({"key": "p"})).id(3)).await;

@@ -1,4 +1,4 @@
-//! Where events are kept, and for how long.
+//! Event stores: custom stores, eviction and bounds.
 
 use std::{
     future::{Future, ready},
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::support::http::{HttpFixture, Request, Session};
 
-/// Keeps everything, and tells the test what it was asked to do.
+/// An event store that keeps every event and records each operation.
 #[derive(Clone, Default)]
 struct Witness(Arc<Mutex<Seen>>);
 
@@ -49,7 +49,7 @@ fn count(session: &Session, to: u32, width: usize) -> Request {
 }
 
 #[tokio::test]
-async fn a_store_of_your_own_gets_every_event_in_order_and_is_asked_for_them() {
+async fn custom_event_store_receives_events_in_order_and_replays_them() {
     let store = Witness::default();
     let server = HttpFixture::with(HttpConfig::new().event_store(store.clone())).await;
     let session = server.session("2025-11-25").await;
@@ -69,7 +69,7 @@ async fn a_store_of_your_own_gets_every_event_in_order_and_is_asked_for_them() {
 }
 
 #[tokio::test]
-async fn a_store_forgets_sessions_that_have_ended() {
+async fn event_store_forgets_ended_sessions() {
     // HTTP25-33
     let store = Witness::default();
     let config = HttpConfig::new().event_store(store.clone()).max_sessions(1);
@@ -83,7 +83,7 @@ async fn a_store_forgets_sessions_that_have_ended() {
 }
 
 #[tokio::test]
-async fn a_bounded_store_drops_the_oldest_and_keeps_the_answer() {
+async fn bounded_event_store_drops_oldest_events_and_keeps_result() {
     // SEC-06
     let server =
         HttpFixture::with(HttpConfig::new().event_store(MemoryEventStore::new(2_000))).await;
@@ -102,11 +102,11 @@ async fn a_bounded_store_drops_the_oldest_and_keeps_the_answer() {
     let told: Vec<u64> =
         steps.iter().map(|step| step["params"]["progress"].as_u64().unwrap()).collect();
     assert!(!told.is_empty() && told.len() < 20, "{told:?}");
-    assert_eq!(told, (told[0]..=40).collect::<Vec<_>>(), "the newest, without a gap");
+    assert_eq!(told, (told[0]..=40).collect::<Vec<_>>(), "the newest events, without a gap");
 }
 
 #[tokio::test]
-async fn an_event_too_large_to_keep_does_not_hide_the_answer() {
+async fn event_over_store_bound_does_not_hide_result() {
     let server =
         HttpFixture::with(HttpConfig::new().event_store(MemoryEventStore::new(2_000))).await;
     let session = server.session("2025-11-25").await;
@@ -115,7 +115,7 @@ async fn an_event_too_large_to_keep_does_not_hide_the_answer() {
     stream.message().await;
     stream.cut();
     let mut resumed = server.open(session.resume(&first)).await;
-    // Two round trips, by which it has asked the store in vain.
+    // Two round trips, so that the resumed stream has read the store without finding the event.
     for _ in 0..2 {
         server.send(session.request("ping")).await;
     }
@@ -125,7 +125,7 @@ async fn an_event_too_large_to_keep_does_not_hide_the_answer() {
 }
 
 #[tokio::test]
-async fn many_streams_that_have_ended_do_not_displace_one_that_runs() {
+async fn ended_streams_do_not_evict_running_stream() {
     let server = HttpFixture::with(HttpConfig::new().stream_after(Duration::ZERO)).await;
     let session = server.session("2025-11-25").await;
     let mut stream = server.open(session.call("wait", json!({"key": "w"})).id("long")).await;
@@ -141,9 +141,9 @@ async fn many_streams_that_have_ended_do_not_displace_one_that_runs() {
 }
 
 #[tokio::test]
-async fn a_reader_that_never_reads_costs_no_more_than_the_bound() {
-    // SEC-06: it holds its call back for as long as it is there, and when it has gone, what the call
-    // says is kept up to the bound.
+async fn non_reading_client_uses_memory_up_to_bound() {
+    // SEC-06: a connected client that does not read blocks its call. After the client disconnects,
+    // the events of the call are stored up to the bound.
     const LINES: usize = 20_000;
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
@@ -154,7 +154,7 @@ async fn a_reader_that_never_reads_costs_no_more_than_the_bound() {
         assert_eq!(server.send(session.request("ping")).await.status(), 200);
     }
     let shouted = server.world.shouted.load(Ordering::Relaxed);
-    assert!(shouted < LINES, "it waits for its reader");
+    assert!(shouted < LINES, "the handler waits for its reader");
     stream.cut();
     server.world.finished("s").await;
     let response = server.send(session.resume(&first)).await;

@@ -1,4 +1,4 @@
-//! Two connections for one stream: the newer one gets what comes, the older one ends.
+//! Two connections for one stream: the newer one gets the events, the older one ends.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ fn count(session: &Session, to: u32) -> Request {
 }
 
 #[tokio::test]
-async fn coming_back_while_the_first_connection_is_open_moves_the_stream() {
+async fn resume_during_open_connection_moves_stream() {
     // HTTP25-09: no message goes to both.
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
@@ -27,7 +27,7 @@ async fn coming_back_while_the_first_connection_is_open_moves_the_stream() {
 }
 
 #[tokio::test]
-async fn a_stream_that_was_resumed_can_be_taken_over_as_well() {
+async fn resumed_stream_is_taken_over_by_newer_connection() {
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let mut post = server.open(count(&session, 4)).await;
@@ -39,7 +39,7 @@ async fn a_stream_that_was_resumed_can_be_taken_over_as_well() {
     assert_eq!(message["params"]["progress"], 2);
     let mut second = server.open(session.resume(&event.id.unwrap())).await;
     first.ended().await;
-    // A third one that asks for what the others have had gets it, and then the rest.
+    // A third connection replays the earlier events and continues.
     server.world.release("c");
     assert_eq!(second.message().await["params"]["progress"], 3);
     let mut third = server.open(session.resume(&id)).await;
@@ -55,7 +55,7 @@ async fn a_stream_that_was_resumed_can_be_taken_over_as_well() {
 }
 
 #[tokio::test]
-async fn the_stream_of_changes_can_be_taken_over() {
+async fn get_stream_is_taken_over_by_newer_connection() {
     let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let mut first = server.open(session.get()).await;

@@ -1,4 +1,4 @@
-//! What is wrong with a POST is told by its status; what is wrong with a message, on the stream.
+//! The status reports an invalid POST; the stream reports an invalid message.
 
 use outlive::server::http::{HttpConfig, StaticTokens};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::http::{HttpFixture, Request};
 
 #[tokio::test]
-async fn a_message_that_is_refused_is_refused_on_the_stream() {
+async fn invalid_message_gets_error_on_sse_stream() {
     let server = HttpFixture::start().await;
     let mut pair = server.pair_ready("2024-11-05").await;
     let request = |id: u32, method: &str, params: Value| {
@@ -50,7 +50,7 @@ async fn a_message_that_is_refused_is_refused_on_the_stream() {
 }
 
 #[tokio::test]
-async fn a_batch_is_taken_where_the_handshake_allows_it() {
+async fn sse_batch_in_2025_03_26_returns_array() {
     // RPC-27
     let server = HttpFixture::start().await;
     let mut pair = server.pair_ready("2025-03-26").await;
@@ -67,7 +67,7 @@ async fn a_batch_is_taken_where_the_handshake_allows_it() {
 }
 
 #[tokio::test]
-async fn nothing_but_a_ping_is_answered_before_the_handshake() {
+async fn sse_request_before_handshake_is_rejected_except_ping() {
     // VER-22, PING-01
     let server = HttpFixture::start().await;
     let mut pair = server.pair().await;
@@ -77,7 +77,7 @@ async fn nothing_but_a_ping_is_answered_before_the_handshake() {
 }
 
 #[tokio::test]
-async fn an_unknown_stream_is_404() {
+async fn sse_post_to_unknown_session_is_404() {
     // SSE24-11
     let server = HttpFixture::start().await;
     let pair = server.pair().await;
@@ -94,7 +94,7 @@ async fn an_unknown_stream_is_404() {
 }
 
 #[tokio::test]
-async fn a_foreign_stream_answers_exactly_like_an_unknown_one() {
+async fn foreign_sse_session_responds_like_unknown_session() {
     let tokens = StaticTokens::new()
         .with("anna", "annas-token-0123456789")
         .with("bert", "berts-token-0123456789");
@@ -117,13 +117,13 @@ async fn a_foreign_stream_answers_exactly_like_an_unknown_one() {
     }
     let nobodys = server.send(ping.clone().without_header("authorization")).await;
     assert_eq!((nobodys.status(), nobodys.header("www-authenticate")), (401, Some("Bearer")));
-    // Nothing of it has come through.
+    // None of the rejected requests reached the session.
     assert_eq!(server.send(ping).await.status(), 202);
     assert_eq!(annas.message().await["id"], 1);
 }
 
 #[tokio::test]
-async fn a_post_that_is_wrong_is_told_by_its_status() {
+async fn invalid_sse_post_is_reported_by_status() {
     let server = HttpFixture::build(HttpConfig::new(), |server| {
         server.limits(|limits| limits.max_message_bytes = 500)
     })
@@ -155,7 +155,7 @@ async fn a_post_that_is_wrong_is_told_by_its_status() {
 }
 
 #[tokio::test]
-async fn each_path_has_its_verb() {
+async fn sse_paths_reject_other_verbs_with_405() {
     let server = HttpFixture::start().await;
     let post = Request::modern("tools/list").target("/sse");
     let get = Request::new("GET", "2024-11-05").target("/messages").accept("text/event-stream");

@@ -1,5 +1,5 @@
-//! The stream is the session: it begins with where to post, tells all that the server says, and
-//! when it is lost, so is everything else.
+//! The SSE stream is the session: its first event names the POST path, and losing the stream ends
+//! the session.
 
 use std::{
     sync::{Arc, Mutex, atomic::Ordering},
@@ -18,7 +18,7 @@ const ANNA: &str = "annas-token-0123456789";
 const BERT: &str = "berts-token-0123456789";
 
 #[tokio::test]
-async fn the_first_event_tells_where_to_post() {
+async fn first_sse_event_names_post_path() {
     // SSE24-02, SSE24-03, SSE24-08
     let server = HttpFixture::start().await;
     let mut targets = Vec::new();
@@ -34,7 +34,7 @@ async fn the_first_event_tells_where_to_post() {
 }
 
 #[tokio::test]
-async fn a_handshake_and_calls_are_answered_on_the_stream() {
+async fn sse_stream_carries_handshake_and_call_responses() {
     // SSE24-05, SSE24-11, VER-18
     let server = HttpFixture::start().await;
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
@@ -60,7 +60,7 @@ async fn a_handshake_and_calls_are_answered_on_the_stream() {
 }
 
 #[tokio::test]
-async fn calls_are_answered_as_they_end() {
+async fn sse_responses_are_sent_as_calls_end() {
     let server = HttpFixture::start().await;
     let mut pair = server.pair_ready("2024-11-05").await;
     for key in ["a", "b"] {
@@ -70,7 +70,7 @@ async fn calls_are_answered_as_they_end() {
     let count = json!({"name": "count", "arguments": {"key": "c", "to": 1}, "_meta": {"progressToken": "p"}});
     let progress = pair.ask(&server, "c", "tools/call", count).await;
     assert_eq!(progress["method"], "notifications/progress");
-    // A field that came with the next revision.
+    // `message` was added in the next version, so it is missing here.
     assert_eq!(progress["params"], json!({"progressToken": "p", "progress": 1, "total": 1}));
     for key in ["c", "b", "a"] {
         server.world.release(key);
@@ -79,7 +79,7 @@ async fn calls_are_answered_as_they_end() {
 }
 
 #[tokio::test]
-async fn a_notification_cancels_a_call() {
+async fn sse_cancel_notification_cancels_call() {
     let server = HttpFixture::start().await;
     let mut pair = server.pair_ready("2024-11-05").await;
     pair.begin(&server, 1, "tools/call", json!({"name": "wait", "arguments": {"key": "a"}})).await;
@@ -91,12 +91,12 @@ async fn a_notification_cancels_a_call() {
     assert_eq!(
         pair.ask(&server, 2, "ping", json!({})).await["id"],
         2,
-        "nothing was said of the first"
+        "the cancelled call gets no response"
     );
 }
 
 #[tokio::test]
-async fn changes_are_told_on_the_stream() {
+async fn sse_stream_carries_change_notifications() {
     // SUB-20, RES-10
     let server = HttpFixture::start().await;
     let mut pair = server.pair_ready("2024-11-05").await;
@@ -110,14 +110,14 @@ async fn changes_are_told_on_the_stream() {
 }
 
 #[tokio::test]
-async fn modern_meta_is_not_honoured() {
-    // SSE24-10: only revisions with a handshake run here.
+async fn sse_ignores_modern_meta() {
+    // SSE24-10: this transport serves only legacy versions.
     let server = HttpFixture::start().await;
     let modern = Request::call("echo", json!({"text": "x"})).id(7);
     let message: serde_json::Value = serde_json::from_slice(&modern.body_bytes()).unwrap();
     let mut before = server.pair().await;
     before.post(&server, message.clone()).await;
-    assert_eq!(before.message().await["error"]["code"], -32602, "no handshake came before");
+    assert_eq!(before.message().await["error"]["code"], -32602, "there was no handshake");
 
     let mut pair = server.pair_ready("2024-11-05").await;
     pair.post(&server, message).await;
@@ -127,7 +127,7 @@ async fn modern_meta_is_not_honoured() {
         json!({"content": [{"type": "text", "text": "x"}]}),
         "not a modern result"
     );
-    // Neither are its methods, nor its headers.
+    // Modern methods and headers have no effect either.
     let discover = pair.ask(&server, 8, "server/discover", json!({})).await;
     assert_eq!(discover["error"]["code"], -32601);
     let with_headers = pair
@@ -139,7 +139,7 @@ async fn modern_meta_is_not_honoured() {
 }
 
 #[tokio::test]
-async fn losing_the_stream_ends_the_session() {
+async fn closing_sse_stream_ends_session() {
     // SSE24-10
     let story = Arc::new(Mutex::new(Vec::new()));
     let (opened, closed) = (Arc::clone(&story), Arc::clone(&story));
@@ -160,7 +160,7 @@ async fn losing_the_stream_ends_the_session() {
 }
 
 #[tokio::test]
-async fn a_quiet_stream_shows_that_it_is_alive() {
+async fn quiet_sse_stream_sends_keep_alive_comments() {
     let server =
         HttpFixture::with(HttpConfig::new().keep_alive_interval(Duration::from_millis(5))).await;
     let mut pair = server.pair().await;
@@ -170,7 +170,7 @@ async fn a_quiet_stream_shows_that_it_is_alive() {
 }
 
 #[tokio::test]
-async fn streams_do_not_hear_each_other() {
+async fn sse_streams_are_isolated() {
     let server = HttpFixture::start().await;
     let mut a = server.pair_ready("2024-11-05").await;
     let mut b = server.pair_ready("2024-11-05").await;
@@ -183,7 +183,7 @@ async fn streams_do_not_hear_each_other() {
 }
 
 #[tokio::test]
-async fn a_reader_that_does_not_read_holds_up_nobody_else() {
+async fn non_reading_sse_client_does_not_block_others() {
     let server = HttpFixture::start().await;
     let slow = server.pair_ready("2024-11-05").await;
     let mut fast = server.pair_ready("2024-11-05").await;
@@ -195,13 +195,13 @@ async fn a_reader_that_does_not_read_holds_up_nobody_else() {
         assert_eq!(fast.ask(&server, id, "ping", json!({})).await["id"], id);
     }
     let shouted = server.world.shouted.load(Ordering::Relaxed);
-    assert!(shouted < 50_000, "{shouted} lines were made for nobody");
+    assert!(shouted < 50_000, "{shouted} lines were logged without a reader");
     slow.stream.cut();
     server.world.cancelled("s").await;
 }
 
 #[tokio::test]
-async fn there_are_as_many_streams_as_there_may_be() {
+async fn sse_stream_over_session_limit_is_503() {
     // SEC-06
     let server = HttpFixture::with(HttpConfig::new().max_sessions(1)).await;
     let pair = server.pair().await;
@@ -210,10 +210,10 @@ async fn there_are_as_many_streams_as_there_may_be() {
     assert!(pair.target.starts_with("/messages"));
 }
 
-/// Posts calls whose results are large until one is refused, and reads nothing.
+/// Posts calls with large results until one is rejected, and never reads.
 async fn post_unread(server: &HttpFixture, post: impl Fn(Value) -> Request) -> Response {
     let text = "x".repeat(1 << 20);
-    // More than the buffers of two sockets take.
+    // More than the buffers of two sockets hold.
     for id in 0..100 {
         let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
             "params": {"name": "echo", "arguments": {"text": text}}});
@@ -222,11 +222,11 @@ async fn post_unread(server: &HttpFixture, post: impl Fn(Value) -> Request) -> R
             return response;
         }
     }
-    panic!("100 MiB wait for a client that does not read");
+    panic!("100 MiB are queued for a non-reading client");
 }
 
 #[tokio::test]
-async fn stream_that_is_not_read_ends_with_the_name_of_the_limit() {
+async fn unread_sse_stream_ends_and_names_limit() {
     // SEC-06
     let server = HttpFixture::start().await;
     let mut other = server.pair_ready("2024-11-05").await;
@@ -236,12 +236,12 @@ async fn stream_that_is_not_read_ends_with_the_name_of_the_limit() {
     let error = refused.json()["error"]["message"].to_string();
     assert!(error.contains("`max_stream_bytes`"), "{error}");
     let late = slow.request(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}));
-    assert_eq!(server.send(late).await.status(), 404, "it has ended");
+    assert_eq!(server.send(late).await.status(), 404, "the session has ended");
     assert_eq!(other.ask(&server, 1, "ping", json!({})).await["id"], 1);
 }
 
 #[tokio::test]
-async fn unread_streams_of_one_caller_share_one_limit() {
+async fn unread_sse_streams_of_one_caller_share_limit() {
     // SEC-06
     let tokens = StaticTokens::new().with("anna", ANNA).with("bert", BERT);
     let config = HttpConfig::new().authenticator(tokens).max_unread_bytes_per_caller(3 << 20);
@@ -260,7 +260,7 @@ async fn unread_streams_of_one_caller_share_one_limit() {
 }
 
 #[tokio::test]
-async fn streams_of_one_caller_are_limited() {
+async fn sse_streams_are_limited_per_caller() {
     // SEC-06
     let tokens = StaticTokens::new().with("anna", ANNA).with("bert", BERT);
     let config = HttpConfig::new().authenticator(tokens).max_sessions_per_caller(1);
@@ -276,7 +276,7 @@ async fn streams_of_one_caller_are_limited() {
 }
 
 #[tokio::test]
-async fn the_pair_can_be_left_out() {
+async fn http_sse_can_be_disabled() {
     // SSE24-01
     let server = HttpFixture::with(HttpConfig::new().http_sse(false)).await;
     let get = Request::new("GET", "2024-11-05").accept("text/event-stream");

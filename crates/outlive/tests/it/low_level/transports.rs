@@ -1,4 +1,4 @@
-//! A transport of one's own: messages in, messages out, whole. And the connection inside a process.
+//! Custom transports, which carry whole messages, and in-memory connections.
 
 use std::{io, time::Duration};
 
@@ -75,7 +75,7 @@ impl Client {
     }
 }
 
-/// Waits, but not for ever.
+/// Awaits a future for at most ten seconds.
 async fn soon<F: Future>(future: F) -> F::Output {
     timeout(Duration::from_secs(10), future).await.expect("within ten seconds")
 }
@@ -96,11 +96,11 @@ fn server(gate: &Gate) -> Server {
 
 // RPC-32, STDIO-15
 #[tokio::test(start_paused = true)]
-async fn a_transport_of_ones_own_carries_messages_whole() {
+async fn custom_transport_carries_whole_messages() {
     let mut client = Client::connect(&server(&Gate::default()));
     client.call(1, "who").await;
     assert_eq!(text(&client.read().await["result"]), "ann");
-    // What it carries may well be spread over lines.
+    // A message may contain line breaks.
     let params = with_meta(json!({}));
     client
         .send(format!(
@@ -124,7 +124,7 @@ async fn a_transport_of_ones_own_carries_messages_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_source_that_ends_lets_running_calls_be_answered() {
+async fn ended_source_still_gets_responses_of_running_calls() {
     let gate = Gate::default();
     let mut client = Client::connect(&server(&gate));
     client.call(1, "wait").await;
@@ -142,12 +142,12 @@ async fn a_source_that_ends_lets_running_calls_be_answered() {
     gate.open(1);
     let answer: Value = serde_json::from_slice(&soon(answers.recv()).await.unwrap()).unwrap();
     assert_eq!(answer["id"], 1);
-    assert!(soon(answers.recv()).await.is_none(), "the subscription ends without a word");
+    assert!(soon(answers.recv()).await.is_none(), "the subscription ends without a message");
     soon(serving).await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_source_or_sink_that_fails_ends_the_connection_and_its_calls() {
+async fn failing_source_or_sink_ends_connection_and_cancels_calls() {
     let gate = Gate::default();
     let client = Client::connect(&server(&gate));
     client.call(1, "wait").await;
@@ -163,7 +163,7 @@ async fn a_source_or_sink_that_fails_ends_the_connection_and_its_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_inside_the_process_ends_when_everything_is_answered() {
+async fn in_memory_connection_closes_after_last_response() {
     let gate = Gate::default();
     let mut connection = server(&gate).connect_in_memory();
     let params = with_meta(json!({"name": "wait"}));
@@ -179,7 +179,7 @@ async fn a_connection_inside_the_process_ends_when_everything_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_cannot_disconnect_a_pipe() {
+async fn close_stream_on_pipe_has_no_effect() {
     let leave = async |cx: Cx| {
         cx.close_stream(Duration::from_millis(1));
         cx.progress(1.0, None, "");
@@ -197,7 +197,7 @@ async fn a_handler_cannot_disconnect_a_pipe() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clones_are_the_same_server() {
+async fn cloned_server_shares_state() {
     let server = server(&Gate::default());
     let clone = server.clone();
     clone.add_tool(Tool::new("new", async || "new")).unwrap();

@@ -1,10 +1,10 @@
-//! What clients answer, and what becomes of it.
+//! Input requests and input responses.
 
-mod capabilities; // nothing is asked that was not declared
-mod forms; // how each revision shows them
-mod malformed; // answers that are none
-mod models; // sampling, with tools and without; roots
-mod replies; // accepted, declined, dismissed
-mod rounds; // missing, surplus, misfitting, parallel, too many
-mod suspension; // what becomes of a run whose call is sent away
-mod urls; // sending the user somewhere
+mod capabilities; // declared capabilities
+mod forms; // forms in each version
+mod malformed; // malformed input responses
+mod models; // sampling and roots
+mod replies; // `accept`, `decline`, `cancel`
+mod rounds; // missing, extra, invalid and parallel input responses
+mod suspension; // suspended calls
+mod urls; // URL elicitation

@@ -1,4 +1,4 @@
-//! One handler, every revision that can be asked.
+//! One handler with an input request in every version that has elicitation.
 
 use std::sync::{
     Arc,
@@ -43,7 +43,7 @@ fn server(counter: &Counter) -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_is_a_request_where_the_call_waits() {
+async fn legacy_call_sends_input_request_and_waits() {
     for version in ["2025-06-18", "2025-11-25"] {
         let counter = Counter::default();
         let mut pipe = Pipe::open(&server(&counter));
@@ -60,7 +60,7 @@ async fn a_question_is_a_request_where_the_call_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_ends_the_call_where_it_cannot_wait() {
+async fn modern_call_with_input_request_ends_and_resumes_with_next_round() {
     let counter = Counter::default();
     let mut pipe = Pipe::open(&server(&counter));
     let can = json!({"elicitation": {}});

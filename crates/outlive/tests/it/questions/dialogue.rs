@@ -1,4 +1,4 @@
-//! A conversation with a server on either wire: what a call asks is answered as a test wants it.
+//! A test client for both eras that responds to input requests as a test specifies.
 
 use std::{
     fmt,
@@ -23,27 +23,27 @@ use tracing::{
 
 use crate::support::pipe::{LEGACY, MODERN, Pipe};
 
-/// A revision on which a call waits for its answers, and the one on which it is sent away.
+/// A version on which a call waits for input, and one on which it is suspended.
 pub(super) const WIRES: [&str; 2] = [LEGACY[3], MODERN];
 
-/// The form that most tests ask for.
+/// The form that most tests elicit.
 #[derive(Debug, Deserialize, JsonSchema, Form)]
 pub(super) struct Approval {
     pub(super) yes: bool,
 }
 
-/// A server with these tools.
+/// Builds a server with these tools.
 pub(super) fn server(tools: impl IntoIterator<Item = Tool>) -> Server {
     builder(tools).build().unwrap()
 }
 
-/// A server with these tools, to be changed.
+/// Returns a server builder with these tools.
 pub(super) fn builder(tools: impl IntoIterator<Item = Tool>) -> ServerBuilder {
     let builder = Server::builder("asks", "1").clock(PausedClock::new());
     tools.into_iter().fold(builder, ServerBuilder::tool)
 }
 
-/// Everything that a client can be asked.
+/// The capabilities of a client that supports every input request.
 pub(super) fn everything() -> Value {
     json!({
         "elicitation": {"form": {}, "url": {}},
@@ -64,31 +64,31 @@ pub(super) fn cancel() -> Value {
     json!({"action": "cancel"})
 }
 
-/// A client on a pipe that speaks one revision and can do what it says.
+/// A client on a pipe, with its protocol version and capabilities.
 pub(super) struct Talk {
     pub(super) pipe: Pipe,
     version: String,
     can: Value,
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug)]
 pub(super) struct Played {
     /// The response.
     pub(super) answer: Value,
-    /// Method and parameters of what was asked, in order.
+    /// Method and parameters of each input request, in order.
     pub(super) asked: Vec<Value>,
-    /// Notifications that came on the way.
+    /// Notifications before the response.
     pub(super) told: Vec<Value>,
 }
 
 impl Talk {
-    /// Connects, as a client that can be asked everything.
+    /// Connects a client that supports every input request.
     pub(super) async fn open(server: &Server, version: &str) -> Self {
         Self::open_with(server, version, everything()).await
     }
 
-    /// Connects, as a client that can be asked this.
+    /// Connects a client with these capabilities.
     pub(super) async fn open_with(server: &Server, version: &str, can: Value) -> Self {
         let mut pipe = Pipe::open(server);
         if version != MODERN {
@@ -97,7 +97,7 @@ impl Talk {
         Self { pipe, version: version.to_owned(), can }
     }
 
-    /// Makes a request, answers everything that it asks, and returns what comes of it.
+    /// Sends a request, responds to each input request, and returns the outcome.
     pub(super) async fn request(
         &mut self,
         method: &str,
@@ -110,27 +110,27 @@ impl Talk {
         }
     }
 
-    /// Calls a tool without arguments, and answers everything that it asks.
+    /// Calls a tool without arguments and responds to each input request.
     pub(super) async fn call(&mut self, tool: &str, answer: impl FnMut(&Value) -> Value) -> Played {
         self.request("tools/call", json!({"name": tool}), answer).await
     }
 
-    /// Calls a tool that must not ask.
+    /// Calls a tool that must not request input.
     pub(super) async fn call_quietly(&mut self, tool: &str) -> Value {
-        self.call(tool, |asked| panic!("nothing is to be asked: {asked}")).await.answer
+        self.call(tool, |asked| panic!("unexpected input request: {asked}")).await.answer
     }
 
-    /// One round of a modern request.
+    /// Sends one round of a modern request.
     pub(super) async fn once(&mut self, method: &str, params: Value) -> Value {
         self.pipe.modern_with(self.can.clone(), method, params).await
     }
 
-    /// The first round of a modern call, without arguments.
+    /// Sends the first round of a modern call without arguments.
     pub(super) async fn begin(&mut self, tool: &str) -> Value {
         self.once("tools/call", json!({"name": tool})).await
     }
 
-    /// The next round of a modern call, without arguments, after `before`.
+    /// Sends the round after `before` of a modern call without arguments.
     pub(super) async fn back(&mut self, tool: &str, before: &Value, responses: Value) -> Value {
         let state = state_of(before);
         let params = json!({"name": tool, "requestState": state, "inputResponses": responses});
@@ -186,19 +186,19 @@ impl Talk {
 }
 
 impl Played {
-    /// The text of a tool's result, whether it succeeded or not.
+    /// Returns the text of a tool result or a tool error.
     #[track_caller]
     pub(super) fn text(&self) -> &str {
         text_of(&self.answer)
     }
 
-    /// The messages of the forms that were asked.
+    /// Returns the messages of the elicited forms.
     pub(super) fn messages(&self) -> Vec<&str> {
         self.asked.iter().filter_map(|asked| asked["params"]["message"].as_str()).collect()
     }
 }
 
-/// The text of the tool's result in a response.
+/// Returns the last text of the tool result in a response.
 #[track_caller]
 pub(super) fn text_of(answer: &Value) -> &str {
     let texts = answer["result"]["content"].as_array();
@@ -206,7 +206,7 @@ pub(super) fn text_of(answer: &Value) -> &str {
     last["text"].as_str().unwrap_or_else(|| panic!("a text was expected: {answer}"))
 }
 
-/// All texts of the tool's result in a response.
+/// Returns all texts of the tool result in a response.
 #[track_caller]
 pub(super) fn texts_of(answer: &Value) -> Vec<&str> {
     let content = answer["result"]["content"].as_array();
@@ -214,49 +214,49 @@ pub(super) fn texts_of(answer: &Value) -> Vec<&str> {
     content.iter().filter_map(|block| block["text"].as_str()).collect()
 }
 
-/// A tool has failed; the text says why.
+/// Asserts that the response is a tool error, and returns its text.
 #[track_caller]
 pub(super) fn failure_of(answer: &Value) -> &str {
     assert_eq!(answer["result"]["isError"], true, "{answer}");
     text_of(answer)
 }
 
-/// Code and text of a refusal.
+/// Returns code and message of a protocol error.
 #[track_caller]
 pub(super) fn refusal_of(answer: &Value) -> (i64, &str) {
     let error = &answer["error"];
     match (error["code"].as_i64(), error["message"].as_str()) {
         (Some(code), Some(message)) => (code, message),
-        _ => panic!("a refusal was expected: {answer}"),
+        _ => panic!("expected an error: {answer}"),
     }
 }
 
-/// The state that a modern call is sent away with.
+/// Returns the request state of an `input_required` response.
 #[track_caller]
 pub(super) fn state_of(answer: &Value) -> String {
     assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
     answer["result"]["requestState"].as_str().expect("a state").to_owned()
 }
 
-/// What a modern call is sent away with to ask, by key.
+/// Returns the input requests of an `input_required` response, by key.
 #[track_caller]
 pub(super) fn questions(answer: &Value) -> Map<String, Value> {
     assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
     answer["result"]["inputRequests"].as_object().cloned().unwrap_or_default()
 }
 
-/// The keys of what a modern call is sent away with to ask, in order.
+/// Returns the keys of the input requests of an `input_required` response, in order.
 #[track_caller]
 pub(super) fn keys(answer: &Value) -> Vec<String> {
     questions(answer).keys().cloned().collect()
 }
 
-/// The runtime's time, and a wall clock that goes with it.
+/// The time of the tokio runtime, with a wall clock that follows it.
 #[derive(Clone, Debug)]
 pub(super) struct PausedClock(tokio::time::Instant);
 
 impl PausedClock {
-    /// Outside of a runtime it stands still.
+    /// Without a runtime, the clock stands still.
     pub(super) fn new() -> Self {
         Self(tokio::time::Instant::now())
     }
@@ -276,7 +276,7 @@ impl Clock for PausedClock {
     }
 }
 
-/// What happened, in order, noted where no run can forget it.
+/// A record of events, in order, outside the journal.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Notes(Arc<Mutex<Vec<String>>>);
 
@@ -294,7 +294,7 @@ impl Notes {
     }
 }
 
-/// Gathers the lines that are logged on this thread for as long as the guard lives.
+/// Collects the log messages of this thread until the guard is dropped.
 pub(crate) fn logged() -> (Notes, tracing::subscriber::DefaultGuard) {
     let notes = Notes::default();
     (notes.clone(), tracing::subscriber::set_default(Log(notes)))

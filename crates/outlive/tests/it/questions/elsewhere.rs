@@ -1,7 +1,7 @@
-//! Asking in other places and in other ways than a tool that elicits.
+//! Input requests outside of tools, explicit rounds, and continuation on other replicas.
 
-mod explicit; // handlers that return their questions
-mod places; // prompts, resources, templates; and where nobody can ask
-mod plain; // requests that bring a state to where none is needed
-mod shed; // sending a client to another replica
-mod upgrade; // calls that began on another version
+mod explicit; // handlers that return their input requests
+mod places; // prompts, resources and templates
+mod plain; // requests with a request state that is not needed
+mod shed; // `yield_to_replica`
+mod upgrade; // handler revisions

@@ -1,9 +1,9 @@
-//! What a run records, and what the next one reads back.
+//! The journal: what a run records and what the next run replays.
 
 mod blocks; // partial results
-mod drift; // handlers that have changed, or change their mind
-mod keys; // names, and where they may be used
-mod kit; // the author's test kit
-mod sizes; // how much a journal holds, and what it never does
-mod steps; // done once, recorded, tried again
-mod time; // timers and deadlines
+mod drift; // nondeterminism and changed handlers
+mod keys; // keys and scopes
+mod kit; // the test kit for authors
+mod sizes; // journal size, and secrets
+mod steps; // steps, idempotency keys and retries
+mod time; // timers and timeouts

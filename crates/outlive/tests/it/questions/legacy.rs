@@ -1,6 +1,6 @@
-//! Questions as requests to the client, while the call waits.
+//! Input requests of legacy calls, which wait for the response.
 
-mod endings; // time-outs, withdrawals, calls and connections that end
-mod ids; // which answer belongs to which question
-mod replay; // handlers that run again at every answer
+mod endings; // timeouts, withdrawn input requests, calls and connections that end
+mod ids; // request IDs of the server
+mod replay; // `replay_on_input`
 mod streams; // Streamable HTTP and HTTP+SSE

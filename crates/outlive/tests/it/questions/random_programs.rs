@@ -1,10 +1,10 @@
-//! Random handlers, interrupted in random ways, come to what they come to without interruption.
+//! Random handlers with random interruptions return the same result as without interruptions.
 //!
-//! A program is a tree of steps, retried steps, permanent failures, questions, timers, blocks,
-//! scopes and parallel branches. It is run once on a wire where it waits for its answers, which is
-//! what it means; and then over rounds in which the client answers some questions, none, or all,
-//! with extras that nobody asked for. The result must be the same, and so must be what was done,
-//! counted outside.
+//! A program is a tree of steps, retried steps, permanent errors, input requests, timers, segments,
+//! scopes and parallel branches. Each program runs once in the legacy era, where it waits for
+//! input. Then it runs over modern rounds in which the client responds to none, some or all input
+//! requests and adds unsolicited responses. Both runs must return the same result and execute the
+//! same operations, which are counted outside the journal.
 
 use std::{
     collections::BTreeMap,
@@ -30,15 +30,15 @@ use serde_json::{Value, json, value::to_raw_value};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Op {
     Step,
-    /// Fails so often before it succeeds.
+    /// Fails this many times before it succeeds.
     Retried(u32),
-    /// Fails for good.
+    /// Fails permanently.
     Fails,
     Ask,
     Sleep,
     Emit,
     Scope(Vec<Op>),
-    /// Branches that run side by side.
+    /// Parallel branches.
     Join(Vec<Vec<Op>>),
 }
 
@@ -61,12 +61,12 @@ fn program() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 0..4)
 }
 
-/// What was done, counted where no run can forget it.
+/// Counts of executed operations, kept outside the journal.
 #[derive(Clone, Default)]
 struct World(Arc<Mutex<BTreeMap<String, u32>>>);
 
 impl World {
-    /// Does something; the how manieth time it is.
+    /// Counts an execution and returns its number.
     fn done(&self, what: &str) -> u32 {
         let mut done = self.0.lock().unwrap();
         let times = done.entry(what.to_owned()).or_default();
@@ -81,8 +81,8 @@ impl World {
 
 type Branch<'a> = Pin<Box<dyn Future<Output = Result<String>> + Send + 'a>>;
 
-/// Runs a list of operations. `path` is unique to it; what it has learnt so far steers nothing, but
-/// is in the result.
+/// Runs a list of operations. `path` is its unique name. The collected values do not affect control
+/// flow, but are part of the result.
 fn interpret<'a>(cx: &'a Durable, world: &'a World, path: String, ops: &'a [Op]) -> Branch<'a> {
     Box::pin(async move {
         let mut seen = String::new();
@@ -140,7 +140,7 @@ fn interpret<'a>(cx: &'a Durable, world: &'a World, path: String, ops: &'a [Op])
     })
 }
 
-/// Polls all branches until all have ended. By hand, so that each wake polls all of them.
+/// Joins branches. Every wake polls all of them.
 async fn join(mut branches: Vec<Branch<'_>>) -> Result<Vec<String>> {
     let mut ended: Vec<Option<Result<String>>> = branches.iter().map(|_| None).collect();
     std::future::poll_fn(|task| {
@@ -173,7 +173,7 @@ async fn run(cx: Durable, RawParams(params): RawParams, world: State<World>) -> 
     interpret(&cx, &world, String::new(), &arguments.program).await
 }
 
-/// Where programs run.
+/// A server for programs, and its counters.
 struct Stage {
     server: Server,
     world: World,
@@ -204,7 +204,7 @@ impl Stage {
         self.server.endpoint().accept(&Bytes::from(message.to_string()), arrival)
     }
 
-    /// Runs on a wire where the handler waits, and answers at once whatever is asked.
+    /// Runs a program in the legacy era and responds to every input request immediately.
     async fn waiting(&self, program: &[Op]) -> Seen {
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25",
@@ -232,7 +232,8 @@ impl Stage {
         (result(outcome), self.world.take())
     }
 
-    /// Runs over rounds. `choices` says how many of the open questions are answered in each.
+    /// Runs a program over rounds. `choices` says how many open input requests get a response in
+    /// each round.
     async fn rounds(&self, program: &[Op], choices: &[usize]) -> Seen {
         let mut params = json!({
             "name": "run",
@@ -259,7 +260,7 @@ impl Stage {
             params["requestState"] = required.state.into();
             params["inputResponses"] = json!({"nobody asked": {"action": "decline"}});
             let OrderedMap(asked) = required.requests;
-            // When the choices are used up everything is answered, so that it ends.
+            // After the last choice every input request gets a response, so that the call ends.
             let choice = choices.next().unwrap_or(usize::MAX);
             let count = if choice == usize::MAX { asked.len() } else { choice % (asked.len() + 1) };
             for turn in 0..count {
@@ -281,14 +282,14 @@ fn raw(value: &Value) -> outlive::wire::RawJson {
     to_raw_value(value).unwrap()
 }
 
-/// The answer depends on the question alone.
+/// The response depends only on the input request.
 fn answer(request: &InputRequest) -> Value {
     let asked = serde_json::to_value(request).unwrap();
     let message = asked["params"]["message"].as_str().unwrap();
     json!({"action": "accept", "content": {"yes": message.len().is_multiple_of(2)}})
 }
 
-/// The text, and the blocks in any order: branches that run side by side emit as they come.
+/// Returns the text and the sorted segments, because parallel branches emit in any order.
 fn result(outcome: Outcome) -> Value {
     let Outcome::Complete(MethodResult::Tool(result)) = outcome else {
         panic!("a result was expected: {outcome:?}");
@@ -299,11 +300,11 @@ fn result(outcome: Outcome) -> Value {
     json!({"content": content, "isError": result.is_error})
 }
 
-/// Programs of each test; those over rounds are ten thousand together.
+/// Programs per test. The two tests over rounds run ten thousand together.
 const EACH: u32 = 5_000;
 
 #[test]
-fn rounds_that_answer_everything_change_neither_the_result_nor_the_work() {
+fn random_programs_over_full_rounds_match_uninterrupted_run() {
     let stage = Stage::new(false);
     check(|program, _| {
         let stage = &stage;
@@ -312,7 +313,7 @@ fn rounds_that_answer_everything_change_neither_the_result_nor_the_work() {
 }
 
 #[test]
-fn rounds_that_answer_this_or_that_change_neither_the_result_nor_the_work() {
+fn random_programs_over_partial_rounds_match_uninterrupted_run() {
     let stage = Stage::new(false);
     check(|program, choices| {
         let stage = &stage;
@@ -321,7 +322,7 @@ fn rounds_that_answer_this_or_that_change_neither_the_result_nor_the_work() {
 }
 
 #[test]
-fn replaying_at_every_question_changes_neither_the_result_nor_the_work() {
+fn random_programs_with_replay_on_input_match_uninterrupted_run() {
     let (stage, replaying) = (Stage::new(false), Stage::new(true));
     check(|program, _| {
         let (stage, replaying) = (&stage, &replaying);
@@ -329,10 +330,10 @@ fn replaying_at_every_question_changes_neither_the_result_nor_the_work() {
     });
 }
 
-/// What came of a program, and what was done for it.
+/// The result of a program, and the counts of its operations.
 type Seen = (Value, BTreeMap<String, u32>);
 
-/// Compares what a program comes to in some way with what it means.
+/// Compares the outcomes of each program in two executions.
 fn check<F: Future<Output = (Seen, Seen)>>(play: impl Fn(Vec<Op>, Vec<usize>) -> F) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()

@@ -1,4 +1,4 @@
-//! What a client may and may not do with the state of a call.
+//! Sealed request states: principal, arguments, lifetime, tampering and key rotation.
 
 use std::{
     future::Future,
@@ -24,7 +24,7 @@ use crate::support::pipe::{Pipe, raw, text};
 const KEY: [u8; 32] = [7; 32];
 const OTHER_KEY: [u8; 32] = [8; 32];
 
-/// Wall time that a test moves by hand.
+/// A wall clock that the test sets.
 #[derive(Clone, Debug)]
 struct Wall(Arc<AtomicU64>);
 
@@ -55,7 +55,7 @@ impl Clock for Wall {
     }
 }
 
-/// Asks twice.
+/// Elicits twice.
 async fn ask(cx: Durable, _arguments: RawParams) -> Result<String> {
     let schema = || RequestedSchema::default().with_required("yes", BooleanSchema::default());
     let first: Value = cx.elicit_with("first", "First?", schema()).await?;
@@ -82,7 +82,7 @@ fn server(keys: SealKeys, wall: &Wall) -> Server {
     builder(keys, wall).build().unwrap()
 }
 
-/// One caller of a server.
+/// A client of a server, with one principal.
 struct Caller(Pipe);
 
 impl Caller {
@@ -94,13 +94,13 @@ impl Caller {
         self.0.modern_with(json!({"elicitation": {}}), "tools/call", params).await
     }
 
-    /// Makes the first call, and returns the state that it is sent away with.
+    /// Makes the first call and returns its request state.
     async fn begin(&mut self, tool: &str, arguments: Value) -> String {
         let answer = self.call(json!({"name": tool, "arguments": arguments})).await;
         state_of(&answer)
     }
 
-    /// Comes back with the answer to the first question.
+    /// Sends the next round with a response to the first input request.
     async fn come_back(&mut self, tool: &str, arguments: Value, state: &str) -> Value {
         let params = json!({
             "name": tool,
@@ -118,21 +118,21 @@ fn state_of(answer: &Value) -> String {
     answer["result"]["requestState"].as_str().unwrap().to_owned()
 }
 
-/// One error, one text, whatever was wrong.
+/// Asserts the one error that every invalid request state gets.
 #[track_caller]
 fn refused(answer: &Value) {
     assert_eq!(
         answer["error"],
         json!({
             "code": -32602,
-            "message": "`params.requestState` cannot be used for this call; call again without it",
+            "message": "`params.requestState` is not valid for this call; call again without it",
             "data": {"reason": "request_state_invalid"},
         }),
         "{answer}"
     );
 }
 
-/// The second question is asked: the first answer was taken.
+/// Asserts that the server accepted the first response and requests the second.
 #[track_caller]
 fn accepted(answer: &Value) {
     state_of(answer);
@@ -145,7 +145,7 @@ fn arguments() -> Value {
 
 // M-20, M-21, M-23, M-25, M-26, M-28, X-42
 #[tokio::test(start_paused = true)]
-async fn a_state_is_of_use_to_its_caller_for_its_call_alone() {
+async fn request_state_is_valid_only_for_its_principal_and_call() {
     let server = server(SealKeys::new(KEY), &Wall::new());
     let mut caller = Caller::of(&server);
     let state = caller.begin("ask", arguments()).await;
@@ -159,14 +159,14 @@ async fn a_state_is_of_use_to_its_caller_for_its_call_alone() {
     refused(&caller.come_back("ask", json!({"repo": "shop", "count": 2}), &state).await);
     refused(&caller.come_back("ask", json!({}), &state).await);
 
-    // The same arguments, written differently.
+    // The same arguments in another notation.
     let rewritten = json!({"nested": {"b": null, "a": [1.0, 2]}, "count": 1.0, "repo": "shop"});
     accepted(&caller.come_back("ask", rewritten, &state).await);
 }
 
-// M-26: another deployment with the same keys is another audience
+// M-26: the audience of a request state is its server, even if another server has the same keys
 #[tokio::test(start_paused = true)]
-async fn a_state_is_of_no_use_on_another_server() {
+async fn request_state_of_another_server_is_rejected() {
     let wall = Wall::new();
     let state = Caller::of(&server(SealKeys::new(KEY), &wall)).begin("ask", arguments()).await;
     let other = Server::builder("another", "1")
@@ -179,7 +179,7 @@ async fn a_state_is_of_no_use_on_another_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_can_say_which_arguments_count() {
+async fn request_state_is_bound_only_to_declared_arguments() {
     let server = server(SealKeys::new(KEY), &Wall::new());
     let mut caller = Caller::of(&server);
     let state = caller.begin("narrow", json!({"repo": "shop", "verbose": true})).await;
@@ -189,7 +189,7 @@ async fn a_tool_can_say_which_arguments_count() {
 
 // M-24
 #[tokio::test(start_paused = true)]
-async fn a_state_has_its_time() {
+async fn request_state_expires_after_its_ttl() {
     let wall = Wall::new();
     let server = server(SealKeys::new(KEY), &wall);
     let mut caller = Caller::of(&server);
@@ -198,7 +198,7 @@ async fn a_state_has_its_time() {
     accepted(&caller.come_back("ask", json!({}), &state).await);
     wall.shift(1);
     refused(&caller.come_back("ask", json!({}), &state).await);
-    // A clock that is half a minute behind the one that sealed is still right; more is not.
+    // A clock skew of thirty seconds is tolerated; more is not.
     wall.shift(-(15 * 60 + 31) - 30);
     accepted(&caller.come_back("ask", json!({}), &state).await);
     wall.shift(-1);
@@ -207,7 +207,7 @@ async fn a_state_has_its_time() {
 
 // M-20, M-28
 #[tokio::test(start_paused = true)]
-async fn a_state_that_was_changed_anywhere_is_refused() {
+async fn tampered_request_state_is_rejected() {
     let limit = outlive::server::RateLimit::per_second(1e9);
     let server =
         builder(SealKeys::new(KEY), &Wall::new()).rate_limit_invalid_rounds(limit).build().unwrap();
@@ -236,7 +236,7 @@ async fn a_state_that_was_changed_anywhere_is_refused() {
 
 // M-29
 #[tokio::test(start_paused = true)]
-async fn keys_can_be_rotated_while_calls_are_on_their_way() {
+async fn request_state_sealed_with_previous_key_is_accepted() {
     let wall = Wall::new();
     let state = Caller::of(&server(SealKeys::new(KEY), &wall)).begin("ask", arguments()).await;
     let rotated = server(SealKeys::new(OTHER_KEY).with_previous(KEY), &wall);
@@ -247,14 +247,14 @@ async fn keys_can_be_rotated_while_calls_are_on_their_way() {
 
 // M-32, M-45
 #[tokio::test(start_paused = true)]
-async fn an_older_round_of_the_same_call_can_be_presented_again() {
+async fn request_state_of_earlier_round_is_accepted_again() {
     let server = server(SealKeys::new(KEY), &Wall::new());
     let mut caller = Caller::of(&server);
     let first = caller.begin("ask", json!({})).await;
     let second = state_of(&caller.come_back("ask", json!({}), &first).await);
     assert_ne!(first, second);
     accepted(&caller.come_back("ask", json!({}), &first).await);
-    // What was answered in an earlier round stands, whatever a client sends for it now.
+    // A response recorded in an earlier round cannot be replaced.
     let params = json!({
         "name": "ask",
         "arguments": {},
@@ -270,14 +270,14 @@ async fn an_older_round_of_the_same_call_can_be_presented_again() {
 
 // M-27
 #[tokio::test(start_paused = true)]
-async fn a_round_of_a_single_use_tool_is_of_use_once() {
+async fn single_use_request_state_is_accepted_once() {
     let server = server(SealKeys::new(KEY), &Wall::new());
     let mut caller = Caller::of(&server);
     let state = caller.begin("once", json!({})).await;
     let next = caller.come_back("once", json!({}), &state).await;
     accepted(&next);
     refused(&caller.come_back("once", json!({}), &state).await);
-    // The next round is another one.
+    // The next round has another request state.
     let params = json!({
         "name": "once",
         "arguments": {},
@@ -288,16 +288,16 @@ async fn a_round_of_a_single_use_tool_is_of_use_once() {
 }
 
 #[test]
-fn a_single_use_tool_needs_a_server_that_remembers() {
+fn single_use_request_state_without_tracking_fails_build() {
     let built =
         Server::builder("sealed", "1").tool(tool("once").single_use_request_state()).build();
     let error = built.unwrap_err().to_string();
-    assert!(error.contains("remember_rounds"), "{error}");
+    assert!(error.contains("track_used_request_states"), "{error}");
 }
 
 // M-17
 #[tokio::test(start_paused = true)]
-async fn without_its_state_a_call_begins_again() {
+async fn round_without_request_state_starts_call_again() {
     let server = server(SealKeys::new(KEY), &Wall::new());
     let mut caller = Caller::of(&server);
     let first = caller.begin("ask", json!({})).await;
@@ -314,7 +314,7 @@ async fn without_its_state_a_call_begins_again() {
 
 //
 #[tokio::test(start_paused = true)]
-async fn a_caller_who_keeps_coming_in_vain_is_slowed_down() {
+async fn invalid_rounds_of_one_caller_are_rate_limited() {
     let server = server(SealKeys::new(KEY), &Wall::new());
     let mut caller = Caller::of(&server);
     for _ in 0..30 {
@@ -323,7 +323,7 @@ async fn a_caller_who_keeps_coming_in_vain_is_slowed_down() {
     let answer = caller.come_back("ask", json!({}), "AAAA").await;
     assert_eq!(answer["error"]["code"], 429, "{answer}");
     assert_eq!(answer["error"]["data"]["limit"], "rate_limit_rounds_in_vain", "{answer}");
-    // It can still make calls of its own, and come back with answers.
+    // The caller can still make new calls and send valid rounds.
     let state = caller.begin("ask", json!({})).await;
     accepted(&caller.come_back("ask", json!({}), &state).await);
     let nothing =

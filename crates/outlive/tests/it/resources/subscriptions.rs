@@ -1,4 +1,4 @@
-//! Who is told that the contents of a resource have changed: the legacy way and the modern one.
+//! Notifications about changed resource contents, in both eras.
 
 use outlive::server::{Principal, Resource, ResourceTemplate, Server, ServerBuilder, Tool};
 use serde_json::{Value, json};
@@ -22,13 +22,13 @@ fn updated(uri: &str) -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri}})
 }
 
-/// As [`updated`], through the subscription with this id.
+/// Like [`updated`], with a subscription ID.
 fn updated_for(id: &Value, uri: &str) -> Value {
     let params = json!({"_meta": {SUBSCRIPTION: id}, "uri": uri});
     json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": params})
 }
 
-/// Opens a subscription and returns its id and what is honoured of it.
+/// Opens a subscription and returns its ID and the accepted filter.
 async fn listen(pipe: &mut Pipe, wish: Value) -> (u64, Value) {
     let params = with_meta(json!({"notifications": wish}));
     let id = pipe.send_as_is("subscriptions/listen", params).await;
@@ -40,7 +40,7 @@ async fn listen(pipe: &mut Pipe, wish: Value) -> (u64, Value) {
 
 // RES-10, SUB-20
 #[tokio::test(start_paused = true)]
-async fn a_session_hears_of_the_resources_it_subscribed_to_until_it_unsubscribes() {
+async fn subscribed_resource_updates_are_notified_until_unsubscribe() {
     for version in LEGACY {
         let server = server();
         let mut pipe = Pipe::speaking(&server, version).await;
@@ -62,7 +62,7 @@ async fn a_session_hears_of_the_resources_it_subscribed_to_until_it_unsubscribes
             json!({}),
             "{version}"
         );
-        // What one never subscribed to can be left, too.
+        // Unsubscribing without a subscription succeeds.
         assert_eq!(
             pipe.result("resources/unsubscribe", json!({"uri": "mem://b"})).await,
             json!({}),
@@ -76,7 +76,7 @@ async fn a_session_hears_of_the_resources_it_subscribed_to_until_it_unsubscribes
 
 // RES-05
 #[tokio::test(start_paused = true)]
-async fn only_what_can_be_read_can_be_subscribed_to() {
+async fn subscription_to_unknown_resource_is_rejected() {
     for version in LEGACY {
         let mut pipe = Pipe::speaking(&server(), version).await;
         let refusal = pipe.error("resources/subscribe", json!({"uri": "mem://none"})).await;
@@ -88,7 +88,7 @@ async fn only_what_can_be_read_can_be_subscribed_to() {
 
 // VER-22
 #[tokio::test(start_paused = true)]
-async fn nothing_is_told_before_the_client_is_ready() {
+async fn notifications_wait_for_initialized_notification() {
     let server = server();
     let mut pipe = Pipe::open(&server);
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
@@ -106,7 +106,7 @@ async fn nothing_is_told_before_the_client_is_ready() {
 
 // SEC-06
 #[tokio::test(start_paused = true)]
-async fn the_number_of_subscriptions_is_bounded() {
+async fn subscriptions_over_limit_are_rejected() {
     let server = builder().limits(|limits| limits.max_subscriptions = 2).build().unwrap();
     let mut pipe = Pipe::speaking(&server, "2025-11-25").await;
     for uri in ["t://1", "t://2", "t://2"] {
@@ -121,7 +121,7 @@ async fn the_number_of_subscriptions_is_bounded() {
 
 // RES-01, RES-10, C-15
 #[tokio::test(start_paused = true)]
-async fn a_server_may_do_without_subscriptions() {
+async fn disabled_subscriptions_are_not_declared_and_rejected() {
     let server = builder().subscriptions(false).build().unwrap();
     for version in REVISIONS {
         let mut pipe = Pipe::open(&server);
@@ -147,7 +147,7 @@ async fn a_server_may_do_without_subscriptions() {
 
 // SUB-01, SUB-03, SUB-06, SUB-09, RES-09, META-09
 #[tokio::test(start_paused = true)]
-async fn every_subscription_gets_its_own_copy_with_its_own_id() {
+async fn resource_update_is_sent_per_subscription_with_its_id() {
     let server = server();
     let mut pipe = Pipe::open(&server);
     for id in [json!(7), json!("7"), json!("s-1")] {
@@ -168,7 +168,7 @@ async fn every_subscription_gets_its_own_copy_with_its_own_id() {
 
 // SUB-04, SUB-16, CANC-02
 #[tokio::test(start_paused = true)]
-async fn only_what_is_offered_and_can_be_read_is_honoured() {
+async fn subscription_accepts_only_offered_and_readable_entries() {
     let server = server();
     let mut pipe = Pipe::open(&server);
     for (wish, honoured) in [
@@ -184,7 +184,7 @@ async fn only_what_is_offered_and_can_be_read_is_honoured() {
     ] {
         assert_eq!(listen(&mut pipe, wish.clone()).await.1, honoured, "{wish}");
     }
-    // A server without resources leaves them out altogether.
+    // A server without resources accepts no part of the filter.
     let mut pipe = Pipe::open(&Server::builder("test", "1").build().unwrap());
     assert_eq!(listen(&mut pipe, json!({"resourceSubscriptions": ["mem://a"]})).await.1, json!({}));
     pipe.quiet().await;
@@ -196,14 +196,14 @@ async fn only_what_is_offered_and_can_be_read_is_honoured() {
 
 // SUB-10, STDIO-10
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_subscription_says_nothing_more() {
+async fn cancelled_subscription_gets_no_notifications() {
     let server = server();
     let mut pipe = Pipe::open(&server);
     let wish = || json!({"resourceSubscriptions": ["mem://a"]});
     let (first, _) = listen(&mut pipe, wish()).await;
     let (second, _) = listen(&mut pipe, wish()).await;
     pipe.cancel(first).await;
-    // Read before the change is told, because messages are read in their order.
+    // The server handles messages in order, so it has handled the cancellation before the change.
     pipe.result("resources/list", json!({})).await;
     server.resource_updated("mem://a");
     assert_eq!(pipe.read().await, updated_for(&json!(second), "mem://a"));
@@ -212,13 +212,17 @@ async fn a_cancelled_subscription_says_nothing_more() {
 
 // SUB-11, SUB-12, C-14, META-09
 #[tokio::test(start_paused = true)]
-async fn a_subscription_that_the_server_ends_is_answered_and_then_cancelled() {
+async fn subscription_ended_by_server_gets_result_then_cancellation() {
     let server = server();
     let mut pipe = Pipe::open(&server);
     let (id, _) = listen(&mut pipe, json!({"resourceSubscriptions": ["mem://a"]})).await;
     server.resource_updated("mem://a");
     server.endpoint().profile().bus.close();
-    assert_eq!(pipe.read().await, updated_for(&json!(id), "mem://a"), "what waits is told first");
+    assert_eq!(
+        pipe.read().await,
+        updated_for(&json!(id), "mem://a"),
+        "the pending notification comes first"
+    );
     let end = pipe.answer(id).await;
     assert_eq!(end["result"]["resultType"], "complete");
     assert_eq!(end["result"]["_meta"][SUBSCRIPTION], id);
@@ -230,7 +234,7 @@ async fn a_subscription_that_the_server_ends_is_answered_and_then_cancelled() {
 
 // SUB-02
 #[tokio::test(start_paused = true)]
-async fn what_was_not_asked_for_is_not_told() {
+async fn notifications_outside_filter_are_not_sent() {
     let server = builder().tool(Tool::new("t", async || "t")).build().unwrap();
     let mut pipe = Pipe::open(&server);
     listen(&mut pipe, json!({"toolsListChanged": true, "resourcesListChanged": false})).await;
@@ -239,9 +243,9 @@ async fn what_was_not_asked_for_is_not_told() {
     pipe.quiet().await;
 }
 
-// STDIO-12: a subscription never ends by itself.
+// STDIO-12: a subscription does not keep the connection open
 #[tokio::test(start_paused = true)]
-async fn a_connection_whose_client_has_gone_ends_with_its_subscriptions() {
+async fn end_of_input_ends_connection_with_subscriptions() {
     let server = server();
     for version in [MODERN, "2025-11-25"] {
         let mut pipe = Pipe::speaking_as(&server, version, Principal::named("ann")).await;
@@ -255,7 +259,7 @@ async fn a_connection_whose_client_has_gone_ends_with_its_subscriptions() {
 
 // C-08, C-16
 #[tokio::test(start_paused = true)]
-async fn a_pipe_with_a_session_and_a_subscription_hears_it_both_ways() {
+async fn session_and_subscription_on_one_pipe_are_both_notified() {
     let server = server();
     let mut pipe = Pipe::speaking(&server, "2025-11-25").await;
     pipe.result("resources/subscribe", json!({"uri": "mem://a"})).await;

@@ -1,4 +1,4 @@
-//! Completion, failure, cancellation, expiry: each ends a stream properly.
+//! The end of a stream: completion, failure, cancellation and expiry.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ const STREAMING: Change = |tasks| tasks.response_modes(ALL);
 
 // S-T09, S-57
 #[tokio::test]
-async fn s_t09_when_its_time_is_over_one_last_response_says_so() {
+async fn expired_task_ends_stream_with_error_response() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
@@ -21,7 +21,7 @@ async fn s_t09_when_its_time_is_over_one_last_response_says_so() {
         let parts = client.parts(&mut flow).await;
         let last = parts.last().unwrap();
         assert_eq!((&last["isError"], blocks(last)), (&json!(true), vec![]), "{last}");
-        assert!(parts.len() > 1, "it emitted before");
+        assert!(parts.len() > 1, "segments were emitted before");
         let id = task_of(last);
         client.over(flow).await;
         assert_eq!(client.status(&id).await, "failed");
@@ -30,7 +30,7 @@ async fn s_t09_when_its_time_is_over_one_last_response_says_so() {
 
 // S-T10, S-56
 #[tokio::test]
-async fn s_t10_a_cancelled_task_ends_its_stream() {
+async fn cancelled_task_ends_stream_with_error_response() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
@@ -41,11 +41,11 @@ async fn s_t10_a_cancelled_task_ends_its_stream() {
         assert_eq!(cancelled["status"], "cancelled");
         let last = client.part(&mut flow).await;
         assert_eq!((&last["isComplete"], &last["isError"]), (&json!(true), &json!(true)));
-        assert_eq!(blocks(&last), [], "nothing more is sent");
+        assert_eq!(blocks(&last), [], "no further segment is sent");
         client.over(flow).await;
         world.gate.abandoned().await;
         assert_eq!(client.status(&id).await, "cancelled");
-        // What it would have emitted later is nowhere.
+        // Segments after the cancellation are not stored.
         let rest = client.after(&id, 1).await;
         assert_eq!(
             (numbers(std::slice::from_ref(&rest)), &rest["isComplete"]),
@@ -56,13 +56,14 @@ async fn s_t10_a_cancelled_task_ends_its_stream() {
 
 // S-T10, S-56
 #[tokio::test]
-async fn s_t10_what_was_not_sent_before_the_cancellation_never_is() {
+async fn segments_unsent_at_cancellation_are_not_sent() {
     let world = World::new(STREAMING);
     let mut client = world.client(Wire::Http).await;
     let mut flow = client.call("bulk", json!({}), &["streaming"]).await;
     let first = client.part(&mut flow).await;
     let id = task_of(&first);
-    // All of it is stored, and more than its connection holds: its reader has not read on.
+    // All segments are stored, but they exceed the buffers of the connection, which the client does
+    // not read.
     world.gate.arrived().await;
     while numbers(&[client.after(&id, 199).await]) != [200] {
         tokio::task::yield_now().await;
@@ -78,7 +79,7 @@ async fn s_t10_what_was_not_sent_before_the_cancellation_never_is() {
 
 // S-T11, S-55
 #[tokio::test]
-async fn s_t11_a_tool_that_fails_says_so_behind_what_it_has_emitted() {
+async fn failing_tool_sends_error_as_last_segment() {
     for (wire, end, words) in [
         (Wire::Pipe, "fail", "out of paper"),
         (Wire::Http, "fail", "out of paper"),
@@ -92,7 +93,7 @@ async fn s_t11_a_tool_that_fails_says_so_behind_what_it_has_emitted() {
         world.gate.open(1);
         let last = client.part(&mut flow).await;
         assert_eq!((&last["isComplete"], &last["isError"]), (&json!(true), &json!(true)));
-        assert_eq!(blocks(&last), [(3, words.to_owned())], "with a number of its own");
+        assert_eq!(blocks(&last), [(3, words.to_owned())], "with its own number");
         let id = task_of(&first);
         client.over(flow).await;
         assert_eq!(client.status(&id).await, "failed");
@@ -104,7 +105,7 @@ async fn s_t11_a_tool_that_fails_says_so_behind_what_it_has_emitted() {
 
 // S-T11, S-55
 #[tokio::test]
-async fn s_t11_a_tool_that_fails_before_it_emits_says_so_as_any_does() {
+async fn tool_failing_before_first_segment_returns_plain_tool_error() {
     for (wire, end, words) in [
         (Wire::Pipe, "fail", "out of paper"),
         (Wire::Http, "fail", "out of paper"),
@@ -125,15 +126,15 @@ async fn s_t11_a_tool_that_fails_before_it_emits_says_so_as_any_does() {
 
 // S-T23, S-46
 #[tokio::test]
-async fn s_t23_an_error_ends_a_stream_in_the_middle() {
+async fn store_failure_ends_stream_with_error() {
     for wire in Wire::BOTH {
         let store = FailPoints::over(Arc::new(MemoryStore::new()));
         let world = World::over(Arc::clone(&store) as _, STREAMING);
         let mut client = world.client(wire).await;
         let mut flow = client.call("script", script_of(&[1, 1], "end"), &["streaming"]).await;
         let first = client.part(&mut flow).await;
-        // The store cannot be read any more: that says nothing about the task. What it emits is
-        // still at hand where it runs; how it ends is not.
+        // The store becomes unreadable. The process still has the emitted segments, but not the
+        // result.
         store.fail(before(Op::Segments));
         world.gate.open(1);
         assert_eq!(numbers(&[client.part(&mut flow).await]), [2]);
@@ -157,7 +158,7 @@ async fn s_t23_an_error_ends_a_stream_in_the_middle() {
 
 // S-T24, S-46
 #[tokio::test]
-async fn s_t24_nothing_comes_after_the_last_response() {
+async fn stream_sends_exactly_one_complete_response() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
@@ -174,7 +175,7 @@ async fn s_t24_nothing_comes_after_the_last_response() {
 
 // S-37, S-38
 #[tokio::test]
-async fn who_leaves_a_stream_loses_nothing() {
+async fn client_leaving_stream_reads_rest_by_number() {
     let world = World::new(STREAMING);
     let mut client = world.client(Wire::Http).await;
     let mut flow = client.call("script", script_of(&[1, 1], "end"), &["streaming"]).await;
@@ -189,14 +190,14 @@ async fn who_leaves_a_stream_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_reader_that_does_not_read_holds_nobody_up() {
+async fn non_reading_stream_client_does_not_block_task() {
     let world = World::new(|tasks| STREAMING(tasks).max_segments(20_000));
     let mut client = world.client(Wire::Http).await;
     let (server, session) = client.http().unwrap();
     let request = session.request("tools/call").params(json!({
         "name": "endless", "arguments": {}, "task": {"responseModes": ["streaming"]},
     }));
-    // It asks, and reads nothing: the tool goes on until it may not emit any more.
+    // The client reads nothing. The tool runs until it reaches the segment limit.
     let connection = server.begin(&request).await;
     let ended = async {
         loop {
@@ -207,7 +208,7 @@ async fn a_reader_that_does_not_read_holds_nobody_up() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    let id = tokio::time::timeout(Duration::from_secs(30), ended).await.expect("it ends");
+    let id = tokio::time::timeout(Duration::from_secs(30), ended).await.expect("the task ends");
     drop(connection);
     let mut last = 1;
     loop {
@@ -217,5 +218,5 @@ async fn a_reader_that_does_not_read_holds_nobody_up() {
             break;
         }
     }
-    assert_eq!(last, 20_001, "all of them, and why there are no more");
+    assert_eq!(last, 20_001, "all segments and the error");
 }

@@ -1,4 +1,4 @@
-//! What is agreed on, and what is answered then.
+//! Negotiation of response modes, and the response in each mode.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ const EVERYTHING: Change = |tasks| tasks.response_modes(ALL);
 
 // S-01, S-10
 #[tokio::test]
-async fn modes_are_declared_where_they_are_switched_on() {
+async fn response_modes_are_declared_if_enabled() {
     for wire in Wire::BOTH {
         let client = World::new(EVERYTHING).client(wire).await;
         let tasks = &client.hello["capabilities"]["tasks"];
@@ -29,25 +29,25 @@ async fn modes_are_declared_where_they_are_switched_on() {
 
 // S-T01, S-12, S-20, S-21, S-22, S-81
 #[tokio::test]
-async fn s_t01_a_result_that_is_there_at_once_is_the_answer() {
+async fn immediate_result_is_returned_without_task() {
     for wire in Wire::BOTH {
         let world = World::new(EVERYTHING);
         let mut client = world.client(wire).await;
-        // `instant` always is a task; an answer without one is as good.
+        // `instant` always runs as a task; with `immediate` the result replaces the task.
         let mut flow = client.call("instant", json!({}), &["immediate"]).await;
         let answer = client.part(&mut flow).await;
         assert_eq!(text(&answer), "here it is");
         assert!(answer.get("partial-content").is_none() && answer.get("task").is_none());
-        assert!(answer["_meta"].get(RELATED).is_none(), "there is no task: {answer}");
+        assert!(answer["_meta"].get(RELATED).is_none(), "no task is named: {answer}");
         client.over(flow).await;
         let tasks = client.ask("tasks/list", json!({})).await;
-        assert_eq!(tasks["tasks"], json!([]), "nothing is kept of it");
+        assert_eq!(tasks["tasks"], json!([]), "no task is stored");
     }
 }
 
 // S-T01, S-21, S-22, S-23, S-24
 #[tokio::test]
-async fn s_t01_a_tracking_task_gives_the_same_again() {
+async fn stored_immediate_result_is_readable_as_task() {
     for wire in Wire::BOTH {
         let world = World::new(|tasks| tasks.response_modes(ALL).store_immediate_results(true));
         let mut client = world.client(wire).await;
@@ -68,14 +68,14 @@ async fn s_t01_a_tracking_task_gives_the_same_again() {
 
 // S-T02, S-06, S-14
 #[tokio::test]
-async fn s_t02_a_task_is_what_is_asked_for_or_nothing_else_is() {
+async fn task_mode_or_no_mode_returns_task() {
     for wire in Wire::BOTH {
         let world = World::new(EVERYTHING);
         let mut client = world.client(wire).await;
         for task in [json!({"responseModes": ["task"]}), json!({})] {
             let mut flow = client.call_with("instant", json!({}), task).await;
             let made = client.part(&mut flow).await;
-            assert_eq!(made["task"]["status"], "working", "though its result may be there");
+            assert_eq!(made["task"]["status"], "working", "though the result may be ready");
             assert!(made.get("_meta").is_none(), "{made}");
             client.over(flow).await;
             let id = made["task"]["taskId"].as_str().unwrap();
@@ -86,7 +86,7 @@ async fn s_t02_a_task_is_what_is_asked_for_or_nothing_else_is() {
     }
 }
 
-/// Calls with these modes a tool that stops at its gate, and returns the first response.
+/// Calls a tool that stops at its gate with these modes, and returns the first response.
 async fn first(client: &mut Client, world: &World, tool: &str, modes: &[&str]) -> Value {
     let arguments = if tool == "plain" { json!({}) } else { script_of(&[1], "empty") };
     let mut flow = client.call(tool, arguments, modes).await;
@@ -106,26 +106,30 @@ async fn first(client: &mut Client, world: &World, tool: &str, modes: &[&str]) -
 
 // S-T08, S-04, S-05, S-07, S-13, S-16, S-17
 #[tokio::test]
-async fn s_t08_what_is_not_there_at_once_is_a_stream_or_a_task() {
+async fn slow_call_falls_back_to_stream_or_task() {
     for wire in Wire::BOTH {
         let world = World::new(EVERYTHING);
         let mut client = world.client(wire).await;
         let client = &mut client;
         let task = |answer: &Value| answer["task"]["status"] == "working";
-        // What was agreed on is not possible, and who waits for more has to know.
+        // No requested mode is possible, so the response names the fallback.
         let slow = first(client, &world, "plain", &["immediate"]).await;
         assert!(task(&slow) && slow["_meta"][FALLBACK] == "task", "{slow}");
         let plain = first(client, &world, "plain", &["immediate", "streaming"]).await;
         assert!(task(&plain) && plain["_meta"][FALLBACK] == "task", "{plain}");
         let listed = first(client, &world, "plain", &["task", "immediate"]).await;
-        assert!(task(&listed) && listed.get("_meta").is_none(), "a task was asked for: {listed}");
+        assert!(task(&listed) && listed.get("_meta").is_none(), "a task was requested: {listed}");
         for modes in [vec!["immediate", "streaming"], vec!["task", "streaming", "immediate"]] {
             let stream = first(client, &world, "script", &modes).await;
-            assert_eq!(blocks(&stream), [(1, "1".to_owned())], "the order is not looked at");
+            assert_eq!(
+                blocks(&stream),
+                [(1, "1".to_owned())],
+                "the order of modes does not matter"
+            );
             assert!(stream["_meta"].get(FALLBACK).is_none());
         }
         let none = first(client, &world, "script", &["later"]).await;
-        assert!(task(&none) && none["_meta"][FALLBACK] == "task", "unknown words: {none}");
+        assert!(task(&none) && none["_meta"][FALLBACK] == "task", "unknown modes: {none}");
         let empty = first(client, &world, "script", &[]).await;
         assert!(task(&empty) && empty["_meta"][FALLBACK] == "task", "{empty}");
     }
@@ -133,20 +137,20 @@ async fn s_t08_what_is_not_there_at_once_is_a_stream_or_a_task() {
 
 // S-14, S-15
 #[tokio::test]
-async fn a_stream_begins_though_the_result_is_there() {
+async fn streaming_call_with_immediate_result_streams_it() {
     for wire in Wire::BOTH {
         let world = World::new(EVERYTHING);
         let mut client = world.client(wire).await;
         let mut flow = client.call("script", script_of(&[], "done"), &["streaming"]).await;
         let parts = client.parts(&mut flow).await;
-        assert_eq!(numbers(&parts), [1], "what is returned is a block, too");
+        assert_eq!(numbers(&parts), [1], "the returned text is a segment too");
         client.over(flow).await;
     }
 }
 
 // S-08
 #[tokio::test]
-async fn modes_that_are_none_are_refused() {
+async fn malformed_response_modes_are_rejected() {
     for wire in Wire::BOTH {
         let mut client = World::new(EVERYTHING).client(wire).await;
         for bad in [json!("streaming"), json!([1]), json!({}), json!(null), json!(["task", null])] {
@@ -161,7 +165,7 @@ async fn modes_that_are_none_are_refused() {
 
 // S-11
 #[tokio::test]
-async fn what_a_call_says_counts_more_than_what_its_client_declared() {
+async fn response_modes_of_call_override_declared_modes() {
     for wire in Wire::BOTH {
         let world = World::new(EVERYTHING);
         let mut client = world.client_with(wire, json!({})).await;
@@ -172,7 +176,7 @@ async fn what_a_call_says_counts_more_than_what_its_client_declared() {
 
 // S-T13, S-53
 #[tokio::test]
-async fn s_t13_a_server_without_modes_makes_a_task() {
+async fn server_without_response_modes_ignores_them() {
     for wire in Wire::BOTH {
         let world = World::new(|tasks| tasks);
         let mut client = world.client(wire).await;
@@ -181,7 +185,7 @@ async fn s_t13_a_server_without_modes_makes_a_task() {
             let mut flow = client.call_with("script", script_of(&[2], "x"), task).await;
             let made = client.part(&mut flow).await;
             assert_eq!(made["task"]["status"], "working");
-            assert!(made.get("_meta").is_none(), "the word means nothing to it: {made}");
+            assert!(made.get("_meta").is_none(), "the server ignores the member: {made}");
             world.gate.open(1);
             let id = made["task"]["taskId"].as_str().unwrap().to_owned();
             let whole = client.ask("tasks/result", json!({"taskId": id, "lastSeqNr": 0})).await;
@@ -193,7 +197,7 @@ async fn s_t13_a_server_without_modes_makes_a_task() {
 
 // S-T14, S-06, S-10, S-53
 #[tokio::test]
-async fn s_t14_who_asks_for_no_mode_sees_nothing_of_them() {
+async fn client_without_modes_sees_standard_messages_only() {
     for wire in Wire::BOTH {
         let without = World::new(|tasks| tasks);
         let with = World::new(EVERYTHING);
@@ -218,7 +222,7 @@ async fn s_t14_who_asks_for_no_mode_sees_nothing_of_them() {
 
 // S-10
 #[tokio::test]
-async fn a_client_that_declares_modes_may_leave_them_out() {
+async fn client_declaring_modes_can_omit_them_in_call() {
     for wire in Wire::BOTH {
         let world = World::new(EVERYTHING);
         let mut client = world.client_with(wire, declared()).await;
@@ -232,9 +236,9 @@ async fn a_client_that_declares_modes_may_leave_them_out() {
 
 // S-T08, S-12
 #[tokio::test]
-async fn a_question_within_the_window_makes_a_task_that_asks() {
+async fn input_request_within_immediate_window_creates_task() {
     for wire in Wire::BOTH {
-        // No time is long enough: what makes it a task is the question.
+        // The window never ends here; the input request turns the call into a task.
         let patient: Change =
             |tasks| tasks.response_modes(ALL).immediate_window(std::time::Duration::from_secs(600));
         let world = World::new(patient);

@@ -1,4 +1,4 @@
-//! The extension of 2026-07-28, and its page.
+//! The extension `dev.outlive/task-partials` of 2026-07-28 and its documentation.
 
 use std::{collections::HashMap, fs, path::Path, sync::Arc};
 
@@ -39,7 +39,7 @@ async fn get(pipe: &mut Pipe, id: &str, after: Value) -> Value {
     pipe.modern_with(declares(), "tasks/get", params).await
 }
 
-/// Pulls until there are so many.
+/// Polls until the task has `count` segments.
 async fn pull(pipe: &mut Pipe, id: &str, count: u64) -> Value {
     loop {
         let task = result(&get(pipe, id, json!(0)).await);
@@ -50,7 +50,7 @@ async fn pull(pipe: &mut Pipe, id: &str, count: u64) -> Value {
     }
 }
 
-/// Reads until a task has emitted everything; all numbers, in the order in which they came.
+/// Reads pushed segments until the task is complete, and returns their numbers in order.
 async fn pushed(pipe: &mut Pipe) -> Vec<u64> {
     let mut numbers = Vec::new();
     loop {
@@ -64,7 +64,7 @@ async fn pushed(pipe: &mut Pipe) -> Vec<u64> {
     }
 }
 
-/// The examples of the page, by their names.
+/// Returns the examples of the documentation by name.
 pub(super) fn examples() -> HashMap<String, Value> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = fs::read_to_string(root.join("docs/extensions/task-partials.md")).unwrap();
@@ -74,19 +74,22 @@ pub(super) fn examples() -> HashMap<String, Value> {
         let json = rest.split("```json").nth(1).and_then(|rest| rest.split("```").next());
         let json =
             serde_json::from_str(json.unwrap()).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert!(examples.insert(name.to_owned(), json).is_none(), "{name} is there twice");
+        assert!(
+            examples.insert(name.to_owned(), json).is_none(),
+            "the example {name} is duplicated"
+        );
     }
     examples
 }
 
-/// The task in the examples.
+/// The task ID in the examples.
 const EXAMPLE: &str = "5f1d6bb5a8a94a0f9a2d1f5a0c3e7b21";
 
 fn renamed(message: &Value, from: &str, to: &str) -> Value {
     serde_json::from_str(&message.to_string().replace(from, to)).unwrap()
 }
 
-/// Everything that the page says must be there, but for what the clock says.
+/// Asserts that a message has every member of the example. Timestamps may differ.
 #[track_caller]
 fn says(said: &Value, example: &Value) {
     match (said, example) {
@@ -105,7 +108,7 @@ fn says(said: &Value, example: &Value) {
 
 // S-88, S-89, S-90, S-91, S-92
 #[tokio::test(start_paused = true)]
-async fn the_page_of_the_extension_is_true() {
+async fn extension_documentation_examples_match_server() {
     let world = World::new(SHARED);
     let examples = examples();
     let mut pipe = Pipe::open(&world.server);
@@ -116,7 +119,7 @@ async fn the_page_of_the_extension_is_true() {
     let mut used = vec!["server-capabilities"];
     let found = result(&pipe.modern("server/discover", json!({})).await);
     says(&found["capabilities"], &examples["server-capabilities"]);
-    // Its ids are those of the page, and so it has a pipe of its own.
+    // The requests use the IDs of the examples, so they need their own pipe.
     let mut reader = Pipe::open(&world.server);
     for (request, response) in [("pull-request", "pull-response"), ("bad-request", "bad-response")]
     {
@@ -128,7 +131,7 @@ async fn the_page_of_the_extension_is_true() {
     check(&reader.read().await, "acknowledged");
     check(&reader.read().await, "pushed");
     world.gate.open(2);
-    // It may come in one piece or in two, and the page shows one.
+    // The server may send one or two messages; the example shows one.
     let mut last = reader.read().await;
     if last["params"]["complete"] == false {
         let end = reader.read().await;
@@ -137,7 +140,7 @@ async fn the_page_of_the_extension_is_true() {
     }
     check(&last, "pushed-last");
     used.extend(["listen-request", "acknowledged", "pushed", "pushed-last"]);
-    // That one is held against a task in `progress.rs`.
+    // `progress.rs` checks this example.
     used.push("progress");
     let mut all: Vec<&str> = examples.keys().map(String::as_str).collect();
     used.sort_unstable();
@@ -148,7 +151,7 @@ async fn the_page_of_the_extension_is_true() {
 
 // S-90, S-53, S-89
 #[tokio::test(start_paused = true)]
-async fn who_does_not_declare_it_sees_nothing() {
+async fn client_without_partials_extension_sees_standard_messages() {
     let with = World::new(SHARED);
     let without = World::new(|tasks| tasks);
     let mut seen = Vec::new();
@@ -157,7 +160,7 @@ async fn who_does_not_declare_it_sees_nothing() {
         let id = start(&mut pipe, &[2], "x").await;
         let listen = json!({"notifications": {FILTER: [{"taskId": id, "afterSeq": 0}]}});
         let mut answers = Vec::new();
-        // Without the declaration, the key means nothing.
+        // Without the declaration the server ignores the key.
         for params in [json!({"taskId": id}), json!({"taskId": id, "_meta": {AFTER: 0}})] {
             answers.push(pipe.modern_with(holds(), "tasks/get", params).await);
         }
@@ -184,7 +187,7 @@ async fn who_does_not_declare_it_sees_nothing() {
 
 // S-90
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_share_ignores_who_asks() {
+async fn server_without_partial_results_ignores_requests_for_them() {
     let world = World::new(|tasks| tasks);
     let mut pipe = Pipe::open(&world.server);
     let id = start(&mut pipe, &[1], "x").await;
@@ -197,7 +200,7 @@ async fn a_server_that_does_not_share_ignores_who_asks() {
 
 // S-90
 #[tokio::test(start_paused = true)]
-async fn segments_are_pulled_from_any_number_on() {
+async fn task_get_returns_segments_after_any_number() {
     let world = World::new(SHARED);
     let mut pipe = Pipe::open(&world.server);
     let id = start(&mut pipe, &[3], "end").await;
@@ -212,7 +215,10 @@ async fn segments_are_pulled_from_any_number_on() {
         assert_eq!(error(&get(&mut pipe, &id, bad).await)["code"], -32602);
     }
     let plain = pipe.modern_with(declares(), "tasks/get", json!({"taskId": id})).await;
-    assert!(plain["result"]["_meta"].get(PARTIALS).is_none(), "who names no number gets none");
+    assert!(
+        plain["result"]["_meta"].get(PARTIALS).is_none(),
+        "without a number there are no segments"
+    );
     world.gate.open(1);
     let task = loop {
         let task = result(&get(&mut pipe, &id, json!(2)).await);
@@ -225,12 +231,12 @@ async fn segments_are_pulled_from_any_number_on() {
     assert_eq!((&partials["complete"], &partials["lastSeq"]), (&json!(true), &json!(3)));
     let texts: Vec<&Value> =
         task["result"]["content"].as_array().unwrap().iter().map(|block| &block["text"]).collect();
-    assert_eq!(texts, ["1", "2", "3", "end"], "the result begins with all of them");
+    assert_eq!(texts, ["1", "2", "3", "end"], "the result starts with all segments");
 }
 
 // S-92
 #[tokio::test(start_paused = true)]
-async fn what_failed_or_was_cancelled_can_still_be_read() {
+async fn segments_of_failed_or_cancelled_task_stay_readable() {
     let world = World::new(SHARED);
     let mut pipe = Pipe::open(&world.server);
     let failed = start(&mut pipe, &[2], "refuse").await;
@@ -256,7 +262,7 @@ async fn what_failed_or_was_cancelled_can_still_be_read() {
 
 // S-91
 #[tokio::test(start_paused = true)]
-async fn segments_are_pushed_in_their_order_and_once() {
+async fn subscription_pushes_segments_once_and_in_order() {
     let world = World::new(SHARED);
     let mut pipe = Pipe::open(&world.server);
     let id = start(&mut pipe, &[1_500, 1, 2], "end").await;
@@ -277,7 +283,7 @@ async fn segments_are_pushed_in_their_order_and_once() {
         match message["method"].as_str() {
             Some("notifications/tasks") => ended |= params["status"] == "completed",
             Some(PUSHED) => {
-                assert!(!complete, "nothing comes after the last: {message}");
+                assert!(!complete, "a message after the last one: {message}");
                 complete = params["complete"] == true;
                 let segments = params["segments"].as_array().unwrap();
                 numbers.extend(segments.iter().map(|segment| segment["seq"].as_u64().unwrap()));
@@ -291,7 +297,7 @@ async fn segments_are_pushed_in_their_order_and_once() {
 
 // S-91
 #[tokio::test(start_paused = true)]
-async fn a_listener_has_to_declare_and_to_name_what_it_means() {
+async fn partials_subscription_without_extension_or_valid_filter_is_rejected() {
     let world = World::new(SHARED);
     let mut pipe = Pipe::open(&world.server);
     let id = start(&mut pipe, &[1], "x").await;
@@ -299,7 +305,7 @@ async fn a_listener_has_to_declare_and_to_name_what_it_means() {
     let only = json!({"extensions": {"dev.outlive/task-partials": {}}});
     let params = json!({"notifications": {FILTER: [place.clone()]}});
     let refused = pipe.modern_with(only, "subscriptions/listen", params).await;
-    assert_eq!(error(&refused)["code"], -32021, "tasks are declared as well");
+    assert_eq!(error(&refused)["code"], -32021, "the task extension must be declared too");
     for bad in [json!({}), json!([{"taskId": id}]), json!([{"taskId": id, "afterSeq": -1}])] {
         let params = json!({"notifications": {FILTER: bad}});
         let refused = pipe.modern_with(declares(), "subscriptions/listen", params).await;
@@ -308,13 +314,13 @@ async fn a_listener_has_to_declare_and_to_name_what_it_means() {
     let many: Vec<Value> = (0..2_000).map(|_| place.clone()).collect();
     let params = json!({"notifications": {FILTER: many}});
     let refused = pipe.modern_with(declares(), "subscriptions/listen", params).await;
-    assert_eq!(error(&refused)["code"], -32602, "too many of them");
+    assert_eq!(error(&refused)["code"], -32602, "too many filter entries");
     world.gate.open(1);
 }
 
 // S-90, S-91, S-69
 #[tokio::test(start_paused = true)]
-async fn nobody_else_pulls_or_listens() {
+async fn segments_of_another_principal_are_not_readable() {
     let world = World::new(SHARED);
     let mut pipe = Pipe::open(&world.server);
     let id = start(&mut pipe, &[1], "x").await;
@@ -333,7 +339,7 @@ async fn nobody_else_pulls_or_listens() {
 
 // S-69
 #[tokio::test(start_paused = true)]
-async fn who_pulls_too_often_waits() {
+async fn segment_polls_are_rate_limited() {
     let slow: Change = |tasks| SHARED(tasks).poll_rate(RateLimit::per_second(0.001).burst(2));
     let world = World::over(Arc::new(MemoryStore::new()), slow);
     let mut pipe = Pipe::open(&world.server);
@@ -347,7 +353,7 @@ async fn who_pulls_too_often_waits() {
 
 // S-90, S-91
 #[tokio::test]
-async fn over_http_it_is_the_same() {
+async fn segments_are_pushed_and_polled_over_http() {
     let world = World::new(SHARED);
     let server = HttpFixture::of(world.server.clone(), HttpConfig::new()).await;
     let declared = |request: Request| request.reserved("clientCapabilities", declares());
@@ -382,9 +388,9 @@ async fn over_http_it_is_the_same() {
     assert_eq!(task["_meta"][PARTIALS]["complete"], true);
 }
 
-/// A listener whose hints are lost still hears: it looks by itself.
+/// A subscription also polls the store, so lost change notifications do not matter.
 #[tokio::test(start_paused = true)]
-async fn pushes_do_not_depend_on_hints() {
+async fn segments_are_pushed_without_change_notifications() {
     let world = World::new(SHARED);
     let mut pipe = Pipe::open(&world.server);
     let id = start(&mut pipe, &[1, 1], "end").await;

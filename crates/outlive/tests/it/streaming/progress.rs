@@ -1,4 +1,4 @@
-//! How far a task is, in words where numbers cannot be told.
+//! Progress of tasks: as status message, and as numbers in the extension.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,10 +17,10 @@ use crate::support::{
     pipe::{Pipe, result, with_meta},
 };
 
-/// Where our extension says how far a task is.
+/// The `_meta` key of the extension for progress.
 const BESIDE: &str = "dev.outlive/progress";
 
-/// Says how far it is, and stops each time.
+/// Reports progress and waits for the gate after each report.
 async fn pack(cx: Cx, gate: State<Gate>) -> &'static str {
     cx.progress(1.0, 3.0, "packing");
     gate.pass().await;
@@ -48,7 +48,7 @@ fn holds() -> Value {
     json!({"extensions": {"io.modelcontextprotocol/tasks": {}}})
 }
 
-/// Waits until a task says something else.
+/// Polls until the status message of a task changes.
 async fn words(pipe: &mut Pipe, id: &str, before: &Value) -> Value {
     loop {
         let task = pipe.modern_with(holds(), "tasks/get", json!({"taskId": id})).await;
@@ -56,13 +56,13 @@ async fn words(pipe: &mut Pipe, id: &str, before: &Value) -> Value {
         if words != *before {
             return words;
         }
-        // What is said too fast waits for its time.
+        // Progress within the minimum interval is stored later.
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_of_a_modern_task_is_its_status_message() {
+async fn modern_task_progress_becomes_status_message() {
     let gate = Gate::default();
     let mut pipe = Pipe::open(&server(&gate));
     let call = json!({"name": "pack", "arguments": {}, "_meta": {"progressToken": 7}});
@@ -77,7 +77,7 @@ async fn progress_of_a_modern_task_is_its_status_message() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_without_a_token_is_a_status_message_on_the_older_wire_too() {
+async fn legacy_task_progress_without_token_becomes_status_message() {
     let gate = Gate::default();
     let mut pipe = Pipe::open(&server(&gate));
     pipe.legacy("2025-11-25").await;
@@ -90,7 +90,10 @@ async fn progress_without_a_token_is_a_status_message_on_the_older_wire_too() {
         gate.arrived().await;
         tokio::time::sleep(Duration::from_secs(1)).await;
         let task = pipe.result("tasks/get", json!({"taskId": id})).await;
-        assert_eq!(task["statusMessage"], expected, "who has a token hears of it as progress");
+        assert_eq!(
+            task["statusMessage"], expected,
+            "with a token the client gets progress instead"
+        );
         gate.open(1);
     }
 }
@@ -105,7 +108,7 @@ async fn start(pipe: &mut Pipe) -> String {
     made["taskId"].as_str().unwrap().to_owned()
 }
 
-/// Looks at a task, with these capabilities, until it says this.
+/// Polls a task with these capabilities until its status message is `words`.
 async fn look(pipe: &mut Pipe, capabilities: Value, id: &str, words: &str) -> Value {
     loop {
         let get = json!({"taskId": id});
@@ -118,7 +121,7 @@ async fn look(pipe: &mut Pipe, capabilities: Value, id: &str, words: &str) -> Va
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_declares_the_extension_sees_how_far_a_task_is() {
+async fn client_with_extension_polls_progress_numbers() {
     let gate = Gate::default();
     let mut pipe = Pipe::open(&server_with(&gate, |tasks| tasks.partial_results(true)));
     let id = start(&mut pipe).await;
@@ -132,7 +135,11 @@ async fn who_declares_the_extension_sees_how_far_a_task_is() {
         let task = look(&mut pipe, declares(), &id, words).await;
         assert_eq!(task["_meta"][BESIDE], far, "{task}");
         if words.starts_with("packing") {
-            assert_eq!(examples()["progress"]["_meta"][BESIDE], far, "as the page has it");
+            assert_eq!(
+                examples()["progress"]["_meta"][BESIDE],
+                far,
+                "the example of the documentation"
+            );
         }
         let plain = look(&mut pipe, holds(), &id, words).await;
         assert!(!plain.to_string().contains("dev.outlive"), "{plain}");
@@ -146,11 +153,11 @@ async fn who_declares_the_extension_sees_how_far_a_task_is() {
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     };
-    assert!(over["_meta"].get(BESIDE).is_none(), "what is over is at its end: {over}");
+    assert!(over["_meta"].get(BESIDE).is_none(), "an ended task has no progress: {over}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_share_says_it_in_words_alone() {
+async fn server_without_partial_results_sends_status_message_only() {
     let gate = Gate::default();
     let mut pipe = Pipe::open(&server(&gate));
     let id = start(&mut pipe).await;
@@ -160,7 +167,7 @@ async fn a_server_that_does_not_share_says_it_in_words_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_listener_that_declares_the_extension_is_told_how_far_a_task_is() {
+async fn subscriber_with_extension_is_notified_of_progress_numbers() {
     for (capabilities, is_told) in [(declares(), true), (holds(), false)] {
         let gate = Gate::default();
         let server = server_with(&gate, |tasks| tasks.partial_results(true));

@@ -1,4 +1,4 @@
-//! Several responses with one id.
+//! Streams: several responses with one request ID.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn texts(pairs: &[(u64, &str)]) -> Vec<(u64, String)> {
 
 // S-T03, S-33
 #[tokio::test]
-async fn s_t03_what_is_there_at_once_is_one_response() {
+async fn fast_streaming_call_sends_one_response() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
@@ -23,7 +23,7 @@ async fn s_t03_what_is_there_at_once_is_one_response() {
         let only = client.part(&mut flow).await;
         assert_eq!(blocks(&only), texts(&[(1, "1"), (2, "2"), (3, "3"), (4, "end")]));
         assert_eq!((&only["isComplete"], &only["isError"]), (&json!(true), &json!(false)));
-        assert!(only.get("task").is_none(), "it is over: {only}");
+        assert!(only.get("task").is_none(), "the call is complete: {only}");
         let id = task_of(&only);
         client.over(flow).await;
         assert_eq!(client.status(&id).await, "completed");
@@ -34,7 +34,7 @@ async fn s_t03_what_is_there_at_once_is_one_response() {
 
 // S-T04, S-30, S-31, S-32, S-33, S-35, S-49, S-79, S-80, S-82
 #[tokio::test]
-async fn s_t04_several_responses_have_one_id() {
+async fn streaming_call_sends_responses_with_one_id() {
     for (wire, tool, end) in [
         (Wire::Pipe, "script", "empty"),
         (Wire::Pipe, "once", "5"),
@@ -53,7 +53,7 @@ async fn s_t04_several_responses_have_one_id() {
         let id = task["taskId"].as_str().unwrap().to_owned();
         assert_eq!((&task["status"], &task["ttl"]), (&json!("working"), &json!(60_000)));
         for member in ["createdAt", "lastUpdatedAt", "pollInterval"] {
-            assert!(task.get(member).is_some(), "the task is whole: {task}");
+            assert!(task.get(member).is_some(), "the task has all members: {task}");
         }
         assert_eq!(first["_meta"][RELATED]["taskId"], id.as_str());
         assert_eq!(client.status(&id).await, "working");
@@ -81,7 +81,7 @@ async fn s_t04_several_responses_have_one_id() {
 
 // S-33
 #[tokio::test]
-async fn who_waits_for_content_hears_of_the_task_meanwhile() {
+async fn streaming_call_without_content_first_sends_task() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
@@ -100,7 +100,7 @@ async fn who_waits_for_content_hears_of_the_task_meanwhile() {
 
 // S-T05, S-34, S-45, S-46, S-47
 #[tokio::test]
-async fn s_t05_over_http_each_event_is_a_whole_response() {
+async fn streaming_call_over_http_sends_one_response_per_event() {
     let world = World::new(STREAMING);
     let client = world.client(Wire::Http).await;
     let (server, session) = client.http().unwrap();
@@ -113,7 +113,7 @@ async fn s_t05_over_http_each_event_is_a_whole_response() {
     let (first, message) = stream.said().await;
     assert_eq!((&message["id"], message.get("method")), (&request.message_id(), None));
     assert_eq!(numbers(&[message["result"].clone()]), [1]);
-    // A status and a question between two responses disturb nobody.
+    // A status notification and an input request may come between two responses.
     let mut ids = vec![first.id.unwrap()];
     let asked = loop {
         let (event, message) = stream.said().await;
@@ -143,15 +143,15 @@ async fn s_t05_over_http_each_event_is_a_whole_response() {
     stream.ended().await;
     let mut unique = ids.clone();
     unique.dedup();
-    assert_eq!(unique, ids, "events have ids of their own");
-    // Nothing of it on the other stream: a change is the first thing there.
+    assert_eq!(unique, ids, "event IDs are unique");
+    // The GET stream got none of this: its first message is the list change.
     server.server.remove_tool("plain");
     assert_eq!(listening.message().await["method"], "notifications/tools/list_changed");
 }
 
 // S-46, S-T06
 #[tokio::test]
-async fn a_stream_that_was_cut_is_resumed_as_any_other() {
+async fn cut_streaming_call_resumes_with_last_event_id() {
     let world = World::new(STREAMING);
     let mut client = world.client(Wire::Http).await;
     let (server, session) = client.http().unwrap();
@@ -177,7 +177,7 @@ async fn a_stream_that_was_cut_is_resumed_as_any_other() {
 
 // S-T15, S-36, S-79
 #[tokio::test]
-async fn s_t15_the_first_response_the_stream_and_a_poll_are_one_order() {
+async fn first_response_stream_and_poll_share_segment_order() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
@@ -191,7 +191,7 @@ async fn s_t15_the_first_response_the_stream_and_a_poll_are_one_order() {
         assert_eq!(blocks(&polled), texts(&[(2, "2"), (3, "3")]));
         world.gate.open(2);
         parts.extend(client.parts(&mut flow).await);
-        assert_eq!(numbers(&parts), [1, 2, 3, 4], "each is pushed once");
+        assert_eq!(numbers(&parts), [1, 2, 3, 4], "each segment is pushed once");
         client.over(flow).await;
         parts.push(polled);
         let whole = client.ask("tasks/result", json!({"taskId": id})).await;
@@ -201,7 +201,7 @@ async fn s_t15_the_first_response_the_stream_and_a_poll_are_one_order() {
 
 // S-T20, S-35, S-82
 #[tokio::test]
-async fn s_t20_a_stream_asks_its_client() {
+async fn streaming_call_sends_input_request() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
@@ -215,7 +215,7 @@ async fn s_t20_a_stream_asks_its_client() {
             match message["method"].as_str() {
                 Some("elicitation/create") => break message,
                 Some(method) => told.push(method.to_owned()),
-                None => panic!("a response came: {message}"),
+                None => panic!("unexpected response: {message}"),
             }
         };
         assert_eq!(asked["params"]["_meta"][RELATED]["taskId"], id.as_str());
@@ -231,7 +231,7 @@ async fn s_t20_a_stream_asks_its_client() {
 
 // S-T21, S-48
 #[tokio::test]
-async fn s_t21_who_takes_no_stream_gets_the_first_response_and_reads_the_rest() {
+async fn client_not_accepting_sse_gets_first_response_and_polls_rest() {
     let world = World::new(STREAMING);
     let mut client = world.client(Wire::Http).await;
     let (server, session) = client.http().unwrap();
@@ -254,7 +254,7 @@ async fn s_t21_who_takes_no_stream_gets_the_first_response_and_reads_the_rest() 
 
 // S-T22, S-49
 #[tokio::test]
-async fn s_t22_two_streams_on_one_pipe_do_not_mix() {
+async fn streams_on_one_pipe_stay_separate() {
     let world = World::new(STREAMING);
     let mut client = world.client(Wire::Pipe).await;
     let mut one = client.call("script", script_of(&[1, 1], "one"), &["streaming"]).await;
@@ -262,7 +262,7 @@ async fn s_t22_two_streams_on_one_pipe_do_not_mix() {
     let mut parts = [Vec::new(), Vec::new()];
     parts[0].push(client.part(&mut one).await);
     parts[1].push(client.part(&mut two).await);
-    assert_eq!(client.ask("ping", json!({})).await, json!({}), "and other traffic goes on");
+    assert_eq!(client.ask("ping", json!({})).await, json!({}), "other requests still work");
     world.gate.open(4);
     parts[0].extend(client.parts(&mut one).await);
     parts[1].extend(client.parts(&mut two).await);
@@ -276,14 +276,14 @@ async fn s_t22_two_streams_on_one_pipe_do_not_mix() {
 
 // S-35, S-82
 #[tokio::test]
-async fn the_end_is_not_told_before_the_last_response() {
+async fn task_status_stays_working_until_last_response_is_sent() {
     let world = World::new(STREAMING);
     let mut client = world.client(Wire::Http).await;
     world.gate.open(1);
     let mut flow = client.call("bulk", json!({}), &["streaming"]).await;
     let first = client.part(&mut flow).await;
     let id = task_of(&first);
-    // It has ended for everybody but whom its content is being sent to.
+    // The task has ended for every client except the one that still receives its content.
     let mut other = client.again(&world).await;
     other.until(&id, "completed").await;
     assert_eq!(client.status(&id).await, "working");
@@ -296,7 +296,7 @@ async fn the_end_is_not_told_before_the_last_response() {
 
 // S-39
 #[tokio::test]
-async fn structured_content_is_sent_once_at_the_end() {
+async fn structured_content_is_sent_in_last_response_only() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
@@ -317,7 +317,7 @@ async fn structured_content_is_sent_once_at_the_end() {
 
 // S-40
 #[tokio::test]
-async fn blocks_are_those_of_the_protocol() {
+async fn segments_have_protocol_content_types() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;

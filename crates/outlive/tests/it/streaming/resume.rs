@@ -1,4 +1,4 @@
-//! The rest, by number: on any connection, at any time.
+//! Resumption of partial results by sequence number, on any connection.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::stage::{
 
 const STREAMING: Change = |tasks| tasks.response_modes(ALL);
 
-/// A task that has emitted three blocks, of which its client has read all, and stops.
+/// Starts a task that emits three segments, which the client reads, and stops.
 async fn three(client: &mut Client) -> (Flow, Value, String) {
     let mut flow = client.call("script", script_of(&[3, 2], "end"), &["streaming"]).await;
     let first = client.part(&mut flow).await;
@@ -19,7 +19,7 @@ async fn three(client: &mut Client) -> (Flow, Value, String) {
 
 // S-T06, S-32, S-61
 #[tokio::test]
-async fn s_t06_who_was_cut_off_goes_on_elsewhere() {
+async fn disconnected_client_resumes_on_another_connection() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
@@ -31,7 +31,7 @@ async fn s_t06_who_was_cut_off_goes_on_elsewhere() {
         other.until(&id, "completed").await;
         let answer = other.answer("tasks/result", json!({"taskId": id, "lastSeqNr": 3})).await;
         let rest = answer["result"].clone();
-        assert_eq!(blocks(&rest)[0].0, 4, "the id is that of this request: {answer}");
+        assert_eq!(blocks(&rest)[0].0, 4, "the response has the ID of this request: {answer}");
         assert_eq!(
             (numbers(std::slice::from_ref(&rest)), &rest["isComplete"]),
             (vec![4, 5, 6], &json!(true))
@@ -44,7 +44,7 @@ async fn s_t06_who_was_cut_off_goes_on_elsewhere() {
 
 // S-T07, S-36
 #[tokio::test]
-async fn s_t07_a_gap_is_filled_from_before_it() {
+async fn segments_after_earlier_number_are_returned_again() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
@@ -62,7 +62,7 @@ async fn s_t07_a_gap_is_filled_from_before_it() {
 
 // S-T16, S-60
 #[tokio::test]
-async fn s_t16_what_is_no_number_is_refused() {
+async fn invalid_last_seq_nr_is_invalid_params() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
@@ -80,13 +80,17 @@ async fn s_t16_what_is_no_number_is_refused() {
 
 // S-T17, S-62
 #[tokio::test]
-async fn s_t17_after_the_last_there_is_nothing() {
+async fn poll_after_last_segment_returns_no_segments() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
         let (mut flow, _, id) = three(&mut client).await;
         let now = client.after(&id, 3).await;
-        assert_eq!((blocks(&now), &now["isComplete"]), (vec![], &json!(false)), "more may come");
+        assert_eq!(
+            (blocks(&now), &now["isComplete"]),
+            (vec![], &json!(false)),
+            "the stream is not complete"
+        );
         world.gate.open(2);
         client.parts(&mut flow).await;
         let now = client.after(&id, 6).await;
@@ -97,7 +101,7 @@ async fn s_t17_after_the_last_there_is_nothing() {
 
 // S-T18, S-63
 #[tokio::test]
-async fn s_t18_far_beyond_the_last_there_is_nothing_either() {
+async fn poll_far_beyond_last_segment_returns_no_segments() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
@@ -118,7 +122,7 @@ async fn s_t18_far_beyond_the_last_there_is_nothing_either() {
 
 // S-T19, S-69
 #[tokio::test]
-async fn s_t19_nobody_else_reads_it() {
+async fn segments_of_foreign_or_unknown_task_are_rejected() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
@@ -136,7 +140,7 @@ async fn s_t19_nobody_else_reads_it() {
 
 // S-65
 #[tokio::test]
-async fn without_a_number_all_of_it_is_waited_for() {
+async fn task_result_without_number_waits_for_whole_result() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
@@ -158,7 +162,7 @@ async fn without_a_number_all_of_it_is_waited_for() {
 
 // S-67
 #[tokio::test]
-async fn a_number_means_nothing_to_a_task_that_is_no_stream() {
+async fn last_seq_nr_of_task_without_streaming_is_ignored() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
@@ -178,14 +182,14 @@ async fn a_number_means_nothing_to_a_task_that_is_no_stream() {
 
 // S-68
 #[tokio::test]
-async fn much_is_read_in_several_goes() {
+async fn many_segments_are_returned_in_several_polls() {
     for wire in Wire::BOTH {
         let world = World::new(STREAMING);
         let mut client = world.client(wire).await;
         world.gate.open(1);
         let mut flow = client.call("script", script_of(&[2_500], "empty"), &["streaming"]).await;
         let parts = client.parts(&mut flow).await;
-        assert!(parts.len() >= 3, "no message has more than a thousand");
+        assert!(parts.len() >= 3, "no message has more than a thousand segments");
         assert_eq!(numbers(&parts), (1..=2_500).collect::<Vec<u64>>());
         let id = task_of(&parts[0]);
         let mut rest = vec![client.after(&id, 1).await];
@@ -200,7 +204,7 @@ async fn much_is_read_in_several_goes() {
 
 // S-69
 #[tokio::test]
-async fn who_asks_too_often_waits() {
+async fn segment_reads_over_poll_rate_are_429() {
     use outlive::server::RateLimit;
     let slow: Change = |tasks| STREAMING(tasks).poll_rate(RateLimit::per_second(0.001).burst(3));
     let world = World::new(slow);

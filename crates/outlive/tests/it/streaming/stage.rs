@@ -1,4 +1,4 @@
-//! The tools that emit, and a client on either wire.
+//! Tools that emit segments, and a client for both transports.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -28,15 +28,15 @@ pub(super) const FALLBACK: &str = "io.modelcontextprotocol/fallback-mode";
 const ANNA: &str = "annas-token-0123456789";
 const BERT: &str = "berts-token-0123456789";
 
-/// How long a message may be on its way. Only a test that fails waits so long.
+/// Upper limit of every wait. Only a failing test waits this long.
 const GUARD: Duration = Duration::from_secs(20);
 
-/// What a tool emits, and where it stops.
+/// What a tool emits and where it waits.
 #[derive(Deserialize, JsonSchema)]
 struct Script {
-    /// So many blocks before each gate; after the last gate it ends.
+    /// Number of segments before each gate. After the last gate the tool ends.
     batches: Vec<usize>,
-    /// How: `empty`, `fail`, `refuse`, `panic`; any other text is returned.
+    /// The kind of end: `empty`, `fail`, `refuse`, `panic`. Any other text is the result.
     end: String,
 }
 
@@ -52,7 +52,7 @@ impl Script {
     }
 }
 
-/// Emits `1`, `2` and so on, each batch in one go.
+/// Emits `1`, `2` and so on, each batch at once.
 async fn script(cx: Durable, gate: State<Gate>, script: Args<Script>) -> Result<CallToolResult> {
     let Args(script) = script;
     let mut number = 0;
@@ -66,7 +66,7 @@ async fn script(cx: Durable, gate: State<Gate>, script: Args<Script>) -> Result<
     script.end()
 }
 
-/// The same, in a handler that is not run again.
+/// The same in a handler that is not replayed.
 async fn once(cx: Task, gate: State<Gate>, script: Args<Script>) -> Result<CallToolResult> {
     let Args(script) = script;
     let mut number = 0;
@@ -80,7 +80,7 @@ async fn once(cx: Task, gate: State<Gate>, script: Args<Script>) -> Result<CallT
     script.end()
 }
 
-/// Stops once, and emits nothing.
+/// Waits at the gate once and emits nothing.
 async fn plain(gate: State<Gate>) -> &'static str {
     gate.pass().await;
     "all at once"
@@ -109,7 +109,7 @@ struct Approval {
     yes: bool,
 }
 
-/// Emits, asks, and emits again.
+/// Emits, elicits, and emits again.
 async fn asks(cx: Durable) -> Result<CallToolResult> {
     cx.emit("1").await?;
     let approval: Approval = cx.elicit("sure", "Really?").await?;
@@ -117,7 +117,7 @@ async fn asks(cx: Durable) -> Result<CallToolResult> {
     Ok(CallToolResult::new([]))
 }
 
-/// Emits without end, as fast as it may.
+/// Emits without end and without pause.
 async fn endless(cx: Durable) -> Result<String> {
     loop {
         cx.emit("again").await?;
@@ -125,7 +125,7 @@ async fn endless(cx: Durable) -> Result<String> {
     }
 }
 
-/// Emits without end, and takes its time.
+/// Emits without end, with pauses.
 async fn ticks(cx: Durable) -> Result<String> {
     loop {
         cx.emit("tick").await?;
@@ -133,7 +133,7 @@ async fn ticks(cx: Durable) -> Result<String> {
     }
 }
 
-/// More than any connection holds for a reader that does not read.
+/// Emits more than the buffers of a connection hold.
 async fn bulk(cx: Durable, gate: State<Gate>) -> Result<CallToolResult> {
     let block = "x".repeat(60 << 10);
     for _ in 0..200 {
@@ -143,7 +143,7 @@ async fn bulk(cx: Durable, gate: State<Gate>) -> Result<CallToolResult> {
     Ok(CallToolResult::new([]))
 }
 
-/// One of each kind of block.
+/// Emits one segment of each content type.
 async fn kinds(cx: Durable) -> Result<CallToolResult> {
     cx.emit(ContentBlock::text("a")).await?;
     cx.emit(ContentBlock::image_base64("AAAA", "image/png")).await?;
@@ -168,13 +168,13 @@ pub(crate) fn tools(server: ServerBuilder) -> ServerBuilder {
         .tool(Tool::new("kinds", kinds).task(auto).streams_content())
 }
 
-/// All ways of answering.
+/// All response modes.
 pub(crate) const ALL: [ResponseMode; 2] = [ResponseMode::Immediate, ResponseMode::Streaming];
 
-/// What tests change about tasks.
+/// A change of the task configuration for a test.
 pub(crate) type Change = fn(TaskConfig) -> TaskConfig;
 
-/// A server, and the gate in its tools.
+/// A server, and the gate of its tools.
 pub(crate) struct World {
     pub(crate) gate: Gate,
     pub(crate) server: Server,
@@ -189,14 +189,14 @@ impl World {
         let gate = Gate::default();
         let config = TaskConfig::new(store).engine(|engine| {
             engine.poll_interval = Duration::from_millis(20);
-            // Whoever waits for the end of a task's time finds out by itself.
+            // A sweep must not expire tasks: readers notice the end of the TTL themselves.
             engine.sweep_interval = Duration::from_secs(3600);
         });
         let server = Server::builder("streams", "1").state(gate.clone()).tasks(change(config));
         Self { gate, server: tools(server).build().unwrap() }
     }
 
-    /// A client that knows all modes.
+    /// A client that declares all modes.
     pub(super) async fn client(&self, wire: Wire) -> Client {
         self.client_with(wire, declared()).await
     }
@@ -218,13 +218,13 @@ impl World {
     }
 }
 
-/// What a client declares that knows all modes and asks its user.
+/// The capabilities of a client with all modes and elicitation.
 pub(super) fn declared() -> Value {
     let modes = ["task", "immediate", "streaming"];
     json!({"elicitation": {}, "tasks": {"responses": {"modes": modes}}})
 }
 
-/// What carries the messages.
+/// The transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wire {
     Pipe,
@@ -237,7 +237,7 @@ impl Wire {
 
 /// A client of 2025-11-25.
 pub(super) struct Client {
-    /// What the handshake was answered with.
+    /// The `initialize` result.
     pub(super) hello: Value,
     end: End,
 }
@@ -247,7 +247,7 @@ enum End {
     Http(Arc<HttpFixture>, Box<Session>),
 }
 
-/// A call that is being answered.
+/// A call and its stream of responses.
 pub(super) struct Flow {
     pub(super) id: Value,
     stream: Option<Stream>,
@@ -264,7 +264,7 @@ impl Client {
         Self { hello: answer, end: End::Http(server, Box::new(session)) }
     }
 
-    /// Another caller of the same server.
+    /// A client of another principal on the same server.
     pub(super) async fn stranger(&self, world: &World) -> Self {
         match &self.end {
             End::Pipe(..) => {
@@ -276,7 +276,7 @@ impl Client {
         }
     }
 
-    /// The same caller on another connection, in another session.
+    /// The same principal on another connection, in another session.
     pub(super) async fn again(&self, world: &World) -> Self {
         match &self.end {
             End::Pipe(..) => world.client(Wire::Pipe).await,
@@ -284,12 +284,12 @@ impl Client {
         }
     }
 
-    /// Calls a tool with these modes.
+    /// Calls a tool with these response modes.
     pub(super) async fn call(&mut self, tool: &str, arguments: Value, modes: &[&str]) -> Flow {
         self.call_with(tool, arguments, json!({"ttl": 60_000, "responseModes": modes})).await
     }
 
-    /// Calls a tool with these words about its task.
+    /// Calls a tool with these task parameters.
     pub(super) async fn call_with(&mut self, tool: &str, arguments: Value, task: Value) -> Flow {
         let params = json!({"name": tool, "arguments": arguments, "task": task});
         match &mut self.end {
@@ -309,28 +309,29 @@ impl Client {
         }
     }
 
-    /// The next response to a call; what else comes on its way is put aside.
+    /// Returns the next response to a call and sets other messages aside.
     pub(super) async fn next(&mut self, flow: &mut Flow) -> Value {
         loop {
             let message = self.any(flow).await;
             if message["id"] == flow.id && message.get("method").is_none() {
                 return message;
             }
-            // It may belong to another call.
+            // The response may belong to another call.
             if let (End::Pipe(_, aside), None) = (&mut self.end, message.get("method")) {
                 aside.push_back(message);
             }
         }
     }
 
-    /// The result of the next response to a call.
+    /// Returns the result of the next response to a call.
     pub(super) async fn part(&mut self, flow: &mut Flow) -> Value {
         let message = self.next(flow).await;
         assert!(message.get("result").is_some(), "a result was expected: {message}");
         message["result"].clone()
     }
 
-    /// The next message on the way of a call: on a pipe, any that has not been put aside.
+    /// Returns the next message on the stream of a call. On a pipe, any message that is not set
+    /// aside.
     pub(super) async fn any(&mut self, flow: &mut Flow) -> Value {
         let next = async {
             match &mut self.end {
@@ -344,14 +345,14 @@ impl Client {
                 End::Http(..) => match (&mut flow.stream, flow.whole.take()) {
                     (Some(stream), _) => stream.message().await,
                     (None, Some(whole)) => whole,
-                    (None, None) => panic!("there was one response, and it has been read"),
+                    (None, None) => panic!("the only response was already read"),
                 },
             }
         };
-        tokio::time::timeout(GUARD, next).await.expect("a message in time")
+        tokio::time::timeout(GUARD, next).await.expect("a message within the time limit")
     }
 
-    /// All results of a call, up to the one that says that it is complete.
+    /// Returns all results of a call, up to the complete one.
     pub(super) async fn parts(&mut self, flow: &mut Flow) -> Vec<Value> {
         let mut parts = Vec::new();
         loop {
@@ -364,11 +365,11 @@ impl Client {
         }
     }
 
-    /// Makes sure that a call has had its last response.
+    /// Asserts that a call gets no further response.
     pub(super) async fn over(&mut self, flow: Flow) {
         match &mut self.end {
             End::Pipe(..) => {
-                // Whatever was on its way is there before the answer to this.
+                // Every earlier message arrives before the response to this ping.
                 let pong = self.ask("ping", json!({})).await;
                 assert_eq!(pong, json!({}));
                 let End::Pipe(_, aside) = &self.end else { return };
@@ -377,24 +378,24 @@ impl Client {
             }
             End::Http(..) => match flow.stream {
                 Some(stream) => drop(stream.ended().await),
-                None => assert!(flow.whole.is_none(), "it has been read"),
+                None => assert!(flow.whole.is_none(), "the response was read"),
             },
         }
     }
 
-    /// Leaves a call without reading on.
+    /// Leaves a call without reading further.
     pub(super) fn leave(&mut self, flow: Flow) {
         drop(flow);
     }
 
-    /// The answer to a request, whatever it is; other messages are put aside.
+    /// Returns the response to a request and sets other messages aside.
     pub(super) async fn answer(&mut self, method: &str, params: Value) -> Value {
         match &mut self.end {
             End::Pipe(pipe, aside) => {
                 let id = pipe.send(method, params).await;
                 loop {
                     let message =
-                        tokio::time::timeout(GUARD, pipe.read()).await.expect("an answer");
+                        tokio::time::timeout(GUARD, pipe.read()).await.expect("a response");
                     if message["id"] == id && message.get("method").is_none() {
                         return message;
                     }
@@ -422,7 +423,7 @@ impl Client {
         answer["error"]["code"].as_i64().unwrap_or_else(|| panic!("an error: {answer}"))
     }
 
-    /// Answers what the server has asked.
+    /// Responds to an input request of the server.
     pub(super) async fn reply(&mut self, asked: &Value, result: Value) {
         match &mut self.end {
             End::Pipe(pipe, _) => pipe.reply(asked, result).await,
@@ -447,12 +448,12 @@ impl Client {
         tokio::time::timeout(GUARD, reached).await.expect("the status is reached");
     }
 
-    /// What there is after a number.
+    /// Returns the segments after a number.
     pub(super) async fn after(&mut self, id: &str, last: u64) -> Value {
         self.ask("tasks/result", json!({"taskId": id, "lastSeqNr": last})).await
     }
 
-    /// A request in the client's own session, where there is HTTP below.
+    /// Returns the HTTP server and the session of the client. `None` on a pipe.
     pub(super) fn http(&self) -> Option<(&HttpFixture, &Session)> {
         match &self.end {
             End::Http(server, session) => Some((server, session)),
@@ -461,31 +462,31 @@ impl Client {
     }
 }
 
-/// The task that a response belongs to.
+/// Returns the task ID of a response.
 #[track_caller]
 pub(super) fn task_of(part: &Value) -> String {
     let related = &part["_meta"][RELATED]["taskId"];
     related.as_str().unwrap_or_else(|| panic!("no task is named: {part}")).to_owned()
 }
 
-/// Numbers and texts of the blocks of a response.
+/// Returns numbers and texts of the segments in a response.
 #[track_caller]
 pub(super) fn blocks(part: &Value) -> Vec<(u64, String)> {
     let blocks = part["partial-content"].as_array();
-    let blocks = blocks.unwrap_or_else(|| panic!("there are no blocks: {part}"));
+    let blocks = blocks.unwrap_or_else(|| panic!("no segments: {part}"));
     let block = |block: &Value| {
         (block["seqNr"].as_u64().unwrap(), block["text"].as_str().unwrap_or("-").to_owned())
     };
     blocks.iter().map(block).collect()
 }
 
-/// The numbers of the blocks of several responses.
+/// Returns the numbers of the segments in several responses.
 pub(super) fn numbers(parts: &[Value]) -> Vec<u64> {
     let with_blocks = parts.iter().filter(|part| part.get("partial-content").is_some());
     with_blocks.flat_map(blocks).map(|(number, _)| number).collect()
 }
 
-/// Content put together as clients do it: by number, without the numbers.
+/// Merges content as a client does: sorted by number, without the numbers.
 pub(super) fn merged(parts: &[Value]) -> Vec<Value> {
     let mut blocks: Vec<Value> = parts
         .iter()

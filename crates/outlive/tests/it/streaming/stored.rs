@@ -1,4 +1,4 @@
-//! Numbers, limits, crashes: what the engine makes of what is emitted.
+//! Segments in the store: numbering, limits, and crashes.
 
 use std::{
     future::Future,
@@ -23,7 +23,7 @@ use crate::support::pipe::{Pipe, result, text};
 
 const STREAMING: Change = |tasks| tasks.response_modes(ALL);
 
-/// Which run of a handler this is.
+/// Counts the runs of a handler.
 #[derive(Clone, Default)]
 struct Runs(Arc<AtomicU32>);
 
@@ -33,8 +33,8 @@ impl Runs {
     }
 }
 
-/// Emits in a step and between steps. The first run never comes to its end, and what another emits
-/// between its steps says which it is.
+/// Emits inside and between steps. The first run never ends. A later run emits other texts between
+/// steps.
 async fn mixed(cx: Durable, runs: State<Runs>) -> Result<CallToolResult> {
     let run = runs.next();
     cx.emit(format!("first, run {run}")).await?;
@@ -66,7 +66,7 @@ async fn mixed(cx: Durable, runs: State<Runs>) -> Result<CallToolResult> {
     Ok(CallToolResult::new([]))
 }
 
-/// Emits once, and is lost; run again, it emits twice.
+/// Emits once and never ends. The second run emits twice.
 async fn plain(cx: Task, runs: State<Runs>) -> Result<CallToolResult> {
     let run = runs.next();
     cx.emit("one").await?;
@@ -94,7 +94,7 @@ fn server(store: &Arc<MemoryStore>, runs: &Runs) -> Server {
         .unwrap()
 }
 
-/// Does something on a replica that is killed in the middle of what it runs.
+/// Runs `work` on a replica, then kills the replica.
 fn on_a_replica<T>(work: impl Future<Output = T>) -> T {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(1).enable_all().build().unwrap();
@@ -107,7 +107,7 @@ fn declared() -> Value {
     json!({"extensions": {"io.modelcontextprotocol/tasks": {}, "dev.outlive/task-partials": {}}})
 }
 
-/// Looks at a task until something about it is so.
+/// Polls a task until the condition holds.
 async fn until(pipe: &mut Pipe, id: &str, is: impl Fn(&Value) -> bool) -> Value {
     loop {
         let params = json!({"taskId": id, "_meta": {"dev.outlive/afterSeq": 0}});
@@ -123,7 +123,8 @@ fn last(task: &Value) -> &Value {
     &task["_meta"]["dev.outlive/partials"]["lastSeq"]
 }
 
-/// Calls a tool on one replica until it has emitted so much, and sees how another ends it.
+/// Calls a tool on one replica until it has emitted `emitted` segments, and lets another replica
+/// finish it.
 fn lost_and_found(tool: &str, emitted: u64) -> Value {
     let (store, runs) = (Arc::new(MemoryStore::new()), Runs::default());
     let id = on_a_replica(async {
@@ -147,7 +148,7 @@ fn texts(task: &Value) -> Vec<&str> {
 
 // S-31, S-38, K-20
 #[test]
-fn a_run_that_begins_again_emits_nothing_twice() {
+fn replayed_run_emits_no_segment_twice() {
     let task = lost_and_found("mixed", 5);
     let all = [
         "first, run 0", // which differs now, and stays as it was
@@ -164,23 +165,22 @@ fn a_run_that_begins_again_emits_nothing_twice() {
     assert_eq!(merged, all);
 }
 
-// design 1.1, rule 2
 #[test]
-fn who_has_emitted_is_run_again_only_if_its_tool_says_so() {
+fn plain_task_with_segments_reruns_only_if_tool_allows_it() {
     for tool in ["plain", "idempotent"] {
         let task = lost_and_found(tool, 1);
         assert_eq!(task["status"], "failed", "{tool}");
         let why = task["error"]["message"].as_str().unwrap();
-        assert!(why.contains("the worker was lost"), "{why}");
-        assert_eq!(texts(&task), ["one"], "what was emitted can be read");
+        assert!(why.contains("the worker crashed"), "{why}");
+        assert_eq!(texts(&task), ["one"], "emitted segments are readable");
     }
     let task = lost_and_found("again", 1);
     assert_eq!((texts(&task), &task["status"]), (vec!["one", "two"], &json!("completed")));
 }
 
-/// A line of output is no commit: many share one.
+/// Many segments share one commit.
 #[tokio::test]
-async fn a_chatty_tool_does_not_pay_for_every_line() {
+async fn emitting_20000_segments_takes_few_commits() {
     let folder = std::env::temp_dir().join(format!("outlive-chatty-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let store = Arc::new(SqliteStore::open(folder.join("tasks.db")).unwrap());
@@ -193,23 +193,24 @@ async fn a_chatty_tool_does_not_pay_for_every_line() {
     let parts = client.parts(&mut flow).await;
     assert_eq!(numbers(&parts), (1..=20_000).collect::<Vec<u64>>());
     let commits = store.commits() - before;
-    assert!(commits < 200, "{commits} commits for 20 000 lines");
+    assert!(commits < 200, "{commits} commits for 20,000 segments");
     client.over(flow).await;
     drop((world, store));
     std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[tokio::test]
-async fn there_is_a_limit_to_how_much_is_emitted() {
+async fn emitting_over_limit_fails_and_names_limit() {
     for (change, words) in [
         (
             (|tasks| STREAMING(tasks).max_segments(2)) as Change,
-            "a call emits at most 2 blocks; put more into each of them, or raise `max_segments`",
+            "the call has emitted the maximum of 2 segments; emit larger segments, or raise \
+             `max_segments`",
         ),
         (
             |tasks| STREAMING(tasks).max_segment_bytes(5),
-            "a block of 26 bytes is emitted, and it may have 5; emit it in pieces or as a link to a \
-             resource, or raise `max_segment_bytes`",
+            "a segment of 26 bytes exceeds the limit of 5; split it, emit a resource link, or raise \
+             `max_segment_bytes`",
         ),
     ] {
         let world = World::new(change);
@@ -228,9 +229,9 @@ async fn there_is_a_limit_to_how_much_is_emitted() {
     }
 }
 
-/// Without a task, what is emitted stands in the result.
+/// Without a task, emitted content is part of the result.
 #[tokio::test(start_paused = true)]
-async fn what_a_plain_call_emits_is_in_its_result() {
+async fn inline_call_returns_emitted_content() {
     let world = World::new(STREAMING);
     world.gate.open(2);
     for tool in ["script", "once"] {

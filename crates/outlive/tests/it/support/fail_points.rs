@@ -1,7 +1,7 @@
-//! A store with places where a test can stop, hold or fail whoever uses it.
+//! A store with fail points: places where a test can hold or fail an operation.
 //!
-//! Each replica of a test has one of its own, over the store that all of them share. Who is stopped
-//! for ever at a place, and whose runtime is dropped then, is a process that was lost there.
+//! Each replica of a test has its own fail points over the shared store. A test simulates a crash
+//! by holding a replica at a fail point and dropping its runtime.
 
 use std::{
     sync::{
@@ -24,7 +24,7 @@ use outlive_tasks::delegate_store;
 
 use super::gate::Gate;
 
-/// What a store is asked to do. Writes are told apart by what is in them.
+/// A store operation. Commits are distinguished by their content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Create,
@@ -32,23 +32,23 @@ pub(crate) enum Op {
     View,
     Segments,
     List,
-    /// After it, only one that has got something counts.
+    /// `after(Claim)` counts only claims that return a task.
     Claim,
     Renew,
     Release,
-    /// A write that asks something.
+    /// A commit with an input request.
     Ask,
-    /// A write that records something, and asks nothing.
+    /// A commit with journal entries and without input requests.
     Record,
-    /// A write that adds segments, and nothing more than that.
+    /// A commit with segments only.
     Emit,
-    /// Any other write after which its worker goes on.
+    /// Any other commit that keeps the lease.
     Write,
-    /// A write after which nobody has the task.
+    /// A commit that gives up the lease.
     Park,
-    /// The write that ends a task.
+    /// The commit that ends a task.
     End,
-    /// That a clean-up is due, or done.
+    /// A commit that schedules or finishes a cleanup.
     CleanUp,
     Heard,
     Answer,
@@ -58,8 +58,7 @@ pub(crate) enum Op {
     Replace,
     Kept,
     Forget,
-    /// Whatever changes tasks or notes for a call or a run: what engines do by themselves is not
-    /// meant.
+    /// Any write on behalf of a call or a run, but not the background work of engines.
     Change,
 }
 
@@ -88,7 +87,7 @@ enum Side {
     After,
 }
 
-/// A place: before or after the next time that something is done, or a later one.
+/// A place before or after the n-th operation of a kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Point {
     pub(crate) op: Op,
@@ -96,18 +95,18 @@ pub(crate) struct Point {
     nth: usize,
 }
 
-/// Before it is done.
+/// The place before the operation.
 pub(crate) fn before(op: Op) -> Point {
     Point { op, side: Side::Before, nth: 1 }
 }
 
-/// When it is done, and nobody has been told.
+/// The place after the operation, before its caller gets the result.
 pub(crate) fn after(op: Op) -> Point {
     Point { op, side: Side::After, nth: 1 }
 }
 
 impl Point {
-    /// Not the next time, but this one, counted from one.
+    /// The n-th operation instead of the next one, counted from one.
     pub(crate) fn nth(self, nth: usize) -> Self {
         Self { nth, ..self }
     }
@@ -118,7 +117,7 @@ enum Act {
     Fail,
 }
 
-/// A store with fail points. Without any it does what the store inside does.
+/// A store with fail points. Without fail points it behaves like the inner store.
 pub(crate) struct FailPoints {
     inner: Arc<dyn Store>,
     // A std mutex: nothing awaits while it is held.
@@ -131,19 +130,20 @@ impl FailPoints {
         Arc::new(Self { inner, points: Mutex::default(), down: AtomicBool::new(false) })
     }
 
-    /// Stops whoever comes to a place, once, until the gate is opened; for ever if it never is.
+    /// Holds the next operation at this place until the gate opens.
     pub(crate) fn hold(&self, point: Point) -> Gate {
         let gate = Gate::default();
         self.lock().push((point, Act::Hold(gate.clone())));
         gate
     }
 
-    /// Says at a place, once, that the store cannot be used. After it is done that is not true.
+    /// Fails the next operation at this place as unavailable. A place after the operation fails
+    /// although the store executed it.
     pub(crate) fn fail(&self, point: Point) {
         self.lock().push((point, Act::Fail));
     }
 
-    /// From now on nothing can be done, or everything again.
+    /// Makes the whole store unavailable or available.
     pub(crate) fn down(&self, down: bool) {
         self.down.store(down, Ordering::Relaxed);
     }
@@ -167,7 +167,7 @@ impl FailPoints {
         }
     }
 
-    /// What is to happen here, if it is the right time.
+    /// Returns the action for this operation, if its turn has come.
     fn next(&self, op: Op, side: Side) -> Option<Act> {
         let mut points = self.lock();
         let mut here = None;
@@ -200,7 +200,7 @@ delegate_store!(impl AuditLog, StoreMonitor for FailPoints: |store| &*store.inne
 
 impl TaskStore for FailPoints {
     fn create(&self, task: NewTask) -> StoreFuture<'_, CreateOutcome> {
-        // Tests look at all there are.
+        // Tests list every task.
         let task = task.listed(true);
         self.through(Op::Create, move |store| store.create(task))
     }

@@ -1,13 +1,13 @@
-//! A gate inside a handler: the test learns that a call has come so far, and lets it go on.
+//! A gate inside a handler: the test learns that a call has reached it, and lets the call continue.
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::Semaphore, time::timeout};
 
-/// How long a test waits for a handler. Only one that fails waits so long.
+/// Upper limit of every wait. Only a failing test waits this long.
 const GUARD: Duration = Duration::from_secs(10);
 
-/// Given to a server as state; handlers stop at [`Gate::pass`].
+/// The gate, as state of a server. Handlers wait at [`Gate::pass`].
 #[derive(Clone, Default)]
 pub(crate) struct Gate(Arc<Counts>);
 
@@ -25,7 +25,7 @@ impl Default for Counts {
 }
 
 impl Gate {
-    /// Waits until the test opens the gate. For handlers.
+    /// Waits until the test opens the gate. Called by handlers.
     pub(crate) async fn pass(&self) {
         let mut waiting = Waiting { gate: self, through: false };
         self.0.arrived.add_permits(1);
@@ -33,22 +33,22 @@ impl Gate {
         waiting.through = true;
     }
 
-    /// Waits until a handler stands at the gate, each of them once.
+    /// Waits until a handler reaches the gate. Each arrival counts once.
     pub(crate) async fn arrived(&self) {
-        timeout(GUARD, take(&self.0.arrived)).await.expect("a handler comes to the gate");
+        timeout(GUARD, take(&self.0.arrived)).await.expect("a handler reaches the gate");
     }
 
-    /// Lets so many handlers through, those that are still to come included.
+    /// Lets `handlers` handlers through, including later ones.
     pub(crate) fn open(&self, handlers: usize) {
         self.0.open.add_permits(handlers);
     }
 
-    /// Waits until a handler has been dropped at the gate, each of them once.
+    /// Waits until a handler is dropped at the gate. Each drop counts once.
     pub(crate) async fn abandoned(&self) {
         timeout(GUARD, take(&self.0.abandoned)).await.expect("a handler is dropped at the gate");
     }
 
-    /// How many handlers have been dropped at the gate.
+    /// Number of handlers that were dropped at the gate.
     pub(crate) fn count_abandoned(&self) -> usize {
         self.0.abandoned.available_permits()
     }
@@ -68,5 +68,5 @@ impl Drop for Waiting<'_> {
 }
 
 async fn take(semaphore: &Semaphore) {
-    semaphore.acquire().await.expect("nobody closes it").forget();
+    semaphore.acquire().await.expect("the semaphore is never closed").forget();
 }

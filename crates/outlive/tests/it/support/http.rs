@@ -1,7 +1,7 @@
-//! A raw HTTP/1.1 client, and a server to point it at.
+//! A raw HTTP/1.1 client, and a server for it.
 //!
-//! Bytes go out as a test writes them and come in as the server wrote them: nothing is retried,
-//! followed or corrected. Every message that is read is held against its schema.
+//! The client sends exactly the bytes of a test and does not retry, redirect or correct anything.
+//! It validates every message against its schema.
 
 mod client;
 mod clock;
@@ -20,14 +20,14 @@ pub(crate) use server::HttpFixture;
 pub(crate) use sse::{Event, Piece};
 pub(crate) use tools::{World, standard};
 
-/// Waits for something that must happen, but not for ever.
+/// Awaits a future, but only for a limited time.
 #[track_caller]
 pub(crate) fn within<F: Future>(future: F) -> impl Future<Output = F::Output> {
     let caller = std::panic::Location::caller();
     async move {
         match tokio::time::timeout(Duration::from_secs(10), future).await {
             Ok(output) => output,
-            Err(_) => panic!("{caller}: nothing happened for 10 seconds"),
+            Err(_) => panic!("{caller}: no progress for 10 seconds"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Clients made of bytes, a way that breaks, and the schemas that check what comes back.
+//! Raw clients, a faulty proxy, a store with fail points, and schema validation.
 
 pub(crate) mod fail_points;
 pub(crate) mod gate;

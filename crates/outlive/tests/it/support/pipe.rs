@@ -1,8 +1,8 @@
-//! A client on a pipe, made of bytes: one JSON message per line.
+//! A raw client on a pipe: one JSON message per line.
 //!
-//! Whatever it reads is held against the official schema of the revision it was sent under. Tests
-//! that use it run with paused time: it stands still while anything can happen and jumps when nothing
-//! can, so that a guard costs nothing and "nothing more comes" is certain.
+//! It validates every message against the official schema of its version. Tests that use it run
+//! with paused time. Time then advances only when all tasks are idle, so timeouts cost nothing and
+//! [`Pipe::quiet`] is reliable.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -15,52 +15,52 @@ use tokio::{
 
 use super::schema;
 
-/// The revision without a handshake.
+/// The modern version.
 pub(crate) const MODERN: &str = "2026-07-28";
 
-/// The revisions with a handshake, oldest first.
+/// The legacy versions, oldest first.
 pub(crate) const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
-/// All revisions, oldest first.
+/// All versions, oldest first.
 pub(crate) const REVISIONS: [&str; 5] =
     ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", MODERN];
 
-/// The key of `_meta` that makes a request modern.
+/// The `_meta` key that makes a request modern.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
-/// How long a message may be on its way. Only a test that fails waits so long.
+/// Upper limit of every wait. Only a failing test waits this long.
 const GUARD: Duration = Duration::from_secs(10);
 
 /// One connection to a server.
 pub(crate) struct Pipe {
     stream: DuplexStream,
     unread: Vec<u8>,
-    /// The beginning of a line whose end has not been sent.
+    /// The start of a line whose end is not sent yet.
     unfinished: Vec<u8>,
     next_id: u64,
-    /// The revision that the handshake agreed on.
+    /// The negotiated version.
     session: Option<String>,
-    /// Method and revision of the requests that have been sent, by the text of their id.
+    /// Method and version of the sent requests, by ID.
     asked: HashMap<String, Vec<Asked>>,
 }
 
-/// What an answer has to fit.
+/// A sent request, for the validation of its response.
 #[derive(Clone)]
 struct Asked {
     method: String,
-    /// None before a handshake.
+    /// `None` before a handshake.
     version: Option<String>,
-    /// Whether several responses are welcome.
+    /// Whether several responses are allowed.
     streams: bool,
 }
 
 impl Pipe {
-    /// Connects, and says nothing yet.
+    /// Connects without sending anything.
     pub(crate) fn open(server: &Server) -> Self {
         Self::on(server.connect_in_memory().stream)
     }
 
-    /// Connects as somebody.
+    /// Connects as `principal`.
     pub(crate) fn open_as(server: &Server, principal: Principal) -> Self {
         let (client, end) = duplex(64 << 10);
         let (input, output) = split(end);
@@ -69,21 +69,21 @@ impl Pipe {
         Self::on(client)
     }
 
-    /// Connects and makes whatever handshake a revision needs.
+    /// Connects and performs the handshake of the version, if it has one.
     pub(crate) async fn speaking(server: &Server, version: &str) -> Self {
         let mut pipe = Self::open(server);
         pipe.speak(version).await;
         pipe
     }
 
-    /// As [`Pipe::speaking`], as somebody.
+    /// Like [`Pipe::speaking`], as `principal`.
     pub(crate) async fn speaking_as(server: &Server, version: &str, principal: Principal) -> Self {
         let mut pipe = Self::open_as(server, principal);
         pipe.speak(version).await;
         pipe
     }
 
-    /// A client on the other end of this stream.
+    /// Creates a client on this stream.
     pub(crate) fn on(stream: DuplexStream) -> Self {
         Self {
             stream,
@@ -101,12 +101,12 @@ impl Pipe {
         }
     }
 
-    /// Makes the handshake of a legacy revision and returns its result.
+    /// Performs the handshake of a legacy version and returns its result.
     pub(crate) async fn legacy(&mut self, version: &str) -> Value {
         self.legacy_with(version, json!({})).await
     }
 
-    /// As [`Pipe::legacy`], with capabilities of the client.
+    /// Like [`Pipe::legacy`], with client capabilities.
     pub(crate) async fn legacy_with(&mut self, version: &str, capabilities: Value) -> Value {
         let params = json!({
             "protocolVersion": version,
@@ -119,18 +119,18 @@ impl Pipe {
         result(&answer)
     }
 
-    /// Sends a request of the pipe's own revision and waits for the answer.
+    /// Sends a request in the version of the pipe and returns the response.
     pub(crate) async fn ask(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params).await;
         self.answer(id).await
     }
 
-    /// The result of a request of the pipe's own revision.
+    /// Sends a request in the version of the pipe and returns its result.
     pub(crate) async fn result(&mut self, method: &str, params: Value) -> Value {
         result(&self.ask(method, params).await)
     }
 
-    /// The error that a request of the pipe's own revision is refused with.
+    /// Sends a request in the version of the pipe and returns its error.
     pub(crate) async fn error(&mut self, method: &str, params: Value) -> Value {
         error(&self.ask(method, params).await)
     }
@@ -140,19 +140,19 @@ impl Pipe {
         self.result("tools/call", json!({"name": tool, "arguments": arguments})).await
     }
 
-    /// Sends a modern request, handshake or not, and waits for the answer.
+    /// Sends a modern request and returns the response, with or without a handshake.
     pub(crate) async fn modern(&mut self, method: &str, params: Value) -> Value {
         let id = self.send_as_is(method, with_meta(params)).await;
         self.answer(id).await
     }
 
-    /// Sends a request of the pipe's own revision and returns its id.
+    /// Sends a request in the version of the pipe and returns its ID.
     pub(crate) async fn send(&mut self, method: &str, params: Value) -> u64 {
         let params = if self.session.is_some() { params } else { with_meta(params) };
         self.send_as_is(method, params).await
     }
 
-    /// Sends a request with exactly these parameters and returns its id.
+    /// Sends a request with exactly these parameters and returns its ID.
     pub(crate) async fn send_as_is(&mut self, method: &str, params: Value) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
@@ -172,12 +172,12 @@ impl Pipe {
         self.notify("notifications/cancelled", json!({"requestId": id})).await;
     }
 
-    /// Answers a request of the server's.
+    /// Responds to a request of the server.
     pub(crate) async fn reply(&mut self, asked: &Value, result: Value) {
         self.send_json(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": result})).await;
     }
 
-    /// Sends a modern request of a client that can do this, and returns its result.
+    /// Sends a modern request with these client capabilities and returns the response.
     pub(crate) async fn modern_with(
         &mut self,
         capabilities: Value,
@@ -204,25 +204,25 @@ impl Pipe {
         self.stream.write_all(bytes).await.expect("the server reads");
     }
 
-    /// Says that nothing more will be sent.
+    /// Closes the write direction.
     pub(crate) async fn finish(&mut self) {
         let rest = std::mem::take(&mut self.unfinished);
         self.remember(&rest);
         self.stream.shutdown().await.expect("the server reads");
     }
 
-    /// The next message.
+    /// Returns the next message.
     pub(crate) async fn read(&mut self) -> Value {
         let line = self.read_line().await.expect("a message, not the end");
         self.checked(&line)
     }
 
-    /// The next line as it stands; `None` at the end.
+    /// Returns the next line. `None` is the end.
     pub(crate) async fn read_line(&mut self) -> Option<String> {
         timeout(GUARD, self.next_line()).await.expect("a message within ten seconds")
     }
 
-    /// Messages up to the answer to a request, which comes last.
+    /// Returns all messages up to the response to a request, which is last.
     pub(crate) async fn read_to(&mut self, id: impl Into<Value>) -> Vec<Value> {
         let id: Value = id.into();
         let mut messages = Vec::new();
@@ -236,15 +236,15 @@ impl Pipe {
         }
     }
 
-    /// The answer to a request; nothing else may come before it.
+    /// Returns the response to a request, which must be the next message.
     pub(crate) async fn answer(&mut self, id: impl Into<Value>) -> Value {
         let id: Value = id.into();
         let message = self.read().await;
-        assert_eq!(message["id"], id, "the next message should be an answer: {message}");
+        assert_eq!(message["id"], id, "the next message must be the response: {message}");
         message
     }
 
-    /// What comes until the server closes its side.
+    /// Returns all messages until the server closes the pipe.
     pub(crate) async fn read_to_end(&mut self) -> Vec<Value> {
         let mut messages = Vec::new();
         while let Some(line) = self.read_line().await {
@@ -253,10 +253,10 @@ impl Pipe {
         messages
     }
 
-    /// Makes sure that nothing comes while anything can still happen.
+    /// Asserts that no message arrives until all tasks are idle.
     pub(crate) async fn quiet(&mut self) {
         if let Ok(line) = timeout(GUARD, self.next_line()).await {
-            panic!("nothing should come, but this did: {line:?}");
+            panic!("unexpected message: {line:?}");
         }
     }
 
@@ -268,15 +268,15 @@ impl Pipe {
                     String::from_utf8(line).expect("messages are UTF-8").trim_end().to_owned(),
                 );
             }
-            // Kept in `self`, so that a guard that gives up loses nothing.
-            if self.stream.read_buf(&mut self.unread).await.expect("the pipe is whole") == 0 {
+            // The buffer is in `self`, so that a timeout loses no bytes.
+            if self.stream.read_buf(&mut self.unread).await.expect("the pipe is open") == 0 {
                 assert_eq!(self.unread, b"", "the last message has no line end");
                 return None;
             }
         }
     }
 
-    /// Notes under which rules the answers to a line have to be.
+    /// Records the version of each request in a line, for the validation of responses.
     fn remember(&mut self, line: &[u8]) {
         let messages = match serde_json::from_slice(line) {
             Ok(Value::Array(batch)) => batch,
@@ -298,7 +298,7 @@ impl Pipe {
         }
     }
 
-    /// Reads a line and holds it against the schema of its revision.
+    /// Parses a line and validates it against the schema of its version.
     fn checked(&mut self, line: &str) -> Value {
         let message: Value = serde_json::from_str(line).expect("a line is a message");
         match &message {
@@ -312,7 +312,7 @@ impl Pipe {
         assert_eq!(message["jsonrpc"], "2.0", "{message}");
         if message.get("id").is_some() && message.get("method").is_some() {
             let Some(version) = &self.session else {
-                panic!("the server asks on a wire that has no requests from servers: {message}");
+                panic!("the server sent a request in an era without server requests: {message}");
             };
             schema::check(version, None, message);
             return;
@@ -321,7 +321,7 @@ impl Pipe {
             if message.get("error").is_none() {
                 schema::check(self.version_of_notification(message), None, message);
             }
-            // The older schemas have no error without an id, which is why nobody can check it.
+            // The legacy schemas have no error without an ID, so it cannot be validated.
             return;
         };
         let asked = self.answered(id, message);
@@ -330,18 +330,18 @@ impl Pipe {
         if let Some(agreed) = agreed {
             self.session = Some(agreed.to_owned());
         }
-        // Without a handshake, only `ping` is answered as the older revisions have it.
+        // Without a handshake, only the response to `ping` follows the legacy schema.
         let other = if asked.method == "ping" { LEGACY[3] } else { MODERN };
         let version = agreed.or(asked.version.as_deref()).unwrap_or(other);
         schema::check(version, Some(&asked.method), message);
     }
 
-    /// The request that has been answered. Of two with one id it is the later that was refused; what
-    /// was refused may also have been no request at all.
+    /// Returns the request of a response. If two requests have one ID, an error belongs to the
+    /// later one. An error may also belong to an invalid request.
     fn answered(&mut self, id: &Value, message: &Value) -> Asked {
         let asked = self.asked.entry(id.to_string()).or_default();
         let result = &message["result"];
-        // Who asked for several responses has more to come until one says that it is the last.
+        // A streaming call has more responses until one is the last.
         let is_last = result.get("content").is_some()
             || result["isComplete"] == true
             || result["_meta"].get("io.modelcontextprotocol/fallback-mode").is_some();
@@ -351,13 +351,14 @@ impl Pipe {
                 version: self.session.clone(),
                 streams: false,
             }),
-            false if asked.is_empty() => panic!("nobody asked for an answer to {id}"),
+            false if asked.is_empty() => panic!("unsolicited response with ID {id}"),
             false if asked[0].streams && !is_last => asked[0].clone(),
             false => asked.remove(0),
         }
     }
 
-    /// Subscriptions and requests without a session are modern; the rest is the session's.
+    /// Subscriptions and requests without a session are modern; everything else belongs to the
+    /// session.
     fn version_of_notification(&self, message: &Value) -> &str {
         let subscribed =
             message["params"]["_meta"].get("io.modelcontextprotocol/subscriptionId").is_some();
@@ -368,7 +369,7 @@ impl Pipe {
     }
 }
 
-/// Adds what every modern request carries, unless it is there.
+/// Adds the `_meta` keys of a modern request if they are missing.
 pub(crate) fn with_meta(mut params: Value) -> Value {
     let meta = &mut params["_meta"];
     if meta.get(VERSION).is_none() {
@@ -380,7 +381,7 @@ pub(crate) fn with_meta(mut params: Value) -> Value {
     params
 }
 
-/// The result in an answer.
+/// Returns the result of a response.
 #[track_caller]
 pub(crate) fn result(answer: &Value) -> Value {
     match answer.get("result") {
@@ -389,7 +390,7 @@ pub(crate) fn result(answer: &Value) -> Value {
     }
 }
 
-/// The error in an answer.
+/// Returns the error of a response.
 #[track_caller]
 pub(crate) fn error(answer: &Value) -> Value {
     match answer.get("error") {
@@ -398,13 +399,13 @@ pub(crate) fn error(answer: &Value) -> Value {
     }
 }
 
-/// The text of the first block of a tool's result.
+/// Returns the text of the first block of a tool result.
 #[track_caller]
 pub(crate) fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("a text was expected: {result}"))
 }
 
-/// A schema or other JSON, as the builder takes it.
+/// Converts a schema or other JSON for the builder.
 pub(crate) fn raw(json: &Value) -> outlive::wire::RawJson {
     serde_json::value::to_raw_value(json).expect("a value is JSON")
 }

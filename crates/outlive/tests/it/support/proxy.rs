@@ -1,8 +1,8 @@
-//! A way between a client and a real server that breaks where a test says so, and nowhere else.
+//! A proxy between a client and a real server that injects faults.
 //!
-//! It listens on a socket of its own, reads HTTP from both sides, and passes everything on, event by
-//! event. Rules name a request, by its JSON-RPC method or its verb, and what is done to it; events are
-//! named by a text that stands in them. There is no chance in it: a rule is used once, or always.
+//! The proxy forwards HTTP event by event. A rule names a request by its JSON-RPC method or its
+//! verb, and a fault. Faults name events by a text that they contain. A rule applies once or
+//! always, never randomly.
 
 use std::{
     net::SocketAddr,
@@ -20,27 +20,27 @@ use tokio::{
 
 use super::gate::Gate;
 
-/// How long a test waits for something to pass. Only one that fails waits so long.
+/// Upper limit of every wait. Only a failing test waits this long.
 const GUARD: Duration = Duration::from_secs(20);
 
-/// What is done to a request, or to what comes back for it.
+/// A fault in a request or its response.
 #[derive(Clone)]
 pub(crate) enum Fault {
-    /// It is answered with this status and no body, and the server never sees it.
+    /// Responds with this status without a body; the server does not get the request.
     Refuse(u16, Option<u64>),
-    /// The server has it, and its answer is lost with the connection.
+    /// Forwards the request and closes the connection before the response.
     LoseAnswer,
-    /// The connection is cut behind this event.
+    /// Closes the connection after this event.
     CutAfter(&'static str),
-    /// The connection is cut in the middle of this event.
+    /// Closes the connection in the middle of this event.
     CutInside(&'static str),
-    /// These events do not arrive.
+    /// Drops these events.
     Drop(&'static [&'static str]),
-    /// Behind this event comes another one, made of it.
+    /// Sends another event, made from this one, after it.
     Append(&'static str, fn(&str) -> String),
-    /// This event, and all behind it, waits at a gate.
+    /// Holds this event and all later ones at a gate.
     Hold(&'static str, Gate),
-    /// This event comes behind the next one.
+    /// Sends this event after the next one.
     Swap(&'static str),
 }
 
@@ -50,7 +50,7 @@ struct Rule {
     is_kept: bool,
 }
 
-/// Listens, and passes on, for as long as its runtime lives.
+/// A proxy that runs until its runtime is dropped.
 pub(crate) struct Proxy {
     pub(crate) url: String,
     shared: Arc<Shared>,
@@ -80,42 +80,42 @@ impl Proxy {
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let shared = Arc::clone(&passing);
-                // A connection that breaks is what this is for.
+                // Errors are ignored: broken connections are the purpose of the proxy.
                 tokio::spawn(async move { shared.serve(BufReader::new(client)).await });
             }
         });
         Self { url, shared }
     }
 
-    /// Does this to the next request of a method, or of a verb that has no body.
+    /// Applies a fault to the next request with this method, or with this verb if it has no body.
     pub(crate) fn once(&self, on: &'static str, fault: Fault) {
         lock(&self.shared.rules).push(Rule { on, fault, is_kept: false });
     }
 
-    /// Does this to all of them.
+    /// Applies a fault to every such request.
     pub(crate) fn always(&self, on: &'static str, fault: Fault) {
         lock(&self.shared.rules).push(Rule { on, fault, is_kept: true });
     }
 
-    /// Passes on to another server from now on.
+    /// Forwards to another server from now on.
     #[allow(dead_code, reason = "only tests of several processes have another server")]
     pub(crate) fn redirect(&self, server: SocketAddr) {
         *lock(&self.shared.server) = server;
     }
 
-    /// The bodies of all requests of a method.
+    /// Returns the bodies of all requests with this method.
     pub(crate) fn requests(&self, method: &str) -> Vec<Value> {
         let requests = lock(&self.shared.requests);
         requests.iter().filter(|request| request["method"] == method).cloned().collect()
     }
 
-    /// The messages of all events that have come from the server.
+    /// Returns the messages of all events from the server.
     pub(crate) fn events(&self) -> Vec<Value> {
         let events = lock(&self.shared.events);
         events.iter().map(|event| serde_json::from_str(&data(event)).unwrap()).collect()
     }
 
-    /// Waits until the server has sent an event in which this stands.
+    /// Waits until the server has sent an event that contains `text`.
     pub(crate) async fn came(&self, text: &str) {
         let came = async {
             loop {
@@ -126,10 +126,10 @@ impl Proxy {
                 next.await;
             }
         };
-        timeout(GUARD, came).await.unwrap_or_else(|_| panic!("no event with {text} came"));
+        timeout(GUARD, came).await.unwrap_or_else(|_| panic!("no event with {text} arrived"));
     }
 
-    /// Every rule for one request has found it.
+    /// Whether every one-time rule has been applied.
     pub(crate) fn has_done_it_all(&self) -> bool {
         lock(&self.shared.rules).iter().all(|rule| rule.is_kept)
     }
@@ -139,13 +139,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What an event says, without its other fields.
+/// Returns the data of an event.
 fn data(event: &str) -> String {
     let lines = event.lines().filter_map(|line| line.strip_prefix("data:"));
     lines.map(str::trim_start).collect::<Vec<_>>().join("\n")
 }
 
-/// The head of a message, and its body if it says how long that is.
+/// The head of a message, and its body if it has a length.
 struct Head {
     start: String,
     headers: Vec<(String, String)>,
@@ -172,7 +172,7 @@ impl Head {
         self.get("content-length").and_then(|length| length.parse().ok())
     }
 
-    /// With these headers in place of those that are about the connection.
+    /// Writes the head with these headers instead of the connection headers.
     fn written(&self, instead: &[(&str, &str)]) -> String {
         let connection = ["connection", "transfer-encoding", "content-length", "host"];
         let mut head = format!("{}\r\n", self.start);
@@ -192,7 +192,7 @@ async fn line(stream: &mut BufReader<TcpStream>) -> Option<String> {
     Some(line)
 }
 
-/// What a body has next; `None` at its end, whether that was meant or not.
+/// Returns the next part of a body. `None` is its end, clean or not.
 async fn chunk(server: &mut BufReader<TcpStream>, is_chunked: bool) -> Option<Vec<u8>> {
     if !is_chunked {
         let some = server.fill_buf().await.ok().filter(|some| !some.is_empty())?.to_vec();
@@ -206,7 +206,7 @@ async fn chunk(server: &mut BufReader<TcpStream>, is_chunked: bool) -> Option<Ve
     Some(bytes)
 }
 
-/// Waits until a client that is being answered has left.
+/// Waits until a client disconnects during the response.
 async fn gone(client: &mut BufReader<TcpStream>) {
     match client.fill_buf().await {
         Ok(more) if !more.is_empty() => std::future::pending().await,
@@ -215,7 +215,7 @@ async fn gone(client: &mut BufReader<TcpStream>) {
 }
 
 impl Shared {
-    /// One connection. `None` closes it.
+    /// Serves one connection. `None` closes it.
     async fn serve(&self, mut client: BufReader<TcpStream>) -> Option<()> {
         loop {
             let head = Head::read(&mut client).await?;
@@ -241,10 +241,10 @@ impl Shared {
         }
     }
 
-    /// What is to be done to a request.
+    /// Returns the faults for a request.
     fn faults(&self, name: &str) -> Vec<Fault> {
         let mut found = Vec::new();
-        // One refusal at a time: the next one is for the next request.
+        // Only one `Refuse` per request; the next one applies to the next request.
         let mut is_refused = false;
         lock(&self.rules).retain(|rule| {
             let refuses = matches!(rule.fault, Fault::Refuse(..));
@@ -258,7 +258,7 @@ impl Shared {
         found
     }
 
-    /// Passes a request on, and what comes back for it.
+    /// Forwards a request and its response.
     async fn pass(
         &self,
         client: &mut BufReader<TcpStream>,
@@ -330,7 +330,7 @@ impl Shared {
     }
 }
 
-/// Passes an event on as the faults have it; whether the connection is cut behind it.
+/// Forwards an event with its faults. Returns whether the connection is closed after it.
 async fn broken(
     event: &str,
     faults: &[Fault],
@@ -360,7 +360,7 @@ async fn broken(
         behind.push_str(&out);
         return Some(is_cut);
     }
-    // What was held back comes behind the next message, not behind a sign of life.
+    // A swapped event follows the next message, not a keep-alive.
     if !data(event).is_empty() {
         out.push_str(&std::mem::take(behind));
     }

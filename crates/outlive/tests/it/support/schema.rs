@@ -1,7 +1,7 @@
-//! Holds every message that a server sends against the official schema of its revision.
+//! Validation of every server message against the official schema of its version.
 //!
-//! Works when `OUTLIVE_SPEC_DIR` names a folder with one `<revision>/schema.json` each; without it
-//! nothing is checked, so that the tests need nothing but this repository.
+//! `OUTLIVE_SPEC_DIR` names a folder with one `<version>/schema.json` each. Without the variable
+//! nothing is validated, so the tests need only this repository.
 
 use std::{
     collections::HashMap,
@@ -12,9 +12,9 @@ use std::{
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
-/// Panics when `message` is not what the schema of `version` says it must be.
+/// Panics if `message` violates the schema of `version`.
 ///
-/// `request_method` is the method of the request that a response answers.
+/// `request_method` is the method of the request that a response belongs to.
 #[track_caller]
 pub(crate) fn check(version: &str, request_method: Option<&str>, message: &Value) {
     if let Some(schemas) = Schemas::get() {
@@ -38,7 +38,7 @@ fn check_with(schemas: &Schemas, version: &str, request_method: Option<&str>, me
     }
 }
 
-/// Which definitions a message must fit, and with which part of it.
+/// Returns the schema definitions for a message, with the part that each validates.
 fn expectations(
     version: &str,
     request_method: Option<&str>,
@@ -53,7 +53,7 @@ fn expectations(
     let old = matches!(version, "2024-11-05" | "2025-03-26" | "2025-06-18");
     if let Some(error) = message.get("error") {
         let mut message = message.clone();
-        // The older schemas know no error without an id; JSON-RPC itself and the newer ones do.
+        // The older schemas have no error without an ID, but JSON-RPC and the newer schemas do.
         if message.get("id").is_none() {
             message["id"] = json!(0);
         }
@@ -69,9 +69,9 @@ fn expectations(
     if message["result"]["resultType"] == "input_required" {
         parts.push(("InputRequiredResult", message["result"].clone()));
     } else if message["result"]["resultType"] == "task" {
-        // The extension that tasks are has a schema of its own.
+        // The task extension has its own schema.
     } else if version == "2025-11-25" && message["result"].get("partial-content").is_some() {
-        // A dialect that client and server agree on: each block is one, but for its number.
+        // A streaming response: each block is a content block with a sequence number.
         for block in message["result"]["partial-content"].as_array().into_iter().flatten() {
             let mut block = block.clone();
             block.as_object_mut().map(|block| block.remove("seqNr"));
@@ -128,8 +128,8 @@ fn result_of(method: &str) -> Option<&'static str> {
     })
 }
 
-/// The errors that 2026-07-28 describes one by one: those of JSON-RPC by their error object, its
-/// own by the whole response.
+/// Returns the definition for an error of 2026-07-28. Standard JSON-RPC errors are defined as error
+/// objects, the others as whole responses.
 fn named_error(error: &Value, message: &Value) -> Option<(&'static str, Value)> {
     let (name, part) = match error["code"].as_i64()? {
         -32700 => ("ParseError", error),
@@ -145,7 +145,7 @@ fn named_error(error: &Value, message: &Value) -> Option<(&'static str, Value)> 
     Some((name, part.clone()))
 }
 
-/// The schemas of all revisions. Each definition is compiled when it is first needed.
+/// The schemas of all versions. Each definition is compiled at first use.
 struct Schemas {
     folder: PathBuf,
     files: Mutex<HashMap<String, Arc<Value>>>,
@@ -177,7 +177,7 @@ impl Schemas {
             "the schema of {version} has no {definition}"
         );
         jsonschema::validator_for(&excerpt(&file, place, definition))
-            .expect("the official schema is one")
+            .expect("the official schema is valid")
     }
 
     fn file(&self, version: &str) -> Arc<Value> {
@@ -192,7 +192,7 @@ impl Schemas {
     }
 }
 
-/// A definition and all that it refers to. Compiling a whole file takes longer than most tests.
+/// Returns a definition with its references. Compiling the whole file takes longer than most tests.
 fn excerpt(file: &Value, place: &str, definition: &str) -> Value {
     let mut found = Map::new();
     let mut wanted = vec![definition];
@@ -210,7 +210,7 @@ fn excerpt(file: &Value, place: &str, definition: &str) -> Value {
     schema
 }
 
-/// The names of the definitions that a part of a schema refers to.
+/// Collects the names of the definitions that a schema refers to.
 fn references<'a>(part: &'a Value, names: &mut Vec<&'a str>) {
     match part {
         Value::Object(members) => {
@@ -229,9 +229,9 @@ mod tests {
 
     use super::{Schemas, check_with};
 
-    /// The checks themselves can fail: otherwise a test that passes would show nothing.
+    /// The validation itself can fail, so a passing test has a meaning.
     #[test]
-    fn a_message_that_breaks_its_schema_is_found() {
+    fn message_violating_schema_panics() {
         let folder = std::env::temp_dir().join(format!("outlive-schema-{}", std::process::id()));
         let schema = json!({"$defs": {
             "JSONRPCResultResponse": {"required": ["jsonrpc", "id", "result"]},

@@ -1,4 +1,4 @@
-//! How much callers may have stored, and what is not stored at all.
+//! Stored bytes per caller, and rejected requests that store nothing.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,7 +29,7 @@ async fn get(pipe: &mut Pipe, id: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn polls_of_ids_that_cannot_be_ours_store_nothing() {
+async fn polls_of_malformed_task_ids_store_nothing() {
     let store = Arc::new(MemoryStore::new());
     let server = over(&store, |config| config);
     let mut pipe = Pipe::open_as(&server, Principal::named("eve"));
@@ -41,12 +41,12 @@ async fn polls_of_ids_that_cannot_be_ours_store_nothing() {
         }
     }
     tokio::time::sleep(Duration::from_secs(120)).await;
-    assert!(events(&store).await.is_empty(), "nothing is written down");
-    assert_eq!(server.metrics().await.lookups_denied, 12, "it is counted");
+    assert!(events(&store).await.is_empty(), "no audit event is stored");
+    assert_eq!(server.metrics().await.lookups_denied, 12, "the metric counts the lookups");
 }
 
 #[tokio::test(start_paused = true)]
-async fn denied_lookups_are_one_event_per_caller_and_minute() {
+async fn denied_lookups_yield_one_audit_event_per_caller_and_minute() {
     let store = Arc::new(MemoryStore::new());
     let server = over(&store, |config| config);
     let mut eve = Pipe::open_as(&server, Principal::named("eve"));
@@ -62,11 +62,11 @@ async fn denied_lookups_are_one_event_per_caller_and_minute() {
     let causes: Vec<_> =
         denied.iter().map(|audit| audit.event.reason.as_deref().unwrap()).collect();
     assert!(causes[0].starts_with("1 times") && causes[1].starts_with("100 times"), "{causes:?}");
-    assert_eq!(denied[1].event.task, format!("{:032x}", 0), "the first that was asked for");
+    assert_eq!(denied[1].event.task, format!("{:032x}", 0), "the first requested ID");
 }
 
 #[tokio::test(start_paused = true)]
-async fn polls_beyond_the_rate_are_one_event_per_caller_and_minute() {
+async fn rate_limited_polls_yield_one_audit_event_per_caller_and_minute() {
     let store = Arc::new(MemoryStore::new());
     let server = over(&store, |config| config.poll_rate(RateLimit::per_second(0.001).burst(5)));
     let mut eve = Pipe::open_as(&server, Principal::named("eve"));
@@ -81,7 +81,7 @@ async fn polls_beyond_the_rate_are_one_event_per_caller_and_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tool_error_of_a_task_counts_as_failed_everywhere() {
+async fn tool_error_of_task_counts_as_failed() {
     let store = Arc::new(MemoryStore::new());
     let server = over(&store, |config| config);
     let mut pipe = Pipe::open_as(&server, Principal::named("ada"));
@@ -95,7 +95,7 @@ async fn tool_error_of_a_task_counts_as_failed_everywhere() {
     assert!(named(&events, "completed").is_empty(), "{events:?}");
 }
 
-/// Makes tasks until one is refused, and returns the error.
+/// Creates tasks until one is rejected, and returns the error.
 async fn until_refused(pipe: &mut Pipe) -> Value {
     for _ in 0..100 {
         let call = json!({"name": "fail", "arguments": {}});
@@ -106,11 +106,11 @@ async fn until_refused(pipe: &mut Pipe) -> Value {
         let id = result(&answer)["taskId"].as_str().unwrap().to_owned();
         until(pipe, &id, "completed").await;
     }
-    panic!("nothing was refused");
+    panic!("no request was rejected");
 }
 
 #[tokio::test(start_paused = true)]
-async fn caller_beyond_its_stored_bytes_gets_no_task_and_others_do() {
+async fn caller_over_stored_bytes_limit_gets_no_task() {
     let store = Arc::new(MemoryStore::new());
     let server = over(&store, |config| config.max_store_bytes_per_caller(32 << 10));
     let mut eve = Pipe::open_as(&server, Principal::named("eve"));
@@ -119,7 +119,7 @@ async fn caller_beyond_its_stored_bytes_gets_no_task_and_others_do() {
     assert_eq!(refused["data"]["limit"], "max_store_bytes_per_caller", "{refused}");
     assert!(refused["message"].as_str().unwrap().contains("max_store_bytes_per_caller"));
     assert!(store.stored_bytes("name:eve").await.unwrap() <= 33 << 10);
-    // A tool that may do without a task does.
+    // A tool that does not need a task runs inline.
     let nap = json!({"name": "nap", "arguments": {"ms": 5000}});
     let answer = result(&modern(&mut eve, "tools/call", nap).await);
     assert_eq!(answer["resultType"], "complete", "{answer}");
@@ -128,7 +128,7 @@ async fn caller_beyond_its_stored_bytes_gets_no_task_and_others_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn foreign_meta_of_a_request_is_not_stored() {
+async fn unknown_request_meta_is_not_stored() {
     let store = Arc::new(MemoryStore::new());
     let server = over(&store, |config| config);
     let mut eve = Pipe::open_as(&server, Principal::named("eve"));
@@ -142,7 +142,7 @@ async fn foreign_meta_of_a_request_is_not_stored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn anonymous_callers_share_their_stored_bytes() {
+async fn anonymous_callers_share_stored_bytes_limit() {
     let store = Arc::new(MemoryStore::new());
     let server = over(&store, |config| config.max_anonymous_store(32 << 10));
     let refused = until_refused(&mut Pipe::open_as(&server, Principal::ANONYMOUS)).await;
@@ -152,7 +152,7 @@ async fn anonymous_callers_share_their_stored_bytes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn store_beyond_max_store_takes_no_new_task() {
+async fn store_over_max_store_rejects_new_task() {
     let store = Arc::new(MemoryStore::new());
     let server = over(&store, |config| config.max_store(16 << 10));
     let mut ada = Pipe::open_as(&server, Principal::named("ada"));
@@ -172,7 +172,7 @@ fn keyed(key: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn anonymous_idempotency_key_that_can_be_guessed_is_refused() {
+async fn guessable_idempotency_key_of_anonymous_caller_is_rejected() {
     let store = Arc::new(MemoryStore::new());
     let server = over(&store, |config| config);
     let mut pipe = Pipe::open_as(&server, Principal::ANONYMOUS);
@@ -186,7 +186,7 @@ async fn anonymous_idempotency_key_that_can_be_guessed_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn results_under_idempotency_keys_count_as_stored_bytes() {
+async fn results_with_idempotency_keys_count_as_stored_bytes() {
     let store = Arc::new(MemoryStore::new());
     let server = over(&store, |config| config);
     let mut pipe = Pipe::open_as(&server, Principal::named("ada"));
@@ -196,7 +196,7 @@ async fn results_under_idempotency_keys_count_as_stored_bytes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn caller_that_does_much_does_not_push_out_the_events_of_others() {
+async fn busy_caller_does_not_evict_audit_events_of_others() {
     let store = Arc::new(MemoryStore::new());
     let server = over(&store, |config| config.max_audit_events(100));
     let mut ada = Pipe::open_as(&server, Principal::named("ada"));

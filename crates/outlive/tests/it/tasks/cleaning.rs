@@ -1,4 +1,4 @@
-//! What is done after tasks that were cancelled or have expired.
+//! Cleanup hooks after cancelled and expired tasks.
 
 use std::{
     sync::{Arc, Mutex},
@@ -30,7 +30,7 @@ use crate::support::{
     pipe::{Pipe, text},
 };
 
-/// What clean-ups have said, and where they stop if a test wants it.
+/// A record of cleanup runs, and a gate for them.
 #[derive(Clone, Default)]
 struct Tidied {
     said: Arc<Mutex<Vec<String>>>,
@@ -46,7 +46,7 @@ impl Tidied {
         self.said.lock().unwrap().clone()
     }
 
-    /// Waits for so many.
+    /// Waits for `many` records.
     async fn until(&self, many: usize) -> Vec<String> {
         for _ in 0..500 {
             if self.said().len() >= many {
@@ -63,7 +63,7 @@ struct Item {
     item: Option<String>,
 }
 
-/// Says all it can know.
+/// Records everything that a cleanup can know.
 async fn unreserve(task: Cleanup, Args(item): Args<Item>, tidied: State<Tidied>) -> Result<()> {
     let reserved = task.get::<()>("reserve")?.is_some();
     let paid = task.get::<()>("pay")?.is_some();
@@ -72,12 +72,12 @@ async fn unreserve(task: Cleanup, Args(item): Args<Item>, tidied: State<Tidied>)
     Ok(())
 }
 
-/// Says how many runs have been dropped before it.
+/// Records how many runs were dropped before.
 async fn counts(tidied: State<Tidied>, stage: State<Gate>) {
     tidied.say(format!("after {}", stage.count_abandoned()));
 }
 
-/// Stops at the gate.
+/// Waits at the gate.
 async fn slow(tidied: State<Tidied>) {
     tidied.say("began".to_owned());
     tidied.gate.pass().await;
@@ -112,7 +112,7 @@ async fn order_item(
     order(cx, effects).await
 }
 
-/// A replica whose tools tidy up.
+/// A replica whose tools have cleanup hooks.
 fn replica(stage: &Stage, tidied: &Tidied) -> (Server, Arc<FailPoints>) {
     replica_with(stage, tidied, |config| config)
 }
@@ -140,14 +140,14 @@ async fn cancel(pipe: &mut Pipe, id: &str) {
     acknowledged(&modern(pipe, "tasks/cancel", json!({"taskId": id})).await);
 }
 
-/// Lets a task that was asked to stop have its grace.
+/// Waits until the grace period of a cancelled task is over.
 async fn grace() {
     tokio::time::sleep(Duration::from_secs(31)).await;
 }
 
-/// What has happened to a task, but for looks.
+/// Returns the audit events of a task, without reads.
 pub(super) async fn events(store: &MemoryStore, id: &str) -> Vec<String> {
-    // They are gathered before they are written.
+    // The engine writes audit events in batches.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let events = store.read(Some(id), 0, 100).await.unwrap();
     let what = events.into_iter().map(|audit| audit.event.action);
@@ -156,7 +156,7 @@ pub(super) async fn events(store: &MemoryStore, id: &str) -> Vec<String> {
 
 // T2-70
 #[tokio::test(start_paused = true)]
-async fn a_task_that_waited_for_an_answer_is_cancelled_at_once_and_cleaned_up_after() {
+async fn cancelled_task_waiting_for_input_ends_immediately_and_runs_cleanup() {
     let (stage, tidied) = (Stage::new(), Tidied::default());
     let (server, points) = replica(&stage, &tidied);
     let mut pipe = Pipe::open(&server);
@@ -173,13 +173,13 @@ async fn a_task_that_waited_for_an_answer_is_cancelled_at_once_and_cleaned_up_af
     assert_eq!(tidied.until(1).await, ["Cancelled bread reserved true paid false"]);
     let events = events(&stage.store, &id).await;
     assert_eq!(events[events.len() - 2..], ["cancelled", "cleanup-done"]);
-    assert_eq!(get(&mut pipe, &id).await, cancelled, "nobody sees anything of it");
+    assert_eq!(get(&mut pipe, &id).await, cancelled, "the cleanup is invisible to clients");
     parked().await;
     assert_eq!(tidied.said().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_did_not_stop_in_its_grace_is_dropped_and_cleaned_up_after() {
+async fn run_not_stopping_within_grace_is_dropped_and_runs_cleanup() {
     let (stage, tidied) = (Stage::new(), Tidied::default());
     let (server, _) = replica(&stage, &tidied);
     let mut pipe = Pipe::open(&server);
@@ -187,17 +187,17 @@ async fn a_run_that_did_not_stop_in_its_grace_is_dropped_and_cleaned_up_after() 
     stage.gate.arrived().await;
     cancel(&mut pipe, &id).await;
     tokio::time::sleep(Duration::from_secs(29)).await;
-    assert!(tidied.said().is_empty(), "it has time to stop");
+    assert!(tidied.said().is_empty(), "the grace period is not over");
     grace().await;
     assert_eq!(get(&mut pipe, &id).await["status"], "cancelled");
     assert_eq!(tidied.until(1).await, ["after 1"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn on_the_older_wire_the_run_is_gone_before_it_is_cleaned_up_after() {
+async fn legacy_cancelled_run_is_dropped_before_cleanup() {
     let (stage, tidied) = (Stage::new(), Tidied::default());
     let (server, _) = replica(&stage, &tidied);
-    // A replica that has nothing to do would clean up at once, if it were due.
+    // An idle replica would run the cleanup immediately if it were due.
     let (other, _) = replica(&stage, &tidied);
     let mut idle = Pipe::open(&other);
     modern(&mut idle, "tasks/get", json!({"taskId": "unknown"})).await;
@@ -211,7 +211,7 @@ async fn on_the_older_wire_the_run_is_gone_before_it_is_cleaned_up_after() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_whose_time_is_over_is_cleaned_up_after() {
+async fn expired_task_runs_cleanup() {
     let (stage, tidied) = (Stage::new(), Tidied::default());
     let (server, _) = replica(&stage, &tidied);
     let mut pipe = Pipe::open(&server);
@@ -224,7 +224,7 @@ async fn a_task_whose_time_is_over_is_cleaned_up_after() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_comes_to_an_end_or_has_not_begun_leaves_nothing_behind() {
+async fn completed_or_unstarted_task_runs_no_cleanup() {
     let (stage, tidied) = (Stage::new(), Tidied::default());
     let (server, _) = replica(&stage, &tidied);
     let mut pipe = Pipe::open(&server);
@@ -242,7 +242,7 @@ async fn who_comes_to_an_end_or_has_not_begun_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_cancel_that_was_acknowledged_is_cleaned_up_after_by_whoever_is_left() {
+fn cleanup_of_cancelled_task_runs_on_remaining_replica() {
     let (stage, tidied) = (Stage::new(), Tidied::default());
     let first = Process::start();
     let id = first.run(async {
@@ -266,7 +266,7 @@ fn a_cancel_that_was_acknowledged_is_cleaned_up_after_by_whoever_is_left() {
 }
 
 #[test]
-fn what_was_running_where_its_process_was_lost_is_cleaned_up_after() {
+fn cleanup_after_crash_runs_when_lease_expires() {
     let (stage, tidied) = (Stage::new(), Tidied::default());
     let first = Process::start();
     let id = first.run(async {
@@ -275,21 +275,21 @@ fn what_was_running_where_its_process_was_lost_is_cleaned_up_after() {
         stage.gate.arrived().await;
         id
     });
-    // Its caller cancels it elsewhere, before anybody knows that its process is lost.
+    // The caller cancels the task on another replica before the crash is noticed.
     drop(first);
     Process::start().run(async {
         let mut pipe = legacy(&replica(&stage, &tidied).0).await;
         let cancelled = pipe.result("tasks/cancel", json!({"taskId": id})).await;
         assert_eq!(cancelled["status"], "cancelled");
         parked().await;
-        assert!(tidied.said().is_empty(), "its run may be alive for as long as its lease");
+        assert!(tidied.said().is_empty(), "the run may be alive until its lease expires");
         stage.store.advance_clock(super::stage::LEASE);
         assert_eq!(tidied.until(1).await, ["after 1"]);
     });
 }
 
 #[test]
-fn a_clean_up_that_is_lost_half_way_is_done_again_by_another() {
+fn cleanup_interrupted_by_crash_runs_again() {
     let (stage, tidied) = (Stage::new(), Tidied::default());
     let first = Process::start();
     let id = first.run(async {
@@ -313,7 +313,7 @@ fn a_clean_up_that_is_lost_half_way_is_done_again_by_another() {
         settling.arrived().await;
     });
     second.kill(&stage.store);
-    // Nobody knows that it was done.
+    // The end of the cleanup was not stored.
     Process::start().run(async {
         let mut pipe = Pipe::open(&replica(&stage, &tidied).0);
         tidied.gate.open(1);
@@ -322,12 +322,12 @@ fn a_clean_up_that_is_lost_half_way_is_done_again_by_another() {
         parked().await;
         stage.store.advance_clock(super::stage::LEASE * 2);
         parked().await;
-        assert_eq!(tidied.said().len(), 5, "but now it is known");
+        assert_eq!(tidied.said().len(), 5, "the end of the cleanup is stored");
     });
 }
 
 #[test]
-fn a_clean_up_that_ends_its_workers_is_given_up() {
+fn cleanup_over_crash_limit_fails() {
     let (stage, tidied) = (Stage::new(), Tidied::default());
     let once = |config: TaskConfig| config.engine(|engine| engine.max_crashes = 1);
     let first = Process::start();
@@ -345,13 +345,13 @@ fn a_clean_up_that_ends_its_workers_is_given_up() {
         let mut pipe = Pipe::open(&replica_with(&stage, &tidied, once).0);
         assert_eq!(get(&mut pipe, &id).await["status"], "cancelled");
         parked().await;
-        assert_eq!(tidied.said(), ["began"], "it is not begun again");
+        assert_eq!(tidied.said(), ["began"], "the cleanup does not start again");
         assert_eq!(events(&stage.store, &id).await.last().unwrap(), "cleanup-failed");
     });
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clean_up_that_fails_panics_or_takes_too_long_is_written_down_and_over() {
+async fn failing_panicking_or_slow_cleanup_is_audited_and_not_repeated() {
     let (stage, tidied) = (Stage::new(), Tidied::default());
     let (server, _) = replica(&stage, &tidied);
     let mut pipe = Pipe::open(&server);
@@ -361,20 +361,20 @@ async fn a_clean_up_that_fails_panics_or_takes_too_long_is_written_down_and_over
         cancel(&mut pipe, &id).await;
         grace().await;
         assert_eq!(tidied.until(1).await, [said]);
-        // Longer than it may take, and than its lease.
+        // Longer than the cleanup timeout and the lease.
         tokio::time::sleep(Duration::from_secs(61)).await;
         stage.store.advance_clock(super::stage::LEASE * 2);
         parked().await;
         assert_eq!(get(&mut pipe, &id).await["status"], "cancelled");
         assert_eq!(events(&stage.store, &id).await.last().unwrap(), "cleanup-failed", "{tool}");
-        assert_eq!(tidied.said(), [said], "and it is not begun again");
+        assert_eq!(tidied.said(), [said], "the cleanup does not start again");
         tidied.said.lock().unwrap().clear();
     }
-    assert_eq!(tidied.gate.count_abandoned(), 1, "what takes too long is dropped");
+    assert_eq!(tidied.gate.count_abandoned(), 1, "a slow cleanup is dropped");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clean_up_is_kept_for_longer_than_its_lease_while_it_is_at_work() {
+async fn running_cleanup_renews_its_lease() {
     let (stage, tidied) = (Stage::new(), Tidied::default());
     let (server, _) = replica(&stage, &tidied);
     let (_other, _) = replica(&stage, &tidied);
@@ -385,7 +385,7 @@ async fn a_clean_up_is_kept_for_longer_than_its_lease_while_it_is_at_work() {
     grace().await;
     tidied.gate.arrived().await;
     for _ in 0..4 {
-        // Renewals come every third of a lease.
+        // Heartbeats come every third of a lease.
         tokio::time::sleep(super::stage::LEASE / 3).await;
         stage.store.advance_clock(super::stage::LEASE / 2);
     }
@@ -396,7 +396,7 @@ async fn a_clean_up_is_kept_for_longer_than_its_lease_while_it_is_at_work() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_stops_gives_its_clean_ups_to_others() {
+async fn drained_server_releases_its_cleanups() {
     let (stage, tidied) = (Stage::new(), Tidied::default());
     let (server, _) = replica(&stage, &tidied);
     let mut pipe = Pipe::open(&server);
@@ -414,7 +414,7 @@ async fn a_server_that_stops_gives_its_clean_ups_to_others() {
 }
 
 #[test]
-fn a_clean_up_that_could_never_be_done_is_refused_when_the_server_is_built() {
+fn invalid_cleanup_handler_fails_build() {
     async fn durable(_: Durable) {}
     async fn nothing() {}
     async fn missing(_: State<Vec<Principal>>) {}
@@ -423,7 +423,7 @@ fn a_clean_up_that_could_never_be_done_is_refused_when_the_server_is_built() {
         server.err().map(|error| error.to_string()).unwrap_or_default()
     };
     let always = || Tool::new("t", polite).task(TaskPolicy::Always);
-    assert!(build(always().cleanup(durable)).contains("`CleanUp`"));
+    assert!(build(always().cleanup(durable)).contains("`Cleanup`"));
     assert!(build(always().cleanup(missing)).contains("Principal"));
     assert!(build(Tool::new("t", polite).cleanup(nothing)).contains("`.task(…)`"));
     assert_eq!(build(always().cleanup(nothing)), "");

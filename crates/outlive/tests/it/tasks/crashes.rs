@@ -1,13 +1,13 @@
-//! Processes that are lost, at every place where it matters, and what the next one makes of it.
+//! Crashes at every store operation.
 //!
-//! Whoever comes to a place is stopped there for ever, and its process is dropped with everything
-//! in it. Another one, over the same store, is asked what a client would ask.
+//! A test holds a process at a fail point and drops its runtime. A second process over the same
+//! store then gets the requests of a client.
 
-mod answering; // questions and answers
-mod creating; // tasks that are being made
-mod ending; // the end, and being forgotten
-mod everywhere; // one story, lost at each of its writes
-mod file; // the same with a store in a file
-mod outage; // a store that cannot be used
-mod revisions; // handlers that were changed meanwhile
-mod running; // tasks at work
+mod answering; // input requests and input responses
+mod creating; // creation of tasks
+mod ending; // end and expiry of tasks
+mod everywhere; // one scenario with a crash at each write
+mod file; // the same with a SQLite store
+mod outage; // an unavailable store
+mod revisions; // handler revisions
+mod running; // running tasks

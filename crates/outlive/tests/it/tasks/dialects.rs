@@ -1,4 +1,4 @@
-//! Which dialect answers what, by revision and by what the client has declared.
+//! Task methods by protocol version and declared capabilities.
 
 use outlive::server::{Principal, Server};
 use serde_json::{Value, json};
@@ -9,12 +9,12 @@ use crate::support::pipe::{LEGACY, Pipe, error, result, text};
 const TASKS: [&str; 5] =
     ["tasks/get", "tasks/cancel", "tasks/update", "tasks/result", "tasks/list"];
 
-/// What a request comes to: the code of its error, or 0.
+/// Returns the error code of a response, or 0.
 fn code(answer: &Value) -> i64 {
     answer.get("error").map_or(0, |error| error["code"].as_i64().unwrap())
 }
 
-/// What the methods of tasks come to, for a task that is not there.
+/// Returns the error code of every task method for an unknown task.
 async fn codes(mut ask: impl AsyncFnMut(&str, Value) -> Value) -> [i64; 5] {
     let mut codes = [0; 5];
     for (at, method) in TASKS.into_iter().enumerate() {
@@ -33,7 +33,7 @@ fn nap(ms: u64) -> Value {
     json!({"name": "nap", "arguments": {"ms": ms}})
 }
 
-/// A server that runs no tasks.
+/// A server without tasks.
 fn without_tasks() -> Server {
     let nap = outlive::server::Tool::new("nap", async || "rested");
     Server::builder("plain", "1").tool(nap).build().unwrap()
@@ -41,7 +41,7 @@ fn without_tasks() -> Server {
 
 // B-01, B-04, T1-02, T1-08
 #[tokio::test(start_paused = true)]
-async fn on_2025_11_25_the_request_says_whether_it_is_a_task_and_the_extension_says_nothing() {
+async fn task_of_2025_11_25_is_requested_by_call_not_by_extension() {
     let server = server(&Counts::default());
     for capabilities in [json!({}), json!({"extensions": holds()["extensions"]})] {
         let mut pipe = Pipe::open(&server);
@@ -55,7 +55,7 @@ async fn on_2025_11_25_the_request_says_whether_it_is_a_task_and_the_extension_s
 
 // B-02, T1-58
 #[tokio::test(start_paused = true)]
-async fn on_2025_11_25_tasks_know_no_updates() {
+async fn task_update_in_2025_11_25_is_method_not_found() {
     let mut pipe = Pipe::speaking(&server(&Counts::default()), "2025-11-25").await;
     let mut call = nap(1);
     call["task"] = json!({});
@@ -67,7 +67,7 @@ async fn on_2025_11_25_tasks_know_no_updates() {
 
 // B-03, B-10, T1-03, T1-08
 #[tokio::test(start_paused = true)]
-async fn a_server_without_tasks_ignores_that_one_was_asked_for() {
+async fn server_without_tasks_ignores_task_request() {
     let server = without_tasks();
     let mut call = json!({"name": "nap", "task": {"ttl": 1}});
     let mut pipe = Pipe::speaking(&server, "2025-11-25").await;
@@ -83,7 +83,7 @@ async fn a_server_without_tasks_ignores_that_one_was_asked_for() {
 
 // B-06, B-08, B-12, T2-10
 #[tokio::test(start_paused = true)]
-async fn on_2026_07_28_only_the_extension_declares_tasks() {
+async fn task_in_2026_07_28_requires_declared_extension() {
     let server = server(&Counts::default());
     for capabilities in [
         json!({}),
@@ -102,7 +102,7 @@ async fn on_2026_07_28_only_the_extension_declares_tasks() {
 
 // B-07, B-09, T2-06, T2-07
 #[tokio::test(start_paused = true)]
-async fn on_2026_07_28_what_older_clients_asked_for_tasks_with_is_ignored() {
+async fn task_parameter_in_2026_07_28_is_ignored() {
     let mut pipe = Pipe::open(&server(&Counts::default()));
     for (tool, ms, kind) in
         [("plain", 5000, "complete"), ("nap", 1, "complete"), ("nap", 5000, "task")]
@@ -117,7 +117,7 @@ async fn on_2026_07_28_what_older_clients_asked_for_tasks_with_is_ignored() {
 
 // B-11
 #[tokio::test(start_paused = true)]
-async fn before_2025_11_25_every_call_is_answered_when_it_is_done() {
+async fn call_before_2025_11_25_never_becomes_task() {
     let server = server(&Counts::default());
     for version in &LEGACY[..3] {
         let mut pipe = Pipe::speaking(&server, version).await;
@@ -131,7 +131,7 @@ async fn before_2025_11_25_every_call_is_answered_when_it_is_done() {
 
 // B-21, B-22, B-23
 #[tokio::test(start_paused = true)]
-async fn a_task_of_the_older_dialect_is_there_for_the_newer_one_and_not_the_other_way_round() {
+async fn legacy_task_is_readable_in_modern_era_but_not_vice_versa() {
     let server = server(&Counts::default());
     let ada = || Principal::named("ada");
     let mut newer = Pipe::open_as(&server, ada());
@@ -153,7 +153,7 @@ async fn a_task_of_the_older_dialect_is_there_for_the_newer_one_and_not_the_othe
 
 //
 #[tokio::test(start_paused = true)]
-async fn callers_share_nothing_in_any_method_of_either_dialect() {
+async fn tasks_of_another_principal_are_unknown_in_every_method() {
     let counts = Counts::default();
     let server = builder(outlive::server::tasks::TaskConfig::in_memory(), &counts).build().unwrap();
     let named = Principal::named;

@@ -1,4 +1,4 @@
-//! A server that stops gives its tasks to others.
+//! Graceful shutdown: a drained server releases its tasks to other replicas.
 
 use std::{
     sync::{
@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use super::world::{start, until};
 use crate::support::pipe::{Pipe, text};
 
-/// Ten steps of a tenth of a second, counted as they begin.
+/// Ten steps of a tenth of a second, counted when they start.
 async fn work(cx: Durable, begun: State<Arc<AtomicUsize>>) -> Result<String> {
     for step in 0..10 {
         cx.step(("part", step), async || {
@@ -36,7 +36,7 @@ async fn work(cx: Durable, begun: State<Arc<AtomicUsize>>) -> Result<String> {
 }
 
 fn server(store: &Arc<MemoryStore>, begun: &Arc<AtomicUsize>) -> Server {
-    // Neither its lease nor its own polling would give the task to anybody in time.
+    // The lease is too long for the task to be reclaimed during the test.
     let config = TaskConfig::new(Arc::clone(store) as _).engine(|engine| {
         engine.lease_duration = Duration::from_secs(600);
     });
@@ -49,7 +49,7 @@ fn server(store: &Arc<MemoryStore>, begun: &Arc<AtomicUsize>) -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_replica_goes_on_at_once_and_no_step_is_done_again() {
+async fn drained_task_resumes_immediately_on_another_replica() {
     let (store, begun) = (Arc::new(MemoryStore::new()), Arc::new(AtomicUsize::new(0)));
     let first = server(&store, &begun);
     let mut pipe = Pipe::open(&first);
@@ -62,16 +62,16 @@ async fn another_replica_goes_on_at_once_and_no_step_is_done_again() {
     first.drain(Duration::from_secs(5)).await;
     let (drained, before) = (Instant::now(), begun.load(Ordering::Relaxed));
     while begun.load(Ordering::Relaxed) == before {
-        assert!(drained.elapsed() < Duration::from_secs(1), "nobody goes on");
+        assert!(drained.elapsed() < Duration::from_secs(1), "no replica continues");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let done = until(&mut other, &id, "completed").await;
     assert_eq!(text(&done["result"]), "done");
-    assert_eq!(begun.load(Ordering::Relaxed), 10, "the step that was at work ended before");
+    assert_eq!(begun.load(Ordering::Relaxed), 10, "the running step ended before the release");
 }
 
 #[tokio::test]
-async fn a_transport_that_is_shut_down_drains_and_the_last_one_only() {
+async fn shutdown_of_last_transport_drains_tasks() {
     let (store, begun) = (Arc::new(MemoryStore::new()), Arc::new(AtomicUsize::new(0)));
     let first = server(&store, &begun);
     let serve = || first.serve_http("127.0.0.1:0", HttpConfig::new());
@@ -86,15 +86,15 @@ async fn a_transport_that_is_shut_down_drains_and_the_last_one_only() {
     two.shutdown().await;
     let stopped = begun.load(Ordering::Relaxed);
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(begun.load(Ordering::Relaxed), stopped, "nobody has it now");
+    assert_eq!(begun.load(Ordering::Relaxed), stopped, "no replica runs the task");
     let second = server(&store, &begun);
     until(&mut Pipe::open(&second), &id, "completed").await;
     assert_eq!(begun.load(Ordering::Relaxed), 10);
 }
 
-/// What cannot go on elsewhere has the time it is given.
+/// A run that cannot resume on another replica may finish within the drain timeout.
 #[tokio::test]
-async fn a_run_that_nobody_can_resume_may_end() {
+async fn drain_waits_for_run_that_cannot_resume() {
     let store = Arc::new(MemoryStore::new());
     let nap = async || {
         tokio::time::sleep(Duration::from_millis(400)).await;
@@ -114,10 +114,10 @@ async fn a_run_that_nobody_can_resume_may_end() {
     assert_eq!(text(&done["result"]), "rested", "{done}");
 }
 
-/// Which replica it is.
+/// Name of a replica.
 struct Replica(&'static str);
 
-/// Goes on at the second replica only, and knows which ones it has been at.
+/// Continues only on the second replica, and records the replicas it ran on.
 async fn moves(cx: Durable, replica: State<Replica>) -> Result<String> {
     let mut been = 0;
     while cx.get::<String>(("at", been))?.is_some() {
@@ -131,7 +131,7 @@ async fn moves(cx: Durable, replica: State<Replica>) -> Result<String> {
 }
 
 #[tokio::test]
-async fn a_task_that_sheds_goes_on_with_whoever_is_first() {
+async fn yielding_task_resumes_on_another_replica() {
     let store = Arc::new(MemoryStore::new());
     let serve = |name| {
         Server::builder("moves", "1")
@@ -149,9 +149,10 @@ async fn a_task_that_sheds_goes_on_with_whoever_is_first() {
     assert_eq!(text(&done["result"]), "begun at first");
 }
 
-/// What a caller may do comes with its call, wherever that goes on; who it is with the task.
+/// The scopes belong to the call and the principal to the task; both survive a move to another
+/// replica.
 #[tokio::test]
-async fn a_task_keeps_the_scopes_that_its_call_came_with() {
+async fn task_keeps_scopes_of_its_call_across_replicas() {
     let store = Arc::new(MemoryStore::new());
     let says = async |cx: Durable, replica: State<Replica>| -> Result<String> {
         if replica.0 != "second" {
@@ -172,7 +173,7 @@ async fn a_task_keeps_the_scopes_that_its_call_came_with() {
     let mut pipe = Pipe::open_as(&first, ann());
     let id = start(&mut pipe, "says", json!({})).await;
     let _other = Pipe::open(&second);
-    // Another token of the same caller, which may not do it again, may ask how it went.
+    // The same principal with fewer scopes may still read the task.
     let mut later = Pipe::open_as(&second, Principal::named("ann"));
     let done = until(&mut later, &id, "completed").await;
     assert_eq!(text(&done["result"]), "ann may more work");

@@ -1,5 +1,5 @@
-//! Tasks whose caller has as many bytes stored as it may: what they record is refused, and how they
-//! end is always stored.
+//! Tasks of callers at their limit of stored bytes: new journal entries fail, but the end of a task
+//! is always stored.
 
 use std::{env, fs, process, sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ use crate::support::pipe::{Pipe, error, result};
 
 const LIMIT: u64 = 64 << 10;
 
-/// A step, a block and an outcome that are stored at once at most, beside the bytes of the limit.
+/// Bytes that one step, one segment and one result may exceed the limit by.
 const SLACK: u64 = 2 << 10;
 
 #[derive(Deserialize, JsonSchema, Form)]
@@ -33,7 +33,7 @@ fn long(kib: usize) -> String {
     "x".repeat(kib << 10)
 }
 
-/// Records steps until it cannot.
+/// Records steps until one fails.
 async fn hoard(cx: Durable) -> Result<String> {
     for number in 0..1_000_u32 {
         cx.step(("part", number), async || Ok(long(4))).await?;
@@ -41,7 +41,7 @@ async fn hoard(cx: Durable) -> Result<String> {
     Ok("all of it".to_owned())
 }
 
-/// Records steps until it cannot, and says what it has got then.
+/// Records steps until one fails, and returns their number.
 async fn thrifty(cx: Durable) -> Result<String> {
     for number in 0..1_000_u32 {
         let step = cx.step(("part", number), async || Ok(long(4))).await;
@@ -51,15 +51,16 @@ async fn thrifty(cx: Durable) -> Result<String> {
                     if *limit == "max_store_bytes_per_caller")
             };
             assert!(full.durable_error().is_some_and(is_full), "{full}");
-            let again = cx.step("more", async || -> Result<u32> { panic!("it is not begun") });
-            assert!(again.await.is_err(), "what cannot be recorded is not done");
+            let again =
+                cx.step("more", async || -> Result<u32> { panic!("the step must not run") });
+            assert!(again.await.is_err(), "a step that cannot be recorded does not run");
             return Ok(format!("{number} parts"));
         }
     }
     Ok("all of it".to_owned())
 }
 
-/// Emits without looking back.
+/// Emits without checking for errors until the end.
 async fn flood(cx: Durable) -> Result<String> {
     for _ in 0..40 {
         cx.emit(ContentBlock::text(long(4))).await?;
@@ -87,13 +88,13 @@ struct Blob {
     blob: String,
 }
 
-/// Asks, with a long request.
+/// Elicits, with large arguments.
 async fn fill(cx: Durable, Args(Blob { blob }): Args<Blob>) -> Result<String> {
     let name: Name = cx.elicit("name", format!("Whose are {} bytes?", blob.len())).await?;
     Ok(name.name)
 }
 
-/// Pays once, in a call that is no task.
+/// Runs `step_once` in an inline call.
 async fn pay(cx: Durable) -> Result<String> {
     let receipt: u32 = cx.step_once("pay", async || Ok(7)).await?;
     Ok(format!("receipt {receipt}"))
@@ -115,7 +116,7 @@ fn server<S: Store>(store: &Arc<S>, change: impl FnOnce(TaskConfig) -> TaskConfi
         .unwrap()
 }
 
-/// Runs a tool as a task to its end, and returns the task.
+/// Runs a tool as a task to this status and returns the task.
 async fn run(store: &Arc<MemoryStore>, tool: &str, status: &str) -> Value {
     let server = server(store, |config| config.max_store_bytes_per_caller(LIMIT));
     let mut eve = Pipe::open_as(&server, Principal::named("eve"));
@@ -123,7 +124,7 @@ async fn run(store: &Arc<MemoryStore>, tool: &str, status: &str) -> Value {
     let task = until(&mut eve, &id, status).await;
     let stored = store.stored_bytes("name:eve").await.unwrap();
     assert!(stored <= LIMIT + SLACK, "{stored}");
-    // Others notice nothing.
+    // Other callers are not affected.
     let mut ada = Pipe::open_as(&server, Principal::named("ada"));
     let id = start(&mut ada, "ask", json!({})).await;
     until(&mut ada, &id, "input_required").await;
@@ -137,7 +138,7 @@ fn says_the_limit(task: &Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn step_beyond_the_stored_bytes_fails_and_names_the_limit() {
+async fn step_over_stored_bytes_limit_fails_and_names_limit() {
     let store = Arc::new(MemoryStore::new());
     let task = run(&store, "hoard", "completed").await;
     assert_eq!(task["result"]["isError"], true, "{task}");
@@ -146,7 +147,7 @@ async fn step_beyond_the_stored_bytes_fails_and_names_the_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handler_that_meets_the_limit_can_end_with_a_result() {
+async fn handler_at_stored_bytes_limit_can_return_result() {
     let store = Arc::new(MemoryStore::new());
     let task = run(&store, "thrifty", "completed").await;
     let text = task["result"]["content"][0]["text"].as_str().unwrap();
@@ -155,7 +156,7 @@ async fn handler_that_meets_the_limit_can_end_with_a_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn blocks_beyond_the_stored_bytes_are_not_lost_in_silence() {
+async fn segments_over_stored_bytes_limit_fail_task_and_name_limit() {
     let store = Arc::new(MemoryStore::new());
     let server = server(&store, |config| config.max_store_bytes_per_caller(LIMIT));
     let mut eve = Pipe::open_as(&server, Principal::named("eve"));
@@ -171,19 +172,19 @@ async fn blocks_beyond_the_stored_bytes_are_not_lost_in_silence() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn result_beyond_the_stored_bytes_becomes_an_error_that_names_the_limit() {
+async fn result_over_stored_bytes_limit_becomes_error_naming_limit() {
     let store = Arc::new(MemoryStore::new());
     says_the_limit(&run(&store, "large", "failed").await);
 }
 
 #[tokio::test(start_paused = true)]
-async fn question_beyond_the_stored_bytes_ends_its_task_and_names_the_limit() {
+async fn input_request_over_stored_bytes_limit_fails_task_and_names_limit() {
     let store = Arc::new(MemoryStore::new());
     says_the_limit(&run(&store, "pester", "failed").await);
 }
 
 #[tokio::test(start_paused = true)]
-async fn answer_beyond_the_stored_bytes_is_refused_and_can_be_given_again() {
+async fn input_response_over_stored_bytes_limit_is_rejected_and_retryable() {
     let store = Arc::new(MemoryStore::new());
     let server = server(&store, |config| config.max_store_bytes_per_caller(LIMIT));
     let mut eve = Pipe::open_as(&server, Principal::named("eve"));
@@ -203,7 +204,7 @@ async fn answer_beyond_the_stored_bytes_is_refused_and_can_be_given_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn running_task_stops_to_store_when_all_bytes_are_used_up() {
+async fn input_response_over_max_store_is_rejected_but_cancel_works() {
     let store = Arc::new(MemoryStore::new());
     let server = server(&store, |config| config.max_store(LIMIT));
     let mut ada = Pipe::open_as(&server, Principal::named("ada"));
@@ -223,7 +224,7 @@ async fn running_task_stops_to_store_when_all_bytes_are_used_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn steps_that_are_done_once_count_as_stored_bytes() {
+async fn step_once_entries_count_as_stored_bytes() {
     let store = Arc::new(MemoryStore::new());
     let server = server(&store, |config| config.max_store_bytes_per_caller(4 << 10));
     let mut eve = Pipe::open_as(&server, Principal::named("eve"));
@@ -235,7 +236,7 @@ async fn steps_that_are_done_once_count_as_stored_bytes() {
             break answer;
         }
         paid += 1;
-        assert!(paid < 100, "nothing was refused");
+        assert!(paid < 100, "no call was rejected");
     };
     let text = refused["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("`max_store_bytes_per_caller`"), "{text}");
@@ -243,9 +244,9 @@ async fn steps_that_are_done_once_count_as_stored_bytes() {
     assert!(paid > 1 && stored > 1 << 10 && stored <= 4 << 10, "{paid} {stored}");
 }
 
-/// The server has a disk, and the disk is full.
+/// A SQLite store whose disk is full.
 #[tokio::test]
-async fn full_disk_refuses_new_tasks_and_the_server_works_again_when_there_is_room() {
+async fn full_disk_rejects_new_tasks_until_space_is_free() {
     let folder = env::temp_dir().join(format!("outlive-full-{}", process::id()));
     fs::create_dir_all(&folder).unwrap();
     let store = Arc::new(SqliteStore::open(folder.join("tasks.db")).unwrap());
@@ -260,14 +261,17 @@ async fn full_disk_refuses_new_tasks_and_the_server_works_again_when_there_is_ro
             break error(&answer);
         }
         made.push(result(&answer)["taskId"].as_str().unwrap().to_owned());
-        assert!(made.len() < 50, "it is not full");
+        assert!(made.len() < 50, "the disk is not full");
     };
     assert_eq!(refused["code"], -32603, "{refused}");
-    assert!(refused["data"]["retryAfterMs"].is_u64(), "it can be tried again: {refused}");
-    assert!(!refused.to_string().contains("tasks.db"), "the disk is the operator's: {refused}");
+    assert!(refused["data"]["retryAfterMs"].is_u64(), "the error is retryable: {refused}");
+    assert!(
+        !refused.to_string().contains("tasks.db"),
+        "a full disk is not a caller's limit: {refused}"
+    );
     assert!(made.len() > 2, "{made:?}");
     for id in &made {
-        assert_ne!(get(&mut ada, id).await["status"], "failed", "what was acknowledged is there");
+        assert_ne!(get(&mut ada, id).await["status"], "failed", "acknowledged tasks exist");
     }
     store.set_max_bytes(16 << 20).await.unwrap();
     let answer = modern(&mut ada, "tools/call", call(100)).await;

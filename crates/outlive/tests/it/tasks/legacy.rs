@@ -1,4 +1,4 @@
-//! Tasks as 2025-11-25 has them.
+//! Tasks of 2025-11-25.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ async fn client(counts: &Counts) -> Pipe {
     pipe
 }
 
-/// Calls a tool as a task, and returns its id.
+/// Calls a tool as a task and returns the task ID.
 async fn start(pipe: &mut Pipe, tool: &str, arguments: Value) -> String {
     let call = json!({"name": tool, "arguments": arguments, "task": {"ttl": 60_000}});
     let created = pipe.result("tools/call", call).await;
@@ -28,7 +28,7 @@ async fn start(pipe: &mut Pipe, tool: &str, arguments: Value) -> String {
 
 // T1-01, T1-02, T1-05, T1-09
 #[tokio::test(start_paused = true)]
-async fn tasks_are_declared_to_those_who_know_them() {
+async fn tasks_capability_is_declared_in_2025_11_25() {
     let counts = Counts::default();
     let mut pipe = Pipe::open(&server(&counts));
     let hello = pipe.legacy(VERSION).await;
@@ -49,19 +49,26 @@ async fn tasks_are_declared_to_those_who_know_them() {
     }
     let mut anonymous = Pipe::open_as(&server(&counts), Principal::ANONYMOUS);
     let hello = anonymous.legacy(VERSION).await;
-    assert!(hello["capabilities"]["tasks"].get("list").is_none(), "nobody could be told apart");
+    assert!(
+        hello["capabilities"]["tasks"].get("list").is_none(),
+        "anonymous callers cannot be distinguished"
+    );
     assert_eq!(anonymous.error("tasks/list", json!({})).await["code"], -32601);
 }
 
 // T1-06, T1-07, T1-10, T1-13, T1-18
 #[tokio::test(start_paused = true)]
-async fn a_call_is_a_task_if_it_asks_to_be() {
+async fn legacy_call_becomes_task_only_if_requested() {
     let mut pipe = client(&Counts::default()).await;
     let plain = pipe.call("nap", json!({"ms": 5000})).await;
-    assert_eq!(text(&plain), "slept 5000 ms", "nobody asked");
+    assert_eq!(text(&plain), "slept 5000 ms", "no task was requested");
     start(&mut pipe, "nap", json!({"ms": 5000})).await;
     let task = json!({"name": "plain", "arguments": {"ms": 1}, "task": {}});
-    assert_eq!(pipe.error("tools/call", task).await["code"], -32601, "it never is one");
+    assert_eq!(
+        pipe.error("tools/call", task).await["code"],
+        -32601,
+        "the tool never runs as a task"
+    );
     assert_eq!(pipe.error("tools/call", json!({"name": "deploy"})).await["code"], -32601);
     for bad in [json!(1), json!({"ttl": -1}), json!({"ttl": "x"}), json!({"ttl": 1.5})] {
         let call = json!({"name": "nap", "arguments": {"ms": 1}, "task": bad});
@@ -71,7 +78,7 @@ async fn a_call_is_a_task_if_it_asks_to_be() {
 
 // T1-15, T1-16, X-20
 #[tokio::test(start_paused = true)]
-async fn a_task_lives_as_long_as_asked_and_no_longer_than_allowed() {
+async fn legacy_task_ttl_is_requested_value_up_to_maximum() {
     let mut pipe = client(&Counts::default()).await;
     for (asked, granted) in [
         (json!({"ttl": 5_000}), 5_000),
@@ -88,7 +95,7 @@ async fn a_task_lives_as_long_as_asked_and_no_longer_than_allowed() {
 
 // T1-22, T1-23, T1-24, T1-27, T1-28
 #[tokio::test(start_paused = true)]
-async fn the_result_is_waited_for_and_can_be_read_again() {
+async fn legacy_task_result_waits_and_is_readable_again() {
     let mut pipe = client(&Counts::default()).await;
     let id = start(&mut pipe, "nap", json!({"ms": 5000})).await;
     for _ in 0..2 {
@@ -102,7 +109,7 @@ async fn the_result_is_waited_for_and_can_be_read_again() {
     let failed = pipe.result("tasks/result", json!({"taskId": id})).await;
     assert_eq!((&failed["isError"], text(&failed)), (&json!(true), "quota"));
     let status = pipe.result("tasks/get", json!({"taskId": id})).await;
-    assert_eq!(status["status"], "failed", "which is completed on the newer wire");
+    assert_eq!(status["status"], "failed", "the modern status is `completed`");
     let id = start(&mut pipe, "refuse", json!({})).await;
     let refused = pipe.error("tasks/result", json!({"taskId": id})).await;
     assert_eq!(refused, json!({"code": 77, "message": "not here"}));
@@ -110,7 +117,7 @@ async fn the_result_is_waited_for_and_can_be_read_again() {
 
 // T1-40, T1-41, T1-43
 #[tokio::test(start_paused = true)]
-async fn what_a_task_asks_comes_on_the_stream_of_its_result() {
+async fn legacy_task_sends_input_request_on_result_stream() {
     let mut pipe = client(&Counts::default()).await;
     let id = start(&mut pipe, "deploy", json!({})).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -130,7 +137,7 @@ async fn what_a_task_asks_comes_on_the_stream_of_its_result() {
 
 // T1C-30, T1C-31, T1C-32
 #[tokio::test(start_paused = true)]
-async fn a_client_may_answer_a_question_with_a_task_of_its_own() {
+async fn client_can_answer_input_request_with_client_task() {
     let mut pipe = Pipe::open(&super::world::server(&Counts::default()));
     let hosts = json!({"requests": {"elicitation": {"create": {}}}, "cancel": {}});
     pipe.legacy_with(VERSION, json!({"elicitation": {}, "tasks": hosts})).await;
@@ -142,7 +149,7 @@ async fn a_client_may_answer_a_question_with_a_task_of_its_own() {
     }
     assert_eq!(asked["method"], "elicitation/create");
     assert!(asked["params"]["task"]["ttl"].is_u64(), "{asked}");
-    assert_eq!(asked["params"]["_meta"][RELATED], json!({"taskId": id}), "that of the tool");
+    assert_eq!(asked["params"]["_meta"][RELATED], json!({"taskId": id}), "the error of the tool");
     let task = |status: &str| {
         let at = "2026-01-01T00:00:00Z";
         json!({"taskId": "theirs", "status": status, "createdAt": at, "lastUpdatedAt": at,
@@ -164,9 +171,10 @@ async fn a_client_may_answer_a_question_with_a_task_of_its_own() {
     assert_eq!(text(&result(told.last().unwrap())), "shop:1: true");
 }
 
-/// A client that declares it may still answer at once; and an inline call asks the same way.
+/// A client that can answer with a task may also respond directly. Inline calls use the same input
+/// requests.
 #[tokio::test(start_paused = true)]
-async fn a_client_that_could_run_a_task_may_answer_at_once() {
+async fn client_with_task_support_can_respond_directly() {
     let mut pipe = Pipe::open(&super::world::server(&Counts::default()));
     let hosts = json!({"requests": {"elicitation": {"create": {}}}});
     pipe.legacy_with(VERSION, json!({"elicitation": {}, "tasks": hosts})).await;
@@ -177,7 +185,7 @@ async fn a_client_that_could_run_a_task_may_answer_at_once() {
     assert_eq!(text(&result(&pipe.answer(call).await)), "sure: true");
 }
 
-/// Says how far it is, four times, and goes back once.
+/// Reports progress four times, once with a lower value.
 async fn counting(cx: outlive::server::Cx) -> &'static str {
     for done in [1.0, 2.0, 1.5, 3.0] {
         cx.progress(done, 3.0, "");
@@ -188,7 +196,7 @@ async fn counting(cx: outlive::server::Cx) -> &'static str {
 
 // T1-31, T1-32
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_a_task_hears_how_far_it_is_under_the_token_of_its_call() {
+async fn client_waiting_for_legacy_task_gets_progress_with_token_of_call() {
     let counts = Counts::default();
     let tool = outlive::server::Tool::new("counting", counting)
         .task(outlive::server::tasks::TaskPolicy::Always);
@@ -207,13 +215,13 @@ async fn who_waits_for_a_task_hears_how_far_it_is_under_the_token_of_its_call() 
     let heard = pipe.read_to(again).await;
     let told: Vec<_> =
         heard.iter().filter_map(|said| said["params"]["progress"].as_f64()).collect();
-    assert_eq!(told, [2.0, 3.0], "growing, and nothing twice: {heard:?}");
+    assert_eq!(told, [2.0, 3.0], "increasing values without repetition: {heard:?}");
     assert_eq!(text(&result(heard.last().unwrap())), "counted");
 }
 
 // T1-17
 #[tokio::test(start_paused = true)]
-async fn the_model_may_be_told_something_while_the_task_runs() {
+async fn legacy_task_creation_carries_immediate_response() {
     let counts = Counts::default();
     let nap = outlive::server::Tool::new("film", async || "done")
         .task(outlive::server::tasks::TaskPolicy::Always)
@@ -229,7 +237,7 @@ async fn the_model_may_be_told_something_while_the_task_runs() {
 
 // T1-54, T1-55, T1-56, T1-26, R-01
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_task_is_over_at_once_and_stays_so() {
+async fn legacy_cancelled_task_ends_immediately_and_stays_cancelled() {
     let mut pipe = client(&Counts::default()).await;
     let id = start(&mut pipe, "nap", json!({"ms": 5000})).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -238,14 +246,14 @@ async fn a_cancelled_task_is_over_at_once_and_stays_so() {
     assert_eq!(pipe.error("tasks/cancel", json!({"taskId": id})).await["code"], -32602);
     tokio::time::sleep(Duration::from_secs(10)).await;
     let status = pipe.result("tasks/get", json!({"taskId": id})).await;
-    assert_eq!(status["status"], "cancelled", "though the work has ended since");
+    assert_eq!(status["status"], "cancelled", "although the run has ended since");
     assert_eq!(pipe.error("tasks/result", json!({"taskId": id})).await["code"], -32603);
     assert_eq!(pipe.error("tasks/get", json!({"taskId": "nobody"})).await["code"], -32602);
 }
 
 // T1-51, T1-52, T1-53
 #[tokio::test(start_paused = true)]
-async fn a_caller_lists_its_own_tasks_page_by_page() {
+async fn task_list_returns_own_tasks_in_pages() {
     let counts = Counts::default();
     let server = super::world::builder(outlive::server::tasks::TaskConfig::in_memory(), &counts)
         .limits(|limits| limits.page_size = 2)
@@ -269,7 +277,7 @@ async fn a_caller_lists_its_own_tasks_page_by_page() {
         let Some(next) = page.get("nextCursor") else { break };
         params["cursor"] = next.clone();
         let foreign = eve.error("tasks/list", params.clone()).await;
-        assert_eq!(foreign["code"], -32602, "a cursor is of use to its caller alone");
+        assert_eq!(foreign["code"], -32602, "a cursor is valid only for its principal");
     }
     seen.sort();
     made.sort();
@@ -281,7 +289,7 @@ async fn a_caller_lists_its_own_tasks_page_by_page() {
 
 // B-21, T1-51
 #[tokio::test(start_paused = true)]
-async fn a_task_of_the_newer_wire_is_not_there_on_this_one() {
+async fn modern_task_is_unknown_in_legacy_era() {
     let server = super::world::server(&Counts::default());
     let mut newer = Pipe::open(&server);
     let theirs = super::world::start(&mut newer, "deploy", json!({})).await;
@@ -297,18 +305,19 @@ async fn a_task_of_the_newer_wire_is_not_there_on_this_one() {
         listed["tasks"].as_array().unwrap().iter().map(|task| &task["taskId"]).collect();
     assert_eq!(ids, [&json!(ours)]);
     let seen = super::world::get(&mut newer, &ours).await;
-    assert_eq!(seen["taskId"], json!(ours), "the newer one sees both");
+    assert_eq!(seen["taskId"], json!(ours), "the modern era sees both tasks");
 }
 
-/// A client that cannot answer is not asked again and again; on another stream it may be.
+/// A client that cannot respond gets the input request again only on another stream.
 #[tokio::test(start_paused = true)]
-async fn who_refuses_to_answer_is_asked_again_on_another_stream_only() {
+async fn input_request_with_error_response_is_resent_on_another_stream_only() {
     let mut pipe = client(&Counts::default()).await;
     let id = start(&mut pipe, "deploy", json!({})).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    for answer in
-        [json!({"error": {"code": -1, "message": "nobody here"}}), json!({"result": {"x": 1}})]
-    {
+    for answer in [
+        json!({"error": {"code": -1, "message": "no user is present"}}),
+        json!({"result": {"x": 1}}),
+    ] {
         let waiting = pipe.send("tasks/result", json!({"taskId": id})).await;
         let asked = pipe.read().await;
         assert_eq!(asked["method"], "elicitation/create");

@@ -1,4 +1,4 @@
-//! What 2025-11-25 says about tasks, line by line, beyond what `legacy` shows.
+//! Rules of 2025-11-25 about tasks that `legacy` does not cover.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -36,7 +36,7 @@ struct Sure {
     yes: bool,
 }
 
-/// Asks two things at once.
+/// Makes two input requests in parallel.
 pub(super) async fn twice(cx: Durable) -> Result<String> {
     let (first, second) =
         tokio::join!(cx.elicit::<Sure>("first", "One?"), cx.elicit::<Sure>("second", "Two?"));
@@ -50,7 +50,7 @@ pub(super) fn twice_server() -> Server {
 
 // T1-10, T1-11, T1-12, T1-14, T1-16, T1-20
 #[tokio::test(start_paused = true)]
-async fn a_task_has_the_members_of_its_revision() {
+async fn legacy_task_object_has_members_of_its_version() {
     let mut pipe = client(&server(&Counts::default())).await;
     let mut ids = HashSet::new();
     for _ in 0..50 {
@@ -75,7 +75,7 @@ async fn a_task_has_the_members_of_its_revision() {
 
 // T1-33, T1-57, R-18
 #[tokio::test(start_paused = true)]
-async fn who_does_not_wait_any_more_cancels_nothing() {
+async fn cancelled_result_request_does_not_cancel_task() {
     let mut pipe = client(&server(&Counts::default())).await;
     let call = json!({"name": "nap", "arguments": {"ms": 5000}, "task": {}});
     let request = pipe.send("tools/call", call).await;
@@ -91,7 +91,7 @@ async fn who_does_not_wait_any_more_cancels_nothing() {
 
 // T1-42
 #[tokio::test(start_paused = true)]
-async fn the_parameter_says_which_task_is_meant_and_nothing_else() {
+async fn task_id_parameter_overrides_related_task_meta() {
     let mut pipe = client(&server(&Counts::default())).await;
     let ended = start(&mut pipe, "nap", json!({"ms": 1})).await;
     pipe.result("tasks/result", json!({"taskId": ended})).await;
@@ -112,7 +112,7 @@ async fn the_parameter_says_which_task_is_meant_and_nothing_else() {
 
 // T1-44, T1-46, T1-62
 #[tokio::test(start_paused = true)]
-async fn a_task_that_asks_two_things_waits_for_both_answers() {
+async fn legacy_task_with_two_input_requests_waits_for_both() {
     let mut pipe = client(&twice_server()).await;
     let id = start(&mut pipe, "twice", json!({})).await;
     let waiting = pipe.send("tasks/result", json!({"taskId": id})).await;
@@ -123,13 +123,17 @@ async fn a_task_that_asks_two_things_waits_for_both_answers() {
             asked.push(message);
         }
     }
-    assert_ne!(asked[0]["id"], asked[1]["id"], "each question goes out once");
+    assert_ne!(asked[0]["id"], asked[1]["id"], "each input request is sent once");
     pipe.reply(&asked[0], json!({"action": "accept", "content": {"yes": true}})).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
     let look = pipe.send("tasks/get", json!({"taskId": id})).await;
     let told = pipe.read_to(look).await;
     assert!(told.iter().all(|said| said["method"] != "elicitation/create"), "{told:?}");
-    assert_eq!(result(told.last().unwrap())["status"], "input_required", "one is open");
+    assert_eq!(
+        result(told.last().unwrap())["status"],
+        "input_required",
+        "one input request is still open"
+    );
     pipe.reply(&asked[1], json!({"action": "accept", "content": {"yes": false}})).await;
     let told = pipe.read_to(waiting).await;
     assert!(told.iter().all(|said| said["method"] != "elicitation/create"), "{told:?}");
@@ -138,7 +142,7 @@ async fn a_task_that_asks_two_things_waits_for_both_answers() {
 
 // T1-45
 #[tokio::test(start_paused = true)]
-async fn a_question_that_nobody_listens_to_waits() {
+async fn legacy_task_input_request_waits_for_result_request() {
     let mut pipe = client(&server(&Counts::default())).await;
     let id = start(&mut pipe, "deploy", json!({})).await;
     tokio::time::sleep(Duration::from_secs(600)).await;
@@ -152,7 +156,7 @@ async fn a_question_that_nobody_listens_to_waits() {
 
 // T1-47
 #[tokio::test(start_paused = true)]
-async fn a_client_is_asked_only_what_it_said_it_can_be_asked() {
+async fn legacy_task_input_without_capability_fails_task() {
     let mut pipe = Pipe::speaking(&server(&Counts::default()), VERSION).await;
     let id = start(&mut pipe, "deploy", json!({})).await;
     let waiting = pipe.send("tasks/result", json!({"taskId": id})).await;
@@ -164,7 +168,7 @@ async fn a_client_is_asked_only_what_it_said_it_can_be_asked() {
 
 // T1-25, T1-28, T1-30
 #[tokio::test(start_paused = true)]
-async fn a_task_that_has_failed_says_why() {
+async fn failed_legacy_task_has_status_message() {
     let mut pipe = client(&server(&Counts::default())).await;
     for (tool, why) in [("fail", "the tool reported an error"), ("refuse", "not here")] {
         let id = start(&mut pipe, tool, json!({})).await;
@@ -177,7 +181,7 @@ async fn a_task_that_has_failed_says_why() {
 
 // T1-58, T1-59, T1-61
 #[tokio::test]
-async fn who_waits_for_a_task_that_expires_is_told_so_and_what_is_forgotten_is_unknown() {
+async fn expired_legacy_task_fails_then_becomes_unknown() {
     let config = TaskConfig::in_memory().engine(|engine| {
         engine.sweep_interval = Duration::from_millis(20);
         engine.poll_interval = Duration::from_millis(20);
@@ -204,7 +208,7 @@ async fn who_waits_for_a_task_that_expires_is_told_so_and_what_is_forgotten_is_u
 
 // T1-51
 #[tokio::test(start_paused = true)]
-async fn a_caller_lists_exactly_the_tasks_it_can_look_at() {
+async fn legacy_task_list_contains_only_legacy_tasks() {
     let server = server(&Counts::default());
     let ada = || Principal::named("ada");
     let mut newer = Pipe::open_as(&server, ada());

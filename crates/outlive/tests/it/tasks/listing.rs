@@ -27,7 +27,7 @@ fn ids(page: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn list_has_the_tasks_of_every_version_page_by_page_and_each_once() {
+async fn task_list_contains_tasks_of_every_version_once_in_pages() {
     let server = server(2);
     let ada = || Principal::named("ada");
     let mut newer = Pipe::open_as(&server, ada());
@@ -65,12 +65,12 @@ async fn list_has_the_tasks_of_every_version_page_by_page_and_each_once() {
         assert_eq!((pages, seen.len()), (3, 6));
         assert_eq!(seen.into_iter().collect::<BTreeSet<_>>(), made);
     }
-    // The list of one era has the tasks of that era.
+    // `tasks/list` contains only the tasks of its era.
     let (mut seen, mut page) = (BTreeSet::new(), older.result("tasks/list", json!({})).await);
     loop {
         seen.extend(ids(&page).into_iter().map(str::to_owned));
         let Some(cursor) = page.get("nextCursor") else { break };
-        // A cursor is of use to the method that made it.
+        // A cursor is valid only for its method.
         assert_eq!(older.error(LIST, json!({"cursor": cursor})).await["code"], -32602);
         page = older.result("tasks/list", json!({"cursor": cursor})).await;
     }
@@ -78,7 +78,7 @@ async fn list_has_the_tasks_of_every_version_page_by_page_and_each_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn list_of_a_caller_has_nothing_of_another_and_its_cursor_is_of_no_use_to_another() {
+async fn task_list_and_cursor_are_private_to_principal() {
     let server = server(1);
     let mut ada = Pipe::open_as(&server, Principal::named("ada"));
     let mut eve = Pipe::open_as(&server, Principal::named("eve"));
@@ -97,7 +97,7 @@ async fn list_of_a_caller_has_nothing_of_another_and_its_cursor_is_of_no_use_to_
 }
 
 #[tokio::test(start_paused = true)]
-async fn anonymous_caller_has_no_list_and_is_not_offered_one() {
+async fn task_list_is_not_offered_to_anonymous_caller() {
     let server = server(10);
     for principal in [Principal::ANONYMOUS, Principal::named("ada")] {
         let is_named = !principal.is_anonymous();
@@ -125,7 +125,7 @@ async fn anonymous_caller_has_no_list_and_is_not_offered_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn page_of_the_extension_has_the_members_that_the_server_sends() {
+async fn task_list_documentation_example_matches_server() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = fs::read_to_string(root.join("docs/extensions/task-list.md")).unwrap();
     let example = page.split("<!-- example: response -->").nth(1).unwrap();

@@ -1,4 +1,4 @@
-//! Tasks as the extension of 2026-07-28 has them.
+//! Tasks of the extension of 2026-07-28.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::support::pipe::{Pipe, error, result, text};
 
 // T2-20, T2-21, T2-23, T2-30, T2-36, X-01
 #[tokio::test(start_paused = true)]
-async fn a_call_that_takes_long_becomes_a_task_and_is_not_begun_again() {
+async fn slow_call_is_promoted_to_task_without_rerun() {
     let counts = Counts::default();
     let mut pipe = Pipe::open(&server(&counts));
     let quick = modern(&mut pipe, "tools/call", json!({"name": "nap", "arguments": {"ms": 100}}));
@@ -27,12 +27,12 @@ async fn a_call_that_takes_long_becomes_a_task_and_is_not_begun_again() {
     let done = until(&mut pipe, id, "completed").await;
     assert_eq!(text(&done["result"]), "slept 5000 ms");
     assert_eq!(done["result"]["resultType"], "complete");
-    assert_eq!(counts.runs.load(Ordering::Relaxed), 2, "each handler was begun once");
+    assert_eq!(counts.runs.load(Ordering::Relaxed), 2, "each handler ran once");
 }
 
 // T2-03, T2-04, T2-05, T2-10
 #[tokio::test(start_paused = true)]
-async fn a_caller_that_does_not_declare_tasks_gets_none() {
+async fn client_without_task_extension_gets_no_task() {
     let mut pipe = Pipe::open(&server(&Counts::default()));
     let plain = pipe.modern("tools/call", json!({"name": "nap", "arguments": {"ms": 5000}})).await;
     assert_eq!(text(&result(&plain)), "slept 5000 ms");
@@ -52,7 +52,7 @@ async fn a_caller_that_does_not_declare_tasks_gets_none() {
 
 // MT-01, MT-03, MT-04, MT-05, MT-07, MT-08
 #[tokio::test(start_paused = true)]
-async fn questions_come_first_and_the_task_has_their_answers() {
+async fn task_promoted_after_rounds_keeps_input_responses() {
     let counts = Counts::default();
     let mut pipe = Pipe::open(&server(&counts));
     let asked = result(&modern(&mut pipe, "tools/call", json!({"name": "wizard"})).await);
@@ -67,21 +67,21 @@ async fn questions_come_first_and_the_task_has_their_answers() {
     assert!(task.get("requestState").is_none() && task.get("inputRequests").is_none());
     let done = until(&mut pipe, task["taskId"].as_str().unwrap(), "completed").await;
     assert_eq!(text(&done["result"]), "sure: true");
-    assert_eq!(counts.runs.load(Ordering::Relaxed), 1, "it was not begun again to become one");
-    // A last round that declares no tasks is answered when it is done.
+    assert_eq!(counts.runs.load(Ordering::Relaxed), 1, "promotion did not rerun the handler");
+    // A last round without task support returns the result when the call is done.
     let plain = pipe.modern_with(json!({"elicitation": {}}), "tools/call", round).await;
     assert_eq!(text(&result(&plain)), "sure: true");
 }
 
 // T2-50, T2-52, T2-53, T2-54, T2-57, T2-58
 #[tokio::test(start_paused = true)]
-async fn a_question_of_a_task_waits_in_the_store_until_it_is_answered() {
+async fn modern_task_input_request_waits_while_parked() {
     let counts = Counts::default();
     let mut pipe = Pipe::open(&server(&counts));
     let id = start(&mut pipe, "deploy", json!({})).await;
     let asking = until(&mut pipe, &id, "input_required").await;
     assert_eq!(asking["inputRequests"]["approve"]["params"]["message"], "Deploy shop:1?");
-    // Long enough for the run to be dropped from memory.
+    // Long enough for the task to be parked.
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(get(&mut pipe, &id).await["status"], "input_required");
 
@@ -99,24 +99,24 @@ async fn a_question_of_a_task_waits_in_the_store_until_it_is_answered() {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
-    assert!(again["inputRequests"].get("approve").is_none(), "a name is used once: {again}");
+    assert!(again["inputRequests"].get("approve").is_none(), "a key is used once: {again}");
     let right = json!({"approve#2": {"action": "accept", "content": {"yes": true}}});
     modern(&mut pipe, "tasks/update", update(right)).await;
     let done = until(&mut pipe, &id, "completed").await;
     assert_eq!(text(&done["result"]), "shop:1: true");
-    assert_eq!(counts.builds.load(Ordering::Relaxed), 1, "the step was not done again");
+    assert_eq!(counts.builds.load(Ordering::Relaxed), 1, "the step was not repeated");
     assert!(counts.runs.load(Ordering::Relaxed) >= 2, "though the handler ran again");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_asks_by_itself_does_so_in_a_task_too() {
+async fn explicit_rounds_work_in_task() {
     let mut pipe = Pipe::open(&server(&Counts::default()));
     let id = start(&mut pipe, "explicit", json!({})).await;
     for (name, yes) in [("sure", false), ("sure#2", true)] {
         while get(&mut pipe, &id).await["inputRequests"].get(name).is_none() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        // Also when the run has been dropped from memory meanwhile.
+        // The task is parked in between.
         tokio::time::sleep(Duration::from_secs(60)).await;
         let answers = json!({name: {"action": "accept", "content": {"yes": yes}}});
         modern(&mut pipe, "tasks/update", json!({"taskId": id, "inputResponses": answers})).await;
@@ -125,9 +125,8 @@ async fn a_handler_that_asks_by_itself_does_so_in_a_task_too() {
     assert_eq!(text(&done["result"]), "sure after 2 questions");
 }
 
-// design 1.1, rule 3
 #[tokio::test(start_paused = true)]
-async fn the_key_for_a_foreign_system_is_the_same_after_the_run_was_dropped() {
+async fn idempotency_key_is_stable_after_task_was_parked() {
     let mut pipe = Pipe::open(&server(&Counts::default()));
     let id = start(&mut pipe, "keyed", json!({})).await;
     let asking = until(&mut pipe, &id, "input_required").await;
@@ -141,7 +140,7 @@ async fn the_key_for_a_foreign_system_is_the_same_after_the_run_was_dropped() {
 
 // T2-40, T2-41
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_fails_is_completed_and_a_refusal_is_failed() {
+async fn tool_error_completes_task_and_protocol_error_fails_it() {
     let mut pipe = Pipe::open(&server(&Counts::default()));
     let id = start(&mut pipe, "fail", json!({})).await;
     let failed = until(&mut pipe, &id, "completed").await;
@@ -156,7 +155,7 @@ async fn a_tool_that_fails_is_completed_and_a_refusal_is_failed() {
 
 // T2-65, T2-66, T2-67, T2-68, T2-70, R-02, R-03
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_task_stops_when_it_can_and_is_stopped_when_it_does_not() {
+async fn modern_cancelled_task_stops_cooperatively_or_after_grace() {
     let mut pipe = Pipe::open(&server(&Counts::default()));
     for (tool, status) in [("polite", "completed"), ("stubborn", "cancelled")] {
         let id = start(&mut pipe, tool, json!({})).await;
@@ -177,7 +176,7 @@ async fn a_cancelled_task_stops_when_it_can_and_is_stopped_when_it_does_not() {
 
 // T2-31
 #[tokio::test(start_paused = true)]
-async fn a_task_of_another_caller_is_an_unknown_task() {
+async fn task_of_another_principal_is_unknown() {
     let server = server(&Counts::default());
     let mut ada = Pipe::open_as(&server, Principal::named("ada"));
     let mut eve = Pipe::open_as(&server, Principal::named("eve"));
@@ -203,7 +202,7 @@ async fn a_task_of_another_caller_is_an_unknown_task() {
 
 // T2-75, T2-76, T2-77, T2-79, T2-80
 #[tokio::test(start_paused = true)]
-async fn a_listener_hears_of_its_tasks_and_of_no_others() {
+async fn subscription_notifies_own_tasks_only() {
     let server = server(&Counts::default());
     let mut pipe = Pipe::open(&server);
     let id = start(&mut pipe, "deploy", json!({})).await;
@@ -230,7 +229,7 @@ async fn a_listener_hears_of_its_tasks_and_of_no_others() {
 
 //
 #[tokio::test(start_paused = true)]
-async fn a_caller_has_so_many_tasks_and_no_more() {
+async fn tasks_over_caller_limit_are_429() {
     let counts = Counts::default();
     let config = TaskConfig::in_memory().max_tasks_per_caller(2);
     let mut pipe = Pipe::open(&builder(config, &counts).build().unwrap());
@@ -238,10 +237,10 @@ async fn a_caller_has_so_many_tasks_and_no_more() {
     let second = start(&mut pipe, "stubborn", json!({})).await;
     let refused = modern(&mut pipe, "tools/call", json!({"name": "stubborn"})).await;
     assert_eq!(error(&refused)["code"], 429);
-    // What can be answered without a task goes on without one.
+    // A tool that does not need a task runs inline.
     let nap = modern(&mut pipe, "tools/call", json!({"name": "nap", "arguments": {"ms": 5000}}));
     assert_eq!(text(&result(&nap.await)), "slept 5000 ms");
-    assert_eq!(counts.runs.load(Ordering::Relaxed), 1, "and is not begun again for that");
+    assert_eq!(counts.runs.load(Ordering::Relaxed), 1, "the handler is not rerun");
     modern(&mut pipe, "tasks/cancel", json!({"taskId": second})).await;
     tokio::time::sleep(Duration::from_secs(30)).await;
     until(&mut pipe, &second, "cancelled").await;
@@ -250,7 +249,7 @@ async fn a_caller_has_so_many_tasks_and_no_more() {
 
 // T2-39, R-05
 #[tokio::test]
-async fn a_task_expires_after_its_time_and_not_before() {
+async fn modern_task_expires_after_its_ttl() {
     let config = TaskConfig::in_memory().ttl(Duration::from_millis(600)).engine(|engine| {
         engine.sweep_interval = Duration::from_millis(50);
         engine.poll_interval = Duration::from_millis(50);
@@ -265,7 +264,7 @@ async fn a_task_expires_after_its_time_and_not_before() {
 
 // T2-01, T2-02, T2-09
 #[tokio::test(start_paused = true)]
-async fn the_extension_is_declared_and_nothing_of_the_older_dialect() {
+async fn task_extension_is_declared_without_legacy_capability() {
     let mut pipe = Pipe::open(&server(&Counts::default()));
     let discovered = result(&modern(&mut pipe, "server/discover", json!({})).await);
     let capabilities = &discovered["capabilities"];

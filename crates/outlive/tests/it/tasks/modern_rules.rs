@@ -1,4 +1,4 @@
-//! What the extension of 2026-07-28 says about tasks, line by line, beyond what `modern` shows.
+//! Rules of the extension of 2026-07-28 about tasks that `modern` does not cover.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::support::{
 
 // T2-14, T2-15, T2-16, T2-20, T2-21, T2-26, T2-33, T2-35, T2-50, T2-65
 #[tokio::test(start_paused = true)]
-async fn every_answer_about_a_task_has_its_members_and_no_others() {
+async fn modern_task_responses_have_exactly_specified_members() {
     let mut pipe = Pipe::open(&server(&Counts::default()));
     let call = json!({"name": "nap", "arguments": {"ms": 5000}});
     let created = result(&modern(&mut pipe, "tools/call", call).await);
@@ -56,7 +56,7 @@ async fn every_answer_about_a_task_has_its_members_and_no_others() {
 
 // T2-30, T2-34, T2-53, T2-59
 #[tokio::test(start_paused = true)]
-async fn what_is_answered_is_not_asked_any_more_and_the_rest_is() {
+async fn answered_input_request_disappears_and_others_stay_open() {
     let mut pipe = Pipe::open(&twice_server());
     let id = start(&mut pipe, "twice", json!({})).await;
     let open = async |pipe: &mut Pipe| {
@@ -70,14 +70,14 @@ async fn what_is_answered_is_not_asked_any_more_and_the_rest_is() {
     let yes = json!({"action": "accept", "content": {"yes": true}});
     let update = |name: &str| json!({"taskId": id, "inputResponses": {name: yes}});
     modern(&mut pipe, "tasks/update", update("second")).await;
-    assert_eq!(open(&mut pipe).await, ["first"], "at once");
+    assert_eq!(open(&mut pipe).await, ["first"], "immediately");
     modern(&mut pipe, "tasks/update", update("first")).await;
     assert_eq!(text(&until(&mut pipe, &id, "completed").await["result"]), "true true");
 }
 
 // T2-55, T2-56, T2-60
 #[tokio::test(start_paused = true)]
-async fn an_update_is_taken_whole_or_refused_and_comes_too_late_without_harm() {
+async fn task_update_is_atomic_and_harmless_when_late() {
     let mut pipe = Pipe::open(&twice_server());
     let id = start(&mut pipe, "twice", json!({})).await;
     until(&mut pipe, &id, "input_required").await;
@@ -92,7 +92,11 @@ async fn an_update_is_taken_whole_or_refused_and_comes_too_late_without_harm() {
     let unknown = json!({"taskId": "nobody", "inputResponses": {}});
     assert_eq!(error(&modern(&mut pipe, "tasks/update", unknown).await)["code"], -32602);
     let task = get(&mut pipe, &id).await;
-    assert_eq!(task["inputRequests"].as_object().unwrap().len(), 2, "nothing was taken: {task}");
+    assert_eq!(
+        task["inputRequests"].as_object().unwrap().len(),
+        2,
+        "no response was accepted: {task}"
+    );
     modern(&mut pipe, "tasks/update", update(json!({"first": yes, "second": yes}))).await;
     let done = until(&mut pipe, &id, "completed").await;
     let no = json!({"action": "decline"});
@@ -103,7 +107,7 @@ async fn an_update_is_taken_whole_or_refused_and_comes_too_late_without_harm() {
 
 // T2-58
 #[tokio::test(start_paused = true)]
-async fn a_user_who_says_no_has_answered() {
+async fn declined_input_request_ends_task() {
     let mut pipe = Pipe::open(&server(&Counts::default()));
     for action in ["decline", "cancel"] {
         let id = start(&mut pipe, "deploy", json!({})).await;
@@ -111,13 +115,13 @@ async fn a_user_who_says_no_has_answered() {
         let update = json!({"taskId": id, "inputResponses": {"approve": {"action": action}}});
         modern(&mut pipe, "tasks/update", update).await;
         let done = until(&mut pipe, &id, "completed").await;
-        assert_eq!(done["result"]["isError"], true, "its handler does not go on: {done}");
+        assert_eq!(done["result"]["isError"], true, "the handler fails: {done}");
     }
 }
 
 // T2-69, B-27
 #[tokio::test(start_paused = true)]
-async fn a_notification_that_the_call_is_cancelled_cancels_no_task() {
+async fn cancel_notification_does_not_cancel_task() {
     let mut pipe = Pipe::open(&server(&Counts::default()));
     let mut params = json!({"name": "nap", "arguments": {"ms": 5000}});
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = holds();
@@ -128,7 +132,7 @@ async fn a_notification_that_the_call_is_cancelled_cancels_no_task() {
     assert_eq!(text(&done["result"]), "slept 5000 ms");
 }
 
-/// Talks all the time.
+/// Reports progress and logs all the time.
 async fn talk(cx: Cx) -> &'static str {
     for done in 0..50 {
         cx.progress(f64::from(done), 50.0, "");
@@ -140,7 +144,7 @@ async fn talk(cx: Cx) -> &'static str {
 
 // T2-76, T2-82, T2-83
 #[tokio::test(start_paused = true)]
-async fn a_task_neither_logs_nor_reports_progress() {
+async fn task_sends_neither_log_messages_nor_progress() {
     let auto = TaskPolicy::Auto { after: Duration::from_millis(550) };
     let tools = [
         Tool::new("talk", talk).task(auto),
@@ -159,9 +163,9 @@ async fn a_task_neither_logs_nor_reports_progress() {
         params["_meta"]["io.modelcontextprotocol/logLevel"] = json!("debug");
         let call = pipe.send_as_is("tools/call", with_meta(params)).await;
         let told = pipe.read_to(call).await;
-        assert_eq!(told.len() > 1, said_before, "before it was a task: {told:?}");
+        assert_eq!(told.len() > 1, said_before, "messages before the promotion: {told:?}");
         let id = result(told.last().unwrap())["taskId"].as_str().unwrap().to_owned();
-        // `get` takes nothing but its answer.
+        // `get` fails if another message than its response arrives.
         let done = until(&mut pipe, &id, "completed").await;
         assert_eq!(text(&done["result"]), "enough");
         pipe.quiet().await;
@@ -198,7 +202,7 @@ async fn task_header_may_be_absent_and_must_not_name_another_task() {
         }
         let other = request.clone().header("mcp-name", &id).header("mcp-method", "tools/call");
         assert_eq!(client.send(&other).await.json()["error"]["code"], -32020, "{method}");
-        // What is wrong with the headers is said before what is missing from the capabilities.
+        // Header errors are reported before missing capabilities.
         let undeclared = request.clone().reserved("clientCapabilities", json!({}));
         let both = client.send(&undeclared.clone().header("mcp-name", "other")).await;
         assert_eq!(both.json()["error"]["code"], -32020);
@@ -222,7 +226,7 @@ fn base64(text: &str) -> String {
 
 // T1-21, T1-33
 #[tokio::test]
-async fn over_http_a_poll_is_answered_with_one_body_and_a_result_may_be_left() {
+async fn http_task_poll_returns_json_and_result_request_can_be_dropped() {
     let server = server(&Counts::default());
     let serving = server.serve_http("127.0.0.1:0", HttpConfig::new()).await.unwrap();
     let session = Session::open(serving.address(), Request::initialize("2025-11-25"), None).await;

@@ -1,4 +1,4 @@
-//! What is done once, however often it is asked for.
+//! Idempotency keys of calls, and `step_once`.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -30,7 +30,7 @@ fn keyed(tool: &str, arguments: Value, key: &str) -> Value {
 
 // K-02, K-45
 #[tokio::test(start_paused = true)]
-async fn the_same_key_gives_the_same_task() {
+async fn same_idempotency_key_returns_same_task() {
     let counts = Counts::default();
     let mut pipe = Pipe::open(&server(&counts));
     let mut made = Vec::new();
@@ -56,7 +56,7 @@ async fn the_same_key_gives_the_same_task() {
         assert_eq!(refused["code"], -32602, "{refused}");
         assert!(refused["message"].as_str().unwrap().contains("another request"), "{refused}");
     }
-    // Whoever used them for something else has not taken them away.
+    // A rejected use with another request leaves the key valid.
     for (tool, arguments, id) in
         [("deploy", json!({}), &made[0]), ("nap", json!({"ms": 5000}), &made[1])]
     {
@@ -67,7 +67,7 @@ async fn the_same_key_gives_the_same_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_key_gives_the_same_answer_and_each_caller_has_its_own_keys() {
+async fn same_idempotency_key_returns_same_result_per_principal() {
     let counts = Counts::default();
     let server = server(&counts);
     let mut pipe = Pipe::open_as(&server, Principal::named("alice"));
@@ -87,9 +87,9 @@ async fn the_same_key_gives_the_same_answer_and_each_caller_has_its_own_keys() {
     }
 }
 
-/// Who asks again while the first one works gets what came of that.
+/// A second call with the same key waits for the result of the first.
 #[tokio::test(start_paused = true)]
-async fn a_key_that_is_at_work_is_waited_for_though_its_caller_has_left() {
+async fn call_with_key_in_progress_waits_for_first_call() {
     let counts = Counts::default();
     let server = server(&counts);
     let mut first = Pipe::open_as(&server, Principal::named("alice"));
@@ -104,7 +104,7 @@ async fn a_key_that_is_at_work_is_waited_for_though_its_caller_has_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn key_that_is_at_work_for_too_long_is_refused_with_the_name_of_the_limit() {
+async fn call_waiting_too_long_for_key_is_429_with_limit_name() {
     let counts = Counts::default();
     let server = server(&counts);
     let mut first = Pipe::open_as(&server, Principal::named("alice"));
@@ -121,7 +121,7 @@ async fn key_that_is_at_work_for_too_long_is_refused_with_the_name_of_the_limit(
 
 // K-45
 #[tokio::test(start_paused = true)]
-async fn a_key_whose_caller_leaves_while_it_is_noted_is_worked_under_all_the_same() {
+async fn call_abandoned_while_storing_its_key_still_runs() {
     let counts = Counts::default();
     let points = FailPoints::over(Arc::new(MemoryStore::new()));
     let server = builder(TaskConfig::new(points.clone()), &counts).build().unwrap();
@@ -131,7 +131,7 @@ async fn a_key_whose_caller_leaves_while_it_is_noted_is_worked_under_all_the_sam
     let id = first.send("tools/call", call.clone()).await;
     noted.arrived().await;
     first.cancel(id).await;
-    // Who is answered has been heard before.
+    // The response shows that the server has handled the cancellation.
     modern(&mut first, "tools/list", json!({})).await;
     drop(first);
     noted.open(1);
@@ -145,7 +145,7 @@ struct Sure {
     yes: bool,
 }
 
-/// Does something, asks, does something more.
+/// Runs a step, elicits, runs another step.
 async fn order(cx: Durable, counts: State<Counts>) -> Result<String> {
     let step = async |key: &str| {
         cx.step(key, async || Ok(counts.builds.fetch_add(1, Ordering::Relaxed))).await
@@ -158,7 +158,7 @@ async fn order(cx: Durable, counts: State<Counts>) -> Result<String> {
 
 // R-20, MT-06
 #[tokio::test(start_paused = true)]
-async fn a_round_with_a_step_behind_it_is_used_once() {
+async fn round_after_step_is_executed_once() {
     let counts = Counts::default();
     let config = TaskConfig::in_memory();
     let auto = TaskPolicy::Auto { after: Duration::from_secs(5) };
@@ -181,15 +181,15 @@ async fn a_round_with_a_step_behind_it_is_used_once() {
             let answer = pipe.modern_with(capabilities.clone(), "tools/call", round.clone()).await;
             assert_eq!(text(&result(&answer)), "paid: true");
         }
-        assert_eq!(counts.builds.load(Ordering::Relaxed) - before, 2, "{tool}: each step once");
+        assert_eq!(counts.builds.load(Ordering::Relaxed) - before, 2, "{tool}: each step ran once");
         let mut other = round.clone();
         other["inputResponses"]["sure"]["content"]["yes"] = json!(false);
         let answer = pipe.modern_with(capabilities, "tools/call", other).await;
-        assert_eq!(text(&result(&answer)), "paid: true", "what was answered first has counted");
+        assert_eq!(text(&result(&answer)), "paid: true", "the first response counts");
     }
 }
 
-/// Asks before it does anything.
+/// Elicits before its first step.
 async fn ask_first(cx: Durable, counts: State<Counts>) -> Result<String> {
     let sure: Sure = cx.elicit("sure", "Sure?").await?;
     let again: Sure = cx.elicit("again", "Really?").await?;
@@ -199,7 +199,7 @@ async fn ask_first(cx: Durable, counts: State<Counts>) -> Result<String> {
 
 // K-45, MT-06
 #[tokio::test(start_paused = true)]
-async fn under_a_key_every_round_is_one_of_its_own_and_is_used_once() {
+async fn rounds_with_idempotency_key_are_executed_once_each() {
     let counts = Counts::default();
     let auto = TaskPolicy::Auto { after: Duration::from_secs(5) };
     let server = builder(TaskConfig::in_memory(), &counts)
@@ -220,7 +220,7 @@ async fn under_a_key_every_round_is_one_of_its_own_and_is_used_once() {
                     pipe.modern_with(capabilities.clone(), "tools/call", call.clone()).await;
                 asked.push(result(&answer));
             }
-            assert_eq!(asked[0], asked[1], "{tool}: who presents it again is told the same");
+            assert_eq!(asked[0], asked[1], "{tool}: the same round gets the same response");
             assert!(asked[0]["inputRequests"].get(key).is_some(), "{tool}: {}", asked[0]);
             call["requestState"] = asked[0]["requestState"].clone();
             call["inputResponses"] = json!({key: {"action": "accept", "content": {"yes": true}}});
@@ -238,7 +238,7 @@ struct Pay {
     hang: bool,
 }
 
-/// Pays once, and hangs in the middle of it if it is told to.
+/// Runs `step_once`, and hangs inside it if `hang` is set.
 async fn pay(cx: Durable, counts: State<Counts>, Args(pay): Args<Pay>) -> Result<String> {
     let paid = cx
         .step_once("pay", async || {
@@ -268,9 +268,9 @@ fn payer(store: &Arc<MemoryStore>, counts: &Counts) -> Server {
     builder(config, counts).tool(always).tool(inline).build().unwrap()
 }
 
-// K-13, design 1.1 rule 3
+// K-13
 #[test]
-fn a_step_that_must_not_be_done_twice_is_not_though_its_worker_was_lost_in_it() {
+fn step_once_is_not_repeated_after_crash_inside_it() {
     let (store, counts) = (Arc::new(MemoryStore::new()), Counts::default());
     let runtime = || {
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
@@ -289,17 +289,21 @@ fn a_step_that_must_not_be_done_twice_is_not_though_its_worker_was_lost_in_it() 
     runtime().block_on(async {
         let mut pipe = Pipe::open(&payer(&store, &counts));
         let done = until(&mut pipe, &id, "completed").await;
-        assert!(text(&done["result"]).contains("look whether it was done"), "{done}");
+        assert!(text(&done["result"]).contains("check whether it took effect"), "{done}");
         let paid =
             modern(&mut pipe, "tools/call", json!({"name": "pay", "arguments": {"hang": false}}));
-        assert_eq!(text(&result(&paid.await)), "receipt 7", "inline the store remembers it too");
+        assert_eq!(
+            text(&result(&paid.await)),
+            "receipt 7",
+            "`step_once` works in inline calls too"
+        );
     });
-    assert_eq!(counts.builds.load(Ordering::Relaxed), 2, "once in each call");
+    assert_eq!(counts.builds.load(Ordering::Relaxed), 2, "once per call");
 }
 
-/// A key is good for as long as what came of it can be read.
+/// A key is valid as long as the result of its call is readable.
 #[tokio::test(start_paused = true)]
-async fn the_key_of_a_task_that_has_been_forgotten_makes_another() {
+async fn idempotency_key_of_deleted_task_creates_new_task() {
     let (store, counts) = (Arc::new(MemoryStore::new()), Counts::default());
     let config = TaskConfig::new(Arc::clone(&store) as _);
     let server = builder(config, &counts).build().unwrap();
@@ -316,9 +320,9 @@ async fn the_key_of_a_task_that_has_been_forgotten_makes_another() {
     assert_ne!(first, call().await);
 }
 
-/// What came of it is that it panicked, and nobody waits for more.
+/// The recorded outcome is the panic.
 #[tokio::test(start_paused = true)]
-async fn a_key_whose_handler_panicked_is_told_so_again() {
+async fn idempotency_key_of_panicked_call_returns_error_again() {
     let counts = Counts::default();
     let bad = async |counts: State<Counts>| -> String {
         counts.runs.fetch_add(1, Ordering::Relaxed);

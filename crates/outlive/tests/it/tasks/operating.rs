@@ -1,4 +1,4 @@
-//! What operators see of tasks, and do to them, while servers run.
+//! The operator API on running servers.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ fn server(store: &Arc<MemoryStore>) -> outlive::server::Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_secret_that_a_task_has_recorded_is_known_as_one() {
+async fn operator_sees_recorded_secret_as_secret() {
     let store = Arc::new(MemoryStore::new());
     let mut pipe = Pipe::open(&server(&store));
     let id = start(&mut pipe, "login", json!({})).await;
@@ -44,7 +44,7 @@ async fn a_secret_that_a_task_has_recorded_is_known_as_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_happened_is_found_also_where_the_id_is_not_written_down() {
+async fn operator_finds_audit_events_of_anonymous_and_named_tasks() {
     let store = Arc::new(MemoryStore::new());
     let server = server(&store);
     let operator = Operator::new(Arc::clone(&store) as _).named("ada");
@@ -52,7 +52,7 @@ async fn what_has_happened_is_found_also_where_the_id_is_not_written_down() {
         let mut pipe = Pipe::open_as(&server, principal.clone());
         let id = TaskId::new(start(&mut pipe, "deploy", json!({})).await);
         until(&mut pipe, id.as_str(), "input_required").await;
-        // They are gathered before they are written.
+        // The engine writes audit events in batches.
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         let shown = operator.show(&id).await.unwrap().unwrap();
         assert_eq!(shown.task.task.principal, principal.key());
@@ -74,7 +74,7 @@ async fn what_has_happened_is_found_also_where_the_id_is_not_written_down() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_for_operators_has_tasks_that_nobody_else_can_list() {
+async fn operator_list_contains_tasks_of_every_principal() {
     let store = Arc::new(MemoryStore::new());
     let server = server(&store);
     for principal in [Principal::named("bob"), Principal::ANONYMOUS] {

@@ -1,4 +1,4 @@
-//! Work that is done elsewhere, and said by whoever did it.
+//! External events: another system delivers a value with a completion token.
 
 use std::{
     sync::{Arc, Mutex},
@@ -21,7 +21,7 @@ use crate::support::{
     pipe::{Pipe, error, result, text},
 };
 
-/// Where a job system would keep what it was given.
+/// Completion tokens, as a job system would store them.
 #[derive(Clone, Default)]
 struct Jobs(Arc<Mutex<Vec<String>>>);
 
@@ -63,20 +63,24 @@ fn server(store: &Arc<MemoryStore>, jobs: &Jobs) -> Server {
 
 // T2-83
 #[tokio::test]
-async fn what_is_said_from_outside_is_what_the_handler_gets() {
+async fn external_event_value_reaches_handler() {
     let (store, jobs) = (Arc::new(MemoryStore::new()), Jobs::default());
     let first = server(&store, &jobs);
     let mut pipe = Pipe::open(&first);
     let id = start(&mut pipe, "render", json!({})).await;
     let token = jobs.next().await;
     let waiting = get(&mut pipe, &id).await;
-    assert_eq!(waiting["status"], "working", "its client is asked nothing: {waiting}");
+    assert_eq!(waiting["status"], "working", "the client gets no input request: {waiting}");
     assert_eq!(waiting["statusMessage"], "waiting for the farm");
     let forged = json!({"taskId": id, "inputResponses": {"film": {"action": "accept"}}});
     result(&modern(&mut pipe, "tasks/update", forged).await);
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert_eq!(get(&mut pipe, &id).await["status"], "working", "and cannot answer");
-    // The run is parked, and whoever takes the value may be another replica.
+    assert_eq!(
+        get(&mut pipe, &id).await["status"],
+        "working",
+        "a client cannot complete the event"
+    );
+    // The task is parked, and another replica accepts the value.
     let second = server(&store, &jobs);
     let other = Pipe::open(&second);
     let say = async |token: &str, value: Value| {
@@ -91,19 +95,19 @@ async fn what_is_said_from_outside_is_what_the_handler_gets() {
 }
 
 #[tokio::test]
-async fn a_call_that_cannot_become_a_task_cannot_wait_for_the_outside() {
+async fn external_event_without_task_fails_with_remedy() {
     let (store, jobs) = (Arc::new(MemoryStore::new()), Jobs::default());
     let mut pipe = Pipe::open(&server(&store, &jobs));
     for (tool, capabilities) in [("inline", super::world::holds()), ("render", json!({}))] {
         let answer = pipe.modern_with(capabilities, "tools/call", json!({"name": tool})).await;
         let said = text(&result(&answer)).to_owned();
-        assert!(said.contains("give the tool a task policy"), "{said}");
+        assert!(said.contains("set a task policy on the tool"), "{said}");
     }
     assert!(error(&modern(&mut pipe, "tools/call", json!({"name": "none"})).await).is_object());
 }
 
 #[tokio::test]
-async fn a_job_system_says_it_by_http() {
+async fn external_event_is_completed_over_http() {
     let (store, jobs) = (Arc::new(MemoryStore::new()), Jobs::default());
     let server = server(&store, &jobs);
     let config = HttpConfig::new().external_event_path("/jobs");

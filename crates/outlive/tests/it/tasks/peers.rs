@@ -1,4 +1,4 @@
-//! How many tasks callers without a name may have: by address, and all of them together.
+//! Task quotas of anonymous callers, per network address and in total.
 
 use std::{net::Ipv4Addr, sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::support::{
     http::{Connection, Request, Response},
 };
 
-/// A server whose addresses may have two tasks each, and five together.
+/// A server with a quota of two tasks per address and five in total.
 async fn serve(stage: &Stage, http: HttpConfig) -> (HttpServer, Connection) {
     let points = FailPoints::over(Arc::clone(&stage.store) as _);
     let few = |config: TaskConfig| config.max_tasks_per_caller(2).max_anonymous_tasks(5);
@@ -28,12 +28,12 @@ async fn serve(stage: &Stage, http: HttpConfig) -> (HttpServer, Connection) {
     (serving, client)
 }
 
-/// Behind a proxy that is trusted.
+/// The configuration behind a trusted proxy.
 fn proxied() -> HttpConfig {
     HttpConfig::new().trusted_proxy(Ipv4Addr::LOCALHOST)
 }
 
-/// Makes a task for somebody behind the proxy.
+/// Creates a task for a client behind the proxy.
 async fn call(client: &mut Connection, from: &str) -> Response {
     let call = Request::call("gated", json!({})).reserved("clientCapabilities", holds());
     client.send(&call.header("x-forwarded-for", from)).await
@@ -43,7 +43,7 @@ async fn status(client: &mut Connection, from: &str) -> u16 {
     call(client, from).await.status()
 }
 
-/// Makes a task, and returns its id.
+/// Creates a task and returns its ID.
 async fn made(client: &mut Connection, from: &str) -> String {
     let response = call(client, from).await;
     assert_eq!(response.status(), 200, "{from}: {}", response.json());
@@ -51,7 +51,7 @@ async fn made(client: &mut Connection, from: &str) -> String {
 }
 
 #[tokio::test]
-async fn each_address_has_as_many_as_it_may_and_all_together_no_more_than_that() {
+async fn anonymous_tasks_are_limited_per_address_and_in_total() {
     let stage = Stage::new();
     let (_serving, mut client) = serve(&stage, proxied()).await;
     for _ in 0..2 {
@@ -60,14 +60,14 @@ async fn each_address_has_as_many_as_it_may_and_all_together_no_more_than_that()
     }
     let refused = call(&mut client, "198.51.100.1").await;
     assert_eq!((refused.status(), refused.header("retry-after")), (429, Some("1")));
-    // Whoever has one of these addresses has all of them.
+    // All addresses of one IPv6 /64 network count as one caller.
     assert_eq!(status(&mut client, "2001:db8:1:2::8").await, 429);
     made(&mut client, "2001:db8:1:3::7").await;
-    assert_eq!(status(&mut client, "198.51.100.2").await, 429, "that is all there may be");
+    assert_eq!(status(&mut client, "198.51.100.2").await, 429, "the total limit is reached");
 }
 
 #[tokio::test]
-async fn a_task_that_is_over_makes_room_for_another() {
+async fn ended_task_frees_quota_of_its_address() {
     let stage = Stage::new();
     let (_serving, mut client) = serve(&stage, proxied()).await;
     made(&mut client, "198.51.100.1").await;
@@ -78,16 +78,16 @@ async fn a_task_that_is_over_makes_room_for_another() {
         tokio::task::yield_now().await;
     }
     made(&mut client, "198.51.100.1").await;
-    assert_eq!(status(&mut client, "198.51.100.1").await, 429, "and for no more than one");
+    assert_eq!(status(&mut client, "198.51.100.1").await, 429, "only one slot was freed");
 }
 
 #[tokio::test]
-async fn what_has_ended_elsewhere_is_looked_for() {
+async fn task_ended_on_another_replica_frees_quota() {
     let stage = Stage::new();
     let (_serving, mut client) = serve(&stage, proxied()).await;
     let ids = [made(&mut client, "198.51.100.1").await, made(&mut client, "198.51.100.1").await];
     assert_eq!(stage.store.stats().await.unwrap().ended, 0);
-    // As another replica does it.
+    // Another replica cancels the tasks.
     for id in ids {
         let (anyone, id) = (Principal::ANONYMOUS, TaskId::new(id));
         let cancelled = stage.store.cancel(anyone.key(), &id, true, Duration::from_secs(3600));
@@ -97,10 +97,10 @@ async fn what_has_ended_elsewhere_is_looked_for() {
 }
 
 #[tokio::test]
-async fn nobody_is_believed_who_is_not_trusted() {
+async fn forwarded_address_from_untrusted_proxy_is_ignored() {
     let stage = Stage::new();
     let (_serving, mut client) = serve(&stage, HttpConfig::new()).await;
     made(&mut client, "198.51.100.1").await;
     made(&mut client, "198.51.100.2").await;
-    assert_eq!(status(&mut client, "198.51.100.3").await, 429, "they are all one");
+    assert_eq!(status(&mut client, "198.51.100.3").await, 429, "they count as one address");
 }

@@ -1,4 +1,4 @@
-//! Who waits for a permit of a capacity, and where.
+//! Concurrency permits: waiting in a task, and rejection of inline calls.
 
 use std::{
     sync::{Arc, Mutex},
@@ -15,13 +15,13 @@ use serde_json::json;
 use super::world::{get, holds, start, until};
 use crate::support::pipe::{Pipe, error, result, text};
 
-/// A capacity of one, and the permits of those that have run.
+/// A capacity of one, and the permits of the calls that ran.
 #[derive(Clone)]
 struct Jobs(Capacity, Arc<Mutex<Vec<Permit>>>);
 
 async fn job(cx: Durable, jobs: State<Jobs>) -> Result<&'static str> {
     let permit = cx.acquire(&jobs.0).await?;
-    // It is the job's, which is not over with the call.
+    // The permit belongs to the job, which outlives the call.
     jobs.1.lock().unwrap().push(permit);
     Ok("runs")
 }
@@ -39,7 +39,7 @@ fn world() -> (Server, Jobs) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn call_without_a_permit_is_refused_with_the_name_of_the_limit() {
+async fn inline_call_without_permit_is_rejected_with_limit_name() {
     let (server, jobs) = world();
     let mut pipe = Pipe::open(&server);
     for tool in ["plain", "job"] {
@@ -58,7 +58,7 @@ async fn call_without_a_permit_is_refused_with_the_name_of_the_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn call_that_may_be_a_task_waits_for_its_permit_in_the_store() {
+async fn task_without_permit_waits_in_store() {
     let (server, jobs) = world();
     let mut pipe = Pipe::open(&server);
     let call = json!({"name": "job", "arguments": {}});

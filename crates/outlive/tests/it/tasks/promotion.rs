@@ -1,4 +1,4 @@
-//! Calls that become tasks before their first step, so that a crash loses nothing that was recorded.
+//! Calls that become tasks before their first step, so that a crash loses no recorded step.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn clean_up(_: Cleanup) -> Result<()> {
     Ok(())
 }
 
-/// Far more than any test waits: nothing becomes a task because it takes long.
+/// So long that no call becomes a task because of its duration.
 const LATE: TaskPolicy = TaskPolicy::Auto { after: Duration::from_secs(3600) };
 
 fn server(stage: &Stage) -> Server {
@@ -51,7 +51,7 @@ fn server(stage: &Stage) -> Server {
 }
 
 #[test]
-fn recorded_step_of_an_auto_tool_with_a_cleanup_survives_a_crash() {
+fn recorded_step_of_auto_tool_with_cleanup_survives_crash() {
     for tool in ["cleans", "once", "asks"] {
         let stage = Stage::new();
         let first = Process::start();
@@ -75,7 +75,7 @@ fn recorded_step_of_an_auto_tool_with_a_cleanup_survives_a_crash() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn call_without_such_a_tool_or_client_is_answered_when_it_is_done() {
+async fn call_without_cleanup_or_task_support_stays_inline() {
     let stage = Stage::new();
     let mut pipe = Pipe::open(&server(&stage));
     stage.gate.open(2);
@@ -84,5 +84,5 @@ async fn call_without_such_a_tool_or_client_is_answered_when_it_is_done() {
         let done = result(&pipe.modern_with(capabilities, "tools/call", call).await);
         assert_eq!(text(&done), "7 packed", "{tool}");
     }
-    assert_eq!(stage.store.stats().await.unwrap(), StoreStats::default(), "none became a task");
+    assert_eq!(stage.store.stats().await.unwrap(), StoreStats::default(), "no call became a task");
 }

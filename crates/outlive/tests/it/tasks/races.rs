@@ -1,9 +1,8 @@
-//! Two things that happen to a task at once: one comes first, and both sides learn which.
+//! Two concurrent operations on a task: one wins, and both sides learn which.
 //!
-//! Each test puts the two into an order by stopping one of them at the store, and then into the
-//! other order.
+//! Each test forces one order by holding an operation at the store, and then the other order.
 
-mod answering; // two answers; an answer and the task that has gone on
-mod cancelling; // cancelling against the end, an answer, a second time
-mod expiring; // the end of a task's time, and what comes at the same moment
-mod owning; // two workers, two sessions, two calls for one task
+mod answering; // two input responses; an input response and a task that continued
+mod cancelling; // cancellation against the end, an input response, and a second cancellation
+mod expiring; // expiry against other operations
+mod owning; // two workers, two sessions or two calls for one task

@@ -1,4 +1,4 @@
-//! What a client does not carry between its rounds, the store does.
+//! Journals that are offloaded to the store because they are too large or contain a secret.
 
 use std::sync::Arc;
 
@@ -51,23 +51,26 @@ async fn round(server: &Server, tool: &str, state: Option<&Value>, answered: &st
     pipe.modern_with(json!({"elicitation": {}}), "tools/call", call).await
 }
 
-// design 5: large journals spill to the store, on whichever replica the client comes back
+// The store is shared, so the client may continue on any replica.
 #[tokio::test(start_paused = true)]
-async fn a_journal_that_is_too_large_for_a_client_stays_with_the_store() {
+async fn journal_too_large_for_request_state_is_offloaded() {
     let store = Arc::new(MemoryStore::new());
     let first = result(&round(&server(&store), "large", None, "").await);
     let state = &first["requestState"];
-    assert!(state.as_str().unwrap().len() < 2_000, "the client carries where, not what");
+    assert!(
+        state.as_str().unwrap().len() < 2_000,
+        "the request state has a reference, not the journal"
+    );
     let second = result(&round(&server(&store), "large", Some(state), "first").await);
     let done = round(&server(&store), "large", Some(&second["requestState"]), "second").await;
     assert_eq!(text(&result(&done)), "100000 true true");
     let elsewhere = Arc::new(MemoryStore::new());
     let lost = round(&server(&elsewhere), "large", Some(state), "first").await;
-    assert_eq!(error(&lost)["code"], -32602, "a state is of no use without its journal: {lost}");
+    assert_eq!(error(&lost)["code"], -32602, "the request state needs its journal: {lost}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_secret_is_kept_by_the_store_and_never_leaves() {
+async fn secret_is_offloaded_and_not_in_request_state() {
     let store = Arc::new(MemoryStore::new());
     let first = result(&round(&server(&store), "secret", None, "").await);
     let done = round(&server(&store), "secret", Some(&first["requestState"]), "sure").await;

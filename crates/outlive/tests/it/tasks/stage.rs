@@ -1,5 +1,5 @@
-//! Where races and crashes are played: replicas over one store whose time only the test moves, and
-//! tools that stop where the test wants them.
+//! Replicas over one store with a manual clock, and tools with gates, for the tests of races and
+//! crashes.
 
 use std::{
     collections::BTreeMap,
@@ -27,19 +27,19 @@ use crate::support::{
     pipe::{Pipe, with_meta},
 };
 
-/// How long a worker has a task. By the store's time, which stands still unless it is moved.
+/// Lease duration, on the store's clock, which only the test advances.
 pub(super) const LEASE: Duration = Duration::from_secs(30);
 
-/// How long a task exists.
+/// TTL of a task.
 pub(super) const TTL: Duration = Duration::from_secs(3600);
 
-/// How long it may exist while something is asked.
+/// Maximum TTL of a task that waits for input.
 pub(super) const MAX_TTL: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// The revision of the older wire that has tasks.
+/// The legacy version with tasks.
 pub(super) const LEGACY: &str = "2025-11-25";
 
-/// What was done outside, by the key that the foreign system was given.
+/// Executed effects by idempotency key, as an external system would see them.
 #[derive(Clone, Default)]
 pub(super) struct Effects(Arc<Mutex<BTreeMap<String, u32>>>);
 
@@ -48,20 +48,20 @@ impl Effects {
         *self.0.lock().unwrap().entry(key).or_default() += 1;
     }
 
-    /// How many different things were done, and how often altogether.
+    /// Number of distinct keys, and number of executions.
     pub(super) fn count(&self) -> (usize, u32) {
         let done = self.0.lock().unwrap();
         (done.len(), done.values().sum())
     }
 }
 
-/// Everything that outlives a replica.
+/// State that outlives a replica.
 #[derive(Clone)]
 pub(super) struct Stage<S = MemoryStore> {
     pub(super) store: Arc<S>,
     pub(super) counts: Counts,
     pub(super) effects: Effects,
-    /// Where the tools `gated`, `patient`, `hurried`, `moves_on`, `emits` and `order` stop.
+    /// The gate of the tools `gated`, `patient`, `hurried`, `moves_on`, `emits` and `order`.
     pub(super) gate: Gate,
 }
 
@@ -78,20 +78,20 @@ impl<S: Store> Stage<S> {
         Self { store, counts, effects, gate }
     }
 
-    /// The same, with another store.
+    /// The same state with another store.
     pub(super) fn with<T: Store>(&self, store: T) -> Stage<T> {
         let store = Arc::new(store);
         let (counts, effects) = (self.counts.clone(), self.effects.clone());
         Stage { store, counts, effects, gate: self.gate.clone() }
     }
 
-    /// A replica of the server, and the store as only this one sees it.
+    /// A replica of the server, and its own fail points over the store.
     pub(super) fn replica(&self) -> (Server, Arc<FailPoints>) {
         let points = FailPoints::over(Arc::clone(&self.store) as _);
         (self.builder(&points, |config| config).build().unwrap(), points)
     }
 
-    /// As [`Stage::replica`], changed a little.
+    /// Like [`Stage::replica`], with a changed configuration.
     pub(super) fn builder(
         &self,
         points: &Arc<FailPoints>,
@@ -120,7 +120,7 @@ impl<S: Store> Stage<S> {
             .tool(always(Tool::new("pay", pay).uses_step_once()))
     }
 
-    /// Makes a task that nobody has taken yet.
+    /// Creates a task that no worker has claimed.
     pub(super) async fn queue(&self, tool: &str) -> String {
         let points = FailPoints::over(Arc::clone(&self.store) as _);
         let idle = |config: TaskConfig| config.engine(|engine| engine.max_running = 0);
@@ -128,8 +128,8 @@ impl<S: Store> Stage<S> {
         start(&mut Pipe::open(&server), tool, json!({})).await
     }
 
-    /// Has a task made, and run by this replica: one that is to fail where a task is taken must
-    /// not have made it.
+    /// Creates a task that this replica runs. A claim can fail only if another replica created the
+    /// task.
     pub(super) async fn run(&self, pipe: &mut Pipe, tool: &str, op: Op) -> String {
         match op {
             Op::Claim => {
@@ -141,7 +141,7 @@ impl<S: Store> Stage<S> {
         }
     }
 
-    /// All tasks of who uses the pipes.
+    /// Returns all tasks of the principal of the pipes.
     pub(super) async fn tasks(&self) -> Vec<TaskRecord> {
         let mut tasks = Vec::new();
         for origin in ["modern", "legacy"] {
@@ -151,7 +151,7 @@ impl<S: Store> Stage<S> {
     }
 }
 
-/// Goes through the gate.
+/// Waits at the gate.
 async fn gated(gate: State<Gate>) -> &'static str {
     gate.pass().await;
     "done"
@@ -162,13 +162,13 @@ struct Sure {
     yes: bool,
 }
 
-/// Asks two things at once.
+/// Makes two input requests in parallel.
 pub(super) async fn both(cx: Durable) -> Result<String> {
     let (a, b) = tokio::join!(cx.elicit::<Sure>("a", "First?"), cx.elicit::<Sure>("b", "Second?"));
     Ok(format!("{} {}", a?.yes, b?.yes))
 }
 
-/// Asks, and ends without the answer when the gate is opened.
+/// Elicits, and returns without the response when the gate opens.
 async fn hurried(cx: Durable, gate: State<Gate>) -> Result<String> {
     let mut question = std::pin::pin!(cx.elicit::<Sure>("sure", "Are you sure?"));
     tokio::select! {
@@ -178,7 +178,7 @@ async fn hurried(cx: Durable, gate: State<Gate>) -> Result<String> {
     }
 }
 
-/// Asks, does not wait when the gate is opened, and asks something else.
+/// Elicits, stops waiting when the gate opens, and elicits something else.
 async fn moves_on(cx: Durable, gate: State<Gate>) -> Result<String> {
     let first = async {
         tokio::select! {
@@ -192,13 +192,13 @@ async fn moves_on(cx: Durable, gate: State<Gate>) -> Result<String> {
     Ok(format!("{first:?} {}", second.yes))
 }
 
-/// Uses one key for two questions.
+/// Uses one key for two input requests.
 async fn twice(cx: Durable) -> Result<String> {
     let (a, b) = tokio::join!(cx.elicit::<Sure>("k", "One?"), cx.elicit::<Sure>("k", "Two?"));
     Ok(format!("{} {}", a?.yes, b?.yes))
 }
 
-/// Says something before the gate, and something when it ends.
+/// Emits before the gate and at the end.
 async fn emits(cx: Durable, gate: State<Gate>) -> Result<String> {
     cx.emit(ContentBlock::text("one")).await?;
     cx.emit(ContentBlock::text("two")).await?;
@@ -207,7 +207,7 @@ async fn emits(cx: Durable, gate: State<Gate>) -> Result<String> {
     Ok("end".to_owned())
 }
 
-/// Does something outside, asks, does something more, and says what it does.
+/// Runs a step, elicits, runs another step, and emits in between.
 pub(super) async fn order(cx: Durable, effects: State<Effects>) -> Result<String> {
     let act = async |key: &str| {
         cx.step(key, async || {
@@ -224,7 +224,7 @@ pub(super) async fn order(cx: Durable, effects: State<Effects>) -> Result<String
     Ok(format!("ordered: {}", sure.yes))
 }
 
-/// The same, but it takes its time when it was answered.
+/// The same, but it waits at the gate after the input response.
 pub(super) async fn slow_order(
     cx: Durable,
     effects: State<Effects>,
@@ -244,7 +244,7 @@ pub(super) async fn slow_order(
     Ok(format!("ordered: {}", sure.yes))
 }
 
-/// Does something that must not be done twice.
+/// Runs `step_once`.
 async fn pay(cx: Durable, effects: State<Effects>) -> Result<String> {
     let paid = cx.step_once("pay", async || {
         effects.add(cx.idempotency_key("pay"));
@@ -256,9 +256,8 @@ async fn pay(cx: Durable, effects: State<Effects>) -> Result<String> {
     }
 }
 
-/// A process, as far as a server can be one inside of another: time in it jumps when nothing can
-/// happen, and it can be lost in the middle of whatever it does. What is dropped with it does not
-/// run any more.
+/// A simulated process: a runtime with paused time that a test can drop in the middle of any
+/// operation.
 pub(super) struct Process(tokio::runtime::Runtime);
 
 impl Process {
@@ -267,7 +266,7 @@ impl Process {
         Self(runtime.enable_all().start_paused(true).build().unwrap())
     }
 
-    /// One whose time does not jump: a store with threads of its own would seem not to answer.
+    /// A process in real time, for stores with their own threads.
     pub(super) fn start_in_real_time() -> Self {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         Self(runtime.enable_all().build().unwrap())
@@ -277,20 +276,20 @@ impl Process {
         self.0.block_on(work)
     }
 
-    /// It is lost; who it leaves behind learns of it by its leases.
+    /// Crashes the process and lets its leases expire.
     pub(super) fn kill(self, store: &MemoryStore) {
         drop(self);
         store.advance_clock(LEASE * 2);
     }
 }
 
-/// Sends a modern request of a client that holds tasks, and does not wait.
+/// Sends a modern request of a client with task support, without waiting.
 pub(super) async fn send(pipe: &mut Pipe, method: &str, mut params: Value) -> u64 {
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = holds();
     pipe.send_as_is(method, with_meta(params)).await
 }
 
-/// What an update says that agrees, or does not.
+/// Parameters of `tasks/update` with these form responses.
 pub(super) fn update(id: &str, answers: &[(&str, bool)]) -> Value {
     let mut params = json!({"taskId": id, "inputResponses": {}});
     for (name, yes) in answers {
@@ -299,7 +298,7 @@ pub(super) fn update(id: &str, answers: &[(&str, bool)]) -> Value {
     params
 }
 
-/// Answers, and wants it acknowledged.
+/// Sends input responses and expects the acknowledgement.
 pub(super) async fn answer(pipe: &mut Pipe, id: &str, answers: &[(&str, bool)]) {
     acknowledged(&modern(pipe, "tasks/update", update(id, answers)).await);
 }
@@ -310,13 +309,13 @@ pub(super) fn acknowledged(answer: &Value) {
     assert!(answer["result"].get("taskId").is_none(), "{answer}");
 }
 
-/// The names of what a task asks its client.
+/// Returns the keys of the open input requests of a task.
 pub(super) fn asked(task: &Value) -> Vec<String> {
     let requests = task.get("inputRequests").and_then(Value::as_object);
     requests.map(|requests| requests.keys().cloned().collect()).unwrap_or_default()
 }
 
-/// Waits until a task asks this.
+/// Polls until a task has these open input requests.
 pub(super) async fn until_asked(pipe: &mut Pipe, id: &str, names: &[&str]) -> Value {
     for _ in 0..500 {
         let task = get(pipe, id).await;
@@ -325,22 +324,22 @@ pub(super) async fn until_asked(pipe: &mut Pipe, id: &str, names: &[&str]) -> Va
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("{id} never asked {names:?}: {}", get(pipe, id).await);
+    panic!("{id} has no input requests {names:?}: {}", get(pipe, id).await);
 }
 
-/// Lets a run that waits for an answer be dropped from memory.
+/// Waits until an idle run is parked.
 pub(super) async fn parked() {
     tokio::time::sleep(Duration::from_secs(1)).await;
 }
 
-/// A client of 2025-11-25 that can be asked.
+/// A client of 2025-11-25 with elicitation.
 pub(super) async fn legacy(server: &Server) -> Pipe {
     let mut pipe = Pipe::open(server);
     pipe.legacy_with(LEGACY, json!({"elicitation": {}})).await;
     pipe
 }
 
-/// Calls a tool as a task, as that client does.
+/// Calls a tool as a task of 2025-11-25.
 pub(super) async fn start_legacy(pipe: &mut Pipe, tool: &str) -> String {
     let created = pipe.result("tools/call", json!({"name": tool, "task": {}})).await;
     created["task"]["taskId"].as_str().unwrap().to_owned()

@@ -1,5 +1,4 @@
-//! What a cancelled task still does: no further step, and nothing that it could wait for. With the
-//! limits as they are by default.
+//! Cancellation of running tasks with the default limits: no further step runs, and waits end.
 
 use std::{
     sync::{
@@ -25,7 +24,7 @@ use tokio::time::Instant;
 use super::world::{Counts, get, modern, start, until};
 use crate::support::pipe::{Pipe, result, text};
 
-/// What was done.
+/// Counts of executed operations.
 #[derive(Clone, Default)]
 struct Done {
     steps: Arc<AtomicUsize>,
@@ -73,7 +72,7 @@ async fn tries_again(cx: Durable, done: State<Done>) -> Result<String> {
     cx.step_retry("try", retry, fails).await
 }
 
-/// Brings to an end what it has begun.
+/// Finishes its work under a shield after the cancellation.
 async fn shields(cx: Durable, done: State<Done>) -> Result<String> {
     let Err(stopped) = cx.sleep("nap", Duration::from_secs(9)).await else {
         return Ok("slept".to_owned());
@@ -87,7 +86,7 @@ async fn shields(cx: Durable, done: State<Done>) -> Result<String> {
     Err(stopped)
 }
 
-/// Stops when it is asked to, with an error.
+/// Returns an error when it is cancelled.
 async fn polite(cx: Cx) -> Result<String> {
     cx.cancelled().await;
     Err(Error::new("stopped in the middle of it"))
@@ -119,7 +118,7 @@ async fn cancel(pipe: &mut Pipe, id: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancelled_task_that_waits_ends_at_once() {
+async fn cancelled_waiting_task_ends_immediately() {
     let done = Done::default();
     let mut pipe = Pipe::open(&server(&done));
     for tool in ["naps", "asks", "waits_outside", "explicit", "stops"] {
@@ -132,11 +131,11 @@ async fn cancelled_task_that_waits_ends_at_once() {
         assert!(asked.elapsed() < Duration::from_secs(1), "{tool}: {:?}", asked.elapsed());
         assert!(ended.get("inputRequests").is_none() && ended.get("result").is_none(), "{ended}");
     }
-    assert_eq!(done.cleaned.load(Ordering::SeqCst), 1, "after the one that has a cleanup");
+    assert_eq!(done.cleaned.load(Ordering::SeqCst), 1, "only one tool has a cleanup");
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancelled_task_finishes_its_step_and_begins_no_other() {
+async fn cancelled_task_finishes_running_step_and_starts_no_other() {
     let done = Done::default();
     let mut pipe = Pipe::open(&server(&done));
     let id = start(&mut pipe, "steps", json!({})).await;
@@ -145,12 +144,12 @@ async fn cancelled_task_finishes_its_step_and_begins_no_other() {
     cancel(&mut pipe, &id).await;
     until(&mut pipe, &id, "cancelled").await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(done.steps.load(Ordering::SeqCst), begun, "the one that ran is finished");
+    assert_eq!(done.steps.load(Ordering::SeqCst), begun, "the running step finished");
     assert_eq!(done.cleaned.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancelled_step_is_not_tried_again() {
+async fn cancelled_step_is_not_retried() {
     let done = Done::default();
     let mut pipe = Pipe::open(&server(&done));
     let id = start(&mut pipe, "tries_again", json!({})).await;
@@ -163,7 +162,7 @@ async fn cancelled_step_is_not_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn shielded_part_of_a_cancelled_task_is_brought_to_its_end() {
+async fn shielded_part_of_cancelled_task_completes() {
     let done = Done::default();
     let mut pipe = Pipe::open(&server(&done));
     let id = start(&mut pipe, "shields", json!({})).await;
@@ -171,7 +170,7 @@ async fn shielded_part_of_a_cancelled_task_is_brought_to_its_end() {
     cancel(&mut pipe, &id).await;
     until(&mut pipe, &id, "cancelled").await;
     assert_eq!(done.shielded.load(Ordering::SeqCst), 1);
-    // Who is not cancelled never comes to it.
+    // A task that is not cancelled does not reach the shield.
     let id = start(&mut pipe, "shields", json!({})).await;
     assert_eq!(text(&until(&mut pipe, &id, "completed").await["result"]), "slept");
 }

@@ -1,4 +1,4 @@
-//! What another process makes of a task whose worker is gone.
+//! Tasks that another process continues after a crash.
 
 use std::{
     future::Future,
@@ -26,8 +26,7 @@ fn config(store: &Arc<MemoryStore>) -> TaskConfig {
     })
 }
 
-/// A process of its own, as far as a server can be one inside of another: its runtime can be
-/// stopped in the middle of whatever it does.
+/// A simulated process: a runtime that a test can stop in the middle of any operation.
 struct Replica(Option<tokio::runtime::Runtime>);
 
 impl Replica {
@@ -47,7 +46,7 @@ impl Replica {
 
 // K-06, K-11, K-12
 #[test]
-fn a_task_that_waits_for_an_answer_is_finished_by_another_replica() {
+fn task_waiting_for_input_is_finished_by_another_replica() {
     let (store, counts) = (Arc::new(MemoryStore::new()), Counts::default());
     let first = Replica::start();
     let id = first.run(async {
@@ -61,18 +60,17 @@ fn a_task_that_waits_for_an_answer_is_finished_by_another_replica() {
     second.run(async {
         let mut pipe = Pipe::open(&builder(config(&store), &counts).build().unwrap());
         let asking = until(&mut pipe, &id, "input_required").await;
-        assert!(asking["inputRequests"].get("approve").is_some(), "under the same name: {asking}");
+        assert!(asking["inputRequests"].get("approve").is_some(), "under the same key: {asking}");
         let answers = json!({"approve": {"action": "accept", "content": {"yes": true}}});
         modern(&mut pipe, "tasks/update", json!({"taskId": id, "inputResponses": answers})).await;
         let done = until(&mut pipe, &id, "completed").await;
         assert_eq!(text(&done["result"]), "shop:1: true");
     });
-    assert_eq!(counts.builds.load(Ordering::Relaxed), 1, "the step was not done again");
+    assert_eq!(counts.builds.load(Ordering::Relaxed), 1, "the step was not repeated");
 }
 
-// design 1.1, rule 2
 #[test]
-fn a_tool_that_does_not_say_so_is_not_run_again() {
+fn plain_task_reruns_after_crash_only_if_idempotent() {
     let (store, counts) = (Arc::new(MemoryStore::new()), Counts::default());
     let server = |safe: bool| {
         let nap = Tool::new("other", async || {
@@ -97,15 +95,15 @@ fn a_tool_that_does_not_say_so_is_not_run_again() {
             let ended = until(&mut pipe, &id, status).await;
             if !safe {
                 let message = ended["error"]["message"].as_str().unwrap();
-                assert!(message.contains("the worker was lost"), "{message}");
+                assert!(message.contains("the worker crashed"), "{message}");
             }
         });
     }
 }
 
-/// More than one batch that is due at once is begun at once, as far as there is room.
+/// A worker starts all due tasks immediately, also more than one claim batch.
 #[tokio::test(start_paused = true)]
-async fn whoever_comes_to_a_long_queue_begins_all_of_it() {
+async fn worker_joining_long_queue_starts_every_task() {
     let (store, counts) = (Arc::new(MemoryStore::new()), Counts::default());
     let idle = TaskConfig::new(Arc::clone(&store) as _).engine(|engine| engine.max_running = 0);
     let mut pipe = Pipe::open(&builder(idle, &counts).build().unwrap());

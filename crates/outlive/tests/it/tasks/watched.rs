@@ -1,4 +1,4 @@
-//! Who did what is written down and counted, and who asks too often is told to wait.
+//! Audit log, metrics, and the rate limit of polls.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ fn server(store: &Arc<MemoryStore>) -> Server {
 }
 
 async fn events(store: &MemoryStore, task: &str) -> Vec<AuditRecord> {
-    // They are gathered before they are written.
+    // The engine writes audit events in batches.
     tokio::time::sleep(Duration::from_millis(300)).await;
     store.read(Some(task), 0, 100).await.unwrap()
 }
@@ -32,7 +32,7 @@ fn words(events: &[AuditRecord]) -> Vec<&str> {
 
 //
 #[tokio::test(start_paused = true)]
-async fn the_store_knows_who_did_what_to_a_task() {
+async fn audit_log_records_principal_and_action() {
     let store = Arc::new(MemoryStore::new());
     let server = server(&store);
     let mut pipe = Pipe::open_as(&server, Principal::named("alice"));
@@ -43,7 +43,7 @@ async fn the_store_knows_who_did_what_to_a_task() {
     until(&mut pipe, &id, "completed").await;
     let mut other = Pipe::open_as(&server, Principal::named("bob"));
     error(&modern(&mut other, "tasks/get", json!({"taskId": id})).await);
-    // Look-ups in vain are counted for a minute.
+    // Denied lookups are collected for a minute.
     tokio::time::sleep(Duration::from_secs(70)).await;
     let audit = events(&store, &id).await;
     let expected = ["created", "started", "updated", "completed", "retrieved", "look-up-denied"];
@@ -55,9 +55,9 @@ async fn the_store_knows_who_did_what_to_a_task() {
     assert!(!text.contains("accept"), "no payloads: {text}");
 }
 
-// where the id is the credential, it is not written down
+// the ID of an anonymous task is a credential
 #[tokio::test(start_paused = true)]
-async fn the_id_of_an_anonymous_task_is_hashed() {
+async fn audit_log_hashes_id_of_anonymous_task() {
     let store = Arc::new(MemoryStore::new());
     let mut pipe = Pipe::open_as(&server(&store), Principal::ANONYMOUS);
     let id = start(&mut pipe, "stubborn", json!({})).await;
@@ -72,7 +72,7 @@ async fn the_id_of_an_anonymous_task_is_hashed() {
 
 //
 #[tokio::test(start_paused = true)]
-async fn a_caller_that_polls_too_often_is_told_when_to_come_again() {
+async fn poll_over_rate_limit_returns_retry_delay() {
     let store = Arc::new(MemoryStore::new());
     let server = server(&store);
     let mut pipe = Pipe::open_as(&server, Principal::named("alice"));
@@ -87,13 +87,13 @@ async fn a_caller_that_polls_too_often_is_told_when_to_come_again() {
     );
     let mut other = Pipe::open_as(&server, Principal::named("bob"));
     let unknown = error(&modern(&mut other, "tasks/get", json!({"taskId": id})).await);
-    assert_eq!(unknown["code"], -32602, "others are not held up");
+    assert_eq!(unknown["code"], -32602, "other callers are not affected");
     tokio::time::sleep(Duration::from_secs(70)).await;
     assert!(words(&events(&store, &id).await).contains(&"polled-too-often"));
 }
 
 #[tokio::test]
-async fn over_http_that_is_429_and_the_numbers_can_be_scraped() {
+async fn http_poll_over_rate_limit_is_429_and_counted_in_metrics() {
     let store = Arc::new(MemoryStore::new());
     let server = server(&store);
     let serving = server.serve_http("127.0.0.1:0", HttpConfig::new()).await.unwrap();

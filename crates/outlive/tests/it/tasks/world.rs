@@ -1,4 +1,4 @@
-//! The tools that become tasks, and what a client needs to hold one.
+//! Tools that run as tasks, and a client with task support.
 
 use std::{
     sync::{
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::support::pipe::{Pipe, result};
 
-/// What was done, counted where no run can forget it.
+/// Counts of executed operations, kept outside the journal.
 #[derive(Clone, Default)]
 pub(super) struct Counts {
     pub(super) builds: Arc<AtomicUsize>,
@@ -72,18 +72,18 @@ async fn explode() -> String {
     panic!("on purpose")
 }
 
-/// Stops when it is asked to, and says so.
+/// Stops cooperatively when it is cancelled.
 async fn polite(cx: Cx) -> &'static str {
     cx.cancelled().await;
     "stopped in time"
 }
 
-/// Does not stop.
+/// Never returns.
 async fn stubborn() -> &'static str {
     std::future::pending().await
 }
 
-/// Asks first, and takes its time then.
+/// Elicits, then works for a while.
 async fn wizard(cx: Durable, counts: State<Counts>) -> Result<String> {
     let approval: Approval = cx.elicit("sure", "Are you sure?").await?;
     counts.runs.fetch_add(1, Ordering::Relaxed);
@@ -91,7 +91,7 @@ async fn wizard(cx: Durable, counts: State<Counts>) -> Result<String> {
     Ok(format!("sure: {}", approval.yes))
 }
 
-/// Asks by itself, and keeps count of it.
+/// Explicit rounds with a counter as state.
 async fn explicit(round: Round<u32>) -> Result<RoundOutcome<String>> {
     let asked = round.state().copied().unwrap_or_default();
     match round.form::<Approval>("sure")? {
@@ -105,7 +105,7 @@ async fn explicit(round: Round<u32>) -> Result<RoundOutcome<String>> {
     }
 }
 
-/// Tells the key that it would give a foreign system.
+/// Returns the idempotency key of a step.
 async fn keyed(cx: Durable) -> Result<String> {
     let before = cx.idempotency_key("pay");
     let approval: Approval = cx.elicit("sure", before.clone()).await?;
@@ -134,7 +134,7 @@ pub(super) fn server(counts: &Counts) -> Server {
     builder(TaskConfig::in_memory(), counts).build().unwrap()
 }
 
-/// The capabilities of a modern client that holds tasks and asks its user.
+/// The capabilities of a modern client with tasks and elicitation.
 pub(super) fn holds() -> Value {
     json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}})
 }
@@ -144,7 +144,7 @@ pub(super) async fn modern(pipe: &mut Pipe, method: &str, params: Value) -> Valu
     pipe.modern_with(holds(), method, params).await
 }
 
-/// Calls a tool, and returns the id of the task that it becomes.
+/// Calls a tool and returns the task ID.
 pub(super) async fn start(pipe: &mut Pipe, tool: &str, arguments: Value) -> String {
     let answer = modern(pipe, "tools/call", json!({"name": tool, "arguments": arguments})).await;
     let task = result(&answer);
@@ -165,16 +165,17 @@ pub(super) async fn until(pipe: &mut Pipe, id: &str, status: &str) -> Value {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("{id} never was {status}: {}", get(pipe, id).await);
+    panic!("{id} never reached {status}: {}", get(pipe, id).await);
 }
 
-/// Polls until a task is kept for an operator, and says why it is.
+/// Polls until a task is quarantined, and returns the reason.
 pub(super) async fn until_kept(pipe: &mut Pipe, id: &str) -> String {
     for _ in 0..500 {
         let task = get(pipe, id).await;
         let message = task["statusMessage"].as_str().unwrap_or_default();
-        if let Some(why) = message.strip_prefix("stopped, and kept for an operator: ") {
-            // What it has asked can be answered meanwhile.
+        if let Some(why) = message.strip_prefix("quarantined until an operator retries the task: ")
+        {
+            // Open input requests of a quarantined task can still get a response.
             let status = task["status"].as_str().unwrap_or_default();
             assert!(["working", "input_required"].contains(&status), "{task}");
             return why.to_owned();
@@ -182,5 +183,5 @@ pub(super) async fn until_kept(pipe: &mut Pipe, id: &str) -> String {
         assert!(task["error"].is_null() && task["result"].is_null(), "{task}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("{id} never was kept: {}", get(pipe, id).await);
+    panic!("{id} was never quarantined: {}", get(pipe, id).await);
 }

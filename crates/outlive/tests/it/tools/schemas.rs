@@ -1,5 +1,4 @@
-//! Schemas that authors write by hand, those that are refused when a tool is registered, and results
-//! that break their own.
+//! Explicit schemas, schemas that fail the build, and results that violate their schema.
 
 use outlive::server::{Args, CallToolResult, Error, Json, Server, Tool};
 use schemars::JsonSchema;
@@ -13,7 +12,7 @@ fn with_input(schema: &Value) -> Tool {
     Tool::new("t", async || "ran").input_schema(raw(schema))
 }
 
-/// A tool that returns this structured content, under a schema written by hand.
+/// A tool with an explicit output schema that returns this structured content.
 fn with_output(schema: &Value, content: Option<&Value>) -> Tool {
     let mut result = CallToolResult::text("text");
     result.structured_content = content.map(raw);
@@ -22,7 +21,7 @@ fn with_output(schema: &Value, content: Option<&Value>) -> Tool {
 
 // TOOL-24, JSCH-01, JSCH-07, JSCH-09
 #[tokio::test(start_paused = true)]
-async fn a_schema_written_by_hand_is_sent_as_it_is_and_arguments_must_fit_all_of_it() {
+async fn explicit_input_schema_is_sent_unchanged_and_enforced() {
     let schema = json!({
         "x-own": {"kept": true},
         "type": "object",
@@ -63,7 +62,7 @@ struct Count {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handlers_type_has_the_last_word_over_a_schema_written_by_hand() {
+async fn handler_type_is_checked_besides_explicit_schema() {
     let tool = Tool::new("t", async |Args(count): Args<Count>| count.n.to_string());
     let tool = tool
         .input_schema(raw(&json!({"type": "object", "properties": {"n": {"type": "integer"}}})));
@@ -80,7 +79,7 @@ async fn a_handlers_type_has_the_last_word_over_a_schema_written_by_hand() {
 
 // TOOL-14
 #[tokio::test(start_paused = true)]
-async fn a_result_that_breaks_its_own_schema_is_a_failure_of_the_tool() {
+async fn result_violating_output_schema_is_tool_error() {
     let schema =
         json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     let cases = [
@@ -117,7 +116,7 @@ struct Percent {
 
 // TOOL-14
 #[tokio::test(start_paused = true)]
-async fn a_typed_result_must_fit_what_its_type_alone_does_not_ensure() {
+async fn typed_result_is_checked_against_schema_bounds() {
     let percent = async |Args(count): Args<Count>| Json(Percent { value: count.n });
     let mut pipe = Pipe::open(&server([Tool::new("percent", percent)]));
     let result = pipe.call("percent", json!({"n": 100})).await;
@@ -129,7 +128,7 @@ async fn a_typed_result_must_fit_what_its_type_alone_does_not_ensure() {
 
 // TOOL-18
 #[tokio::test(start_paused = true)]
-async fn a_failure_need_not_fit_the_output_schema() {
+async fn tool_error_is_exempt_from_output_schema() {
     let schema = raw(&json!({"type": "object", "required": ["n"]}));
     let failed =
         || CallToolResult::error("no luck").with_structured_content(raw(&json!({"why": "rain"})));
@@ -155,7 +154,7 @@ async fn a_failure_need_not_fit_the_output_schema() {
 
 // JSCH-04, JSCH-05, JSCH-07
 #[tokio::test(start_paused = true)]
-async fn a_reference_that_leaves_the_schema_is_refused_when_the_tool_is_registered() {
+async fn external_schema_reference_fails_build() {
     let outside = [
         "https://example.com/schema.json",
         "https://json-schema.org/draft/2020-12/schema",
@@ -190,8 +189,8 @@ async fn a_reference_that_leaves_the_schema_is_refused_when_the_tool_is_register
 
 // JSCH-01, JSCH-02, JSCH-03
 #[tokio::test(start_paused = true)]
-async fn a_schema_is_read_in_its_own_dialect_or_refused() {
-    // `items` with a list is a tuple in draft-07 and an error in 2020-12.
+async fn schema_of_known_dialect_is_read_and_unknown_fails_build() {
+    // In draft-07 `items` may be an array (a tuple); in 2020-12 that is an error.
     let tuple = json!({"type": "object", "properties": {"a": {"items": [{"type": "integer"}]}}});
     assert!(refused(with_input(&tuple)).contains("invalid"));
     let mut draft_07 = tuple.clone();
@@ -217,7 +216,7 @@ async fn a_schema_is_read_in_its_own_dialect_or_refused() {
 
 // TOOL-06
 #[test]
-fn an_input_schema_describes_an_object() {
+fn input_schema_other_than_object_fails_build() {
     for schema in [
         json!(true),
         json!({}),
@@ -234,7 +233,7 @@ fn an_input_schema_describes_an_object() {
 
 // TOOL-06, TOOL-07
 #[tokio::test(start_paused = true)]
-async fn a_value_of_any_kind_is_an_empty_schema_and_not_true() {
+async fn untyped_json_value_has_empty_schema() {
     #[derive(Deserialize, Serialize, JsonSchema)]
     struct Any {
         any: Value,
@@ -269,7 +268,7 @@ async fn a_value_of_any_kind_is_an_empty_schema_and_not_true() {
 
 // JSCH-06
 #[test]
-fn a_schema_has_bounds() {
+fn schema_over_size_limits_fails_build() {
     let mut deep = json!({"type": "object"});
     for _ in 0..300 {
         deep = json!({"type": "object", "properties": {"a": deep}});
@@ -284,7 +283,7 @@ fn a_schema_has_bounds() {
 
 // HTTP26-53, HTTP26-67
 #[tokio::test(start_paused = true)]
-async fn a_header_annotation_that_no_client_would_accept_is_refused() {
+async fn invalid_header_annotation_fails_build() {
     let on = |property: Value| json!({"type": "object", "properties": {"a": property}});
     let text = |name: Value| json!({"type": "string", "x-mcp-header": name});
     let invalid = [
@@ -313,7 +312,7 @@ async fn a_header_annotation_that_no_client_would_accept_is_refused() {
     let valid =
         [on(text(json!("Zone"))), on(json!({"type": "boolean", "x-mcp-header": "A"})), nested];
     for schema in valid {
-        // A pipe has no headers, so none are asked for.
+        // A pipe has no headers, so the call needs none.
         let mut pipe = Pipe::open(&server([with_input(&schema)]));
         let result = pipe.call("t", json!({"a": if schema.to_string().contains("boolean") { json!(true) } else { json!("x") }})).await;
         assert_eq!(super::text(&result), "ran", "{schema}");
@@ -321,7 +320,7 @@ async fn a_header_annotation_that_no_client_would_accept_is_refused() {
 }
 
 #[test]
-fn a_server_says_which_tool_it_refuses() {
+fn build_error_names_rejected_tool() {
     let builder = Server::builder("test", "1").tool(Tool::new("fine", async || "x"));
     let why = builder.tool(with_input(&json!({"type": "array"}))).build().unwrap_err();
     assert!(why.to_string().starts_with("tool `t`: "), "{why}");

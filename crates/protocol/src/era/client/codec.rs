@@ -1,4 +1,4 @@
-//! What a client needs of an era: writing requests, reading results.
+//! The client side of a codec: writes requests and reads results.
 
 use std::fmt;
 
@@ -9,23 +9,23 @@ use serde_json::value::RawValue;
 use super::{Declared, TaskSnapshot};
 use crate::{VersionRules, era::headers};
 
-/// Reads and writes the messages of one era, on the client's side. Pure: no async, clock or I/O.
+/// Reads and writes the messages of one era for a client. Pure: no async, clock or I/O.
 pub trait ClientCodec: fmt::Debug + Sync {
     /// Writes a request.
     fn write(&self, rules: &VersionRules, request: &Outgoing<'_>, me: &Declared, out: &mut Vec<u8>);
 
-    /// Adds the headers that go with a request.
+    /// Adds the HTTP headers of a request.
     fn headers(&self, rules: &VersionRules, request: &Outgoing<'_>, headers: &mut HeaderMap);
 
-    /// Reads what the result of a method means.
+    /// Determines the kind of a result.
     ///
     /// # Errors
     ///
-    /// In a few words, which rule the result breaks.
+    /// Returns which rule of the protocol the result violates.
     fn read(&self, asked: &ResultContext, result: &str) -> Result<ResultKind, String>;
 
-    /// Writes the response to a request of the server. `task` is the task that the request named, if
-    /// it did.
+    /// Writes the response to a request of the server. `task` is the ID of the task that the
+    /// request names.
     fn write_response(
         &self,
         rules: &VersionRules,
@@ -39,51 +39,52 @@ pub trait ClientCodec: fmt::Debug + Sync {
     fn capabilities(&self, rules: &VersionRules, me: &Declared) -> ClientCapabilities;
 }
 
-/// Adds the headers of a request without a body, or of a response.
+/// Adds the version header, for HTTP requests without a body and for responses.
 pub fn version_header(rules: &VersionRules, headers: &mut HeaderMap) {
     if rules.version_header {
         headers.insert(headers::VERSION, HeaderValue::from_static(rules.version.as_str()));
     }
 }
 
-/// A request that is about to be sent.
+/// A request or notification to send.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "made by the client, read by the eras, both ours")]
+#[expect(clippy::exhaustive_structs, reason = "the client builds it, and the codecs read it")]
 pub struct Outgoing<'a> {
-    /// Its id; `None` for a notification.
+    /// Request ID; `None` for a notification.
     pub id: Option<u64>,
-    /// Its method.
+    /// Name of the method.
     pub method: &'a str,
-    /// Its parameters: the text of an object, without `_meta`.
+    /// Parameters: the JSON text of an object, without `_meta`.
     pub params: &'a str,
-    /// What goes into `_meta` beside what the revision wants there: members, without braces.
+    /// Additional members of `_meta`, without braces. The codec adds the members that the version
+    /// requires.
     pub meta: &'a str,
-    /// The name, URI or task that it is about, if its method has one.
+    /// Name, URI or task ID for the `Mcp-Name` header, if the method has one.
     pub name: Option<&'a str>,
-    /// Arguments that are repeated in headers: names and values.
+    /// Names and values of the arguments that headers repeat.
     pub repeated: &'a [(String, String)],
-    /// Whether its answer may be a task.
+    /// Whether the client accepts a task as the result.
     pub holds_tasks: bool,
 }
 
-/// What a result is the answer to.
+/// The request that a result belongs to.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "made by the client, read by the eras, both ours")]
+#[expect(clippy::exhaustive_structs, reason = "the client builds it, and the codecs read it")]
 pub struct ResultContext {
-    /// The method, if a revision has it.
+    /// Method of the request; `None` for a custom method.
     pub method: Option<Method>,
-    /// Whether a task was acceptable.
+    /// Whether the client accepts a task as the result.
     pub holds_tasks: bool,
 }
 
-/// What a result means.
+/// The kind of a result.
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_enums, reason = "every reader must know them all")]
+#[expect(clippy::exhaustive_enums, reason = "every reader must handle each kind")]
 pub enum ResultKind {
-    /// It is the result.
+    /// The complete result of the method.
     Complete,
-    /// The server wants answers first.
+    /// The server requests input before it can complete the call.
     InputRequired(Box<InputRequiredResult>),
-    /// The work has become a task.
+    /// The call became a task.
     Task(Box<TaskSnapshot>),
 }

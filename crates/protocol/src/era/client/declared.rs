@@ -1,4 +1,4 @@
-//! Who a client is and what it can do, written once for all its requests.
+//! The client info and capabilities, serialized once for all requests of a client.
 
 use std::fmt;
 
@@ -6,26 +6,26 @@ use outlive_wire::{ClientCapabilities, Implementation};
 
 use crate::era::modern::client_meta;
 
-/// Who a client is and what it can do.
+/// The info and capabilities of a client.
 #[derive(Clone)]
 pub struct Declared {
-    /// Who it is.
+    /// Name and version of the client.
     pub info: Implementation,
-    /// What it can do, in the words of 2026-07-28.
+    /// Capabilities in the format of 2026-07-28.
     pub capabilities: ClientCapabilities,
-    /// What a legacy handshake says of the tasks that the client itself runs.
+    /// Whether a legacy handshake declares that the client runs input requests as tasks.
     pub hosts_tasks: bool,
-    /// Whether it takes results in parts, where a handshake says so.
+    /// Whether a legacy handshake declares that the client accepts partial results.
     pub streams: bool,
-    /// The members that every modern request has in its `_meta` after the version, for one that accepts
-    /// no task.
+    /// Members of `_meta` after the version, for a modern request that does not accept tasks.
     plain: Box<str>,
-    /// The same for one that accepts tasks.
+    /// Members of `_meta` after the version, for a modern request that accepts tasks.
     holding: Box<str>,
 }
 
 impl Declared {
-    /// Says it once.
+    /// Serializes the info and capabilities. `with_info` controls whether requests carry the client
+    /// info.
     pub fn new(
         info: Implementation,
         capabilities: ClientCapabilities,
@@ -38,7 +38,7 @@ impl Declared {
         Self { info, capabilities, hosts_tasks, streams: false, plain, holding }
     }
 
-    /// What follows the version in the `_meta` of a modern request.
+    /// Returns the members of `_meta` after the version, for a modern request.
     pub(in crate::era) fn modern_meta(&self, holds_tasks: bool) -> &str {
         if holds_tasks { &self.holding } else { &self.plain }
     }

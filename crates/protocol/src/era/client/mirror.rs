@@ -1,4 +1,4 @@
-//! Parts of a request that its headers repeat.
+//! Parts of a request that HTTP headers repeat.
 
 use http::HeaderValue;
 use outlive_wire::{Method, Str};
@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use crate::era::headers;
 
-/// The value that a header has for a text: the text itself where it can stand in a header, and
-/// `=?base64?…?=` otherwise.
+/// Encodes a text as a header value: unchanged if a header can hold it, otherwise as
+/// `=?base64?…?=`.
 ///
 /// ```
 /// use outlive_protocol::era::client::mirrored_value;
@@ -20,8 +20,8 @@ pub fn mirrored_value(text: &str) -> HeaderValue {
     headers::encode(text)
 }
 
-/// What a request is about, where its method has a header for that: the name, URI or task in its
-/// parameters.
+/// Returns the name, URI or task ID in the parameters that the `Mcp-Name` header repeats. `None` if
+/// the method has no such header.
 pub fn name_in(method: Method, params: &str) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -1,7 +1,7 @@
-//! The client's side of the codecs.
+//! The client side of the codecs.
 //!
-//! The client works with modern semantics: every request carries what it needs, and a result is
-//! complete, requires input, or is a task. The codec of the legacy era translates.
+//! The client works with modern semantics: every request carries its own context, and a result is
+//! complete, requires input, or is a task. The legacy codec translates.
 
 mod codec;
 mod declared;

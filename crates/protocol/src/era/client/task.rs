@@ -1,7 +1,7 @@
-//! A task as a client sees it, whichever dialect told of it.
+//! A task as a client sees it, independent of the protocol version.
 //!
-//! Read with tolerance: peers have sent the names of one dialect in the other, left the poll
-//! interval out, and written `null` where nothing should stand.
+//! The parser is lenient: some servers use the member names of the other era, omit the poll
+//! interval, or write `null` instead of omitting a member.
 
 use outlive_wire::{ErrorObject, InputRequests, Meta, RawJson};
 use serde::Deserialize;
@@ -9,63 +9,64 @@ use serde_json::Value;
 
 use crate::Progress;
 
-/// A task at one moment.
+/// The state of a task at one moment.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TaskSnapshot {
-    /// Its name.
+    /// Task ID.
     pub id: String,
-    /// Name of its tool, in a list of the extension `dev.outlive/task-list`.
+    /// Name of the tool, in a list of the extension `dev.outlive/task-list`.
     pub tool: Option<String>,
-    /// How far it is.
+    /// Task status.
     pub status: TaskStatus,
-    /// What it is doing, in words.
+    /// Status message.
     pub message: Option<String>,
-    /// How far it is, from servers that have the extension `dev.outlive/task-partials`.
+    /// Progress, from servers with the extension `dev.outlive/task-partials`.
     pub progress: Option<Progress>,
-    /// When it was made, as the server wrote it.
+    /// Creation time, as the server wrote it.
     pub created: Option<String>,
-    /// When it last changed, as the server wrote it.
+    /// Time of the last change, as the server wrote it.
     pub updated: Option<String>,
-    /// For how many milliseconds from its creation it exists; `None` for ever, or if nothing is said.
+    /// TTL in milliseconds from the creation. `None` if the task never expires or the server sent
+    /// no TTL.
     pub ttl: Option<u64>,
-    /// How many milliseconds to wait between two looks.
+    /// Recommended poll interval in milliseconds.
     pub poll: Option<u64>,
-    /// What it wants to know.
+    /// Open input requests.
     pub questions: Option<InputRequests>,
-    /// What the call would have returned, where that comes with the task.
+    /// Result of the call, if the message contains it.
     pub result: Option<RawJson>,
-    /// The refusal that the call would have met, where that comes with the task.
+    /// Error of the call, if the message contains it.
     pub error: Option<ErrorObject>,
-    /// What the model may be told while it runs.
+    /// Text for the model while the task runs (`model-immediate-response`).
     pub immediate: Option<String>,
-    /// Beside the subject.
+    /// `_meta` of the message.
     pub meta: Option<Meta>,
 }
 
-/// How far a task is.
+/// Task status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TaskStatus {
-    /// At work.
+    /// The task runs.
     Working,
-    /// Waits for answers.
+    /// The task waits for input responses.
     InputRequired,
-    /// Over, with a result.
+    /// The task ended with a result.
     Completed,
-    /// Over, with an error.
+    /// The task ended with an error.
     Failed,
-    /// Cancelled.
+    /// The task was cancelled.
     Cancelled,
 }
 
 impl TaskStatus {
-    /// Whether it will never change again.
+    /// Returns whether the status never changes again.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 
-    /// The word on the wire.
+    /// Returns the status as in messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Working => "working",
@@ -97,7 +98,7 @@ struct Written {
     meta: Option<Meta>,
 }
 
-/// An error as a task has it. Drafts let it be any object.
+/// Error of a task. Drafts of the specification allow any object here.
 #[derive(Deserialize)]
 struct Loose {
     code: Option<i32>,
@@ -105,17 +106,17 @@ struct Loose {
     data: Option<RawJson>,
 }
 
-/// Reads the state of a task: the result of `tasks/get`, in both eras.
+/// Parses a task: the result of `tasks/get`, in both eras.
 ///
 /// # Errors
 ///
-/// In a few words, why it is none.
+/// Returns why the text is not a valid task.
 pub fn read_task(text: &str) -> Result<TaskSnapshot, String> {
-    let written = serde_json::from_str(text).map_err(|error| format!("no task: {error}"))?;
+    let written = serde_json::from_str(text).map_err(|error| format!("invalid task: {error}"))?;
     snapshot(written)
 }
 
-/// Reads the answer of a legacy call that became a task; `None` if it did not.
+/// Parses the result of a legacy call. Returns `None` if the call did not become a task.
 pub(in crate::era) fn read_nested(text: &str) -> Result<Option<TaskSnapshot>, String> {
     #[derive(Deserialize)]
     struct Created {
@@ -125,7 +126,7 @@ pub(in crate::era) fn read_nested(text: &str) -> Result<Option<TaskSnapshot>, St
     }
     let created: Created = match serde_json::from_str(text) {
         Ok(created) => created,
-        Err(error) => return Err(format!("no task: {error}")),
+        Err(error) => return Err(format!("invalid task: {error}")),
     };
     let Some(task) = created.task else { return Ok(None) };
     let mut snapshot = snapshot(task)?;
@@ -146,7 +147,7 @@ fn snapshot(written: Written) -> Result<TaskSnapshot, String> {
         "completed" => TaskStatus::Completed,
         "failed" => TaskStatus::Failed,
         "cancelled" => TaskStatus::Cancelled,
-        other => return Err(format!("a task cannot be `{}`", crate::error::short(other))),
+        other => return Err(format!("unknown task status `{}`", crate::error::short(other))),
     };
     let error = written.error.map(|error| ErrorObject {
         code: error.code.unwrap_or(outlive_wire::code::INTERNAL),
@@ -164,7 +165,7 @@ fn snapshot(written: Written) -> Result<TaskSnapshot, String> {
         ttl: written.ttl_ms.map(millis),
         poll: written.poll_interval_ms.map(millis),
         questions: written.input_requests,
-        // What is `null` is not there: no call returns that.
+        // Servers write `null` for an absent result; no call returns `null`.
         result: written.result.filter(|result| result.get() != "null"),
         error,
         immediate: None,
@@ -172,7 +173,7 @@ fn snapshot(written: Written) -> Result<TaskSnapshot, String> {
     })
 }
 
-/// How far a task is, where that stands beside it.
+/// Returns the progress in `_meta`, from servers with the extension `dev.outlive/task-partials`.
 fn progress(meta: &Meta) -> Option<Progress> {
     #[derive(Deserialize)]
     struct Far {
@@ -185,11 +186,12 @@ fn progress(meta: &Meta) -> Option<Progress> {
     Some(Progress { done: progress, total, message })
 }
 
-/// Peers write whole numbers with fractions; a negative span is none.
+/// Converts milliseconds: some servers write whole numbers with a fraction, and negative ones mean
+/// zero.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "a float beyond the bounds saturates, which is what is wanted"
+    reason = "saturation of values out of range is intended"
 )]
 fn millis(number: f64) -> u64 {
     number.max(0.0) as u64

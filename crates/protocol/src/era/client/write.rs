@@ -1,10 +1,10 @@
-//! Writes a request, in both eras.
+//! Serializes requests of both eras.
 
 use super::codec::Outgoing;
 use crate::era::error::put;
 
-/// Writes a request: the parameters as they are, and `_meta` behind them. The parts of `own_meta`
-/// are written one after the other.
+/// Writes a request: the parameters as given, then `_meta` with the concatenated parts of
+/// `own_meta`.
 pub(in crate::era) fn write(request: &Outgoing<'_>, own_meta: &[&str], out: &mut Vec<u8>) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","#);
     if let Some(id) = request.id {

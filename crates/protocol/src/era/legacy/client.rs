@@ -1,4 +1,4 @@
-//! 2024-11-05 to 2025-11-25 from the client's side: a handshake, then requests without ceremony.
+//! The client side of 2024-11-05 to 2025-11-25: a handshake, then requests without `_meta`.
 //! Spec: <https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle>
 
 use http::HeaderMap;
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// Writes requests of, and reads results for, legacy clients.
+/// Client-side codec of the legacy era.
 #[derive(Debug)]
 pub(in crate::era) struct LegacyClientCodec;
 
@@ -33,7 +33,7 @@ impl ClientCodec for LegacyClientCodec {
     }
 
     fn headers(&self, rules: &VersionRules, request: &Outgoing<'_>, headers: &mut HeaderMap) {
-        // The two agree on a version in the handshake, not before.
+        // The version is negotiated by the handshake, so `initialize` has no version header.
         if Method::parse(request.method) != Some(Method::Initialize) {
             version_header(rules, headers);
         }
@@ -100,7 +100,8 @@ impl ClientCodec for LegacyClientCodec {
     }
 }
 
-/// A result as this revision has it, with the task that it belongs to; `None` if it is so already.
+/// Converts a result to the format of the version and adds the related task. Returns `None` if
+/// nothing changes.
 fn shaped(
     rules: &VersionRules,
     result: &RawValue,
@@ -112,7 +113,7 @@ fn shaped(
     }
     let mut result: Map<String, Value> = serde_json::from_str(result.get()).ok()?;
     if several && result.contains_key("model") {
-        // A message is one block here; what says most is said first.
+        // Before 2025-11-25 a message has one content block; keep the first.
         if let Some(Value::Array(blocks)) = result.get_mut("content") {
             let first = blocks.drain(..).next().unwrap_or(Value::Null);
             result.insert("content".to_owned(), first);
@@ -127,7 +128,7 @@ fn shaped(
     Some(result)
 }
 
-/// What the handshake says of tasks that the client runs.
+/// Returns the `tasks` capability of a client that runs input requests as tasks.
 fn hosted(said: &ClientCapabilities) -> Value {
     let mut requests = Map::new();
     if said.sampling.is_some() {

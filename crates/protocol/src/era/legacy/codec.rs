@@ -9,7 +9,7 @@ use crate::{
     era::{params::Request, server_codec::ServerCodec},
 };
 
-/// Reads and writes the messages of legacy versions.
+/// Server-side codec of the legacy era.
 #[derive(Debug)]
 pub(in crate::era) struct LegacyCodec;
 

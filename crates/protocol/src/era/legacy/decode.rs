@@ -1,4 +1,4 @@
-//! Turns a legacy request into a [`Call`], with what its session remembers.
+//! Turns a legacy request into a [`Call`], with the data of its session.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,8 +10,8 @@ use crate::{
     era::params::Request,
 };
 
-/// Checks a request and makes a call of it. `is_custom` tells whether the application handles a
-/// method that the specification does not name.
+/// Validates a request and builds a call. `is_custom` returns whether the application handles a
+/// custom method.
 pub(super) fn call(
     rules: &'static VersionRules,
     request: &Request<'_>,
@@ -31,7 +31,7 @@ pub(super) fn call(
         method: method.filter(|_| custom_method.is_none()),
         custom_method,
         parts: ParamSpans {
-            // No earlier round exists here: a client that sends these means something else.
+            // The legacy era has no rounds, so these two members have another meaning.
             input_responses: None,
             request_state: None,
             ..request.head.spans(message)?

@@ -1,5 +1,5 @@
-//! Writes what a run says as the legacy revisions have it: no `resultType`, no cache hints, and
-//! nothing that the revision did not know yet.
+//! Encodes the messages of a run for legacy versions: no `resultType`, no cache hints, and no
+//! members that the version does not have.
 
 use outlive_wire::{Meta, Method, ServerCapabilities, code};
 use serde::Serialize;
@@ -38,9 +38,9 @@ pub(super) fn message(call: &Call, message: Message, out: &mut Vec<u8>) -> Frame
             out.push(b'}');
             Frame::End { status: 200 }
         }
-        // Where a call waits for its answers, it is never sent away for them.
+        // Legacy runs wait for input on the stream and never suspend.
         Message::Last(Ok(Outcome::InputRequired(_))) => {
-            let fault = ProtocolError::internal("a legacy call ended with questions");
+            let fault = ProtocolError::internal("a legacy call ended with `input_required`");
             Frame::End { status: error_response(Some(call.id()), &fault, out) }
         }
         Message::Last(Err(fault)) => {
@@ -86,7 +86,8 @@ fn tell(rules: &VersionRules, call: &Call, notify: Notify, out: &mut Vec<u8>) ->
             Some(lowest) if level >= lowest => notify::log(level, logger.as_deref(), &data, out),
             _ => return Frame::Silent,
         },
-        // Clients from before expect the answer before the end, and may read an empty event as JSON.
+        // Older clients expect the response before the stream ends, and may parse an empty event as
+        // JSON.
         Notify::Detach { retry } if rules.event_ids == EventIdMode::Primed => {
             return Frame::Detach { retry };
         }
@@ -144,7 +145,7 @@ fn result(rules: &VersionRules, answer: MethodResult, out: &mut Vec<u8>) {
         }
         MethodResult::Prompt(result) => put(&shape::prompt_result(rules, result), out),
         MethodResult::Completion(result) => put(&result, out),
-        // What tasks emit is sent to those who made them, here.
+        // Legacy clients receive segments as partial responses, not with the task.
         MethodResult::Task(view) | MethodResult::TaskEmitted(view, _) => {
             put(&task::Task::of(&view), out)
         }
@@ -169,7 +170,7 @@ fn result(rules: &VersionRules, answer: MethodResult, out: &mut Vec<u8>) {
     }
 }
 
-/// Applies the revision's shape to every entry that is not already in it.
+/// Converts every entry of a page to the format of the version.
 fn shaped<T: Clone>(mut page: Page<T>, shape: impl Fn(&mut T)) -> Page<T> {
     for item in &mut page.items {
         shape(std::sync::Arc::make_mut(item));

@@ -1,4 +1,4 @@
-//! `initialize`: the client names a version and itself; a session begins.
+//! Handles `initialize`: negotiates the version and opens a session.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -21,8 +21,8 @@ struct Hello<'a> {
     client_info: Option<&'a RawValue>,
 }
 
-/// Agrees on a protocol version and opens the session. For a version that the server does not serve,
-/// it names its newest legacy one: that is a normal result, and the client decides what to do.
+/// Negotiates a protocol version and opens the session. If the server does not support the
+/// requested version, it offers its newest legacy version, and the client decides.
 pub(crate) fn open_session(
     request: &Request<'_>,
     principal: Principal,
@@ -37,10 +37,11 @@ pub(crate) fn open_session(
     Ok(Arc::new(Session::new(rules, principal, info, capabilities, feed)))
 }
 
-/// What a session remembers of a handshake: `clientInfo` and the capabilities, this many bytes of both
-/// together. Where they are more, of `clientInfo` only the names and the version are remembered: icons
-/// may be as large as a client likes, and the server has no use for them. What is still too large is
-/// refused.
+/// Returns the `clientInfo` and capabilities that the session stores, with at most `limit` bytes in
+/// total.
+///
+/// Above the limit, only the names and the version of `clientInfo` are stored, because icons can be
+/// large. If the rest still exceeds the limit, the handshake fails.
 fn kept(hello: &Hello<'_>, limit: usize) -> Result<(Option<Box<str>>, Box<str>), ProtocolError> {
     let object = |raw: Option<&RawValue>| {
         raw.map(RawValue::get).filter(|text| text.starts_with('{')).map(Box::from)
@@ -53,13 +54,13 @@ fn kept(hello: &Hello<'_>, limit: usize) -> Result<(Option<Box<str>>, Box<str>),
     }
     match size(&info) {
         size if size > limit => Err(ProtocolError::invalid_params(format!(
-            "`clientInfo` and `capabilities` of initialize have {size} bytes, more than `max_handshake_bytes`, which is {limit}"
+            "`clientInfo` and `capabilities` of `initialize` have {size} bytes; `max_handshake_bytes` is {limit}"
         ))),
         _ => Ok((info, capabilities)),
     }
 }
 
-/// The members of `clientInfo` that say who the client is.
+/// The members of `clientInfo` that identify the client.
 #[derive(Deserialize, Serialize)]
 struct Names<'a> {
     #[serde(borrow)]
@@ -76,7 +77,7 @@ impl Names<'_> {
     }
 }
 
-/// What is known of a session that was opened elsewhere.
+/// The stored data of a session that another replica opened.
 #[derive(Debug)]
 pub(crate) struct Reopened<'a> {
     pub(crate) version: &'a str,
@@ -85,7 +86,8 @@ pub(crate) struct Reopened<'a> {
     pub(crate) resources: BTreeSet<Arc<str>>,
 }
 
-/// Opens a session again that another replica opened; `None` if this one does not serve its version.
+/// Restores a session that another replica opened. Returns `None` if this replica does not support
+/// its version.
 pub(crate) fn reopen_session(
     known: Reopened<'_>,
     principal: Principal,
@@ -95,24 +97,25 @@ pub(crate) fn reopen_session(
     let feed = profile.bus.subscribe(wants(known.resources));
     let session =
         Session::new(rules, principal, known.client_info, known.client_capabilities, feed);
-    // Nobody uses a session that is not.
+    // Clients use a session only after they have initialized it.
     session.set_initialized();
     Some(session)
 }
 
-/// A session hears of all lists, and of the resources that it has subscribed to.
+/// Returns the changes that a session receives: those of all lists and of `resources`.
 fn wants(resources: BTreeSet<Arc<str>>) -> ChangeFilter {
     ChangeFilter { lists: Lists { tools: true, prompts: true, resources: true }, resources }
 }
 
-/// The version that a handshake asks for, for the message that refuses it.
+/// Returns the version that the client requested, for the error message.
 pub(in crate::era) fn requested_version(request: &Request<'_>) -> Option<String> {
     read(request).ok().map(|hello| hello.protocol_version.0.into_owned())
 }
 
 fn read<'a>(request: &Request<'a>) -> Result<Hello<'a>, ProtocolError> {
-    serde_json::from_str(request.params())
-        .map_err(|error| ProtocolError::invalid_params(format!("`params` of initialize: {error}")))
+    serde_json::from_str(request.params()).map_err(|error| {
+        ProtocolError::invalid_params(format!("`params` of `initialize`: {error}"))
+    })
 }
 
 #[cfg(test)]
@@ -128,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn large_icons_of_a_client_are_not_remembered() {
+    fn large_client_icons_are_not_stored() {
         let icon = json!({"src": "x".repeat(5_000)});
         let info = json!({"name": "a", "version": "1", "icons": [icon]});
         let hello =
@@ -139,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn handshake_above_the_limit_is_refused_with_the_name_of_the_limit() {
+    fn handshake_above_limit_fails_with_name_of_limit() {
         let long = "x".repeat(1_000);
         for hello in [
             json!({"protocolVersion": "x", "capabilities": {"experimental": {&long: {}}}}),

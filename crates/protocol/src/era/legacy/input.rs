@@ -1,4 +1,4 @@
-//! Writes input requests as the requests of a legacy version.
+//! Encodes input requests as server-to-client requests of a legacy version.
 
 use outlive_wire::{
     CancelledNotificationParams, CreateMessageRequestParams, ElicitRequestFormParams,
@@ -14,13 +14,13 @@ use crate::{
     era::{error::put, input, notify},
 };
 
-/// Writes a request about a task that the client runs.
+/// Encodes a request about a task that the client runs.
 pub(super) fn task_request(id: u64, method: Method, task: &str, out: &mut Vec<u8>) {
     let params = json!({"taskId": task});
     put(&json!({"jsonrpc": "2.0", "method": method.as_str(), "params": params, "id": id}), out);
 }
 
-/// Writes a question as a request.
+/// Encodes an input request.
 pub(super) fn request(
     rules: &VersionRules,
     call: &Call,
@@ -31,7 +31,7 @@ pub(super) fn request(
     match &mut request {
         InputRequest::Elicit(ElicitRequestParams::Form(form)) => shape_form(rules, form),
         InputRequest::CreateMessage(params) => {
-            // The capability is as old as the advice to have it.
+            // The client capability for `includeContext` exists since 2025-11-25.
             if rules.since(Version::V2025_11_25) {
                 input::spare_context(call, params);
             }
@@ -42,14 +42,14 @@ pub(super) fn request(
     out.extend_from_slice(br#"{"jsonrpc":"2.0""#);
     let at = out.len();
     put(&request, out);
-    // Method and parameters are members of the request: the opening brace becomes a comma. They
-    // come before the id, as in a notification: answers are told apart by beginning with one.
+    // Turns the members of the serialized object into members of the request. The ID comes last:
+    // readers recognize responses by a leading `id`.
     out[at] = b',';
     out.pop();
     out.extend_from_slice(format!(r#","id":{id}}}"#).as_bytes());
 }
 
-/// Takes out of a form what came with 2025-11-25, and names choices as it was done before.
+/// Removes the members of a form that 2025-11-25 added, and converts titled choices to `enumNames`.
 fn shape_form(rules: &VersionRules, form: &mut ElicitRequestFormParams) {
     if rules.since(Version::V2025_11_25) {
         return;
@@ -80,7 +80,7 @@ fn shape_form(rules: &VersionRules, form: &mut ElicitRequestFormParams) {
     }
 }
 
-/// Takes out of a conversation what the revision does not know.
+/// Removes the members of a sampling request that the version does not have.
 fn shape_conversation(rules: &VersionRules, params: &mut CreateMessageRequestParams) {
     if !rules.since(Version::V2025_11_25) {
         params.task = None;
@@ -97,7 +97,7 @@ fn shape_conversation(rules: &VersionRules, params: &mut CreateMessageRequestPar
     }
 }
 
-/// Before 2025-11-25 a message is one block: what has several becomes several messages.
+/// Splits messages: before 2025-11-25 a message has exactly one content block.
 fn one_block_each(params: &mut CreateMessageRequestParams) {
     let messages = std::mem::take(&mut params.messages);
     for SamplingMessage { role, content, .. } in messages {
@@ -122,7 +122,7 @@ pub(super) fn withdraw(id: u64, reason: &str, out: &mut Vec<u8>) {
     notify::notification(Method::Cancelled.as_str(), &params, out);
 }
 
-/// `false` where the revision has no word for it.
+/// Encodes the completion of a URL elicitation. Returns `false` if the version does not have it.
 pub(super) fn url_done(rules: &VersionRules, elicitation_id: String, out: &mut Vec<u8>) -> bool {
     let known = rules.inputs.urls;
     if known {
@@ -146,7 +146,7 @@ mod tests {
 
     // ELIC-09, ELIC-10
     #[test]
-    fn an_older_form_has_no_defaults_and_names_its_choices_beside_them() {
+    fn form_before_2025_11_25_has_no_defaults_and_uses_enum_names() {
         let mut form: ElicitRequestFormParams = serde_json::from_value(json!({
             "mode": "form",
             "message": "?",
@@ -180,7 +180,7 @@ mod tests {
 
     // SAMP-08
     #[test]
-    fn an_older_message_is_one_block() {
+    fn sampling_message_before_2025_11_25_has_one_block() {
         let text = |text: &str| json!({"type": "text", "text": text});
         let InputRequest::CreateMessage(mut params) = request(
             "sampling/createMessage",
@@ -189,7 +189,7 @@ mod tests {
                 {"role": "assistant", "content": text("c")},
             ]}),
         ) else {
-            panic!("a question for the model");
+            panic!("expected a sampling request");
         };
         shape_conversation(VERSIONS[2], &mut params);
         assert_eq!(
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn only_2025_11_25_can_be_asked_for_a_task() {
+    fn task_member_is_sent_only_in_2025_11_25() {
         let mut form: ElicitRequestFormParams = serde_json::from_value(json!({
             "message": "?",
             "requestedSchema": {"type": "object", "properties": {}},
@@ -221,7 +221,7 @@ mod tests {
 
     // SAMP-15
     #[test]
-    fn a_tool_result_is_structured_as_an_object_or_not_at_all() {
+    fn structured_content_that_is_not_an_object_is_removed() {
         let result = |structured: Value| json!({"type": "tool_result", "toolUseId": "1", "content": [], "structuredContent": structured});
         let mut params = conversation(&json!({"maxTokens": 1, "messages": [
             {"role": "user", "content": [result(json!([1])), result(json!({"a": 1}))]},
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_older_conversations_have_nothing_new_beside_them() {
+    fn sampling_block_in_older_version_has_no_newer_members() {
         let said = |beside: Value| {
             let mut block = json!({"type": "text", "text": "a"});
             block.as_object_mut().unwrap().extend(beside.as_object().unwrap().clone());

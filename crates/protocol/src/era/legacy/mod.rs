@@ -1,4 +1,4 @@
-//! 2024-11-05 to 2025-11-25: a handshake opens a session, and the session remembers.
+//! 2024-11-05 to 2025-11-25: a handshake opens a session, and the session stores the client's data.
 //! Spec: <https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle>
 
 mod client;

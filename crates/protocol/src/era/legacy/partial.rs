@@ -1,5 +1,5 @@
-//! Several responses with one id, as a proposal has them that clients and servers opt into: blocks
-//! with numbers, and whether more will come.
+//! Partial responses: several responses with one request ID, each with numbered segments and a flag
+//! for the last one. Clients and servers opt in.
 //! Proposal: <https://github.com/modelcontextprotocol/modelcontextprotocol/pull/1905>
 
 use std::io::Write;
@@ -9,7 +9,7 @@ use outlive_wire::{Meta, RawJson};
 use super::{shape, task};
 use crate::{Call, FinalSegments, PartialResponse, Segments, VersionRules, era::error::put};
 
-/// Writes a piece that is not the last.
+/// Encodes a partial response that is not the last one.
 pub(super) fn partial(call: &Call, partial: &PartialResponse, out: &mut Vec<u8>) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     out.extend_from_slice(call.id().as_bytes());
@@ -30,7 +30,7 @@ pub(super) fn partial(call: &Call, partial: &PartialResponse, out: &mut Vec<u8>)
     out.extend_from_slice(b"}}");
 }
 
-/// Writes the last piece, or what there is now.
+/// Encodes the last response of a call, or the segments so far for `tasks/result`.
 pub(super) fn rest(rules: &VersionRules, rest: FinalSegments, out: &mut Vec<u8>) {
     let is_complete = rest.end.is_some();
     let end = rest.end.map(|end| shape::tool_result(rules, *end)).unwrap_or_default();
@@ -68,7 +68,7 @@ fn numbered(blocks: &Segments, out: &mut Vec<u8>) {
     out.push(b']');
 }
 
-/// A block is a JSON object: its number becomes its first member.
+/// Writes a segment. Its sequence number becomes the first member of the content block.
 fn one(number: u64, block: &RawJson, out: &mut Vec<u8>) {
     let members = block.get().trim_ascii().strip_prefix('{').unwrap_or("}").trim_ascii_start();
     // Writing to memory does not fail.
@@ -87,7 +87,7 @@ mod tests {
     use crate::Segments;
 
     #[test]
-    fn a_number_is_the_first_member_of_its_block() {
+    fn sequence_number_is_first_member_of_block() {
         let raw = |json: &str| RawValue::from_string(json.to_owned()).unwrap();
         let blocks = vec![raw(r#"{"type":"text","text":"}"}"#), raw("{ }"), raw("{ \"a\" : 1 }")];
         let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! Takes out of an answer what a revision did not know yet, and says it in its words where it can.
+//! Removes or converts the parts of a result that a version does not have.
 
 use outlive_wire::{
     Annotations, CallToolResult, ContentBlock, GetPromptResult, Implementation, Meta, Prompt,
@@ -84,7 +84,7 @@ pub(super) fn prompt(rules: &VersionRules, prompt: &mut Prompt) {
 
 pub(super) fn tool_result(rules: &VersionRules, mut result: CallToolResult) -> CallToolResult {
     let structured = rules.since(Version::V2025_06_18);
-    // Legacy peers take objects only; what else there is stands in the text twin.
+    // Legacy clients accept objects only. The text content has the same data.
     result.structured_content =
         result.structured_content.filter(|json| structured && is_object(json));
     result.content.iter_mut().for_each(|block| content(rules, block));
@@ -114,7 +114,8 @@ pub(super) fn progress(rules: &VersionRules, mut progress: Progress) -> Progress
     progress
 }
 
-/// A block of a conversation with the client's model. What it is, its revision has been asked before.
+/// Adapts a content block of a sampling message. The caller has checked that the version has its
+/// type.
 pub(super) fn model_block(rules: &VersionRules, block: &mut SamplingMessageContentBlock) {
     use SamplingMessageContentBlock as Block;
     match block {
@@ -129,7 +130,7 @@ pub(super) fn model_block(rules: &VersionRules, block: &mut SamplingMessageConte
     }
 }
 
-/// Links and audio become text for clients that would refuse the whole result over them.
+/// Converts links and audio to text for clients that would reject the whole result.
 fn content(rules: &VersionRules, block: &mut ContentBlock) {
     match block {
         ContentBlock::Text(block) => beside(rules, &mut block.annotations, &mut block.meta),
@@ -147,14 +148,14 @@ fn content(rules: &VersionRules, block: &mut ContentBlock) {
             format!("{}: {}", link.name, link.uri)
         }
         ContentBlock::Audio(audio) if !rules.since(Version::V2025_03_26) => {
-            format!("[audio, {}, which this protocol version cannot carry]", audio.mime_type)
+            format!("[audio, {}: not supported by this protocol version]", audio.mime_type)
         }
         _ => return,
     };
     *block = ContentBlock::text(text);
 }
 
-/// What stands beside a block's subject.
+/// Removes annotations and `_meta` that the version does not have.
 fn beside(rules: &VersionRules, annotations: &mut Option<Annotations>, meta: &mut Option<Meta>) {
     if !rules.since(Version::V2025_06_18) {
         undated(annotations);
@@ -162,7 +163,7 @@ fn beside(rules: &VersionRules, annotations: &mut Option<Annotations>, meta: &mu
     }
 }
 
-/// When something changed is known from 2025-06-18 on.
+/// Removes `lastModified`, which exists since 2025-06-18.
 fn undated(annotations: &mut Option<Annotations>) {
     if let Some(annotations) = annotations {
         annotations.last_modified = None;

@@ -1,4 +1,5 @@
-//! Tasks as 2025-11-25 has them: a status to poll, and a result to wait for.
+//! Tasks in the format of 2025-11-25: `tasks/get` polls the status, and `tasks/result` waits for
+//! the result.
 //! Spec: <https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks>
 
 use outlive_wire::Meta;
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{ResponseModes, TaskCapability, TaskState, TaskView, task::rfc3339};
 
-/// A task. What it has come to is asked for separately.
+/// A task without its result, which the client requests separately.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Task<'a> {
@@ -17,12 +18,12 @@ pub(super) struct Task<'a> {
     status_message: Option<&'a str>,
     created_at: String,
     last_updated_at: String,
-    // There even if it is null: that says for ever.
+    // `ttl` is always serialized: `null` means that the task never expires.
     ttl: Option<u64>,
     poll_interval: u64,
 }
 
-/// The answer to a call that has become a task.
+/// The result of a call that became a task.
 #[derive(Serialize)]
 pub(super) struct Created<'a> {
     task: Task<'a>,
@@ -30,10 +31,10 @@ pub(super) struct Created<'a> {
     meta: Option<Meta>,
 }
 
-/// What the model may be told while the task runs.
+/// Key of the text for the model while the task runs.
 const IMMEDIATE: &str = "io.modelcontextprotocol/model-immediate-response";
 
-/// That none of the ways in which the client wanted to be answered was possible.
+/// Key that reports that the server supports none of the requested response modes.
 const FALLBACK: &str = "io.modelcontextprotocol/fallback-mode";
 
 impl<'a> Created<'a> {
@@ -42,7 +43,7 @@ impl<'a> Created<'a> {
     }
 }
 
-/// What is said beside a task when it is made.
+/// Returns the `_meta` of a new task.
 pub(super) fn meta(view: &TaskView) -> Option<Meta> {
     let mut meta = Meta::default();
     if let Some(said) = &view.immediate {
@@ -72,7 +73,7 @@ fn status(state: &TaskState) -> &'static str {
     match state {
         TaskState::Working => "working",
         TaskState::InputRequired(_) => "input_required",
-        // A tool that reports an error has failed here, and completed on the newer wire.
+        // A tool error is `failed` in this era and `completed` in the modern era.
         TaskState::Result(result) if result.is_error == Some(true) => "failed",
         TaskState::Result(_) => "completed",
         TaskState::Error(_) | TaskState::Expired => "failed",
@@ -80,7 +81,7 @@ fn status(state: &TaskState) -> &'static str {
     }
 }
 
-/// What to say of a task that has failed without a word.
+/// Returns the status message of a failed task whose handler set none.
 fn why(state: &TaskState) -> Option<&str> {
     match state {
         TaskState::Result(result) if result.is_error == Some(true) => {
@@ -92,7 +93,7 @@ fn why(state: &TaskState) -> Option<&str> {
     }
 }
 
-/// What the handshake says about tasks.
+/// Returns the `tasks` capability of the handshake.
 pub(super) fn capability(offers: TaskCapability) -> Value {
     let mut capability = json!({"cancel": {}, "requests": {"tools": {"call": {}}}});
     if offers.list {
@@ -105,7 +106,7 @@ pub(super) fn capability(offers: TaskCapability) -> Value {
     capability
 }
 
-/// Which task a message belongs to.
+/// Returns the value of the key that names the task of a message.
 pub(super) fn related(id: &str) -> Value {
     json!({"taskId": id})
 }

@@ -1,4 +1,5 @@
-//! What a legacy client says about tasks: `params.task` of a call, `params.lastSeqNr` of a result.
+//! Reads the task members of legacy requests: `params.task` of a call, `params.lastSeqNr` of
+//! `tasks/result`.
 
 use outlive_wire::Method;
 use serde::{Deserialize, Deserializer};
@@ -6,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::{Call, ClientTaskSupport, ProtocolError, ResponseModes, TaskDialect, TaskRequest};
 
-/// Reads what the client of a call says about tasks.
+/// Reads the task members of a request.
 pub(super) fn read(call: &Call) -> Result<TaskRequest, ProtocolError> {
     let support = match call.rules().tasks {
         TaskDialect::None => ClientTaskSupport::Unsupported,
@@ -29,12 +30,12 @@ fn support(call: &Call) -> Result<ClientTaskSupport, ProtocolError> {
     match serde_json::from_str::<Requested>(task) {
         Ok(Requested { ttl }) if task.starts_with('{') => Ok(ClientTaskSupport::Requests { ttl }),
         _ => Err(ProtocolError::invalid_params(
-            "`params.task` must be an object, and its `ttl` a whole number of milliseconds",
+            "`params.task` must be an object, and its `ttl` an integer in milliseconds",
         )),
     }
 }
 
-/// The response modes that the client names. Names that the server does not know are ignored.
+/// Returns the response modes that the client accepts. Ignores unknown names.
 fn response_modes(call: &Call) -> Result<Option<ResponseModes>, ProtocolError> {
     #[derive(Deserialize)]
     struct Requested<'a> {
@@ -54,7 +55,8 @@ fn response_modes(call: &Call) -> Result<Option<ResponseModes>, ProtocolError> {
     }))
 }
 
-/// The segment after which the client wants the others. Segments are numbered from 1.
+/// Returns the sequence number of the last segment that the client has. Segments are numbered from
+/// 1.
 fn last_seq_nr(call: &Call) -> Result<Option<u64>, ProtocolError> {
     #[derive(Deserialize)]
     struct Params<'a> {
@@ -70,18 +72,18 @@ fn last_seq_nr(call: &Call) -> Result<Option<u64>, ProtocolError> {
     match whole_number(last.get()) {
         Some(last @ 1..) => Ok(Some(last)),
         _ => Err(ProtocolError::invalid_params(
-            "`params.lastSeqNr` must be a whole number from 1 on",
+            "`params.lastSeqNr` must be an integer of at least 1",
         )),
     }
 }
 
-/// A number that is too large counts as the largest one.
+/// Parses a whole number. Saturates if the number exceeds `u64`.
 fn whole_number(text: &str) -> Option<u64> {
     let is_whole = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_whole.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
-/// Keeps `null` apart from an absent member.
+/// Distinguishes `null` from an absent member.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }

@@ -6,12 +6,12 @@ use crate::{Era, Profile, ProtocolError, Session, VersionRules, era::headers, er
 
 /// Checks the version header of a request in a session.
 ///
-/// A header that names another version than the session does not matter: clients exist that send
-/// their newest one, and the rules of the session apply.
+/// A supported version other than the session's is accepted: some clients send their newest
+/// version. The rules of the session apply.
 ///
 /// # Errors
 ///
-/// If the header names a version that the server does not serve.
+/// If the header names a version that the server does not support.
 pub fn check_version_header(
     session: &Session,
     profile: &Profile,
@@ -24,8 +24,8 @@ pub fn check_version_header(
     }
 }
 
-/// The version that the headers of a request without a session name. A request that names none is
-/// of the last version before the header existed.
+/// Returns the version that the headers of a request without a session name. Without the header, it
+/// is the newest version that does not have the header.
 pub(in crate::era) fn named_in(
     headers: &HeaderMap,
     profile: &Profile,
@@ -47,7 +47,8 @@ pub(in crate::era) fn named_in(
     })
 }
 
-/// Two headers are no version. Only modern versions know a mismatch of headers.
+/// Returns the value of the header. Duplicates are an invalid request, because the legacy era has
+/// no error code for a header mismatch.
 fn value(headers: &HeaderMap) -> Result<Option<&[u8]>, ProtocolError> {
     headers::single(headers, &headers::VERSION)
         .map_err(|fault| ProtocolError::invalid_request(fault.to_string()))

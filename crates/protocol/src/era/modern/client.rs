@@ -1,4 +1,4 @@
-//! 2026-07-28 from the client's side: every request says who asks, and every result what it is.
+//! The client side of 2026-07-28: every request names the client, and every result has a type.
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic>
 
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -17,16 +17,16 @@ use crate::{
     },
 };
 
-/// What `_meta` begins with; the version follows.
+/// Start of `_meta`, before the version.
 const VERSION_MEMBER: &str = r#""io.modelcontextprotocol/protocolVersion":""#;
 
-/// Returns whether only a modern server sends an error code, so that a handshake would be wasted on
-/// the server.
+/// Returns whether only modern servers send this error code. If so, a legacy handshake is
+/// pointless.
 pub fn is_modern_error(code: i32) -> bool {
     matches!(code, code::HEADER_MISMATCH | code::MISSING_CAPABILITY | code::UNSUPPORTED_VERSION)
 }
 
-/// Writes requests of, and reads results for, modern clients.
+/// Client-side codec of the modern era.
 #[derive(Debug)]
 pub(in crate::era) struct ModernClientCodec;
 
@@ -51,7 +51,7 @@ impl ClientCodec for ModernClientCodec {
             headers.insert(headers::NAME, headers::encode(name));
         }
         for (name, value) in request.repeated {
-            // The name was checked with the tool's schema.
+            // The name is valid: it was checked with the tool's schema.
             if let Ok(name) = HeaderName::try_from(format!("mcp-param-{name}")) {
                 headers.insert(name, headers::encode(value));
             }
@@ -66,29 +66,30 @@ impl ClientCodec for ModernClientCodec {
             result_type: Option<Str<'a>>,
         }
         let stamp: Stamp<'_> =
-            serde_json::from_str(result).map_err(|error| format!("no result: {error}"))?;
+            serde_json::from_str(result).map_err(|error| format!("invalid result: {error}"))?;
         match (stamp.result_type.as_deref(), asked.method) {
-            // A result without a stamp comes from an older server, and is complete.
+            // Older servers send no `resultType`; their results are complete.
             (None | Some("complete"), _) => Ok(ResultKind::Complete),
-            // So the extension's own examples have it.
+            // The examples of the tasks extension send `task` as the type of `tasks/get`.
             (Some("task"), Some(Method::TasksGet)) => Ok(ResultKind::Complete),
             (
                 Some("input_required"),
                 Some(Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead),
             ) => {
                 let required: outlive_wire::InputRequiredResult = serde_json::from_str(result)
-                    .map_err(|error| format!("questions that cannot be read: {error}"))?;
+                    .map_err(|error| format!("invalid `input_required` result: {error}"))?;
                 let asks = required.input_requests.as_ref().is_some_and(|asked| !asked.is_empty());
                 match asks || required.request_state.is_some() {
                     true => Ok(ResultKind::InputRequired(Box::new(required))),
-                    false => Err("`input_required` without questions and without state".to_owned()),
+                    false => Err("`input_required` has neither `inputRequests` nor `requestState`"
+                        .to_owned()),
                 }
             }
             (Some("task"), Some(Method::ToolsCall)) if asked.holds_tasks => {
                 read_task(result).map(|task| ResultKind::Task(Box::new(task)))
             }
             (Some(other), _) => Err(format!(
-                "`resultType` `{}` cannot answer this request",
+                "`resultType` `{}` is not valid for this method",
                 crate::error::short(other)
             )),
         }
@@ -102,7 +103,7 @@ impl ClientCodec for ModernClientCodec {
         _task: Option<&str>,
         _out: &mut Vec<u8>,
     ) {
-        // Modern servers send no requests, and clients no responses.
+        // Modern servers send no requests, so clients send no responses.
     }
 
     fn capabilities(&self, _rules: &VersionRules, me: &Declared) -> ClientCapabilities {

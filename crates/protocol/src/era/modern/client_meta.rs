@@ -1,18 +1,18 @@
-//! What every modern request of a client says about the client.
+//! Builds the `_meta` members that describe the client in every modern request.
 
 use outlive_wire::{ClientCapabilities, Implementation, JsonObject, Meta};
 use serde_json::Value;
 
 use super::extensions::TASKS;
 
-/// The members that every request has in its `_meta` after the version, without braces.
+/// Returns the members of `_meta` after the version, without braces.
 pub(in crate::era) fn client_meta(
     info: Option<&Implementation>,
     capabilities: &ClientCapabilities,
     holds_tasks: bool,
 ) -> Box<str> {
     let mut capabilities = capabilities.clone();
-    // A capability of the legacy era.
+    // `tasks` is a capability of the legacy era only.
     capabilities.tasks = None;
     if let Some(roots) = &mut capabilities.roots {
         roots.list_changed = None;

@@ -9,7 +9,7 @@ use crate::{
     era::{params::Request, server_codec::ServerCodec},
 };
 
-/// Reads and writes the messages of modern versions.
+/// Server-side codec of the modern era.
 #[derive(Debug)]
 pub(in crate::era) struct ModernCodec;
 

@@ -1,7 +1,7 @@
 //! Turns a 2026-07-28 request into a [`Call`].
 //!
-//! Comes after [`select`](crate::era::select), before the router. The order of the checks is part
-//! of the contract: what depends on the version comes after the version.
+//! Runs after [`select`](crate::era::select) and before the router. The order of the checks is part
+//! of the contract: checks that depend on the version follow the check of the version.
 
 use std::sync::{Arc, OnceLock};
 
@@ -18,11 +18,11 @@ use crate::{
     },
 };
 
-/// Messages up to this size share the buffer that they were read into with others.
+/// Maximum size of messages that share their read buffer with other messages.
 const SHARED_BUFFER: usize = 4 << 10;
 
-/// Checks a request and makes a call of it. `is_custom` tells whether the application handles a
-/// method that the specification does not name.
+/// Validates a request and builds a call. `is_custom` returns whether the application handles a
+/// custom method.
 pub(super) fn call(
     rules: &'static VersionRules,
     request: &Request<'_>,
@@ -50,8 +50,8 @@ pub(super) fn call(
     }
     let message = request.message;
     let (kept, http) = match method {
-        // It may last for days, and the buffer that it came in is needed for the next one. A
-        // large one has a buffer of its own, which its transport counts.
+        // A small request is copied: its subscription may last for days and keep the read buffer
+        // alive. A larger message has its own buffer, which the transport counts.
         Some(Method::Listen) if message.len() <= SHARED_BUFFER => {
             (ByteString::from(&**message), arrival.http.map(detached))
         }
@@ -63,7 +63,7 @@ pub(super) fn call(
         id: Span::of(message, request.id),
         method: method.filter(|_| custom_method.is_none()),
         custom_method,
-        // Here it is the server that decides what becomes a task.
+        // In the modern era the server decides which calls become tasks.
         parts: ParamSpans { task: None, ..request.head.spans(message)? },
         log_level: log_level(meta)?,
         principal: arrival.principal,
@@ -76,7 +76,7 @@ pub(super) fn call(
         message: kept,
     }))
 }
-/// The head of a request, without what it shares with the buffer that it was read from.
+/// Copies the HTTP head, so that it does not keep the read buffer alive.
 fn detached(mut parts: Box<Parts>) -> Box<Parts> {
     for value in parts.headers.values_mut() {
         if let Ok(mut copy) = HeaderValue::from_bytes(value.as_bytes()) {
@@ -90,7 +90,7 @@ fn detached(mut parts: Box<Parts>) -> Box<Parts> {
     parts
 }
 
-/// Version and capabilities, in the order in which they are to be missed.
+/// Checks the version and the capabilities, in the order that the specification requires.
 fn check_meta<'r>(
     rules: &VersionRules,
     request: &'r Request<'_>,
@@ -142,7 +142,7 @@ fn check_name(
     json: Option<&str>,
 ) -> Result<(), ProtocolError> {
     match json {
-        // An escape in the name is rare; only then it is decoded here.
+        // The name is decoded only if it has escapes, which is rare.
         Some(text) if text.starts_with('"') && text.contains('\\') => {
             let name: String = serde_json::from_str(text)
                 .map_err(|error| ProtocolError::invalid_params(error.to_string()))?;
@@ -162,7 +162,7 @@ fn log_level(meta: &MetaKeys<'_>) -> Result<Option<LoggingLevel>, ProtocolError>
     match plain_string(raw).and_then(level_named) {
         Some(level) => Ok(Some(level)),
         None => Err(ProtocolError::invalid_params(
-            "`_meta` `io.modelcontextprotocol/logLevel` is not one of the eight levels",
+            "`_meta` `io.modelcontextprotocol/logLevel` is not a log level",
         )),
     }
 }

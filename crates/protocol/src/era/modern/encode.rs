@@ -1,7 +1,7 @@
-//! Writes what a run says as 2026-07-28 has it.
+//! Encodes the messages of a run for 2026-07-28.
 //!
-//! Every result says `resultType` and who answers; lists and contents say how long they may be
-//! kept. The head of a result is a constant made at start; only the rest is serialised.
+//! Every result has a `resultType` and the server info. Lists and resource contents have cache
+//! hints. The start of a result is constant; only the rest is serialized.
 
 use std::sync::Arc;
 
@@ -28,10 +28,10 @@ use crate::{
     },
 };
 
-/// What the head of a result begins with, unless it is of a kind of its own.
+/// `resultType` of a complete result.
 const COMPLETE: &str = r#""resultType":"complete""#;
 
-/// What comes next. Open at the end, so that a result can add its own keys.
+/// Start of `_meta`. Left open, so that a result can add keys.
 const META: &str = r#","_meta":{"#;
 
 pub(super) fn message(
@@ -42,7 +42,7 @@ pub(super) fn message(
 ) -> Frame {
     match message {
         Message::Notify(notify) => tell(call, notify, out),
-        // Here a call has one response.
+        // A modern call has exactly one response.
         Message::Partial(_) => Frame::Silent,
         Message::Last(Ok(Outcome::Complete(answer))) => {
             complete(call, answer, profile, out);
@@ -90,7 +90,8 @@ pub(super) fn error_response(
     status
 }
 
-/// On stdio the end of a subscription is also told as a cancellation: the specification has both.
+/// Writes the cancellation that ends a subscription on stdio, besides the response. The
+/// specification requires both.
 pub(super) fn trailer(call: &Call, out: &mut Vec<u8>) -> bool {
     if call.method() != Some(Method::Listen) {
         return false;
@@ -130,7 +131,7 @@ fn complete(call: &Call, answer: MethodResult, profile: &Profile, out: &mut Vec<
         MethodResult::Identity(identity) => discovered(&head, *identity, out),
         MethodResult::Tools(mut page) => {
             for tool in page.items.iter_mut().filter(|tool| tool.execution.is_some()) {
-                // Here it is the server that decides.
+                // `execution` is removed, because the server decides which calls become tasks.
                 Arc::make_mut(tool).execution = None;
             }
             head.page(&page.cache, "tools", &page.items, page.next.as_deref(), out)
@@ -168,7 +169,7 @@ fn complete(call: &Call, answer: MethodResult, profile: &Profile, out: &mut Vec<
                 out.push(b'}');
             });
         }
-        // Methods that this revision does not have.
+        // The modern era has neither `tasks/list` nor `tasks/result`.
         MethodResult::Tasks(..) | MethodResult::Rest(_) => head.write(None, &Nothing {}, out),
         MethodResult::TaskResult(result, _) => head.write(None, &*result, out),
         MethodResult::ListenEnded => {
@@ -179,7 +180,8 @@ fn complete(call: &Call, answer: MethodResult, profile: &Profile, out: &mut Vec<
     out.extend_from_slice(b"}}");
 }
 
-/// Sends a call away to come back with answers, or only to come back.
+/// Encodes an `input_required` result. Without input requests, the client retries after
+/// `retry_after`.
 fn input_required(call: &Call, required: InputRequired, profile: &Profile, out: &mut Vec<u8>) {
     let InputRequired { mut requests, state, retry_after } = required;
     for (_, request) in &mut requests.0 {
@@ -205,7 +207,7 @@ fn input_required(call: &Call, required: InputRequired, profile: &Profile, out: 
     out.extend_from_slice(b"}}");
 }
 
-/// When a call that was sent away should come back, in milliseconds.
+/// Key of the delay in milliseconds after which the client retries.
 const RETRY_AFTER: &str = "dev.outlive/retryAfterMs";
 
 #[derive(Serialize)]
@@ -237,18 +239,18 @@ fn discovered(head: &Head<'_>, mut identity: ServerDescription, out: &mut Vec<u8
     Head { cache: Some(identity.cache), ..*head }.write(None, &result, out);
 }
 
-/// What every result begins with.
+/// The members at the start of every result.
 #[derive(Clone, Copy)]
 struct Head<'a> {
     profile: &'a Profile,
-    /// A `resultType` of the application's own: the text of a JSON string.
+    /// Custom `resultType` as JSON text; `None` means `complete`.
     kind: Option<&'a str>,
     cache: Option<CacheHints>,
     subscription: Option<&'a str>,
 }
 
 impl Head<'_> {
-    /// Writes the members of a result, `meta` merged with what we say ourselves.
+    /// Writes the members of a result. Merges `meta` with the server's own keys.
     fn write(&self, meta: Option<&Meta>, rest: &impl Serialize, out: &mut Vec<u8>) {
         self.begin(meta, out);
         let at = out.len();
@@ -258,7 +260,7 @@ impl Head<'_> {
 
     /// Writes the members that every result has.
     fn begin(&self, meta: Option<&Meta>, out: &mut Vec<u8>) {
-        // A result that comes from elsewhere may say who made it.
+        // A proxied result may already name its server.
         self.open(meta.is_some_and(|meta| meta.contains_key(Meta::SERVER_INFO)), out);
         for (key, value) in meta.into_iter().flat_map(|meta| meta.iter()) {
             open_member(key, out);
@@ -267,7 +269,7 @@ impl Head<'_> {
         self.close(out);
     }
 
-    /// Writes the members of a result with keys of our extension beside what we say ourselves.
+    /// Writes the members of a result, with keys of an Outlive extension in `_meta`.
     fn write_beside(
         &self,
         rest: &impl Serialize,
@@ -282,7 +284,8 @@ impl Head<'_> {
         splice(at, out);
     }
 
-    /// Writes an object of the application's own. What it says itself wins over what we would.
+    /// Writes an object of the application. Its `_meta` and `resultType` take precedence over the
+    /// defaults.
     fn write_raw(&self, raw: &RawValue, out: &mut Vec<u8>) {
         let mut members: OrderedMap<RawJson> = serde_json::from_str(raw.get()).unwrap_or_default();
         let mut take = |name: &str| {
@@ -345,7 +348,7 @@ impl Head<'_> {
     }
 }
 
-/// How far a task is, for a call that means something by it.
+/// Writes the progress of a task, if the call declares the extension.
 fn beside(call: &Call, task: &TaskView, out: &mut Vec<u8>) {
     if let Some(progress) = partial::progress(call, task) {
         open_member(partial::PROGRESS, out);
@@ -359,15 +362,15 @@ fn open_member(key: &str, out: &mut Vec<u8>) {
     out.push(b':');
 }
 
-/// A comma, unless the object has just been opened.
+/// Writes a comma, unless the object was just opened.
 fn separate(out: &mut Vec<u8>) {
     if out.last() != Some(&b'{') {
         out.push(b',');
     }
 }
 
-/// Joins the object that begins at `at` to the members written before it: its opening brace
-/// becomes the comma, its closing brace goes.
+/// Appends the members of the object at `at` to the members before it: a comma replaces the opening
+/// brace, and the closing brace is removed.
 fn splice(at: usize, out: &mut Vec<u8>) {
     if out.len() == at + 2 {
         out.truncate(at);
@@ -424,7 +427,7 @@ fn tell(call: &Call, notify: Notify, out: &mut Vec<u8>) -> Frame {
             partial::members(&emitted, out);
             out.extend_from_slice(b"}}");
         }
-        // Modern streams cannot be resumed, and carry no requests.
+        // Modern streams cannot be resumed, and the server sends no requests on them.
         Notify::Detach { .. }
         | Notify::Ask { .. }
         | Notify::AskTask { .. }
@@ -436,7 +439,7 @@ fn tell(call: &Call, notify: Notify, out: &mut Vec<u8>) -> Frame {
     Frame::Message
 }
 
-/// Opens a notification of a subscription: each says which one it belongs to.
+/// Starts a notification of a subscription, with the subscription's ID.
 fn open_subscribed(call: &Call, method: Method, out: &mut Vec<u8>) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","method":""#);
     out.extend_from_slice(method.as_str().as_bytes());
@@ -445,7 +448,7 @@ fn open_subscribed(call: &Call, method: Method, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// The key that says which subscription a notification belongs to.
+/// Key of the subscription ID of a notification.
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 fn required_data(required: &RawValue) -> Option<RawJson> {
@@ -466,7 +469,7 @@ fn supported_data(profile: &Profile, requested: &str) -> Option<RawJson> {
     to_raw_value(&Data { supported: supported(profile), requested }).ok()
 }
 
-/// The modern versions that the server serves, newest first.
+/// Returns the supported modern versions, newest first.
 fn supported(profile: &Profile) -> Vec<&'static str> {
     profile.versions.in_era(Era::Modern).map(|rules| rules.version.as_str()).collect()
 }

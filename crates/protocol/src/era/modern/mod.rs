@@ -1,5 +1,5 @@
-//! 2026-07-28: no handshake, no session. Every request carries version, capabilities and identity
-//! in its `_meta`; the server remembers nothing between requests.
+//! 2026-07-28: no handshake and no session. Every request carries version, capabilities and client
+//! info in its `_meta`. The server stores nothing between requests.
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic>
 
 mod client;

@@ -1,4 +1,4 @@
-//! Our own extension: what a task emits and how far it is, for those who look at it or listen to it while it runs.
+//! Outlive's extension for the partial results and the progress of running tasks.
 //! Specified in `docs/extensions/task-partials.md`.
 
 use std::io::Write;
@@ -6,19 +6,19 @@ use std::io::Write;
 use super::extensions::{PARTIALS, declares};
 use crate::{Call, SegmentPage, TaskView, era::notify::Far};
 
-/// Beside what is known of a task: what it has emitted.
+/// Key of the segments in the `_meta` of a task.
 pub(super) const EMITTED: &str = "dev.outlive/partials";
 
-/// Beside what is known of a task: how far it is.
+/// Key of the progress in the `_meta` of a task.
 pub(super) const PROGRESS: &str = "dev.outlive/progress";
 
-/// How far a task is, if the call declares the extension.
+/// Returns the progress of a task, if the call declares the extension.
 pub(super) fn progress<'a>(call: &Call, task: &'a TaskView) -> Option<Far<'a>> {
     let progress = task.progress.as_ref()?;
     declares(call, PARTIALS).then(|| Far::of(progress))
 }
 
-/// Writes the members that answers and notifications share.
+/// Writes the members that results and notifications share.
 pub(super) fn members(emitted: &SegmentPage, out: &mut Vec<u8>) {
     out.extend_from_slice(br#""segments":["#);
     let SegmentPage { blocks, last, complete, .. } = emitted;

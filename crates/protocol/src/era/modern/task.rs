@@ -1,4 +1,5 @@
-//! Tasks as the extension of 2026-07-28 has them: flat, with all that is known inline.
+//! Tasks in the format of the 2026-07-28 extension: one flat object with the result or error
+//! inline.
 //! Spec: <https://github.com/modelcontextprotocol/ext-tasks>
 
 use outlive_wire::{CallToolResult, ErrorObject, InputRequests, Meta};
@@ -6,7 +7,7 @@ use serde::Serialize;
 
 use crate::{TaskState, TaskView, task::rfc3339};
 
-/// A task, as all its messages begin.
+/// A task with the members that all messages about it share.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Task<'a> {
@@ -16,14 +17,14 @@ pub(super) struct Task<'a> {
     status_message: Option<&'a str>,
     created_at: String,
     last_updated_at: String,
-    // There even if it is null: that says for ever.
+    // `ttlMs` is always serialized: `null` means that the task never expires.
     ttl_ms: Option<u64>,
     poll_interval_ms: u64,
     #[serde(flatten)]
     details: Details<'a>,
 }
 
-/// What each status has beside it.
+/// The members that depend on the status.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Details<'a> {
@@ -50,14 +51,14 @@ struct Inlined<'a> {
 }
 
 impl<'a> Task<'a> {
-    /// A task with all its details.
+    /// Returns a task with all details.
     pub(super) fn detailed(view: &'a TaskView) -> Self {
         let (status, details) = match &view.state {
             TaskState::Working => ("working", Details::None {}),
             TaskState::InputRequired(questions) => {
                 ("input_required", Details::Questions { input_requests: questions })
             }
-            // Also if the tool failed: that is a result.
+            // A tool error is a result too.
             TaskState::Result(result) => {
                 let result = Inlined { result_type: "complete", result };
                 ("completed", Details::Result { result })
@@ -78,7 +79,7 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// A task that has just been made: what it has come to is read later.
+    /// Returns a new task, without details. The client reads the result later.
     pub(super) fn created(view: &'a TaskView) -> Self {
         Self { details: Details::None {}, ..Self::detailed(view) }
     }

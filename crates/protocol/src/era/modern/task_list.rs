@@ -1,5 +1,5 @@
-//! The list of our extension `dev.outlive/task-list`: the tasks of one caller, of every protocol
-//! version, without their results.
+//! The list of the extension `dev.outlive/task-list`: the tasks of one caller from all protocol
+//! versions, without their results.
 
 use outlive_wire::RawJson;
 use serde::Serialize;
@@ -8,19 +8,19 @@ use serde_json::value::to_raw_value;
 use super::task::Task;
 use crate::{TaskView, version::FIRST_MODERN};
 
-/// Our own extension, by which callers list their tasks of every protocol version.
+/// Outlive's extension for listing a caller's tasks from all protocol versions.
 pub const TASK_LIST: &str = "dev.outlive/task-list";
 
-/// The method of [`TASK_LIST`]. Every protocol version has it.
+/// The method of [`TASK_LIST`]. Available in every protocol version.
 pub const LIST_ALL_TASKS: &str = "dev.outlive/tasks/list";
 
 /// A task in the list of [`TASK_LIST`].
 #[derive(Debug)]
 #[expect(clippy::exhaustive_structs, reason = "the server builds it, and the codec reads it")]
 pub struct ListedTask {
-    /// Name of its tool.
+    /// Name of the tool.
     pub tool: String,
-    /// Label of its era, as the store keeps it.
+    /// Origin of the task as in the store. Identifies its era.
     pub origin: String,
     /// The task.
     pub view: TaskView,
@@ -42,11 +42,12 @@ struct Entry<'a> {
     era: &'static str,
 }
 
-/// Writes a page of the list of [`TASK_LIST`]: the same for callers of every protocol version.
+/// Serializes a page of the list of [`TASK_LIST`]. The format is the same for every protocol
+/// version.
 ///
 /// # Errors
 ///
-/// If the page cannot be written as JSON.
+/// If serialization fails.
 pub fn task_list(
     tasks: &[ListedTask],
     next_cursor: Option<&str>,

@@ -1,5 +1,5 @@
-//! What a modern client says about tasks: the extensions that its request declares, and the
-//! sequence number of a poll.
+//! Reads the task members of modern requests: the declared extensions, and the sequence number of a
+//! poll.
 
 use outlive_wire::{ClientCapabilities, Method};
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::extensions::{PARTIALS, TASKS};
 use crate::{Call, ClientTaskSupport, ProtocolError, TaskRequest};
 
-/// Reads what the client of a call says about tasks. No other request counts.
+/// Reads the task members of a request. Declarations of earlier requests do not count.
 pub(super) fn read(call: &Call) -> TaskRequest {
     let declared: ClientCapabilities =
         serde_json::from_str(call.client_capabilities()).unwrap_or_default();
@@ -30,7 +30,7 @@ pub(super) fn read(call: &Call) -> TaskRequest {
     }
 }
 
-/// The segment after which a poll wants the others.
+/// Returns the sequence number of the last segment that the client has.
 fn after_seq(call: &Call) -> Result<Option<u64>, ProtocolError> {
     #[derive(Deserialize)]
     struct Params<'a> {
@@ -48,7 +48,7 @@ fn after_seq(call: &Call) -> Result<Option<u64>, ProtocolError> {
     match serde_json::from_str(after.get()) {
         Ok(after) => Ok(Some(after)),
         Err(_) => Err(ProtocolError::invalid_params(
-            "`params._meta` `dev.outlive/afterSeq` must be a whole number from 0 on",
+            "`params._meta` `dev.outlive/afterSeq` must be an integer of at least 0",
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! Documents that need the feature `json-schema`, with it.
+//! Documents that need the feature `json-schema`, with the feature.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use super::{
 };
 
 #[test]
-fn pattern_is_checked_and_named() {
+fn pattern_is_checked_and_reported() {
     messages::check(
         &json!({ "pattern": "^a$" }),
         "\"b\"",
@@ -23,7 +23,7 @@ fn pattern_is_checked_and_named() {
 }
 
 #[test]
-fn known_dialects_are_honoured_and_others_refused() {
+fn known_dialects_are_applied_and_others_rejected() {
     for dialect in [
         "https://json-schema.org/draft/2020-12/schema",
         "https://json-schema.org/draft/2019-09/schema",
@@ -36,7 +36,7 @@ fn known_dialects_are_honoured_and_others_refused() {
     refused(&json!({ "$schema": "http://json-schema.org/draft-04/schema#" }), &["draft-04"]);
     refused(&json!({ "$schema": 7 }), &["unknown dialect `7`"]);
     refused(&json!({ "not": { "$schema": "urn:mine" } }), &["urn:mine", "#/not"]);
-    // In draft-07 the neighbours of a reference do not count; in 2020-12 they do.
+    // In draft-07 the siblings of a reference are ignored; in 2020-12 they count.
     let mut document = json!({
         "$ref": "#/definitions/any", "type": "string", "definitions": { "any": true },
     });
@@ -46,14 +46,14 @@ fn known_dialects_are_honoured_and_others_refused() {
 }
 
 #[test]
-fn depth_is_limited() {
+fn schema_nested_too_deep_is_rejected() {
     let nested = |depth| (1..depth).fold(json!(true), |inner, _| json!({ "not": inner }));
     register(&nested(MAX_DEPTH)).unwrap();
     refused(&nested(MAX_DEPTH + 1), &["64 levels", "$defs"]);
 }
 
 #[test]
-fn references_may_go_round_in_circles() {
+fn cyclic_references_are_accepted() {
     let circle = json!({ "$defs": {
         "a": { "$ref": "#/$defs/b" }, "b": { "anyOf": [{ "$ref": "#/$defs/a" }, { "type": "null" }] },
     }, "$ref": "#/$defs/a" });
@@ -68,7 +68,7 @@ fn references_may_go_round_in_circles() {
 }
 
 #[test]
-fn formats_are_annotations() {
+fn format_is_an_annotation() {
     for dialect in
         ["https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#"]
     {

@@ -1,4 +1,4 @@
-//! Which annotations are headers, and which are refused.
+//! `x-mcp-header` annotations: accepted and rejected ones.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -33,7 +33,7 @@ fn annotated_properties_are_found_at_any_depth() {
         path: path.iter().map(|&name| name.to_owned()).collect(),
         kind,
     };
-    // In the order of the document, or of the alphabet if `serde_json` does not keep the former.
+    // In document order, or alphabetical if `serde_json` does not preserve it.
     let mut params = header_params(&schema).unwrap();
     params.sort_by(|one, other| one.path.cmp(&other.path));
     assert_eq!(
@@ -47,7 +47,7 @@ fn annotated_properties_are_found_at_any_depth() {
 }
 
 #[test]
-fn a_name_is_a_token() {
+fn header_name_that_is_not_a_token_is_rejected() {
     for name in ["", "a b", "a:b", "naïve", "a\r\nb", "a\tb", "(a)", "a\u{7f}", "a/b"] {
         refused(
             &on_property(&json!({ "type": "string", "x-mcp-header": name })),
@@ -63,7 +63,7 @@ fn a_name_is_a_token() {
 }
 
 #[test]
-fn a_type_is_string_integer_or_boolean() {
+fn header_on_unsupported_type_is_rejected() {
     for kind in [
         json!("number"),
         json!("array"),
@@ -85,7 +85,7 @@ fn a_type_is_string_integer_or_boolean() {
 }
 
 #[test]
-fn a_name_is_unique_whatever_its_case() {
+fn duplicate_header_name_in_other_case_is_rejected() {
     let schema = json!({ "properties": {
         "a": { "type": "string", "x-mcp-header": "Region" },
         "b": { "properties": { "c": { "type": "string", "x-mcp-header": "REGION" } } },
@@ -94,7 +94,7 @@ fn a_name_is_unique_whatever_its_case() {
 }
 
 #[test]
-fn a_place_is_reached_through_properties_alone() {
+fn header_not_reached_through_properties_is_rejected() {
     let annotated = json!({ "type": "string", "x-mcp-header": "A" });
     for keyword in [
         "items",
@@ -121,11 +121,11 @@ fn a_place_is_reached_through_properties_alone() {
         refused(&json!({ keyword: { "q": annotated } }), &[keyword, "`A`"]);
     }
     refused(&annotated, &["`#`", "`A`"]);
-    refused(&on_property(&json!({ "x-mine": { "deep": [annotated] } })), &["x-mine", "drop it"]);
+    refused(&on_property(&json!({ "x-mine": { "deep": [annotated] } })), &["x-mine", "remove it"]);
 }
 
 #[test]
-fn data_is_not_an_annotation() {
+fn header_annotation_inside_data_is_ignored() {
     let data = json!({ "x-mcp-header": "A" });
     for keyword in ["const", "default"] {
         assert_eq!(header_params(&on_property(&json!({ keyword: data }))).unwrap(), []);
@@ -136,7 +136,7 @@ fn data_is_not_an_annotation() {
 }
 
 #[test]
-fn a_type_is_refused_when_it_is_registered() {
+fn type_with_invalid_header_is_rejected_at_registration() {
     #[derive(Deserialize, JsonSchema)]
     #[expect(dead_code, reason = "only its shape matters")]
     struct Good {

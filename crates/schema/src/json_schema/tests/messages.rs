@@ -1,4 +1,4 @@
-//! What a violation says: the place, what is expected there, and what was found.
+//! Messages of violations: the location, the expectation and the value.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json, value::to_raw_value};
@@ -11,7 +11,7 @@ pub(super) fn check(schema: &Value, text: &str, expected: &str) {
     assert_eq!(schema.check(text).unwrap_err().to_string(), expected);
 }
 
-/// The message that the caller of a tool sees: of the schema, or of deserialising.
+/// Checks the message that the caller of a tool sees, from the schema or from serde.
 #[track_caller]
 fn typed<T: schemars::JsonSchema + DeserializeOwned>(text: &str, expected: &str) {
     let schema = Schema::of_input::<T>().unwrap();
@@ -23,7 +23,7 @@ fn typed<T: schemars::JsonSchema + DeserializeOwned>(text: &str, expected: &str)
 }
 
 #[test]
-fn arguments_of_a_type() {
+fn violation_in_typed_arguments_names_location_and_expectation() {
     typed::<types::Plain>("[]", "`arguments` must be an object, not []");
     typed::<types::Plain>(
         "{}",
@@ -68,7 +68,7 @@ fn arguments_of_a_type() {
 }
 
 #[test]
-fn alternatives_name_the_one_that_was_meant() {
+fn violation_of_alternatives_names_the_intended_one() {
     let choices = |shape: &str, event: &str, told: &str| {
         format!(
             r#"{{"mode":"Fast","told":{told},"shape":{shape},"loose":"a","event":{event},"by_mode":{{}},"by_number":{{}}}}"#
@@ -114,7 +114,7 @@ fn alternatives_name_the_one_that_was_meant() {
 }
 
 #[test]
-fn each_keyword_says_what_it_expects() {
+fn violation_of_each_keyword_names_expectation() {
     check(&json!({ "const": 1 }), "2", "`structuredContent` must be 1, not 2");
     check(&json!({ "exclusiveMinimum": 1 }), "1", "`structuredContent` must be more than 1, not 1");
     check(&json!({ "exclusiveMaximum": 1 }), "1", "`structuredContent` must be less than 1, not 1");
@@ -124,7 +124,7 @@ fn each_keyword_says_what_it_expects() {
     check(
         &json!({ "items": { "$ref": "#/$defs/closed" }, "$defs": { "closed": closed } }),
         r#"[{"sice":1}]"#,
-        "`/0` must not have `sice`; it knows `size`",
+        "`/0` must not have `sice`; it may have `size`",
     );
     check(
         &json!({ "minItems": 1 }),
@@ -141,31 +141,27 @@ fn each_keyword_says_what_it_expects() {
         "[1,1]",
         "`structuredContent` must not have the same item twice, but is [1,1]",
     );
-    check(
-        &json!({ "properties": { "a": false } }),
-        r#"{"a":1}"#,
-        "`/a` must be left out, but is 1",
-    );
+    check(&json!({ "properties": { "a": false } }), r#"{"a":1}"#, "`/a` must be absent, but is 1");
     check(
         &json!({ "not": { "type": "null" } }),
         "null",
-        "`structuredContent` is a value that is ruled out: null",
+        "`structuredContent` is a value that the schema excludes: null",
     );
     check(
         &json!({ "oneOf": [true, {}] }),
         "1",
-        "`structuredContent` fits more than one of its forms, and must fit only one: 1",
+        "`structuredContent` matches more than one of its alternatives, but must match only one: 1",
     );
     check(
         &json!({ "anyOf": [{ "minimum": 5 }, { "maximum": 1 }] }),
         "3",
-        "`structuredContent` fits none of its 2 forms: must be at least 5, not 3; or must be at \
+        "`structuredContent` matches none of its 2 alternatives: must be at least 5, not 3; or must be at \
          most 1, not 3",
     );
 }
 
 #[test]
-fn long_values_are_shortened() {
+fn long_value_is_shortened() {
     let schema = Schema::output_from_json(&to_raw_value(&json!({ "type": "null" })).unwrap());
     let long = format!("\"{}\"", "é".repeat(1000));
     let violation = schema.unwrap().check(&long).unwrap_err();
@@ -174,12 +170,12 @@ fn long_values_are_shortened() {
 }
 
 #[test]
-fn a_very_long_text_is_judged_but_not_explained() {
+fn very_long_text_is_rejected_without_location() {
     let text = format!("[{}]", vec!["\"x\""; 100_000].join(","));
     check(
         &json!({ "anyOf": [{ "items": { "type": "integer" } }, { "type": "null" }] }),
         &text,
-        "`structuredContent` does not fit its schema, and with 400001 bytes is too long to say where",
+        "`structuredContent` violates its schema; with 400001 bytes it is too long to find the place",
     );
     typed::<types::Recursive>(
         &format!(r#"{{"name":"a","children":{text}}}"#),
@@ -188,7 +184,7 @@ fn a_very_long_text_is_judged_but_not_explained() {
 }
 
 #[test]
-fn text_that_is_no_json_is_a_violation() {
+fn invalid_json_is_a_violation() {
     let schema = Schema::of_input::<types::Bounded>().unwrap();
     for text in ["", "{", "{}x", &"[".repeat(1000), r#"{"pageSize":1e999}"#] {
         schema.check(text).unwrap_err();

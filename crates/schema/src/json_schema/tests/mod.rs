@@ -1,23 +1,23 @@
-//! Tests of schemas as their users see them.
+//! Tests of the public behavior of schemas.
 
-/// What needs the feature `json-schema`, with it.
+/// Documents that need the feature `json-schema`, with the feature.
 #[cfg(feature = "json-schema")]
 mod full;
-/// Which annotations are headers, and which are refused.
+/// `x-mcp-header` annotations.
 mod header_params;
-/// What a violation says.
+/// Messages of violations.
 mod messages;
-/// Our verdict against that of `jsonschema`, on generated values.
+/// Comparison of verdicts with `jsonschema`, on generated values.
 mod oracle;
-/// Generated values and schemas.
+/// Generator of values and schemas.
 mod random;
-/// What can be registered.
+/// Registration of schemas.
 mod registration;
-/// Which documents our own validator covers.
+/// Documents that the built-in validator covers.
 mod supported;
-/// Types for the other tests, and how their arguments are judged.
+/// Argument types for the other tests.
 mod types;
-/// What needs the feature `json-schema`, without it.
+/// Documents that need the feature `json-schema`, without the feature.
 #[cfg(not(feature = "json-schema"))]
 mod unsupported;
 /// Verdicts that are easy to get wrong.

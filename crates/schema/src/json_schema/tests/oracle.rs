@@ -1,4 +1,4 @@
-//! Our verdict is that of `jsonschema`, on whatever a generator comes up with.
+//! Compares verdicts with `jsonschema`, the oracle, on generated values and schemas.
 
 use jsonschema::{Draft, Validator};
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ use super::{
     types,
 };
 
-/// How often each verdict was given.
+/// Number of each verdict.
 #[derive(Debug, Default)]
 struct Tally {
     accepted: usize,
@@ -36,7 +36,7 @@ fn document(schema: &Schema) -> Value {
     serde_json::from_str(schema.text().get()).unwrap()
 }
 
-/// The validator of `jsonschema`; an error if the document is no schema.
+/// Compiles a document with `jsonschema`. Returns an error if the document is not a valid schema.
 pub(super) fn oracle(document: &Value) -> Result<Validator, String> {
     let draft = match Dialect::of("", document) {
         Ok(Dialect::V2020_12) => Draft::Draft202012,
@@ -48,7 +48,7 @@ pub(super) fn oracle(document: &Value) -> Result<Validator, String> {
     options.build(document).map_err(|error| error.to_string())
 }
 
-/// A schema, or `None` if it needs the feature `json-schema`, which is off.
+/// Returns a schema, or `None` if it needs the disabled feature `json-schema`.
 #[track_caller]
 pub(super) fn registered(document: &Value) -> Option<Schema> {
     match Schema::output_from_json(&to_raw_value(document).unwrap()) {
@@ -58,7 +58,7 @@ pub(super) fn registered(document: &Value) -> Option<Schema> {
     }
 }
 
-/// Judges generated arguments of one type both ways.
+/// Compares the verdicts on generated arguments of one type.
 fn compare<T: JsonSchema + DeserializeOwned>(cases: usize, tally: &mut Tally) {
     let schema = Schema::of_input::<T>().unwrap();
     let document = document(&schema);
@@ -82,7 +82,7 @@ fn compare<T: JsonSchema + DeserializeOwned>(cases: usize, tally: &mut Tally) {
 }
 
 #[test]
-fn ten_thousand_arguments_are_judged_like_the_oracle_does() {
+fn verdicts_on_ten_thousand_arguments_equal_oracle() {
     let mut tally = Tally::default();
     compare::<types::Plain>(1500, &mut tally);
     compare::<types::Bounded>(2000, &mut tally);
@@ -98,7 +98,7 @@ fn ten_thousand_arguments_are_judged_like_the_oracle_does() {
 }
 
 #[test]
-fn random_schemas_are_judged_like_the_oracle_does() {
+fn verdicts_on_random_schemas_equal_oracle() {
     let mut random = Random::new(7);
     let (mut tally, mut registrations) = (Tally::default(), 0);
     for _ in 0..1000 {
@@ -131,7 +131,7 @@ fn random_schemas_are_judged_like_the_oracle_does() {
     tally.assert_balanced();
 }
 
-/// Whether the walk alone is certain of a text.
+/// Returns whether the tree walk alone accepts a text.
 #[track_caller]
 fn walked<T: JsonSchema + DeserializeOwned>(text: &str) -> bool {
     serde_json::from_str::<T>(text).unwrap();
@@ -140,7 +140,7 @@ fn walked<T: JsonSchema + DeserializeOwned>(text: &str) -> bool {
 }
 
 #[test]
-fn usual_arguments_leave_no_doubt() {
+fn usual_arguments_are_decided_by_tree_walk() {
     assert!(walked::<types::Plain>(r#"{"count":1,"small":2,"name":"a","flag":null}"#));
     assert!(walked::<types::Bounded>(
         r#"{"pageSize":5,"factor":0.5,"shortName":"é☃","digits":[1,2],"even":4}"#
@@ -157,13 +157,13 @@ fn usual_arguments_leave_no_doubt() {
 }
 
 #[test]
-fn doubts_are_settled_not_refused() {
-    // Tagged enums and maps with numbers for keys are not in the tree.
+fn doubt_is_settled_by_validator() {
+    // The tree does not cover tagged enums and maps with integer keys.
     let text = r#"{"mode":"Fast","told":"one-thing","shape":{"Line":[1,2]},"loose":[1],
         "event":{"kind":"move","x":1},"by_mode":{"Slow":1},"by_number":{"7":true}}"#;
     assert!(!walked::<types::Choices>(text));
     Schema::of_input::<types::Choices>().unwrap().check_typed(text).unwrap();
-    // A repeated member counts by its last value, and `1.0` is an integer.
+    // The last of duplicate members counts, and `1.0` is an integer.
     for text in [r#"{"x":"no","x":1}"#, r#"{"x":1.0}"#] {
         Schema::of_input::<types::Point>().unwrap().check(text).unwrap();
     }
@@ -175,18 +175,18 @@ fn suffices<T: JsonSchema + DeserializeOwned>() -> bool {
 }
 
 #[test]
-fn flat_types_need_no_check_besides_deserialising() {
+fn flat_type_needs_only_deserialization() {
     assert!(suffices::<types::Plain>());
     assert!(suffices::<types::Point>());
     let schema = Schema::of_input::<types::Point>().unwrap();
-    // Nothing is looked at but the first byte.
+    // Checks the first byte only.
     schema.check_typed(" { nonsense").unwrap();
     assert!(serde_json::from_str::<types::Point>("[1,null]").is_ok());
     schema.check_typed("[1,null]").unwrap_err();
 }
 
 #[test]
-fn types_with_something_of_their_own_are_always_checked() {
+fn type_that_deserializes_unlike_its_schema_is_checked() {
     use serde::Deserialize;
 
     #[derive(Deserialize, JsonSchema)]

@@ -1,8 +1,8 @@
-//! A seeded generator of values that fit a schema more or less, and of schemas.
+//! A seeded generator of values that mostly match a schema, and of schemas.
 
 use serde_json::{Map, Value, json};
 
-/// xorshift64*: the same numbers on every machine, and no dependency.
+/// xorshift64*: deterministic on every machine, and without a dependency.
 pub(super) struct Random(u64);
 
 impl Random {
@@ -58,7 +58,7 @@ impl Random {
         .clone()
     }
 
-    /// Any small value.
+    /// Returns any small value.
     fn value(&mut self, depth: usize) -> Value {
         match self.below(if depth == 0 { 5 } else { 7 }) {
             0 => Value::Null,
@@ -73,7 +73,7 @@ impl Random {
         }
     }
 
-    /// A value that mostly fits a schema.
+    /// Returns a value that mostly matches a schema.
     pub(super) fn fitting(&mut self, schema: &Value, root: &Value, depth: usize) -> Value {
         let Some(map) = schema.as_object() else { return self.value(1) };
         if let Some(target) = map.get("$ref").and_then(Value::as_str) {
@@ -84,7 +84,7 @@ impl Random {
         }
         if let Some(branches) = map.get("oneOf").or_else(|| map.get("anyOf")) {
             let branch = match branches.as_array() {
-                // The last branch of an `Option` is null, which ends recursion.
+                // The last branch of an `Option` is `null`, which ends the recursion.
                 Some(branches) if depth == 0 => branches.last(),
                 Some(branches) => Some(self.pick(branches)),
                 None => None,
@@ -168,7 +168,7 @@ impl Random {
         object.into()
     }
 
-    /// Spoils one place of a value.
+    /// Corrupts one part of a value.
     pub(super) fn spoil(&mut self, value: &mut Value) {
         let inner = match value {
             Value::Array(items) if !items.is_empty() => {
@@ -187,7 +187,8 @@ impl Random {
             return self.spoil(inner);
         }
         *value = match (value.take(), self.below(5)) {
-            // What serde takes and schemas do not: a struct as an array, a variant as an object.
+            // Serde accepts these and schemas do not: an array for a struct, an object for a
+            // variant.
             (Value::Object(members), 0) => members.into_iter().map(|(_, value)| value).collect(),
             (Value::String(name), 0) => json!({ name: null }),
             (Value::Object(mut members), 1 | 2) => {
@@ -210,7 +211,7 @@ impl Random {
         };
     }
 
-    /// Writes a value with some freedom: space, escapes, and now and then a member twice.
+    /// Serializes a value with random whitespace, escapes and duplicate members.
     pub(super) fn write(&mut self, value: &Value, text: &mut String) {
         if self.percent(3) {
             text.push(' ');
@@ -248,7 +249,7 @@ impl Random {
         }
     }
 
-    /// Any schema, mostly of keywords that the tree knows.
+    /// Returns any schema, mostly with keywords that the tree covers.
     pub(super) fn schema(&mut self, depth: usize) -> Value {
         if self.percent(6) {
             return self.percent(70).into();

@@ -1,4 +1,4 @@
-//! What can be registered, and what a refusal says.
+//! Registration of schemas, and the errors for rejected ones.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ pub(super) fn register(document: &Value) -> Result<Schema, String> {
     Schema::output_from_json(&to_raw_value(document).unwrap()).map_err(|error| error.to_string())
 }
 
-/// Each of `said` is in the reason for refusing the document.
+/// Checks that the error for a document contains each of `said`.
 #[track_caller]
 pub(super) fn refused(document: &Value, said: &[&str]) {
     let error = register(document).unwrap_err();
@@ -25,7 +25,7 @@ pub(super) fn refused(document: &Value, said: &[&str]) {
 }
 
 #[test]
-fn a_reference_that_leaves_the_document_is_refused() {
+fn reference_outside_of_document_is_rejected() {
     for target in ["https://example.com/s.json", "other.json#/a", "/a", "urn:x:y", "file:///etc"] {
         refused(&json!({ "$ref": target }), &[target, "`#`", "$defs"]);
         refused(
@@ -38,7 +38,7 @@ fn a_reference_that_leaves_the_document_is_refused() {
 }
 
 #[test]
-fn what_only_looks_like_a_reference_is_data() {
+fn data_that_looks_like_a_reference_is_accepted() {
     register(&json!({ "properties": { "$ref": { "type": "string" } } })).unwrap();
     register(&json!({ "const": { "$ref": "https://example.com" } })).unwrap();
     register(&json!({ "default": { "$ref": "x" }, "examples": [{ "$ref": "x" }] })).unwrap();
@@ -46,14 +46,14 @@ fn what_only_looks_like_a_reference_is_data() {
 }
 
 #[test]
-fn a_schema_must_be_one() {
+fn invalid_schema_is_rejected_with_location() {
     refused(&json!({ "type": "strnig" }), &["#/type", "strnig"]);
     refused(&json!({ "properties": { "a": { "minLength": -1 } } }), &["#/properties/a/minLength"]);
     refused(&json!([]), &["invalid"]);
 }
 
 #[test]
-fn hand_written_text_is_kept_as_it_is() {
+fn hand_written_text_is_kept_unchanged() {
     let text = "{ \"type\":\"object\",\n \"x-mine\": 1.50 }";
     let raw = serde_json::from_str(text).unwrap();
     assert_eq!(Schema::input_from_json(raw).unwrap().text().get(), text);
@@ -66,7 +66,7 @@ fn input_text<T: JsonSchema + DeserializeOwned>(expected: &Value) {
 }
 
 #[test]
-fn an_input_is_an_object() {
+fn input_that_is_not_an_object_is_rejected() {
     #[derive(Deserialize, JsonSchema)]
     struct Nothing;
     #[derive(Deserialize, JsonSchema)]
@@ -97,7 +97,7 @@ fn an_input_is_an_object() {
 }
 
 #[test]
-fn an_output_is_what_is_serialised() {
+fn output_schema_describes_serialization() {
     #[derive(Serialize, Deserialize, JsonSchema)]
     struct Report {
         #[serde(default)]
@@ -113,14 +113,14 @@ fn an_output_is_what_is_serialised() {
 }
 
 #[test]
-fn size_is_limited() {
+fn schema_with_too_many_subschemas_is_rejected() {
     let wide = |count| json!({ "allOf": vec![json!({}); count] });
     register(&wide(MAX_SUBSCHEMAS - 1)).unwrap();
     refused(&wide(MAX_SUBSCHEMAS), &["4096 subschemas"]);
 }
 
 #[test]
-fn properties_of_an_input_have_the_order_of_the_fields() {
+fn input_properties_have_declaration_order() {
     #[derive(Deserialize, JsonSchema)]
     #[expect(dead_code, reason = "only its shape matters")]
     struct Order {
@@ -140,12 +140,12 @@ fn properties_of_an_input_have_the_order_of_the_fields() {
     let text = schema.text().get();
     let place = |name: &str| text.find(&format!("\"{name}\":{{")).unwrap();
     assert!(["zebra", "apple", "type", "mango"].map(place).is_sorted(), "{text}");
-    // In a type inside it the order is known if every field is required.
+    // In a nested type the order is known only if every field is required.
     assert!(["z", "a"].map(place).is_sorted(), "{text}");
 }
 
 #[test]
-fn properties_of_an_output_have_the_order_of_the_fields() {
+fn output_properties_have_declaration_order() {
     #[derive(Serialize, JsonSchema)]
     struct Report {
         zebra: String,

@@ -1,4 +1,4 @@
-//! What our own validator covers is valid.
+//! Documents that the built-in validator covers.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -20,7 +20,7 @@ fn is_supported(document: &Value) -> bool {
 }
 
 #[test]
-fn supported_document_is_valid_to_the_oracle() {
+fn supported_document_is_valid_for_oracle() {
     let mut random = Random::new(11);
     let (mut supported, mut invalid) = (0, 0);
     for _ in 0..2_000 {
@@ -43,7 +43,7 @@ fn supported_document_is_valid_to_the_oracle() {
 }
 
 #[test]
-fn misused_keyword_is_not_supported() {
+fn keyword_with_invalid_value_is_not_supported() {
     for wrong in [
         json!(1),
         json!({ "type": "text" }),

@@ -1,4 +1,4 @@
-//! Argument types of the kinds that people write.
+//! Argument types, as authors write them.
 
 #![expect(dead_code, reason = "only their shapes matter")]
 
@@ -40,7 +40,7 @@ pub(super) struct Bounded {
     pub(super) share: Option<f32>,
 }
 
-/// The validation that needs regular expressions.
+/// A validation that needs regular expressions.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Patterned {
     #[schemars(regex(pattern = r"^a+$"))]
@@ -48,7 +48,8 @@ pub(super) struct Patterned {
     pub(super) name: String,
 }
 
-/// What `schemars` writes `unevaluatedProperties`, `allOf`, `not` and `patternProperties` for.
+/// A type for which `schemars` writes `unevaluatedProperties`, `allOf`, `not` and
+/// `patternProperties`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Strict {
@@ -177,7 +178,7 @@ pub(super) struct Flattened {
     pub(super) rest: HashMap<String, u8>,
 }
 
-/// A field is lenient, another has two names, a third is required by its schema only.
+/// A lenient field, a field with an alias, and a field that only the schema requires.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Treacherous {
     #[serde(deserialize_with = "number_or_text")]

@@ -1,11 +1,11 @@
-//! Documents that need the feature `json-schema`, without it: refused, with what to do.
+//! Documents that need the feature `json-schema`, without the feature: rejected, with the remedy.
 
 use serde_json::json;
 
 use super::{super::Schema, registration::refused, types};
 
 #[test]
-fn keyword_that_is_not_covered_is_refused_with_its_place() {
+fn unsupported_keyword_is_rejected_with_location() {
     let error = Schema::of_input::<types::Patterned>().unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -29,7 +29,7 @@ fn keyword_that_is_not_covered_is_refused_with_its_place() {
 }
 
 #[test]
-fn dialect_that_is_not_covered_is_refused() {
+fn unsupported_dialect_is_rejected() {
     let draft = json!({ "$schema": "http://json-schema.org/draft-07/schema#" });
     refused(&draft, &["uses the dialect draft-07 at `#`", "json-schema"]);
     let inner = json!({ "items": { "$schema": "http://json-schema.org/draft-07/schema#" } });
@@ -37,14 +37,14 @@ fn dialect_that_is_not_covered_is_refused() {
 }
 
 #[test]
-fn circle_of_references_is_refused() {
+fn cycle_of_references_is_rejected() {
     let circle = json!({ "$defs": {
         "a": { "$ref": "#/$defs/b" }, "b": { "anyOf": [{ "$ref": "#/$defs/a" }, { "type": "null" }] },
     }, "$ref": "#/$defs/a" });
-    refused(&circle, &["a circle or a long chain of `$ref`"]);
+    refused(&circle, &["a cycle or a long chain of `$ref`"]);
 }
 
 #[test]
-fn reference_to_data_is_refused() {
+fn reference_to_data_is_rejected() {
     refused(&json!({ "default": {}, "items": { "$ref": "#/default" } }), &["#/items/$ref"]);
 }

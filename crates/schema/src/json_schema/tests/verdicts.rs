@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::oracle::{oracle, registered};
 
-/// Checks each text, and that the oracle agrees.
+/// Checks the verdict on each text, and that the oracle agrees.
 #[track_caller]
 fn check(document: &Value, fit: &[&str], unfit: &[&str]) {
     let oracle = oracle(document).unwrap();
@@ -41,7 +41,7 @@ fn numbers_are_compared_exactly() {
 }
 
 #[test]
-fn lengths_count_code_points() {
+fn string_length_counts_code_points() {
     check(
         &json!({ "minLength": 2, "maxLength": 3 }),
         &["\"éé\"", "\"☃☃☃\"", "\"\\u0061b\"", "7"],
@@ -50,7 +50,7 @@ fn lengths_count_code_points() {
 }
 
 #[test]
-fn alternatives_exclude_each_other() {
+fn alternatives_accept_values_of_allowed_branches_only() {
     check(&json!({ "oneOf": [{ "const": "a" }, { "const": "a" }] }), &[], &["\"a\"", "\"b\""]);
     let variant = |name: &str, open: bool| {
         json!({
@@ -119,7 +119,7 @@ fn references_keep_their_base() {
 }
 
 #[test]
-fn more_required_members_than_bits() {
+fn more_than_64_required_members_are_checked() {
     let names: Vec<String> = (0..70).map(|n| format!("m{n}")).collect();
     let whole: Value = names.iter().map(|name| (name.clone(), Value::Null)).collect();
     let mut part = whole.clone();

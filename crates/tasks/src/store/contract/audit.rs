@@ -1,4 +1,4 @@
-//! What has happened, and for how long that is known.
+//! Checks of the audit log.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use super::bench::{ContractBench, RETENTION, promises};
 use crate::store::{AuditEvent, AuditRecord};
 
 promises![
-    of_too_many_events_the_oldest_go_first,
-    events_are_there_in_their_order,
-    events_are_there_as_they_were_written,
-    events_of_one_task_are_found,
-    events_go_on_where_they_stopped,
-    an_event_is_kept_for_its_time,
-    the_number_of_an_event_is_used_once,
-    recording_nothing_does_nothing,
+    audit_log_above_maximum_drops_oldest_events,
+    audit_events_are_read_in_order,
+    audit_events_are_read_unchanged,
+    audit_read_with_task_returns_its_events,
+    audit_read_after_number_continues_there,
+    audit_event_is_deleted_after_retention,
+    audit_event_number_is_never_reused,
+    append_without_events_changes_nothing,
 ];
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -29,11 +29,11 @@ fn event(task: &str, what: &str) -> AuditEvent {
 
 impl ContractBench {
     async fn record(&self, events: Vec<AuditEvent>) {
-        self.store.append(events, DAY, u64::MAX).await.expect("events are written down");
+        self.store.append(events, DAY, u64::MAX).await.expect("append succeeds");
     }
 
     async fn audit(&self, task: Option<&str>, after: u64, limit: usize) -> Vec<AuditRecord> {
-        self.store.read(task, after, limit).await.expect("a look")
+        self.store.read(task, after, limit).await.expect("read succeeds")
     }
 }
 
@@ -41,18 +41,18 @@ fn whats(events: &[AuditRecord]) -> Vec<&str> {
     events.iter().map(|audit| audit.event.action.as_str()).collect()
 }
 
-async fn events_are_there_in_their_order(bench: ContractBench) {
+async fn audit_events_are_read_in_order(bench: ContractBench) {
     bench.record(vec![event("a", "1"), event("b", "2"), event("a", "3")]).await;
     bench.advance(Duration::from_secs(5));
     bench.record(vec![event("a", "4")]).await;
     let events = bench.audit(None, 0, 100).await;
     assert_eq!(whats(&events), ["1", "2", "3", "4"]);
     assert!(events.is_sorted_by(|one, next| one.number < next.number), "{events:?}");
-    assert!(events[0].number > 0, "after 0 is from the beginning");
-    assert!(events[3].at >= events[0].at + 5_000, "by the store's clock: {events:?}");
+    assert!(events[0].number > 0, "the first event has a number above 0");
+    assert!(events[3].at >= events[0].at + 5_000, "times are from the store's clock: {events:?}");
 }
 
-async fn events_are_there_as_they_were_written(bench: ContractBench) {
+async fn audit_events_are_read_unchanged(bench: ContractBench) {
     let odd = AuditEvent { reason: Some("ü \"'\n".to_owned()), ..event("ü/#\\", "task-ended") };
     bench.record(vec![odd.clone(), event("a", "b")]).await;
     let events = bench.audit(None, 0, 100).await;
@@ -60,14 +60,14 @@ async fn events_are_there_as_they_were_written(bench: ContractBench) {
     assert_eq!(events[1].event.reason, None);
 }
 
-async fn events_of_one_task_are_found(bench: ContractBench) {
+async fn audit_read_with_task_returns_its_events(bench: ContractBench) {
     bench.record(vec![event("a", "1"), event("b", "2"), event("a", "3")]).await;
     assert_eq!(whats(&bench.audit(Some("a"), 0, 100).await), ["1", "3"]);
     assert_eq!(whats(&bench.audit(Some("b"), 0, 100).await), ["2"]);
     assert!(bench.audit(Some("c"), 0, 100).await.is_empty());
 }
 
-async fn events_go_on_where_they_stopped(bench: ContractBench) {
+async fn audit_read_after_number_continues_there(bench: ContractBench) {
     for count in 0..7 {
         let task = if count % 2 == 0 { "a" } else { "b" };
         bench.record(vec![event(task, &count.to_string())]).await;
@@ -87,39 +87,39 @@ async fn events_go_on_where_they_stopped(bench: ContractBench) {
     }
 }
 
-async fn an_event_is_kept_for_its_time(bench: ContractBench) {
+async fn audit_event_is_deleted_after_retention(bench: ContractBench) {
     bench.record(vec![event("a", "old")]).await;
     bench.advance(DAY - Duration::from_secs(30));
-    bench.store.sweep(100, RETENTION).await.expect("a sweep");
+    bench.store.sweep(100, RETENTION).await.expect("sweep succeeds");
     bench.record(vec![event("a", "new")]).await;
     assert_eq!(whats(&bench.audit(None, 0, 100).await), ["old", "new"]);
     bench.advance(Duration::from_secs(31));
-    bench.store.sweep(100, RETENTION).await.expect("a sweep");
+    bench.store.sweep(100, RETENTION).await.expect("sweep succeeds");
     assert_eq!(whats(&bench.audit(None, 0, 100).await), ["new"]);
 }
 
-async fn the_number_of_an_event_is_used_once(bench: ContractBench) {
+async fn audit_event_number_is_never_reused(bench: ContractBench) {
     bench.record(vec![event("a", "1"), event("a", "2")]).await;
     let last = bench.audit(None, 0, 100).await[1].number;
     bench.advance(DAY + Duration::from_secs(1));
-    bench.store.sweep(100, RETENTION).await.expect("a sweep");
+    bench.store.sweep(100, RETENTION).await.expect("sweep succeeds");
     assert!(bench.audit(None, 0, 100).await.is_empty());
     bench.record(vec![event("a", "3")]).await;
     let events = bench.audit(None, last, 100).await;
-    assert_eq!(whats(&events), ["3"], "whoever has read up to {last} sees it");
+    assert_eq!(whats(&events), ["3"], "a reader that has read up to {last} sees the new event");
 }
 
-async fn recording_nothing_does_nothing(bench: ContractBench) {
+async fn append_without_events_changes_nothing(bench: ContractBench) {
     bench.record(Vec::new()).await;
     assert!(bench.audit(None, 0, 100).await.is_empty());
 }
 
-async fn of_too_many_events_the_oldest_go_first(bench: ContractBench) {
+async fn audit_log_above_maximum_drops_oldest_events(bench: ContractBench) {
     for what in ["1", "2", "3", "4", "5"] {
         let recorded = bench.store.append(vec![event("a", what), event("b", what)], DAY, 4).await;
-        recorded.expect("events are written down");
+        recorded.expect("append succeeds");
     }
-    let kept = bench.store.read(None, 0, 100).await.expect("a look");
+    let kept = bench.store.read(None, 0, 100).await.expect("read succeeds");
     let kept: Vec<_> = kept.iter().map(|audit| audit.event.action.as_str()).collect();
     assert_eq!(kept, ["4", "4", "5", "5"]);
 }

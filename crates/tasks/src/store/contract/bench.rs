@@ -11,7 +11,7 @@ use crate::store::{
 };
 use crate::{JournalEntry, JournalSnapshot};
 
-/// A store that is checked: empty, and with a time that can be moved.
+/// An empty store under test, with a clock that can be advanced.
 #[derive(Clone)]
 pub struct ContractBench {
     pub(super) store: Arc<dyn Store>,
@@ -19,17 +19,17 @@ pub struct ContractBench {
     advance: Arc<dyn Fn(Duration) + Send + Sync>,
 }
 
-/// One promise.
+/// One check of the contract.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Check {
-    /// What is promised, as the name of a test.
+    /// Name of the check, like the name of a test.
     pub name: &'static str,
-    /// Panics if it is not kept. Wants an empty store.
+    /// Panics if the store breaks the contract. Requires an empty store.
     pub run: fn(ContractBench) -> Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
-/// A list of checks, each an async function of the same name.
+/// Declares a list of checks, each an async function of the same name.
 macro_rules! promises {
     ($($name:ident),* $(,)?) => {
         pub(super) const CHECKS: &[super::bench::Check] = &[
@@ -45,12 +45,12 @@ pub(super) const TTL: Duration = Duration::from_secs(600);
 pub(super) const MAX_TTL: Duration = Duration::from_secs(7200);
 
 impl ContractBench {
-    /// A store, and how its time is moved.
+    /// Creates a bench from a store and a function that advances its clock.
     pub fn new(store: Arc<dyn Store>, advance: impl Fn(Duration) + Send + Sync + 'static) -> Self {
         Self { store, operated: None, advance: Arc::new(advance) }
     }
 
-    /// A store that operators look after, and how its time is moved.
+    /// Creates a bench from an operator store and a function that advances its clock.
     pub fn operated(
         store: Arc<dyn OperatorStore>,
         advance: impl Fn(Duration) + Send + Sync + 'static,
@@ -60,63 +60,61 @@ impl ContractBench {
     }
 
     pub(super) fn operator(&self) -> &dyn OperatorStore {
-        self.operated
-            .as_deref()
-            .expect("a bench for operators is made with `ContractBench::operated`")
+        self.operated.as_deref().expect("operator checks require `ContractBench::operated`")
     }
 
     pub(super) fn advance(&self, span: Duration) {
         (self.advance)(span);
     }
 
-    /// Makes a task that waits for a worker.
+    /// Creates a queued task.
     pub(super) async fn queue(&self, id: &str) {
-        let created = self.store.create(task(id)).await.expect("a task is made");
+        let created = self.store.create(task(id)).await.expect("create succeeds");
         assert!(created.is_new(), "{created:?}");
     }
 
-    /// Makes a task that runs from the beginning.
+    /// Creates a task that a worker runs from its creation.
     pub(super) async fn start(&self, id: &str, by: &str) -> Lease {
         let new = NewTask { worker: Some((worker(by), LEASE)), ..task(id) };
-        match self.store.create(new).await.expect("a task is made") {
+        match self.store.create(new).await.expect("create succeeds") {
             CreateOutcome::Created { lease: Some(lease), .. } => lease,
-            other => panic!("a lease was expected: {other:?}"),
+            other => panic!("expected a lease: {other:?}"),
         }
     }
 
     pub(super) async fn claim(&self, by: &str) -> Vec<ClaimedTask> {
-        self.store.claim(&worker(by), LEASE, &100_usize.into()).await.expect("a claim")
+        self.store.claim(&worker(by), LEASE, &100_usize.into()).await.expect("claim succeeds")
     }
 
     pub(super) async fn claim_one(&self, by: &str) -> ClaimedTask {
         let mut claimed = self.claim(by).await;
-        assert_eq!(claimed.len(), 1, "one task is due: {claimed:?}");
+        assert_eq!(claimed.len(), 1, "exactly one task is due: {claimed:?}");
         claimed.remove(0)
     }
 
     pub(super) async fn view(&self, id: &str) -> TaskRecord {
-        let view = self.store.get(OWNER, &TaskId::new(id)).await.expect("a look");
-        view.unwrap_or_else(|| panic!("there is a task {id}"))
+        let view = self.store.get(OWNER, &TaskId::new(id)).await.expect("read succeeds");
+        view.unwrap_or_else(|| panic!("task {id} does not exist"))
     }
 
     pub(super) async fn is_gone(&self, id: &str) -> bool {
-        self.store.get(OWNER, &TaskId::new(id)).await.expect("a look").is_none()
+        self.store.get(OWNER, &TaskId::new(id)).await.expect("read succeeds").is_none()
     }
 
     pub(super) async fn write(&self, lease: &Lease, changes: Changes) {
-        self.store.commit(lease, &changes, &Transition::Continue).await.expect("a write");
+        self.store.commit(lease, &changes, &Transition::Continue).await.expect("commit succeeds");
     }
 
     pub(super) async fn park(&self, lease: &Lease, changes: Changes) {
         self.store
             .commit(lease, &changes, &Transition::Park { due_at: None, responses_seen: 0 })
             .await
-            .expect("a write");
+            .expect("commit succeeds");
     }
 
     pub(super) async fn end(&self, lease: &Lease, outcome: TaskOutcome) {
         let then = Transition::End { outcome, retention: RETENTION };
-        self.store.commit(lease, &Changes::default(), &then).await.expect("a write");
+        self.store.commit(lease, &Changes::default(), &then).await.expect("commit succeeds");
     }
 
     pub(super) async fn answer(&self, id: &str, answers: &[(&str, Value)]) -> Option<usize> {
@@ -140,11 +138,11 @@ impl ContractBench {
         let answers =
             answers.iter().map(|(name, answer)| ((*name).to_owned(), raw(answer))).collect();
         let answered = self.store.respond(OWNER, &TaskId::new(id), from, answers, u64::MAX).await;
-        answered.expect("an answer")
+        answered.expect("operation succeeds")
     }
 }
 
-/// Whom all tasks belong to, unless a check says otherwise.
+/// Principal of all tasks, unless a check says otherwise.
 pub(super) const OWNER: &str = "name:ada";
 
 pub(super) fn worker(name: &str) -> WorkerId {
@@ -171,14 +169,14 @@ pub(super) fn task(id: &str) -> NewTask {
 }
 
 pub(super) fn raw(value: &Value) -> RawJson {
-    to_raw_value(value).expect("a value is JSON")
+    to_raw_value(value).expect("value is valid JSON")
 }
 
 pub(super) fn value(json: &Value) -> JournalEntry {
     JournalEntry::Value(raw(json))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "checks write a `json!` where they need it")]
+#[expect(clippy::needless_pass_by_value, reason = "callers pass a `json!` value in place")]
 pub(super) fn entry(key: &str, json: Value) -> Changes {
     Changes { entries: vec![(key.to_owned(), value(&json))], ..Changes::default() }
 }
@@ -197,13 +195,13 @@ pub(super) fn ask(questions: &[(&str, &str)]) -> Changes {
     Changes { input_requests: asked, ..Changes::default() }
 }
 
-/// Asks something that is no client.
+/// Returns changes that open an external event.
 pub(super) fn outside(key: &str, name: &str) -> Changes {
     let asked = vec![NewInputRequest { request: None, ..question(key, name) }];
     Changes { input_requests: asked, ..Changes::default() }
 }
 
-/// The text of what is recorded under a key.
+/// Returns the recorded value under a key, as JSON text.
 pub(super) fn recorded(journal: &JournalSnapshot, key: &str) -> Option<String> {
     match journal.entries.get(key)? {
         JournalEntry::Value(raw) | JournalEntry::Answer(raw) => Some(raw.get().to_owned()),

@@ -1,4 +1,4 @@
-//! How many bytes each principal has stored, and what happens when they are used up.
+//! Checks of the stored bytes of each principal, and of their limits.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,21 +17,21 @@ use crate::{
 };
 
 promises![
-    bytes_of_a_principal_grow_with_its_tasks,
-    bytes_of_ended_tasks_count_until_they_are_forgotten,
-    bytes_of_a_write_done_twice_count_once,
-    task_beyond_the_bytes_of_its_principal_is_refused,
-    task_made_before_needs_no_bytes,
-    entry_beyond_the_bytes_is_refused_and_its_task_goes_on,
-    block_beyond_the_bytes_is_refused,
-    question_beyond_the_bytes_is_refused,
-    answer_beyond_the_bytes_is_refused_and_can_be_given_later,
-    outcome_beyond_the_bytes_is_refused_and_a_small_one_is_not,
-    write_that_stores_nothing_needs_no_bytes,
-    tasks_of_others_are_written_when_one_has_no_bytes_left,
-    key_value_entry_counts_until_it_is_gone,
-    key_value_entry_beyond_the_bytes_is_refused,
-    store_answers_that_it_is_ready,
+    stored_bytes_grow_with_tasks_of_principal,
+    stored_bytes_of_ended_task_count_until_deletion,
+    stored_bytes_of_repeated_commit_count_once,
+    create_above_byte_limit_is_rejected,
+    create_existing_task_at_byte_limit_succeeds,
+    entry_above_byte_limit_is_rejected_and_task_continues,
+    segment_above_byte_limit_is_rejected,
+    input_request_above_byte_limit_is_rejected,
+    response_above_byte_limit_is_rejected_and_can_be_retried,
+    outcome_above_byte_limit_is_rejected_unless_small,
+    commit_without_new_bytes_succeeds_at_byte_limit,
+    principal_at_byte_limit_does_not_block_other_principals,
+    key_value_entry_counts_until_deletion,
+    key_value_entry_above_byte_limit_is_rejected,
+    ready_on_working_store_succeeds,
 ];
 
 const EVE: &str = "name:eve";
@@ -40,7 +40,7 @@ const KIB: usize = 1_024;
 
 impl ContractBench {
     async fn bytes(&self, principal: &str) -> u64 {
-        self.store.stored_bytes(principal).await.expect("a look")
+        self.store.stored_bytes(principal).await.expect("read succeeds")
     }
 
     async fn charge(&self, key: &str, note: &Value, max_bytes: u64) -> Result<(), StoreError> {
@@ -53,14 +53,14 @@ fn long(bytes: usize) -> Value {
     json!("x".repeat(bytes))
 }
 
-async fn bytes_of_a_principal_grow_with_its_tasks(bench: ContractBench) {
+async fn stored_bytes_grow_with_tasks_of_principal(bench: ContractBench) {
     assert_eq!(bench.bytes(OWNER).await, 0);
     let new = NewTask { request: raw(&long(10 * KIB)), ..task("a") };
-    bench.store.create(new).await.expect("a task is made");
+    bench.store.create(new).await.expect("create succeeds");
     let made = bench.bytes(OWNER).await;
     assert!((10 * KIB as u64..20 * KIB as u64).contains(&made), "{made}");
     let lease = bench.claim_one("w").await.lease;
-    assert_eq!(bench.bytes(OWNER).await, made, "a claim stores nothing");
+    assert_eq!(bench.bytes(OWNER).await, made, "a claim adds no bytes");
     bench.write(&lease, entry("k", long(20 * KIB))).await;
     let recorded = bench.bytes(OWNER).await;
     assert!(recorded >= made + 20 * KIB as u64, "{recorded}");
@@ -79,31 +79,31 @@ async fn bytes_of_a_principal_grow_with_its_tasks(bench: ContractBench) {
     bench.end(&lease, TaskOutcome::Result(raw(&long(50 * KIB)))).await;
     let ended = bench.bytes(OWNER).await;
     assert!(ended >= forgotten + 50 * KIB as u64, "{ended}");
-    assert_eq!(bench.bytes(EVE).await, 0, "others have nothing of it");
-    // All together they may be counted by the next sweep.
-    bench.store.sweep(100, RETENTION).await.expect("a sweep");
-    assert_eq!(bench.store.stats().await.expect("a census").bytes, ended);
+    assert_eq!(bench.bytes(EVE).await, 0, "other principals are not charged");
+    // The total of all principals may be updated only by the next sweep.
+    bench.store.sweep(100, RETENTION).await.expect("sweep succeeds");
+    assert_eq!(bench.store.stats().await.expect("stats succeed").bytes, ended);
 }
 
-async fn bytes_of_ended_tasks_count_until_they_are_forgotten(bench: ContractBench) {
+async fn stored_bytes_of_ended_task_count_until_deletion(bench: ContractBench) {
     let lease = bench.start("a", "w").await;
     bench.write(&lease, entry("k", long(KIB))).await;
     bench.end(&lease, done()).await;
     bench.queue("b").await;
     let before = bench.bytes(OWNER).await;
-    bench.store.cancel(OWNER, &TaskId::new("b"), true, RETENTION).await.expect("a cancel");
-    bench.store.sweep(100, RETENTION).await.expect("a sweep");
-    assert!(bench.bytes(OWNER).await >= before, "both can still be read");
+    bench.store.cancel(OWNER, &TaskId::new("b"), true, RETENTION).await.expect("cancel succeeds");
+    bench.store.sweep(100, RETENTION).await.expect("sweep succeeds");
+    assert!(bench.bytes(OWNER).await >= before, "both tasks are still readable");
     bench.advance(RETENTION + TTL + Duration::from_secs(1));
     for _ in 0..2 {
-        bench.store.sweep(100, RETENTION).await.expect("a sweep");
+        bench.store.sweep(100, RETENTION).await.expect("sweep succeeds");
     }
     assert!(bench.is_gone("a").await && bench.is_gone("b").await);
     assert_eq!(bench.bytes(OWNER).await, 0);
-    assert_eq!(bench.store.stats().await.expect("a census").bytes, 0);
+    assert_eq!(bench.store.stats().await.expect("stats succeed").bytes, 0);
 }
 
-async fn bytes_of_a_write_done_twice_count_once(bench: ContractBench) {
+async fn stored_bytes_of_repeated_commit_count_once(bench: ContractBench) {
     let lease = bench.start("a", "w").await;
     bench.write(&lease, entry("k", long(KIB))).await;
     let before = bench.bytes(OWNER).await;
@@ -113,37 +113,43 @@ async fn bytes_of_a_write_done_twice_count_once(bench: ContractBench) {
     assert_eq!(bench.bytes(OWNER).await, before);
 }
 
-async fn task_beyond_the_bytes_of_its_principal_is_refused(bench: ContractBench) {
+async fn create_above_byte_limit_is_rejected(bench: ContractBench) {
     let max_bytes = 32 * KIB as u64;
     let new = |id: &str| NewTask { request: raw(&long(10 * KIB)), max_bytes, ..task(id) };
     for id in ["a", "b"] {
-        assert!(bench.store.create(new(id)).await.expect("an answer").is_new());
+        assert!(bench.store.create(new(id)).await.expect("operation succeeds").is_new());
     }
     let before = bench.bytes(OWNER).await;
     assert_eq!(bench.store.create(new("c")).await, Ok(CreateOutcome::BytesExceeded));
     assert!(bench.is_gone("c").await);
     assert_eq!(bench.bytes(OWNER).await, before);
-    // An ended task counts as an open one does.
-    bench.store.cancel(OWNER, &TaskId::new("a"), true, RETENTION).await.expect("a cancel");
+    // Ended tasks count like open ones.
+    bench.store.cancel(OWNER, &TaskId::new("a"), true, RETENTION).await.expect("cancel succeeds");
     assert_eq!(bench.store.create(new("c")).await, Ok(CreateOutcome::BytesExceeded));
     let eve = NewTask { principal: EVE.to_owned(), ..new("e") };
-    assert!(bench.store.create(eve).await.expect("an answer").is_new(), "others notice nothing");
+    assert!(
+        bench.store.create(eve).await.expect("operation succeeds").is_new(),
+        "other principals are not affected"
+    );
     bench.advance(RETENTION + TTL + Duration::from_secs(1));
     for _ in 0..4 {
-        bench.store.sweep(100, RETENTION).await.expect("a sweep");
+        bench.store.sweep(100, RETENTION).await.expect("sweep succeeds");
     }
-    assert!(bench.store.create(new("c")).await.expect("an answer").is_new(), "there is room again");
+    assert!(
+        bench.store.create(new("c")).await.expect("operation succeeds").is_new(),
+        "deleted tasks free their bytes"
+    );
 }
 
-async fn task_made_before_needs_no_bytes(bench: ContractBench) {
+async fn create_existing_task_at_byte_limit_succeeds(bench: ContractBench) {
     let new = || NewTask { request: raw(&long(10 * KIB)), max_bytes: 16 * KIB as u64, ..task("a") };
-    assert!(bench.store.create(new()).await.expect("an answer").is_new());
+    assert!(bench.store.create(new()).await.expect("operation succeeds").is_new());
     let before = bench.bytes(OWNER).await;
     assert_eq!(bench.store.create(new()).await, Ok(CreateOutcome::Existing(TaskId::new("a"))));
     assert_eq!(bench.bytes(OWNER).await, before);
 }
 
-/// What is charged to the owner, which may have so many bytes.
+/// Returns changes that are charged to the owner with this limit.
 fn charged(changes: Changes, max_bytes: u64) -> Changes {
     let charge = Charge { principal: OWNER.to_owned(), max_bytes };
     Changes { charge: Some(charge), ..changes }
@@ -154,7 +160,7 @@ fn block(ordinal: u32, bytes: usize) -> Changes {
     Changes { segments, ..Changes::default() }
 }
 
-async fn entry_beyond_the_bytes_is_refused_and_its_task_goes_on(bench: ContractBench) {
+async fn entry_above_byte_limit_is_rejected_and_task_continues(bench: ContractBench) {
     let lease = bench.start("a", "w").await;
     let max_bytes = bench.bytes(OWNER).await + 16 * KIB as u64;
     bench.write(&lease, charged(entry("k", long(10 * KIB)), max_bytes)).await;
@@ -164,18 +170,18 @@ async fn entry_beyond_the_bytes_is_refused_and_its_task_goes_on(bench: ContractB
     assert_eq!(refused, Err(StoreError::BytesExceeded));
     let words = Changes { status_message: Some("half way".to_owned()), ..too_much };
     let refused = bench.store.commit(&lease, &words, &Transition::Continue).await;
-    assert_eq!(refused, Err(StoreError::BytesExceeded), "all of it or nothing");
+    assert_eq!(refused, Err(StoreError::BytesExceeded), "the commit is atomic");
     assert_eq!(bench.bytes(OWNER).await, before);
     assert_eq!(bench.view("a").await.status_message, None);
     bench.write(&lease, charged(entry("l", long(2 * KIB)), max_bytes)).await;
     bench.write(&lease, entry("m", long(10 * KIB))).await;
-    assert!(bench.bytes(OWNER).await > max_bytes, "nobody limits what is not charged");
-    bench.store.release(&lease.worker).await.expect("a release");
+    assert!(bench.bytes(OWNER).await > max_bytes, "changes without a charge have no limit");
+    bench.store.release(&lease.worker).await.expect("release succeeds");
     let journal = bench.claim_one("w").await.journal;
     assert_eq!(journal.entries.keys().collect::<Vec<_>>(), ["k", "l", "m"]);
 }
 
-async fn block_beyond_the_bytes_is_refused(bench: ContractBench) {
+async fn segment_above_byte_limit_is_rejected(bench: ContractBench) {
     let lease = bench.start("a", "w").await;
     let max_bytes = bench.bytes(OWNER).await + 16 * KIB as u64;
     bench.write(&lease, charged(block(0, 10 * KIB), max_bytes)).await;
@@ -186,36 +192,37 @@ async fn block_beyond_the_bytes_is_refused(bench: ContractBench) {
     assert_eq!(bench.bytes(OWNER).await, before);
     bench.write(&lease, charged(block(1, KIB), max_bytes)).await;
     let limit = PageLimit { segments: 10, bytes: usize::MAX };
-    let emitted = bench.store.read_segments(OWNER, &lease.task, 0, limit).await.expect("a look");
-    assert_eq!(emitted.expect("a task").blocks.len(), 2);
+    let emitted =
+        bench.store.read_segments(OWNER, &lease.task, 0, limit).await.expect("read succeeds");
+    assert_eq!(emitted.expect("task exists").blocks.len(), 2);
 }
 
-async fn question_beyond_the_bytes_is_refused(bench: ContractBench) {
+async fn input_request_above_byte_limit_is_rejected(bench: ContractBench) {
     let lease = bench.start("a", "w").await;
     let before = bench.bytes(OWNER).await;
     let long = "n".repeat(10 * KIB);
     let max_bytes = before + 16 * KIB as u64;
     bench.write(&lease, charged(ask(&[("q", &long)]), max_bytes)).await;
     let asked = bench.bytes(OWNER).await;
-    assert!(asked >= before + 10 * KIB as u64, "what is asked counts: {asked}");
+    assert!(asked >= before + 10 * KIB as u64, "the input request counts: {asked}");
     let other = "o".repeat(10 * KIB);
     let too_much = charged(ask(&[("r", &other)]), max_bytes);
     let refused = bench.store.commit(&lease, &too_much, &Transition::Continue).await;
     assert_eq!(refused, Err(StoreError::BytesExceeded));
     assert_eq!(names(&bench.view("a").await), [long.as_str()]);
-    // Asked again under the same name it takes its own place.
+    // Reopened under the same wire key, the request replaces its own bytes.
     bench.write(&lease, Changes { withdrawn: vec![long.clone()], ..Changes::default() }).await;
     bench.write(&lease, charged(ask(&[("q", &long)]), max_bytes)).await;
     assert_eq!(bench.bytes(OWNER).await, asked);
     bench.end(&lease, done()).await;
     bench.advance(RETENTION + TTL + MAX_TTL);
     for _ in 0..3 {
-        bench.store.sweep(100, RETENTION).await.expect("a sweep");
+        bench.store.sweep(100, RETENTION).await.expect("sweep succeeds");
     }
-    assert_eq!(bench.bytes(OWNER).await, 0, "what was asked is gone with its task");
+    assert_eq!(bench.bytes(OWNER).await, 0, "input requests are deleted with their task");
 }
 
-async fn answer_beyond_the_bytes_is_refused_and_can_be_given_later(bench: ContractBench) {
+async fn response_above_byte_limit_is_rejected_and_can_be_retried(bench: ContractBench) {
     let lease = bench.start("a", "w").await;
     bench.write(&lease, ask(&[("q", "n")])).await;
     let max_bytes = bench.bytes(OWNER).await + 16 * KIB as u64;
@@ -224,15 +231,15 @@ async fn answer_beyond_the_bytes_is_refused_and_can_be_given_later(bench: Contra
     let refused =
         bench.store.respond(OWNER, &id, InputSource::Client, answer(20 * KIB), max_bytes).await;
     assert_eq!(refused, Err(StoreError::BytesExceeded));
-    assert_eq!(names(&bench.view("a").await), ["n"], "it is still asked");
+    assert_eq!(names(&bench.view("a").await), ["n"], "the request is still open");
     let unknown = vec![("x".to_owned(), raw(&long(20 * KIB)))];
     let ignored = bench.store.respond(OWNER, &id, InputSource::Client, unknown, max_bytes).await;
-    assert_eq!(ignored, Ok(Some(0)), "what is not taken needs no room");
+    assert_eq!(ignored, Ok(Some(0)), "an ignored response adds no bytes");
     let taken = bench.store.respond(OWNER, &id, InputSource::Client, answer(KIB), max_bytes).await;
     assert_eq!(taken, Ok(Some(1)));
 }
 
-async fn outcome_beyond_the_bytes_is_refused_and_a_small_one_is_not(bench: ContractBench) {
+async fn outcome_above_byte_limit_is_rejected_unless_small(bench: ContractBench) {
     for (id, others) in [("a", None), ("b", Some("half way"))] {
         let lease = bench.start(id, "w").await;
         let max_bytes = bench.bytes(OWNER).await + 8 * KIB as u64;
@@ -242,22 +249,26 @@ async fn outcome_beyond_the_bytes_is_refused_and_a_small_one_is_not(bench: Contr
         let then = |bytes| Transition::End { outcome: outcome(bytes), retention: RETENTION };
         let refused = bench.store.commit(&lease, &changes, &then(10 * KIB)).await;
         assert_eq!(refused, Err(StoreError::BytesExceeded));
-        assert!(bench.view(id).await.outcome.is_none(), "it has not ended");
+        assert!(bench.view(id).await.outcome.is_none(), "the task has not ended");
         let full = charged(changes, 0);
         let refused = bench.store.commit(&lease, &full, &then(OUTCOME_RESERVE)).await;
         assert_eq!(refused, Err(StoreError::BytesExceeded));
-        bench.store.commit(&lease, &full, &then(OUTCOME_RESERVE - 64)).await.expect("an end");
+        bench
+            .store
+            .commit(&lease, &full, &then(OUTCOME_RESERVE - 64))
+            .await
+            .expect("commit succeeds");
         assert!(bench.view(id).await.outcome.is_some());
     }
 }
 
-async fn write_that_stores_nothing_needs_no_bytes(bench: ContractBench) {
+async fn commit_without_new_bytes_succeeds_at_byte_limit(bench: ContractBench) {
     let lease = bench.start("a", "w").await;
     bench.write(&lease, entry("k", long(KIB))).await;
     bench.write(&lease, block(0, KIB)).await;
     bench.write(&lease, ask(&[("q", "n")])).await;
     let before = bench.bytes(OWNER).await;
-    // Written twice, because nobody knew whether it had been written.
+    // Repeats a commit whose result the worker did not receive.
     bench.write(&lease, charged(entry("k", long(KIB)), 0)).await;
     bench.write(&lease, charged(block(0, KIB), 0)).await;
     bench.write(&lease, charged(ask(&[("q", "n")]), 0)).await;
@@ -268,12 +279,12 @@ async fn write_that_stores_nothing_needs_no_bytes(bench: ContractBench) {
     bench.park(&lease, charged(Changes::default(), 0)).await;
 }
 
-async fn tasks_of_others_are_written_when_one_has_no_bytes_left(bench: ContractBench) {
+async fn principal_at_byte_limit_does_not_block_other_principals(bench: ContractBench) {
     let mut leases = Vec::new();
     for (id, principal) in [("a", OWNER), ("b", EVE), ("c", OWNER), ("d", EVE)] {
         let worker = Some((worker("w"), HOUR));
         let new = NewTask { principal: principal.to_owned(), worker, ..task(id) };
-        let created = bench.store.create(new).await.expect("a task is made");
+        let created = bench.store.create(new).await.expect("create succeeds");
         let CreateOutcome::Created { lease: Some(lease), .. } = created else {
             panic!("{created:?}")
         };
@@ -291,12 +302,12 @@ async fn tasks_of_others_are_written_when_one_has_no_bytes_left(bench: ContractB
             };
             let changes = Changes { entries, charge: Some(charge), ..Changes::default() };
             let (store, then, lease) = (Arc::clone(&bench.store), then.clone(), lease.clone());
-            // At once, so that a store may write them together.
+            // Concurrent, so that a store may combine the commits.
             tokio::spawn(async move { store.commit(&lease, &changes, &then).await })
         });
         let mut written = Vec::new();
         for write in writes.collect::<Vec<_>>() {
-            written.push(write.await.expect("a write"));
+            written.push(write.await.expect("commit succeeds"));
         }
         let full = Err(StoreError::BytesExceeded);
         assert_eq!(written, [Ok(()), full.clone(), Ok(()), full]);
@@ -304,52 +315,49 @@ async fn tasks_of_others_are_written_when_one_has_no_bytes_left(bench: ContractB
     assert!(bench.view("a").await.outcome.is_some() && bench.view("c").await.outcome.is_some());
 }
 
-async fn key_value_entry_counts_until_it_is_gone(bench: ContractBench) {
-    bench.charge("k", &long(10 * KIB), u64::MAX).await.expect("an entry is stored");
+async fn key_value_entry_counts_until_deletion(bench: ContractBench) {
+    bench.charge("k", &long(10 * KIB), u64::MAX).await.expect("put succeeds");
     let stored = bench.bytes(OWNER).await;
     assert!((10 * KIB as u64..12 * KIB as u64).contains(&stored), "{stored}");
-    bench.charge("k", &long(KIB), u64::MAX).await.expect("an entry is replaced");
+    bench.charge("k", &long(KIB), u64::MAX).await.expect("put succeeds");
     let replaced = bench.bytes(OWNER).await;
     assert_eq!(replaced, stored - 9 * KIB as u64);
-    bench
-        .store
-        .put_if_absent("other", raw(&long(KIB)), HOUR, None)
-        .await
-        .expect("an entry is stored");
-    assert_eq!(bench.bytes(OWNER).await, replaced, "nobody is charged for it");
-    bench.store.delete("k").await.expect("an entry is forgotten");
+    bench.store.put_if_absent("other", raw(&long(KIB)), HOUR, None).await.expect("put succeeds");
+    assert_eq!(bench.bytes(OWNER).await, replaced, "an entry without a charge adds no bytes");
+    bench.store.delete("k").await.expect("delete succeeds");
     assert_eq!(bench.bytes(OWNER).await, 0);
     let charge = Charge { principal: OWNER.to_owned(), max_bytes: u64::MAX };
     for _ in 0..2 {
         let kept = bench.store.put_if_absent("k", raw(&long(KIB)), HOUR, Some(&charge)).await;
-        kept.expect("an entry is stored");
+        kept.expect("put succeeds");
         assert_eq!(bench.bytes(OWNER).await, replaced);
     }
     bench.advance(HOUR + Duration::from_secs(1));
     for _ in 0..2 {
-        bench.store.sweep(100, RETENTION).await.expect("a sweep");
+        bench.store.sweep(100, RETENTION).await.expect("sweep succeeds");
     }
     assert_eq!(bench.bytes(OWNER).await, 0);
 }
 
-async fn key_value_entry_beyond_the_bytes_is_refused(bench: ContractBench) {
+async fn key_value_entry_above_byte_limit_is_rejected(bench: ContractBench) {
     let max_bytes = 16 * KIB as u64;
-    bench.charge("k", &long(10 * KIB), max_bytes).await.expect("an entry is stored");
+    bench.charge("k", &long(10 * KIB), max_bytes).await.expect("put succeeds");
     let refused = bench.charge("l", &long(10 * KIB), max_bytes).await;
     assert_eq!(refused, Err(StoreError::BytesExceeded));
-    assert!(bench.store.get_value("l").await.expect("a look").is_none());
-    bench.charge("k", &long(12 * KIB), max_bytes).await.expect("it takes the place of the other");
+    assert!(bench.store.get_value("l").await.expect("read succeeds").is_none());
+    bench.charge("k", &long(12 * KIB), max_bytes).await.expect("put succeeds");
     assert_eq!(bench.charge("k", &long(20 * KIB), max_bytes).await, Err(StoreError::BytesExceeded));
-    let kept = bench.store.get_value("k").await.expect("a look").expect("what is there stays");
+    let kept =
+        bench.store.get_value("k").await.expect("read succeeds").expect("existing value stays");
     assert_eq!(kept.get().len(), 12 * KIB + 2);
     let new = NewTask { request: raw(&long(10 * KIB)), max_bytes, ..task("a") };
     assert_eq!(
         bench.store.create(new).await,
         Ok(CreateOutcome::BytesExceeded),
-        "tasks share the bytes"
+        "tasks and entries share one limit"
     );
 }
 
-async fn store_answers_that_it_is_ready(bench: ContractBench) {
-    bench.store.ready().await.expect("it is there");
+async fn ready_on_working_store_succeeds(bench: ContractBench) {
+    bench.store.ready().await.expect("ready succeeds");
 }

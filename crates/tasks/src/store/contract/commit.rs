@@ -1,4 +1,4 @@
-//! What a worker writes.
+//! Checks of commits by workers.
 
 use std::{
     sync::{
@@ -21,25 +21,25 @@ use crate::{
 };
 
 promises![
-    what_is_written_is_there_after_a_takeover,
-    a_recorded_value_never_changes,
-    what_is_forgotten_can_be_recorded_anew_in_one_write,
-    segments_keep_their_order_and_number,
-    segments_are_read_from_any_number_on,
-    a_page_of_segments_has_no_more_than_it_may,
-    who_reads_segments_sees_whether_something_is_asked,
-    nobody_else_reads_segments,
-    every_change_that_is_seen_has_a_later_time,
-    steps_are_seen_in_the_time_of_the_last_change,
-    a_message_is_seen_until_the_next,
-    how_far_it_was_is_seen_by_its_owner_and_its_next_worker,
-    everything_is_written_or_nothing,
-    listeners_hear_of_every_change_that_is_seen,
-    what_is_written_twice_is_there_once,
-    many_write_at_once_and_each_to_its_own_task,
+    committed_changes_survive_a_reclaim,
+    recorded_entry_never_changes,
+    invalidated_entry_can_be_replaced_in_same_commit,
+    segments_keep_order_and_number,
+    segments_are_readable_after_any_number,
+    segment_page_respects_its_limits,
+    segment_page_reports_open_input_request,
+    segments_are_invisible_to_other_principals,
+    visible_change_advances_updated_at,
+    recorded_step_advances_updated_at,
+    status_message_stays_until_replaced,
+    progress_is_visible_to_principal_and_next_worker,
+    commit_is_atomic,
+    listeners_are_notified_of_visible_changes,
+    repeated_commit_is_stored_once,
+    concurrent_commits_change_only_their_own_task,
 ];
 
-async fn what_is_written_is_there_after_a_takeover(bench: ContractBench) {
+async fn committed_changes_survive_a_reclaim(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     let odd = json!({"text": "ü\u{0}\n\"", "big": 18_446_744_073_709_551_615_u64, "f": 0.1});
     bench.write(&lease, entry("ü/#\\", odd.clone())).await;
@@ -48,7 +48,7 @@ async fn what_is_written_is_there_after_a_takeover(bench: ContractBench) {
     assert_eq!(recorded(&journal, "ü/#\\"), Some(odd.to_string()));
 }
 
-async fn a_recorded_value_never_changes(bench: ContractBench) {
+async fn recorded_entry_never_changes(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     bench.write(&lease, entry("k", json!("first"))).await;
     bench.write(&lease, entry("k", json!("second"))).await;
@@ -56,7 +56,7 @@ async fn a_recorded_value_never_changes(bench: ContractBench) {
     assert_eq!(recorded(&bench.claim_one("w").await.journal, "k").as_deref(), Some("\"first\""));
 }
 
-async fn what_is_forgotten_can_be_recorded_anew_in_one_write(bench: ContractBench) {
+async fn invalidated_entry_can_be_replaced_in_same_commit(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     bench.write(&lease, entry("k", json!("first"))).await;
     let forgotten = vec!["k".to_owned()];
@@ -65,7 +65,7 @@ async fn what_is_forgotten_can_be_recorded_anew_in_one_write(bench: ContractBenc
     assert_eq!(recorded(&bench.claim_one("w").await.journal, "k").as_deref(), Some("\"second\""));
 }
 
-async fn segments_keep_their_order_and_number(bench: ContractBench) {
+async fn segments_keep_order_and_number(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     let segment = |scope: &str, ordinal: u32| SegmentRecord {
         scope: scope.to_owned(),
@@ -87,16 +87,17 @@ fn emitted(scope: &str, ordinal: u32) -> SegmentRecord {
     SegmentRecord { scope: scope.to_owned(), ordinal, block }
 }
 
-/// What is read, as texts without their quotes; the last number; whether it is over.
+/// Returns the texts of the segments without quotes, the last number, and whether the task has
+/// ended.
 async fn read(bench: &ContractBench, after: u64, segments: usize) -> (Vec<String>, u64, bool) {
     let (task, limit) = (TaskId::new("a"), PageLimit { segments, bytes: 1 << 20 });
-    let read = bench.store.read_segments(OWNER, &task, after, limit).await.expect("a look");
-    let read = read.expect("there is a task");
+    let read = bench.store.read_segments(OWNER, &task, after, limit).await.expect("read succeeds");
+    let read = read.expect("task exists");
     let texts = read.blocks.iter().map(|block| block.get().trim_matches('"').to_owned());
     (texts.collect(), read.last, read.ended)
 }
 
-async fn segments_are_read_from_any_number_on(bench: ContractBench) {
+async fn segments_are_readable_after_any_number(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     assert_eq!(read(&bench, 0, 10).await, (vec![], 0, false));
     for batch in [vec![emitted("", 0), emitted("x", 0)], vec![emitted("", 1)]] {
@@ -106,8 +107,12 @@ async fn segments_are_read_from_any_number_on(bench: ContractBench) {
     assert_eq!(read(&bench, 0, 10).await, (texts(&["0", "x0", "1"]), 3, false));
     assert_eq!(read(&bench, 1, 10).await, (texts(&["x0", "1"]), 3, false));
     assert_eq!(read(&bench, 3, 10).await, (vec![], 3, false));
-    assert_eq!(read(&bench, u64::MAX, 10).await, (vec![], 3, false), "far beyond the last");
-    // Written again, as after a takeover, with one that is new.
+    assert_eq!(
+        read(&bench, u64::MAX, 10).await,
+        (vec![], 3, false),
+        "a number above the last returns nothing"
+    );
+    // Repeats the segments as after a reclaim, with one new segment.
     bench.advance(LEASE * 2);
     let lease = bench.claim_one("w").await.lease;
     let again = vec![emitted("x", 0), emitted("x", 1)];
@@ -115,12 +120,16 @@ async fn segments_are_read_from_any_number_on(bench: ContractBench) {
     assert_eq!(read(&bench, 2, 10).await, (texts(&["1", "x1"]), 4, false));
     let last = Changes { segments: vec![emitted("", 2)], ..Changes::default() };
     let then = Transition::End { outcome: done(), retention: RETENTION };
-    bench.store.commit(&lease, &last, &then).await.expect("a write");
+    bench.store.commit(&lease, &last, &then).await.expect("commit succeeds");
     assert_eq!(read(&bench, 4, 10).await, (texts(&["2"]), 5, true));
-    assert_eq!(read(&bench, 0, 10).await.0, ["0", "x0", "1", "x1", "2"], "and stays");
+    assert_eq!(
+        read(&bench, 0, 10).await.0,
+        ["0", "x0", "1", "x1", "2"],
+        "segments keep their order after the end"
+    );
 }
 
-async fn a_page_of_segments_has_no_more_than_it_may(bench: ContractBench) {
+async fn segment_page_respects_its_limits(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     let block = raw(&json!("ü".repeat(30)));
     let segments =
@@ -128,20 +137,21 @@ async fn a_page_of_segments_has_no_more_than_it_may(bench: ContractBench) {
     bench.write(&lease, Changes { segments: segments.collect(), ..Changes::default() }).await;
     assert_eq!(read(&bench, 0, 3).await.0.len(), 3);
     assert_eq!(read(&bench, 6, 3).await, (vec!["ü".repeat(30)], 7, false));
-    // Each has 62 bytes; a page is full with the one that fills it, and never empty.
+    // Each segment has 62 bytes. A page includes the segment that exceeds the limit, and is never
+    // empty.
     for (bytes, count) in [(0, 1), (1, 1), (62, 1), (63, 2), (124, 2), (125, 3)] {
         let (task, limit) = (TaskId::new("a"), PageLimit { segments: 10, bytes });
-        let read = bench.store.read_segments(OWNER, &task, 1, limit).await.expect("a look");
-        assert_eq!(read.expect("a task").blocks.len(), count, "{bytes} bytes");
+        let read = bench.store.read_segments(OWNER, &task, 1, limit).await.expect("read succeeds");
+        assert_eq!(read.expect("task exists").blocks.len(), count, "{bytes} bytes");
     }
 }
 
-async fn who_reads_segments_sees_whether_something_is_asked(bench: ContractBench) {
+async fn segment_page_reports_open_input_request(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     let (task, limit) = (TaskId::new("a"), PageLimit { segments: 1, bytes: 1 });
     let asks = async || {
-        let read = bench.store.read_segments(OWNER, &task, 0, limit).await.expect("a look");
-        read.expect("a task").input_required
+        let read = bench.store.read_segments(OWNER, &task, 0, limit).await.expect("read succeeds");
+        read.expect("task exists").input_required
     };
     assert!(!asks().await);
     bench.write(&lease, ask(&[("k", "k")])).await;
@@ -150,18 +160,18 @@ async fn who_reads_segments_sees_whether_something_is_asked(bench: ContractBench
     assert!(!asks().await);
 }
 
-async fn nobody_else_reads_segments(bench: ContractBench) {
+async fn segments_are_invisible_to_other_principals(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     let segments = vec![emitted("", 0)];
     bench.write(&lease, Changes { segments, ..Changes::default() }).await;
     let limit = PageLimit { segments: 10, bytes: 1_000 };
     for (owner, task) in [("name:eve", "a"), (OWNER, "b")] {
         let read = bench.store.read_segments(owner, &TaskId::new(task), 0, limit).await;
-        assert!(read.expect("a look").is_none());
+        assert!(read.expect("read succeeds").is_none());
     }
 }
 
-async fn every_change_that_is_seen_has_a_later_time(bench: ContractBench) {
+async fn visible_change_advances_updated_at(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     let mut last = bench.view("a").await.updated_at;
     for count in 0..5 {
@@ -178,7 +188,7 @@ async fn every_change_that_is_seen_has_a_later_time(bench: ContractBench) {
     }
 }
 
-async fn steps_are_seen_in_the_time_of_the_last_change(bench: ContractBench) {
+async fn recorded_step_advances_updated_at(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     let mut last = bench.view("a").await.updated_at;
     for count in 0..3 {
@@ -190,7 +200,7 @@ async fn steps_are_seen_in_the_time_of_the_last_change(bench: ContractBench) {
     }
 }
 
-async fn how_far_it_was_is_seen_by_its_owner_and_its_next_worker(bench: ContractBench) {
+async fn progress_is_visible_to_principal_and_next_worker(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     for done in [1, 2] {
         let progress = Some(raw(&json!({"done": done})));
@@ -203,7 +213,7 @@ async fn how_far_it_was_is_seen_by_its_owner_and_its_next_worker(bench: Contract
     assert!(is_last(bench.claim("w").await.remove(0).progress));
 }
 
-async fn a_message_is_seen_until_the_next(bench: ContractBench) {
+async fn status_message_stays_until_replaced(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     let say = |text: &str| Changes { status_message: Some(text.to_owned()), ..Changes::default() };
     bench.write(&lease, say("building")).await;
@@ -213,9 +223,9 @@ async fn a_message_is_seen_until_the_next(bench: ContractBench) {
     assert_eq!(bench.view("a").await.status_message.as_deref(), Some("pushing"));
 }
 
-async fn everything_is_written_or_nothing(bench: ContractBench) {
+async fn commit_is_atomic(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
-    bench.store.release(&lease.worker).await.expect("a release");
+    bench.store.release(&lease.worker).await.expect("release succeeds");
     let changes = Changes {
         entries: vec![("k".to_owned(), value(&json!(1)))],
         segments: vec![SegmentRecord { scope: String::new(), ordinal: 0, block: raw(&json!(1)) }],
@@ -235,14 +245,14 @@ async fn everything_is_written_or_nothing(bench: ContractBench) {
     assert!(journal.entries.is_empty() && journal.segments.is_empty());
 }
 
-async fn listeners_hear_of_every_change_that_is_seen(bench: ContractBench) {
+async fn listeners_are_notified_of_visible_changes(bench: ContractBench) {
     let heard: Arc<[AtomicUsize; 2]> = Arc::default();
     let listener = Arc::clone(&heard);
     bench.store.subscribe(Arc::new(move |_, by| {
         listener[usize::from(by == ChangeSource::Other)].fetch_add(1, Ordering::Relaxed);
     }));
-    // Where it comes from elsewhere it may take a moment, and several may be told as one. Where
-    // it is not known who it was, it is not said to be the worker.
+    // Notifications from another process may be late and combined. If their source is unknown, it
+    // is `Other`.
     let told_by = async |what: &str, worker: bool| {
         for _ in 0..100 {
             let [by_worker, by_anybody] = &*heard;
@@ -252,16 +262,16 @@ async fn listeners_hear_of_every_change_that_is_seen(bench: ContractBench) {
             }
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
-        panic!("nobody was told of {what}");
+        panic!("no notification of {what}");
     };
     bench.queue("queued").await;
-    told_by("what waits for a worker", false).await;
+    told_by("a queued task", false).await;
     bench
         .store
         .cancel(super::bench::OWNER, &TaskId::new("queued"), true, LEASE)
         .await
-        .expect("cancelled");
-    told_by("its end", false).await;
+        .expect("cancel succeeds");
+    told_by("the cancellation", false).await;
     let lease = bench.start("a", "v").await;
     let words = Changes { status_message: Some("at work".to_owned()), ..Changes::default() };
     bench.write(&lease, words).await;
@@ -270,23 +280,27 @@ async fn listeners_hear_of_every_change_that_is_seen(bench: ContractBench) {
     bench.write(&lease, Changes { segments, ..Changes::default() }).await;
     told_by("a segment", true).await;
     bench.write(&lease, super::bench::ask(&[("k", "n")])).await;
-    told_by("the question", true).await;
+    told_by("the input request", true).await;
     bench.answer("a", &[("n", json!({}))]).await;
-    told_by("the answer", false).await;
-    bench.store.cancel(super::bench::OWNER, &lease.task, false, LEASE).await.expect("cancelled");
-    told_by("the request to stop", false).await;
+    told_by("the input response", false).await;
+    bench
+        .store
+        .cancel(super::bench::OWNER, &lease.task, false, LEASE)
+        .await
+        .expect("cancel succeeds");
+    told_by("the requested cancellation", false).await;
     bench.end(&lease, done()).await;
     told_by("the end", true).await;
 }
 
-async fn what_is_written_twice_is_there_once(bench: ContractBench) {
+async fn repeated_commit_is_stored_once(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     let changes = Changes {
         segments: vec![SegmentRecord { scope: String::new(), ordinal: 0, block: raw(&json!("b")) }],
         input_requests: vec![super::bench::question("q", "q")],
         ..entry("k", json!(1))
     };
-    // A write whose answer was lost is made again.
+    // Repeats a commit whose result the worker did not receive.
     bench.write(&lease, changes.clone()).await;
     bench.write(&lease, changes).await;
     assert_eq!(super::bench::names(&bench.view("a").await), ["q"]);
@@ -294,8 +308,9 @@ async fn what_is_written_twice_is_there_once(bench: ContractBench) {
     assert_eq!(bench.claim_one("w").await.journal.segments.len(), 1);
 }
 
-/// Stores may write what many want together; who has lost its task, ends or asks is one of many.
-async fn many_write_at_once_and_each_to_its_own_task(bench: ContractBench) {
+/// Stores may combine concurrent commits. Some of these have a lost lease, end the task or open an
+/// input request.
+async fn concurrent_commits_change_only_their_own_task(bench: ContractBench) {
     let names: Vec<String> = (0..40).map(|number| format!("task-{number}")).collect();
     let mut leases = Vec::new();
     for name in &names {
@@ -337,7 +352,8 @@ async fn many_write_at_once_and_each_to_its_own_task(bench: ContractBench) {
     let claimed = bench.claim("w").await;
     assert_eq!(claimed.len(), 30);
     for task in claimed {
-        let number: usize = task.lease.task.as_str()["task-".len()..].parse().expect("a number");
+        let number: usize =
+            task.lease.task.as_str()["task-".len()..].parse().expect("ID ends with a number");
         let expected = (number % 4 != 1).then(|| json!(number).to_string());
         assert_eq!(recorded(&task.journal, "k"), expected, "task-{number}");
     }

@@ -1,4 +1,4 @@
-//! Making tasks, and seeing them.
+//! Checks of the creation and the reading of tasks.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ use crate::{
 };
 
 promises![
-    a_task_is_there_when_its_creation_is_acknowledged,
-    a_task_belongs_to_its_principal_alone,
-    what_was_recorded_before_is_there_when_it_runs,
-    the_same_name_makes_one_task,
-    names_used_before_it_was_a_task_are_not_used_again,
-    the_same_key_makes_one_task,
-    the_same_key_for_something_else_is_refused,
-    a_key_is_of_use_to_one_principal,
-    what_was_made_under_a_key_is_known_for_as_long_as_it_is_there,
-    a_principal_has_a_quota_of_tasks_that_have_not_ended,
-    lists_are_in_order_and_go_on_where_they_stopped,
-    what_is_not_to_be_listed_is_there_all_the_same,
-    list_of_a_dialect_has_only_the_tasks_created_in_it,
+    created_task_is_readable,
+    task_is_invisible_to_other_principals,
+    journal_of_new_task_is_claimed_with_it,
+    create_with_same_id_returns_existing_task,
+    wire_keys_from_before_promotion_are_not_reused,
+    create_with_same_idempotency_key_returns_existing_task,
+    create_with_same_key_and_other_request_is_rejected,
+    idempotency_key_belongs_to_one_principal,
+    idempotency_key_exists_as_long_as_its_task,
+    create_above_quota_of_open_tasks_is_rejected,
+    list_is_ordered_and_continues_after_cursor,
+    unlisted_task_is_readable_by_id,
+    list_of_dialect_contains_only_its_tasks,
 ];
 
-async fn a_task_is_there_when_its_creation_is_acknowledged(bench: ContractBench) {
+async fn created_task_is_readable(bench: ContractBench) {
     bench.queue("a").await;
     let view = bench.view("a").await;
     assert_eq!(view.id, TaskId::new("a"));
@@ -45,44 +45,44 @@ async fn a_task_is_there_when_its_creation_is_acknowledged(bench: ContractBench)
     assert_eq!(bench.view("b").await.phase, Phase::Running);
 }
 
-async fn a_task_belongs_to_its_principal_alone(bench: ContractBench) {
+async fn task_is_invisible_to_other_principals(bench: ContractBench) {
     bench.queue("a").await;
     let (store, id, other) = (&bench.store, TaskId::new("a"), "name:eve");
-    assert!(store.get(other, &id).await.expect("a look").is_none());
-    assert!(store.list(other, "modern", None, 10).await.expect("a list").is_empty());
+    assert!(store.get(other, &id).await.expect("read succeeds").is_none());
+    assert!(store.list(other, "modern", None, 10).await.expect("list succeeds").is_empty());
     let answer = vec![("q".to_owned(), raw(&json!({})))];
     let answered = store.respond(other, &id, InputSource::Client, answer, u64::MAX).await;
-    assert_eq!(answered.expect("an answer"), None);
-    assert_eq!(store.cancel(other, &id, true, TTL).await.expect("a cancel"), None);
-    assert_eq!(bench.view("a").await.phase, Phase::Queued, "nothing has happened to it");
+    assert_eq!(answered.expect("operation succeeds"), None);
+    assert_eq!(store.cancel(other, &id, true, TTL).await.expect("cancel succeeds"), None);
+    assert_eq!(bench.view("a").await.phase, Phase::Queued, "the task is unchanged");
 }
 
-async fn what_was_recorded_before_is_there_when_it_runs(bench: ContractBench) {
+async fn journal_of_new_task_is_claimed_with_it(bench: ContractBench) {
     let mut journal = JournalSnapshot::default();
     journal.entries.insert("build".to_owned(), value(&json!("image:1")));
     let block = raw(&json!({"type": "text", "text": "a"}));
     journal.segments.push(SegmentRecord { scope: String::new(), ordinal: 0, block });
-    bench.store.create(NewTask { journal, ..task("a") }).await.expect("a task is made");
+    bench.store.create(NewTask { journal, ..task("a") }).await.expect("create succeeds");
     let claimed = bench.claim_one("w").await;
-    assert_eq!(claimed.request.get(), task("a").request.get(), "the request comes back as it was");
+    assert_eq!(claimed.request.get(), task("a").request.get(), "the request is unchanged");
     assert_eq!(super::bench::recorded(&claimed.journal, "build").as_deref(), Some("\"image:1\""));
     assert_eq!(claimed.journal.segments.len(), 1);
 }
 
-async fn the_same_name_makes_one_task(bench: ContractBench) {
+async fn create_with_same_id_returns_existing_task(bench: ContractBench) {
     bench.queue("a").await;
-    // Whoever lost the answer asks again.
+    // A caller that did not receive the result repeats the creation.
     let again = bench.store.create(task("a")).await;
     assert_eq!(again, Ok(CreateOutcome::Existing(TaskId::new("a"))));
     let other = NewTask { principal: "name:eve".to_owned(), ..task("a") };
-    assert!(bench.store.create(other).await.is_err(), "and nobody takes it from its principal");
+    assert!(bench.store.create(other).await.is_err(), "another principal cannot use the ID");
     assert_eq!(bench.view("a").await.phase, Phase::Queued);
 }
 
-async fn names_used_before_it_was_a_task_are_not_used_again(bench: ContractBench) {
+async fn wire_keys_from_before_promotion_are_not_reused(bench: ContractBench) {
     let mut journal = JournalSnapshot::default();
     journal.reasked.insert("k".to_owned(), 1);
-    bench.store.create(NewTask { journal, ..task("a") }).await.expect("a task is made");
+    bench.store.create(NewTask { journal, ..task("a") }).await.expect("create succeeds");
     assert_eq!(bench.claim_one("w").await.journal.reasked.get("k"), Some(&1));
 }
 
@@ -91,18 +91,18 @@ fn once(id: &str, key: &str, digest: &str) -> NewTask {
     NewTask { idempotency: Some(once), ..task(id) }
 }
 
-async fn the_same_key_makes_one_task(bench: ContractBench) {
+async fn create_with_same_idempotency_key_returns_existing_task(bench: ContractBench) {
     let create = |id: &str| bench.store.create(once(id, "k", "d"));
     assert!(create("a").await.is_ok_and(|created| created.is_new()));
     assert_eq!(create("b").await, Ok(CreateOutcome::Existing(TaskId::new("a"))));
     assert!(bench.is_gone("b").await);
-    // Also when it is over, for as long as it can be read.
+    // Also after the end, for as long as the task is readable.
     let claimed = bench.claim_one("w").await;
     bench.end(&claimed.lease, done()).await;
     assert_eq!(create("c").await, Ok(CreateOutcome::Existing(TaskId::new("a"))));
 }
 
-async fn the_same_key_for_something_else_is_refused(bench: ContractBench) {
+async fn create_with_same_key_and_other_request_is_rejected(bench: ContractBench) {
     assert!(bench.store.create(once("a", "k", "d")).await.is_ok_and(|created| created.is_new()));
     assert_eq!(bench.store.create(once("b", "k", "other")).await, Ok(CreateOutcome::KeyConflict));
     assert!(
@@ -110,19 +110,19 @@ async fn the_same_key_for_something_else_is_refused(bench: ContractBench) {
     );
 }
 
-async fn a_key_is_of_use_to_one_principal(bench: ContractBench) {
+async fn idempotency_key_belongs_to_one_principal(bench: ContractBench) {
     assert!(bench.store.create(once("a", "k", "d")).await.is_ok_and(|created| created.is_new()));
     let other = NewTask { principal: "name:eve".to_owned(), ..once("b", "k", "d") };
     assert!(bench.store.create(other).await.is_ok_and(|created| created.is_new()));
 }
 
-async fn what_was_made_under_a_key_is_known_for_as_long_as_it_is_there(bench: ContractBench) {
+async fn idempotency_key_exists_as_long_as_its_task(bench: ContractBench) {
     let made = async |principal: &str, key: &str, digest: &str| {
         let once = IdempotencyKey { key: key.to_owned(), fingerprint: digest.to_owned() };
-        bench.store.find(principal, &once).await.expect("a look")
+        bench.store.find(principal, &once).await.expect("read succeeds")
     };
     assert_eq!(made(OWNER, "k", "d").await, None);
-    bench.store.create(once("a", "k", "d")).await.expect("a task is made");
+    bench.store.create(once("a", "k", "d")).await.expect("create succeeds");
     assert_eq!(made(OWNER, "k", "d").await, Some(CreateOutcome::Existing(TaskId::new("a"))));
     assert_eq!(made(OWNER, "k", "other").await, Some(CreateOutcome::KeyConflict));
     assert_eq!(made(OWNER, "other", "d").await, None);
@@ -131,11 +131,11 @@ async fn what_was_made_under_a_key_is_known_for_as_long_as_it_is_there(bench: Co
     bench.end(&claimed.lease, done()).await;
     assert_eq!(made(OWNER, "k", "d").await, Some(CreateOutcome::Existing(TaskId::new("a"))));
     bench.advance(RETENTION.max(TTL) + Duration::from_secs(1));
-    bench.store.sweep(100, RETENTION).await.expect("a sweep");
+    bench.store.sweep(100, RETENTION).await.expect("sweep succeeds");
     assert_eq!(made(OWNER, "k", "d").await, None);
 }
 
-async fn a_principal_has_a_quota_of_tasks_that_have_not_ended(bench: ContractBench) {
+async fn create_above_quota_of_open_tasks_is_rejected(bench: ContractBench) {
     let create = |id: &str| bench.store.create(NewTask { quota: 2, ..task(id) });
     assert!(create("a").await.is_ok_and(|created| created.is_new()));
     assert!(create("b").await.is_ok_and(|created| created.is_new()));
@@ -144,19 +144,23 @@ async fn a_principal_has_a_quota_of_tasks_that_have_not_ended(bench: ContractBen
     let other = NewTask { principal: "name:eve".to_owned(), quota: 2, ..task("d") };
     assert!(bench.store.create(other).await.is_ok_and(|created| created.is_new()));
     let claimed = bench.claim("w").await;
-    let mine = claimed.iter().find(|claimed| claimed.principal == OWNER).expect("one of two");
+    let mine = claimed
+        .iter()
+        .find(|claimed| claimed.principal == OWNER)
+        .expect("the owner's task is claimed");
     bench.end(&mine.lease, done()).await;
     assert!(create("e").await.is_ok_and(|created| created.is_new()));
 }
 
-async fn lists_are_in_order_and_go_on_where_they_stopped(bench: ContractBench) {
+async fn list_is_ordered_and_continues_after_cursor(bench: ContractBench) {
     for id in ["c", "a", "b", "e", "d"] {
         bench.queue(id).await;
     }
     let mut seen = Vec::new();
     let mut after: Option<ListCursor> = None;
     loop {
-        let page = bench.store.list(OWNER, "modern", after.as_ref(), 2).await.expect("a list");
+        let page =
+            bench.store.list(OWNER, "modern", after.as_ref(), 2).await.expect("list succeeds");
         assert!(page.len() <= 2);
         let Some(last) = page.last() else { break };
         after = Some(ListCursor { created: last.created_at, id: last.id.clone() });
@@ -164,34 +168,34 @@ async fn lists_are_in_order_and_go_on_where_they_stopped(bench: ContractBench) {
     }
     let mut sorted = seen.clone();
     sorted.sort();
-    assert_eq!(seen, sorted, "oldest first, then by name");
-    assert_eq!(seen.len(), 5, "each once");
+    assert_eq!(seen, sorted, "oldest first, then by ID");
+    assert_eq!(seen.len(), 5, "each task occurs once");
 }
 
-async fn what_is_not_to_be_listed_is_there_all_the_same(bench: ContractBench) {
+async fn unlisted_task_is_readable_by_id(bench: ContractBench) {
     bench.queue("a").await;
     let unlisted = NewTask { listed: false, ..super::bench::task("b") };
     assert!(bench.store.create(unlisted).await.is_ok_and(|created| created.is_new()));
-    let page = bench.store.list(OWNER, "modern", None, 10).await.expect("a list");
+    let page = bench.store.list(OWNER, "modern", None, 10).await.expect("list succeeds");
     assert_eq!(page.iter().map(|view| view.id.as_str()).collect::<Vec<_>>(), ["a"]);
     assert_eq!(bench.view("b").await.phase, Phase::Queued);
     assert_eq!(bench.claim("w").await.len(), 2);
 }
 
-async fn list_of_a_dialect_has_only_the_tasks_created_in_it(bench: ContractBench) {
+async fn list_of_dialect_contains_only_its_tasks(bench: ContractBench) {
     const OTHER: &str = "name:eve";
     for (id, origin) in [("a", "modern"), ("b", "legacy"), ("c", "modern"), ("d", "legacy")] {
         let task = NewTask { origin: origin.to_owned(), ..task(id) };
         assert!(bench.store.create(task).await.is_ok_and(|created| created.is_new()));
     }
-    // With a key, because stores may create such a task in another way.
+    // With an idempotency key, because stores may create such a task with another statement.
     let once = IdempotencyKey { key: "k".to_owned(), fingerprint: "d".to_owned() };
     let keyed = NewTask { origin: "legacy".to_owned(), idempotency: Some(once), ..task("e") };
     assert!(bench.store.create(keyed).await.is_ok_and(|created| created.is_new()));
     let foreign = NewTask { principal: OTHER.to_owned(), ..task("f") };
     assert!(bench.store.create(foreign).await.is_ok_and(|created| created.is_new()));
     let listed = async |principal: &str, origin: &str| {
-        let page = bench.store.list(principal, origin, None, 10).await.expect("a list");
+        let page = bench.store.list(principal, origin, None, 10).await.expect("list succeeds");
         assert!(page.iter().all(|view| view.origin == origin));
         let mut ids: Vec<_> = page.iter().map(|view| view.id.as_str().to_owned()).collect();
         ids.sort();

@@ -5,7 +5,7 @@ use super::{
     keeping, key_value, operator, respond, waiting,
 };
 
-/// Returns all checks of what servers need.
+/// Returns the checks of [`Store`](super::super::Store).
 pub fn checks() -> Vec<Check> {
     [
         create::CHECKS,
@@ -25,7 +25,8 @@ pub fn checks() -> Vec<Check> {
     .concat()
 }
 
-/// Returns all checks of what operators need. They take a [`ContractBench::operated`](super::ContractBench::operated).
+/// Returns the checks of [`OperatorStore`](super::super::OperatorStore). They require a
+/// [`ContractBench::operated`](super::ContractBench::operated).
 pub fn operator_checks() -> Vec<Check> {
     operator::CHECKS.to_vec()
 }

@@ -1,4 +1,5 @@
-//! Every promise of [`Store`](super::Store), and of [`OperatorStore`](super::OperatorStore), as a check that any store can be put to.
+//! The contract of [`Store`](super::Store) and [`OperatorStore`](super::OperatorStore), as checks
+//! that any store can run.
 //!
 //! ```
 //! use std::{sync::Arc, time::Duration};
@@ -9,7 +10,7 @@
 //!     let store = Arc::new(MemoryStore::new());
 //!     let clock = Arc::clone(&store);
 //!     let bench = ContractBench::new(store, move |span: Duration| clock.advance_clock(span));
-//!     (check.run)(bench).await; // panics with what is wrong
+//!     (check.run)(bench).await; // panics if the store breaks the contract
 //! }
 //! # });
 //! ```

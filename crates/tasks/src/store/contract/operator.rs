@@ -1,5 +1,4 @@
-//! What operators see and do: everything, whoever it belongs to, and no more than the state machine
-//! allows.
+//! Checks of operators' lists, retries and deletions.
 
 use std::time::Duration;
 
@@ -22,41 +21,41 @@ use crate::{
 };
 
 promises![
-    an_operator_sees_the_tasks_of_all,
-    an_operator_sees_the_newest_first_page_by_page,
-    an_operator_sees_what_it_asks_for,
-    a_task_is_shown_with_all_that_belongs_to_it,
-    a_secret_stays_one,
-    what_is_not_there_is_not_shown,
-    what_was_kept_goes_on_from_its_journal,
-    what_is_tried_again_has_its_time_anew,
-    what_is_tried_again_and_asks_has_its_time_anew,
-    what_has_ended_is_not_tried_again,
-    what_is_not_kept_is_not_tried_again,
-    what_has_not_ended_is_forgotten_by_force_only,
-    what_is_owed_a_clean_up_is_forgotten_by_force_only,
-    what_is_forgotten_leaves_nothing_behind,
-    what_has_ended_before_a_time_is_forgotten,
+    operator_lists_tasks_of_all_principals,
+    operator_list_pages_newest_first,
+    operator_list_applies_filter,
+    inspect_returns_all_data_of_task,
+    inspect_keeps_secret_entries_marked,
+    operations_on_unknown_task_return_none,
+    retried_task_continues_from_its_journal,
+    retry_restarts_the_ttl,
+    retry_with_open_input_request_restarts_the_ttl,
+    retry_of_ended_task_is_rejected,
+    retry_of_task_that_is_not_quarantined_is_rejected,
+    purge_of_open_task_requires_force,
+    purge_with_pending_cleanup_requires_force,
+    purge_deletes_all_data_of_task,
+    purge_ended_deletes_tasks_ended_before_time,
 ];
 
 const OTHER: &str = "name:bob";
 
 impl ContractBench {
     async fn tasks(&self, filter: TaskFilter) -> Vec<TaskSummary> {
-        self.operator().tasks(&filter, None, 100).await.expect("a look")
+        self.operator().tasks(&filter, None, 100).await.expect("read succeeds")
     }
 
     async fn inspect(&self, id: &str) -> TaskDetail {
-        let found = self.operator().inspect(&TaskId::new(id)).await.expect("a look");
-        found.unwrap_or_else(|| panic!("there is a task {id}"))
+        let found = self.operator().inspect(&TaskId::new(id)).await.expect("read succeeds");
+        found.unwrap_or_else(|| panic!("task {id} does not exist"))
     }
 
     async fn retry(&self, id: &str) -> Option<RetryOutcome> {
-        self.operator().retry(&TaskId::new(id)).await.expect("an answer")
+        self.operator().retry(&TaskId::new(id)).await.expect("operation succeeds")
     }
 
     async fn purge(&self, id: &str, force: bool) -> Option<PurgeOutcome> {
-        self.operator().purge(&TaskId::new(id), force).await.expect("an answer")
+        self.operator().purge(&TaskId::new(id), force).await.expect("operation succeeds")
     }
 
     async fn now(&self) -> UnixMillis {
@@ -72,10 +71,10 @@ fn ids(tasks: &[TaskSummary]) -> Vec<&str> {
     tasks.iter().map(|task| task.view.id.as_str()).collect()
 }
 
-async fn an_operator_sees_the_tasks_of_all(bench: ContractBench) {
+async fn operator_lists_tasks_of_all_principals(bench: ContractBench) {
     bench.start("a", "w").await;
     let unlisted = NewTask { principal: OTHER.to_owned(), listed: false, ..task("b") };
-    bench.store.create(unlisted).await.expect("a task is made");
+    bench.store.create(unlisted).await.expect("create succeeds");
     let mut tasks = bench.tasks(TaskFilter::default()).await;
     tasks.sort_by(|one, other| one.view.id.cmp(&other.view.id));
     assert_eq!(ids(&tasks), ["a", "b"]);
@@ -88,11 +87,11 @@ async fn an_operator_sees_the_tasks_of_all(bench: ContractBench) {
     assert!(a.kept.is_none());
 }
 
-async fn an_operator_sees_the_newest_first_page_by_page(bench: ContractBench) {
+async fn operator_list_pages_newest_first(bench: ContractBench) {
     for count in 0..7 {
         bench.queue(&format!("t{count}")).await;
         if count != 3 {
-            // Two have the same time, and are told apart by their names.
+            // Two tasks have the same creation time and are ordered by ID.
             bench.advance(Duration::from_millis(10));
         }
     }
@@ -102,7 +101,7 @@ async fn an_operator_sees_the_newest_first_page_by_page(bench: ContractBench) {
             .operator()
             .tasks(&TaskFilter::default(), after.as_ref(), 3)
             .await
-            .expect("a look");
+            .expect("read succeeds");
         assert!(page.len() <= 3);
         let Some(last) = page.last() else { break };
         after = Some(ListCursor { created: last.view.created_at, id: last.view.id.clone() });
@@ -113,11 +112,11 @@ async fn an_operator_sees_the_newest_first_page_by_page(bench: ContractBench) {
     assert_eq!(seen.len(), 7);
 }
 
-async fn an_operator_sees_what_it_asks_for(bench: ContractBench) {
+async fn operator_list_applies_filter(bench: ContractBench) {
     bench.make_kept("kept").await;
     bench.advance(Duration::from_secs(5));
     let other = NewTask { principal: OTHER.to_owned(), tool: "report".to_owned(), ..task("other") };
-    bench.store.create(other).await.expect("a task is made");
+    bench.store.create(other).await.expect("create succeeds");
     let lease = bench.start("ended", "w").await;
     bench.end(&lease, done()).await;
     let failed = TaskOutcome::Result(raw(&json!({"content": [], "isError": true})));
@@ -150,7 +149,7 @@ async fn an_operator_sees_what_it_asks_for(bench: ContractBench) {
     }
 }
 
-async fn a_task_is_shown_with_all_that_belongs_to_it(bench: ContractBench) {
+async fn inspect_returns_all_data_of_task(bench: ContractBench) {
     let lease = bench.start("t", "w").await;
     let segment = |ordinal| SegmentRecord {
         scope: String::new(),
@@ -167,7 +166,7 @@ async fn a_task_is_shown_with_all_that_belongs_to_it(bench: ContractBench) {
     bench.park(&lease, withdrawn).await;
     let shown = bench.inspect("t").await;
     assert_eq!(shown.task.principal, OWNER);
-    assert_eq!(shown.task.view.phase, Phase::Queued, "an answer waits for it");
+    assert_eq!(shown.task.view.phase, Phase::Queued, "a response waits for the task");
     let request: serde_json::Value = serde_json::from_str(shown.request.get()).expect("JSON");
     assert_eq!(request, json!({"name": "deploy", "text": "ü\n"}));
     assert_eq!(shown.segments, 2);
@@ -192,7 +191,7 @@ async fn a_task_is_shown_with_all_that_belongs_to_it(bench: ContractBench) {
     );
 }
 
-async fn a_secret_stays_one(bench: ContractBench) {
+async fn inspect_keeps_secret_entries_marked(bench: ContractBench) {
     let lease = bench.start("t", "w").await;
     let secret = JournalEntry::Secret(raw(&json!("hunter2")));
     let changes = Changes { entries: vec![("token".to_owned(), secret)], ..Changes::default() };
@@ -201,15 +200,15 @@ async fn a_secret_stays_one(bench: ContractBench) {
     assert!(matches!(shown.entries["token"], JournalEntry::Secret(_)), "{:?}", shown.entries);
 }
 
-async fn what_is_not_there_is_not_shown(bench: ContractBench) {
+async fn operations_on_unknown_task_return_none(bench: ContractBench) {
     bench.queue("t").await;
     let nobody = TaskId::new("x");
-    assert!(bench.operator().inspect(&nobody).await.expect("a look").is_none());
+    assert!(bench.operator().inspect(&nobody).await.expect("read succeeds").is_none());
     assert_eq!(bench.retry("x").await, None);
     assert_eq!(bench.purge("x", true).await, None);
 }
 
-async fn what_was_kept_goes_on_from_its_journal(bench: ContractBench) {
+async fn retried_task_continues_from_its_journal(bench: ContractBench) {
     let lease = bench.start("t", "w").await;
     bench.write(&lease, entry("k", json!(7))).await;
     bench.advance(super::bench::LEASE + Duration::from_secs(1));
@@ -226,44 +225,44 @@ async fn what_was_kept_goes_on_from_its_journal(bench: ContractBench) {
     assert_eq!((again.crash_count, again.started, again.lost), (0, true, false));
     assert_eq!(recorded(&again.journal, "k").as_deref(), Some("7"));
     let late = bench.store.commit(&lost.lease, &Changes::default(), &Transition::Continue).await;
-    assert_eq!(late, Err(StoreError::LeaseLost), "whoever had it has lost it");
+    assert_eq!(late, Err(StoreError::LeaseLost), "the former worker has lost the lease");
     bench.end(&again.lease, done()).await;
-    let census = bench.store.stats().await.expect("a census");
+    let census = bench.store.stats().await.expect("stats succeed");
     assert_eq!((census.quarantined, census.ended), (0, 1));
 }
 
-/// Whether a task is there that has not ended.
+/// Returns whether a task exists and has not ended.
 async fn is_alive(bench: &ContractBench, id: &str) -> bool {
-    bench.store.sweep(100, RETENTION).await.expect("a sweep");
+    bench.store.sweep(100, RETENTION).await.expect("sweep succeeds");
     bench.view(id).await.phase != Phase::Ended
 }
 
-async fn what_is_tried_again_has_its_time_anew(bench: ContractBench) {
+async fn retry_restarts_the_ttl(bench: ContractBench) {
     bench.make_kept("t").await;
-    // Longer than it could have lived, had it not been kept.
+    // Longer than the task would have lived without the quarantine.
     bench.advance(HOLD - Duration::from_secs(60));
     bench.retry("t").await;
     bench.advance(TTL - Duration::from_secs(30));
     assert!(is_alive(&bench, "t").await);
     bench.advance(Duration::from_secs(31));
-    assert!(!is_alive(&bench, "t").await, "and no more");
+    assert!(!is_alive(&bench, "t").await, "the TTL is not longer than before");
 }
 
-async fn what_is_tried_again_and_asks_has_its_time_anew(bench: ContractBench) {
+async fn retry_with_open_input_request_restarts_the_ttl(bench: ContractBench) {
     let lease = bench.start("t", "w").await;
     bench.stop(&lease, ask(&[("k", "n")])).await;
     bench.advance(HOLD - Duration::from_secs(60));
     bench.retry("t").await;
     bench.advance(TTL + Duration::from_secs(1));
-    assert!(is_alive(&bench, "t").await, "a question prolongs it as it did before");
+    assert!(is_alive(&bench, "t").await, "an open input request extends the TTL");
     let claimed = bench.claim_one("w").await;
     bench.answer("t", &[("n", json!(1))]).await;
-    assert!(is_alive(&bench, "t").await, "and so does its answer");
+    assert!(is_alive(&bench, "t").await, "the response restarts the TTL");
     bench.write(&claimed.lease, ask(&[("k2", "n2")])).await;
-    assert!(is_alive(&bench, "t").await, "and the next one");
+    assert!(is_alive(&bench, "t").await, "the next input request extends it again");
 }
 
-async fn what_has_ended_is_not_tried_again(bench: ContractBench) {
+async fn retry_of_ended_task_is_rejected(bench: ContractBench) {
     let lease = bench.start("t", "w").await;
     bench.end(&lease, keeping::failed()).await;
     let before = bench.view("t").await;
@@ -273,15 +272,15 @@ async fn what_has_ended_is_not_tried_again(bench: ContractBench) {
     assert!(bench.claim("w").await.is_empty());
 }
 
-async fn what_is_not_kept_is_not_tried_again(bench: ContractBench) {
+async fn retry_of_task_that_is_not_quarantined_is_rejected(bench: ContractBench) {
     let lease = bench.start("t", "w").await;
     assert_eq!(bench.retry("t").await, Some(RetryOutcome::NotQuarantined(Phase::Running)));
     bench.park(&lease, ask(&[("k", "n")])).await;
     assert_eq!(bench.retry("t").await, Some(RetryOutcome::NotQuarantined(Phase::Parked)));
-    assert!(bench.claim("w").await.is_empty(), "it waits as before");
+    assert!(bench.claim("w").await.is_empty(), "the task is still parked");
 }
 
-async fn what_has_not_ended_is_forgotten_by_force_only(bench: ContractBench) {
+async fn purge_of_open_task_requires_force(bench: ContractBench) {
     let lease = bench.start("running", "w").await;
     bench.make_kept("kept").await;
     assert_eq!(bench.purge("running", false).await, Some(PurgeOutcome::NotEnded(Phase::Running)));
@@ -291,47 +290,55 @@ async fn what_has_not_ended_is_forgotten_by_force_only(bench: ContractBench) {
     assert_eq!(bench.purge("running", true).await, Some(gone));
     assert!(bench.is_gone("running").await);
     let written = bench.store.commit(&lease, &Changes::default(), &Transition::Continue).await;
-    assert_eq!(written, Err(StoreError::LeaseLost), "its worker has lost it");
+    assert_eq!(written, Err(StoreError::LeaseLost), "the worker has lost the lease");
     assert!(
-        bench.store.renew(&worker("w"), super::bench::LEASE).await.expect("a renewal").is_empty()
+        bench
+            .store
+            .renew(&worker("w"), super::bench::LEASE)
+            .await
+            .expect("renewal succeeds")
+            .is_empty()
     );
 }
 
-async fn what_is_owed_a_clean_up_is_forgotten_by_force_only(bench: ContractBench) {
+async fn purge_with_pending_cleanup_requires_force(bench: ContractBench) {
     let new =
         NewTask { clean_up: true, worker: Some((worker("w"), super::bench::LEASE)), ..task("t") };
-    bench.store.create(new).await.expect("a task is made");
+    bench.store.create(new).await.expect("create succeeds");
     let lease = Lease { task: TaskId::new("t"), worker: worker("w"), epoch: 1 };
     bench.end(&lease, TaskOutcome::Cancelled).await;
     assert_eq!(bench.purge("t", false).await, Some(PurgeOutcome::CleanupPending));
     let before = bench.view("t").await.updated_at + 1;
-    let swept = bench.operator().purge_ended(before, 100).await.expect("an answer");
+    let swept = bench.operator().purge_ended(before, 100).await.expect("operation succeeds");
     assert!(swept.is_empty(), "{swept:?}");
     let gone = PurgeOutcome::Purged(OWNER.to_owned(), Phase::Ended);
     assert_eq!(bench.purge("t", true).await, Some(gone));
     assert!(bench.claim("w").await.is_empty());
 }
 
-async fn what_is_forgotten_leaves_nothing_behind(bench: ContractBench) {
+async fn purge_deletes_all_data_of_task(bench: ContractBench) {
     let once = IdempotencyKey { key: "once".to_owned(), fingerprint: "d".to_owned() };
     let new = || NewTask { idempotency: Some(once.clone()), quota: 1, ..task("t") };
-    bench.store.create(new()).await.expect("a task is made");
+    bench.store.create(new()).await.expect("create succeeds");
     let lease = bench.claim_one("w").await.lease;
     let changes =
         Changes { input_requests: ask(&[("k", "n")]).input_requests, ..entry("step", json!(1)) };
     bench.write(&lease, changes).await;
     assert!(bench.purge("t", true).await.is_some());
-    let census = bench.store.stats().await.expect("a census");
+    let census = bench.store.stats().await.expect("stats succeed");
     assert_eq!((census.running, census.queued, census.ended), (0, 0, 0));
     assert_eq!(bench.store.find(OWNER, &once).await, Ok(None));
-    let again = bench.store.create(new()).await.expect("a task is made");
-    assert!(matches!(again, CreateOutcome::Created { .. }), "its place is free: {again:?}");
+    let again = bench.store.create(new()).await.expect("create succeeds");
+    assert!(
+        matches!(again, CreateOutcome::Created { .. }),
+        "the quota and the key are free: {again:?}"
+    );
     let again = bench.claim_one("w").await;
     assert!(again.journal.entries.is_empty(), "{:?}", again.journal);
     assert!(bench.view("t").await.input_requests.is_empty());
 }
 
-async fn what_has_ended_before_a_time_is_forgotten(bench: ContractBench) {
+async fn purge_ended_deletes_tasks_ended_before_time(bench: ContractBench) {
     for id in ["a", "b", "c"] {
         let lease = bench.start(id, "w").await;
         bench.end(&lease, done()).await;
@@ -344,7 +351,7 @@ async fn what_has_ended_before_a_time_is_forgotten(bench: ContractBench) {
     bench.end(&lease, done()).await;
     let mut gone = Vec::new();
     for expected in [2, 1, 0] {
-        let page = bench.operator().purge_ended(now, 2).await.expect("an answer");
+        let page = bench.operator().purge_ended(now, 2).await.expect("operation succeeds");
         assert_eq!(page.len(), expected, "{page:?}");
         gone.extend(page);
     }
@@ -354,6 +361,6 @@ async fn what_has_ended_before_a_time_is_forgotten(bench: ContractBench) {
     let mut left = bench.tasks(TaskFilter::default()).await;
     left.sort_by(|one, other| one.view.id.cmp(&other.view.id));
     assert_eq!(ids(&left), ["kept", "running", "young"]);
-    let census = bench.store.stats().await.expect("a census");
+    let census = bench.store.stats().await.expect("stats succeed");
     assert_eq!((census.ended, census.running, census.quarantined), (1, 1, 1));
 }

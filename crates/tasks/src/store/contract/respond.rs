@@ -1,4 +1,4 @@
-//! Questions, answers, and waiting for them without a worker.
+//! Checks of input requests, responses and parking.
 
 use std::time::Duration;
 
@@ -8,31 +8,31 @@ use super::bench::{ContractBench, LEASE, OWNER, RETENTION, ask, entry, names, pr
 use crate::store::{CancelOutcome, Changes, Phase, Transition};
 
 promises![
-    questions_are_seen_in_their_order,
-    an_answer_is_never_lost_and_the_first_counts,
-    answers_to_what_is_not_open_are_ignored,
-    some_answers_leave_the_others_open,
-    an_answer_is_read_by_the_worker_that_runs,
-    a_parked_task_holds_no_worker_until_it_is_answered,
-    an_answer_that_comes_before_the_parking_is_not_slept_through,
-    a_cancellation_that_comes_before_the_parking_is_not_slept_through,
-    a_parked_task_is_due_at_its_time,
-    a_question_keeps_its_name_over_a_crash,
-    a_question_that_is_asked_again_has_another_name,
-    a_withdrawn_question_is_not_open,
-    a_withdrawn_question_that_is_asked_again_is_open,
-    an_answered_question_that_is_asked_again_stays_answered,
-    what_is_asked_and_withdrawn_in_one_write_is_withdrawn,
+    input_requests_are_listed_in_order,
+    first_response_is_stored_and_never_lost,
+    response_without_open_request_is_ignored,
+    partial_responses_leave_other_requests_open,
+    response_is_in_inbox_of_running_worker,
+    parked_task_holds_no_worker_until_response,
+    response_before_parking_wakes_the_task,
+    cancellation_before_parking_wakes_the_task,
+    parked_task_is_due_at_its_timer,
+    input_request_keeps_wire_key_after_crash,
+    reissued_input_request_has_another_wire_key,
+    withdrawn_input_request_is_not_open,
+    withdrawn_input_request_can_be_reopened,
+    reopened_answered_input_request_stays_answered,
+    input_request_opened_and_withdrawn_in_one_commit_is_withdrawn,
 ];
 
-async fn questions_are_seen_in_their_order(bench: ContractBench) {
+async fn input_requests_are_listed_in_order(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     bench.write(&lease, ask(&[("z", "z"), ("a", "a")])).await;
     bench.write(&lease, ask(&[("m", "m")])).await;
     assert_eq!(names(&bench.view("a").await), ["z", "a", "m"]);
 }
 
-async fn an_answer_is_never_lost_and_the_first_counts(bench: ContractBench) {
+async fn first_response_is_stored_and_never_lost(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     bench.park(&lease, ask(&[("key", "name")])).await;
     assert_eq!(bench.answer("a", &[("name", json!(1))]).await, Some(1));
@@ -40,44 +40,44 @@ async fn an_answer_is_never_lost_and_the_first_counts(bench: ContractBench) {
     let claimed = bench.claim_one("w").await;
     assert_eq!(recorded(&claimed.journal, "key").as_deref(), Some("1"));
     assert!(bench.view("a").await.input_requests.is_empty());
-    // Also when the worker that got it is lost.
+    // Also after a crash of the worker that received the response.
     bench.advance(LEASE * 2);
     let claimed = bench.claim_one("x").await;
     assert_eq!(recorded(&claimed.journal, "key").as_deref(), Some("1"));
 }
 
-async fn answers_to_what_is_not_open_are_ignored(bench: ContractBench) {
+async fn response_without_open_request_is_ignored(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     bench.write(&lease, ask(&[("key", "name")])).await;
     let answers = [("other", json!(1)), ("key", json!(2))];
     assert_eq!(bench.answer("a", &answers).await, Some(0));
     assert_eq!(bench.answer("nobody", &answers).await, None);
     assert_eq!(names(&bench.view("a").await), ["name"]);
-    assert!(bench.store.inbox(&lease).await.expect("a look").answers.is_empty());
+    assert!(bench.store.inbox(&lease).await.expect("read succeeds").answers.is_empty());
 }
 
-async fn some_answers_leave_the_others_open(bench: ContractBench) {
+async fn partial_responses_leave_other_requests_open(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     bench.park(&lease, ask(&[("k1", "n1"), ("k2", "n2")])).await;
     assert_eq!(bench.answer("a", &[("n2", json!(2))]).await, Some(1));
     assert_eq!(names(&bench.view("a").await), ["n1"]);
     let claimed = bench.claim_one("w").await;
     assert_eq!(recorded(&claimed.journal, "k2").as_deref(), Some("2"));
-    assert_eq!(claimed.journal.input_requests, ["k1"], "what is still open");
+    assert_eq!(claimed.journal.input_requests, ["k1"], "the first request is still open");
 }
 
-async fn an_answer_is_read_by_the_worker_that_runs(bench: ContractBench) {
+async fn response_is_in_inbox_of_running_worker(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     bench.write(&lease, ask(&[("key", "name")])).await;
     assert_eq!(bench.answer("a", &[("name", json!("yes"))]).await, Some(1));
     assert_eq!(bench.view("a").await.phase, Phase::Running);
-    let answers = bench.store.inbox(&lease).await.expect("a look").answers;
+    let answers = bench.store.inbox(&lease).await.expect("read succeeds").answers;
     assert_eq!(answers.len(), 1);
     assert_eq!((answers[0].0.as_str(), answers[0].1.get()), ("key", "\"yes\""));
-    assert!(bench.claim("w").await.is_empty(), "its worker goes on with it");
+    assert!(bench.claim("w").await.is_empty(), "the running worker keeps the task");
 }
 
-async fn a_parked_task_holds_no_worker_until_it_is_answered(bench: ContractBench) {
+async fn parked_task_holds_no_worker_until_response(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     bench.park(&lease, ask(&[("key", "name")])).await;
     assert_eq!(bench.view("a").await.phase, Phase::Parked);
@@ -86,33 +86,33 @@ async fn a_parked_task_holds_no_worker_until_it_is_answered(bench: ContractBench
     assert!(bench.claim("w").await.is_empty());
     bench.answer("a", &[("name", json!(1))]).await;
     let claimed = bench.claim_one("w").await;
-    assert_eq!(claimed.crash_count, 0, "waiting is no crash");
+    assert_eq!(claimed.crash_count, 0, "waiting does not count as a crash");
 }
 
-async fn an_answer_that_comes_before_the_parking_is_not_slept_through(bench: ContractBench) {
+async fn response_before_parking_wakes_the_task(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     bench.write(&lease, ask(&[("key", "name")])).await;
     assert_eq!(bench.answer("a", &[("name", json!(1))]).await, Some(1));
     bench.park(&lease, Changes::default()).await;
     let claimed = bench.claim_one("w").await;
     assert_eq!(recorded(&claimed.journal, "key").as_deref(), Some("1"));
-    // What has been seen is no reason to look again, whatever is still open.
+    // A response that the worker has seen does not prevent parking.
     bench.write(&claimed.lease, ask(&[("other", "other")])).await;
     let then = Transition::Park { due_at: None, responses_seen: 1 };
-    bench.store.commit(&claimed.lease, &Changes::default(), &then).await.expect("a write");
+    bench.store.commit(&claimed.lease, &Changes::default(), &then).await.expect("commit succeeds");
     assert!(bench.claim("w").await.is_empty());
 }
 
-async fn a_cancellation_that_comes_before_the_parking_is_not_slept_through(bench: ContractBench) {
+async fn cancellation_before_parking_wakes_the_task(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     bench.write(&lease, ask(&[("key", "name")])).await;
     let cancelled = bench.store.cancel(OWNER, &lease.task, false, RETENTION).await;
     assert_eq!(cancelled, Ok(Some(CancelOutcome::Requested)));
     bench.park(&lease, Changes::default()).await;
-    assert!(bench.claim_one("w").await.cancel_requested, "whoever has it next ends it");
+    assert!(bench.claim_one("w").await.cancel_requested, "the next worker sees the cancellation");
 }
 
-async fn a_parked_task_is_due_at_its_time(bench: ContractBench) {
+async fn parked_task_is_due_at_its_timer(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     let due = bench.view("a").await.created_at + 60_000;
     bench
@@ -123,31 +123,33 @@ async fn a_parked_task_is_due_at_its_time(bench: ContractBench) {
             &Transition::Park { due_at: Some(due), responses_seen: 0 },
         )
         .await
-        .expect("a write");
+        .expect("commit succeeds");
     assert!(bench.claim("w").await.is_empty());
-    let next = bench.store.next_due(&[]).await.expect("a time").expect("its time");
+    let next =
+        bench.store.next_due(&[]).await.expect("next_due succeeds").expect("a task is due later");
     assert!(next <= Duration::from_secs(60) && next > Duration::from_secs(50), "{next:?}");
     bench.advance(Duration::from_secs(61));
     assert_eq!(bench.claim_one("w").await.crash_count, 0);
 }
 
-async fn a_question_keeps_its_name_over_a_crash(bench: ContractBench) {
+async fn input_request_keeps_wire_key_after_crash(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     bench.write(&lease, ask(&[("key", "name")])).await;
     bench.advance(LEASE * 2);
     let claimed = bench.claim_one("w").await;
     assert_eq!(claimed.journal.input_requests, ["key"]);
-    // The new worker comes to the same question, and it is the same.
+    // The next worker opens the same input request again.
     bench.write(&claimed.lease, ask(&[("key", "name")])).await;
     assert_eq!(names(&bench.view("a").await), ["name"]);
     assert_eq!(bench.answer("a", &[("name", json!(1))]).await, Some(1));
 }
 
-async fn a_question_that_is_asked_again_has_another_name(bench: ContractBench) {
+async fn reissued_input_request_has_another_wire_key(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     bench.write(&lease, ask(&[("key", "key")])).await;
     assert_eq!(bench.answer("a", &[("key", json!("bad"))]).await, Some(1));
-    // Its answer did not fit: the worker forgets it and asks under another name.
+    // The response was invalid, so the worker invalidates it and reissues the request under another
+    // wire key.
     let mut again = ask(&[("key", "key#2")]);
     again.invalidated.push("key".to_owned());
     bench.write(&lease, again).await;
@@ -160,7 +162,7 @@ async fn a_question_that_is_asked_again_has_another_name(bench: ContractBench) {
     assert_eq!(bench.answer("a", &[("key#2", json!("good"))]).await, Some(1));
 }
 
-async fn a_withdrawn_question_is_not_open(bench: ContractBench) {
+async fn withdrawn_input_request_is_not_open(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     bench.write(&lease, ask(&[("k1", "n1"), ("k2", "n2")])).await;
     let withdrawn = vec!["n1".to_owned()];
@@ -174,12 +176,12 @@ fn withdraw(names: &[&str]) -> Changes {
     Changes { withdrawn, ..Changes::default() }
 }
 
-async fn a_withdrawn_question_that_is_asked_again_is_open(bench: ContractBench) {
+async fn withdrawn_input_request_can_be_reopened(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     bench.write(&lease, ask(&[("key", "name")])).await;
     bench.write(&lease, withdraw(&["name"])).await;
     assert!(bench.view("a").await.input_requests.is_empty());
-    // A run that begins again comes to it again, and waits for its answer.
+    // A replayed run opens the request again and waits for its response.
     bench.advance(LEASE * 2);
     let claimed = bench.claim_one("w").await;
     assert!(claimed.journal.input_requests.is_empty());
@@ -188,10 +190,10 @@ async fn a_withdrawn_question_that_is_asked_again_is_open(bench: ContractBench) 
     assert_eq!(bench.answer("a", &[("name", json!("yes"))]).await, Some(1));
     let journal = bench.claim_one("x").await.journal;
     assert_eq!(recorded(&journal, "key").as_deref(), Some("\"yes\""));
-    assert_eq!(journal.reasked.get("key"), None, "it has one name");
+    assert_eq!(journal.reasked.get("key"), None, "the request was not reissued");
 }
 
-async fn an_answered_question_that_is_asked_again_stays_answered(bench: ContractBench) {
+async fn reopened_answered_input_request_stays_answered(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     bench.write(&lease, ask(&[("key", "name")])).await;
     bench.answer("a", &[("name", json!("first"))]).await;
@@ -200,12 +202,12 @@ async fn an_answered_question_that_is_asked_again_stays_answered(bench: Contract
     assert_eq!(bench.answer("a", &[("name", json!("second"))]).await, Some(0));
     bench.write(&lease, withdraw(&["name"])).await;
     bench.write(&lease, ask(&[("key", "name")])).await;
-    assert!(bench.view("a").await.input_requests.is_empty(), "an answer is not withdrawn");
-    let answers = bench.store.inbox(&lease).await.expect("a look").answers;
+    assert!(bench.view("a").await.input_requests.is_empty(), "a response is never withdrawn");
+    let answers = bench.store.inbox(&lease).await.expect("read succeeds").answers;
     assert_eq!(answers[0].1.get(), "\"first\"");
 }
 
-async fn what_is_asked_and_withdrawn_in_one_write_is_withdrawn(bench: ContractBench) {
+async fn input_request_opened_and_withdrawn_in_one_commit_is_withdrawn(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     let both = Changes { withdrawn: withdraw(&["n1"]).withdrawn, ..ask(&[("k1", "n1")]) };
     bench.write(&lease, both.clone()).await;

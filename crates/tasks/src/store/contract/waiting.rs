@@ -1,4 +1,4 @@
-//! How long a task may exist while it waits for an answer, and after it.
+//! Checks of the TTL of a task while input requests are open, and afterwards.
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use crate::store::{Changes, CreateOutcome, Lease, NewTask, Phase, TaskOutcome, T
 
 promises![
     parking_a_waiting_task_keeps_its_last_update,
-    an_open_question_gives_a_task_more_time,
-    what_is_asked_outside_gives_a_task_more_time,
-    an_answer_gives_a_task_its_time_once_again,
-    a_withdrawal_gives_a_task_its_time_once_again,
-    a_task_has_more_time_until_nothing_is_open,
-    every_question_gives_a_task_more_time,
-    no_question_gives_a_task_more_than_the_most,
-    a_task_that_has_more_time_than_the_most_keeps_it,
-    a_task_that_may_exist_for_ever_still_may_when_it_asks,
-    a_task_whose_question_is_not_answered_expires_in_the_end,
-    what_ends_while_it_asks_can_still_be_read,
+    open_input_request_extends_ttl,
+    open_external_event_extends_ttl,
+    response_restarts_the_ttl,
+    withdrawal_restarts_the_ttl,
+    ttl_stays_extended_until_last_request_closes,
+    each_input_request_extends_ttl,
+    extended_ttl_never_exceeds_maximum,
+    ttl_above_maximum_stays_unchanged,
+    task_without_ttl_stays_unlimited_with_open_request,
+    task_with_unanswered_request_expires_at_maximum,
+    task_ending_with_open_request_stays_readable,
 ];
 
-/// A real clock goes on while a check runs, but not for as long.
+/// Tolerance for the real time that passes during a check.
 const SLACK: Duration = Duration::from_secs(30);
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -32,8 +32,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 #[track_caller]
 fn has(view: &TaskRecord, ttl: Duration) {
     let (least, most) = (ttl.as_millis() as u64, (ttl + SLACK).as_millis() as u64);
-    let seen = view.ttl.expect("it has a ttl");
-    assert!(seen >= least && seen <= most, "{seen} is not {least}: {view:?}");
+    let seen = view.ttl.expect("task has a TTL");
+    assert!(seen >= least && seen <= most, "TTL {seen} is not {least}: {view:?}");
 }
 
 async fn parking_a_waiting_task_keeps_its_last_update(bench: ContractBench) {
@@ -45,24 +45,24 @@ async fn parking_a_waiting_task_keeps_its_last_update(bench: ContractBench) {
     let parked = bench.view("a").await;
     assert_eq!((parked.phase, parked.updated_at), (Phase::Parked, asked));
     bench.answer("a", &[("n", json!(1))]).await;
-    assert!(bench.view("a").await.updated_at > asked, "an answer is a change");
+    assert!(bench.view("a").await.updated_at > asked, "a response is a change");
 }
 
 async fn start(bench: &ContractBench, new: NewTask) -> Lease {
-    // Its lease is no part of this.
+    // A long lease, so that it does not affect the check.
     let new = NewTask { worker: Some((worker("v"), MAX_TTL * 10)), ..new };
-    match bench.store.create(new).await.expect("a task is made") {
+    match bench.store.create(new).await.expect("create succeeds") {
         CreateOutcome::Created { lease: Some(lease), .. } => lease,
-        other => panic!("a lease was expected: {other:?}"),
+        other => panic!("expected a lease: {other:?}"),
     }
 }
 
 async fn is_expired(bench: &ContractBench, id: &str) -> bool {
-    bench.store.sweep(100, RETENTION).await.expect("a sweep");
+    bench.store.sweep(100, RETENTION).await.expect("sweep succeeds");
     matches!(bench.view(id).await.outcome, Some(TaskOutcome::Expired))
 }
 
-async fn an_open_question_gives_a_task_more_time(bench: ContractBench) {
+async fn open_input_request_extends_ttl(bench: ContractBench) {
     let lease = start(&bench, task("a")).await;
     has(&bench.view("a").await, TTL);
     bench.park(&lease, ask(&[("k", "n")])).await;
@@ -72,7 +72,7 @@ async fn an_open_question_gives_a_task_more_time(bench: ContractBench) {
     assert_eq!(names(&bench.view("a").await), ["n"]);
 }
 
-async fn what_is_asked_outside_gives_a_task_more_time(bench: ContractBench) {
+async fn open_external_event_extends_ttl(bench: ContractBench) {
     let lease = start(&bench, task("a")).await;
     bench.park(&lease, outside("k", "job")).await;
     has(&bench.view("a").await, MAX_TTL);
@@ -82,19 +82,19 @@ async fn what_is_asked_outside_gives_a_task_more_time(bench: ContractBench) {
     has(&bench.view("a").await, TTL + MINUTE + TTL);
 }
 
-async fn an_answer_gives_a_task_its_time_once_again(bench: ContractBench) {
+async fn response_restarts_the_ttl(bench: ContractBench) {
     let lease = start(&bench, task("a")).await;
     bench.park(&lease, ask(&[("k", "n")])).await;
     bench.advance(TTL * 2);
     bench.answer("a", &[("n", json!(1))]).await;
     has(&bench.view("a").await, TTL * 3);
     bench.advance(TTL - MINUTE);
-    assert!(!is_expired(&bench, "a").await, "not before what was shown");
+    assert!(!is_expired(&bench, "a").await, "the task does not expire before its visible TTL");
     bench.advance(MINUTE + SLACK);
     assert!(is_expired(&bench, "a").await);
 }
 
-async fn a_withdrawal_gives_a_task_its_time_once_again(bench: ContractBench) {
+async fn withdrawal_restarts_the_ttl(bench: ContractBench) {
     let lease = start(&bench, task("a")).await;
     bench.write(&lease, ask(&[("k", "n")])).await;
     bench.advance(TTL * 2);
@@ -105,7 +105,7 @@ async fn a_withdrawal_gives_a_task_its_time_once_again(bench: ContractBench) {
     assert!(!is_expired(&bench, "a").await);
 }
 
-async fn a_task_has_more_time_until_nothing_is_open(bench: ContractBench) {
+async fn ttl_stays_extended_until_last_request_closes(bench: ContractBench) {
     let lease = start(&bench, task("a")).await;
     bench.write(&lease, ask(&[("k1", "n1"), ("k2", "n2")])).await;
     bench.write(&lease, outside("k3", "job")).await;
@@ -118,7 +118,7 @@ async fn a_task_has_more_time_until_nothing_is_open(bench: ContractBench) {
     has(&bench.view("a").await, MINUTE + TTL);
 }
 
-async fn every_question_gives_a_task_more_time(bench: ContractBench) {
+async fn each_input_request_extends_ttl(bench: ContractBench) {
     let lease = start(&bench, task("a")).await;
     for round in 1..=3 {
         let name = format!("n{round}");
@@ -128,14 +128,14 @@ async fn every_question_gives_a_task_more_time(bench: ContractBench) {
         bench.answer("a", &[(&name, json!(1))]).await;
         has(&bench.view("a").await, TTL * (round + 1));
     }
-    // What takes the place of another one in the same write is no pause.
+    // A request that replaces another in the same commit does not end the extension.
     bench.write(&lease, ask(&[("k4", "n4")])).await;
     let withdrawn = vec!["n4".to_owned()];
     bench.write(&lease, Changes { withdrawn, ..ask(&[("k5", "n5")]) }).await;
     has(&bench.view("a").await, MAX_TTL);
 }
 
-async fn no_question_gives_a_task_more_than_the_most(bench: ContractBench) {
+async fn extended_ttl_never_exceeds_maximum(bench: ContractBench) {
     let lease = start(&bench, task("a")).await;
     bench.write(&lease, ask(&[("k", "n")])).await;
     bench.advance(MAX_TTL - MINUTE);
@@ -145,7 +145,7 @@ async fn no_question_gives_a_task_more_than_the_most(bench: ContractBench) {
     has(&bench.view("a").await, MAX_TTL);
 }
 
-async fn a_task_that_has_more_time_than_the_most_keeps_it(bench: ContractBench) {
+async fn ttl_above_maximum_stays_unchanged(bench: ContractBench) {
     let lease = start(&bench, NewTask { ttl: Some(MAX_TTL * 3), ..task("a") }).await;
     bench.write(&lease, ask(&[("k", "n")])).await;
     has(&bench.view("a").await, MAX_TTL * 3);
@@ -154,7 +154,7 @@ async fn a_task_that_has_more_time_than_the_most_keeps_it(bench: ContractBench) 
     has(&bench.view("a").await, MAX_TTL * 3);
 }
 
-async fn a_task_that_may_exist_for_ever_still_may_when_it_asks(bench: ContractBench) {
+async fn task_without_ttl_stays_unlimited_with_open_request(bench: ContractBench) {
     let lease = start(&bench, NewTask { ttl: None, ..task("a") }).await;
     bench.write(&lease, ask(&[("k", "n")])).await;
     assert_eq!(bench.view("a").await.ttl, None);
@@ -164,7 +164,7 @@ async fn a_task_that_may_exist_for_ever_still_may_when_it_asks(bench: ContractBe
     assert!(!is_expired(&bench, "a").await);
 }
 
-async fn a_task_whose_question_is_not_answered_expires_in_the_end(bench: ContractBench) {
+async fn task_with_unanswered_request_expires_at_maximum(bench: ContractBench) {
     let lease = start(&bench, task("a")).await;
     bench.park(&lease, ask(&[("k", "n")])).await;
     bench.advance(MAX_TTL + Duration::from_secs(1));
@@ -172,15 +172,15 @@ async fn a_task_whose_question_is_not_answered_expires_in_the_end(bench: Contrac
     assert!(bench.view("a").await.input_requests.is_empty());
 }
 
-async fn what_ends_while_it_asks_can_still_be_read(bench: ContractBench) {
+async fn task_ending_with_open_request_stays_readable(bench: ContractBench) {
     let lease = start(&bench, task("a")).await;
     bench.write(&lease, ask(&[("k", "n")])).await;
     bench.advance(MAX_TTL - MINUTE);
     bench.end(&lease, done()).await;
     let least = (MAX_TTL - MINUTE + RETENTION).as_millis() as u64;
     let view = bench.view("a").await;
-    assert!(view.ttl.is_some_and(|ttl| ttl >= least), "and its ttl says so: {view:?}");
+    assert!(view.ttl.is_some_and(|ttl| ttl >= least), "the TTL covers the retention: {view:?}");
     bench.advance(RETENTION - Duration::from_secs(5));
-    bench.store.sweep(100, RETENTION).await.expect("a sweep");
+    bench.store.sweep(100, RETENTION).await.expect("sweep succeeds");
     assert!(!bench.is_gone("a").await);
 }

@@ -8,7 +8,7 @@ use crate::store::{AuditEvent, AuditRecord, UnixMillis};
 #[derive(Default)]
 pub(super) struct AuditEvents {
     events: VecDeque<(AuditRecord, UnixMillis)>,
-    /// Number of the last event, which may have been swept.
+    /// Number of the last event, which may already be swept.
     last: u64,
 }
 
@@ -35,8 +35,8 @@ impl AuditEvents {
         wanted.take(limit).cloned().collect()
     }
 
-    /// Removes expired events from the front. All have the same retention; where it was changed,
-    /// some stay longer.
+    /// Removes expired events from the front. With a constant retention, events expire in their
+    /// order. After a change of the retention, some events are removed late.
     pub(super) fn sweep(&mut self, now: UnixMillis) {
         while self.events.front().is_some_and(|(_, until)| *until <= now) {
             self.events.pop_front();

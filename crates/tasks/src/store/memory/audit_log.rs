@@ -1,4 +1,4 @@
-//! [`AuditLog`] of the store in memory: the record of who did what.
+//! [`AuditLog`] of the memory store.
 
 use std::time::Duration;
 

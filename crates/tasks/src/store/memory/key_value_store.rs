@@ -1,4 +1,4 @@
-//! [`KeyValueStore`] of the store in memory: expiring values under keys.
+//! [`KeyValueStore`] of the memory store.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ impl KeyValueStore for MemoryStore {
     }
 }
 
-/// What happens to an entry that exists under the key.
+/// Treatment of an existing entry.
 #[derive(PartialEq, Eq)]
 enum Existing {
     Keep,
@@ -55,7 +55,7 @@ enum Existing {
 }
 
 impl MemoryStore {
-    /// Stores an entry, unless one exists that is to be kept: its value is returned.
+    /// Stores an entry. Returns the existing value instead if it is kept.
     fn insert(
         &self,
         key: &str,
@@ -93,7 +93,7 @@ impl MemoryStore {
         Ok(None)
     }
 
-    /// Returns the bytes of a removed entry to its principal.
+    /// Subtracts the bytes of a removed entry from its principal.
     pub(super) fn discharge(&self, key: &str, entry: KeyValue) {
         if let Some(principal) = entry.principal {
             self.lock().discharge(&principal, budget::key_value(key, entry.value.get()));

@@ -13,7 +13,7 @@ pub(super) struct KeyValues(HashMap<String, KeyValue>);
 pub(super) struct KeyValue {
     pub(super) value: RawJson,
     pub(super) expires_at: UnixMillis,
-    /// The principal that is charged for it.
+    /// Principal that is charged for the entry.
     pub(super) principal: Option<String>,
 }
 

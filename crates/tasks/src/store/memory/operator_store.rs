@@ -1,4 +1,4 @@
-//! [`OperatorStore`] of the store in memory: what operators do with tasks.
+//! [`OperatorStore`] of the memory store.
 
 use super::{
     row::{InputRow, Row, State},
@@ -92,7 +92,7 @@ impl Row {
             && before.is_none_or(|before| self.created < before)
     }
 
-    /// What has ended is due for nothing else.
+    /// Returns whether a cleanup is pending. An ended task is due only for its cleanup.
     fn is_owed_clean_up(&self) -> bool {
         self.phase == Phase::Ended && self.due.is_some()
     }

@@ -1,4 +1,4 @@
-//! One task in memory, and everything that can happen to it.
+//! One task in memory, and all its state transitions.
 
 use std::{
     collections::{BTreeMap, HashSet, btree_map::Entry as MapEntry},
@@ -25,14 +25,14 @@ pub(super) struct Row {
     pub(super) request: RawJson,
     pub(super) phase: Phase,
     pub(super) outcome: Option<TaskOutcome>,
-    /// How it ends if it is kept and nobody has it tried again.
+    /// Outcome of a quarantined task if no operator retries it.
     pub(super) kept: Option<TaskOutcome>,
     pub(super) created: UnixMillis,
     pub(super) updated: UnixMillis,
     pub(super) lifetime: Lifetime,
-    /// What its lifetime is as things are.
+    /// Current TTL, in milliseconds from the creation.
     pub(super) ttl: Option<u64>,
-    /// When it may be forgotten, once it is over.
+    /// When the ended task may be deleted.
     pub(super) purge: Option<UnixMillis>,
     pub(super) message: Option<String>,
     pub(super) progress: Option<RawJson>,
@@ -40,17 +40,18 @@ pub(super) struct Row {
     pub(super) cancel_requested: Option<UnixMillis>,
     pub(super) owner: Option<WorkerId>,
     pub(super) epoch: u64,
-    /// When somebody must look: NULL only while parked without a time, or over and cleaned up.
+    /// When a worker must claim the task; `None` if it is parked without a timer, or ended without
+    /// a pending cleanup.
     pub(super) due: Option<UnixMillis>,
     pub(super) begun: bool,
     pub(super) crashes: u32,
     pub(super) journal: JournalSnapshot,
-    /// Where its segments come from, to know them again.
+    /// Scope and ordinal of each segment, to detect repeated writes.
     pub(super) emitted: HashSet<(String, u32)>,
     pub(super) input_requests: Vec<InputRow>,
-    /// What it counts in the bytes of its principal.
+    /// Bytes of the task in the count of its principal.
     pub(super) bytes: usize,
-    /// The key under which it was made.
+    /// Idempotency key of the task.
     pub(super) once: Option<IdempotencyKey>,
 }
 
@@ -114,10 +115,10 @@ impl Row {
         self.phase == Phase::Running && self.is_of(lease)
     }
 
-    /// Whether it is owed a clean-up, and whoever has this lease may say how far that is.
+    /// Returns whether a cleanup is pending and the holder of this lease may record its state.
     pub(super) fn is_owed(&self, lease: &Lease, now: CleanupState) -> bool {
         let is_claimed = self.is_of(lease);
-        // Nobody has claimed it since its run.
+        // No worker has claimed the cleanup since the run.
         let has_run = self.epoch == lease.epoch && self.owner.is_none() && self.due.is_some();
         self.phase == Phase::Ended && (is_claimed || has_run && now == CleanupState::Due)
     }
@@ -126,7 +127,7 @@ impl Row {
         self.epoch == lease.epoch && self.owner.as_ref() == Some(&lease.worker)
     }
 
-    /// Notes a change. No two have the same time.
+    /// Sets the time of the last change, which grows with every change.
     pub(super) fn touch(&mut self, now: UnixMillis) {
         self.updated = now.max(self.updated + 1);
     }
@@ -169,7 +170,7 @@ impl Row {
         self.touch(now);
     }
 
-    /// How many bytes more a write stores; zero if there are fewer then.
+    /// Returns the number of bytes that a write adds; zero if it frees bytes.
     pub(super) fn growth(&self, changes: &Changes, then: &Transition) -> usize {
         let is_forgotten = |key: &String| changes.invalidated.contains(key);
         let entries = &self.journal.entries;
@@ -194,7 +195,7 @@ impl Row {
         (stored + outcome).saturating_sub(freed)
     }
 
-    /// How many bytes answers store that are taken.
+    /// Returns the number of bytes that the accepted responses add.
     pub(super) fn growth_of_answers(
         &self,
         from: InputSource,
@@ -214,7 +215,7 @@ impl Row {
         self.input_requests.iter().find(|input| input.asked.name == name)
     }
 
-    /// Opens a input. One that was withdrawn is open again, at its new place.
+    /// Opens an input request. A withdrawn request is opened again, with a new position.
     fn ask(&mut self, asked: NewInputRequest) {
         let known = self.input_requests.iter().position(|input| input.asked.name == asked.name);
         match known {
@@ -237,9 +238,10 @@ impl Row {
         self.open().count()
     }
 
-    /// Its time depends on whether something is asked; `before` is how many input requests were open.
+    /// Updates the TTL after a change in the number of open input requests. `before` is the former
+    /// number.
     fn settle(&mut self, before: usize, now: UnixMillis) {
-        // An answer does not shorten the time for which it is kept.
+        // A response does not shorten a quarantine.
         if self.kept.is_some() {
             return;
         }
@@ -249,7 +251,7 @@ impl Row {
 
     pub(super) fn park(&mut self, due: Option<UnixMillis>, seen: usize, now: UnixMillis) {
         self.owner = None;
-        // Nobody would look at what came while the worker was on its way here.
+        // Responses and cancellations that arrived during this commit would not wake a parked task.
         let unseen = self.answers().count() > seen || self.cancel_requested.is_some();
         (self.phase, self.due) = match unseen {
             true => (Phase::Queued, Some(now)),
@@ -268,7 +270,7 @@ impl Row {
         self.ttl = self.ttl.map(|ttl| ttl.max(held));
     }
 
-    /// Has a task tried again that is kept: its time begins anew.
+    /// Queues a quarantined task and restarts its TTL.
     pub(super) fn retry(&mut self, now: UnixMillis) {
         let elapsed = now.saturating_sub(self.created);
         (self.phase, self.due, self.kept) = (Phase::Queued, Some(now), None);
@@ -296,7 +298,8 @@ impl Row {
         }
     }
 
-    /// When its time is over: before it is, or to be forgotten once it is and was cleaned up after.
+    /// Returns when an open task expires, or when an ended task without a pending cleanup is
+    /// deleted.
     pub(super) fn over(&self) -> Option<UnixMillis> {
         match self.phase {
             Phase::Ended => self.purge.filter(|_| self.due.is_none()),
@@ -307,7 +310,7 @@ impl Row {
     pub(super) fn end(&mut self, outcome: TaskOutcome, retention: Duration, now: UnixMillis) {
         let open = self.count_open();
         if self.clean_up && self.begun && outcome.needs_cleanup() {
-            // Not before its run is gone: at the end of its lease, if nobody says so.
+            // The cleanup waits until the run is gone, at the latest until the lease expires.
             let due = if self.phase == Phase::Running { self.due } else { None };
             (self.due, self.crashes) = (due.or(Some(now)), 0);
         } else {
@@ -324,7 +327,7 @@ impl Row {
         }
         self.settle(open, now);
         self.kept = None;
-        // What ends late can still be read for a while.
+        // A task that ends late stays readable for its retention.
         let kept = now.saturating_add(millis(retention));
         self.ttl = self.ttl.map(|ttl| ttl.max(kept.saturating_sub(self.created)));
         self.purge = self.ttl.map(|ttl| self.created.saturating_add(ttl));
@@ -364,13 +367,13 @@ impl Row {
         taken
     }
 
-    /// What a run begins over.
+    /// Returns the journal that a run replays.
     pub(super) fn journal(&self) -> JournalSnapshot {
         let mut reasked: BTreeMap<String, u32> = BTreeMap::new();
         for input in &self.input_requests {
             *reasked.entry(input.asked.key.clone()).or_default() += 1;
         }
-        // The first time is no again, unless it was asked before it was a task.
+        // The first issue is not counted as a reissue, except for requests made before promotion.
         reasked.retain(|_, times| {
             *times -= 1;
             *times > 0
@@ -385,7 +388,7 @@ impl Row {
         }
     }
 
-    /// What it has emitted, from after a number on.
+    /// Returns the segments after a sequence number.
     pub(super) fn segments(&self, after: u64, limit: PageLimit) -> StoredSegments {
         let all = &self.journal.segments;
         let after = usize::try_from(after).unwrap_or(usize::MAX).min(all.len());

@@ -1,4 +1,4 @@
-//! The tables of the store in memory, their locks and its clock.
+//! State of the memory store: its tables, locks and clock.
 
 use std::{
     fmt,
@@ -19,12 +19,12 @@ use crate::{
 /// A store in memory, for tests and for servers that may lose their tasks.
 #[derive(Default)]
 pub struct MemoryStore {
-    // Std mutexes: nothing awaits while one is locked. `key_values` is locked before `tasks`.
+    // Std mutexes: no code awaits while one is locked. `key_values` is locked before `tasks`.
     tasks: Mutex<Tasks>,
     pub(super) key_values: Mutex<KeyValues>,
     pub(super) events: Mutex<AuditEvents>,
     pub(super) listeners: Mutex<Vec<ChangeListener>>,
-    /// How far a test has advanced the clock, in milliseconds.
+    /// Offset that tests have added to the clock, in milliseconds.
     advanced: AtomicU64,
 }
 

@@ -1,4 +1,4 @@
-//! [`StoreMonitor`] of the store in memory: counts and health.
+//! [`StoreMonitor`] of the memory store.
 
 use std::time::Duration;
 

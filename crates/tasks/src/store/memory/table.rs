@@ -1,4 +1,4 @@
-//! All tasks in memory, and the orders that they are looked for in. Nothing looks through all of them.
+//! All tasks in memory, with their indexes. Only operations of operators scan all tasks.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -11,27 +11,26 @@ use crate::store::{
     UnixMillis, WorkerId, claim::Taken,
 };
 
-/// Tasks by what they are found by. A row is only changed by [`Tasks::change`], which keeps the orders
-/// right.
+/// Tasks and their indexes. Rows are changed only by [`Tasks::change`], which updates the indexes.
 #[derive(Default)]
 pub(super) struct Tasks {
     rows: HashMap<TaskId, Row>,
     by_key: HashMap<(String, String), (IdempotencyKey, TaskId)>,
-    /// When somebody must look.
+    /// Tasks by the time when a worker must claim them.
     due: BTreeSet<(UnixMillis, TaskId)>,
-    /// When their time is over: to be ended, or to be forgotten.
+    /// Tasks by the time of their expiry or deletion.
     over: BTreeSet<(UnixMillis, TaskId)>,
     owned: BTreeSet<(WorkerId, TaskId)>,
-    /// Those that can be listed, by principal and dialect.
+    /// Listed tasks, by principal and dialect.
     listed: HashMap<(String, String), BTreeSet<(UnixMillis, TaskId)>>,
-    /// How many of a principal have not ended.
+    /// Number of open tasks per principal.
     open: HashMap<String, usize>,
-    /// How many bytes each principal has stored.
+    /// Stored bytes per principal.
     bytes: HashMap<String, usize>,
     phases: HashMap<Phase, u64>,
 }
 
-/// Where a row stands in the orders that it can move in.
+/// Index keys of a row that can change.
 #[derive(PartialEq, Eq)]
 struct Place {
     due: Option<UnixMillis>,
@@ -62,7 +61,7 @@ impl Tasks {
         self.rows.iter()
     }
 
-    /// What was made under a key before.
+    /// Returns the task that was created under an idempotency key.
     pub(super) fn made(&self, principal: &str, once: &IdempotencyKey) -> Option<CreateOutcome> {
         let (known, id) = self.by_key.get(&(principal.to_owned(), once.key.clone()))?;
         Some(match known == once {
@@ -85,7 +84,7 @@ impl Tasks {
         self.rows.insert(id, row);
     }
 
-    /// Changes a row.
+    /// Changes a row and its index entries.
     pub(super) fn change<T>(
         &mut self,
         id: &TaskId,
@@ -103,7 +102,7 @@ impl Tasks {
         Some(changed)
     }
 
-    /// Forgets tasks.
+    /// Deletes tasks.
     pub(super) fn forget<'a>(&mut self, ids: impl IntoIterator<Item = &'a TaskId>) {
         for id in ids {
             let Some(row) = self.rows.remove(id) else { continue };
@@ -121,7 +120,7 @@ impl Tasks {
         }
     }
 
-    /// What a claim takes: what is wanted, and what is due by now, the oldest first.
+    /// Returns the tasks that a claim takes: the wanted ones, then the due ones, oldest first.
     pub(super) fn due_by(&self, now: UnixMillis, claim: &Claim) -> Vec<TaskId> {
         let mut taken = Taken::new(claim);
         let waits =
@@ -143,20 +142,20 @@ impl Tasks {
         self.due.iter().find(counts).map(|(due, _)| *due)
     }
 
-    /// What is over by now, the oldest first.
+    /// Returns the tasks that are due for expiry or deletion, oldest first.
     pub(super) fn over_by(&self, now: UnixMillis) -> impl Iterator<Item = (&TaskId, &Row)> {
         let over = self.over.iter().take_while(move |(over, _)| *over <= now);
         over.filter_map(|(_, id)| Some((id, self.rows.get(id)?)))
     }
 
-    /// The tasks that a worker has.
+    /// Returns the tasks that a worker has a lease on.
     pub(super) fn owned_by(&self, worker: &WorkerId) -> Vec<TaskId> {
         let from = (worker.clone(), TaskId::new(""));
         let owned = self.owned.range(from..).take_while(|(owner, _)| owner == worker);
         owned.map(|(_, id)| id.clone()).collect()
     }
 
-    /// Those of a principal and dialect that can be listed, in the order in which they were made.
+    /// Returns the listed tasks of a principal and dialect, oldest first.
     pub(super) fn listed(
         &self,
         principal: &str,
@@ -173,17 +172,17 @@ impl Tasks {
         listed.filter_map(|(_, id)| Some((id, self.rows.get(id)?)))
     }
 
-    /// How many of a principal have not ended.
+    /// Returns the number of open tasks of a principal.
     pub(super) fn open(&self, principal: &str) -> usize {
         self.open.get(principal).copied().unwrap_or(0)
     }
 
-    /// How many bytes a principal has stored.
+    /// Returns the stored bytes of a principal.
     pub(super) fn bytes(&self, principal: &str) -> usize {
         self.bytes.get(principal).copied().unwrap_or(0)
     }
 
-    /// Whether the principal of a task has room for a write.
+    /// Returns whether a write fits into the byte limit of the task's principal.
     pub(super) fn has_room(&self, lease: &Lease, changes: &Changes, then: &Transition) -> bool {
         let (Some(charge), Some(row)) = (&changes.charge, self.get(&lease.task)) else {
             return true;
@@ -191,22 +190,22 @@ impl Tasks {
         self.has_room_for(row.growth(changes, then), &row.principal, charge.max_bytes)
     }
 
-    /// Whether a principal has room for so many bytes more.
+    /// Returns whether a principal may store `growth` more bytes.
     pub(super) fn has_room_for(&self, growth: usize, principal: &str, max_bytes: u64) -> bool {
         growth == 0 || (self.bytes(principal) + growth) as u64 <= max_bytes
     }
 
-    /// How many bytes all have stored.
+    /// Returns the stored bytes of all principals.
     pub(super) fn all_bytes(&self) -> usize {
         self.bytes.values().sum()
     }
 
-    /// A principal has stored something.
+    /// Adds to the stored bytes of a principal.
     pub(super) fn charge(&mut self, principal: &str, bytes: usize) {
         *self.bytes.entry(principal.to_owned()).or_default() += bytes;
     }
 
-    /// Something that a principal had stored is gone.
+    /// Subtracts from the stored bytes of a principal.
     pub(super) fn discharge(&mut self, principal: &str, bytes: usize) {
         if let Some(stored) = self.bytes.get_mut(principal) {
             *stored = stored.saturating_sub(bytes);

@@ -1,4 +1,4 @@
-//! [`TaskStore`] of the store in memory: what servers do with tasks.
+//! [`TaskStore`] of the memory store.
 
 use std::time::Duration;
 
@@ -24,10 +24,12 @@ impl TaskStore for MemoryStore {
             return done(Ok(before));
         }
         if let Some(row) = tasks.get(&task.id) {
-            // The server repeats a create whose outcome it did not learn.
+            // The server repeats a creation whose outcome it did not receive.
             return done(match row.principal == task.principal {
                 true => Ok(CreateOutcome::Existing(task.id)),
-                false => Err(StoreError::Unavailable("the name of the task is taken".to_owned())),
+                false => Err(StoreError::Unavailable(
+                    "the task ID belongs to another principal".to_owned(),
+                )),
             });
         }
         if tasks.open(&task.principal) >= task.quota {

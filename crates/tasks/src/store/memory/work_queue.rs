@@ -1,4 +1,4 @@
-//! [`WorkQueue`] of the store in memory: what workers do with tasks.
+//! [`WorkQueue`] of the memory store.
 
 use std::time::Duration;
 
@@ -27,7 +27,8 @@ impl WorkQueue for MemoryStore {
         let due = tasks.due_by(now, claim);
         let claimed = due.iter().filter_map(|id| {
             tasks.change(id, |row| {
-                // Whoever had it has not renewed its lease: that worker is lost.
+                // A due task with a worker means that the worker did not renew its lease, which
+                // counts as a crash.
                 let lost = row.owner.is_some();
                 row.crashes += u32::from(lost);
                 let begun = std::mem::replace(&mut row.begun, true);
@@ -104,7 +105,7 @@ impl WorkQueue for MemoryStore {
         }
         let is_seen = changes.is_visible() || !matches!(then, Transition::Continue);
         tasks.change(&lease.task, |row| {
-            // A task that only waits does not change when its worker parks it.
+            // Parking does not change the visible state of a task that only waits.
             if !(changes.is_empty() && matches!(then, Transition::Park { .. })) {
                 row.apply(changes.clone(), now);
             }
@@ -115,7 +116,8 @@ impl WorkQueue for MemoryStore {
                 }
                 Transition::Quarantine { outcome, ttl } => row.keep(outcome.clone(), *ttl, now),
                 Transition::End { outcome, retention } => {
-                    // Its run is gone: nobody waits for that.
+                    // The worker ends the task, so its run is gone and a cleanup is due
+                    // immediately.
                     row.due = Some(now);
                     row.end(outcome.clone(), *retention, now);
                 }

@@ -1,4 +1,4 @@
-//! What is kept beside the tasks: what has happened.
+//! The table `audit_event`: the audit log.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! [`AuditLog`] of the store in PostgreSQL: the record of who did what.
+//! [`AuditLog`] of the PostgreSQL store.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What shares a transaction, and what came of it.
+//! [`Batch`]: operations that share one transaction, and their outcomes.
 
 use std::{
     collections::HashSet,
@@ -18,24 +18,24 @@ use super::{
 };
 use crate::store::{ChangeSource, CreateOutcome, StoreError, TaskId};
 
-/// How many operations share a commit. More would save nothing and keep others waiting.
+/// Maximum number of operations per commit. A larger batch saves little and delays other callers.
 const MOST: usize = 512;
 
-/// From how many new tasks on a batch is on its way while the one before it is committed. With fewer a
-/// commit costs more than the waiting.
+/// Minimum number of new tasks for a batch that is sent while the previous one commits. For fewer
+/// tasks, another commit costs more than waiting.
 pub(super) const WORTH_A_COMMIT: usize = 96;
 
 #[derive(Default)]
 pub(super) struct Batch {
-    #[expect(clippy::vec_box, reason = "they come in boxes, and are sorted")]
+    #[expect(clippy::vec_box, reason = "the queue contains boxes, and sorting moves them")]
     pub(super) creations: Vec<Box<Creation>>,
-    /// Each of another task.
-    #[expect(clippy::vec_box, reason = "they come in boxes, and are sorted")]
+    /// Writes, each to a different task.
+    #[expect(clippy::vec_box, reason = "the queue contains boxes, and sorting moves them")]
     writes: Vec<Box<QueuedWrite>>,
     calls: Vec<Queued>,
 }
 
-/// What came of each.
+/// Outcome of each operation of a batch.
 #[derive(Default)]
 pub(super) struct Outcome {
     created: Vec<Result<CreateOutcome, StoreError>>,
@@ -50,7 +50,7 @@ impl Batch {
         batch
     }
 
-    /// Takes what there is, as far as it fits; returns what does not.
+    /// Takes operations as long as they fit. Returns the first operation that does not fit.
     pub(super) fn fill(
         &mut self,
         first: Work,
@@ -89,24 +89,25 @@ impl Batch {
         self.calls.iter().map(|queued| -> &Query<'a> { &queued.call })
     }
 
-    /// Whether there is another way to do it: what is written together can be written alone.
+    /// Returns whether the batch can be executed one by one: a combined write can be split.
     pub(super) fn can_be_done_apart(&self) -> bool {
         self.len() > 1 || !self.writes.is_empty()
     }
 
-    /// Whether it is of nothing but tasks that can be copied into their table.
+    /// Returns whether the batch contains only tasks that `COPY` can insert.
     pub(super) fn can_be_copied(&self) -> bool {
         self.len() == self.creations.len() && self.creations.iter().all(|one| one.is_plain())
     }
 
-    /// Leaves half of the tasks that are to be made for another batch, if each is worth a commit.
+    /// Splits off half of the new tasks for another batch, if each half is large enough for a
+    /// commit.
     pub(super) fn halve(&mut self) -> Option<Self> {
         let half = self.creations.len() / 2;
         let is_worth_it = half >= WORTH_A_COMMIT;
         is_worth_it.then(|| Self { creations: self.creations.split_off(half), ..Self::default() })
     }
 
-    /// The statements that come before the calls: one for everything that can be done together.
+    /// Returns the statements before the calls: one per kind of combined operation.
     pub(super) fn together(&self, shared: &Shared) -> Vec<Query<'_>> {
         let mut together = Vec::new();
         if !self.creations.is_empty() {
@@ -119,7 +120,8 @@ impl Batch {
         together
     }
 
-    /// Locks the tasks of writes and of calls in one order, if there are both.
+    /// Returns a statement that locks the tasks of writes and calls in one order; `None` if only
+    /// one kind is present.
     fn lock(&self) -> Option<Call> {
         let mut called = self.calls.iter().filter_map(|queued| queued.order.task()).peekable();
         if self.writes.is_empty() || called.peek().is_none() {
@@ -130,7 +132,7 @@ impl Batch {
         Some(commit::lock(all.collect()))
     }
 
-    /// One statement for each that could be done together.
+    /// Returns one statement per combined operation.
     pub(super) fn each(&self, shared: &Shared) -> Result<Vec<Query<'_>>, PostgresError> {
         let creations = self.creations.chunks(1);
         let mut each: Vec<_> = creations.map(|creation| create::call(creation, shared)).collect();
@@ -140,7 +142,7 @@ impl Batch {
         Ok(each)
     }
 
-    /// What came of it when it was done together.
+    /// Reads the outcome of a combined execution.
     pub(super) fn read(&self, rows: Vec<Vec<Row>>) -> Outcome {
         let mut rows = rows.into_iter();
         let mut outcome = Outcome::default();
@@ -158,13 +160,13 @@ impl Batch {
         outcome
     }
 
-    /// What came of it when its tasks were copied.
+    /// Returns the outcome of a batch that was inserted with `COPY`.
     pub(super) fn copied(&self, at: i64) -> Outcome {
         let created = self.creations.iter().map(|creation| Ok(creation.made(at))).collect();
         Outcome { created, ..Outcome::default() }
     }
 
-    /// Answers everybody, and tells which tasks were changed, and by whom.
+    /// Replies to all callers, and reports the changed tasks with the source of the change.
     pub(super) fn answer(
         self,
         outcome: Outcome,
@@ -173,7 +175,8 @@ impl Batch {
     ) {
         let mut is_queued = false;
         for (creation, created) in self.creations.into_iter().zip(outcome.created) {
-            // That something is queued is told by one of them: nobody knows any of them by name.
+            // One queued task is reported for all of them, because no reader knows the IDs of new
+            // tasks yet.
             if let Ok(CreateOutcome::Created { lease: None, .. }) = &created
                 && !is_queued
             {
@@ -208,7 +211,7 @@ impl Batch {
 }
 
 impl Outcome {
-    /// What came of it when each was done by itself.
+    /// Reads the outcome of an execution one by one.
     pub(super) fn each(batch: &Batch, all: Vec<Result<Vec<Row>, StoreError>>) -> Self {
         let mut all = all.into_iter();
         let created = batch.creations.chunks(1).zip(all.by_ref()).map(|(creation, rows)| {
@@ -222,20 +225,21 @@ impl Outcome {
     }
 }
 
-/// What the operations of a batch are about, by hashes: two names that share one are only not done
-/// together.
+/// Hashes of the task IDs and idempotency keys of a batch. A hash collision only separates two
+/// operations into different batches.
 #[derive(Default)]
 struct Names {
-    /// Tasks that are made, and keys under which some are.
+    /// IDs of new tasks, and their idempotency keys.
     made: HashSet<u64>,
-    /// Tasks that something is done to.
+    /// IDs of existing tasks that an operation changes.
     tasks: HashSet<u64>,
     hasher: RandomState,
 }
 
 impl Names {
-    /// Whether this can be in the batch, too. Two that want to make the same must see each other; and
-    /// writes are done before calls, so none may have come after a call for the same task.
+    /// Returns whether the batch can take this operation. Two creations of the same task must run
+    /// in different transactions. Writes precede calls, so a write must not follow a call on the
+    /// same task.
     fn take(&mut self, work: &Work) -> bool {
         match work {
             Work::Create(creation) => {

@@ -1,4 +1,4 @@
-//! Who listens.
+//! Change listeners of this process.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -18,9 +18,9 @@ impl Listeners {
     pub(super) fn tell(&self, task: &TaskId, by: ChangeSource) {
         let listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for listener in listeners {
-            // Nobody could write any more if a connection went down with a listener.
+            // A panic here would end the connection that writes.
             if catch_unwind(AssertUnwindSafe(|| listener(task, by))).is_err() {
-                tracing::error!(task_id = %task, "a listener has panicked");
+                tracing::error!(task_id = %task, "change listener panicked");
             }
         }
     }

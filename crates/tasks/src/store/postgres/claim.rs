@@ -1,4 +1,4 @@
-//! Who runs a task: claims, renewals, releases.
+//! Claims, lease renewals and releases.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -38,11 +38,11 @@ pub(super) fn claim(shared: &Shared, worker: &WorkerId, lease: Duration, claim: 
     )
 }
 
-/// What a claim has brought.
+/// Result of a claim.
 #[derive(Default)]
 pub(super) struct Brought {
     pub(super) claimed: Vec<ClaimedTask>,
-    /// What cannot be read, and why: somebody else may know what to do with it.
+    /// Tasks that this version cannot read. Another version may be able to run them.
     pub(super) unreadable: Vec<(Lease, PostgresError)>,
 }
 
@@ -80,7 +80,7 @@ fn claimed(row: &Row, lease: Lease) -> Result<ClaimedTask, PostgresError> {
     })
 }
 
-/// What a run begins over.
+/// Returns the journal that a run replays.
 fn restored(row: &Row) -> Result<JournalSnapshot, PostgresError> {
     let mut reasked: BTreeMap<String, u32> = match get::<Option<&str>>(row, 8)? {
         Some(json) => from_json("input_request", json)?,
@@ -102,7 +102,7 @@ fn restored(row: &Row) -> Result<JournalSnapshot, PostgresError> {
     Ok(JournalSnapshot { entries, segments, input_requests: names(row, 14)?, reasked })
 }
 
-/// An array, which is NULL if nothing is in it.
+/// Returns an array column. An empty array is NULL.
 fn list<'a, T: tokio_postgres::types::FromSql<'a>>(
     row: &'a Row,
     column: usize,
@@ -114,7 +114,7 @@ fn names(row: &Row, column: usize) -> Result<Vec<String>, PostgresError> {
     Ok(list::<String>(row, column)?.into_iter().map(from_text).collect())
 }
 
-/// Gives back a task that cannot be read. It is looked at again when its lease would have ended.
+/// Releases a task that cannot be read. The task is due again when its lease would have expired.
 pub(super) fn postpone(lease: &Lease) -> Call {
     Call::new(POSTPONE, values![owned(lease.task.as_str()), to_column(lease.epoch)])
 }
@@ -139,13 +139,13 @@ pub(super) fn release(shared: &Shared, worker: &WorkerId) -> Call {
     Call::new(RELEASE, values![owned(worker.as_str()), shared.shift.get()])
 }
 
-/// Another process may go on with them at once.
+/// Reads the released tasks. Another process may claim them immediately.
 pub(super) fn read_released(rows: &[Row]) -> Result<CallResult<()>, PostgresError> {
     let released = rows.iter().map(|row| Ok((TaskId::new(name(row, 0)?), ChangeSource::Other)));
     Ok(CallResult { answer: (), changed: released.collect::<Result<_, PostgresError>>()? })
 }
 
-/// How long until something is due that is of none of these principals.
+/// Returns the statement for the time until a task of another principal than `except` is due.
 pub(super) fn next_due(shared: &Shared, except: &[String]) -> Call {
     let except: Vec<_> = except.iter().map(|principal| owned(principal)).collect();
     Call::new(NEXT_DUE, values![except, shared.shift.get()])

@@ -1,4 +1,4 @@
-//! The store's time: that of the database, which all replicas share.
+//! Clock of the store: the clock of the database, which all replicas share.
 
 use std::{
     sync::atomic::{AtomicI64, Ordering},
@@ -7,7 +7,7 @@ use std::{
 
 use crate::store::UnixMillis;
 
-/// How far a test has moved it.
+/// Offset that a test has added, in milliseconds.
 #[derive(Debug, Default)]
 pub(super) struct Shift(AtomicI64);
 
@@ -21,7 +21,7 @@ impl Shift {
     }
 }
 
-/// So far away that nothing ends there, and so near that sums still fit into a column.
+/// A time that is never reached, yet small enough that sums fit into a column.
 const FOREVER: i64 = i64::MAX / 8;
 
 pub(super) fn millis(span: Duration) -> i64 {
@@ -32,7 +32,7 @@ pub(super) fn to_column(number: u64) -> i64 {
     i64::try_from(number).map_or(FOREVER, |number| number.min(FOREVER))
 }
 
-/// Nothing that is kept is below zero.
+/// Stored numbers are never negative.
 pub(super) fn from_column(number: i64) -> UnixMillis {
     u64::try_from(number).unwrap_or_default()
 }

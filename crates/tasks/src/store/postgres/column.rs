@@ -1,4 +1,4 @@
-//! What stands in columns, and what it is in memory.
+//! Conversions between columns and Rust types.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ pub(super) fn phase(column: i16) -> Result<Phase, PostgresError> {
     }
 }
 
-/// And back again.
+/// Converts a phase to its column value.
 pub(super) fn phase_column(phase: Phase) -> i16 {
     match phase {
         Phase::Queued => 0,
@@ -32,11 +32,11 @@ pub(super) fn phase_column(phase: Phase) -> i16 {
     }
 }
 
-// A character of nobody's script. PostgreSQL keeps every character but the zero, which is written as
-// this and another one.
+// Escape character, from a private use area of Unicode. PostgreSQL stores every character except
+// NUL, which is escaped with this character.
 const ESCAPE: char = '\u{e000}';
 
-/// A name as PostgreSQL can keep it.
+/// Escapes a text for a column.
 pub(super) fn text(name: &str) -> Cow<'_, str> {
     match name.contains(['\0', ESCAPE]) {
         false => Cow::Borrowed(name),
@@ -57,7 +57,7 @@ pub(super) fn from_text(column: String) -> String {
 
 pub(super) fn to_json(value: &impl Serialize) -> Result<String, StoreError> {
     serde_json::to_string(value)
-        .map_err(|why| StoreError::Unavailable(format!("a value cannot be written as JSON: {why}")))
+        .map_err(|why| StoreError::Unavailable(format!("cannot serialize a value as JSON: {why}")))
 }
 
 pub(super) fn from_json<T: DeserializeOwned>(what: &str, column: &str) -> Result<T, PostgresError> {
@@ -68,7 +68,7 @@ pub(super) fn raw(what: &str, column: String) -> Result<RawJson, PostgresError> 
     RawValue::from_string(column).map_err(|why| unreadable(what, &why))
 }
 
-/// How far a task said it was.
+/// Parses the progress of a task.
 pub(super) fn progress(column: Option<String>) -> Result<Option<RawJson>, PostgresError> {
     column.map(|column| raw("progress", column)).transpose()
 }
@@ -77,29 +77,29 @@ pub(super) fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// How many bytes a new task counts beside its journal; as `row_bytes` of the schema.
+/// Returns the bytes of a new task without its journal, like `row_bytes` in the schema.
 pub(super) fn row_bytes(task: &NewTask) -> i64 {
     count(TASK_BYTES + task.request.get().len())
 }
 
-/// A column of a row.
+/// Returns a column of a row.
 pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, PostgresError> {
     Ok(row.try_get(column)?)
 }
 
-/// A column that holds a name.
+/// Returns an escaped text column of a row.
 pub(super) fn name(row: &Row, column: usize) -> Result<String, PostgresError> {
     Ok(from_text(get(row, column)?))
 }
 
-/// An array; one of nothing is NULL.
+/// Converts a list to an array value. An empty list is NULL.
 pub(super) fn array<T>(values: Vec<T>) -> Option<Vec<T>> {
     (!values.is_empty()).then_some(values)
 }
 
 fn unreadable(what: &str, why: &dyn std::fmt::Display) -> PostgresError {
     PostgresError::Store(StoreError::Incompatible(format!(
-        "the {what} of a task: {why}; upgrade this program, or restore the database from a backup"
+        "cannot read the {what} of a task: {why}; upgrade this program, or restore the database from a backup"
     )))
 }
 
@@ -108,7 +108,7 @@ mod tests {
     use super::{from_text, owned};
 
     #[test]
-    fn every_name_comes_back_as_it_was() {
+    fn escaped_text_round_trips_unchanged() {
         for name in ["", "ü", "a\0b", "\0\u{e000}0\u{e000}1", "\u{e000}\0"] {
             let column = owned(name);
             assert!(!column.contains('\0'));

@@ -1,5 +1,5 @@
-//! What workers write: what is most often written for many tasks in one statement, anything else task
-//! by task.
+//! Commits of workers. The most frequent kinds are combined for many tasks in one statement. All
+//! others are committed one by one.
 
 use std::{
     borrow::Cow,
@@ -27,7 +27,7 @@ use crate::{
 pub(super) const WRITE: &str =
     "SELECT commit_task($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
      $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)";
-/// As `WRITE` of one that goes on, and then it is kept.
+/// Commits the changes like `WRITE`, then quarantines the task.
 pub(super) const KEEP: &str =
     "SELECT CASE WHEN commit_task($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
      $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)
@@ -40,7 +40,7 @@ pub(super) const WRITE_ALL: &str =
      $14, $15, $16)";
 pub(super) const LOCK: &str = "SELECT FROM task WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE";
 
-/// What is to be written to a task, if it can be written together with others.
+/// A commit that can be combined with others.
 pub(super) struct Writing {
     lease: Lease,
     message: Option<String>,
@@ -50,39 +50,39 @@ pub(super) struct Writing {
     charge: Option<Charge>,
 }
 
-/// An entry of a journal, in columns.
+/// A journal entry, in columns.
 struct Recorded {
     key: String,
     answer: bool,
     body: String,
 }
 
-/// How a task ends whose work is done, in columns.
+/// Outcome of a task that ends without a cleanup, in columns.
 struct End {
     outcome: String,
     kind: i16,
     retention: i64,
 }
 
-/// What can be written together with others, and who waits for it.
+/// A commit that can be combined with others, and the caller that waits for it.
 pub(super) struct QueuedWrite {
     pub(super) writing: Writing,
     pub(super) answer: oneshot::Sender<Result<(), StoreError>>,
 }
 
-/// How something is written for many tasks.
+/// Statement for a combined commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WriteKind {
-    /// It records steps, and nothing else.
+    /// Only records steps.
     Record,
-    /// It ends, and has nothing else to say.
+    /// Only ends the task.
     End,
-    /// All that is written together can be written so.
+    /// Any changes that can be combined.
     Any,
 }
 
 impl Writing {
-    /// `None` if it cannot be written together with others.
+    /// Creates a combinable commit; `None` if these changes cannot be combined.
     pub(super) fn of(
         lease: &Lease,
         changes: &Changes,
@@ -136,13 +136,13 @@ impl Writing {
         }
     }
 
-    /// How many bytes it needs room for.
+    /// Returns the number of bytes that the commit stores at most.
     fn need(&self) -> usize {
         let end = self.end.as_ref().map_or(0, |end| outcome_need(end.outcome.len()));
         bytes_of(&self.entries) + end
     }
 
-    /// The statement that writes it by itself.
+    /// Returns the statement that executes this commit alone.
     pub(super) fn alone(&self, shared: &Shared) -> Result<Call, StoreError> {
         let next = match &self.end {
             None => Next::GoOn,
@@ -172,8 +172,7 @@ fn bytes_of(entries: &[Recorded]) -> usize {
     entries.iter().map(|entry| entry.key.len() + entry.body.len()).sum()
 }
 
-/// Those who are charged for what is written: who, how many bytes, and how many they may have. Each
-/// stands there once.
+/// Charged principals, their new bytes and their byte limits. Each principal occurs once.
 type Charged<'a> = (Option<Vec<Cow<'a, str>>>, Option<Vec<i64>>, Option<Vec<i64>>);
 
 fn charged<'a>(each: impl Iterator<Item = &'a Writing>) -> Charged<'a> {
@@ -194,7 +193,7 @@ fn charged<'a>(each: impl Iterator<Item = &'a Writing>) -> Charged<'a> {
     )
 }
 
-/// What becomes of the task then, in columns.
+/// Transition of a task, in columns.
 enum Next {
     GoOn,
     Park { due: Option<i64>, seen: i64 },
@@ -202,7 +201,7 @@ enum Next {
     End { outcome: String, kind: i16, retention: i64, unfinished: bool },
 }
 
-/// The statement that writes anything, by itself.
+/// Returns the statement that commits any changes of one task.
 pub(super) fn alone(
     lease: &Lease,
     changes: &Changes,
@@ -229,7 +228,7 @@ pub(super) fn alone(
     statement(lease, message, progress, &recorded(&changes.entries)?, changes, next, shared)
 }
 
-/// Of `changes`, what is not in columns yet.
+/// Returns the statement for one task. `changes` supplies the parts that are not yet in columns.
 fn statement(
     lease: &Lease,
     message: Option<String>,
@@ -240,7 +239,7 @@ fn statement(
     shared: &Shared,
 ) -> Result<Call, StoreError> {
     let segments = &changes.segments;
-    // The first of a name counts, and the database wants each once.
+    // The first request with a wire key counts, because the statement requires unique keys.
     let mut seen_names = HashSet::new();
     let asked: Vec<_> =
         changes.input_requests.iter().filter(|asked| seen_names.insert(&asked.name)).collect();
@@ -303,7 +302,7 @@ fn statement(
 }
 
 impl QueuedWrite {
-    /// Tells who listens that the task has changed, if it has, and then who waits.
+    /// Notifies listeners of a visible change, then replies to the caller.
     pub(super) fn answer(
         self,
         written: Result<(), StoreError>,
@@ -315,18 +314,18 @@ impl QueuedWrite {
             place => PostgresError::Store(error).with(place),
         });
         let Writing { lease, message, progress, end, .. } = self.writing;
-        // That a step was recorded, nobody sees.
+        // Recorded steps are not visible to readers.
         let is_seen = message.is_some() || progress.is_some() || end.is_some();
         if written.is_ok() && is_seen {
-            // Before its worker goes on, which may not have the task any more then.
+            // Before the reply, because the worker may no longer have the task afterwards.
             tell(lease.task, ChangeSource::Worker);
         }
-        // Nobody may wait any more; it is done all the same.
+        // The caller may have been dropped. The commit has taken effect in any case.
         let _ = self.answer.send(written);
     }
 }
 
-/// How all of these can be written in one statement.
+/// Returns the statement that can execute all of these commits.
 fn common_way(waiting: &[Box<QueuedWrite>]) -> WriteKind {
     let same = |one: &QueuedWrite, other: &QueuedWrite| {
         one.writing.kind() == other.writing.kind()
@@ -338,7 +337,8 @@ fn common_way(waiting: &[Box<QueuedWrite>]) -> WriteKind {
     }
 }
 
-/// The statement that writes all of these, each of another task, in the order of their names.
+/// Returns the statement that executes these commits. Each belongs to another task, in the order of
+/// task IDs.
 pub(super) fn together<'a>(waiting: &'a [Box<QueuedWrite>], shared: &Shared) -> Query<'a> {
     let each = || waiting.iter().map(|waiting| &waiting.writing);
     match common_way(waiting) {
@@ -348,12 +348,12 @@ pub(super) fn together<'a>(waiting: &'a [Box<QueuedWrite>], shared: &Shared) -> 
     }
 }
 
-/// The worker that has all of these.
+/// Returns the worker that has all of these tasks.
 fn worker<'a>(mut each: impl Iterator<Item = &'a Writing>) -> Cow<'a, str> {
     text(each.next().map_or("", |writing| writing.lease.worker.as_str()))
 }
 
-/// One row for each entry.
+/// Returns a statement with one row per entry.
 fn record<'a, I>(each: impl Fn() -> I, shared: &Shared) -> Query<'a>
 where
     I: Iterator<Item = &'a Writing>,
@@ -378,7 +378,7 @@ where
     )
 }
 
-/// One row for each task.
+/// Returns a statement with one row per task.
 fn end<'a, I>(each: impl Fn() -> I, shared: &Shared) -> Query<'a>
 where
     I: Iterator<Item = &'a Writing>,
@@ -402,7 +402,7 @@ where
     )
 }
 
-/// One row for each task, and one for each entry.
+/// Returns a statement with one row per task, and one per entry.
 fn any<'a, I>(each: impl Fn() -> I, shared: &Shared) -> Query<'a>
 where
     I: Iterator<Item = &'a Writing>,
@@ -437,15 +437,15 @@ where
     )
 }
 
-/// What became of each that was written together: whoever has lost the task has written nothing. Whose
-/// principal may have no room is to be written by itself.
+/// Reads the outcome of each combined commit. A commit with a lost lease has written nothing. A
+/// commit whose principal may be over its byte limit must be executed alone.
 pub(super) fn read_together(
     waiting: &[Box<QueuedWrite>],
     rows: &[Row],
 ) -> Vec<Result<(), StoreError>> {
     let told = rows.first().map_or(Err(PostgresError::Silent), |row| get(row, 0));
     let told: HashSet<i64> = match told {
-        // Nobody is told of if all were written.
+        // NULL means that all were written.
         Ok(None) => return waiting.iter().map(|_| Ok(())).collect(),
         Ok(Some(told)) => Vec::into_iter(told).collect(),
         Err(problem) => return waiting.iter().map(|_| Err(problem.with(""))).collect(),
@@ -455,16 +455,17 @@ pub(super) fn read_together(
     let mut place = 1;
     let each = waiting.iter().map(|waiting| {
         let is_told = told.contains(&place);
-        // Who records has a row for each entry.
+        // A recorded step has one row per entry.
         place += if way == WriteKind::Record { count(waiting.writing.entries.len()) } else { 1 };
-        // The short ways tell of those that were written, the other one of those that were not.
+        // `record_steps` and `end_tasks` return the written rows. `commit_tasks` returns the
+        // rejected ones.
         let is_written = is_told == (way != WriteKind::Any);
         is_written.then_some(()).ok_or_else(|| refused.clone())
     });
     each.collect()
 }
 
-/// What became of one that was written by itself.
+/// Reads the outcome of a commit that was executed alone.
 pub(super) fn read(rows: &[Row]) -> Result<(), StoreError> {
     match rows.first().map(|row| get::<Option<bool>>(row, 0)).transpose() {
         Ok(Some(Some(true))) => Ok(()),
@@ -474,7 +475,7 @@ pub(super) fn read(rows: &[Row]) -> Result<(), StoreError> {
     }
 }
 
-/// Locks these tasks, in the order of their names.
+/// Returns a statement that locks these tasks in the order of their IDs.
 pub(super) fn lock(tasks: Vec<String>) -> Call {
     Call::new(LOCK, values![tasks])
 }

@@ -1,4 +1,4 @@
-//! Opens connections, and opens them again when they are lost.
+//! Opens connections, and reopens lost ones.
 
 use std::{collections::HashMap, future::poll_fn, time::Duration};
 
@@ -16,16 +16,17 @@ use super::{
 };
 use crate::store::StoreError;
 
-/// How long to wait before a connection is tried again, at first; and at most, where nobody minds.
+/// First delay before a connection attempt is repeated, and the maximum for connections that are
+/// not urgent.
 const PAUSE: Duration = Duration::from_millis(20);
 pub(super) const LONGEST: Duration = Duration::from_secs(1);
 
-/// Peers that are gone without a word are noticed after half a minute, on both sides.
+/// Both sides detect a silently lost peer after half a minute.
 const IDLE: Duration = Duration::from_secs(10);
 const PROBE: Duration = Duration::from_secs(5);
 const PROBES: u32 = 4;
 
-/// Where connections are made to, and how.
+/// Address and options of the database.
 pub(super) struct Database {
     config: tokio_postgres::Config,
     tls: Tls,
@@ -33,10 +34,10 @@ pub(super) struct Database {
     pub(super) options: PostgresOptions,
 }
 
-/// A connection that is set up.
+/// A configured connection.
 pub(super) struct Session {
     pub(super) client: Client,
-    /// Reads and writes; ends with the connection.
+    /// Task that reads and writes the connection, and ends with it.
     driver: JoinHandle<()>,
     statements: HashMap<&'static str, Statement>,
     patience: Duration,
@@ -57,17 +58,17 @@ impl Database {
         Ok(Self { config, tls: Tls::new(&security)?, place, options })
     }
 
-    /// The schema, as it is written in statements.
+    /// Returns the schema name, quoted for statements.
     pub(super) fn schema(&self) -> String {
         format!("\"{}\"", self.options.schema.replace('"', "\"\""))
     }
 
-    /// Where replicas tell each other what has changed.
+    /// Returns the channel for change notifications between replicas.
     pub(super) fn channel(&self) -> String {
         format!("outlive_{}", self.options.schema)
     }
 
-    /// Opens a connection. What others tell is given to `hear`.
+    /// Opens a connection. `hear` receives the notifications of other processes.
     pub(super) async fn open(
         &self,
         hear: impl Fn(&Notification) + Send + 'static,
@@ -75,7 +76,7 @@ impl Database {
         let opened = async {
             let (client, mut connection) = self.config.connect(self.tls.clone()).await?;
             let driver = tokio::spawn(async move {
-                // It ends with an error or without; whoever uses the client hears of it.
+                // An error ends the loop. Users of the client observe the closed connection.
                 while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
                     if let AsyncMessage::Notification(told) = message {
                         hear(&told);
@@ -90,8 +91,8 @@ impl Database {
         timeout(self.options.connect_timeout, opened).await.unwrap_or(Err(PostgresError::Silent))
     }
 
-    /// Opens a connection, and tries again for a while if that does not work, with pauses that grow
-    /// up to the longest.
+    /// Opens a connection. Retries until the connect timeout, with a delay that grows up to
+    /// `longest`.
     pub(super) async fn reopen(
         &self,
         longest: Duration,
@@ -113,9 +114,9 @@ impl Database {
         }
     }
 
-    /// What holds for every connection. Each statement finds its rows by an index, also when the
-    /// database knows nothing of its tables yet, or what it knows is old; so there is one plan for it,
-    /// whatever its values, and to make another each time would cost more than to run it.
+    /// Returns the settings of every connection. Each statement finds its rows by an index, even
+    /// without statistics or with old ones. So one generic plan suffices, and planning for each
+    /// execution would cost more than the execution.
     fn set_up(&self) -> String {
         format!(
             "SET search_path = {schema};
@@ -140,14 +141,15 @@ impl Database {
         )
     }
 
-    /// How long to wait for an answer. The database gives up first, and says why.
+    /// Returns the timeout for a response. The statement timeout of the database is shorter, so its
+    /// error with the cause arrives first.
     pub(super) fn patience(&self) -> Duration {
         self.options.statement_timeout + self.options.connect_timeout
     }
 }
 
 impl Session {
-    /// A statement, prepared once.
+    /// Prepares a statement once.
     pub(super) async fn prepare(&mut self, sql: &'static str) -> Result<(), PostgresError> {
         if !self.statements.contains_key(sql) {
             let prepared = timeout(self.patience, self.client.prepare(sql)).await;
@@ -157,7 +159,7 @@ impl Session {
         Ok(())
     }
 
-    /// A statement that was prepared.
+    /// Returns a prepared statement.
     pub(super) fn prepared(&self, sql: &'static str) -> Result<&Statement, PostgresError> {
         self.statements.get(sql).ok_or(PostgresError::Silent)
     }
@@ -166,12 +168,12 @@ impl Session {
         self.client.is_closed()
     }
 
-    /// Waits until the connection is lost.
+    /// Waits until the connection is closed.
     pub(super) async fn closed(&mut self) {
         let _ = (&mut self.driver).await;
     }
 
-    /// Gives up a connection on which nobody answers.
+    /// Closes a connection that does not respond.
     pub(super) fn abort(self) {
         self.driver.abort();
     }

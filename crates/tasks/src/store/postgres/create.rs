@@ -1,4 +1,4 @@
-//! Making tasks: many at once, in one statement.
+//! Creation of many tasks in one statement.
 
 use tokio::sync::oneshot;
 use tokio_postgres::Row;
@@ -22,13 +22,13 @@ pub(super) const CREATE: &str =
 pub(super) const MADE: &str =
     "SELECT id, idempotency_fingerprint FROM task WHERE principal = $1 AND idempotency_key = $2";
 
-/// A task that is to be made, and who waits for it.
+/// A task to create, and the caller that waits for it.
 pub(super) struct Creation {
     pub(super) task: NewTask,
-    /// Whether it may have been made by a first attempt whose answer was lost.
+    /// Whether an earlier attempt whose response was lost may have created the task.
     pub(super) again: bool,
     reasked: Option<String>,
-    /// Key, whether it is an answer, and body.
+    /// Key, whether the entry is an input response, and body.
     entries: Vec<(String, bool, String)>,
     answer: oneshot::Sender<Result<CreateOutcome, StoreError>>,
 }
@@ -54,11 +54,11 @@ impl Creation {
             "" => error,
             place => PostgresError::Store(error).with(place),
         });
-        // Nobody may wait any more; it is done all the same.
+        // The caller may have been dropped. The task is created in any case.
         let _ = self.answer.send(created);
     }
 
-    /// Whether it brings nothing along, and can only be new.
+    /// Returns whether the task has no journal, no idempotency key and no earlier attempt.
     pub(super) fn is_plain(&self) -> bool {
         let bare = self.entries.is_empty() && self.reasked.is_none();
         bare && self.task.journal.segments.is_empty()
@@ -66,7 +66,7 @@ impl Creation {
             && !self.again
     }
 
-    /// What its caller hears of one that was made.
+    /// Returns the outcome for a created task.
     pub(super) fn made(&self, at: i64) -> CreateOutcome {
         CreateOutcome::Created { lease: self.lease(), at: from_column(at) }
     }
@@ -77,7 +77,7 @@ impl Creation {
     }
 }
 
-/// The statement that makes all of these.
+/// Returns the statement that creates all of these tasks.
 pub(super) fn call<'a>(creations: &'a [Box<Creation>], shared: &Shared) -> Query<'a> {
     let each = || creations.iter().map(|creation| &creation.task);
     let once = || each().map(|task| task.idempotency.as_ref());
@@ -134,7 +134,8 @@ pub(super) fn call<'a>(creations: &'a [Box<Creation>], shared: &Shared) -> Query
     )
 }
 
-/// What became of each. The first row says when they were made; the others are those that were not.
+/// Reads the outcome of each task. The first row contains the creation time; the others are the
+/// tasks that were not created.
 pub(super) fn read(
     creations: &[Box<Creation>],
     rows: &[Row],
@@ -152,8 +153,8 @@ pub(super) fn read(
         let (place, refused) = match refused(row) {
             Ok(refused) => refused,
             Err(problem) => {
-                // Nothing that the function returns looks like this.
-                tracing::error!(error = ?problem, "a creation cannot be read");
+                // The function never returns such a row.
+                tracing::error!(error = ?problem, "could not read the result of a creation");
                 continue;
             }
         };
@@ -165,7 +166,8 @@ pub(super) fn read(
     created
 }
 
-/// The place of one that was not made, and why; `None` if it was after all.
+/// Reads the position and the outcome of a task that was not created. The outcome is `None` if an
+/// earlier attempt created the task.
 fn refused(row: &Row) -> Result<(i64, Option<Result<CreateOutcome, StoreError>>), PostgresError> {
     let (place, what): (i64, i32) = (get(row, 0)?, get(row, 1)?);
     let refused = match what {
@@ -174,12 +176,15 @@ fn refused(row: &Row) -> Result<(i64, Option<Result<CreateOutcome, StoreError>>)
         2 => Some(Ok(CreateOutcome::KeyConflict)),
         3 => Some(Ok(CreateOutcome::QuotaExceeded)),
         5 => Some(Ok(CreateOutcome::BytesExceeded)),
-        _ => Some(Err(StoreError::Unavailable("the name of the task is taken".to_owned()))),
+        _ => Some(Err(StoreError::Unavailable(
+            "the task ID belongs to another principal".to_owned(),
+        ))),
     };
     Ok((place, refused))
 }
 
-/// What was made under a key before. It is known for as long as the task is.
+/// Returns the statement that finds a task by its idempotency key. The key exists as long as the
+/// task.
 pub(super) fn made(principal: &str, once: &IdempotencyKey) -> Call {
     Call::new(MADE, values![owned(principal), owned(&once.key)])
 }

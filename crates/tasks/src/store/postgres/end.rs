@@ -1,5 +1,4 @@
-//! How tasks end other than by themselves: cancelled, or because their time is over; and when they
-//! are forgotten.
+//! Cancellation, expiry, cleanup and deletion of tasks.
 
 use std::time::Duration;
 
@@ -49,7 +48,7 @@ pub(super) fn read_cancelled(
     })
 }
 
-/// Says how far the clean-up after a task is.
+/// Returns the statement that records the state of a cleanup.
 pub(super) fn clean_up(shared: &Shared, lease: &Lease, now: CleanupState) -> Call {
     let (task, worker) = (owned(lease.task.as_str()), owned(lease.worker.as_str()));
     let is_due = now == CleanupState::Due;
@@ -64,7 +63,7 @@ pub(super) fn read_clean_up(
 ) -> Result<CallResult<()>, PostgresError> {
     match (rows.is_empty(), now) {
         (true, _) => Err(StoreError::LeaseLost.into()),
-        // Another process may begin it at once.
+        // Another process may start the cleanup immediately.
         (false, CleanupState::Due) => Ok(CallResult::changing((), task, ChangeSource::Other)),
         (false, CleanupState::Done) => Ok(CallResult::new(())),
     }

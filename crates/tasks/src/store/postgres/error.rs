@@ -1,4 +1,4 @@
-//! What can go wrong with a database, in words that say what to do.
+//! [`PostgresError`]: errors of a database, with their remedies.
 
 use std::{error::Error as _, io};
 
@@ -6,12 +6,12 @@ use tokio_postgres::error::SqlState;
 
 use crate::store::StoreError;
 
-/// Why something was not done, before it is told to anybody.
+/// An error before its conversion to a [`StoreError`].
 #[derive(Debug)]
 pub(super) enum PostgresError {
     Database(tokio_postgres::Error),
     Store(StoreError),
-    /// It did not answer.
+    /// The database did not respond in time.
     Silent,
 }
 
@@ -27,19 +27,19 @@ impl From<StoreError> for PostgresError {
     }
 }
 
-/// What a problem means for the connection, and for those who share it.
+/// Scope of an error: which operations it affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// Whoever asked for it.
+    /// Only the operation that failed.
     One,
-    /// Everybody who writes now: doing it again at once would fail the same.
+    /// All writes: an immediate retry of another write would fail, too.
     All,
-    /// The connection: what was sent and not answered may be done or not.
+    /// The connection: operations without a response may or may not have taken effect.
     Connection,
 }
 
 impl PostgresError {
-    /// As whoever uses the store hears of it; `place` is where the database is.
+    /// Converts the error to a [`StoreError`]. `place` is the address of the database.
     pub(super) fn with(&self, place: &str) -> StoreError {
         match self {
             Self::Store(StoreError::Unavailable(why)) => {
@@ -50,7 +50,7 @@ impl PostgresError {
             }
             Self::Store(lost) => lost.clone(),
             Self::Silent => StoreError::Unavailable(format!(
-                "{place}: no answer in time; check its load and the network to it"
+                "{place}: no response in time; check the load of the database and the network"
             )),
             Self::Database(error) => {
                 let (why, remedy) = (said(error), remedy(error));
@@ -64,7 +64,7 @@ impl PostgresError {
         }
     }
 
-    /// Whether the database is there, and does not take connections yet.
+    /// Returns whether the database is starting and does not accept connections yet.
     pub(super) fn is_starting(&self) -> bool {
         matches!(self, Self::Database(error)
             if error.code().is_some_and(|code| *code == SqlState::CANNOT_CONNECT_NOW))
@@ -77,25 +77,26 @@ impl PostgresError {
             Self::Silent => return Reach::Connection,
         };
         let Some(code) = error.code() else {
-            // A value that does not fit its column is the only other thing that is found here.
+            // The only other local error is a value that does not fit its column.
             let ours = error.source().is_some_and(|source| !source.is::<io::Error>());
             return if ours && !error.is_closed() { Reach::One } else { Reach::Connection };
         };
         match code.code().as_bytes() {
-            // It has been shut down, or its statements are not those that were prepared.
+            // The database was shut down, or a prepared statement no longer exists.
             b"57P01" | b"57P02" | b"57P03" | b"57P05" | b"25P03" | b"26000" | b"0A000" => {
                 Reach::Connection
             }
             [b'0', b'8', ..] => Reach::Connection,
-            // No space, memory or connections left; cannot be written; no right to.
+            // No space, memory or connections are left; the database is read-only; a privilege is
+            // missing.
             [b'5', b'3', ..] | b"25006" | b"42501" => Reach::All,
             _ => Reach::One,
         }
     }
 }
 
-/// The error in one line, with its causes: "connection refused" says more than "error connecting". What
-/// the library says of itself is left out where the database has spoken.
+/// Returns the error and its causes in one line: "connection refused" is more specific than "error
+/// connecting". For an error of the database, omits the text of the client library.
 fn said(error: &tokio_postgres::Error) -> String {
     if let Some(said) = error.as_db_error() {
         return said.message().to_owned();
@@ -115,36 +116,38 @@ fn said(error: &tokio_postgres::Error) -> String {
 fn remedy(error: &tokio_postgres::Error) -> &'static str {
     let Some(code) = error.code() else {
         return match error.is_closed() {
-            true => "it closed the connection, which is opened again by itself",
+            true => "the database closed the connection; the store reconnects automatically",
             false if said(error).contains("password") => {
-                "write it in the address, postgres://user:PASSWORD@host/database; PGPASSWORD and \
-                 other variables of libpq are not read"
+                "write it into the URL, postgres://user:PASSWORD@host/database; PGPASSWORD and \
+                 other libpq variables are ignored"
             }
-            false => {
-                "check that the database runs, and the host, port and TLS settings of its address"
-            }
+            false => "check that the database runs, and the host, port and TLS settings of its URL",
         };
     };
     match code.code().as_bytes() {
-        [b'2', b'8', ..] => "check the user and the password of its address",
-        b"3D000" => "create the database, or name another one",
+        [b'2', b'8', ..] => "check the user and the password in the URL",
+        b"3D000" => "create the database, or use another one",
         b"42501" => {
-            "let this user create the schema and write to it: GRANT CREATE, USAGE ON DATABASE \
+            "allow this user to create the schema and write to it: GRANT CREATE, USAGE ON DATABASE \
              and SCHEMA"
         }
-        b"3F000" | b"42P01" | b"42883" => "somebody has removed its tables; restart this program",
+        b"3F000" | b"42P01" | b"42883" => "the tables were removed; restart this program",
         b"25006" => {
-            "it can only be read: connect to the primary (`target_session_attrs=read-write`)"
+            "the database is read-only; connect to the primary (`target_session_attrs=read-write`)"
         }
-        b"53100" => "free some space on its disk",
-        b"53200" => "give the database more memory",
-        b"53300" => "allow it more connections (`max_connections`); each replica needs eight",
-        b"57014" => "it took too long; check its load, and who holds locks (`pg_stat_activity`)",
-        b"57P01" | b"57P02" | b"57P03" => "the database is being restarted; try again in a moment",
-        b"55P03" | b"40P01" | b"40001" => "others were faster; try again",
-        b"23505" => "somebody else is just using the name; choose another one",
-        [b'5', b'4', ..] | b"22001" | b"22P05" => "keep less in one value or name",
-        [b'X', b'X', ..] | b"58030" => "check its log and its disk; restore it from a backup",
-        _ => "this should not happen: please report it",
+        b"53100" => "free some space on the disk of the database",
+        b"53200" => "increase the memory of the database",
+        b"53300" => "increase `max_connections`; each replica needs eight connections",
+        b"57014" => {
+            "the statement timed out; check the load and the locks of the database (`pg_stat_activity`)"
+        }
+        b"57P01" | b"57P02" | b"57P03" => "the database is restarting; retry in a moment",
+        b"55P03" | b"40P01" | b"40001" => "conflict with another transaction; retry",
+        b"23505" => "the name is already in use; choose another one",
+        [b'5', b'4', ..] | b"22001" | b"22P05" => "store smaller values, or use shorter names",
+        [b'X', b'X', ..] | b"58030" => {
+            "check the log and the disk of the database; restore it from a backup"
+        }
+        _ => "this is a bug; please report it",
     }
 }

@@ -1,4 +1,4 @@
-//! What is kept beside the tasks: notes.
+//! The table `key_value`: expiring values under keys.
 
 use std::time::Duration;
 
@@ -19,7 +19,8 @@ pub(super) const KEPT: &str =
     "SELECT body FROM key_value WHERE key = $1 AND expires_at > now_ms($2)";
 pub(super) const FORGET: &str = "SELECT kv_delete($1)";
 
-/// Stores a note, in the place of one that is there or not.
+/// Returns the statement that stores a value. `is_to_replace` states whether to replace an existing
+/// one.
 pub(super) fn put(
     shared: &Shared,
     key: &str,
@@ -50,7 +51,7 @@ pub(super) fn forget(key: &str) -> Call {
     Call::new(FORGET, values![owned(key)])
 }
 
-/// What was there before, if something was and stays.
+/// Reads the existing value, if it was not replaced.
 pub(super) fn read_put(rows: &[Row]) -> Result<Option<RawJson>, PostgresError> {
     let row = rows.first().ok_or(PostgresError::Silent)?;
     match get::<i32>(row, 0)? {

@@ -1,4 +1,4 @@
-//! [`KeyValueStore`] of the store in PostgreSQL: expiring values under keys.
+//! [`KeyValueStore`] of the PostgreSQL store.
 
 use std::time::Duration;
 

@@ -1,13 +1,14 @@
-//! One connection that says that this process lives, and hears and tells what has changed.
+//! The connection that holds the liveness lock and exchanges change notifications.
 //!
-//! It holds a lock for as long as it is open. When the process dies the lock is free, and others
-//! take its tasks at once instead of waiting for its leases to end. If only the connection is lost,
-//! another one with another lock takes its place, and the tasks are told. Who comes back, and a database
-//! that has just started, gives the others time to come back, too (`schema/sparing.sql`).
+//! The connection holds an advisory lock while it is open. When the process dies, the lock is
+//! released, and other replicas reclaim its tasks before the leases expire. If only the connection
+//! is lost, the process reconnects with another lock and moves its tasks to that lock. After a
+//! reconnection or a restart of the database, other replicas get time to reconnect, too
+//! (`schema/claim.sql`).
 //!
-//! What this process changes is told to those who listen here right after the commit, and to other
-//! processes a moment later: a message costs the database a commit that no other can share, so many
-//! changes go into one.
+//! Listeners in this process are notified right after a commit. Other processes are notified a
+//! moment later. A notification needs a separate commit in the database, which several changes
+//! share.
 
 use std::{
     collections::HashSet,
@@ -25,31 +26,32 @@ use tokio_postgres::Notification;
 use super::{changes::Listeners, column, connect::Session, error::PostgresError, state::Shared};
 use crate::store::{ChangeSource, TaskId};
 
-/// How many commits may wait to be told. Beyond that they are not: it is a hint.
+/// Maximum number of commits that wait for their notification. Further notifications are dropped,
+/// because they are only hints.
 pub(super) const QUEUE: usize = 1_024;
 
-/// How long to wait after a message before the next.
+/// Delay between two notifications.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How long to wait before it is opened again, at most: others take a process for dead that is back too
-/// late.
+/// Maximum delay between two connection attempts. Other replicas reclaim the tasks of a process
+/// that reconnects too late.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// How often to ask whether the connection still works, if nothing else is said.
+/// Interval of checks that an idle connection still works.
 const ASK: Duration = Duration::from_secs(5);
 
-/// PostgreSQL takes messages of less than 8000 bytes.
+/// Maximum bytes of a notification. PostgreSQL accepts less than 8000.
 const MESSAGE: usize = 7_800;
 
-/// Who was away may have missed what was changed this much earlier, by somebody whose commit took
-/// its time.
+/// Age of changes that may have been missed during an outage, in milliseconds. A slow transaction
+/// commits later than its `updated_at`.
 const MISSED: i64 = 60_000;
 
 const LIVE: &str = "SELECT register_replica($1, $2)";
 const TELL: &str = "SELECT pg_notify($1, $2)";
 const SINCE: &str = "SELECT id FROM task WHERE updated_at >= now_ms(0) - $1";
 
-/// Opens the connection, for a process that held another lock before.
+/// Opens the connection. `before` is the lock that this process held earlier.
 pub(super) async fn open(
     shared: &Arc<Shared>,
     before: Option<i64>,
@@ -60,7 +62,7 @@ pub(super) async fn open(
         None => shared.database.open(hear).await?,
         Some(_) => shared.database.reopen(LONGEST, hear).await?,
     };
-    // Nobody waits for these commits.
+    // No caller waits for the commits of this connection.
     let channel = shared.database.channel().replace('"', "\"\"");
     let listen = format!("SET synchronous_commit = off; LISTEN \"{channel}\"");
     session.client.batch_execute(&listen).await?;
@@ -73,12 +75,12 @@ pub(super) async fn open(
     Ok(session)
 }
 
-/// A number that nobody else has.
+/// Returns a random number, which is unique among processes.
 pub(super) fn random() -> i64 {
     i64::from_ne_bytes(RandomState::new().build_hasher().finish().to_ne_bytes())
 }
 
-/// Keeps the connection, until nobody has anything to tell any more.
+/// Keeps the connection open until all senders of changes are dropped.
 pub(super) async fn keep(
     shared: Arc<Shared>,
     mut session: Session,
@@ -87,15 +89,15 @@ pub(super) async fn keep(
     loop {
         let Err(problem) = serve(&shared, &mut session, &mut changed).await else { return };
         let error = problem.with(&shared.database.place);
-        tracing::warn!(%error, "the lifeline is lost; it is opened again");
+        tracing::warn!(%error, "liveness connection lost; reconnecting");
         session.abort();
         session = loop {
             match open(&shared, Some(shared.lock())).await {
                 Ok(session) => break session,
                 Err(problem) => {
                     let error = problem.with(&shared.database.place);
-                    tracing::warn!(%error, "the lifeline cannot be opened; trying on");
-                    // The store is dropped: there is nothing to live for.
+                    tracing::warn!(%error, "could not reconnect the liveness connection; retrying");
+                    // The store was dropped, so the process needs no liveness lock.
                     if changed.is_closed() && changed.is_empty() {
                         return;
                     }
@@ -105,12 +107,12 @@ pub(super) async fn keep(
         };
         if let Err(problem) = catch_up(&shared, &session).await {
             let error = problem.with(&shared.database.place);
-            tracing::warn!(%error, "what has changed meanwhile is not known");
+            tracing::warn!(%error, "could not read the changes during the outage");
         }
     }
 }
 
-/// Tells others what has changed. Ends without a problem when there will be nothing any more.
+/// Sends change notifications. Returns `Ok` when all senders are dropped.
 async fn serve(
     shared: &Shared,
     session: &mut Session,
@@ -141,7 +143,7 @@ async fn answered<T>(
     Ok(timeout(ASK, asked).await.map_err(|_| PostgresError::Silent)??)
 }
 
-/// Tells those who listen here of everything that may have changed while nothing was heard.
+/// Notifies local listeners of everything that may have changed while the connection was lost.
 async fn catch_up(shared: &Shared, session: &Session) -> Result<(), PostgresError> {
     for row in session.client.query(SINCE, &[&MISSED]).await? {
         shared.listeners.tell(&TaskId::new(column::name(&row, 0)?), ChangeSource::Other);
@@ -149,13 +151,13 @@ async fn catch_up(shared: &Shared, session: &Session) -> Result<(), PostgresErro
     Ok(())
 }
 
-/// The names of tasks, in as few messages as they fit into.
+/// Packs the task IDs into as few notifications as possible.
 fn messages(origin: i64, tasks: Vec<TaskId>) -> Vec<String> {
     let mut told = HashSet::new();
     let mut messages = Vec::new();
     let mut message = String::new();
     for task in tasks {
-        // As JSON, whatever stands in it.
+        // JSON, because a task ID may contain any character.
         let Ok(name) = serde_json::to_string(&task) else { continue };
         if !told.insert(task) || name.len() > MESSAGE {
             continue;
@@ -175,14 +177,16 @@ fn messages(origin: i64, tasks: Vec<TaskId>) -> Vec<String> {
     messages
 }
 
-/// Tells those who listen here what another process has changed.
+/// Notifies local listeners of the changes of another process.
 fn hear(listeners: &Listeners, origin: i64, message: &str) {
     match serde_json::from_str::<(i64, Vec<TaskId>)>(message) {
         Ok((from, tasks)) if from != origin => {
             tasks.iter().for_each(|task| listeners.tell(task, ChangeSource::Other));
         }
         Ok(_) => {}
-        Err(error) => tracing::warn!(%error, "a message of another process cannot be read"),
+        Err(error) => {
+            tracing::warn!(%error, "could not read a change notification of another process")
+        }
     }
 }
 
@@ -194,7 +198,7 @@ mod tests {
     use crate::store::TaskId;
 
     #[test]
-    fn messages_are_short_enough_and_tell_of_every_task_once() {
+    fn messages_stay_below_limit_and_name_each_task_once() {
         let tasks: Vec<TaskId> = (0..1_000).map(|n| TaskId::new(format!("\"ü\0-{n}"))).collect();
         let messages = messages(7, [tasks.clone(), tasks.clone()].concat());
         assert!(messages.iter().all(|message| message.len() < MESSAGE + 10));
@@ -203,7 +207,7 @@ mod tests {
         let ears = Arc::clone(&heard);
         listeners.add(Arc::new(move |task, _| ears.lock().unwrap().push(task.clone())));
         messages.iter().for_each(|message| hear(&listeners, 7, message));
-        assert!(heard.lock().unwrap().is_empty(), "one's own");
+        assert!(heard.lock().unwrap().is_empty(), "a process ignores its own notifications");
         messages.iter().for_each(|message| hear(&listeners, 8, message));
         assert_eq!(*heard.lock().unwrap(), tasks);
     }

@@ -1,10 +1,11 @@
-//! A store in a PostgreSQL database, which several replicas share. Any replica may take the call, run
-//! the task, serve the poll and receive the input response.
+//! A store in a PostgreSQL database, which several replicas share. Any replica may accept the call,
+//! run the task, serve the poll and receive the input response.
 //!
 //! A few connections write, and commit the operations of many callers in one transaction each
-//! (`writer`, `batch`); two read (`readers`); one shows that this process lives, and receives change
-//! notifications of other replicas (`liveness`). `store` and the files named after traits call the
-//! operations, one file each. An operation calls one function of the schema (`schema/*.sql`).
+//! (`writer`, `batch`). Two connections read (`readers`). One holds the liveness lock and receives
+//! change notifications of other replicas (`liveness`). Files named after traits implement the
+//! traits; the other files contain the operations. Most operations call one function of the schema
+//! (`schema/*.sql`).
 
 mod audit;
 mod audit_log;

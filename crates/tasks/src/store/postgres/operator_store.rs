@@ -1,4 +1,4 @@
-//! [`OperatorStore`] of the store in PostgreSQL: what operators do with tasks.
+//! [`OperatorStore`] of the PostgreSQL store.
 
 use std::collections::BTreeMap;
 

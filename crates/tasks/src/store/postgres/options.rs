@@ -1,8 +1,8 @@
-//! Options of the store in PostgreSQL.
+//! Options of the PostgreSQL store.
 
 use std::time::Duration;
 
-/// How a database is used.
+/// Options of a PostgreSQL store.
 #[derive(Clone, Debug)]
 pub struct PostgresOptions {
     pub(super) schema: String,
@@ -12,38 +12,39 @@ pub struct PostgresOptions {
 }
 
 impl PostgresOptions {
-    /// What is right for most.
+    /// Returns the default options.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// In which schema of the database tasks are kept: `outlive`, unless another is named. It is
-    /// made if it is not there.
+    /// Sets the database schema of the store. The default is `outlive`. The store creates a missing
+    /// schema.
     #[must_use]
     pub fn with_schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = schema.into();
         self
     }
 
-    /// Sets how many connections write tasks: two by default. With fewer connections, more callers share
-    /// a statement and a commit; more are worth it where commits take long. The store opens up to as many
-    /// again to create tasks, and four for everything else. All but two are opened at their first use.
+    /// Sets the number of connections that write tasks. The default is two. With fewer connections,
+    /// more callers share a statement and a commit. More connections help if commits are slow. The
+    /// store opens up to the same number of connections to create tasks, and four for everything
+    /// else. All but two are opened at their first use.
     #[must_use]
     pub fn write_connections(mut self, write_connections: usize) -> Self {
         self.write_connections = write_connections.max(1);
         self
     }
 
-    /// How long to try to reach the database, at first and when it was lost. Five seconds by
-    /// default.
+    /// Sets the timeout of connection attempts, at the start and after a lost connection. The
+    /// default is five seconds.
     #[must_use]
     pub fn with_connect_timeout(mut self, connect_timeout: Duration) -> Self {
         self.connect_timeout = connect_timeout;
         self
     }
 
-    /// After which time the database gives up on a statement. Ten seconds by default.
+    /// Sets the statement timeout of the database. The default is ten seconds.
     #[must_use]
     pub fn with_statement_timeout(mut self, statement_timeout: Duration) -> Self {
         self.statement_timeout = statement_timeout;

@@ -1,4 +1,4 @@
-//! Looks at a database without touching it.
+//! Reads the state of a database without changing it.
 
 use tokio::time::Instant;
 
@@ -19,7 +19,7 @@ pub(in crate::store) async fn probe(
 async fn look(database: &Database) -> Result<StoreProbe, PostgresError> {
     let session = database.open(|_| {}).await?;
     let (tables, known) = schema::look(database, &session).await?;
-    // Prepared before: what is measured is one way there and back.
+    // Prepared in advance, so that the measurement covers exactly one round trip.
     let statement = session.client.prepare(TIME).await?;
     let asked = Instant::now();
     let row = session.client.query_one(&statement, &[]).await?;

@@ -1,4 +1,4 @@
-//! Operations that wait for a write connection, and the order of their locks.
+//! Operations that wait for a write connection, and their lock order.
 
 use super::{
     commit::QueuedWrite,
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::store::TaskId;
 
-/// What is to be done.
+/// An operation in a queue.
 pub(super) enum Work {
     Create(Box<Creation>),
     Write(Box<QueuedWrite>),
@@ -20,18 +20,18 @@ impl Work {
     }
 }
 
-/// A statement in a queue.
+/// A queued statement, and its reply to the caller.
 pub(super) struct Queued {
     pub(super) call: Call,
     pub(super) order: Order,
     pub(super) reply: Reply,
 }
 
-/// When something is done in a transaction. Everybody takes locks in this order, so nobody waits in
-/// a circle.
+/// Position of an operation within its transaction. All transactions take locks in this order,
+/// which prevents deadlocks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Order {
-    /// In a transaction of its own, because it locks many tasks.
+    /// Runs in a separate transaction, because the operation locks many tasks.
     Alone,
     Note(String),
     Task(TaskId),
@@ -39,12 +39,12 @@ pub(super) enum Order {
 }
 
 impl Order {
-    /// The order of an operation on one task.
+    /// Returns the order of an operation on one task.
     pub(super) fn on(task: &TaskId) -> Self {
         Self::Task(task.clone())
     }
 
-    /// The name of the task that is locked.
+    /// Returns the task that the operation locks.
     pub(super) fn task(&self) -> Option<&TaskId> {
         match self {
             Self::Task(task) => Some(task),

@@ -1,4 +1,4 @@
-//! Seeing tasks, each in one statement and so in one piece.
+//! Reads of tasks, each in one statement and so from one consistent state.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub(super) const LIST: &str = seen!(
     "WHERE principal = $1 AND origin = $2 AND listed AND (created_at, id) > ($3, $4)
      ORDER BY created_at, id LIMIT $5"
 );
-// A page ends with the block that fills it.
+// The segment that exceeds the byte limit is the last one of a page.
 pub(super) const EMITTED: &str = "SELECT t.phase = 3,
          coalesce((SELECT max(number) FROM segment WHERE task = t.number), 0), p.bodies,
          EXISTS (SELECT FROM input_request WHERE task = t.number AND state = 0)
@@ -48,7 +48,7 @@ pub(super) const EMITTED: &str = "SELECT t.phase = 3,
                  ORDER BY number LIMIT $4) AS s) AS s
          WHERE before = 0 OR before < $5) AS p
      WHERE t.id = $1 AND t.principal = $2";
-// No task is looked at but the one that is due first.
+// Reads only one task: the one that is due first.
 pub(super) const CENSUS: &str = "SELECT c.queued + d.queued, c.running + d.running,
      c.parked + d.parked, c.ended + d.ended,
      now_ms($1) - (SELECT min(due_at) FROM task WHERE due_at IS NOT NULL), c.quarantined + d.quarantined,
@@ -70,7 +70,7 @@ pub(super) fn list(
     after: Option<&ListCursor>,
     limit: usize,
 ) -> Call {
-    // Nothing was made before 1970, and no name is empty.
+    // No task was created before 1970, and no ID is empty.
     let (created, id) =
         after.map_or((0, ""), |after| (to_column(after.created), after.id.as_str()));
     let (principal, origin) = (owned(principal), owned(origin));
@@ -119,7 +119,7 @@ pub(super) fn seen_in(row: &Row) -> Result<TaskRecord, PostgresError> {
     })
 }
 
-/// The cheapest statement there is.
+/// Returns the cheapest possible statement.
 pub(super) fn ready() -> Call {
     Call::new(READY, values![])
 }

@@ -1,5 +1,5 @@
-//! Those who read. Each look is one statement: it sees one state of the database, in which
-//! everything is that was acknowledged before.
+//! Connections that read. Each read is one statement, so it sees one consistent state with all
+//! acknowledged writes.
 
 use std::sync::{
     Arc,
@@ -17,20 +17,20 @@ use super::{
 };
 use crate::store::StoreError;
 
-/// Connections that many look through at once, without waiting for each other's answers.
+/// Connections on which reads are pipelined: a read does not wait for the response to another.
 pub(super) struct Readers {
     sessions: Vec<RwLock<Option<Session>>>,
     next: AtomicUsize,
 }
 
 impl Readers {
-    /// So many; each is opened when it is first needed.
+    /// Creates `count` connections, each of which is opened at its first use.
     pub(super) fn new(count: usize) -> Self {
         let sessions = (0..count).map(|_| RwLock::new(None)).collect();
         Self { sessions, next: AtomicUsize::new(0) }
     }
 
-    /// Looks at something.
+    /// Executes a read.
     pub(super) async fn read<T>(
         &self,
         shared: &Arc<Shared>,
@@ -39,7 +39,7 @@ impl Readers {
     ) -> Result<T, StoreError> {
         let place = &shared.database.place;
         let mut rows = self.look(shared, &call).await;
-        // A connection that was lost meanwhile is opened again; looking twice does no harm.
+        // Retries on a new connection if the connection is lost. A repeated read is harmless.
         if rows.as_ref().is_err_and(|problem| problem.reach() == Reach::Connection) {
             rows = self.look(shared, &call).await;
         }
@@ -58,7 +58,7 @@ impl Readers {
                     Ok(rows) => rows,
                     Err(_) => {
                         drop(ready);
-                        // Nobody answers on it.
+                        // The connection does not respond.
                         slot.write().await.take().into_iter().for_each(Session::abort);
                         Err(PostgresError::Silent)
                     }
@@ -70,7 +70,7 @@ impl Readers {
     }
 }
 
-/// Has a connection ready for a statement. Others wait meanwhile.
+/// Opens the connection if necessary, and prepares a statement. Other reads on the connection wait.
 async fn prepare(
     shared: &Shared,
     slot: &mut Option<Session>,

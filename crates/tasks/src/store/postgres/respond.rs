@@ -1,4 +1,4 @@
-//! What a client, or somebody outside, answers; and what a worker hears of it.
+//! Input responses from a client or another system, and the inbox of a worker.
 
 use outlive_wire::RawJson;
 use tokio_postgres::Row;
@@ -16,7 +16,7 @@ use crate::{
 };
 
 pub(super) const ANSWER: &str = "SELECT respond_task($1, $2, $3, $4, $5, $6, $7)";
-// One row without an answer if there is none yet, and no row if the lease is lost.
+// Returns one row with a NULL response if the task has none, and no row if the lease is lost.
 pub(super) const HEARD: &str = "SELECT t.cancel_requested_at IS NOT NULL, e.key, e.body FROM task t
      LEFT JOIN journal_entry e ON e.task = t.number AND e.is_input
      WHERE t.id = $1 AND t.epoch = $2 AND t.worker_id = $3 AND t.phase = 1 ORDER BY e.key";

@@ -1,4 +1,4 @@
-//! Creates the tables and functions in an empty schema, and refuses a schema with other ones.
+//! Creates the tables and functions in an empty schema, and rejects a schema with other tables.
 
 use tokio_postgres::GenericClient;
 
@@ -37,7 +37,7 @@ pub(super) async fn migrate(
     session: &mut Session,
 ) -> Result<(), PostgresError> {
     let transaction = session.client.transaction().await?;
-    // Another process may hold the lock for as long as its own migration takes.
+    // Another process may hold the lock during its own migration.
     transaction.batch_execute("SET LOCAL statement_timeout = '10min'").await?;
     transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
     let name = &database.options.schema;
@@ -58,8 +58,8 @@ pub(super) async fn migrate(
         Some(KNOWN) => {}
         Some(version) => {
             return Err(StoreError::Incompatible(format!(
-                "a newer version of this program has written it (its tables have version \
-                 {version}, known here is {KNOWN}); upgrade this program"
+                "a newer version of this program has written the schema (schema version \
+                 {version}, supported is {KNOWN}); upgrade this program"
             ))
             .into());
         }
@@ -72,7 +72,7 @@ const VERSION: &str =
     "CREATE TABLE schema_version (number integer NOT NULL, fingerprint text NOT NULL)";
 
 /// Returns the version of a schema, `None` if it is empty, and the version that this program uses.
-/// Changes nothing.
+/// Does not change the schema.
 pub(super) async fn look(
     database: &Database,
     session: &Session,
@@ -92,7 +92,9 @@ async fn version(client: &impl GenericClient, name: &str) -> Result<Option<usize
     let refused = |what: String| Err(StoreError::Incompatible(what).into());
     let pre_release = || refused(format!("the schema `{name}` was {PRE_RELEASE}"));
     if !has("task") || !(has("schema_version") || has("version")) {
-        return refused(format!("the schema `{name}` is another program's; name another one"));
+        return refused(format!(
+            "the schema `{name}` belongs to another program; use another schema"
+        ));
     }
     if !has("schema_version") {
         return pre_release();

@@ -1,4 +1,4 @@
-//! The state that all connections of a store share.
+//! State that all connections of a store share.
 
 use std::sync::{
     Arc,
@@ -12,9 +12,9 @@ pub(super) struct Shared {
     pub(super) database: Database,
     pub(super) shift: Shift,
     pub(super) listeners: Arc<Listeners>,
-    /// Random number that marks the changes of this process.
+    /// Random number that identifies the changes of this process.
     pub(super) origin: i64,
-    /// The liveness lock of this process.
+    /// Liveness lock of this process.
     lock: AtomicI64,
 }
 

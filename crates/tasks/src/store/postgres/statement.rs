@@ -1,4 +1,4 @@
-//! One statement that somebody waits for.
+//! Statements with their values, and replies to their callers.
 
 use std::{future::Future, pin::Pin};
 
@@ -8,25 +8,25 @@ use tokio_postgres::{Row, types::ToSql};
 use super::{connect::Session, error::PostgresError};
 use crate::store::{ChangeSource, StoreError, TaskId};
 
-/// A value that is sent with a statement.
+/// A value of a statement.
 pub(super) type Value<'a> = Box<dyn ToSql + Send + Sync + 'a>;
 
-/// Writes values in a list, each in its own box.
+/// Creates a list of boxed values.
 macro_rules! values {
     ($($value:expr),* $(,)?) => { vec![$(Box::new($value) as $crate::store::postgres::statement::Value<'_>),*] };
 }
 pub(super) use values;
 
-/// What is asked for: a statement and its values.
+/// A statement and its values.
 pub(super) struct Query<'a> {
     pub(super) sql: &'static str,
     pub(super) values: Vec<Value<'a>>,
 }
 
-/// One that can wait in a queue.
+/// A query with owned values, which can wait in a queue.
 pub(super) type Call = Query<'static>;
 
-/// What came of it, and which tasks it has changed.
+/// Result of a call, and the tasks that it changed.
 pub(super) struct CallResult<T> {
     pub(super) answer: T,
     pub(super) changed: Vec<(TaskId, ChangeSource)>,
@@ -47,7 +47,7 @@ impl<'a> Query<'a> {
         Self { sql, values }
     }
 
-    /// Sends it when it is first polled, and waits for its rows.
+    /// Sends the query at the first poll, and waits for its rows.
     pub(super) async fn send(&self, session: &Session) -> Result<Vec<Row>, PostgresError> {
         let statement = session.prepared(self.sql)?;
         let values: Vec<&(dyn ToSql + Sync)> =
@@ -56,12 +56,12 @@ impl<'a> Query<'a> {
     }
 }
 
-/// Tells the caller, and returns the tasks that were changed, and by whom.
+/// Replies to the caller. Returns the changed tasks with the source of the change.
 pub(super) type Reply = Box<
     dyn FnOnce(Result<Vec<Row>, StoreError>, &str) -> Vec<(TaskId, ChangeSource)> + Send + Sync,
 >;
 
-/// A reply that reads the rows, and where its answer comes out.
+/// Creates a reply that decodes the rows, and the receiver of its result.
 pub(super) fn reply<T: Send + 'static>(
     read: impl FnOnce(Vec<Row>) -> Result<CallResult<T>, PostgresError> + Send + Sync + 'static,
 ) -> (Reply, oneshot::Receiver<Result<T, StoreError>>) {
@@ -72,17 +72,17 @@ pub(super) fn reply<T: Send + 'static>(
             Ok(said) => (Ok(said.answer), said.changed),
             Err(error) => (Err(error), Vec::new()),
         };
-        // Nobody may wait any more; it is done all the same.
+        // The caller may have been dropped. The call has taken effect in any case.
         let _ = answer.send(said);
         changed
     };
     (Box::new(reply), answered)
 }
 
-/// A future that has a connection send something when it is first polled.
+/// A future that sends a message at its first poll.
 pub(super) type Sent<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Sends everything at once, in this order, and waits for all of it.
+/// Sends all messages in this order without waiting in between, then waits for all responses.
 pub(super) async fn pipelined<T>(mut sent: Vec<Sent<'_, T>>) -> Vec<T> {
     let mut done: Vec<Option<T>> = Vec::with_capacity(sent.len());
     std::future::poll_fn(|cx| {
@@ -94,7 +94,7 @@ pub(super) async fn pipelined<T>(mut sent: Vec<Sent<'_, T>>) -> Vec<T> {
         std::task::Poll::Ready(())
     })
     .await;
-    // The answers come in the same order, so nobody waits for one that is there.
+    // Responses arrive in the order of the messages, so awaiting them in this order loses no time.
     let mut all = Vec::with_capacity(sent.len());
     for (sent, done) in sent.into_iter().zip(done) {
         all.push(match done {

@@ -16,10 +16,10 @@ use super::{
 };
 use crate::store::StoreError;
 
-/// How many connections read. The database answers one look after the other on each.
+/// Number of reading connections. The database executes the reads of each connection in sequence.
 const READERS: usize = 2;
 
-/// Keeps tasks in a PostgreSQL database.
+/// A task store in a PostgreSQL database.
 ///
 /// ```no_run
 /// use outlive_tasks::store::PostgresStore;
@@ -31,14 +31,14 @@ const READERS: usize = 2;
 /// # }
 /// ```
 ///
-/// It needs PostgreSQL 14 or newer, and sessions of its own: a pooler in front of it must not give
-/// connections to somebody else after each transaction.
+/// The store requires PostgreSQL 14 or newer, and its own database sessions: a connection pooler
+/// must not use transaction pooling.
 ///
-/// Time is the database's. A replica that dies loses its tasks to the others at once, not when its
-/// leases end.
+/// All times are from the clock of the database. Other replicas reclaim the tasks of a dead replica
+/// within moments, before its leases expire.
 ///
-/// It works in the runtime that it was connected in. When it is dropped, what is queued is still
-/// written.
+/// The store runs in the Tokio runtime that it was connected in. Dropping the store writes the
+/// queued operations first.
 pub struct PostgresStore {
     pub(super) shared: Arc<Shared>,
     pub(super) writers: Writers,
@@ -46,26 +46,27 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Connects to a database, and brings its tables up to date. Must be called inside a runtime.
+    /// Connects to a database, and applies pending migrations. Must be called inside a Tokio
+    /// runtime.
     ///
-    /// The address is the usual one, `postgres://user:password@host:port/database`, with the
-    /// usual parameters; `sslmode` and `sslrootcert` mean what they mean elsewhere, and the roots
-    /// are the system's if no file is named.
+    /// The URL is `postgres://user:password@host:port/database` with the usual libpq parameters,
+    /// including `sslmode` and `sslrootcert`. Without `sslrootcert`, the store trusts the root
+    /// certificates of the system.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Unavailable`] if the database cannot be reached or written;
-    /// [`StoreError::Incompatible`] if the schema is another program's, or was written by a newer
-    /// version of this one.
+    /// Returns [`StoreError::Unavailable`] if the database cannot be reached or written. Returns
+    /// [`StoreError::Incompatible`] if the schema belongs to another program, or was written by a
+    /// newer version of this program.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         Self::connect_with(url, PostgresOptions::new()).await
     }
 
-    /// Connects in another way than by default.
+    /// Connects with the given options.
     ///
     /// # Errors
     ///
-    /// Like [`PostgresStore::connect`].
+    /// Returns the same errors as [`PostgresStore::connect`].
     pub async fn connect_with(url: &str, options: PostgresOptions) -> Result<Self, StoreError> {
         let shared = Arc::new(Shared::new(Database::new(url, options)?, liveness::random()));
         let place = &shared.database.place;
@@ -75,26 +76,27 @@ impl PostgresStore {
     async fn start(shared: &Arc<Shared>) -> Result<Self, PostgresError> {
         let database = &shared.database;
         let mut common = match database.open(|_| {}).await {
-            // It will be there in a moment: both may be started together.
+            // The database and this process may have been started together, so a starting database
+            // is retried.
             Err(problem) if problem.is_starting() => database.reopen(LONGEST, |_| {}).await?,
             opened => opened?,
         };
         schema::migrate(database, &mut common).await?;
         let lifeline = liveness::open(shared, None).await?;
         let (changed, told) = mpsc::channel(liveness::QUEUE);
-        // It ends when the writers have: they hold the other end.
+        // The task ends when the writers are dropped, because they hold the senders.
         tokio::spawn(liveness::keep(Arc::clone(shared), lifeline, told));
         let writers = Writers::start(shared, &changed, common);
         Ok(Self { shared: Arc::clone(shared), writers, readers: Readers::new(READERS) })
     }
 
-    /// How many transactions this process has committed. Callers share them: under load there are
-    /// far fewer than operations.
+    /// Returns the number of transactions that this process has committed. Callers share
+    /// transactions, so under load there are far fewer transactions than operations.
     pub fn commits(&self) -> u64 {
         self.writers.commits()
     }
 
-    /// Moves the store's time, for tests.
+    /// Advances the store's clock, for tests.
     pub fn advance_clock(&self, span: Duration) {
         self.shared.shift.add(span);
     }

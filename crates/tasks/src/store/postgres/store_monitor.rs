@@ -1,4 +1,4 @@
-//! [`StoreMonitor`] of the store in PostgreSQL: counts and health.
+//! [`StoreMonitor`] of the PostgreSQL store.
 
 use super::{read, store::PostgresStore};
 use crate::store::{StoreFuture, StoreMonitor, StoreStats};

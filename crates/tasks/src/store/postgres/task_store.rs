@@ -1,4 +1,4 @@
-//! [`TaskStore`] of the store in PostgreSQL: what servers do with tasks.
+//! [`TaskStore`] of the PostgreSQL store.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Encrypted connections, as strict as the address demands.
+//! TLS connections, as strict as the URL demands.
 
 use std::{
     fs,
@@ -31,7 +31,7 @@ use tokio_rustls::{
 use super::url::{Mode, Security};
 use crate::store::StoreError;
 
-/// Makes connections secure.
+/// Creates TLS connections.
 #[derive(Clone)]
 pub(super) struct Tls(TlsConnector);
 
@@ -39,12 +39,12 @@ impl Tls {
     pub(super) fn new(security: &Security) -> Result<Self, StoreError> {
         let provider = Arc::new(ring::default_provider());
         let no_tls = |why: &dyn std::fmt::Display| {
-            StoreError::Unavailable(format!("TLS cannot be set up: {why}; check `sslrootcert`"))
+            StoreError::Unavailable(format!("cannot set up TLS: {why}; check `sslrootcert`"))
         };
         let verifier: Arc<dyn ServerCertVerifier> = match security.mode {
             Mode::Disable | Mode::Prefer | Mode::Require => Arc::new(AnyServer(provider.clone())),
             Mode::VerifyCa | Mode::VerifyFull => {
-                // The variable names the certificates to trust, as for other programs.
+                // As in other programs, the variable selects the root certificates.
                 let named = security.roots.clone();
                 let named = named.or_else(|| std::env::var_os("SSL_CERT_FILE").map(Into::into));
                 let verifier: Arc<dyn ServerCertVerifier> = match named {
@@ -78,19 +78,19 @@ fn read_roots(file: &Path) -> Result<RootCertStore, StoreError> {
     let unusable = |reason: &dyn std::fmt::Display| {
         let file = file.display();
         StoreError::Unavailable(format!(
-            "the root certificates `{file}` cannot be used: {reason}; name a file of PEM \
-             certificates as `sslrootcert`"
+            "the root certificates `{file}` cannot be used: {reason}; set `sslrootcert` to \
+             a file with PEM certificates"
         ))
     };
     let pem = fs::read(file).map_err(|error| unusable(&error))?;
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&pem) {
         let certificate = certificate.map_err(|error| unusable(&error))?;
-        // Old systems have certificates that cannot be read; the others are still good.
+        // Old systems have certificates that cannot be parsed. The others are still valid.
         roots.add_parsable_certificates([certificate]);
     }
     match roots.is_empty() {
-        true => Err(unusable(&"there are none in it")),
+        true => Err(unusable(&"the file contains no certificate")),
         false => Ok(roots),
     }
 }
@@ -101,13 +101,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for T
     type Error = io::Error;
 
     fn make_tls_connect(&mut self, host: &str) -> Result<Connect, io::Error> {
-        // A socket in a folder has no name, and is never asked to be secure.
+        // A Unix socket has no server name, and is never used with TLS.
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other);
         Ok(Connect { connector: self.0.clone(), name })
     }
 }
 
-/// One connection that is to be secured.
+/// A TLS connection to establish.
 pub(super) struct Connect {
     connector: TlsConnector,
     name: io::Result<ServerName<'static>>,
@@ -123,7 +123,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Conne
     }
 }
 
-/// A secure connection.
+/// An established TLS connection.
 pub(super) struct Stream<S>(TlsStream<S>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> tokio_postgres::tls::TlsStream for Stream<S> {
@@ -160,7 +160,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
     }
 }
 
-/// Trusts whoever answers: nobody has asked who it is.
+/// Accepts any certificate, because the TLS mode does not require verification.
 #[derive(Debug)]
 struct AnyServer(Arc<CryptoProvider>);
 
@@ -209,7 +209,7 @@ impl ServerCertVerifier for AnyServer {
     }
 }
 
-/// Trusts whom the roots vouch for, under whatever name.
+/// Accepts any certificate that the roots verify, under any host name.
 #[derive(Debug)]
 struct AnyName(Arc<dyn ServerCertVerifier>);
 
@@ -223,7 +223,7 @@ impl ServerCertVerifier for AnyName {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         match self.0.verify_server_cert(certificate, intermediates, name, ocsp, now) {
-            // The name is what is checked last.
+            // The name is checked last, so the rest of the certificate is valid.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),

@@ -1,7 +1,7 @@
-//! The address of a database, as other tools take it, and what we read of it ourselves.
+//! The URL of a database, and the parameters that this module handles itself.
 //!
-//! The library knows three of the six TLS modes and no root certificates, so those two parameters
-//! are taken out before it reads the rest.
+//! The client library supports three of the six TLS modes and no root certificates. So `sslmode`
+//! and `sslrootcert` are removed before the library parses the URL.
 
 use std::path::PathBuf;
 
@@ -9,33 +9,33 @@ use tokio_postgres::config::Host;
 
 use crate::store::StoreError;
 
-/// Where a database is.
+/// Parsed URL of a database.
 #[derive(Debug)]
 pub(super) struct Address {
     pub(super) config: tokio_postgres::Config,
     pub(super) security: Security,
-    /// Without the password, for messages.
+    /// Host, port and database for messages, without the password.
     pub(super) place: String,
 }
 
-/// What is demanded of a connection.
+/// TLS requirements of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Security {
     pub(super) mode: Mode,
-    /// Whose certificates are trusted; the system's, unless a file is named.
+    /// File with the trusted root certificates; `None` for the certificates of the system.
     pub(super) roots: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Disable,
-    /// Encrypted if the database can.
+    /// Encrypted if the database supports TLS.
     Prefer,
-    /// Encrypted, by whomever.
+    /// Encrypted, without verification.
     Require,
-    /// By somebody whom the roots vouch for.
+    /// Encrypted, with a certificate that the roots verify.
     VerifyCa,
-    /// And who is the host.
+    /// Encrypted, with a verified certificate for the host name.
     VerifyFull,
 }
 
@@ -53,7 +53,7 @@ impl Address {
                 _ => security.roots = Some(PathBuf::from(value)),
             }
         }
-        // As other tools do: who names roots wants them to be asked.
+        // Like libpq: explicit root certificates imply verification.
         if security.mode == Mode::Require && security.roots.is_some() {
             security.mode = Mode::VerifyCa;
         }
@@ -64,7 +64,7 @@ impl Address {
                 unreadable(&why)
             })?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-            return Err(unreadable("it names no host"));
+            return Err(unreadable("it contains no host"));
         }
         let place = place(&config);
         Ok(Self { config, security, place })
@@ -73,7 +73,7 @@ impl Address {
 
 fn unreadable(why: &str) -> StoreError {
     StoreError::Unavailable(format!(
-        "the address of the database cannot be read: {why}; write it as \
+        "invalid database URL: {why}; write it as \
          `postgres://user:password@host:5432/database?sslmode=verify-full`"
     ))
 }
@@ -86,7 +86,7 @@ fn mode(value: &str) -> Result<Mode, StoreError> {
         "verify-ca" => Ok(Mode::VerifyCa),
         "verify-full" => Ok(Mode::VerifyFull),
         other => Err(unreadable(&format!(
-            "`sslmode={other}` is none of disable, prefer, require, verify-ca, verify-full"
+            "unknown `sslmode={other}`; use disable, prefer, require, verify-ca or verify-full"
         ))),
     }
 }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn all_modes_of_other_tools_are_known() {
+    fn url_with_any_libpq_sslmode_is_accepted() {
         let mode = |mode: &str| read(&format!("postgres://h/d?sslmode={mode}")).security.mode;
         assert_eq!(mode("disable"), Mode::Disable);
         assert_eq!(mode("allow"), Mode::Prefer);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn roots_are_a_file_or_those_of_the_system() {
+    fn sslrootcert_selects_file_or_system_roots() {
         let url = "postgres://h/d?connect_timeout=3&sslrootcert=%2Fa%20b.pem&sslmode=require";
         let address = read(url);
         assert_eq!(address.security.roots.as_deref(), Some(Path::new("/a b.pem")));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_named_without_its_password() {
+    fn place_in_messages_omits_password() {
         assert_eq!(read("postgres://ada:secret@h:5433/d").place, "`h:5433/d`");
         assert_eq!(read("postgresql://ada@h").place, "`h:5432/ada`");
         let error = Address::read("postgres://ada:secret@h/d?no=1").unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! [`WorkQueue`] of the store in PostgreSQL: what workers do with tasks.
+//! [`WorkQueue`] of the PostgreSQL store.
 
 use std::future::ready;
 use std::time::Duration;
@@ -32,7 +32,11 @@ impl WorkQueue for PostgresStore {
             let brought = self.writers.write(Order::Alone, call, read).await?;
             for (lease, problem) in &brought.unreadable {
                 let (task, why) = (&lease.task, problem.with(&self.shared.database.place));
-                tracing::error!(task_id = %task, error = %why, "a task cannot be read, and is not run");
+                tracing::error!(
+                    task_id = %task,
+                    error = %why,
+                    "task cannot be read and is skipped"
+                );
                 let call = claim::postpone(lease);
                 self.writers.write(Order::on(task), call, |_| Ok(CallResult::new(()))).await?;
             }
@@ -59,12 +63,13 @@ impl WorkQueue for PostgresStore {
         then: &'a Transition,
     ) -> StoreFuture<'a, ()> {
         let commit: StoreFuture<'a, ()> = match Writing::of(lease, changes, then) {
-            // Most are; a future that carried everything would be made for each.
+            // Most commits are combinable, and their future does not need to carry all arguments.
             Ok(Some(writing)) => {
                 let written = self.writers.write_plain(writing);
                 Box::pin(async move {
                     match written.await {
-                        // That may be too much; alone it is looked at closely.
+                        // The combined check is an upper bound. A commit alone measures the bytes
+                        // exactly.
                         Err(StoreError::BytesExceeded) => {
                             self.write_alone(lease, changes, then).await
                         }
@@ -108,7 +113,7 @@ impl WorkQueue for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Writes what a worker has done in a statement of its own.
+    /// Commits the changes of a worker in a separate statement.
     fn write_alone<'a>(
         &'a self,
         lease: &'a Lease,

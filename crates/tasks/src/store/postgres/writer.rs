@@ -1,13 +1,15 @@
-//! Those who write, and how many callers share one commit.
+//! The write connections and their group commits.
 //!
-//! Each write connection has a queue. It takes what is queued, sends all of it as one
-//! transaction without waiting in between, and answers when that is committed. There is no timer:
-//! while one commit is on its way, the next operations queue up. New tasks have insert connections: a
-//! batch of nothing else takes a faster way, see `copy`. So do steps that are recorded, and tasks that end,
-//! as long as their connections do nothing else. Everything else goes by the name of its task.
+//! Each write connection has a queue. The connection takes the queued operations, sends them
+//! pipelined in one transaction, and replies after the commit. No timer is necessary: during a
+//! commit, the next operations accumulate. New tasks have their own insert connections, where a
+//! batch of only new tasks uses the faster `copy`. Recorded steps and ended tasks also have faster
+//! statements, if their connection executes nothing else. All other operations are assigned to a
+//! connection by task ID.
 //!
-//! An operation that fails spoils none of the others: most functions of the schema refuse without
-//! failing. After any other failure the batch is done again, each operation behind a savepoint.
+//! A failed operation does not affect the others. Most functions of the schema reject an operation
+//! without an SQL error. After any other failure, the batch is executed again with a savepoint per
+//! operation.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -39,21 +41,23 @@ use super::{
 };
 use crate::store::{CreateOutcome, StoreError, TaskId};
 
-/// How many operations may wait for a connection. A caller beyond that waits for its place in the queue.
+/// Capacity of a queue. Further callers wait until the queue has space.
 const QUEUE: usize = 1_024;
 
-/// Fewer new tasks than that, at once, are made by one connection alone.
+/// Number of concurrent creations below which one connection handles all of them.
 const FEW: usize = 128;
 
-/// The queues of the connections. When it is dropped, they write what is queued and end.
+/// Queues of the connections. After their drop, the connections finish the queued operations and
+/// end.
 #[derive(Debug)]
 pub(super) struct Writers {
     write: Vec<mpsc::Sender<Work>>,
-    /// For new tasks, which no operation writes to yet: a batch of nothing else is copied.
+    /// Queues for new tasks. No other operation writes to a new task, so a batch of only new tasks
+    /// can be copied.
     insert: Vec<mpsc::Sender<Work>>,
-    /// Held by every caller that waits for a new task.
+    /// Held by every caller that waits for a new task, as a count of concurrent creations.
     inserting: Arc<()>,
-    /// For what concerns all tasks, so that it never stands between two that concern one.
+    /// Queue for operations on many tasks, so that they never delay operations on one task.
     common: mpsc::Sender<Work>,
     commits: Arc<AtomicU64>,
 }
@@ -74,7 +78,7 @@ impl Writers {
                 telling: Telling { shared: Arc::clone(shared), changed: changed.clone() },
                 commits: Arc::clone(&commits),
             };
-            // It ends when nobody can queue anything any more.
+            // The task ends when all senders of its queue are dropped.
             tokio::spawn(connection.serve());
             queue
         };
@@ -89,7 +93,7 @@ impl Writers {
         }
     }
 
-    /// Has something written. Once it is queued it is done, even if nobody waits for it any more.
+    /// Executes a call. A queued call is executed even if its caller is dropped.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         order: Order,
@@ -106,15 +110,16 @@ impl Writers {
         answered.await.map_err(|_| gone())?
     }
 
-    /// Has a task made.
+    /// Creates a task.
     pub(super) async fn create(
         &self,
         creation: Box<Creation>,
         answered: oneshot::Receiver<Result<CreateOutcome, StoreError>>,
     ) -> Result<CreateOutcome, StoreError> {
         let inserting = Arc::clone(&self.inserting);
-        // All share a connection as long as they are few: a batch costs much however many it is of. Beyond
-        // that those of one principal do, because they wait for each other.
+        // Few creations share one connection, because each batch has a high fixed cost. Many
+        // creations are distributed by principal, because creations of one principal wait for the
+        // same lock.
         let queue = match Arc::strong_count(&inserting) < FEW {
             true => &self.insert[0],
             false => one_of(&self.insert, &creation.task.principal),
@@ -123,13 +128,13 @@ impl Writers {
         answered.await.map_err(|_| gone())?
     }
 
-    /// Has something written to a task that can share a statement with others.
+    /// Executes a commit that can be combined with others.
     pub(super) fn write_plain(
         &self,
         writing: Writing,
     ) -> impl Future<Output = Result<(), StoreError>> {
         let (answer, answered) = oneshot::channel();
-        // What is written in the same way shares a statement that can nothing else, and is faster.
+        // Commits of the same kind share a specialized statement, which is faster.
         let (ends, steps) = self.write.split_at(self.write.len() / 2);
         let queues = match writing.kind() {
             WriteKind::Record => steps,
@@ -137,7 +142,7 @@ impl Writers {
             WriteKind::End | WriteKind::Any => &self.write,
         };
         let queue = one_of(queues, writing.task().as_str());
-        // There is room nearly always: a future that could wait for it would be large.
+        // The queue nearly always has space, and a future that could wait for it would be large.
         let queued = queue.try_send(Work::Write(Box::new(QueuedWrite { writing, answer })));
         async move {
             match queued {
@@ -151,13 +156,13 @@ impl Writers {
         }
     }
 
-    /// How often something was committed.
+    /// Returns the number of commits.
     pub(super) fn commits(&self) -> u64 {
         self.commits.load(Ordering::Relaxed)
     }
 }
 
-/// Returns the queue for a name: always the same.
+/// Returns the queue for a name, which is always the same.
 fn one_of<'a>(queues: &'a [mpsc::Sender<Work>], name: &str) -> &'a mpsc::Sender<Work> {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
@@ -166,7 +171,7 @@ fn one_of<'a>(queues: &'a [mpsc::Sender<Work>], name: &str) -> &'a mpsc::Sender<
 
 fn gone() -> StoreError {
     StoreError::Unavailable(
-        "its writer has ended with the runtime that it was connected in; connect again".to_owned(),
+        "the write connection has ended with its Tokio runtime; connect again".to_owned(),
     )
 }
 
@@ -178,29 +183,29 @@ pub(super) struct WriteConnection {
     pub(super) commits: Arc<AtomicU64>,
 }
 
-/// What is to be done.
+/// Receiving end of a queue.
 pub(super) struct Queue {
     queued: mpsc::Receiver<Work>,
-    /// What did not fit into the batch before.
+    /// Operation that did not fit into the previous batch.
     next: Option<Work>,
 }
 
 impl Queue {
-    /// What can be done together. `None` when there will be nothing more.
+    /// Waits for the next batch. Returns `None` after the queue is closed.
     async fn first(&mut self) -> Option<Batch> {
         let first = match self.next.take() {
             Some(first) => first,
             None => self.queued.recv().await?,
         };
-        // Those who were answered together come again together: they are let in, and those whom they
-        // wake, so that all share a commit.
+        // Callers that received their replies together also send their next operations together.
+        // Two yields let them queue these operations, so that all share a commit.
         for _ in 0..2 {
             yield_now().await;
         }
         Some(self.batch(first))
     }
 
-    /// What can be done together, if so much waits that it is worth a commit of its own.
+    /// Returns another batch if enough operations wait to justify a commit.
     pub(super) fn more(&mut self) -> Option<Batch> {
         if self.queued.len() < WORTH_A_COMMIT {
             return None;
@@ -215,22 +220,22 @@ impl Queue {
         batch
     }
 
-    /// Everything that waits.
+    /// Returns all waiting operations.
     fn drain(&mut self) -> impl Iterator<Item = Work> {
         let next = self.next.take().into_iter();
         next.chain(std::iter::from_fn(|| self.queued.try_recv().ok()))
     }
 }
 
-/// Those who wait for an answer, and those who listen.
+/// Replies to callers, and notifies listeners.
 pub(super) struct Telling {
     shared: Arc<Shared>,
-    /// For other processes.
+    /// Changed tasks, for notifications to other processes.
     changed: mpsc::Sender<Vec<TaskId>>,
 }
 
 impl Telling {
-    /// Answers everybody, and tells who listens.
+    /// Replies to all callers of a batch, and notifies listeners.
     pub(super) fn answer(&self, batch: Batch, outcome: Outcome) {
         let mut changed = Vec::new();
         batch.answer(outcome, &self.shared.database.place, |task, by| {
@@ -238,18 +243,18 @@ impl Telling {
             changed.push(task);
         });
         if !changed.is_empty() && self.changed.try_send(changed).is_err() {
-            tracing::debug!("other processes are not told of a change; they look by themselves");
+            tracing::debug!("change notification dropped; other processes poll");
         }
     }
 }
 
-/// Why a batch was not done.
+/// Reason why a batch was not executed.
 pub(super) enum BatchError {
-    /// Nothing was sent.
+    /// No statement was sent.
     NotSent(PostgresError),
-    /// Nobody knows.
+    /// Whether the batch was committed is unknown.
     Unknown(PostgresError),
-    /// Nothing of it was done, because of this.
+    /// The transaction was rolled back for this error.
     Undone(PostgresError),
 }
 
@@ -268,20 +273,20 @@ impl WriteConnection {
         self.settle(batch, done).await;
     }
 
-    /// Answers everybody; what was not done for all of them is tried again, where that is of use.
+    /// Replies to all callers. After a failure of the whole batch, retries where a retry can help.
     pub(super) async fn settle(&mut self, mut batch: Batch, done: Result<Outcome, BatchError>) {
         match done {
             Ok(outcome) => self.telling.answer(batch, outcome),
             Err(BatchError::NotSent(problem)) => {
-                // Whoever has come meanwhile has waited for the same connection.
+                // Operations that arrived in the meantime would wait for the same connection.
                 let error = self.failed(&problem);
                 batch.refuse(&error);
                 self.queue.drain().for_each(|work| Batch::of(work).refuse(&error));
             }
             Err(BatchError::Unknown(problem)) => {
                 let error = self.failed(&problem);
-                // A task that was made is found by its name when it is made again. Of the others only
-                // their callers know whether it matters if they were done.
+                // A repeated creation finds an existing task by its ID. For other operations, only
+                // the caller can decide about a retry.
                 batch.refuse_all_but_creations(&error);
                 batch.creations.iter_mut().for_each(|creation| creation.again = true);
                 match self.together(&batch).await {
@@ -303,7 +308,7 @@ impl WriteConnection {
                     Err(problem) => {
                         let error = self.failed(&problem);
                         batch.refuse(&error);
-                        // It may stand in the middle of a transaction.
+                        // The connection may be in the middle of a transaction.
                         self.lose(problem);
                     }
                 }
@@ -313,11 +318,11 @@ impl WriteConnection {
 
     fn failed(&self, problem: &PostgresError) -> StoreError {
         let error = problem.with(&self.shared.database.place);
-        tracing::warn!(%error, "something could not be written");
+        tracing::warn!(%error, "could not write to the store");
         error
     }
 
-    /// Does everything in one transaction, sent at once.
+    /// Executes the batch in one transaction, pipelined.
     async fn together(&mut self, batch: &Batch) -> Result<Outcome, BatchError> {
         let shared = Arc::clone(&self.shared);
         let together = batch.together(&shared);
@@ -328,7 +333,7 @@ impl WriteConnection {
         let all = calls.iter().map(|call| call.sql);
         let session = self.prepared(all).await.map_err(BatchError::NotSent)?;
         let mut sent: Vec<Sent<'_, Result<Vec<Row>, PostgresError>>> = Vec::new();
-        // A single statement is a transaction by itself.
+        // A single statement is its own transaction.
         let whole = calls.len() > 1;
         if whole {
             sent.push(command(session, "BEGIN"));
@@ -350,7 +355,8 @@ impl WriteConnection {
                 Err(problem) if problem.reach() == Reach::Connection => {
                     return Err(self.lose(problem));
                 }
-                // The transaction is undone: what comes after an error is ignored, also the commit.
+                // The transaction is rolled back. The database ignores everything after an error,
+                // including the commit.
                 Err(problem) => return Err(BatchError::Undone(problem)),
             }
         }
@@ -362,7 +368,7 @@ impl WriteConnection {
         Ok(batch.read(all))
     }
 
-    /// Does everything in one transaction, where each can fail by itself.
+    /// Executes the batch in one transaction with a savepoint per operation.
     async fn apart(&mut self, batch: &Batch) -> Result<Outcome, PostgresError> {
         let shared = Arc::clone(&self.shared);
         let each = batch.each(&shared)?;
@@ -389,7 +395,7 @@ impl WriteConnection {
         Ok(Outcome::each(batch, all))
     }
 
-    /// The connection, opened again if it is lost, with these statements prepared.
+    /// Returns the connection with these statements prepared. Reopens a lost connection.
     pub(super) async fn prepared(
         &mut self,
         statements: impl Iterator<Item = &'static str>,
@@ -414,7 +420,7 @@ impl WriteConnection {
     }
 }
 
-/// A statement without values or rows.
+/// Returns a statement without values or rows.
 pub(super) fn command<'a>(
     session: &'a Session,
     sql: &'static str,

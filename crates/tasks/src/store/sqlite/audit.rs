@@ -1,4 +1,4 @@
-//! What has happened, for whoever must know later who did what.
+//! The table `audit_event`: the audit log.
 
 use std::{fmt::Write, sync::LazyLock, time::Duration};
 
@@ -22,23 +22,25 @@ pub(super) const OF_ALL: &str =
 pub(super) const OF_ONE: &str =
     "SELECT number, recorded_at, task, principal, action, reason FROM audit_event
      WHERE task = ?3 AND number > ?1 ORDER BY number LIMIT ?2";
-// Only the oldest are looked at: all are kept for as long, unless that was changed, and then some are
-// kept for longer. An index for it would cost each event as much as the event.
+// Checks only the oldest rows. With a constant retention, events expire in the order of their
+// numbers. After a change of the retention, some events are deleted late. An index on `expires_at`
+// would cost as much as the event itself.
 pub(super) const SWEEP: &str = "DELETE FROM audit_event WHERE expires_at <= ?1
      AND number < (SELECT min(number) FROM audit_event) + ?2";
 
-// Numbers have no gaps but those that sweeps leave at the beginning.
+// Numbers have no gaps, except where sweeps have deleted the oldest events.
 pub(super) const DROP: &str =
     "DELETE FROM audit_event WHERE number <= (SELECT max(number) FROM audit_event) - ?1";
 
-/// How many events a statement writes, of many. Each statement looks up the last number, and notes it.
+/// Rows per multi-row insert. Each statement reads and updates the last number, so fewer statements
+/// are cheaper.
 const TOGETHER: usize = 32;
 
 static RECORD_TOGETHER: LazyLock<String> = LazyLock::new(|| {
     let mut sql = RECORD.to_owned();
     for row in 1..TOGETHER {
         let of = |column| 4 * row + column;
-        // Writing to memory does not fail.
+        // Writing to a `String` does not fail.
         let _ = write!(sql, ", (?1, ?2, ?{}, ?{}, ?{}, ?{})", of(3), of(4), of(5), of(6));
     }
     sql
@@ -102,7 +104,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<AuditRecord> {
     })
 }
 
-/// Forgets what is over, and says how much.
+/// Deletes expired events. Returns the number of deleted events.
 pub(super) fn sweep(batch: &Batch<'_>, limit: usize) -> Result<usize, SqliteError> {
     Ok(run(batch.connection, SWEEP, (batch.now(), count(limit)))?)
 }

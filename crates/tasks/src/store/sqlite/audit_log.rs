@@ -1,4 +1,4 @@
-//! [`AuditLog`] of the store in SQLite: the record of who did what.
+//! [`AuditLog`] of the SQLite store.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The operations that share one commit, and their counts.
+//! [`Batch`]: the operations of one group commit, and their counts.
 
 use rusqlite::Connection;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::store::{ChangeSource, CreateOutcome, TaskId};
 
-/// What operations of one commit work on.
+/// Context of the operations in one group commit.
 pub(super) struct Batch<'a> {
     pub(super) connection: &'a Connection,
     pub(super) file: &'a File,
@@ -16,14 +16,14 @@ pub(super) struct Batch<'a> {
     pub(super) counts: Counts,
 }
 
-/// What is counted for all operations of a commit, and written at its end.
+/// Counts that are written once, at the end of a group commit.
 #[derive(Clone, Default)]
 pub(super) struct Counts {
     pub(super) moves: Moves,
     pub(super) open: PrincipalQuotas,
 }
 
-/// A task that was changed.
+/// A changed task.
 pub(super) struct Changed {
     pub(super) number: i64,
     pub(super) task: TaskId,
@@ -35,23 +35,24 @@ impl Batch<'_> {
         self.file.clock.now()
     }
 
-    /// Notes that a task has changed; whoever listens hears of it once that is committed.
+    /// Records that a task has changed. Listeners are notified after the commit.
     pub(super) fn changed(&mut self, number: i64, task: &TaskId, by: ChangeSource) {
         self.changed.push(Changed { number, task: task.clone(), by });
     }
 
-    /// Notes that tasks have come into a phase, or with a number below zero have left it.
+    /// Adds to the number of tasks in a phase. `tasks` may be negative.
     pub(super) fn count(&mut self, phase: i64, tasks: i64) {
         self.counts.moves.count(phase, tasks);
     }
 
-    /// Notes that a task has gone from one phase to another.
+    /// Counts the move of a task from one phase to another.
     pub(super) fn moved(&mut self, from: i64, to: i64) {
         self.count(from, -1);
         self.count(to, 1);
     }
 
-    /// A principal has one task more that has not ended, and so many bytes more; or why it may not.
+    /// Counts one more open task and its bytes for a principal. Returns the outcome if a limit is
+    /// exceeded.
     pub(super) fn count_in(
         &mut self,
         principal: &str,
@@ -65,18 +66,18 @@ impl Batch<'_> {
         Ok(refused)
     }
 
-    /// A principal has stored so many bytes more, or less.
+    /// Adds to the stored bytes of a principal. `bytes` may be negative.
     pub(super) fn count_bytes(&mut self, principal: &str, bytes: i64) -> Result<(), SqliteError> {
         self.counts.moves.count_bytes(bytes);
         self.counts.open.count_bytes(self.connection, principal, bytes)
     }
 
-    /// How many bytes a principal has stored, those of this commit included.
+    /// Returns the stored bytes of a principal, including those of this commit.
     pub(super) fn stored_bytes(&mut self, principal: &str) -> Result<i64, SqliteError> {
         self.counts.open.stored_bytes(self.connection, principal)
     }
 
-    /// A principal has one task less that has not ended.
+    /// Counts one open task of a principal less.
     pub(super) fn count_out(&mut self, principal: &str) -> Result<(), SqliteError> {
         self.counts.open.count_out(self.connection, principal)
     }

@@ -1,5 +1,5 @@
-//! Whether a write fits into the stored bytes of its principal. Checked before the write, so that a refused
-//! one leaves nothing behind.
+//! Checks whether a write fits into the byte limit of its principal. The check precedes the write,
+//! so that a rejected write leaves no partial changes.
 
 use outlive_wire::RawJson;
 
@@ -11,7 +11,7 @@ use crate::{
     store::{Changes, Charge, InputSource, Transition, budget},
 };
 
-/// Returns whether a write fits into the stored bytes of the task's principal.
+/// Returns whether a write fits into the byte limit of the task's principal.
 pub(super) fn fits(
     batch: &mut Batch<'_>,
     (principal, task): (&str, i64),
@@ -32,7 +32,7 @@ pub(super) fn fits(
     Ok(growth <= 0 || growth <= left)
 }
 
-/// Returns how many bytes a write adds.
+/// Returns the number of bytes that a write adds.
 fn growth(
     batch: &Batch<'_>,
     task: i64,
@@ -63,7 +63,7 @@ fn growth(
     Ok(bytes)
 }
 
-/// Returns whether input responses fit into the stored bytes of the task's principal.
+/// Returns whether input responses fit into the byte limit of the task's principal.
 pub(super) fn responses_fit(
     batch: &mut Batch<'_>,
     (principal, task): (&str, i64),
@@ -71,7 +71,8 @@ pub(super) fn responses_fit(
     answers: &[(String, RawJson)],
     max_bytes: u64,
 ) -> Result<bool, SqliteError> {
-    // Keys are short; the exact ones are read only if this upper bound does not fit.
+    // An upper bound, because keys are short. The exact keys are read only if this bound does not
+    // fit.
     let most: usize = answers.iter().map(|(_, answer)| answer.get().len() + ANSWER_BYTES).sum();
     let left = to_column(max_bytes) - batch.stored_bytes(principal)?;
     if count(most) <= left {
@@ -86,5 +87,5 @@ pub(super) fn responses_fit(
     Ok(growth == 0 || count(growth) <= left)
 }
 
-/// Bytes that a response counts beside its value, for the upper bound.
+/// Bytes that the upper bound adds to each response for its key.
 const ANSWER_BYTES: usize = 256;

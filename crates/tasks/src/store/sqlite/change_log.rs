@@ -1,9 +1,10 @@
-//! What the last commits have changed, so that other processes hear of it.
+//! The table `change_log`: the tasks of the last commits, for change notifications in other
+//! processes.
 //!
-//! Every commit appends a row with the numbers of its tasks. It is part of the same transaction, and
-//! there is one writer at a time, so rows are numbered in the order of the commits: whoever has
-//! read up to some number has missed nothing before it. Old rows are dropped; whoever was away
-//! for so long sees the gap, and takes everything as changed.
+//! Each commit appends a row with the numbers of its tasks, in the same transaction. SQLite has one
+//! writer at a time, so rows are numbered in commit order. A reader that has read up to a number has
+//! missed nothing before it. Old rows are deleted. A reader that finds a gap treats all tasks as
+//! changed.
 
 use rusqlite::Connection;
 
@@ -14,10 +15,10 @@ use super::{
 };
 use crate::store::TaskId;
 
-/// How many commits are remembered: several seconds of as many as a disk can do.
+/// Number of rows to keep: several seconds of commits at the maximum rate of a disk.
 const KEPT: i64 = 10_000;
 
-/// After how many commits old rows are dropped.
+/// Number of commits between two deletions of old rows.
 const TIDIED: i64 = 256;
 
 pub(super) const APPEND: &str = "INSERT INTO change_log (origin, tasks) VALUES (?1, ?2)";
@@ -30,7 +31,7 @@ pub(super) const SINCE: &str =
      WHERE change_log.number > ?1 AND change_log.origin <> ?2 ORDER BY change_log.number";
 pub(super) const EVERYTHING: &str = "SELECT id FROM task";
 
-/// Notes what a commit changes.
+/// Appends the row of a commit.
 pub(super) fn append(
     connection: &Connection,
     origin: i64,
@@ -52,12 +53,13 @@ pub(super) fn append(
     Ok(())
 }
 
-/// The number of the last commit.
+/// Returns the number of the last commit.
 pub(super) fn last(connection: &Connection) -> Result<i64, SqliteError> {
     Ok(ends(connection)?.1)
 }
 
-/// What others than this origin have changed since a commit, and the number of the last commit.
+/// Returns the tasks that other processes have changed since a commit, and the number of the last
+/// commit.
 pub(super) fn since(
     connection: &Connection,
     origin: i64,
@@ -65,7 +67,7 @@ pub(super) fn since(
 ) -> Result<(Vec<TaskId>, i64), SqliteError> {
     let (first, last) = ends(connection)?;
     let id = |row: &rusqlite::Row<'_>| Ok(TaskId::new(row.get::<_, String>(0)?));
-    // A smaller number than the one seen is another file in the place of the old one.
+    // A smaller number than the seen one means that the file was replaced by another file.
     let changed = match first > seen + 1 || last < seen {
         true => all(connection, EVERYTHING, [], id)?,
         false => all(connection, SINCE, (seen, origin), id)?,

@@ -1,8 +1,8 @@
-//! Who listens, and how they hear of what other processes have changed.
+//! Change notifications from other processes.
 //!
-//! What this process changes is told by its writer, right after the commit. For the others a thread
-//! looks, while somebody listens, whether anybody has written to the file: SQLite knows that
-//! without reading it. The longer nobody else has, the less often it looks.
+//! The writer thread notifies listeners of changes of this process, right after the commit. For
+//! other processes, a thread polls `PRAGMA data_version`, which detects foreign commits without
+//! reading the file. The polling interval grows while no other process writes.
 
 use std::{
     io,
@@ -24,14 +24,14 @@ use super::{
 };
 use crate::store::{ChangeListener, ChangeSource, TaskId};
 
-/// How many times longer the watcher waits when nothing has happened for a while. Nobody depends
-/// on it: a change that is seen late is one that somebody may also find by looking.
+/// Maximum factor by which the polling interval grows while no other process writes. A late
+/// notification is harmless, because readers also poll.
 const QUIET: u32 = 10;
 
-/// The way to the thread that watches. When it is dropped, the thread ends.
+/// Handle to the watcher thread. Dropping the handle ends the thread.
 #[derive(Debug)]
 pub(super) struct Watcher {
-    /// What is sent through it, once, is answered when the watch has begun.
+    /// Starts the watch. The thread replies once it knows the last commit.
     begin: Sender<SyncSender<()>>,
     begun: OnceLock<()>,
 }
@@ -50,14 +50,16 @@ impl Watcher {
         Ok(Self { begin, begun: OnceLock::new() })
     }
 
-    /// Tells a listener of everything that is committed after this.
+    /// Notifies a listener of everything that is committed after this call.
     pub(super) fn listen(&self, file: &File, listener: ChangeListener) {
         file.listeners.add(listener);
         self.begun.get_or_init(|| {
-            // Waits until the thread knows where to begin: one look at the file.
+            // Waits until the thread has read the number of the last commit.
             let (begun, wait) = sync_channel(1);
             if self.begin.send(begun).is_err() || wait.recv().is_err() {
-                tracing::error!("the watcher has ended; nobody hears of other processes");
+                tracing::error!(
+                    "the watcher thread has ended; changes of other processes are not notified"
+                );
             }
         });
     }
@@ -67,20 +69,20 @@ struct Thread {
     connection: Connection,
     file: Arc<File>,
     every: Duration,
-    /// What SQLite called the state of the file when it was last looked at.
+    /// `PRAGMA data_version` at the last poll.
     version: Option<i64>,
-    /// The last commit that is known.
+    /// Number of the last commit that the thread has seen.
     seen: i64,
 }
 
 impl Thread {
     fn serve(mut self, begin: &Receiver<SyncSender<()>>) {
         let Ok(begun) = begin.recv() else { return };
-        // If that fails, everything that is remembered is news.
+        // After an error, every row of the change log counts as new.
         self.seen = in_one_piece(&self.connection, change_log::last).unwrap_or_default();
         let _ = begun.send(());
         let mut heard = Instant::now();
-        // Nothing more is sent: this ends when the store is dropped.
+        // No second message is sent, so the loop ends when the store is dropped.
         while let Err(RecvTimeoutError::Timeout) = begin.recv_timeout(self.pause(heard)) {
             match self.look() {
                 Ok(changed) => {
@@ -91,16 +93,20 @@ impl Thread {
                         .iter()
                         .for_each(|task| self.file.listeners.notify(task, ChangeSource::Other));
                 }
-                // What was not seen now is seen next time.
+                // The next poll also returns the changes that this poll missed.
                 Err(problem) => {
                     let why = problem.with(&self.file.path);
-                    tracing::warn!(error = %why, "changes by other processes were not looked for");
+                    tracing::warn!(
+                        error = %why,
+                        "could not read the changes of other processes; the next poll retries"
+                    );
                 }
             }
         }
     }
 
-    /// How long to wait before the next look, if there was something to hear then.
+    /// Returns the time until the next poll. The time grows with the time since the last foreign
+    /// change.
     fn pause(&self, heard: Instant) -> Duration {
         (heard.elapsed() / 4).clamp(self.every, self.every * QUIET)
     }

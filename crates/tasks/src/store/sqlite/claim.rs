@@ -1,4 +1,4 @@
-//! Who runs a task: claims, renewals, releases.
+//! Claims, lease renewals and releases.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::store::{
     ChangeSource, Claim, ClaimedTask, Inbox, Lease, StoreError, TaskId, WorkerId, claim::Taken,
 };
 
-// The index has the principals, so that those that are at their limit cost no look at their rows.
+// The index contains the principals, so rows of principals at their limit are not read.
 pub(super) const DUE: &str =
     "SELECT number, id, principal, tool, body, phase, epoch, started, crash_count,
      cancel_requested_at IS NOT NULL, reissue_counts, progress, worker_id IS NOT NULL, outcome FROM task JOIN task_request ON task_request.task = task.number
@@ -44,7 +44,7 @@ pub(super) const NEXT_DUE_EXCEPT: &str = "SELECT due_at FROM task
 pub(super) const HELD: &str = "SELECT number, cancel_requested_at IS NOT NULL FROM task
      WHERE id = ?1 AND epoch = ?2 AND worker_id = ?3 AND phase = 1";
 
-/// The workers that are dead, if they or anything else may have left something to claim.
+/// Returns the dead workers if a task may be claimable, because it is due or its worker is dead.
 pub(super) fn due(
     connection: &Connection,
     file: &File,
@@ -83,16 +83,16 @@ pub(super) fn claim(
         let (number, id, phase) = (due.number, due.id.clone(), due.phase);
         match due.take(connection, worker, until) {
             Ok(task) => {
-                // What has ended stays so, also while it is cleaned up after.
+                // An ended task keeps its phase while its cleanup runs.
                 if phase != ENDED {
                     batch.moved(phase, RUNNING);
                 }
                 claimed.push(task);
             }
-            // The others can be run all the same. This one is looked at again later, by somebody
-            // who may know what to do with it.
+            // The claim skips an unreadable task and continues with the others. The task becomes
+            // due again later, for a worker whose version can read it.
             Err(SqliteError::Store(StoreError::Incompatible(why))) => {
-                tracing::error!(task_id = id, error = why, "a task cannot be read, and is not run");
+                tracing::error!(task_id = id, error = why, "task cannot be read and is skipped");
                 run(connection, POSTPONE, (number, until))?;
             }
             Err(problem) => return Err(problem),
@@ -101,14 +101,14 @@ pub(super) fn claim(
     Ok(claimed)
 }
 
-/// What a dead worker has is due now. Its file stays until it has nothing any more: whether this is
-/// committed is not known yet.
+/// Makes the tasks of a dead worker due. The worker's file stays until no task belongs to the
+/// worker, because this transaction may still fail.
 fn end_leases(connection: &Connection, dead: &Dead, now: i64) -> Result<(), SqliteError> {
     let mut owner = String::new();
     while let Some(next) = one(connection, NEXT_OWNER, [&owner], |row| row.get(0))?.flatten() {
         owner = next;
         if dead.is(&owner) {
-            tracing::warn!(worker_id = owner, "a worker is dead; its tasks go on elsewhere");
+            tracing::warn!(worker_id = owner, "worker is dead; its tasks are reclaimed");
             run(connection, END_LEASES, (&owner, now))?;
             return Ok(());
         }
@@ -117,7 +117,7 @@ fn end_leases(connection: &Connection, dead: &Dead, now: i64) -> Result<(), Sqli
     Ok(())
 }
 
-/// A task that somebody must look at.
+/// Row of a due task.
 struct Due {
     number: i64,
     id: String,
@@ -161,12 +161,14 @@ impl Due {
         worker: &WorkerId,
         until: i64,
     ) -> Result<ClaimedTask, SqliteError> {
-        // All that can be wrong with it is found before it is touched.
+        // All columns are decoded before the first write, so that an unreadable task does not
+        // change.
         let journal = journal::restore(connection, self.number, self.reasked.as_deref())?;
         let request = raw("request", self.request)?;
         let progress = self.progress.map(|progress| raw("progress", progress)).transpose()?;
         let ended = self.outcome.map(|outcome| from_json("outcome", &outcome)).transpose()?;
-        // Whoever had it has not renewed its lease: that worker is lost.
+        // A due task with a worker means that the worker did not renew its lease, which counts as a
+        // crash.
         let crashes = self.crashes + u32::from(self.owned);
         let epoch = self.epoch + 1;
         let phase = if self.phase == ENDED { ENDED } else { RUNNING };
@@ -205,7 +207,7 @@ pub(super) fn release(batch: &mut Batch<'_>, worker: &WorkerId) -> Result<(), Sq
     let released = all(batch.connection, RELEASE, (worker.as_str(), batch.now()), |row| {
         Ok((row.get(0)?, TaskId::new(row.get::<_, String>(1)?), row.get::<_, i64>(2)?))
     })?;
-    // Another process may go on with them at once.
+    // Another process may claim the tasks immediately.
     for (number, task, phase) in &released {
         if *phase != ENDED {
             batch.moved(RUNNING, QUEUED);
@@ -215,7 +217,7 @@ pub(super) fn release(batch: &mut Batch<'_>, worker: &WorkerId) -> Result<(), Sq
     Ok(())
 }
 
-/// How long until something is due that is of none of these principals.
+/// Returns the time until a task of another principal than `except` is due.
 pub(super) fn next_due(
     connection: &Connection,
     now: i64,
@@ -229,7 +231,7 @@ pub(super) fn next_due(
     Ok(due.map(|due| Duration::from_millis(from_column(due - now))))
 }
 
-/// What others have done to a task whose lease this is.
+/// Returns the inbox of a leased task.
 pub(super) fn heard(connection: &Connection, lease: &Lease) -> Result<Inbox, SqliteError> {
     let held = (lease.task.as_str(), to_column(lease.epoch), lease.worker.as_str());
     let found = one(connection, HELD, held, |row| Ok((row.get(0)?, row.get(1)?)))?;

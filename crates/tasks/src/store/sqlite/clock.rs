@@ -1,4 +1,4 @@
-//! The store's time: that of the machine, which all processes on one file share.
+//! Clock of the store: the system clock, which all processes that share the file use.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -9,7 +9,7 @@ use crate::store::UnixMillis;
 
 #[derive(Debug, Default)]
 pub(super) struct Clock {
-    /// How far a test has moved it.
+    /// Offset that a test has added, in milliseconds.
     shifted: AtomicU64,
 }
 
@@ -24,7 +24,7 @@ impl Clock {
     }
 }
 
-/// So far away that nothing ends there, and so near that sums still fit into a column.
+/// A time that is never reached, yet small enough that sums fit into a column.
 const FOREVER: i64 = i64::MAX / 8;
 
 pub(super) fn millis(span: Duration) -> i64 {
@@ -35,7 +35,7 @@ pub(super) fn to_column(number: u64) -> i64 {
     i64::try_from(number).map_or(FOREVER, |number| number.min(FOREVER))
 }
 
-/// Nothing that is kept is below zero.
+/// Stored numbers are never negative.
 pub(super) fn from_column(number: i64) -> UnixMillis {
     u64::try_from(number).unwrap_or_default()
 }

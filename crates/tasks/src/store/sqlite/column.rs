@@ -1,4 +1,4 @@
-//! What stands in columns, and what it is in memory.
+//! Conversions between columns and Rust types.
 
 use outlive_wire::RawJson;
 use serde::{Serialize, de::DeserializeOwned};
@@ -27,7 +27,7 @@ pub(super) fn phase(column: i64) -> Result<Phase, SqliteError> {
 pub(super) fn to_json(value: &impl Serialize) -> Result<String, SqliteError> {
     serde_json::to_string(value).map_err(|why| {
         SqliteError::Store(StoreError::Unavailable(format!(
-            "a value cannot be written as JSON: {why}"
+            "cannot serialize a value as JSON: {why}"
         )))
     })
 }
@@ -44,7 +44,7 @@ pub(super) fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// And back again.
+/// Converts a phase to its column value.
 pub(super) fn phase_column(phase: Phase) -> i64 {
     match phase {
         Phase::Queued => QUEUED,
@@ -57,6 +57,6 @@ pub(super) fn phase_column(phase: Phase) -> i64 {
 
 fn unreadable(what: &str, why: &dyn std::fmt::Display) -> SqliteError {
     SqliteError::Store(StoreError::Incompatible(format!(
-        "the {what} of a task: {why}; upgrade this program, or restore the file from a backup"
+        "cannot read the {what} of a task: {why}; upgrade this program, or restore the file from a backup"
     )))
 }

@@ -1,4 +1,4 @@
-//! What a worker writes.
+//! Commits of workers: changes under a lease, and the following transition.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::store::{ChangeSource, Changes, Lease, StoreError, TaskOutcome, Transition, UnixMillis};
 
-// Who has lost the task finds no row here, and writes nothing after it.
+// A worker that has lost its lease matches no row, so it writes nothing.
 pub(super) const HELD: &str = "SELECT number, principal, crash_count, open, updated_at FROM task
      WHERE id = ?1 AND epoch = ?2 AND worker_id = ?3 AND phase = 1";
 pub(super) const TOUCH: &str = "UPDATE task SET updated_at = max(?2, updated_at + 1),
@@ -25,12 +25,12 @@ pub(super) const IS_TO_STOP: &str =
 pub(super) const PARK: &str =
     "UPDATE task SET phase = ?2, due_at = ?3, worker_id = NULL WHERE number = ?1";
 
-// Without a ttl the sum is NULL: it is kept for ever.
+// Without a TTL the sums are NULL, so the task stays quarantined without a limit.
 pub(super) const KEEP: &str = "UPDATE task SET phase = 4, quarantine_outcome = ?2, due_at = NULL, worker_id = NULL,
      effective_ttl = max(effective_ttl, ?3 + ?4 - created_at), expires_at = max(created_at + effective_ttl, ?3 + ?4) WHERE number = ?1";
 
-/// How often a task that only records what it does has a new time of its last change. Nothing else
-/// of its row changes then, and a page that is not written costs nothing.
+/// Minimum interval between updates of `updated_at` while a task only records steps. Without this
+/// update, the commit does not write the page of the task's row.
 const SECOND: i64 = 1_000;
 
 pub(super) fn write(
@@ -50,10 +50,10 @@ pub(super) fn write(
         Transition::Continue => {
             !asked.is_empty() || !withdrawn.is_empty() || updated + SECOND <= batch.now()
         }
-        // A task that only waits does not change when its worker parks it.
+        // Parking does not change the visible state of a task that only waits.
         Transition::Park { .. } => !changes.is_empty(),
         Transition::Quarantine { .. } => true,
-        // Its end is the change.
+        // The end of the task sets `updated_at`.
         Transition::End { .. } => false,
     };
     if has_words || has_time {
@@ -83,7 +83,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// What is known of a task that is written.
+/// Columns of a task that a commit needs.
 struct TaskRow {
     number: i64,
     principal: String,
@@ -93,7 +93,7 @@ struct TaskRow {
     updated: i64,
 }
 
-/// The task, if the lease is not lost.
+/// Returns the task if the lease is still valid.
 fn held(batch: &Batch<'_>, lease: &Lease) -> Result<TaskRow, SqliteError> {
     let place = (lease.task.as_str(), to_column(lease.epoch), lease.worker.as_str());
     let held = one(batch.connection, HELD, place, |row| {
@@ -108,7 +108,7 @@ fn held(batch: &Batch<'_>, lease: &Lease) -> Result<TaskRow, SqliteError> {
     held.ok_or(SqliteError::Store(StoreError::LeaseLost))
 }
 
-/// Notes that it changes, and what it says of itself.
+/// Updates the time of the last change, the status message and the progress.
 fn touch(batch: &Batch<'_>, number: i64, changes: &Changes) -> Result<(), SqliteError> {
     let message = changes.status_message.as_deref();
     let progress = changes.progress.as_ref().map(|progress| progress.get());
@@ -116,8 +116,7 @@ fn touch(batch: &Batch<'_>, number: i64, changes: &Changes) -> Result<(), Sqlite
     Ok(())
 }
 
-/// Writes the changes, and says whether there is a new entry among them, and how many bytes more
-/// there are.
+/// Writes the changes. Returns whether an entry is new, and the number of added bytes.
 fn apply(batch: &Batch<'_>, number: i64, changes: &Changes) -> Result<(bool, i64), SqliteError> {
     let connection = batch.connection;
     let (mut recorded, mut freed) = (0, 0);
@@ -148,7 +147,7 @@ fn park(
     due: Option<UnixMillis>,
     seen: usize,
 ) -> Result<(), SqliteError> {
-    // Nobody would look at what came while the worker was on its way here.
+    // Responses and cancellations that arrived during this commit would not wake a parked task.
     let is_to_stop = one(batch.connection, IS_TO_STOP, [number], |row| row.get(0))?;
     let unseen = is_to_stop.unwrap_or_default()
         || journal::count_answers(batch.connection, number)? > count(seen);
@@ -161,7 +160,8 @@ fn park(
     Ok(())
 }
 
-/// Keeps a task for an operator, unless it was asked to stop: nobody would look at that.
+/// Quarantines a task. A task whose cancellation was requested is queued instead, so that a worker
+/// cancels it.
 fn keep(
     batch: &mut Batch<'_>,
     number: i64,

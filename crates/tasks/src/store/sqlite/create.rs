@@ -1,4 +1,4 @@
-//! Making tasks.
+//! Creation of tasks.
 
 use rusqlite::{Connection, params};
 
@@ -32,7 +32,7 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<CreateOutc
     }
     let bytes = budget::new_task(task);
     if let Some(over) = batch.count_in(&task.principal, bytes, (task.quota, task.max_bytes))? {
-        // What was made before needs no room.
+        // An existing task needs no quota.
         return Ok(made_before(batch, task)?.unwrap_or(over));
     }
     if let Some((worker, _)) = &task.worker {
@@ -40,10 +40,15 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<CreateOutc
     }
     let now = batch.now();
     let Some(number) = insert(batch, task, now)? else {
-        // Nearly always it is new: to look first would cost all of them.
+        // Nearly all tasks are new, so a lookup before every insert would cost more than this
+        // correction.
         batch.count_out(&task.principal)?;
         batch.count_bytes(&task.principal, -count(bytes))?;
-        let taken = || StoreError::Unavailable("it is there, and is not".to_owned());
+        let taken = || {
+            StoreError::Unavailable(
+                "the task ID conflicts with a task that does not exist".to_owned(),
+            )
+        };
         return Ok(made_before(batch, task)?.ok_or_else(taken)?);
     };
     batch.count(if task.worker.is_some() { RUNNING } else { QUEUED }, 1);
@@ -63,7 +68,7 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<CreateOutc
     Ok(CreateOutcome::Created { lease, at: from_column(now) })
 }
 
-/// What was made under a key before. It is known for as long as the task is.
+/// Returns the task that was created under an idempotency key. The key exists as long as the task.
 pub(super) fn made(
     connection: &Connection,
     principal: &str,
@@ -78,7 +83,8 @@ pub(super) fn made(
     }))
 }
 
-/// Asked for again, because nobody knew whether it had been made.
+/// Returns an existing task with the same ID. A caller repeats a creation whose result it did not
+/// receive.
 fn made_before(batch: &Batch<'_>, task: &NewTask) -> Result<Option<CreateOutcome>, SqliteError> {
     let owner = one(batch.connection, OWNER_OF, [task.id.as_str()], |row| row.get::<_, String>(0))?;
     match owner {
@@ -86,11 +92,14 @@ fn made_before(batch: &Batch<'_>, task: &NewTask) -> Result<Option<CreateOutcome
         Some(owner) if owner == task.principal => {
             Ok(Some(CreateOutcome::Existing(task.id.clone())))
         }
-        Some(_) => Err(StoreError::Unavailable("the name of the task is taken".to_owned()).into()),
+        Some(_) => {
+            Err(StoreError::Unavailable("the task ID belongs to another principal".to_owned())
+                .into())
+        }
     }
 }
 
-/// Writes the row, and returns its number; `None` if there is one of this name.
+/// Inserts the row and returns its number. Returns `None` if the ID exists.
 fn insert(batch: &Batch<'_>, task: &NewTask, now: i64) -> Result<Option<i64>, SqliteError> {
     let worker = task.worker.as_ref();
     let ttl = task.ttl.map(millis);

@@ -1,5 +1,4 @@
-//! How tasks end: by themselves, cancelled, or because their time is over; and when they are
-//! forgotten.
+//! Ends of tasks: by outcome, cancellation or expiry. Also deletes ended tasks.
 
 use std::time::Duration;
 
@@ -18,14 +17,15 @@ use crate::store::{
     budget::TASK_BYTES,
 };
 
-// Without a ttl all of the sums are NULL: such a task stays. What ends late can still be read for a
-// while.
+// Without a TTL all sums are NULL, so the task is never deleted. A task that ends late stays
+// readable for its retention.
 pub(super) const END: &str =
     "UPDATE task SET phase = 3, outcome = ?2, outcome_kind = ?5, worker_id = NULL, due_at = NULL,
      expires_at = NULL, purge_at = max(?3 + ?4, created_at + effective_ttl), effective_ttl = max(effective_ttl, ?3 + ?4 - created_at),
      updated_at = max(?3, updated_at + 1) WHERE number = ?1 AND phase <> 3";
-// As END, for what ended before its work did: it may be owed a clean-up. That is due when its run is
-// gone, at the end of its lease at the latest; and now if nobody runs it, or its worker (?6) says so.
+// Like END, for a cancelled or expired task, which may need a cleanup. The cleanup is due when the
+// run is gone, at the latest at the end of the lease. It is due immediately if no worker has the
+// task, or if its worker (?6) reports the end.
 pub(super) const END_UNFINISHED: &str = "UPDATE task SET phase = 3, outcome = ?2,
      outcome_kind = ?5, worker_id = NULL, crash_count = 0,
      due_at = CASE WHEN NOT (has_cleanup AND started) THEN NULL WHEN worker_id IS NULL OR ?6 THEN ?3 ELSE due_at END,
@@ -39,7 +39,7 @@ pub(super) const ASK_TO_STOP: &str = "UPDATE task SET
      WHERE number = ?1";
 pub(super) const OLD: &str =
     "SELECT number FROM task WHERE purge_at <= ?1 AND due_at IS NULL ORDER BY purge_at LIMIT ?2";
-// Lengths stand in the rows' heads: what is long is not read for them.
+// `octet_length` reads only the row header, so long values are not loaded.
 pub(super) const MEASURE: &str = "SELECT principal, octet_length(task_request.body)
      + coalesce(octet_length(outcome), 0)
      + coalesce((SELECT sum(octet_length(key) + octet_length(body)) FROM journal_entry
@@ -54,11 +54,11 @@ pub(super) const EXPIRED: &str =
     "SELECT number, id, phase, principal, CASE phase WHEN 4 THEN quarantine_outcome END FROM task
      WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2";
 
-/// A task that is to end.
+/// A task that is about to end.
 pub(super) struct Ending<'a> {
     pub(super) number: i64,
     pub(super) principal: &'a str,
-    /// In which it is, and which is not that of what has ended.
+    /// Current phase, which is not `ENDED`.
     pub(super) phase: i64,
     /// Whether an input request may be open.
     pub(super) asks: bool,
@@ -94,7 +94,7 @@ pub(super) fn end(
     batch.count_out(principal)
 }
 
-/// Says how far the clean-up after a task is.
+/// Records the state of a cleanup.
 pub(super) fn clean_up(
     batch: &mut Batch<'_>,
     lease: &Lease,
@@ -105,7 +105,7 @@ pub(super) fn clean_up(
     let number = one(batch.connection, CLEAN_UP, values, |row| row.get(0))?;
     let number = number.ok_or(SqliteError::Store(StoreError::LeaseLost))?;
     if now == CleanupState::Due {
-        // Another process may begin it at once.
+        // Another process may start the cleanup immediately.
         batch.changed(number, &lease.task, ChangeSource::Other);
     }
     Ok(())
@@ -135,7 +135,7 @@ pub(super) fn cancel(
     Ok(Some(cancelled))
 }
 
-/// Forgets a task, and gives its bytes back to its principal.
+/// Deletes a task, and subtracts its bytes from its principal.
 pub(super) fn purge(batch: &mut Batch<'_>, number: i64) -> Result<(), SqliteError> {
     let measured = one(batch.connection, MEASURE, [number], |row| {
         Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
@@ -168,7 +168,7 @@ pub(super) fn sweep(
     for ((number, phase, kept), (principal, task)) in expired {
         let ending =
             Ending { number, principal: &principal, phase, asks: true, by: ChangeSource::Other };
-        // What is kept ends as it would have, had it not been.
+        // An expired quarantine ends with the outcome that the task had before it.
         let kept = kept.as_deref().and_then(|kept| from_json("outcome", kept).ok());
         let is_kept = kept.is_some();
         end(batch, &ending, &kept.unwrap_or(TaskOutcome::Expired), retention)?;

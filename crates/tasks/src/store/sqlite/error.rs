@@ -1,4 +1,4 @@
-//! What can go wrong with a file, in words that say what to do.
+//! [`SqliteError`]: errors of a SQLite file, with their remedies.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use rusqlite::ErrorCode;
 
 use crate::store::StoreError;
 
-/// Why something was not done, before it is told to anybody.
+/// An error before its conversion to a [`StoreError`].
 #[derive(Debug)]
 pub(super) enum SqliteError {
     Sqlite(rusqlite::Error),
@@ -26,7 +26,7 @@ impl From<StoreError> for SqliteError {
 }
 
 impl SqliteError {
-    /// As whoever uses the store hears of it.
+    /// Converts the error to a [`StoreError`] with the path and the remedy.
     pub(super) fn with(self, path: &Path) -> StoreError {
         let path = path.display();
         match self {
@@ -48,27 +48,27 @@ impl SqliteError {
         }
     }
 
-    /// Whether whoever asked has no right to it. That is the first thing to be found, and nothing
-    /// has been written by then.
+    /// Returns whether the operation was rejected for its lease or byte limit. These checks come
+    /// first, so the operation has written nothing.
     pub(super) fn is_refusal(&self) -> bool {
         matches!(self, Self::Store(StoreError::LeaseLost | StoreError::BytesExceeded))
     }
 
-    /// Whether the disk has no space left.
+    /// Returns whether the disk is full.
     pub(super) fn is_full_disk(&self) -> bool {
         matches!(self, Self::Sqlite(error) if code(error) == Some(ErrorCode::DiskFull))
     }
 
-    /// Whether somebody else has the lock.
+    /// Returns whether another connection has the lock.
     pub(super) fn is_busy(&self) -> bool {
         matches!(self, Self::Sqlite(error) if code(error) == Some(ErrorCode::DatabaseBusy))
     }
 }
 
 enum Remedy {
-    /// It may work later, if this is done.
+    /// A retry may succeed after this remedy.
     Later(&'static str),
-    /// What is in the file is the problem.
+    /// The content of the file is invalid, so a retry cannot succeed.
     Never(&'static str),
 }
 
@@ -83,34 +83,34 @@ fn remedy(error: &rusqlite::Error) -> Remedy {
     use rusqlite::Error;
     match code(error) {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Remedy::Later(
-            "another process keeps it locked; look for one that hangs, or for a backup that runs",
+            "another process holds the lock; check for a hanging process or a running backup",
         ),
-        Some(ErrorCode::DiskFull) => Remedy::Later("free some space on its disk"),
+        Some(ErrorCode::DiskFull) => Remedy::Later("free some space on the disk"),
         Some(ErrorCode::ReadOnly) => Remedy::Later(
-            "let the user of this process write the file and its folder, and restart if the file \
+            "allow the user of this process to write the file and its folder; restart if the file \
              was replaced",
         ),
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => Remedy::Later(
-            "check that it is a file, and that the user of this process may write it and its folder",
+            "check that the path is a file, and that the user of this process may write it and its folder",
         ),
         Some(ErrorCode::SystemIoFailure | ErrorCode::FileLockingProtocolFailed) => {
-            Remedy::Later("check its disk; a network folder will not do")
+            Remedy::Later("check the disk; network folders are not supported")
         }
-        Some(ErrorCode::OutOfMemory) => Remedy::Later("give the process more memory"),
-        Some(ErrorCode::TooBig) => Remedy::Later("keep less in one value"),
-        Some(ErrorCode::NotADatabase) => Remedy::Never("name another file"),
+        Some(ErrorCode::OutOfMemory) => Remedy::Later("increase the memory limit of the process"),
+        Some(ErrorCode::TooBig) => Remedy::Later("store smaller values"),
+        Some(ErrorCode::NotADatabase) => Remedy::Never("use another file"),
         Some(ErrorCode::DatabaseCorrupt) => {
-            Remedy::Never("restore it from a backup, or name another file")
+            Remedy::Never("restore the file from a backup, or use another file")
         }
-        Some(_) => Remedy::Later("this should not happen: please report it"),
+        Some(_) => Remedy::Later("this is a bug; please report it"),
         None => match error {
             Error::FromSqlConversionFailure(..)
             | Error::IntegralValueOutOfRange(..)
             | Error::Utf8Error(..)
             | Error::InvalidColumnType(..) => {
-                Remedy::Never("somebody else has written it; restore it from a backup")
+                Remedy::Never("another program has written to the file; restore it from a backup")
             }
-            _ => Remedy::Later("this should not happen: please report it"),
+            _ => Remedy::Later("this is a bug; please report it"),
         },
     }
 }

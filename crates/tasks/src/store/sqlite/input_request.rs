@@ -1,5 +1,5 @@
-//! The table `input_request`. A wire key stays when it is resolved or withdrawn, because it means one input
-//! request for as long as the task exists.
+//! The table `input_request`. A row stays after its request is resolved or withdrawn, because a
+//! wire key identifies one input request for the lifetime of the task.
 
 use rusqlite::Connection;
 
@@ -36,7 +36,8 @@ pub(super) const OPEN_KEYS: &str =
     "SELECT journal_key FROM input_request WHERE task = ?1 AND state = 0 ORDER BY ordinal";
 pub(super) const REISSUE_COUNTS: &str = "SELECT journal_key, count(*) - 1 FROM input_request WHERE task = ?1 GROUP BY journal_key HAVING count(*) > 1";
 
-/// Opens a request, unless it is open or resolved. Returns the added bytes if it was not open before.
+/// Opens a request, unless it is open or resolved. Returns the added bytes if the request was not
+/// open.
 pub(super) fn open(
     connection: &Connection,
     task: i64,
@@ -79,7 +80,7 @@ pub(super) fn withdraw(
     Ok(run(connection, WITHDRAW, (task, name))? > 0)
 }
 
-/// Withdraws all open requests. Returns how many.
+/// Withdraws all open requests. Returns their number.
 pub(super) fn withdraw_all(connection: &Connection, task: i64) -> Result<usize, SqliteError> {
     Ok(run(connection, WITHDRAW_ALL, [task])?)
 }
@@ -95,7 +96,7 @@ pub(super) fn resolve(
     Ok(one(connection, RESOLVE, (task, name, outside), |row| row.get(0))?)
 }
 
-/// Updates the number of open requests of a task, and its TTL, which depends on that.
+/// Updates the number of open requests of a task, and the TTL that depends on it.
 pub(super) fn update_task(
     batch: &Batch<'_>,
     task: i64,
@@ -131,7 +132,7 @@ pub(super) fn open_keys(connection: &Connection, task: i64) -> Result<Vec<String
     Ok(all(connection, OPEN_KEYS, [task], |row| row.get(0))?)
 }
 
-/// Returns how often each request was issued again.
+/// Returns the number of reissues of each request.
 pub(super) fn reissue_counts(
     connection: &Connection,
     task: i64,

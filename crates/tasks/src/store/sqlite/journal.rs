@@ -1,4 +1,4 @@
-//! The journal of a task: its entries and its segments.
+//! The tables `journal_entry` and `segment`: the journal of a task.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub(super) const ANSWERS: &str =
 pub(super) const COUNT_ANSWERS: &str =
     "SELECT count(*) FROM journal_entry WHERE task = ?1 AND is_input = 1";
 
-/// Adds an entry, and returns its bytes; none if it is there already, and stays as it is.
+/// Adds an entry. Returns its bytes, or zero if the key exists; an existing entry does not change.
 pub(super) fn record(
     connection: &Connection,
     task: i64,
@@ -44,7 +44,7 @@ pub(super) fn record(
     Ok(run(connection, RECORD, (task, key, answer, json))? * bytes)
 }
 
-/// How many bytes an entry has, if there is one under this key.
+/// Returns the bytes of an entry, if it exists.
 pub(super) fn bytes_of(
     connection: &Connection,
     task: i64,
@@ -53,7 +53,7 @@ pub(super) fn bytes_of(
     Ok(one(connection, BYTES, (task, key), |row| row.get(0))?)
 }
 
-/// Whether a segment is there already.
+/// Returns whether a segment exists.
 pub(super) fn has_segment(
     connection: &Connection,
     task: i64,
@@ -63,13 +63,13 @@ pub(super) fn has_segment(
     Ok(there.unwrap_or_default())
 }
 
-/// Forgets an entry, and returns its bytes.
+/// Deletes an entry. Returns its bytes.
 pub(super) fn forget(connection: &Connection, task: i64, key: &str) -> Result<i64, SqliteError> {
     Ok(one(connection, FORGET, (task, key), |row| row.get(0))?.unwrap_or_default())
 }
 
-/// Appends segments, and returns how many bytes they have. What a scope has emitted at some place
-/// stays as it is, so that writing it twice does no harm.
+/// Appends segments. Returns their bytes. An existing segment with the same scope and ordinal does
+/// not change, so a repeated write is harmless.
 pub(super) fn emit(
     connection: &Connection,
     task: i64,
@@ -89,7 +89,7 @@ pub(super) fn emit(
     Ok(bytes)
 }
 
-/// What a run begins over.
+/// Returns the journal that a run replays.
 pub(super) fn restore(
     connection: &Connection,
     task: i64,
@@ -131,7 +131,7 @@ fn segments(connection: &Connection, task: i64) -> Result<Vec<SegmentRecord>, Sq
         .collect()
 }
 
-/// What the client has answered, by key.
+/// Returns the input responses, by journal key.
 pub(super) fn answers(
     connection: &Connection,
     task: i64,

@@ -1,4 +1,4 @@
-//! Notes that are no tasks, each under a key and for some time.
+//! The table `key_value`: expiring values under keys.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(super) const SWEEP: &str = "DELETE FROM key_value WHERE key IN
      (SELECT key FROM key_value WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)
      RETURNING principal, octet_length(key) + octet_length(body)";
 
-/// Keeps a note, unless one is there.
+/// Stores a value if the key is absent. Returns the existing value otherwise.
 pub(super) fn keep(
     batch: &mut Batch<'_>,
     key: &str,
@@ -85,7 +85,7 @@ pub(super) fn forget(batch: &mut Batch<'_>, key: &str) -> Result<(), SqliteError
     gone.map_or(Ok(()), |gone| discharge(batch, &gone))
 }
 
-/// Forgets what is over, and says how much.
+/// Deletes expired entries. Returns the number of deleted entries.
 pub(super) fn sweep(batch: &mut Batch<'_>, limit: usize) -> Result<usize, SqliteError> {
     let values = (batch.now(), count(limit));
     let gone = all(batch.connection, SWEEP, values, |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -93,7 +93,7 @@ pub(super) fn sweep(batch: &mut Batch<'_>, limit: usize) -> Result<usize, Sqlite
     Ok(gone.len())
 }
 
-/// A note is gone: its bytes are no longer its principal's, if it was charged for it.
+/// Subtracts the bytes of a deleted entry from the principal that was charged for it.
 fn discharge(
     batch: &mut Batch<'_>,
     (principal, bytes): &(Option<String>, i64),
@@ -104,7 +104,7 @@ fn discharge(
     }
 }
 
-/// What a note counts whose key and value have so many bytes.
+/// Returns the counted bytes of an entry whose key and value have `bytes` bytes.
 fn whole(bytes: i64) -> i64 {
     bytes + count(ENTRY_BYTES)
 }

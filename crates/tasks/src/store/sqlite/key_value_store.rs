@@ -1,4 +1,4 @@
-//! [`KeyValueStore`] of the store in SQLite: expiring values under keys.
+//! [`KeyValueStore`] of the SQLite store.
 
 use std::sync::Arc;
 use std::time::Duration;

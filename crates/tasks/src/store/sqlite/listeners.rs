@@ -1,4 +1,4 @@
-//! The change listeners of this process.
+//! Change listeners of this process.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -20,7 +20,7 @@ impl Listeners {
         for listener in listeners {
             // A panic here would end the writer thread.
             if catch_unwind(AssertUnwindSafe(|| listener(task, by))).is_err() {
-                tracing::error!(task_id = %task, "a listener has panicked");
+                tracing::error!(task_id = %task, "change listener panicked");
             }
         }
     }

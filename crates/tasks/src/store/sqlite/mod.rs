@@ -1,10 +1,9 @@
-//! A store in one SQLite file. An acknowledged write is on the disk, and several processes may share
-//! the file.
+//! A store in one SQLite file, which several processes may share. An acknowledged write is on disk.
 //!
-//! One thread writes, and commits the operations of many callers in one transaction (`writer`); two
-//! threads read (`readers`); one polls for changes of other processes (`changes`). None of it runs
-//! on the threads of the runtime. `store` and the files named after traits call the operations, one
-//! file each.
+//! One thread writes, and commits the operations of many callers in one transaction (`writer`). Two
+//! threads read (`readers`), and one polls for changes of other processes (`changes`). No database
+//! access runs on runtime threads. Files named after traits implement the traits; the other files
+//! contain the operations.
 
 mod audit;
 mod audit_log;

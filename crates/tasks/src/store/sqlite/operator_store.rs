@@ -1,4 +1,4 @@
-//! [`OperatorStore`] of the store in SQLite: what operators do with tasks.
+//! [`OperatorStore`] of the SQLite store.
 
 use rusqlite::{Connection, Row};
 
@@ -29,8 +29,8 @@ macro_rules! overseen {
     };
 }
 
-// These two look through all tasks. An index for them would cost each task that is made, and an
-// operator asks once in a while.
+// These two statements scan all tasks. An index would slow down every creation, and operators use
+// these statements rarely.
 const TASKS: &str = overseen!(
     "WHERE (?1 IS NULL OR phase = ?1) AND (?2 IS NULL OR tool = ?2)
      AND (?3 IS NULL OR principal = ?3) AND created_at < ?4 AND (created_at, id) < (?5, ?6)
@@ -45,7 +45,7 @@ pub(super) const REQUEST: &str = "SELECT number, body FROM task
 pub(super) const QUESTIONS: &str =
     "SELECT journal_key, wire_key, body, due_at, state FROM input_request
      WHERE task = ?1 ORDER BY ordinal";
-// Its time begins anew; without a ttl all of the sums are NULL.
+// The TTL starts again. Without a TTL all sums are NULL.
 pub(super) const RETRY: &str =
     "UPDATE task SET phase = 0, quarantine_outcome = NULL, due_at = ?2, crash_count = 0,
      status_message = NULL, max_ttl = max_ttl + ?2 - created_at,
@@ -117,7 +117,7 @@ fn tasks(
     rows.into_iter().map(Watched::overseen).collect()
 }
 
-/// Wants to see one state of the file.
+/// Must run inside a transaction, so that all statements read the same state.
 fn inspect(connection: &Connection, task: &TaskId) -> Result<Option<TaskDetail>, SqliteError> {
     let Some(watched) = one(connection, ONE, [task.as_str()], Watched::read)? else {
         return Ok(None);
@@ -125,7 +125,9 @@ fn inspect(connection: &Connection, task: &TaskId) -> Result<Option<TaskDetail>,
     let request = one(connection, REQUEST, [task.as_str()], |row| {
         Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
     })?;
-    let missing = || StoreError::Incompatible("a task has lost its request".to_owned());
+    let missing = || {
+        StoreError::Incompatible("a task has no request; restore the file from a backup".to_owned())
+    };
     let (number, request) = request.ok_or_else(missing)?;
     let rows = all(connection, QUESTIONS, [number], |row| {
         Ok((
@@ -184,8 +186,8 @@ fn purge(
         (false, _) => batch.count_out(&principal)?,
         (true, _) => {}
     }
-    // Others find out what has changed by its number, and it has none any more: they look by
-    // themselves.
+    // The change log identifies tasks by row number, and the row is gone. Other processes therefore
+    // find this change only by polling.
     end::purge(batch, number)?;
     batch.count(column, -1);
     batch.changed(number, task, ChangeSource::Other);
@@ -208,7 +210,7 @@ fn purge_ended(
     Ok(old.into_iter().map(|(_, task)| task).collect())
 }
 
-/// What is known of a task that an operator changes.
+/// Columns of a task that an operator changes.
 struct TaskRow {
     number: i64,
     principal: String,
@@ -228,7 +230,7 @@ fn find(batch: &Batch<'_>, task: &TaskId) -> Result<Option<TaskRow>, SqliteError
     Ok(found)
 }
 
-/// A row as it stands there.
+/// Row of a task with the columns for operators.
 struct Watched {
     seen: Seen,
     principal: String,

@@ -1,8 +1,8 @@
-//! Options of the store in SQLite.
+//! Options of the SQLite store.
 
 use std::time::Duration;
 
-/// How a file is used.
+/// Options of a SQLite store.
 #[derive(Clone, Debug)]
 pub struct SqliteOptions {
     pub(super) synchronous: Synchronous,
@@ -10,40 +10,41 @@ pub struct SqliteOptions {
     pub(super) poll_interval: Duration,
 }
 
-/// What survives a power cut. Whatever happens to the process, nothing is lost with either.
+/// Durability after a power failure. A crash of the process loses no acknowledged write in either
+/// mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Synchronous {
-    /// Everything that was acknowledged.
+    /// Every acknowledged write survives.
     #[default]
     Full,
-    /// Everything but the last moments. The file stays whole.
+    /// The last moments before the power failure may be lost. The file stays consistent.
     Normal,
 }
 
 impl SqliteOptions {
-    /// What is right for most.
+    /// Returns the default options.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What survives a power cut: everything, unless something else is said.
+    /// Sets the durability after a power failure. The default is [`Synchronous::Full`].
     #[must_use]
     pub fn synchronous(mut self, synchronous: Synchronous) -> Self {
         self.synchronous = synchronous;
         self
     }
 
-    /// How long to wait while another process writes. Five seconds by default.
+    /// Sets how long an operation waits while another process writes. The default is five seconds.
     #[must_use]
     pub fn busy_timeout(mut self, busy_timeout: Duration) -> Self {
         self.busy_timeout = busy_timeout;
         self
     }
 
-    /// How often to look for changes by other processes, while somebody listens: every 100
-    /// milliseconds by default. When nothing has changed for a while, ten times less often.
+    /// Sets the interval of polls for changes of other processes. The default is 100 milliseconds.
+    /// While no other process writes, the interval grows up to ten times.
     #[must_use]
     pub fn poll_interval(mut self, poll_interval: Duration) -> Self {
         self.poll_interval = poll_interval;

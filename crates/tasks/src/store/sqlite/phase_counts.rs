@@ -1,5 +1,5 @@
-//! How many tasks are in each phase. Counted as they go from one to the other, because looking
-//! through a million rows to count them would keep everybody else waiting.
+//! The table `phase_count`: number of tasks in each phase. The counts are maintained incrementally,
+//! because counting a million rows would block other operations.
 
 use std::time::Duration;
 
@@ -21,18 +21,17 @@ pub(super) const COUNTED: &str =
      quarantined, bytes FROM phase_count WHERE number = 1";
 pub(super) const READY: &str = "SELECT number FROM phase_count WHERE number = 1";
 
-/// How many more or fewer there are in each phase when a transaction is committed. Written once
-/// for all of its operations.
+/// Changes of the counts in one transaction. Written once for all its operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Moves([i64; 6]);
 
-/// Where the bytes are.
+/// Index of the bytes in [`Moves`].
 const BYTES: usize = 5;
 
 impl Moves {
-    /// Tasks have come into a phase, or with a number below zero have left it.
+    /// Adds to the number of tasks in a phase. `tasks` may be negative.
     pub(super) fn count(&mut self, phase: i64, tasks: i64) {
-        // Whatever else stands in the column is not counted.
+        // An unknown phase is not counted.
         if let Some(count) =
             usize::try_from(phase).ok().and_then(|phase| self.0[..BYTES].get_mut(phase))
         {
@@ -40,7 +39,7 @@ impl Moves {
         }
     }
 
-    /// There are so many bytes more, or less.
+    /// Adds to the stored bytes. `bytes` may be negative.
     pub(super) fn count_bytes(&mut self, bytes: i64) {
         self.0[BYTES] += bytes;
     }
@@ -56,7 +55,7 @@ impl Moves {
     }
 }
 
-/// Reads one row, which is always there.
+/// Reads one row, which always exists.
 pub(super) fn ready(connection: &Connection) -> Result<(), SqliteError> {
     one(connection, READY, [], |_| Ok(()))?;
     Ok(())

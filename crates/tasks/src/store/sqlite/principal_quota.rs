@@ -1,5 +1,5 @@
-//! The table `principal_quota`: open tasks and stored bytes of each principal. A commit reads and writes a
-//! row once, however many tasks it creates and ends.
+//! The table `principal_quota`: open tasks and stored bytes of each principal. A commit reads and
+//! writes each row at most once, however many tasks it creates and ends.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ pub(super) const COUNT: &str =
      ON CONFLICT DO UPDATE SET count = excluded.count, bytes = excluded.bytes";
 pub(super) const FORGET: &str = "DELETE FROM principal_quota WHERE principal = ?1";
 
-/// The rows of the principals whose tasks a commit changes.
+/// Rows of the principals whose tasks a commit changes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PrincipalQuotas(HashMap<String, Counted>);
 
@@ -36,7 +36,7 @@ struct Count {
 }
 
 impl PrincipalQuotas {
-    /// Counts one more task and its bytes. Returns why the principal may not have them, if so.
+    /// Counts one more task and its bytes. Returns the outcome if a limit is exceeded.
     pub(super) fn count_in(
         &mut self,
         connection: &Connection,
@@ -93,7 +93,7 @@ impl PrincipalQuotas {
             let stored = stored(connection, principal)?;
             self.0.insert(principal.to_owned(), Counted { stored, now: stored });
         }
-        Ok(&mut self.0.get_mut(principal).expect("if it was not there, it is now").now)
+        Ok(&mut self.0.get_mut(principal).expect("the entry was inserted above").now)
     }
 
     pub(super) fn write(&self, connection: &Connection) -> Result<(), SqliteError> {

@@ -1,4 +1,4 @@
-//! Looks at a file without touching it.
+//! Reads the state of a file without changing it.
 
 use std::{path::Path, time::Instant};
 
@@ -27,7 +27,7 @@ fn look(path: &Path) -> Result<StoreProbe, SqliteError> {
     let connection = connect::reader(path, &SqliteOptions::default())?;
     let asked = Instant::now();
     let tables = match schema::look(&connection)? {
-        // An empty file is made before its tables.
+        // The file is created before its tables, so an empty file has no schema.
         0 => None,
         tables => Some(tables),
     };

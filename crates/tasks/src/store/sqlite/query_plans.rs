@@ -1,5 +1,4 @@
-//! No statement looks through a table: each finds its rows by a key or an index, however many tasks
-//! there are.
+//! Tests that no statement scans a table: each finds its rows by a key or an index.
 
 use rusqlite::Connection;
 
@@ -98,7 +97,7 @@ fn tables() -> Connection {
 
 fn plan(connection: &Connection, sql: &str) -> Vec<String> {
     let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-    // Its parameters stay unset: nothing is run.
+    // The parameters stay unset, because `EXPLAIN` does not execute the statement.
     let mut lines = statement.raw_query();
     let mut plan = Vec::new();
     while let Some(line) = lines.next().unwrap() {
@@ -108,11 +107,11 @@ fn plan(connection: &Connection, sql: &str) -> Vec<String> {
 }
 
 #[test]
-fn no_statement_looks_through_a_table() {
+fn statements_never_scan_a_table() {
     let connection = tables();
     for sql in STATEMENTS {
         for line in plan(&connection, sql) {
-            // A list in JSON is looked through, and so it should be.
+            // A scan of a JSON list is intended.
             let scans = line.starts_with("SCAN") && !line.contains("VIRTUAL TABLE");
             assert!(!scans, "{sql}: {line}");
         }
@@ -120,7 +119,7 @@ fn no_statement_looks_through_a_table() {
 }
 
 #[test]
-fn every_index_is_there_for_a_statement() {
+fn every_index_is_used_by_a_statement() {
     let connection = tables();
     let plans: Vec<String> =
         STATEMENTS.iter().flat_map(|sql| plan(&connection, sql)).collect::<Vec<_>>();

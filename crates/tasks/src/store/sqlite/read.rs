@@ -1,4 +1,4 @@
-//! Seeing tasks.
+//! Reads of tasks.
 
 use outlive_wire::InputRequest;
 use rusqlite::{Connection, Row};
@@ -11,7 +11,8 @@ use super::{
 };
 use crate::store::{ListCursor, PageLimit, StoredSegments, TaskId, TaskRecord};
 
-// One statement sees one state of the file. Who looks at a task that asks nothing reads one row.
+// One statement reads one consistent state. For a task without open input requests, it reads only
+// one row.
 macro_rules! seen {
     ($($which:literal),*) => {
         concat!(
@@ -48,7 +49,8 @@ pub(super) fn view(
     seen.map(Seen::view).transpose()
 }
 
-/// What a task has emitted, from after a number on. Wants to see one state of the file.
+/// Returns the segments of a task after a sequence number. Must run inside a transaction, so that
+/// both statements read the same state.
 pub(super) fn segments(
     connection: &Connection,
     principal: &str,
@@ -82,7 +84,7 @@ pub(super) fn list(
     after: Option<&ListCursor>,
     limit: usize,
 ) -> Result<Vec<TaskRecord>, SqliteError> {
-    // Nothing was made before 1970, and no name is empty.
+    // No task was created before 1970, and no ID is empty.
     let (created, id) =
         after.map_or((0, ""), |after| (to_column(after.created), after.id.as_str()));
     let place = (principal, origin, created, id, count(limit));
@@ -90,7 +92,7 @@ pub(super) fn list(
     seen.into_iter().map(Seen::view).collect()
 }
 
-/// A row as it stands there.
+/// Row of a task with the columns of a [`TaskRecord`].
 pub(super) struct Seen {
     id: String,
     kind: String,
@@ -103,7 +105,7 @@ pub(super) struct Seen {
     message: Option<String>,
     cancel_requested: Option<i64>,
     progress: Option<String>,
-    /// The open input requests by wire key, as JSON, if there are any.
+    /// Open input requests by wire key, as JSON; `None` without open requests.
     input_requests: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! The threads that read. What one statement sees is one state of the file, in which everything is
-//! that was acknowledged before; a look of several asks for that.
+//! Threads that read. One statement reads one consistent state with all acknowledged writes. A read
+//! of several statements uses [`in_one_piece`](super::statement::in_one_piece).
 
 use std::{
     io,
@@ -13,13 +13,14 @@ use tokio::sync::{mpsc, oneshot};
 use super::{error::SqliteError, state::File, statement::run};
 use crate::store::StoreError;
 
-/// How many looks may wait. A caller beyond that waits for its place in the queue.
+/// Capacity of the queue. Further callers wait until the queue has space.
 const QUEUE: usize = 1_024;
 
-/// How many looks a thread takes at once. Taking turns for each costs more than the look.
+/// Maximum number of reads that a thread takes at once. Passing the queue lock for each read would
+/// cost more than the read.
 const TAKEN: usize = 16;
 
-/// The way to the threads that read. When it is dropped, they do what is queued and end.
+/// Handle to the reader threads. After its drop, the threads finish the queued reads and end.
 #[derive(Debug)]
 pub(super) struct Readers {
     queue: mpsc::Sender<Look>,
@@ -30,7 +31,7 @@ type Look = Box<dyn FnOnce(&Connection) + Send>;
 impl Readers {
     pub(super) fn start(connections: Vec<Connection>) -> io::Result<Self> {
         let (queue, queued) = mpsc::channel::<Look>(QUEUE);
-        // One thread waits in the queue, the others for their turn to.
+        // One thread waits on the queue, and the others wait for the mutex.
         let queued = Arc::new(Mutex::new(queued));
         for connection in connections {
             let queued = Arc::clone(&queued);
@@ -45,18 +46,19 @@ impl Readers {
         Ok(Self { queue })
     }
 
-    /// Looks at something.
+    /// Executes a read on a reader thread.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         file: &Arc<File>,
         look: impl FnOnce(&Connection) -> Result<T, SqliteError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
-        let gone = || StoreError::Unavailable("its readers have ended; restart the process".into());
+        let gone =
+            || StoreError::Unavailable("the reader threads have ended; restart the process".into());
         let file = Arc::clone(file);
         let look = move |connection: &Connection| {
             let seen = look(connection).map_err(|problem| problem.with(&file.path));
-            // Nobody may wait any more.
+            // The caller may have been dropped.
             let _ = answer.send(seen);
         };
         self.queue.send(Box::new(look)).await.map_err(|_| gone())?;
@@ -64,17 +66,17 @@ impl Readers {
     }
 }
 
-/// Several looks at once are at one state of the file: to find out which that is, and to read again
-/// what has changed since the last, costs as much as a look.
+/// Executes several reads in one transaction. Starting a transaction, and reloading pages that
+/// changed since the last one, costs as much as a read.
 fn look_at(connection: &Connection, looks: &mut Vec<Look>) {
     let together = looks.len() > 1 && run(connection, "BEGIN", []).is_ok();
     looks.drain(..).for_each(|look| look(connection));
     if together && let Err(error) = run(connection, "ROLLBACK", []) {
-        tracing::error!(%error, "a look could not be ended");
+        tracing::error!(%error, "could not end a read transaction");
     }
 }
 
-/// Waits for something to look at. False if there will be nothing any more.
+/// Waits for reads. Returns `false` after the queue is closed.
 fn take(queued: &Mutex<mpsc::Receiver<Look>>, looks: &mut Vec<Look>) -> bool {
     let mut queued = queued.lock().unwrap_or_else(PoisonError::into_inner);
     looks.extend(queued.blocking_recv());

@@ -1,4 +1,4 @@
-//! What is answered: by a client, or from outside.
+//! Input responses from a client or another system.
 
 use outlive_wire::RawJson;
 
@@ -16,7 +16,7 @@ use crate::{
 };
 
 pub(super) const OWNED: &str = "SELECT number, phase FROM task WHERE id = ?1 AND principal = ?2";
-// Nobody has a parked task: it waits for a worker from now on.
+// A response queues a parked task, because no worker has it.
 pub(super) const ANSWERED: &str = "UPDATE task SET updated_at = max(?2, updated_at + 1),
      due_at = CASE phase WHEN 2 THEN ?2 ELSE due_at END, phase = CASE phase WHEN 2 THEN 0 ELSE phase END
      WHERE number = ?1";
@@ -57,7 +57,7 @@ pub(super) fn answer(
     Ok(Some(taken))
 }
 
-/// The number and the phase of a task of this principal.
+/// Returns the row number and the phase of a task of this principal.
 pub(super) fn owned(
     batch: &Batch<'_>,
     principal: &str,

@@ -1,4 +1,4 @@
-//! Creates the tables in an empty file, and refuses a file with other tables.
+//! Creates the tables in an empty file, and rejects a file with other tables.
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -16,8 +16,8 @@ const APPLICATION: i64 = 0x6f75_746c;
 /// The schema version of this program, as in `user_version`.
 pub(super) const KNOWN: usize = 1;
 
-/// Creates the tables if the file is empty, in one transaction under the write lock: several
-/// processes may open a file at once.
+/// Creates the tables if the file is empty. Uses one transaction under the write lock, because
+/// several processes may open the file at the same time.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), SqliteError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     match look(&transaction)? {
@@ -29,14 +29,14 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), SqliteError> {
         KNOWN => {}
         version => {
             return Err(StoreError::Incompatible(format!(
-                "a newer version of this program has written it (its tables have version \
-                 {version}, known here is {KNOWN}); upgrade this program"
+                "a newer version of this program has written the file (schema version \
+                 {version}, supported is {KNOWN}); upgrade this program"
             ))
             .into());
         }
     }
-    // SQLite opens a file that it cannot write for reading, and fails at the first write. This is a
-    // write of nothing.
+    // SQLite silently opens a read-only file and fails at the first write. This statement is a
+    // write without effect, so that the error appears here.
     transaction.execute_batch("DELETE FROM change_log WHERE number < 0")?;
     transaction.commit()?;
     Ok(())
@@ -53,7 +53,7 @@ pub(super) fn look(connection: &Connection) -> Result<usize, SqliteError> {
     }
     let refused = |what: &str| Err(StoreError::Incompatible(what.to_owned()).into());
     if application != APPLICATION {
-        return refused("it is a database of another program; name another file");
+        return refused("the file is a database of another program; use another file");
     }
     let version = usize::try_from(version).unwrap_or(usize::MAX);
     let ours = "SELECT count(*) FROM sqlite_schema WHERE name = 'schema_version'";
@@ -87,7 +87,7 @@ mod tests {
     }
 
     fn refused(connection: &mut Connection, says: &str) {
-        let Err(error) = migrate(connection) else { panic!("it is not refused") };
+        let Err(error) = migrate(connection) else { panic!("the file is accepted") };
         let error = error.with(std::path::Path::new("tasks.db")).to_string();
         assert!(error.contains(says) && error.contains("tasks.db"), "{error}");
     }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn newer_file_is_refused() {
+    fn newer_file_is_rejected() {
         let mut connection = migrated();
         connection.execute_batch("PRAGMA user_version = 2").unwrap();
         refused(&mut connection, "upgrade this program");
@@ -110,14 +110,14 @@ mod tests {
     }
 
     #[test]
-    fn file_with_another_fingerprint_is_refused_as_pre_release() {
+    fn file_with_another_fingerprint_is_rejected_as_pre_release() {
         let mut connection = migrated();
         connection.execute_batch("UPDATE schema_version SET fingerprint = 'other'").unwrap();
         refused(&mut connection, "created by a pre-release; delete it");
     }
 
     #[test]
-    fn file_without_a_fingerprint_is_refused_as_pre_release() {
+    fn file_without_fingerprint_is_rejected_as_pre_release() {
         let mut connection = migrated();
         connection.execute_batch("DROP TABLE schema_version; PRAGMA user_version = 7").unwrap();
         refused(&mut connection, "created by a pre-release; delete it");

@@ -1,4 +1,4 @@
-//! The state that all threads of a store share.
+//! State that all threads of a store share.
 
 use std::path::PathBuf;
 
@@ -10,6 +10,6 @@ pub(super) struct File {
     pub(super) clock: Clock,
     pub(super) listeners: Listeners,
     pub(super) workers: Workers,
-    /// Random number that marks the changes of this process.
+    /// Random number that identifies this process in the change log.
     pub(super) origin: i64,
 }

@@ -1,4 +1,4 @@
-//! Statements that are prepared once for each connection, and counted.
+//! Execution of prepared statements, which are cached per connection and counted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
 
 use super::error::SqliteError;
 
-/// The first row, if there is one. A statement that writes has written everything by then.
+/// Returns the first row, if there is one. A writing statement has executed completely by then.
 pub(super) fn one<T>(
     connection: &Connection,
     sql: &str,
@@ -16,7 +16,7 @@ pub(super) fn one<T>(
     prepared(connection, sql)?.query_row(params, read).optional()
 }
 
-/// All rows.
+/// Returns all rows.
 pub(super) fn all<T>(
     connection: &Connection,
     sql: &str,
@@ -26,7 +26,7 @@ pub(super) fn all<T>(
     prepared(connection, sql)?.query_map(params, read)?.collect()
 }
 
-/// Rows for as long as more are wanted.
+/// Reads rows while `wants_more` returns `true`.
 pub(super) fn until(
     connection: &Connection,
     sql: &str,
@@ -43,7 +43,7 @@ pub(super) fn until(
     Ok(())
 }
 
-/// Runs it, and says how many rows it has changed.
+/// Executes a statement. Returns the number of changed rows.
 pub(super) fn run(
     connection: &Connection,
     sql: &str,
@@ -52,12 +52,12 @@ pub(super) fn run(
     prepared(connection, sql)?.execute(params)
 }
 
-/// How many statements this process has made, to all of its files.
+/// Returns the number of statements that this process has executed, on all files.
 pub(super) fn made() -> u64 {
     MADE.load(Ordering::Relaxed)
 }
 
-// One for all files: a connection does not say which store it belongs to, and nobody needs to know.
+// One counter for all files, because a connection does not know its store.
 static MADE: AtomicU64 = AtomicU64::new(0);
 
 fn prepared<'c>(connection: &'c Connection, sql: &str) -> rusqlite::Result<CachedStatement<'c>> {
@@ -65,7 +65,7 @@ fn prepared<'c>(connection: &'c Connection, sql: &str) -> rusqlite::Result<Cache
     connection.prepare_cached(sql)
 }
 
-/// Reads one state of the file, whatever other connections write meanwhile.
+/// Executes a read in a transaction, so that all statements read the same state.
 pub(super) fn in_one_piece<T>(
     connection: &Connection,
     look: impl FnOnce(&Connection) -> Result<T, SqliteError>,

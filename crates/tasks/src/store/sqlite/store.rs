@@ -9,10 +9,10 @@ use super::{
 };
 use crate::store::StoreError;
 
-/// How many threads read. They wait for the disk more than they work, and two can.
+/// Number of reader threads. Reads mostly wait for the disk, so two threads are enough.
 const READERS: usize = 2;
 
-/// Keeps tasks in a file.
+/// A task store in a SQLite file.
 ///
 /// ```
 /// use outlive_tasks::store::SqliteStore;
@@ -24,7 +24,7 @@ const READERS: usize = 2;
 /// # Ok::<(), outlive_tasks::store::StoreError>(())
 /// ```
 ///
-/// When it is dropped, what is queued is still written.
+/// Dropping the store writes the queued operations first.
 pub struct SqliteStore {
     pub(super) file: Arc<File>,
     pub(super) writer: Writer,
@@ -33,23 +33,23 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens a file, or makes it, and brings its tables up to date. It blocks meanwhile.
+    /// Opens or creates a file, and applies pending migrations. Blocks the current thread.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Unavailable`] if the file cannot be opened or written;
-    /// [`StoreError::Incompatible`] if it is no database, another program's, or was written by a
-    /// newer version of this one.
+    /// Returns [`StoreError::Unavailable`] if the file cannot be opened or written. Returns
+    /// [`StoreError::Incompatible`] if the file is not a database, belongs to another program, or
+    /// was written by a newer version of this program.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(path, SqliteOptions::new())
     }
 
-    /// Opens a file in another way than by default.
+    /// Opens a file with the given options.
     ///
     /// # Errors
     ///
-    /// Like [`SqliteStore::open`].
-    #[expect(clippy::needless_pass_by_value, reason = "made where it is given")]
+    /// Returns the same errors as [`SqliteStore::open`].
+    #[expect(clippy::needless_pass_by_value, reason = "callers build the options in place")]
     pub fn open_with(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, StoreError> {
         let path = connect::file(path.as_ref())?;
         Self::start(&path, &options).map_err(|problem| problem.with(&path))
@@ -68,7 +68,9 @@ impl SqliteStore {
         let reader = || connect::reader(path, options);
         let readers = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
         let no_thread = |why: std::io::Error| {
-            StoreError::Unavailable(format!("no thread for it: {why}; allow the process more"))
+            StoreError::Unavailable(format!(
+                "cannot start a thread: {why}; raise the thread limit of the process"
+            ))
         };
         Ok(Self {
             watcher: Watcher::start(reader()?, Arc::clone(&file), options.poll_interval)
@@ -80,29 +82,29 @@ impl SqliteStore {
         })
     }
 
-    /// How many transactions this process has committed. Callers share them: under load there are
-    /// far fewer than operations.
+    /// Returns the number of transactions that this process has committed. Callers share
+    /// transactions, so under load there are far fewer transactions than operations.
     pub fn commits(&self) -> u64 {
         self.writer.commits()
     }
 
-    /// How many statements this process has made, to all files that it has open. Between two
-    /// moments in which nobody asks for anything, it says what waiting costs.
+    /// Returns the number of statements that this process has executed, on all open files. Tests
+    /// measure the cost of idle waiting with it.
     pub fn statements() -> u64 {
         statement::made()
     }
 
-    /// Keeps the file from growing beyond so many bytes; what does not fit is refused like on a
-    /// full disk. Holds until it is dropped, for this process.
+    /// Limits the size of the file for this process. The store rejects further data as on a full
+    /// disk. The limit ends when the store is dropped.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Unavailable`] if the file cannot be used.
+    /// Returns [`StoreError::Unavailable`] if the file cannot be used.
     pub async fn set_max_bytes(&self, bytes: u64) -> Result<(), StoreError> {
         self.writer.write(move |batch| connect::limit_size(batch.connection, bytes)).await
     }
 
-    /// Moves the store's time, for tests.
+    /// Advances the store's clock, for tests.
     pub fn advance_clock(&self, span: Duration) {
         self.file.clock.shift(span);
     }

@@ -1,4 +1,4 @@
-//! [`StoreMonitor`] of the store in SQLite: counts and health.
+//! [`StoreMonitor`] of the SQLite store.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! [`TaskStore`] of the store in SQLite: what servers do with tasks.
+//! [`TaskStore`] of the SQLite store.
 
 use std::time::Duration;
 

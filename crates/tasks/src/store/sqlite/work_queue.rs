@@ -1,4 +1,4 @@
-//! [`WorkQueue`] of the store in SQLite: what workers do with tasks.
+//! [`WorkQueue`] of the SQLite store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ impl WorkQueue for SqliteStore {
         let (worker, file) = (worker.clone(), Arc::clone(&self.file));
         let claim = Arc::new(claim.clone());
         Box::pin(async move {
-            // Whoever has nothing to do asks again and again, and must not lock the file for it.
+            // Idle workers claim repeatedly. A read first avoids the write lock if no task is due.
             let wish = Arc::clone(&claim);
             let look = move |connection: &_| claim::due(connection, &file, &wish);
             let Some(dead) = self.readers.read(&self.file, look).await? else {

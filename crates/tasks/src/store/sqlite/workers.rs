@@ -1,9 +1,9 @@
-//! Which workers of other processes are dead.
+//! Liveness locks of workers.
 //!
-//! A worker has a file of its own beside the database, and holds a lock on it. The system takes
-//! the lock away when the process ends, however it ends. So a file that is there and not locked
-//! says that its worker is dead, and its tasks need not wait until their leases are over. A
-//! process that is frozen keeps its lock: leases are for that, and for workers without a file.
+//! Each worker holds a lock on its own file beside the database. The operating system releases the
+//! lock when the process ends. An unlocked file therefore belongs to a dead worker, whose tasks can
+//! be reclaimed before their leases expire. A frozen process keeps its lock, so its tasks are
+//! reclaimed only when their leases expire.
 
 use std::{
     collections::HashMap,
@@ -16,29 +16,30 @@ use std::{
 
 use crate::store::WorkerId;
 
-/// How often the dead are looked for, at most. Whoever asks for work asks more often.
+/// Minimum interval between two checks for dead workers. Claims are more frequent.
 const EVERY: Duration = Duration::from_millis(250);
 
-/// How often a file is made. Whoever looks for the dead may have seen it before it is locked.
+/// Attempts to create a file. A check for dead workers may lock the file first.
 const TRIES: u32 = 5;
 
-/// The workers of one file.
+/// Liveness locks of the workers on one database.
 #[derive(Debug)]
 pub(super) struct Workers {
     folder: PathBuf,
-    // A std mutex: nothing awaits while it is held, and hardly anybody asks for it.
+    // A std mutex: no code awaits while it is held, and contention is rare.
     own: Mutex<Own>,
 }
 
 #[derive(Debug, Default)]
 struct Own {
-    /// The files of our workers, by name; `None` if it could not be locked.
+    /// Files of this process's workers, by file name; `None` if the lock failed.
     files: HashMap<String, Option<fs::File>>,
-    /// When the dead were looked for.
+    /// When dead workers were last checked.
     looked: Option<Instant>,
 }
 
-/// A worker that is dead. Locked, so that nobody else looks after it meanwhile.
+/// A dead worker. The value holds the lock on the worker's file, so that no other process handles
+/// it.
 #[derive(Debug)]
 pub(super) struct Dead {
     path: PathBuf,
@@ -47,14 +48,15 @@ pub(super) struct Dead {
 }
 
 impl Workers {
-    /// Those of this database.
+    /// Creates the locks for a database.
     pub(super) fn new(database: &Path) -> Self {
         let mut folder = OsString::from(database);
         folder.push("-workers");
         Self { folder: folder.into(), own: Mutex::default() }
     }
 
-    /// Shows for as long as this lives that a worker does. Must be called before it has a task.
+    /// Locks the file of a worker for the lifetime of this value. Must be called before the worker
+    /// has a task.
     pub(super) fn show(&self, worker: &WorkerId) {
         let name = name(worker.as_str());
         let mut own = self.own();
@@ -64,14 +66,17 @@ impl Workers {
         let file = match self.lock(&name) {
             Ok(file) => Some(file),
             Err(why) => {
-                tracing::debug!(error = %why, "no lock for a worker: its leases have to do");
+                tracing::debug!(
+                    error = %why,
+                    "could not lock the file of a worker; a crash is detected when its leases expire"
+                );
                 None
             }
         };
         own.files.insert(name, file);
     }
 
-    /// The workers that are dead, unless they were looked for just now.
+    /// Returns the dead workers. Returns none if the last check was recent.
     pub(super) fn dead(&self) -> Vec<Dead> {
         let mut own = self.own();
         if own.looked.is_some_and(|looked| looked.elapsed() < EVERY) {
@@ -91,26 +96,27 @@ impl Workers {
         Some(Dead { path, name, _lock: lock })
     }
 
-    /// Makes a worker's file, and locks it.
+    /// Creates and locks a worker's file.
     fn lock(&self, name: &str) -> io::Result<fs::File> {
         let path = self.folder.join(name);
         if path.exists() {
-            return Err(io::Error::other("somebody of the same name has one"));
+            return Err(io::Error::other("a worker with the same ID has a file"));
         }
         let mut tried = 0;
         loop {
             let unnamed = self.folder.join(format!("{name}.{tried}"));
             tried += 1;
             match self.lock_unnamed(&unnamed, &path) {
-                // Somebody who looks for the dead has it, or the folder was tidied up.
+                // A check for dead workers has locked the file, or removed the folder.
                 Err(_) if tried < TRIES => {}
                 locked => return locked,
             }
         }
     }
 
-    /// Makes a file that has its name once it is locked: not locked it would say that its worker is
-    /// dead. Until then it is nobody's, and whoever looks for the dead removes it.
+    /// Creates and locks a file under a temporary name, then renames it. An unlocked file under the
+    /// final name would mark its worker as dead. A check for dead workers removes an unlocked
+    /// temporary file.
     fn lock_unnamed(&self, unnamed: &Path, path: &Path) -> io::Result<fs::File> {
         fs::create_dir_all(&self.folder)?;
         let mut options = fs::OpenOptions::new();
@@ -132,36 +138,36 @@ impl Workers {
 }
 
 impl Dead {
-    /// Whether this is the worker that is dead.
+    /// Returns whether `worker` is this dead worker.
     pub(super) fn is(&self, worker: &str) -> bool {
         self.name == name(worker)
     }
 
-    /// It has nothing any more.
+    /// Removes the file of the worker, which has no more tasks.
     pub(super) fn forget(&self) {
         if let Err(why) = fs::remove_file(&self.path) {
-            tracing::debug!(error = %why, "the file of a dead worker could not be removed");
+            tracing::debug!(error = %why, "could not remove the file of a dead worker");
         }
     }
 }
 
 impl Drop for Workers {
-    /// Without its file a worker counts as alive until its leases are over.
+    /// Removes the files. A worker without a file counts as alive until its leases expire.
     fn drop(&mut self) {
         let own = self.own.get_mut().unwrap_or_else(PoisonError::into_inner);
         for (name, file) in own.files.drain() {
-            // Removed before it is unlocked: in between it would be dead.
+            // Removed before it is unlocked, because an unlocked file marks its worker as dead.
             if file.is_some() {
                 let _ = fs::remove_file(self.folder.join(name));
             }
         }
-        // Unless others have files there.
+        // Fails if other processes have files in the folder.
         let _ = fs::remove_dir(&self.folder);
     }
 }
 
-/// The name of a worker's file: FNV-1a, because it must be the same in every version of this
-/// program, and the worker's own name may be no name of a file.
+/// Returns the name of a worker's file: a hash (FNV-1a), which is the same in every version of this
+/// program. A worker ID may not be a valid file name.
 fn name(worker: &str) -> String {
     let hash = worker.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -181,42 +187,45 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_its_file_is_not_dead_and_who_has_none_neither() {
+    fn worker_with_locked_file_or_without_file_is_alive() {
         let database = database("alive");
         let (mine, theirs) = (Workers::new(&database), Workers::new(&database));
         theirs.show(&WorkerId::new("v"));
         assert!(theirs.folder.join(name("v")).exists());
         assert!(mine.dead().is_empty());
         drop(theirs);
-        assert!(!mine.folder.exists(), "nothing is left of who ended in peace");
+        assert!(!mine.folder.exists(), "a graceful shutdown removes the folder");
         assert!(Workers::new(&database).dead().is_empty());
     }
 
     #[test]
-    fn a_file_that_nobody_holds_is_of_a_dead_worker() {
+    fn unlocked_file_marks_its_worker_as_dead() {
         let mine = Workers::new(&database("dead"));
         mine.show(&WorkerId::new("w"));
         fs::write(mine.folder.join(name("v")), "").unwrap();
         let dead = mine.dead();
         assert_eq!(dead.len(), 1);
         assert!(dead[0].is("v") && !dead[0].is("w"));
-        assert!(mine.dead().is_empty(), "it has just been looked for");
+        assert!(mine.dead().is_empty(), "the last check was recent");
         dead[0].forget();
         assert!(!mine.folder.join(name("v")).exists());
     }
 
     #[test]
-    fn one_of_two_of_the_same_name_holds_the_file() {
+    fn two_workers_with_same_id_share_one_file() {
         let database = database("twins");
         let (one, other) = (Workers::new(&database), Workers::new(&database));
         one.show(&WorkerId::new("v"));
         other.show(&WorkerId::new("v"));
         drop(other);
-        assert!(one.folder.join(name("v")).exists(), "and only that one removes it");
+        assert!(
+            one.folder.join(name("v")).exists(),
+            "only the worker that created the file removes it"
+        );
     }
 
     #[test]
-    fn nobody_is_dead_while_its_file_is_made() {
+    fn worker_during_creation_of_its_file_is_not_dead() {
         let mine = Workers::new(&database("making"));
         let workers: Vec<_> = (0..200).map(|number| WorkerId::new(number.to_string())).collect();
         thread::scope(|scope| {
@@ -230,13 +239,13 @@ mod tests {
                 }
             }
         });
-        assert!(mine.own().files.values().all(Option::is_some), "and all have one");
+        assert!(mine.own().files.values().all(Option::is_some), "every worker has a locked file");
         let left = fs::read_dir(&mine.folder).unwrap().count();
-        assert_eq!(left, workers.len(), "and nothing else is left");
+        assert_eq!(left, workers.len(), "no temporary files are left");
     }
 
     #[test]
-    fn the_name_of_a_file_never_changes() {
+    fn file_name_of_worker_is_stable() {
         assert_eq!(name(""), "cbf29ce484222325");
         assert_eq!(name("a"), "af63dc4c8601ec8c");
     }

@@ -1,11 +1,11 @@
-//! The one thread that writes, and how many callers share one commit.
+//! The writer thread and its group commits.
 //!
-//! It takes what is queued, does all of it in one transaction, commits once, and only then answers.
-//! There is no timer: while one commit is on its way to the disk, the next operations queue up.
+//! The thread takes the queued operations, executes them in one transaction, commits once, and then
+//! replies to the callers. No timer is necessary: during a commit, the next operations accumulate.
 //!
-//! An operation that fails spoils none of the others. Nearly all that fail are refused by their
-//! first statement and have written nothing. After any other failure the batch is done again, each
-//! operation inside of a savepoint. Savepoints from the start would cost a third of the throughput.
+//! A failed operation does not affect the others. Nearly all failures are rejections by the first
+//! statement, which have written nothing. After any other failure, the batch is executed again with
+//! a savepoint per operation. Savepoints from the start would cost a third of the throughput.
 
 use std::{
     io,
@@ -29,13 +29,13 @@ use super::{
 };
 use crate::store::StoreError;
 
-/// How many operations may wait. A caller beyond that waits for its place in the queue.
+/// Capacity of the queue. Further callers wait until the queue has space.
 const QUEUE: usize = 1_024;
 
-/// How many operations share a commit. More would save nothing and keep other processes waiting.
+/// Maximum number of operations per commit. A larger batch saves little and delays other processes.
 const BATCH: usize = 512;
 
-/// The way to the thread that writes. When it is dropped, the thread does what is queued and ends.
+/// Handle to the writer thread. After its drop, the thread finishes the queued operations and ends.
 #[derive(Debug)]
 pub(super) struct Writer {
     queue: mpsc::Sender<Box<dyn Operation>>,
@@ -56,15 +56,16 @@ impl Writer {
         Ok(Self { queue, commits })
     }
 
-    /// Has something written. Once it is queued it is done, even if nobody waits for it any more. It
-    /// may be done twice, if the first time is undone.
-    // Not an async fn, whose future would have room for the work beside its box.
+    /// Executes `work` on the writer thread. A queued operation is executed even if its caller is
+    /// dropped. `work` may run twice if its first transaction is rolled back.
+    // Not an async fn, because its future would reserve space for `work` in addition to the box.
     pub(super) fn write<T: Send + 'static>(
         &self,
         work: impl FnMut(&mut Batch<'_>) -> Result<T, SqliteError> + Send + 'static,
     ) -> impl Future<Output = Result<T, StoreError>> {
         let (answer, answered) = oneshot::channel();
-        let gone = || StoreError::Unavailable("its writer has ended; restart the process".into());
+        let gone =
+            || StoreError::Unavailable("the writer thread has ended; restart the process".into());
         let operation = Box::new(Queued { work, result: None, answer });
         async move {
             self.queue.send(operation).await.map_err(|_| gone())?;
@@ -72,30 +73,30 @@ impl Writer {
         }
     }
 
-    /// How often something was committed.
+    /// Returns the number of commits.
     pub(super) fn commits(&self) -> u64 {
         self.commits.load(Ordering::Relaxed)
     }
 }
 
-/// Something that a caller waits for.
+/// An operation that a caller waits for.
 trait Operation: Send {
-    /// Does it.
+    /// Executes the operation.
     fn work(&mut self, batch: &mut Batch<'_>) -> Worked;
 
-    /// Whether there was no space on the disk for it.
+    /// Returns whether the operation failed because the disk is full.
     fn had_no_space(&self) -> bool;
 
-    /// Tells the caller, once it is known whether what was done is there to stay.
+    /// Replies to the caller after the commit or its failure.
     fn answer(self: Box<Self>, file: &File, committed: Result<(), StoreError>);
 }
 
-/// What an operation has left in the transaction.
+/// Effect of an operation on the transaction.
 #[derive(PartialEq, Eq)]
 enum Worked {
-    /// What it should, or nothing.
+    /// Complete, or none.
     Well,
-    /// Perhaps a part of it.
+    /// Possibly partial.
     Badly,
 }
 
@@ -127,12 +128,14 @@ where
     fn answer(self: Box<Self>, file: &File, committed: Result<(), StoreError>) {
         let result = match (committed, self.result) {
             (Ok(()), Some(result)) => result.map_err(|problem| problem.with(&file.path)),
-            // Its own reason says more than that of the commit.
+            // The operation's own error is more specific than the error of the commit.
             (Err(_), Some(Err(problem))) => Err(problem.with(&file.path)),
             (Err(why), _) => Err(why),
-            (Ok(()), None) => Err(StoreError::Unavailable("it was not done".to_owned())),
+            (Ok(()), None) => {
+                Err(StoreError::Unavailable("the operation was not executed".to_owned()))
+            }
         };
-        // Nobody may wait any more; it is done all the same.
+        // The caller may have been dropped. The operation has taken effect in any case.
         let _ = self.answer.send(result);
     }
 }
@@ -155,7 +158,7 @@ impl Thread {
                     if refused > 0 {
                         let path = self.file.path.display();
                         tracing::error!(
-                            %path, refused, "the disk of the store is full; free some space on it"
+                            %path, refused, "the disk of the store is full; free some space"
                         );
                     }
                     for operation in done {
@@ -164,13 +167,17 @@ impl Thread {
                     for Changed { task, by, .. } in &changed {
                         self.file.listeners.notify(task, *by);
                     }
-                    // Whoever was answered has more to write, and may share the next commit.
+                    // Callers that received their reply may queue more writes for the next commit.
                     thread::yield_now();
                 }
                 Err(problem) => {
                     self.roll_back();
                     let why = unavailable(problem.with(&self.file.path));
-                    tracing::error!(error = %why, operations = done.len(), "nothing could be written");
+                    tracing::error!(
+                        error = %why,
+                        operations = done.len(),
+                        "could not write to the store"
+                    );
                     for operation in done {
                         operation.answer(&self.file, Err(why.clone()));
                     }
@@ -179,8 +186,8 @@ impl Thread {
         }
     }
 
-    /// Does this and what else is queued, and commits it. Every operation that it has taken is in
-    /// `done` then, whatever happens.
+    /// Executes `first` and the queued operations, and commits them. Every operation that was taken
+    /// is in `done`, even after an error.
     fn transaction(
         &mut self,
         first: Box<dyn Operation>,
@@ -188,7 +195,7 @@ impl Thread {
     ) -> Result<Vec<Changed>, SqliteError> {
         let mut next = Some(first);
         if let Err(problem) = self.begin() {
-            // Whoever has come meanwhile has waited for the same lock.
+            // Operations that arrived in the meantime would wait for the same lock.
             done.extend(next);
             while let Ok(operation) = self.queued.try_recv() {
                 done.push(operation);
@@ -197,7 +204,7 @@ impl Thread {
         }
         let (connection, file) = (&self.connection, &*self.file);
         let mut batch = Batch { connection, file, changed: Vec::new(), counts: Counts::default() };
-        // From which on they are not done yet, and whether they are kept apart.
+        // Index of the first operation that is not executed, and whether to use savepoints.
         let (mut from, mut apart) = (0, false);
         while let Some(operation) = next {
             done.push(operation);
@@ -231,7 +238,7 @@ impl Thread {
         Ok(changed)
     }
 
-    /// Gets the lock for writing, which one process has at a time.
+    /// Starts a transaction with the write lock, which one process has at a time.
     fn begin(&self) -> Result<(), SqliteError> {
         let deadline = Instant::now() + self.lock_timeout;
         loop {
@@ -244,16 +251,16 @@ impl Thread {
     }
 
     fn roll_back(&self) {
-        // SQLite has done so by itself after some errors.
+        // SQLite rolls back by itself after some errors.
         if !self.connection.is_autocommit()
             && let Err(error) = run(&self.connection, "ROLLBACK", [])
         {
-            tracing::error!(%error, "a transaction could not be rolled back");
+            tracing::error!(%error, "could not roll back a transaction");
         }
     }
 }
 
-/// Does one operation so that it leaves nothing behind if it fails.
+/// Executes one operation inside a savepoint, so that a failure leaves no changes.
 fn work_apart(batch: &mut Batch<'_>, operation: &mut dyn Operation) -> Result<(), SqliteError> {
     let connection = batch.connection;
     let (changed, counts) = (batch.changed.len(), batch.counts.clone());
@@ -261,10 +268,10 @@ fn work_apart(batch: &mut Batch<'_>, operation: &mut dyn Operation) -> Result<()
     if operation.work(batch) == Worked::Badly {
         batch.changed.truncate(changed);
         batch.counts = counts;
-        // When the disk is full, SQLite may give up the whole transaction, with what the operations
-        // before this one have done.
+        // On a full disk, SQLite may roll back the whole transaction, including the operations
+        // before this one.
         if connection.is_autocommit() {
-            let why = "its disk is full or broken; free some space, or check it";
+            let why = "the disk is full or broken; free some space, or check the disk";
             return Err(StoreError::Unavailable(why.to_owned()).into());
         }
         run(connection, "ROLLBACK TO operation", [])?;
@@ -273,7 +280,8 @@ fn work_apart(batch: &mut Batch<'_>, operation: &mut dyn Operation) -> Result<()
     Ok(())
 }
 
-/// Those who only shared the commit cannot help what was unreadable to somebody.
+/// Converts an error for the other operations of the commit. The incompatible data belongs to one
+/// operation, so the others may retry.
 fn unavailable(error: StoreError) -> StoreError {
     match error {
         StoreError::LeaseLost | StoreError::BytesExceeded | StoreError::Unavailable(_) => error,

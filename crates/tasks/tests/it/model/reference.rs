@@ -1,4 +1,4 @@
-//! What is right: a task as small as it can be said, and what each thing that happens makes of it.
+//! Reference model: a minimal task, and the effect of each operation on it.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use outlive_tasks::store::{
 
 use super::{LEASE, MAX_TTL, PAUSE, QUOTA, RETENTION, TTL, UNIT, name};
 
-/// What happens to a lease after a write.
+/// Transition after a commit.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Next {
     GoOn,
@@ -17,12 +17,12 @@ pub(super) enum Next {
     End,
 }
 
-/// All tasks. Times are halves of a unit.
+/// All tasks. Times are in halves of a unit.
 #[derive(Default)]
 pub(super) struct Model {
     pub(super) now: u64,
     pub(super) tasks: BTreeMap<TaskId, Task>,
-    /// Every task that has ever been made.
+    /// Every task that was ever created.
     pub(super) made: Vec<TaskId>,
     keys: BTreeMap<usize, TaskId>,
 }
@@ -35,7 +35,7 @@ pub(super) struct Task {
     created: u64,
     ttl: u64,
     purge: Option<u64>,
-    /// When somebody must look.
+    /// When a worker must claim the task.
     look: Option<u64>,
     owner: Option<WorkerId>,
     epoch: u64,
@@ -44,11 +44,12 @@ pub(super) struct Task {
     pub(super) cancel_requested: bool,
     pub(super) message: Option<String>,
     entries: BTreeMap<String, String>,
-    /// In the order they were asked; `None` when it is answered, else whether it is open.
+    /// Input requests in the order of their issue: `None` if answered, otherwise whether the
+    /// request is open.
     questions: Vec<(String, Option<bool>)>,
-    /// Whether it has changed since it was last looked at.
+    /// Change since the last read.
     changed: Changed,
-    /// What was seen last: when it was made, and when it changed.
+    /// Creation time and time of the last change at the last read.
     seen: Option<(u64, u64)>,
 }
 
@@ -96,14 +97,14 @@ impl Model {
         CreateOutcome::Created { lease, at: now }
     }
 
-    /// The tasks that anybody may claim.
+    /// Returns the tasks that any worker may claim.
     pub(super) fn due(&self) -> Vec<TaskId> {
         let is_due = |task: &Task| task.look.is_some_and(|look| look <= self.now);
         let due = self.tasks.iter().filter(|(_, task)| is_due(task));
         due.map(|(id, _)| id.clone()).collect()
     }
 
-    /// Somebody has claimed it; returns how that one finds it.
+    /// Claims a task. Returns it in the state that its worker sees.
     pub(super) fn claim(&mut self, lease: &Lease, worker: usize) -> Task {
         let now = self.now;
         let task = self.tasks.get_mut(&lease.task).unwrap();
@@ -143,7 +144,7 @@ impl Model {
         }
     }
 
-    /// The task of a lease that is not lost.
+    /// Returns the task of a lease that is not lost.
     pub(super) fn held(&mut self, lease: &Lease) -> Option<&mut Task> {
         self.tasks.get_mut(&lease.task).filter(|task| {
             task.phase == Phase::Running
@@ -152,7 +153,7 @@ impl Model {
         })
     }
 
-    /// Writes, if the lease is not lost.
+    /// Commits if the lease is not lost.
     pub(super) fn write(
         &mut self,
         lease: &Lease,
@@ -166,7 +167,7 @@ impl Model {
         true
     }
 
-    /// Whether whoever has this lease may say how far the clean-up is.
+    /// Returns whether the holder of this lease may record the state of the cleanup.
     pub(super) fn clean_up(&mut self, lease: &Lease, said: CleanupState) -> bool {
         let now = self.now;
         let Some(task) = self.tasks.get_mut(&lease.task) else { return false };
@@ -181,7 +182,7 @@ impl Model {
         true
     }
 
-    /// How many answers were taken.
+    /// Returns the number of accepted responses.
     pub(super) fn answer(
         &mut self,
         id: &TaskId,
@@ -231,7 +232,7 @@ impl Model {
         Some(CancelOutcome::Cancelled)
     }
 
-    /// What has expired, and how many were forgotten.
+    /// Returns the expired tasks, and the number of deleted ones.
     pub(super) fn sweep(&mut self) -> (Vec<TaskId>, usize) {
         let (now, before) = (self.now, self.tasks.len());
         let is_terminal = |task: &Task| task.purge.is_some_and(|purge| purge <= now);
@@ -250,7 +251,7 @@ impl Model {
         (expired, purged)
     }
 
-    /// When a task was made, here and as its store says.
+    /// Returns when a task was created, in the model and by the store's clock.
     pub(super) fn times(&self, id: &TaskId) -> (u64, u64) {
         match self.tasks.get(id) {
             Some(task) => (task.created, task.seen.map_or(0, |(created, _)| created)),
@@ -264,12 +265,12 @@ impl Model {
         phases.map(count)
     }
 
-    /// Whether this is what the owner of a task may see now.
+    /// Checks the record that the principal of a task sees.
     pub(super) fn check(&mut self, id: &TaskId, view: Option<&TaskRecord>) {
         let Some(task) = self.tasks.get_mut(id) else {
-            return assert!(view.is_none(), "{id} is forgotten");
+            return assert!(view.is_none(), "{id} is deleted");
         };
-        let view = view.unwrap_or_else(|| panic!("{id} is there"));
+        let view = view.unwrap_or_else(|| panic!("task {id} is missing"));
         assert_eq!(view.phase, task.phase, "{id}");
         assert_eq!(view.outcome.as_ref().map(outcome), task.outcome, "{id}");
         assert_eq!(view.cancel_requested.is_some(), task.cancel_requested, "{id}");
@@ -280,13 +281,19 @@ impl Model {
         assert_eq!(names, shown, "{id}");
         let half = u64::try_from((UNIT / 2).as_millis()).unwrap();
         let ttl = view.ttl.unwrap();
-        assert!(ttl.abs_diff(task.ttl * half) < half / 2, "{id}: {ttl} is not {}", task.ttl);
+        assert!(ttl.abs_diff(task.ttl * half) < half / 2, "{id}: TTL {ttl} is not {}", task.ttl);
         if let Some((created, updated)) = task.seen {
             assert_eq!(view.created_at, created, "{id}");
             match task.changed {
-                Changed::Yes => assert!(view.updated_at > updated, "{id}: every change is newer"),
-                Changed::Recorded => assert!(view.updated_at >= updated, "{id}: time goes on"),
-                Changed::No => assert_eq!(view.updated_at, updated, "{id}: nothing has changed"),
+                Changed::Yes => {
+                    assert!(view.updated_at > updated, "{id}: a change advances updated_at")
+                }
+                Changed::Recorded => {
+                    assert!(view.updated_at >= updated, "{id}: updated_at never decreases")
+                }
+                Changed::No => {
+                    assert_eq!(view.updated_at, updated, "{id}: updated_at stays without a change")
+                }
             }
         }
         task.seen = Some((view.created_at, view.updated_at));
@@ -294,17 +301,17 @@ impl Model {
     }
 }
 
-/// What has happened to a task.
+/// Kind of change of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Changed {
     No,
-    /// It has recorded something, which may be seen later.
+    /// A recorded entry, which may appear in `updated_at` later.
     Recorded,
     Yes,
 }
 
 impl Task {
-    /// The first record stays.
+    /// Records entries. An existing entry stays.
     pub(super) fn record(&mut self, entries: &[(String, usize)]) {
         for (key, value) in entries {
             if !self.entries.contains_key(key) {
@@ -314,7 +321,8 @@ impl Task {
         }
     }
 
-    /// What was withdrawn can be asked again, what was answered cannot.
+    /// Opens and withdraws input requests. A withdrawn request can be reopened, an answered one
+    /// cannot.
     pub(super) fn ask(&mut self, asked: &[String], withdrawn: &[String], now: u64) {
         let open = self.open().len();
         for name in asked {
@@ -349,9 +357,9 @@ impl Task {
         }
     }
 
-    /// What ends late can still be read for a while, and asks nothing any more.
+    /// Ends the task: it stays readable for its retention, and its requests are withdrawn.
     fn end(&mut self, outcome: String, now: u64) {
-        assert_eq!(self.outcome, None, "what has ended never changes");
+        assert_eq!(self.outcome, None, "an ended task never changes");
         let open = self.open().len();
         for (_, state) in &mut self.questions {
             *state = state.map(|_| false);
@@ -362,7 +370,7 @@ impl Task {
         let owed = self.clean_up && self.begun && !outcome.starts_with("result");
         self.look = match (owed, self.phase) {
             (false, _) => None,
-            // When its run is gone, at the latest.
+            // At the latest when the lease expires.
             (true, Phase::Running) => self.look,
             (true, _) => Some(now),
         };
@@ -373,7 +381,7 @@ impl Task {
         self.owner = None;
     }
 
-    /// Who asks has more time, and who was answered has all its time again.
+    /// An open input request extends the TTL, and the last response restarts it.
     fn settle(&mut self, before: usize, now: u64) {
         self.ttl = match (before, self.open().len()) {
             (0, 1..) => MAX_TTL,
@@ -382,7 +390,7 @@ impl Task {
         };
     }
 
-    /// The questions that are open.
+    /// Returns the wire keys of the open input requests.
     pub(super) fn open(&self) -> Vec<String> {
         let open = self.questions.iter().filter(|(_, state)| *state == Some(true));
         open.map(|(name, _)| name.clone()).collect()

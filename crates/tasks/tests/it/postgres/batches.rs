@@ -1,4 +1,4 @@
-//! Many operations in one commit.
+//! Group commits.
 
 use std::sync::Arc;
 
@@ -15,17 +15,17 @@ use tokio::task::JoinSet;
 
 use super::{LEASE, OWNER, Schema, asked, entry, raw, segment, start, task, until};
 
-/// What a connection by hand does to keep the store from writing, so that operations queue up.
+/// Lock that another connection takes, so that operations of the store queue up.
 const HOLD: &str = "BEGIN; LOCK TABLE task IN SHARE MODE";
 
 #[tokio::test]
-async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
+async fn queued_operations_share_a_commit_and_failures_are_isolated() {
     let schema = Schema::new();
     let store = schema.connect_with(schema.options().write_connections(1)).await;
     let lease = start(&store, task("held")).await;
     let lost = lease.clone().epoch(7);
     let by_hand = schema.by_hand().await;
-    // Something that fails when much of it has been written.
+    // A trigger that fails after some rows are written.
     by_hand
         .batch_execute(
             "CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -51,7 +51,7 @@ async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
         store.create(eve(half)),
         store.commit(&lease, &entries[1], &Transition::Continue),
         async {
-            until("the first one waits", async || waits_for(&schema, "task").await).await;
+            until("the first creation waits", async || waits_for(&schema, "task").await).await;
             by_hand.batch_execute("COMMIT").await.unwrap();
         },
     );
@@ -60,8 +60,8 @@ async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
     assert!(failed.unwrap_err().to_string().contains("as the test wants"));
     assert_eq!(write, Ok(()));
     let commits = store.commits() - commits;
-    assert!(commits <= 4, "one for the first, one for all others: of those made, and written");
-    // What failed has left nothing behind.
+    assert!(commits <= 4, "one commit for the first creation, then one per group");
+    // The failed operation has left no rows.
     assert!(store.get("name:eve", &TaskId::new("half")).await.unwrap().is_none());
     assert!(store.create(eve(task("c"))).await.unwrap().is_new());
     store.release(&lease.worker).await.unwrap();
@@ -72,13 +72,13 @@ async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
 }
 
 #[tokio::test]
-async fn a_write_that_was_done_before_or_is_lost_does_not_keep_those_beside_it_from_being_done() {
+async fn repeated_or_rejected_commit_does_not_affect_its_batch() {
     let schema = Schema::new();
     let store = schema.connect_with(schema.options().write_connections(1)).await;
     let again = start(&store, task("again")).await;
     let other = start(&store, task("other")).await;
     let lost = start(&store, task("lost")).await.epoch(7);
-    // Its worker was not told, and writes it once more: alone, and beside others.
+    // The worker did not receive the result and repeats the commit: alone, and in a batch.
     for _ in 0..2 {
         assert_eq!(store.commit(&again, &entry("k"), &Transition::Continue).await, Ok(()));
     }
@@ -92,7 +92,7 @@ async fn a_write_that_was_done_before_or_is_lost_does_not_keep_those_beside_it_f
         store.commit(&other, &entries[2], &Transition::Continue),
         store.commit(&lost, &entries[1], &Transition::Continue),
         async {
-            until("the first one waits", async || waits_for(&schema, "journal_entry").await).await;
+            until("a commit waits", async || waits_for(&schema, "journal_entry").await).await;
             by_hand.batch_execute("COMMIT").await.unwrap();
         },
     );
@@ -102,7 +102,7 @@ async fn a_write_that_was_done_before_or_is_lost_does_not_keep_those_beside_it_f
     assert_eq!(kept, ["first", "k", "second"]);
 }
 
-/// Whether somebody waits for a lock on a table of this schema.
+/// Returns whether a connection waits for a lock on a table of this schema.
 async fn waits_for(schema: &Schema, table: &str) -> bool {
     let waiting = format!(
         "SELECT EXISTS (SELECT FROM pg_locks
@@ -112,8 +112,8 @@ async fn waits_for(schema: &Schema, table: &str) -> bool {
 }
 
 #[tokio::test]
-async fn many_callers_share_commits_and_everything_is_there() {
-    // So many that one batch is on its way while another is committed.
+async fn concurrent_callers_share_commits_without_losing_writes() {
+    // Enough callers that one batch is sent while another commits.
     const CALLERS: usize = 600;
     const EACH: usize = 3;
     let schema = Schema::new();
@@ -140,8 +140,8 @@ async fn many_callers_share_commits_and_everything_is_there() {
 }
 
 #[tokio::test]
-async fn one_that_is_there_already_does_not_keep_those_beside_it_from_being_made() {
-    // Two batches, of which one is on its way when the other fails.
+async fn existing_task_does_not_affect_creations_in_its_batch() {
+    // Two batches, of which one is being sent when the other fails.
     const MANY: usize = 300;
     let schema = Schema::new();
     let store = schema.connect_with(schema.options().write_connections(1)).await;
@@ -157,7 +157,9 @@ async fn one_that_is_there_already_does_not_keep_those_beside_it_from_being_made
     while let Some(done) = callers.join_next().await {
         match done.unwrap() {
             (50, made) => assert_eq!(made, Ok(CreateOutcome::Existing(TaskId::new("50")))),
-            (51, made) => assert!(made.unwrap_err().to_string().contains("is taken")),
+            (51, made) => {
+                assert!(made.unwrap_err().to_string().contains("belongs to another principal"))
+            }
             (_, made) => assert!(made.unwrap().is_new()),
         }
     }
@@ -166,7 +168,7 @@ async fn one_that_is_there_already_does_not_keep_those_beside_it_from_being_made
 }
 
 #[tokio::test]
-async fn a_quota_is_exact_however_many_ask_at_once() {
+async fn quota_is_exact_under_concurrent_creations() {
     const QUOTA: usize = 10;
     let schema = Schema::new();
     let stores = Arc::new([schema.connect().await, schema.connect().await]);
@@ -187,7 +189,7 @@ async fn a_quota_is_exact_however_many_ask_at_once() {
                     CreateOutcome::Created { .. } => made.0 += 1,
                     CreateOutcome::Existing(_) => made.1 += 1,
                     CreateOutcome::QuotaExceeded | CreateOutcome::BytesExceeded => {}
-                    CreateOutcome::KeyConflict => panic!("the same request"),
+                    CreateOutcome::KeyConflict => panic!("the request is the same"),
                 }
             }
             made
@@ -198,8 +200,8 @@ async fn a_quota_is_exact_however_many_ask_at_once() {
         let made = made.unwrap();
         (new, before) = (new + made.0, before + made.1);
     }
-    assert_eq!((new, before), (QUOTA, 2), "what is there needs no room");
-    // One that ends makes room for one.
+    assert_eq!((new, before), (QUOTA, 2), "an existing task needs no quota");
+    // An ended task frees quota for one more.
     stores[1].cancel(OWNER, &TaskId::new("0-0"), true, LEASE).await.unwrap();
     let mut made = 0;
     for count in 0..3 {
@@ -211,9 +213,9 @@ async fn a_quota_is_exact_however_many_ask_at_once() {
 }
 
 #[tokio::test]
-async fn no_statement_looks_through_a_table() {
+async fn statements_never_scan_a_table() {
     let schema = Schema::new();
-    // Making the tables looks through them.
+    // The creation of the tables scans them, so those scans are subtracted.
     let before = scans(&schema, schema.connect().await).await;
     let store = schema.connect().await;
     let worker = WorkerId::new("w");
@@ -266,17 +268,17 @@ async fn no_statement_looks_through_a_table() {
     assert_eq!(scans(&schema, store).await, before);
 }
 
-/// How often each table was looked through, when the store is gone.
+/// Returns the number of scans of each table, after the store is dropped.
 async fn scans(schema: &Schema, store: PostgresStore) -> Vec<(String, i64)> {
     drop(store);
-    // A connection says what it has done when it ends.
+    // A connection reports its statistics when it closes.
     let by_hand = schema.by_hand().await;
     let open = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1";
-    until("the store is gone", async || {
+    until("the connections of the store are closed", async || {
         by_hand.query_one(open, &[&schema.program()]).await.unwrap().get::<_, i64>(0) == 0
     })
     .await;
-    // Of processes and counts there are few.
+    // Small tables of processes and counts may be scanned.
     let scans = "SELECT relname::text, seq_scan FROM pg_stat_user_tables
          WHERE schemaname = $1 AND relname NOT IN
              ('replica', 'schema_version', 'phase_count', 'phase_change') ORDER BY relname";

@@ -1,4 +1,4 @@
-//! What can be connected to, and what is said about the rest.
+//! Connections, and errors for those that fail.
 
 use std::time::{Duration, Instant};
 
@@ -19,14 +19,14 @@ fn says(error: &StoreError, words: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_newer_schema_is_refused_and_left_alone() {
+async fn newer_schema_is_rejected_unchanged() {
     let schema = Schema::new();
     schema.connect().await;
     let by_hand = schema.by_hand().await;
     by_hand.batch_execute("UPDATE schema_version SET number = number + 99").await.unwrap();
     let error = refused(&url(), schema.options()).await;
     assert!(matches!(error, StoreError::Incompatible(_)));
-    says(&error, &["its tables have version 1", "upgrade this program"]);
+    says(&error, &["schema version 1", "upgrade this program"]);
     by_hand.batch_execute("UPDATE schema_version SET number = number - 99").await.unwrap();
     schema.connect().await.create(task("a")).await.unwrap();
 }
@@ -49,7 +49,7 @@ async fn current_schema_stays_unchanged() {
 }
 
 #[tokio::test]
-async fn schema_of_a_pre_release_is_refused() {
+async fn pre_release_schema_is_rejected() {
     let older = "ALTER TABLE schema_version RENAME TO version";
     for change in ["UPDATE schema_version SET fingerprint = 'other'", older] {
         let schema = Schema::new();
@@ -63,7 +63,7 @@ async fn schema_of_a_pre_release_is_refused() {
 }
 
 #[tokio::test]
-async fn the_schema_of_another_program_is_refused() {
+async fn schema_of_another_program_is_rejected() {
     let schema = Schema::new();
     let by_hand = schema.by_hand().await;
     let name = schema.0.replace('"', "\"\"");
@@ -71,14 +71,14 @@ async fn the_schema_of_another_program_is_refused() {
     by_hand.batch_execute(&theirs).await.unwrap();
     let error = refused(&url(), schema.options()).await;
     assert!(matches!(error, StoreError::Incompatible(_)));
-    says(&error, &["another program's", "name another one"]);
+    says(&error, &["belongs to another program", "use another schema"]);
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_said_and_not_shown() {
+async fn wrong_password_is_reported_without_showing_it() {
     let schema = Schema::new();
     let role = "CREATE ROLE outlive_with_password LOGIN PASSWORD 'right'";
-    // It may be there, from another run on the same server.
+    // The role may exist from another run on the same server.
     let _ = schema.by_hand().await.batch_execute(role).await;
     let with = |password: &str| {
         let (_, place) = url().split_once('@').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
@@ -87,13 +87,13 @@ async fn a_wrong_password_is_said_and_not_shown() {
     let error = refused(&with("wrong-one"), schema.options()).await;
     says(&error, &["password authentication failed", "check the user and the password"]);
     assert!(!error.to_string().contains("wrong-one"));
-    // The right one comes further: to what it may not do.
+    // The right password passes authentication, and then a privilege is missing.
     let error = refused(&with("right"), schema.options()).await;
     says(&error, &["permission denied", "GRANT"]);
 }
 
 #[tokio::test]
-async fn a_database_that_is_not_there_is_said() {
+async fn missing_database_is_reported() {
     let schema = Schema::new();
     let (before, _) = url().rsplit_once('/').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
     let error = refused(&format!("{before}/nowhere"), schema.options()).await;
@@ -101,8 +101,8 @@ async fn a_database_that_is_not_there_is_said() {
 }
 
 #[tokio::test]
-async fn a_host_that_is_not_there_is_said_in_time() {
-    // A name that is nobody's, by agreement; and a port that nobody listens on.
+async fn missing_host_is_reported_in_time() {
+    // A reserved name that never resolves, and a port without a listener.
     for url in ["postgres://ada:secret@db.invalid/d", "postgres://ada:secret@127.0.0.1:1/d"] {
         let begun = Instant::now();
         let options = PostgresOptions::new().with_connect_timeout(Duration::from_secs(2));
@@ -115,16 +115,16 @@ async fn a_host_that_is_not_there_is_said_in_time() {
 }
 
 #[tokio::test]
-async fn a_host_that_does_not_answer_is_given_up() {
+async fn silent_host_times_out() {
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = silent.local_addr().unwrap().port();
     let options = PostgresOptions::new().with_connect_timeout(Duration::from_millis(200));
     let error = refused(&format!("postgres://ada@127.0.0.1:{port}/d"), options).await;
-    says(&error, &["no answer in time"]);
+    says(&error, &["no response in time"]);
 }
 
 #[tokio::test]
-async fn roots_that_are_not_there_are_said() {
+async fn missing_root_certificates_are_reported() {
     let url = "postgres://ada@127.0.0.1:1/d?sslmode=verify-full&sslrootcert=/nowhere/ca.pem";
     let error = refused(url, PostgresOptions::new()).await;
     says(&error, &["/nowhere/ca.pem", "sslrootcert"]);

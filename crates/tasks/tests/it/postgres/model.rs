@@ -1,4 +1,4 @@
-//! Random histories against a small model of what may be seen.
+//! Random histories against the reference model.
 
 use outlive_tasks::store::PostgresStore;
 
@@ -7,6 +7,6 @@ use crate::model::{Clocked, play};
 
 // K-48
 #[test]
-fn a_database_does_what_the_model_says() {
+fn postgres_store_matches_model() {
     play(20, async || Clocked::new(Schema::new().connect().await, PostgresStore::advance_clock));
 }

@@ -1,4 +1,4 @@
-//! Several stores on one database, as several processes have.
+//! Several stores on one database, like those of several processes.
 
 use std::{
     sync::{Arc, Mutex},
@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use super::{LEASE, OWNER, Schema, asked, entry, raw, start, task, until, url};
 
 #[tokio::test]
-async fn each_task_goes_to_one_of_many_who_claim_at_once() {
+async fn concurrent_claims_return_each_task_once() {
     const TASKS: usize = 200;
     let schema = Schema::new();
     let stores = Arc::new([schema.connect().await, schema.connect().await]);
@@ -49,7 +49,7 @@ async fn each_task_goes_to_one_of_many_who_claim_at_once() {
 }
 
 #[tokio::test]
-async fn a_listener_hears_what_the_other_replica_has_changed() {
+async fn listener_is_notified_of_changes_by_other_replica() {
     let schema = Schema::new();
     let (mine, theirs) = (schema.connect().await, schema.connect().await);
     let heard: Arc<Mutex<Vec<TaskId>>> = Arc::default();
@@ -57,29 +57,29 @@ async fn a_listener_hears_what_the_other_replica_has_changed() {
     mine.subscribe(Arc::new(move |task, _| ears.lock().unwrap().push(task.clone())));
     let count = |id: &str| heard.lock().unwrap().iter().filter(|task| task.as_str() == id).count();
     theirs.create(task("queued")).await.unwrap();
-    until("what waits for a worker is heard of", async || count("queued") == 1).await;
+    until("the queued task is notified", async || count("queued") == 1).await;
     let lease = start(&theirs, task("a")).await;
     let changes = Changes::default().input_requests(vec![asked("q")]);
     theirs
         .commit(&lease, &changes, &Transition::Park { due_at: None, responses_seen: 0 })
         .await
         .unwrap();
-    until("the question is heard", async || count("a") == 1).await;
+    until("the input request is notified", async || count("a") == 1).await;
     let answer = vec![("q".to_owned(), raw(&json!(1)))];
     theirs.respond(OWNER, &lease.task, InputSource::Client, answer, u64::MAX).await.unwrap();
-    until("the answer is heard", async || count("a") == 2).await;
+    until("the response is notified", async || count("a") == 2).await;
     theirs.cancel(OWNER, &lease.task, true, LEASE).await.unwrap();
-    until("the end is heard", async || count("a") == 3).await;
+    until("the cancellation is notified", async || count("a") == 3).await;
     mine.create(task("mine")).await.unwrap();
-    until("one's own change is heard", async || count("mine") == 1).await;
+    until("the own change is notified", async || count("mine") == 1).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
-    assert_eq!(count("mine"), 1, "told once, by the one who did it");
+    assert_eq!(count("mine"), 1, "an own change is notified once");
 }
 
 #[test]
-fn the_tasks_of_a_process_that_dies_go_on_at_once() {
+fn tasks_of_dead_process_are_reclaimed_before_lease_expiry() {
     let schema = Schema::new();
-    // A runtime that ends takes everything with it, as the end of a process does.
+    // Dropping a runtime drops all its connections, like the end of a process.
     let doomed = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let (dead, old) = doomed.block_on(async {
         let dead = schema.connect().await;
@@ -94,7 +94,7 @@ fn the_tasks_of_a_process_that_dies_go_on_at_once() {
         let lease = start(&other, task("b")).await;
         assert!(
             other.claim(&worker, LEASE, &10_usize.into()).await.unwrap().is_empty(),
-            "it lives"
+            "the process is alive"
         );
         let died = Instant::now();
         doomed.shutdown_background();
@@ -110,7 +110,7 @@ fn the_tasks_of_a_process_that_dies_go_on_at_once() {
         assert!(claimed.journal.entries.contains_key("k"));
         let written = other.commit(&old, &entry("late"), &Transition::Continue).await;
         assert_eq!(written, Err(StoreError::LeaseLost));
-        // Nobody else is taken for dead.
+        // The surviving process keeps its leases.
         other.commit(&lease, &entry("k"), &Transition::Continue).await.unwrap();
         assert!(other.claim(&worker, LEASE, &10_usize.into()).await.unwrap().is_empty());
     });
@@ -118,7 +118,7 @@ fn the_tasks_of_a_process_that_dies_go_on_at_once() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_dropped_leaves_its_tasks_to_others() {
+async fn tasks_of_dropped_store_are_reclaimed() {
     let schema = Schema::new();
     let (gone, other) = (schema.connect().await, schema.connect().await);
     start(&gone, task("a")).await;
@@ -126,15 +126,15 @@ async fn a_store_that_is_dropped_leaves_its_tasks_to_others() {
     let claimed = async || {
         other.claim(&WorkerId::new("w"), LEASE, &10_usize.into()).await.unwrap().len() == 1
     };
-    until("it is claimed", claimed).await;
+    until("the task is claimed", claimed).await;
 }
 
 #[tokio::test]
-async fn a_lifeline_that_breaks_costs_no_task() {
+async fn lost_liveness_connection_keeps_leases() {
     let schema = Schema::new();
     let (mine, other) = (schema.connect().await, schema.connect().await);
     let lease = start(&mine, task("a")).await;
-    break_lifelines(&schema, 2).await;
+    break_liveness_connections(&schema, 2).await;
     for _ in 0..4 {
         assert!(
             other.claim(&WorkerId::new("w"), LEASE, &10_usize.into()).await.unwrap().is_empty()
@@ -143,24 +143,25 @@ async fn a_lifeline_that_breaks_costs_no_task() {
     }
     mine.commit(&lease, &entry("k"), &Transition::Continue).await.unwrap();
     assert_eq!(mine.renew(&lease.worker, LEASE).await.unwrap(), [lease]);
-    // And hears again.
+    // Change notifications work again, too.
     let heard: Arc<Mutex<Vec<TaskId>>> = Arc::default();
     let ears = Arc::clone(&heard);
     mine.subscribe(Arc::new(move |task, _| ears.lock().unwrap().push(task.clone())));
     other.create(task("b")).await.unwrap();
-    until("it hears", async || heard.lock().unwrap().contains(&TaskId::new("b"))).await;
+    until("the change is notified", async || heard.lock().unwrap().contains(&TaskId::new("b")))
+        .await;
 }
 
 #[tokio::test]
-async fn who_comes_back_later_than_others_keeps_its_tasks() {
+async fn replica_reconnecting_late_keeps_its_leases() {
     let schema = Schema::new();
     let (late, other) = (schema.connect().await, schema.connect().await);
     let lease = start(&late, task("late")).await;
     start(&late, task("dead")).await;
     let by_hand = schema.by_hand().await;
-    break_lifelines(&schema, 2).await;
-    // Locks that nobody holds, and for longer than the dead are waited for: one from before the others
-    // were lost, and one from after that.
+    break_liveness_connections(&schema, 2).await;
+    // Two liveness locks that are free for long enough: one from before the outage, and one from
+    // after it.
     let locks = "INSERT INTO replica (lock, since, lock_free_since) VALUES (1, 0, 0), (2, now_ms(0) + 1, 0);
         UPDATE task SET worker_lock = CASE id WHEN 'late' THEN 1 ELSE 2 END";
     by_hand.batch_execute(locks).await.unwrap();
@@ -169,17 +170,17 @@ async fn who_comes_back_later_than_others_keeps_its_tasks() {
         assert!(claimed.iter().all(|claimed| claimed.lease.task.as_str() == name), "{claimed:?}");
         !claimed.is_empty()
     };
-    until("it is claimed", || is_claimed("dead")).await;
+    until("the task of the dead process is claimed", || is_claimed("dead")).await;
     late.commit(&lease, &entry("k"), &Transition::Continue).await.unwrap();
-    // Who has not come back after a while does not, also to a database that has just started.
+    // After the restart grace, a process that has not reconnected counts as dead.
     by_hand.batch_execute("UPDATE replica SET since = since - 2000 WHERE returned").await.unwrap();
-    until("it is claimed, too", || is_claimed("late")).await;
+    until("the task of the late process is claimed", || is_claimed("late")).await;
 }
 
-/// Breaks the connections that say that processes live, and waits until these have others.
-async fn break_lifelines(schema: &Schema, count: usize) {
+/// Terminates the liveness connections, and waits until the processes have reconnected.
+async fn break_liveness_connections(schema: &Schema, count: usize) {
     let by_hand = schema.by_hand().await;
-    // All that hold a lock of this schema.
+    // All connections that hold a liveness lock of this schema.
     let cut = "SELECT array_agg(lock), count(pg_terminate_backend(pid)) FROM pg_locks
          JOIN replica ON lock = ((classid::bigint << 32) | objid::bigint)
          WHERE locktype = 'advisory' AND objsubid = 1";
@@ -187,14 +188,14 @@ async fn break_lifelines(schema: &Schema, count: usize) {
     let (before, number): (Vec<i64>, i64) = (cut.get(0), cut.get(1));
     assert_eq!((before.len(), number), (count, count as i64));
     let back = "SELECT count(*) FROM replica WHERE returned AND lock <> ALL ($1)";
-    until("all live again", async || {
+    until("all processes have reconnected", async || {
         by_hand.query_one(back, &[&before]).await.unwrap().get::<_, i64>(0) == number
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_new_schema_can_be_made_by_many_at_once() {
+async fn concurrent_connections_create_schema_once() {
     let schema = Schema::new();
     let mut stores = JoinSet::new();
     for number in 0..6 {

@@ -1,4 +1,4 @@
-//! Connections that are lost, and databases that cannot be written.
+//! Lost connections and read-only databases.
 
 use std::{
     sync::{
@@ -14,14 +14,14 @@ use tokio::task::JoinSet;
 use super::{OWNER, Schema, entry, start, task, until};
 
 #[tokio::test]
-async fn calls_recover_when_all_connections_are_cut() {
+async fn calls_recover_after_all_connections_are_lost() {
     let schema = Schema::new();
     let store = schema.connect().await;
     let lease = start(&store, task("a")).await;
     store.get(OWNER, &lease.task).await.unwrap();
     schema.cut_all().await;
-    // Whoever was on the way is told so; whoever comes after that is served.
-    until("it can be written", async || {
+    // Operations in progress fail. Later operations succeed.
+    until("the store can be written", async || {
         store.commit(&lease, &entry("k"), &Transition::Continue).await.is_ok()
     })
     .await;
@@ -34,12 +34,12 @@ async fn calls_recover_when_all_connections_are_cut() {
 }
 
 #[tokio::test]
-async fn no_task_is_lost_or_made_twice_while_connections_are_cut() {
+async fn creations_during_connection_loss_are_exactly_once() {
     let schema = Schema::new();
     let store = Arc::new(schema.connect().await);
     let done = Arc::new(AtomicBool::new(false));
     let mut callers = JoinSet::new();
-    // So many that one batch is on its way while another is committed.
+    // Enough callers that one batch is sent while another commits.
     for caller in 0..300 {
         let (store, done) = (Arc::clone(&store), Arc::clone(&done));
         callers.spawn(async move {
@@ -69,7 +69,7 @@ async fn no_task_is_lost_or_made_twice_while_connections_are_cut() {
         for id in ids.unwrap() {
             made += 1;
             let view = store.get(OWNER, &TaskId::new(id.as_str())).await.unwrap();
-            assert!(view.is_some(), "{id} was acknowledged");
+            assert!(view.is_some(), "acknowledged task {id} exists");
         }
     }
     assert!(made > 0);
@@ -77,7 +77,7 @@ async fn no_task_is_lost_or_made_twice_while_connections_are_cut() {
 }
 
 #[tokio::test]
-async fn what_waits_for_a_lock_for_too_long_is_refused_and_the_next_is_not() {
+async fn commit_waiting_too_long_for_row_lock_fails_and_next_succeeds() {
     let schema = Schema::new();
     let options = schema.options().with_statement_timeout(Duration::from_millis(200));
     let store = schema.connect_with(options).await;
@@ -87,14 +87,14 @@ async fn what_waits_for_a_lock_for_too_long_is_refused_and_the_next_is_not() {
     let begun = Instant::now();
     let error = store.commit(&lease, &entry("k"), &Transition::Continue).await.unwrap_err();
     assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
-    assert!(error.to_string().contains("it took too long"), "{error}");
+    assert!(error.to_string().contains("the statement timed out"), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(5));
     by_hand.batch_execute("COMMIT").await.unwrap();
     store.commit(&lease, &entry("k"), &Transition::Continue).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_database_that_can_only_be_read_says_what_to_do() {
+async fn read_only_database_is_reported_with_remedy() {
     let schema = Schema::new();
     schema.connect().await.create(task("a")).await.unwrap();
     let url = format!("{}?options=-c%20default_transaction_read_only=on", super::url());
@@ -105,11 +105,11 @@ async fn a_database_that_can_only_be_read_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn what_is_too_long_for_the_database_stays_alone() {
+async fn oversized_value_does_not_affect_its_batch() {
     let schema = Schema::new();
     let store = schema.connect().await;
     let lease = start(&store, task("a")).await;
-    // A key of the journal is part of an index, and no row of that is larger than a third of a page.
+    // A journal key is part of an index, whose rows are limited to a third of a page.
     let long: String = {
         use std::hash::{BuildHasher, Hasher, RandomState};
         (0..2_000).map(|_| format!("{:x}", RandomState::new().build_hasher().finish())).collect()
@@ -120,6 +120,6 @@ async fn what_is_too_long_for_the_database_stays_alone() {
         store.create(task("b")),
     );
     let error = refused.unwrap_err().to_string();
-    assert!(error.contains("keep less in one value or name"), "{error}");
+    assert!(error.contains("store smaller values, or use shorter names"), "{error}");
     assert!(kept.unwrap().is_new());
 }

@@ -1,4 +1,4 @@
-//! Many operations in one commit.
+//! Group commits.
 
 use std::{sync::Arc, thread, time::Duration};
 
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::{Folder, LEASE, OWNER, raw, start, task};
 
-/// Keeps the store from writing, so that operations queue up.
+/// A write lock that makes operations of the store queue up.
 struct Held(Connection);
 
 impl Held {
@@ -31,7 +31,7 @@ impl Held {
 }
 
 #[tokio::test]
-async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
+async fn queued_operations_share_a_commit_and_failures_are_isolated() {
     let folder = Folder::new();
     let store = SqliteStore::open(folder.file()).unwrap();
     let lease = start(&store, task("held")).await;
@@ -39,7 +39,7 @@ async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
     let entry = |key: &str| {
         Changes::default().entries(vec![(key.to_owned(), JournalEntry::Value(raw(&json!(1))))])
     };
-    // Something that fails when much of it has been written.
+    // A trigger that fails after some rows are written.
     let by_hand = Connection::open(folder.file()).unwrap();
     by_hand
         .execute_batch(
@@ -63,7 +63,7 @@ async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
         store.create(eve(half)),
         store.commit(&lease, &entries[1], &Transition::Continue),
         async {
-            // All others have been polled by now; one of them is with the writer, which waits.
+            // All other operations are queued by now, and the writer waits for the lock.
             held.let_go();
         },
     );
@@ -72,8 +72,8 @@ async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
     assert_eq!(refused, Err(StoreError::LeaseLost));
     assert!(failed.unwrap_err().to_string().contains("as the test wants"));
     assert_eq!(write, Ok(()));
-    assert_eq!(store.commits(), commits + 1, "one for all");
-    // What failed has left nothing behind.
+    assert_eq!(store.commits(), commits + 1, "one commit for all operations");
+    // The failed operation has left no rows.
     assert!(store.get("name:eve", &TaskId::new("half")).await.unwrap().is_none());
     assert!(store.create(eve(task("c"))).await.unwrap().is_new());
     store.release(&lease.worker).await.unwrap();
@@ -83,7 +83,7 @@ async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
 }
 
 #[test]
-fn many_callers_share_commits_and_everything_is_there() {
+fn concurrent_callers_share_commits_without_losing_writes() {
     const THREADS: usize = 8;
     const EACH: usize = 200;
     let folder = Folder::new();
@@ -94,7 +94,7 @@ fn many_callers_share_commits_and_everything_is_there() {
             scope.spawn(move || {
                 let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
                 runtime.block_on(async {
-                    // Four at a time from each thread.
+                    // Four concurrent creations from each thread.
                     for count in 0..EACH / 4 {
                         let create =
                             |part: usize| store.create(task(&format!("{thread}-{count}-{part}")));
@@ -117,7 +117,7 @@ fn many_callers_share_commits_and_everything_is_there() {
 }
 
 #[tokio::test]
-async fn what_waits_for_the_lock_for_too_long_is_refused_and_the_next_is_not() {
+async fn write_waiting_too_long_for_file_lock_fails_and_next_succeeds() {
     let folder = Folder::new();
     let options = SqliteOptions::new().busy_timeout(Duration::from_millis(50));
     let store = SqliteStore::open_with(folder.file(), options).unwrap();
@@ -125,7 +125,7 @@ async fn what_waits_for_the_lock_for_too_long_is_refused_and_the_next_is_not() {
     let (first, second) = tokio::join!(store.create(task("a")), store.create(task("b")));
     for refused in [first, second] {
         let Err(StoreError::Unavailable(why)) = refused else { panic!("{refused:?}") };
-        assert!(why.contains("another process keeps it locked"), "{why}");
+        assert!(why.contains("another process holds the lock"), "{why}");
     }
     assert_eq!(store.get(OWNER, &TaskId::new("a")).await.map(|seen| seen.is_none()), Ok(true));
     held.let_go();
@@ -133,7 +133,7 @@ async fn what_waits_for_the_lock_for_too_long_is_refused_and_the_next_is_not() {
 }
 
 #[tokio::test]
-async fn what_is_queued_is_done_although_nobody_waits_any_more() {
+async fn queued_operation_of_dropped_caller_is_executed() {
     let folder = Folder::new();
     let store = SqliteStore::open(folder.file()).unwrap();
     let held = Held::new(&folder);
@@ -153,11 +153,11 @@ async fn what_is_queued_is_done_although_nobody_waits_any_more() {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("it was queued and is not done");
+    panic!("the queued operation was not executed");
 }
 
 #[tokio::test]
-async fn a_listener_that_panics_takes_nobody_with_it() {
+async fn panicking_listener_does_not_stop_the_writer() {
     let folder = Folder::new();
     let store = SqliteStore::open(folder.file()).unwrap();
     store.subscribe(Arc::new(|_, _| panic!("as the test wants")));

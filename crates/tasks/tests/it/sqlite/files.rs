@@ -1,4 +1,4 @@
-//! What can be opened, and what is said about the rest.
+//! Opening files, and errors for those that fail.
 
 use std::fs;
 
@@ -11,14 +11,14 @@ use super::{Folder, OWNER, task};
 
 #[track_caller]
 fn refused(opened: Result<SqliteStore, StoreError>, path: &str, remedy: &str) -> StoreError {
-    let error = opened.expect_err("it is refused");
+    let error = opened.expect_err("open fails");
     let text = error.to_string();
     assert!(text.contains(path) && text.contains(remedy), "{text}");
     error
 }
 
 #[tokio::test]
-async fn folders_are_made_and_the_file_is_for_its_user_alone() {
+async fn open_creates_folders_and_private_file() {
     let folder = Folder::new();
     let path = folder.0.join("some/where/tasks.db");
     let store = SqliteStore::open(&path).unwrap();
@@ -32,7 +32,7 @@ async fn folders_are_made_and_the_file_is_for_its_user_alone() {
 }
 
 #[tokio::test]
-async fn everything_is_on_the_disk_unless_less_is_asked_for() {
+async fn synchronous_option_sets_durability() {
     let folder = Folder::new();
     for durability in [Synchronous::Full, Synchronous::Normal] {
         let options = SqliteOptions::new().synchronous(durability);
@@ -42,11 +42,11 @@ async fn everything_is_on_the_disk_unless_less_is_asked_for() {
     }
     let by_hand = Connection::open(folder.file()).unwrap();
     let mode: String = by_hand.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
-    assert_eq!(mode, "wal", "and it stays so");
+    assert_eq!(mode, "wal", "the journal mode is permanent");
 }
 
 #[test]
-fn a_file_of_a_newer_version_is_left_alone() {
+fn file_of_newer_version_is_rejected_unchanged() {
     let folder = Folder::new();
     drop(SqliteStore::open(folder.file()).unwrap());
     let by_hand = Connection::open(folder.file()).unwrap();
@@ -58,49 +58,53 @@ fn a_file_of_a_newer_version_is_left_alone() {
 }
 
 #[test]
-fn what_is_no_database_is_left_alone() {
+fn file_that_is_not_a_database_is_rejected_unchanged() {
     let folder = Folder::new();
     let text = "dear diary, ".repeat(1_000);
     fs::write(folder.file(), &text).unwrap();
-    refused(SqliteStore::open(folder.file()), "tasks.db", "name another file");
+    refused(SqliteStore::open(folder.file()), "tasks.db", "use another file");
     assert_eq!(fs::read_to_string(folder.file()).unwrap(), text);
 }
 
 #[test]
-fn a_database_of_another_program_is_left_alone() {
+fn database_of_another_program_is_rejected_unchanged() {
     let folder = Folder::new();
     let by_hand = Connection::open(folder.file()).unwrap();
     by_hand.execute_batch("CREATE TABLE account (id INTEGER)").unwrap();
-    refused(SqliteStore::open(folder.file()), "tasks.db", "name another file");
+    refused(SqliteStore::open(folder.file()), "tasks.db", "use another file");
     let tables = "SELECT count(*) FROM sqlite_schema";
     assert_eq!(by_hand.query_row(tables, [], |row| row.get::<_, i64>(0)).unwrap(), 1);
     let mode: String = by_hand.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
-    assert_eq!(mode, "delete", "not even its mode was changed");
+    assert_eq!(mode, "delete", "the journal mode is unchanged");
 }
 
 #[test]
-fn a_folder_is_no_file() {
+fn open_on_folder_is_rejected() {
     let folder = Folder::new();
-    refused(SqliteStore::open(&folder.0), "outlive-sqlite", "check that it is a file");
-    refused(SqliteStore::open(""), "``", "name a file");
+    refused(SqliteStore::open(&folder.0), "outlive-sqlite", "check that the path is a file");
+    refused(SqliteStore::open(""), "``", "use a file");
 }
 
 #[test]
-fn a_file_is_no_folder() {
+fn open_below_a_file_is_rejected() {
     let folder = Folder::new();
     fs::write(folder.0.join("text"), "text").unwrap();
     refused(SqliteStore::open(folder.0.join("text/tasks.db")), "text", "may write");
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_refused() {
+fn open_on_read_only_file_is_rejected() {
     let folder = Folder::new();
     drop(SqliteStore::open(folder.file()).unwrap());
     let mut permissions = fs::metadata(folder.file()).unwrap().permissions();
     permissions.set_readonly(true);
     fs::set_permissions(folder.file(), permissions).unwrap();
-    // Some users may write anything: there is nothing to see then.
+    // A privileged user may write any file, so the test is skipped.
     if fs::OpenOptions::new().append(true).open(folder.file()).is_err() {
-        refused(SqliteStore::open(folder.file()), "tasks.db", "let the user of this process write");
+        refused(
+            SqliteStore::open(folder.file()),
+            "tasks.db",
+            "allow the user of this process to write",
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! When nothing more fits: it is said, nothing is lost, and it goes on when there is room.
+//! A full disk: the store reports it, loses no data, and recovers when space is free.
 
 use std::{path::Path, process::Command};
 
@@ -21,7 +21,7 @@ fn large(key: &str) -> Changes {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_said_and_nothing_is_lost() {
+async fn write_above_size_limit_fails_without_losing_data() {
     let folder = Folder::new();
     let store = SqliteStore::open(folder.file()).unwrap();
     store.set_max_bytes(1 << 20).await.unwrap();
@@ -33,14 +33,14 @@ async fn a_full_disk_is_said_and_nothing_is_lost() {
             Err(StoreError::Unavailable(why)) => break why,
             Err(other) => panic!("{other}"),
         }
-        assert!(written < 100, "it is not full");
+        assert!(written < 100, "the file has a size limit");
     };
-    assert!(why.contains("free some space on its disk"), "{why}");
+    assert!(why.contains("free some space on the disk"), "{why}");
     assert!(written > 5, "{written}");
-    // What can be read is read, and what needs no room is written.
+    // Reads and writes that need no space succeed.
     assert!(store.get(OWNER, &TaskId::new("a")).await.unwrap().is_some());
     assert_eq!(store.renew(&lease.worker, LEASE).await, Ok(vec![lease.clone()]));
-    // With more room it goes on, and what was acknowledged is there.
+    // With more space, commits succeed and acknowledged data exists.
     store.set_max_bytes(8 << 20).await.unwrap();
     store.commit(&lease, &large("more"), &Transition::Continue).await.unwrap();
     store.release(&lease.worker).await.unwrap();
@@ -49,7 +49,7 @@ async fn a_full_disk_is_said_and_nothing_is_lost() {
 }
 
 #[tokio::test]
-async fn whoever_shares_a_commit_with_what_does_not_fit_is_told_too() {
+async fn batch_on_full_disk_reports_every_failed_write() {
     let folder = Folder::new();
     let store = SqliteStore::open(folder.file()).unwrap();
     let lease = start(&store, task("a")).await;
@@ -69,7 +69,7 @@ async fn whoever_shares_a_commit_with_what_does_not_fit_is_told_too() {
                 Ok(CreateOutcome::Created { .. }) => acknowledged.push(id.clone()),
                 Err(StoreError::Unavailable(_)) => {
                     let seen = store.get(OWNER, &TaskId::new(id.clone())).await.unwrap();
-                    assert!(seen.is_none(), "what is refused is not there");
+                    assert!(seen.is_none(), "a rejected task does not exist");
                 }
                 other => panic!("{other:?}"),
             }
@@ -86,7 +86,7 @@ async fn whoever_shares_a_commit_with_what_does_not_fit_is_told_too() {
     assert_eq!(seen.status_message.as_deref(), Some("more"));
 }
 
-/// A small disk of its own, where this process may mount one.
+/// A small file system, if this process may mount one.
 struct Disk<'a>(&'a Path);
 
 impl<'a> Disk<'a> {
@@ -105,15 +105,15 @@ impl<'a> Disk<'a> {
 
 impl Drop for Disk<'_> {
     fn drop(&mut self) {
-        // Lazily: the file may still be open.
+        // Lazily, because the file may still be open.
         let _ = Command::new("umount").arg("-l").arg(self.0).output();
     }
 }
 
 #[tokio::test]
-async fn disk_without_space_is_said_and_the_store_works_again_when_there_is_some() {
+async fn store_on_full_disk_recovers_after_space_is_freed() {
     let folder = Folder::new();
-    // Where nothing can be mounted, a file that must not grow says the same.
+    // Without the privilege to mount, a size limit on the file has the same effect.
     let disk = Disk::mount(&folder.0);
     let store = SqliteStore::open(folder.file()).unwrap();
     if disk.is_none() {
@@ -132,8 +132,8 @@ async fn disk_without_space_is_said_and_the_store_works_again_when_there_is_some
     }
     assert!(written.len() > 5 && refused.len() > 50, "{written:?} {refused:?}");
     for why in &refused {
-        assert!(why.contains("free some space on its disk"), "{why}");
-        assert!(why.contains("tasks.db"), "it says which disk: {why}");
+        assert!(why.contains("free some space on the disk"), "{why}");
+        assert!(why.contains("tasks.db"), "the error names the file: {why}");
     }
     assert!(store.get(OWNER, &TaskId::new("a")).await.unwrap().is_some());
     match &disk {
@@ -143,7 +143,7 @@ async fn disk_without_space_is_said_and_the_store_works_again_when_there_is_some
     store.commit(&lease, &large("more"), &Transition::Continue).await.unwrap();
     written.push("more".to_owned());
     drop(store);
-    // What was acknowledged is in the file, and nothing else.
+    // The file contains exactly the acknowledged data.
     let store = SqliteStore::open(folder.file()).unwrap();
     store.release(&lease.worker).await.unwrap();
     let claimed = store.claim(&WorkerId::new("w"), LEASE, &1_usize.into()).await.unwrap().remove(0);

@@ -1,4 +1,4 @@
-//! Two handles on one file, as two processes have.
+//! Two handles on one file, like those of two processes.
 
 use std::{
     sync::{Arc, Mutex},
@@ -21,7 +21,7 @@ fn two(folder: &Folder) -> [SqliteStore; 2] {
 }
 
 #[tokio::test]
-async fn the_contract_is_kept_by_two_handles_in_turn() {
+async fn two_alternating_handles_pass_contract() {
     for check in checks().into_iter().chain(operator_checks()) {
         let folder = Folder::new();
         let store = Arc::new(Alternating::new(two(&folder)));
@@ -35,7 +35,7 @@ async fn the_contract_is_kept_by_two_handles_in_turn() {
 }
 
 #[tokio::test]
-async fn a_listener_hears_what_the_other_handle_has_changed() {
+async fn listener_is_notified_of_changes_by_other_handle() {
     let folder = Folder::new();
     let [mine, theirs] = two(&folder);
     theirs.create(task("before")).await.unwrap();
@@ -55,27 +55,27 @@ async fn a_listener_hears_what_the_other_handle_has_changed() {
     for _ in 0..250 {
         let heard = heard.lock().unwrap().clone();
         let count = |id: &str| heard.iter().filter(|task| task.as_str() == id).count();
-        // Whoever did it is answered before it is told.
+        // The caller gets its result before the notification.
         if count("a") == 3 && count("mine") > 0 {
-            assert_eq!(count("mine"), 1, "told once, by the one who did it");
-            assert_eq!(count("before"), 0, "it was there before");
+            assert_eq!(count("mine"), 1, "an own change is notified once");
+            assert_eq!(count("before"), 0, "changes before the subscription are not notified");
             return;
         }
         drop(heard);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("heard only {:?}", heard.lock().unwrap());
+    panic!("missing notifications, got only {:?}", heard.lock().unwrap());
 }
 
 #[tokio::test]
-async fn whoever_was_away_for_too_long_hears_of_everything() {
+async fn listener_behind_change_log_is_notified_of_all_tasks() {
     let folder = Folder::new();
     let [mine, theirs] = two(&folder);
     theirs.create(task("a")).await.unwrap();
     let heard: Arc<Mutex<Vec<TaskId>>> = Arc::default();
     let ears = Arc::clone(&heard);
     mine.subscribe(Arc::new(move |task, _| ears.lock().unwrap().push(task.clone())));
-    // As if many commits had been forgotten since the last look.
+    // Simulates a change log whose rows since the last poll were deleted.
     let by_hand = rusqlite::Connection::open(folder.file()).unwrap();
     by_hand.busy_timeout(Duration::from_secs(5)).unwrap();
     by_hand
@@ -87,11 +87,11 @@ async fn whoever_was_away_for_too_long_hears_of_everything() {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("heard nothing");
+    panic!("no notification");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_task_goes_to_one_of_many_who_claim_at_once() {
+async fn concurrent_claims_return_each_task_once() {
     const TASKS: usize = 200;
     let folder = Folder::new();
     let stores = Arc::new(two(&folder));
@@ -125,8 +125,8 @@ async fn each_task_goes_to_one_of_many_who_claim_at_once() {
 }
 
 #[test]
-fn a_new_file_can_be_opened_by_many_at_once() {
-    // However busy the machine is.
+fn concurrent_opens_create_file_once() {
+    // A long timeout for busy machines.
     let options = SqliteOptions::new().busy_timeout(Duration::from_secs(60));
     for _ in 0..10 {
         let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! Processes that are killed: another one goes on with their tasks at once.
+//! Killed processes: other processes reclaim their tasks before the leases expire.
 
 use std::{
     env,
@@ -11,13 +11,14 @@ use outlive_tasks::store::{SqliteStore, TaskStore, WorkQueue, WorkerId};
 
 use super::{Folder, LEASE, start, task};
 
-/// Says to this program, started once more, that it is the one to be killed, and on which file.
+/// Environment variable that makes this test binary act as the process to kill. The value is the
+/// file.
 const VICTIM: &str = "OUTLIVE_TEST_VICTIM";
 
-/// Longer than the store waits between two looks for the dead.
+/// Longer than the interval between two checks for dead workers.
 const LOOKED: Duration = Duration::from_millis(400);
 
-/// Takes a task in another process. It holds it until it is killed.
+/// Claims a task in another process, which holds the lease until it is killed.
 fn victim(test: &str, folder: &Folder) -> Child {
     let mut child = Command::new(env::current_exe().unwrap())
         .args([&format!("sqlite::takeover::{test}"), "--exact", "--nocapture"])
@@ -27,7 +28,7 @@ fn victim(test: &str, folder: &Folder) -> Child {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().contains("it is taken")));
+    assert!(lines.any(|line| line.unwrap().contains("task claimed")));
     child
 }
 
@@ -37,38 +38,38 @@ async fn be_victim(file: std::ffi::OsString) {
         store.claim(&WorkerId::new("victim"), LEASE, &1_usize.into()).await.unwrap().len(),
         1
     );
-    say_that_it_is_taken();
-    // Until it is killed, or whoever started it is.
+    print_that_task_is_claimed();
+    // Waits until this process or its parent is killed.
     let _ = std::io::stdin().read_line(&mut String::new());
 }
 
-#[expect(clippy::print_stdout, reason = "whoever has started this process reads it")]
-fn say_that_it_is_taken() {
-    // The runner of the tests has written a part of a line.
-    println!("\nit is taken");
+#[expect(clippy::print_stdout, reason = "the parent process reads stdout")]
+fn print_that_task_is_claimed() {
+    // The test runner has already written a part of a line.
+    println!("\ntask claimed");
 }
 
 #[tokio::test]
-async fn what_a_killed_process_had_goes_on_at_once() {
+async fn tasks_of_killed_process_are_reclaimed_before_lease_expiry() {
     if let Some(file) = env::var_os(VICTIM) {
         return be_victim(file).await;
     }
     let folder = Folder::new();
     let store = SqliteStore::open(folder.file()).unwrap();
     store.create(task("a")).await.unwrap();
-    let mut victim = victim("what_a_killed_process_had_goes_on_at_once", &folder);
+    let mut victim = victim("tasks_of_killed_process_are_reclaimed_before_lease_expiry", &folder);
     let me = WorkerId::new("heir");
     let is_left_alone = async || {
         for _ in 0..2 {
             assert!(
                 store.claim(&me, LEASE, &10_usize.into()).await.unwrap().is_empty(),
-                "it lives"
+                "the process is alive"
             );
             tokio::time::sleep(LOOKED).await;
         }
     };
     is_left_alone().await;
-    // One that is frozen is not dead: it may go on any moment, and its lease is not over.
+    // A frozen process is not dead, because it may continue at any moment and its lease is valid.
     #[cfg(unix)]
     {
         let pid = victim.id().to_string();
@@ -83,10 +84,10 @@ async fn what_a_killed_process_had_goes_on_at_once() {
             Some(claimed) => break claimed,
             None => tokio::time::sleep(Duration::from_millis(10)).await,
         }
-        assert!(killed.elapsed() < LEASE / 2, "it waits for the lease");
+        assert!(killed.elapsed() < LEASE / 2, "the task is not reclaimed before its lease expires");
     };
-    assert_eq!((claimed.crash_count, claimed.lease.epoch), (1, 2), "a worker was lost");
-    // What it has left is tidied up, and we are still there.
+    assert_eq!((claimed.crash_count, claimed.lease.epoch), (1, 2), "one crash is counted");
+    // The file of the dead worker is removed, and this worker is still alive.
     tokio::time::sleep(LOOKED).await;
     assert!(store.claim(&me, LEASE, &10_usize.into()).await.unwrap().is_empty());
     let files = || std::fs::read_dir(folder.0.join("tasks.db-workers")).map(Iterator::count);
@@ -98,11 +99,11 @@ async fn what_a_killed_process_had_goes_on_at_once() {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("whoever ends in peace leaves nothing behind");
+    panic!("files of gracefully stopped workers remain");
 }
 
 #[tokio::test]
-async fn two_handles_of_one_process_are_both_alive() {
+async fn two_handles_of_one_process_are_alive() {
     let folder = Folder::new();
     let [mine, theirs] = [0, 1].map(|_| SqliteStore::open(folder.file()).unwrap());
     let lease = start(&theirs, task("a")).await;
@@ -111,7 +112,7 @@ async fn two_handles_of_one_process_are_both_alive() {
         assert!(mine.claim(&me, LEASE, &10_usize.into()).await.unwrap().is_empty());
         tokio::time::sleep(LOOKED).await;
     }
-    // Whoever ends in peace has given its tasks back; if not, its leases say when.
+    // A handle that is dropped without releasing its tasks keeps its leases until they expire.
     drop(theirs);
     for _ in 0..2 {
         tokio::time::sleep(LOOKED).await;

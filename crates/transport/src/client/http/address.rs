@@ -1,4 +1,4 @@
-//! Where a server is: the parts of its URL that a request needs.
+//! URL of a server, split into the parts that a request needs.
 
 use std::fmt;
 
@@ -15,45 +15,46 @@ pub struct Address {
 
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The query may hold a secret.
+        // The query may contain a secret.
         write!(f, "{}{}", self.origin(), self.uri.path())
     }
 }
 
 impl Address {
-    /// Reads a URL.
+    /// Parses a URL.
     ///
     /// # Errors
     ///
-    /// When it is none that can be used.
+    /// Returns an error if the URL is malformed, has another scheme or contains credentials.
     pub fn parse(url: &str) -> Result<Self, TransportError> {
         let refused = |why: &str| {
             TransportError::unsent(TransportErrorKind::Address(format!("the URL {why}")))
         };
-        // A fragment is for the client alone.
+        // Clients do not send the fragment.
         let url = url.split('#').next().unwrap_or(url);
         if !url.is_empty() && !url.contains("://") {
-            return Err(refused("must begin with http:// or https://"));
+            return Err(refused("must start with http:// or https://"));
         }
         let uri: Uri =
-            url.parse().map_err(|_| refused("cannot be read; write http://host/path"))?;
+            url.parse().map_err(|_| refused("is malformed; use the form http://host/path"))?;
         let is_tls = match uri.scheme() {
             Some(scheme) if *scheme == Scheme::HTTP => false,
             Some(scheme) if *scheme == Scheme::HTTPS => true,
-            _ => return Err(refused("must begin with http:// or https://")),
+            _ => return Err(refused("must start with http:// or https://")),
         };
         let authority = uri.authority().ok_or_else(|| refused("has no host"))?;
         if authority.as_str().contains('@') {
-            return Err(refused("holds a name or password; give a token instead"));
+            return Err(refused("contains a user name or password; use a token instead"));
         }
         Ok(Self { uri, is_tls })
     }
 
-    /// The address that a reference names, seen from this one.
+    /// Resolves a URL reference against this address.
     ///
     /// # Errors
     ///
-    /// When it is on another origin: a server must not send its clients elsewhere.
+    /// Returns an error if the result is on another origin: a server must not redirect its clients
+    /// to another host.
     pub fn resolve(&self, reference: &str) -> Result<Self, TransportError> {
         let reference = reference.trim();
         let (origin, path) = (self.origin(), self.uri.path());
@@ -79,28 +80,28 @@ impl Address {
         }
     }
 
-    /// Scheme, host and port: what an era is remembered by.
+    /// Returns scheme, host and port. The client caches the era of a server under its origin.
     pub fn origin(&self) -> String {
         let scheme = if self.is_tls { "https" } else { "http" };
         format!("{scheme}://{}:{}", self.host().to_ascii_lowercase(), self.port())
     }
 
-    /// The whole URL, without its fragment.
+    /// Returns the URL without its fragment.
     pub fn url(&self) -> String {
         self.uri.to_string()
     }
 
-    /// Whether the connection is encrypted.
+    /// Returns whether the scheme is `https`.
     pub fn is_tls(&self) -> bool {
         self.is_tls
     }
 
-    /// The host, without a port; an IPv6 address stands in brackets.
+    /// Returns the host without the port. An IPv6 address is in brackets.
     pub fn host(&self) -> &str {
         self.uri.host().unwrap_or_default()
     }
 
-    /// The port, also where the URL leaves it out.
+    /// Returns the port, or the default port of the scheme.
     pub fn port(&self) -> u16 {
         self.uri.port_u16().unwrap_or(if self.is_tls { 443 } else { 80 })
     }
@@ -120,7 +121,7 @@ mod tests {
     use super::Address;
 
     #[test]
-    fn an_address_is_taken_apart() {
+    fn address_is_split_into_origin_host_and_path() {
         let address = Address::parse("http://LocalHost:8080/mcp?a=1#x").unwrap();
         assert_eq!(address.origin(), "http://localhost:8080");
         assert_eq!(address.url(), "http://LocalHost:8080/mcp?a=1");
@@ -130,12 +131,12 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_refused_with_a_reason() {
+    fn unusable_address_is_rejected_with_a_reason() {
         for (url, why) in [
-            ("ftp://a.b", "must begin with http://"),
-            ("a.b/mcp", "must begin with http://"),
-            ("http://user:secret@a.b/", "give a token instead"),
-            ("", "cannot be read"),
+            ("ftp://a.b", "must start with http://"),
+            ("a.b/mcp", "must start with http://"),
+            ("http://user:secret@a.b/", "use a token instead"),
+            ("", "is malformed"),
         ] {
             let refused = Address::parse(url).unwrap_err().to_string();
             assert!(refused.contains(why), "{url}: {refused}");
@@ -145,7 +146,7 @@ mod tests {
 
     // SSE24-07
     #[test]
-    fn an_endpoint_is_resolved_and_stays_on_its_origin() {
+    fn endpoint_on_another_origin_is_rejected() {
         let base = Address::parse("http://a.b:1/x/sse").unwrap();
         for (reference, url) in [
             ("/messages?s=1", "http://a.b:1/messages?s=1"),

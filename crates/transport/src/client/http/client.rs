@@ -1,6 +1,7 @@
-//! The HTTP client: sends requests on pooled connections.
+//! HTTP client with pooled connections.
 //!
-//! It never follows a redirect, and its errors say whether the server may have seen the request.
+//! The client never follows a redirect. Its errors say whether the server may have received the
+//! request.
 
 use std::{error::Error, fmt, time::Duration};
 
@@ -17,13 +18,13 @@ use crate::client::{
     http_options::HttpOptions,
 };
 
-/// Time after which an idle connection is closed.
+/// Time after which the client closes an idle connection.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// Sends requests over HTTP/1.1. Clones share their connections.
+/// An HTTP/1.1 client. Clones share their connections.
 ///
-/// The environment variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` name proxies, as
-/// they do for curl. Requests to this machine never go to a proxy.
+/// The environment variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` select
+/// proxies, as for curl. Requests to loopback addresses never use a proxy.
 #[derive(Clone)]
 pub struct HttpClient {
     client: Client<Connector, RequestBody>,
@@ -38,11 +39,12 @@ impl fmt::Debug for HttpClient {
 }
 
 impl HttpClient {
-    /// Creates a client; it connects with its first request. `tls` says whether it is for `https:`.
+    /// Creates a client. The first request opens the first connection. `tls` enables `https:`.
     ///
     /// # Errors
     ///
-    /// If the certificates to trust cannot be read, or the feature `tls` is missing.
+    /// Returns an error if the certificates to trust cannot be read, or if the feature `tls` is
+    /// missing.
     pub fn new(options: &HttpOptions, tls: bool) -> Result<Self, TransportError> {
         Ok(Self::with_connector(Connector::new(options, tls)?, options))
     }
@@ -60,7 +62,7 @@ impl HttpClient {
     ///
     /// # Errors
     ///
-    /// If no response arrives. A status is never an error.
+    /// Returns an error if no response arrives. An HTTP error status is not an error.
     pub async fn send(
         &self,
         address: &Address,
@@ -88,7 +90,7 @@ fn send_error(error: &legacy::Error) -> TransportError {
     if let Some(failed) = source.and_then(|source| source.downcast_ref::<TransportError>()) {
         return failed.again();
     }
-    // hyper hands a request back, canceled, if no byte of it was written.
+    // hyper cancels a request if it wrote no byte of it.
     let hyper = source.and_then(|source| source.downcast_ref::<hyper::Error>());
     let text = source.map_or_else(|| error.to_string(), ToString::to_string);
     let failed = match hyper.is_some_and(hyper::Error::is_canceled) || error.is_connect() {

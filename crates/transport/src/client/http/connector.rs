@@ -1,4 +1,5 @@
-//! Opens the connections of the client: TCP or a proxy's tunnel, then TLS, within a time.
+//! Connector of the HTTP client: opens TCP connections or proxy tunnels, adds TLS and applies the
+//! connect timeout.
 
 use std::{
     fmt,
@@ -20,7 +21,7 @@ use crate::client::{
     http_options::HttpOptions,
 };
 
-/// Opens connections.
+/// Opens connections for the HTTP client.
 #[derive(Clone)]
 pub(super) struct Connector {
     dialer: Dialer,
@@ -51,7 +52,7 @@ impl Connector {
         })
     }
 
-    /// Returns the `Proxy-Authorization` of a request that a proxy forwards.
+    /// Returns the `Proxy-Authorization` header of a request that a proxy forwards.
     pub(super) fn forward_authorization(&self, uri: &Uri) -> Option<HeaderValue> {
         self.dialer.forward_authorization(uri)
     }

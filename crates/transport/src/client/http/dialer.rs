@@ -1,7 +1,7 @@
-//! Connects to a server, directly or through the proxy that the environment names.
+//! Connects to a server, directly or through a proxy from the environment.
 //!
-//! Under a network policy a tunnel leads to an address that was resolved and checked here, so that a
-//! proxy cannot resolve the name to another one.
+//! Under a network policy, this module resolves and checks the address of a tunnel itself, so that
+//! the proxy cannot resolve the name to another address.
 
 use std::{
     error::Error,
@@ -29,12 +29,12 @@ use crate::client::{
     network_policy::{NetworkPolicy, is_loopback_host},
 };
 
-/// The proxies that requests go to.
+/// Proxies of the client.
 #[derive(Clone, Debug)]
 pub(super) struct Proxies(Arc<Matcher>);
 
 impl Proxies {
-    /// The proxies of the environment variables.
+    /// Reads the proxies from the environment variables.
     pub(super) fn from_env() -> Self {
         Self(Arc::new(Matcher::from_env()))
     }
@@ -44,17 +44,17 @@ impl Proxies {
         Self(Arc::new(Matcher::builder().all(proxy.to_owned()).build()))
     }
 
-    /// Returns the proxy for a request. Requests to this machine have none.
+    /// Returns the proxy for a request, or `None` if the host is a loopback address.
     fn find(&self, uri: &Uri) -> Option<Intercept> {
         uri.host().filter(|host| !is_loopback_host(host)).and_then(|_| self.0.intercept(uri))
     }
 }
 
-/// Opens TCP connections.
+/// Opens TCP connections to servers and proxies.
 #[derive(Clone)]
 pub(super) struct Dialer {
     direct: HttpConnector<PolicyResolver>,
-    /// The operator has named the proxy: no policy holds for its address.
+    /// Connector to the proxy. It has no network policy, because the operator chose the proxy.
     to_proxy: HttpConnector<PolicyResolver>,
     resolver: PolicyResolver,
     proxies: Proxies,
@@ -74,7 +74,7 @@ impl Dialer {
         let connector = |policy| {
             let mut connector = HttpConnector::new_with_resolver(PolicyResolver(policy));
             connector.enforce_http(false);
-            // Messages are small, and a caller waits for each.
+            // Messages are small, and a caller waits for each of them.
             connector.set_nodelay(true);
             connector
         };
@@ -86,7 +86,7 @@ impl Dialer {
         }
     }
 
-    /// Returns the `Proxy-Authorization` of a request that a proxy forwards.
+    /// Returns the `Proxy-Authorization` header of a request that a proxy forwards.
     pub(super) fn forward_authorization(&self, uri: &Uri) -> Option<HeaderValue> {
         if !self.is_forwarded(uri) {
             return None;
@@ -94,7 +94,7 @@ impl Dialer {
         self.proxies.find(uri)?.basic_auth().cloned()
     }
 
-    /// Whether a proxy forwards requests to `uri` instead of opening a tunnel.
+    /// Returns whether a proxy forwards requests to `uri` instead of opening a tunnel.
     fn is_forwarded(&self, uri: &Uri) -> bool {
         uri.scheme() == Some(&Scheme::HTTP) && self.resolver.0 == NetworkPolicy::Anywhere
     }
@@ -131,13 +131,14 @@ impl Dialer {
                 connected.map(Stream::direct).map_err(|error| connect_error(&error))
             }
             other => Err(TransportError::unsent(TransportErrorKind::Address(format!(
-                "a proxy with the scheme `{}` is not supported; name one with `http:` or `socks5:`",
+                "a proxy with the scheme `{}` is not supported; use one with `http:` or `socks5:`",
                 other.unwrap_or_default()
             )))),
         }
     }
 
-    /// Returns the address that a tunnel leads to: host and port, checked if there is a policy.
+    /// Returns host and port of the tunnel's target. Under a network policy, the host is a checked
+    /// IP address.
     async fn target(&self, uri: &Uri) -> Result<Uri, TransportError> {
         let is_tls = uri.scheme() == Some(&Scheme::HTTPS);
         let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
@@ -170,7 +171,7 @@ impl Service<Uri> for Dialer {
     }
 }
 
-/// The error of a connector; a blocked address is one of its causes.
+/// Converts an error of a connector. Finds the error for a blocked address among its causes.
 fn connect_error(error: &(dyn Error + 'static)) -> TransportError {
     let mut cause = Some(error);
     let mut text = error.to_string();
@@ -199,8 +200,11 @@ mod tests {
         Dialer::new(&options, Proxies::all(proxy))
     }
 
-    /// Connects through a proxy, and returns the first line that the proxy reads.
-    async fn asked(policy: NetworkPolicy, url: &str) -> Result<String, TransportError> {
+    /// Connects through a proxy and returns the first line that the proxy receives.
+    async fn proxy_request_line(
+        policy: NetworkPolicy,
+        url: &str,
+    ) -> Result<String, TransportError> {
         let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", proxy.local_addr().unwrap());
         let serving = tokio::spawn(async move {
@@ -217,24 +221,25 @@ mod tests {
 
     #[tokio::test]
     async fn proxy_for_https_gets_a_connect_request_with_the_host_name() {
-        let first = asked(NetworkPolicy::Anywhere, "https://example.invalid/x").await.unwrap();
+        let first =
+            proxy_request_line(NetworkPolicy::Anywhere, "https://example.invalid/x").await.unwrap();
         assert_eq!(first.trim_end(), "CONNECT example.invalid:443 HTTP/1.1");
     }
 
     #[tokio::test]
     async fn proxy_under_a_policy_gets_the_address_that_was_checked() {
-        let first = asked(NetworkPolicy::Public, "https://8.8.8.8/x").await.unwrap();
+        let first = proxy_request_line(NetworkPolicy::Public, "https://8.8.8.8/x").await.unwrap();
         assert_eq!(first.trim_end(), "CONNECT 8.8.8.8:443 HTTP/1.1");
     }
 
     #[tokio::test]
-    async fn proxy_is_not_asked_for_a_blocked_address() {
+    async fn blocked_address_is_not_sent_to_the_proxy() {
         for (policy, url) in [
             (NetworkPolicy::Public, "https://10.0.0.1/"),
             (NetworkPolicy::Local, "https://169.254.169.254/"),
             (NetworkPolicy::Loopback, "http://8.8.8.8/"),
         ] {
-            // Port 9 discards: a connection to the proxy would fail in another way.
+            // Port 9 is closed: a connection attempt to the proxy would fail with another error.
             let blocked = dialer(policy, "http://127.0.0.1:9").connect(url.parse().unwrap()).await;
             let blocked = blocked.err().unwrap();
             let kind = blocked.kind();
@@ -243,7 +248,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn request_to_this_machine_goes_to_no_proxy() {
+    async fn request_to_loopback_host_bypasses_the_proxy() {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://localhost:{}/", server.local_addr().unwrap().port());
         let dialer = dialer(NetworkPolicy::Local, "http://proxy.invalid:1");

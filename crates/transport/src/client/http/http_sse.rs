@@ -1,6 +1,7 @@
-//! The transport of 2024-11-05: a stream of events brings everything, and says where to send.
+//! Client for the HTTP+SSE transport of 2024-11-05. The server sends all messages on one event
+//! stream.
 //!
-//! Deprecated, and tried last. Spec:
+//! Deprecated: the client tries this transport last. Spec:
 //! <https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse>
 
 use std::io;
@@ -14,7 +15,7 @@ use crate::{
     messages::{Sink, Source},
 };
 
-/// Both directions of HTTP+SSE.
+/// Both directions of an HTTP+SSE connection.
 #[derive(Debug)]
 pub struct HttpSse {
     stream: HttpReply,
@@ -28,11 +29,11 @@ struct PostSink {
 }
 
 impl HttpSse {
-    /// Opens the stream and waits for the address that it names first.
+    /// Opens the stream and waits for its first event, which contains the URL for messages.
     ///
     /// # Errors
     ///
-    /// When the server has no such transport.
+    /// Returns an error if the server does not support this transport.
     pub async fn open(link: &HttpLink, headers: HeaderMap) -> Result<Self, TransportError> {
         let mut stream = link.get(headers.clone()).await?;
         if !stream.status.is_success() {
@@ -40,7 +41,7 @@ impl HttpSse {
         }
         let missing = || {
             TransportError::unsent(TransportErrorKind::Malformed(
-                "the stream does not begin with its `endpoint`".to_owned(),
+                "the stream does not start with an `endpoint` event".to_owned(),
             ))
         };
         if !stream.is_events() {
@@ -51,7 +52,7 @@ impl HttpSse {
         Ok(Self { stream, sink: PostSink { link: link.with_address(endpoint), headers } })
     }
 
-    /// The two directions.
+    /// Splits the connection into its two directions.
     pub fn split(self) -> (impl Source + 'static, impl Sink + 'static) {
         (EventSource(self.stream), self.sink)
     }
@@ -75,7 +76,7 @@ impl Sink for PostSink {
     async fn send(&mut self, message: Bytes) -> io::Result<()> {
         let mut reply = self.link.post(self.headers.clone(), message).await?;
         let status = reply.status;
-        // The answer comes on the stream; what stands here is for people.
+        // The response arrives on the stream. The body of this reply is for people.
         let _ = reply.bytes().await?;
         match status.is_success() {
             true => Ok(()),

@@ -1,4 +1,5 @@
-//! A way to one MCP server over HTTP: messages, streams of events, and their tokens.
+//! Link to one MCP server over HTTP: sends messages, opens event streams and attaches access
+//! tokens.
 
 use std::fmt;
 
@@ -12,11 +13,11 @@ use crate::client::{
     token::{TokenRequest, TokenResponse, Tokens},
 };
 
-/// How often a request is sent, whatever the source of tokens says: a nonce, a new token, and scopes
-/// that are asked for one after the other.
+/// Maximum number of attempts per request. A request may need a nonce, a new token, and one more
+/// attempt for each scope that the server requires.
 const ATTEMPTS: u32 = 8;
 
-/// A way to one server over HTTP. Clones share their connections.
+/// A link to one server over HTTP. Clones share their connections.
 #[derive(Clone)]
 pub struct HttpLink {
     address: Address,
@@ -31,33 +32,33 @@ impl fmt::Debug for HttpLink {
 }
 
 impl HttpLink {
-    /// Prepares the way; nothing is connected yet.
+    /// Creates a link without connecting.
     ///
     /// # Errors
     ///
-    /// When the address cannot be used, or the certificates to trust cannot be read.
+    /// Returns an error if the URL cannot be used, or if the certificates to trust cannot be read.
     pub fn new(url: &str, options: HttpOptions) -> Result<Self, TransportError> {
         let address = Address::parse(url)?;
         let client = HttpClient::new(&options, address.is_tls())?;
         Ok(Self { address, client, tokens: options.tokens })
     }
 
-    /// The same connections, with another path of the same origin.
+    /// Returns a link to another path on the same origin. Both links share their connections.
     #[must_use]
     pub fn with_address(&self, address: Address) -> Self {
         Self { address, client: self.client.clone(), tokens: self.tokens.clone() }
     }
 
-    /// Where it leads.
+    /// Returns the address of the server.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Sends a message. The answer may be a body or a stream of events.
+    /// Sends a message. The response is a JSON body or an event stream.
     ///
     /// # Errors
     ///
-    /// When there is no answer at all.
+    /// Returns an error if no response arrives.
     pub async fn post(
         &self,
         mut headers: HeaderMap,
@@ -67,12 +68,12 @@ impl HttpLink {
         self.send(Method::POST, headers, body).await
     }
 
-    /// The same for a message that is written anew if it has to be sent again with another token: a
-    /// request does not have the id of one before it.
+    /// Sends a message, and calls `write` again for each further attempt with another token,
+    /// because each attempt needs a new request ID.
     ///
     /// # Errors
     ///
-    /// When there is no answer at all.
+    /// Returns an error if no response arrives.
     pub async fn post_anew(
         &self,
         mut headers: HeaderMap,
@@ -87,31 +88,31 @@ impl HttpLink {
         }
     }
 
-    /// Opens a stream of events.
+    /// Opens an event stream.
     ///
     /// # Errors
     ///
-    /// When there is no answer at all.
+    /// Returns an error if no response arrives.
     pub async fn get(&self, mut headers: HeaderMap) -> Result<HttpReply, TransportError> {
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
         self.send(Method::GET, headers, Bytes::new()).await
     }
 
-    /// Ends what the headers name.
+    /// Ends the session that the headers identify.
     ///
     /// # Errors
     ///
-    /// When there is no answer at all.
+    /// Returns an error if no response arrives.
     pub async fn delete(&self, headers: HeaderMap) -> Result<HttpReply, TransportError> {
         self.send(Method::DELETE, headers, Bytes::new()).await
     }
 
-    /// Sends a request with the given headers, and a token if there is a source of them. With
-    /// another one if the source has it sent again.
+    /// Sends a request with the given headers and, if the link has a token source, an access token.
+    /// Retries with another token if the token source requests a retry.
     ///
     /// # Errors
     ///
-    /// When there is no answer at all, or no token.
+    /// Returns an error if no response arrives, or if no token is available.
     pub async fn send(
         &self,
         method: Method,
@@ -120,7 +121,7 @@ impl HttpLink {
     ) -> Result<HttpReply, TransportError> {
         match &self.tokens {
             None => self.client.send(&self.address, method, headers, body).await,
-            // In a box, so that requests without tokens have no room for getting them.
+            // Boxed, so that requests without tokens do not pay for the size of this future.
             Some(tokens) => {
                 Box::pin(self.send_with(tokens, method, headers, &mut || body.clone())).await
             }
@@ -149,7 +150,7 @@ impl HttpLink {
             match tokens.answered(&answer).await {
                 Ok(true) if attempt < ATTEMPTS => drop(reply.bytes().await),
                 Ok(_) => return Ok(reply),
-                // Who was let in is not turned away because of what comes next.
+                // The request succeeded; a failure to prepare the next token must not fail it.
                 Err(_) if status.is_success() => return Ok(reply),
                 Err(error) => return Err(refused(error)),
             }
@@ -157,7 +158,7 @@ impl HttpLink {
     }
 }
 
-/// The headers of a message, which may be answered with one or with events.
+/// Sets the headers of a message. The client accepts a JSON body or an event stream.
 fn as_message(headers: &mut HeaderMap) {
     let either = HeaderValue::from_static("application/json, text/event-stream");
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

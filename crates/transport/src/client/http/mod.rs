@@ -1,8 +1,8 @@
 //! HTTP/1.1: a client for any server, and a link to one MCP server on top of it.
 //!
-//! [`HttpClient`] pools connections (hyper-util), connects through proxies and under a
-//! [`NetworkPolicy`](super::NetworkPolicy), and secures connections with rustls. A client of MCP never
-//! follows a redirect, and wants to know whether a request was sent.
+//! [`HttpClient`] pools connections (hyper-util), applies proxies and a
+//! [`NetworkPolicy`](super::NetworkPolicy), and uses rustls for TLS. The client never follows a
+//! redirect, and its errors say whether a request was sent.
 
 mod address;
 mod client;

@@ -7,10 +7,10 @@ use http::Uri;
 use super::{dialer::Dialer, stream::Stream};
 use crate::client::error::{TransportError, TransportErrorKind};
 
-/// A connection.
+/// A plain TCP connection.
 pub(super) type Connection = Stream;
 
-/// No TLS settings.
+/// Placeholder for the TLS settings.
 #[derive(Clone)]
 pub(super) struct Tls;
 
@@ -18,7 +18,7 @@ impl Tls {
     pub(super) fn new(tls: bool, _: Option<&Path>) -> Result<Self, TransportError> {
         if tls {
             return Err(TransportError::unsent(TransportErrorKind::Address(
-                "https: needs the feature `tls` of the crate `outlive`; switch it on".to_owned(),
+                "https: requires the feature `tls` of the crate `outlive`; enable it".to_owned(),
             )));
         }
         Ok(Self)

@@ -1,4 +1,4 @@
-//! What comes back for a request: a body, or a stream of events.
+//! The response to an HTTP request: a body, or an event stream.
 
 use std::{collections::VecDeque, fmt, future::poll_fn, pin::Pin, time::Duration};
 
@@ -12,12 +12,14 @@ use crate::{
     sse_reader::{SseEvent, SseReader},
 };
 
-/// The answer to a request. Dropping it before its end closes the connection, which some revisions
-/// take for a cancellation.
+/// The response to an HTTP request.
+///
+/// Dropping it before its end closes the connection. Some protocol versions treat a closed
+/// connection as a cancellation.
 pub struct HttpReply {
-    /// Its status.
+    /// HTTP status.
     pub status: StatusCode,
-    /// Its headers.
+    /// Response headers.
     pub headers: HeaderMap,
     body: Incoming,
     reader: SseReader,
@@ -44,12 +46,12 @@ impl HttpReply {
         }
     }
 
-    /// Whether the body is a stream of events.
+    /// Returns whether the body is an event stream.
     pub fn is_events(&self) -> bool {
         self.is_type("text/event-stream")
     }
 
-    /// Whether the body is JSON.
+    /// Returns whether the body is JSON.
     pub fn is_json(&self) -> bool {
         self.is_type("application/json")
     }
@@ -60,17 +62,17 @@ impl HttpReply {
         essence.trim().eq_ignore_ascii_case(wanted)
     }
 
-    /// When the server wants to be asked again, if it says so in seconds.
+    /// Returns the delay of `Retry-After`, if the header is in seconds.
     pub fn retry_after(&self) -> Option<Duration> {
         let value = self.headers.get(header::RETRY_AFTER)?.to_str().ok()?;
         value.trim().parse().ok().map(Duration::from_secs)
     }
 
-    /// The whole body.
+    /// Reads the whole body.
     ///
     /// # Errors
     ///
-    /// When it breaks off, or is larger than the limit.
+    /// Returns an error if the connection is lost, or if the body exceeds the limit.
     pub async fn bytes(&mut self) -> Result<Bytes, TransportError> {
         let mut whole: Option<Bytes> = None;
         let mut joined = BytesMut::new();
@@ -78,7 +80,7 @@ impl HttpReply {
             if joined.len() + whole.as_ref().map_or(0, Bytes::len) + data.len() > self.limit {
                 return Err(self.too_large());
             }
-            // Most bodies are one piece, and need no copy.
+            // Most bodies arrive in one chunk and need no copy.
             match (whole.take(), joined.is_empty()) {
                 (None, true) => whole = Some(data),
                 (first, _) => {
@@ -90,11 +92,11 @@ impl HttpReply {
         Ok(whole.unwrap_or_else(|| joined.freeze()))
     }
 
-    /// The next event, or `None` at the end of the stream.
+    /// Returns the next event, or `None` at the end of the stream.
     ///
     /// # Errors
     ///
-    /// When the stream breaks off, or an event is larger than the limit.
+    /// Returns an error if the connection is lost, or if an event exceeds the limit.
     pub async fn event(&mut self) -> Result<Option<SseEvent>, TransportError> {
         loop {
             if let Some(event) = self.events.pop_front() {

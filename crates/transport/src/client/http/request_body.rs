@@ -1,4 +1,4 @@
-//! The body of a request: one piece, whose length is known.
+//! Body of a request: one chunk of known length.
 
 use std::{
     convert::Infallible,

@@ -1,4 +1,4 @@
-//! Resolves host names, and keeps only the addresses that the network policy allows.
+//! Resolves host names to addresses that the network policy allows.
 
 use std::{
     future::Future,
@@ -16,15 +16,15 @@ use crate::client::{
     network_policy::NetworkPolicy,
 };
 
-/// Resolves names under a network policy.
+/// Resolver that applies a network policy.
 ///
-/// The address that was checked is the one that is connected to: a name that resolves to another
-/// address a moment later changes nothing.
+/// The client connects to the address that was checked, so a later change of the DNS record has no
+/// effect (DNS rebinding).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PolicyResolver(pub(super) NetworkPolicy);
 
 impl PolicyResolver {
-    /// Returns the allowed addresses of a host name or an address.
+    /// Returns the allowed addresses of `host`, which is a name or an IP address.
     pub(super) async fn resolve(
         self,
         host: &str,
@@ -41,7 +41,7 @@ impl PolicyResolver {
         }
     }
 
-    /// Checks a host that is an address: a connector does not resolve those.
+    /// Checks a host that is an IP address. Connectors do not resolve IP addresses.
     pub(super) fn check_literal(self, host: &str) -> Result<(), TransportError> {
         match host.trim_matches(['[', ']']).parse::<IpAddr>() {
             Ok(ip) if !self.0.allows(ip) => Err(blocked_address(ip)),

@@ -1,4 +1,4 @@
-//! A TCP connection, to a server or to a proxy that forwards requests.
+//! TCP connection to a server, or to a proxy that forwards requests.
 
 use std::{
     io::{self, IoSlice},
@@ -16,17 +16,17 @@ use tokio::net::TcpStream;
 /// A TCP connection.
 pub(super) struct Stream {
     io: TokioIo<TcpStream>,
-    /// Whether requests name the whole URL, for a proxy to forward them.
+    /// Whether requests contain the full URL, as a forwarding proxy requires.
     forwarded: bool,
 }
 
 impl Stream {
-    /// A connection or tunnel to the server.
+    /// Wraps a connection or a tunnel to the server.
     pub(super) fn direct(io: TokioIo<TcpStream>) -> Self {
         Self { io, forwarded: false }
     }
 
-    /// A connection to a proxy that forwards requests.
+    /// Wraps a connection to a proxy that forwards requests.
     pub(super) fn forwarded(io: TokioIo<TcpStream>) -> Self {
         Self { io, forwarded: true }
     }

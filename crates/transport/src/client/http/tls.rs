@@ -1,4 +1,4 @@
-//! TLS for `https:`: rustls, with the platform's own certificate verifier.
+//! TLS for `https:`: rustls with the certificate verifier of the platform.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -18,7 +18,7 @@ use crate::client::error::{TransportError, TransportErrorKind};
 /// A connection, with TLS for `https:`.
 pub(super) type Connection = MaybeHttpsStream<Stream>;
 
-/// The TLS settings of a client; none for a client of `http:` only.
+/// TLS settings of a client. `None` if the client uses `http:` only.
 #[derive(Clone)]
 pub(super) struct Tls(Option<Arc<ClientConfig>>);
 
@@ -30,7 +30,7 @@ impl Tls {
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|error| tls_error(error.to_string()))?;
-        // The variable names the certificates to trust, as for other programs.
+        // Other programs also read the root certificates from `SSL_CERT_FILE`.
         let named = ca_file.map(Path::to_owned);
         let named = named.or_else(|| std::env::var_os("SSL_CERT_FILE").map(Into::into));
         let config = match named {

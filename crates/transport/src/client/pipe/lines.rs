@@ -11,7 +11,7 @@ use crate::{
     pipe::{Piece, Splitter},
 };
 
-/// How much is read at once.
+/// Bytes per read.
 const CHUNK: usize = 16 << 10;
 
 pub(super) struct LineSource<R> {
@@ -39,7 +39,7 @@ impl<R: AsyncRead + Unpin + Send> Source for LineSource<R> {
                 Some(Piece::TooLong) => {
                     return Err(io::Error::new(
                         io::ErrorKind::InvalidData,
-                        "a line is longer than `message_bytes`",
+                        "a line exceeds `message_bytes`",
                     ));
                 }
                 None if self.ended => return Ok(None),

@@ -1,7 +1,7 @@
-//! A client's end of a pipe.
+//! Client end of a pipe.
 //!
-//! A reader task hands each message to the request it belongs to, or to whoever takes what belongs
-//! to none. A writer task sends what has been queued, as much at once as there is.
+//! A reader task delivers each message to the request that it belongs to. Messages that belong to
+//! no request go to a separate channel. A writer task sends all queued messages in one batch.
 
 use std::{
     io,
@@ -28,10 +28,10 @@ use crate::{
     messages::{Sink, Source},
 };
 
-/// How many messages may wait to be written before senders wait.
+/// Capacity of the write queue. Senders wait when the queue is full.
 const QUEUED: usize = 256;
 
-/// A client's end of a pipe. Closed when it is dropped.
+/// Client end of a pipe. Dropping it closes the pipe.
 #[derive(Debug)]
 pub struct PipeLink {
     state: Arc<PipeState>,
@@ -40,8 +40,8 @@ pub struct PipeLink {
 }
 
 impl PipeLink {
-    /// Speaks over a byte stream, one message per line. Messages that belong to no request go to
-    /// `others`.
+    /// Opens a link over a byte stream with one message per line. Messages that belong to no
+    /// request go to `others`.
     pub fn lines<R, W>(
         input: R,
         output: W,
@@ -56,7 +56,7 @@ impl PipeLink {
         Self::open(source, LineSink::new(output), limits, others)
     }
 
-    /// Speaks over a transport of the caller's own.
+    /// Opens a link over a custom transport.
     pub fn messages(
         source: impl Source + 'static,
         sink: impl Sink + 'static,
@@ -79,7 +79,7 @@ impl PipeLink {
         Self { state, out, tasks: [reader, writer] }
     }
 
-    /// Where the messages for a request will be.
+    /// Returns the mailbox for the messages of the request `id`.
     pub fn expect(&self, id: u64) -> Mailbox {
         let slot = Arc::new(Slot::new(self.state.limits.queued));
         let mut waiting = self.state.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -94,7 +94,7 @@ impl PipeLink {
     ///
     /// # Errors
     ///
-    /// When the pipe is closed.
+    /// Returns an error if the pipe is closed.
     pub async fn send(&self, message: Bytes) -> Result<(), TransportError> {
         let closed = || TransportError::unsent(TransportErrorKind::Closed);
         if self.is_closed() {
@@ -103,17 +103,17 @@ impl PipeLink {
         self.out.send(message).await.map_err(|_| closed())
     }
 
-    /// Queues a message if there is room: for those who cannot wait.
+    /// Queues a message without waiting. Returns whether the message was queued.
     pub fn send_now(&self, message: Bytes) -> bool {
         self.out.try_send(message).is_ok()
     }
 
-    /// Whether nothing can be sent any more.
+    /// Returns whether the pipe is closed.
     pub fn is_closed(&self) -> bool {
         self.state.closed.load(Ordering::Acquire)
     }
 
-    /// Closes it: the server sees the end of its input.
+    /// Closes the pipe. The server sees the end of its input.
     pub fn close(&self) {
         self.tasks.iter().for_each(JoinHandle::abort);
         self.state.close();
@@ -142,11 +142,11 @@ async fn read(mut source: impl Source, state: Arc<PipeState>, others: mpsc::Send
             Ok(Some(message)) => message,
             Ok(None) => break,
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                tracing::warn!(%error, "a message was skipped");
+                tracing::warn!(%error, "skipping a message");
                 continue;
             }
             Err(error) => {
-                tracing::debug!(%error, "the pipe broke");
+                tracing::debug!(%error, "reading from the pipe failed");
                 break;
             }
         };
@@ -154,12 +154,12 @@ async fn read(mut source: impl Source, state: Arc<PipeState>, others: mpsc::Send
             let incoming = match Incoming::read(message) {
                 Ok(incoming) => incoming,
                 Err(why) => {
-                    tracing::warn!(error = why, "something that is no message was skipped");
+                    tracing::warn!(error = why, "skipping input that is not a JSON-RPC message");
                     continue;
                 }
             };
             if let Some(other) = state.deliver(incoming) {
-                // Whoever takes these does not wait for answers, so the pipe is not stalled.
+                // The receiver does not wait for responses, so this cannot stall the pipe.
                 let _ = others.send(other).await;
             }
         }
@@ -167,7 +167,7 @@ async fn read(mut source: impl Source, state: Arc<PipeState>, others: mpsc::Send
     state.close();
 }
 
-/// A batch is taken apart; 2025-03-26 lets servers send them.
+/// Splits a batch into its messages. In 2025-03-26, servers may send batches.
 fn split(message: Bytes) -> Vec<Bytes> {
     if message.trim_ascii_start().first() != Some(&b'[') {
         return vec![message];
@@ -181,7 +181,7 @@ async fn write(mut sink: impl BatchSink, mut queue: mpsc::Receiver<Bytes>, state
     let mut batch = Vec::new();
     while queue.recv_many(&mut batch, QUEUED).await > 0 {
         if let Err(error) = sink.send_all(&mut batch).await {
-            tracing::debug!(%error, "the pipe broke");
+            tracing::debug!(%error, "writing to the pipe failed");
             break;
         }
     }

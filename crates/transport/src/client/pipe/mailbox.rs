@@ -1,4 +1,4 @@
-//! Where messages for one request wait until they are read.
+//! Queue of the messages for one request.
 
 use std::{
     future::poll_fn,
@@ -9,7 +9,7 @@ use outlive_protocol::Incoming;
 
 use super::{slot::Slot, state::PipeState};
 
-/// The messages for one request. Dropping it forgets the request.
+/// Receiver of the messages for one request. Dropping it removes the request from the pipe.
 #[derive(Debug)]
 pub struct Mailbox {
     id: u64,
@@ -22,7 +22,7 @@ impl Mailbox {
         Self { id, slot, pipe }
     }
 
-    /// The next message, or `None` when the pipe has closed. Can be dropped while it waits.
+    /// Returns the next message, or `None` if the pipe is closed. Cancel-safe.
     pub async fn next(&mut self) -> Option<Incoming> {
         poll_fn(|cx| self.slot.poll_next(cx)).await
     }

@@ -1,4 +1,4 @@
-//! One channel for everything: responses find their requests by id.
+//! Transport with one channel for all messages. Responses match their requests by ID.
 
 mod lines;
 mod link;

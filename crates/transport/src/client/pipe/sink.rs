@@ -1,4 +1,4 @@
-//! Somewhere to write several messages at once.
+//! Sink that writes several messages at once.
 
 use std::{future::Future, io};
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::messages::Sink;
 
-/// Somewhere to write several messages at once.
+/// A sink that writes several messages at once.
 pub(super) trait BatchSink: Send {
     fn send_all(&mut self, batch: &mut Vec<Bytes>) -> impl Future<Output = io::Result<()>> + Send;
 }

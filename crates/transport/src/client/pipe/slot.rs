@@ -30,10 +30,10 @@ impl Slot {
         let mut state = self.lock();
         let is_answer =
             matches!(message.kind(), IncomingKind::Result { .. } | IncomingKind::Error { .. });
-        // Answers have a bound too: a peer that sends one id for ever must not fill the memory.
+        // Responses are bounded too: a peer could repeat one response ID to fill the memory.
         let limit = if is_answer { self.limit * 4 } else { self.limit };
         if state.queue.len() >= limit {
-            tracing::warn!("messages for a request that nobody reads were dropped");
+            tracing::warn!("dropping a message: the queue of its request is full");
             return;
         }
         state.queue.push_back(message);
@@ -42,7 +42,7 @@ impl Slot {
         }
     }
 
-    /// Takes the next message; `None` when the pipe has closed.
+    /// Takes the next message, or `None` if the pipe is closed.
     pub(super) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<Incoming>> {
         let mut state = self.lock();
         match state.queue.pop_front() {

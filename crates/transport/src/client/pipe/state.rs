@@ -1,4 +1,4 @@
-//! What the two tasks of a pipe and its requests share.
+//! State that the tasks of a pipe share with its requests.
 
 use std::{
     collections::HashMap,
@@ -13,19 +13,19 @@ use tokio::sync::Notify;
 
 use super::slot::Slot;
 
-/// Bounds of a pipe.
+/// Limits of a pipe.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "two numbers")]
 pub struct PipeLimits {
-    /// Bytes of one message.
+    /// Maximum bytes of one message.
     pub message_bytes: usize,
-    /// Messages that wait for one request before notifications are dropped.
+    /// Maximum number of queued messages per request. Further notifications are dropped.
     pub queued: usize,
 }
 
 #[derive(Debug)]
 pub(super) struct PipeState {
-    // A std mutex: nothing awaits while it is held, and the map is touched for microseconds.
+    // A std mutex: no code awaits while it is held, and each access takes microseconds.
     pub(super) waiting: Mutex<HashMap<u64, Arc<Slot>>>,
     pub(super) closed: AtomicBool,
     pub(super) closing: Notify,
@@ -57,7 +57,7 @@ impl PipeState {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
 
-    /// Hands a message to the request it belongs to; gives it back if there is none.
+    /// Delivers a message to its request. Returns the message if it belongs to no request.
     pub(super) fn deliver(&self, message: Incoming) -> Option<Incoming> {
         let id = match message.kind() {
             IncomingKind::Result { .. } | IncomingKind::Error { .. } => message.answers(),
@@ -71,7 +71,7 @@ impl PipeState {
                 None
             }
             (None, IncomingKind::Result { .. } | IncomingKind::Error { .. }) => {
-                tracing::warn!(?id, "a response that nobody waits for was dropped");
+                tracing::warn!(?id, "dropping a response: no request is waiting for it");
                 None
             }
             (None, _) => Some(message),

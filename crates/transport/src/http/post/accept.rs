@@ -1,4 +1,4 @@
-//! Takes one POST: reads its message, finds its session, and hands both to the server.
+//! Handles a POST: reads its message, finds its session and passes both to the server.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// Takes one POST.
+/// Handles a POST request.
 pub(in crate::http) async fn post<B>(state: &Arc<HttpState>, head: Head, body: B) -> Response<Body>
 where
     B: http_body::Body<Data = Bytes>,
@@ -48,17 +48,18 @@ where
         Ok(message) => message,
         Err(response) => return *response,
     };
-    // Modern requests have no session, whatever their headers say beside it.
+    // Modern requests have no session, even if they send a session ID.
     let named = match state.config.sessions && !era::headers_look_modern(&head.parts.headers) {
         true => state.named_session(&head.parts.headers, &head.principal),
         false => Named::None,
     };
     if let Named::Unsure(here) = named {
-        // Boxed is what is rare, so that the future of a plain call is small.
+        // Boxed because the lookup is rare: the future of a plain call stays small.
         return Box::pin(settled(state, head, message, here, takes)).await;
     }
     let (accepted, entry) = accept(state, head, &message, named);
-    // A call holds what it needs of its message: what is released with it can be used again at once.
+    // The call keeps the parts of the message that it needs. Dropping the rest lets its buffer be
+    // reused.
     drop(message);
     match accepted {
         Accepted::Call(run) => respond(state, run, entry, takes).await,
@@ -68,7 +69,7 @@ where
     }
 }
 
-/// Takes a message whose session only the keeper knows.
+/// Handles a message whose session must be looked up in the session store.
 async fn settled(
     state: &Arc<HttpState>,
     head: Head,
@@ -87,7 +88,7 @@ async fn settled(
     rest(state, accepted, entry, takes).await
 }
 
-/// Hands a message to the server.
+/// Passes a message to the server.
 fn accept(
     state: &HttpState,
     head: Head,
@@ -113,7 +114,7 @@ fn accept(
     (state.endpoint.accept(message, arrival), entry)
 }
 
-/// Answers whatever a message was.
+/// Responds to any kind of accepted message.
 async fn rest(
     state: &Arc<HttpState>,
     accepted: Accepted,
@@ -130,7 +131,7 @@ async fn rest(
     }
 }
 
-/// Answers `initialize`, and opens the session if servers keep sessions here.
+/// Responds to `initialize`. Opens a session if sessions are enabled.
 async fn handshake(
     state: &Arc<HttpState>,
     run: Run,

@@ -1,4 +1,4 @@
-//! Several calls that come as one message, and get one response or one stream.
+//! Batches: several calls in one message, with one response or one stream.
 
 use std::{
     future::poll_fn,
@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// Responds to several calls that came as one (2025-03-26 only).
+/// Responds to a batch of calls (2025-03-26 only).
 pub(super) async fn batch(
     state: &Arc<HttpState>,
     parts: Vec<Accepted>,
@@ -48,7 +48,7 @@ pub(super) async fn batch(
     if !takes.events {
         for (index, message) in early.drain(..) {
             if let (Message::Notify(notify), Some(running)) = (&message, waiting.get(index)) {
-                running.drop_question(notify);
+                running.drop_input_request(notify);
             }
         }
         collect(&mut waiting, &mut responses).await;
@@ -75,22 +75,23 @@ pub(super) async fn batch(
     event_response(Body::events(state.stream_settings(), caller, stream, out))
 }
 
-/// The calls of a batch that have been started.
+/// The started calls of a batch.
 #[derive(Default)]
 struct Batch {
-    /// Encoded responses of calls that have ended.
+    /// Encoded responses of ended calls.
     responses: Vec<Vec<u8>>,
     waiting: Vec<Running>,
-    /// First messages of waiting calls, with their index.
+    /// First messages of waiting calls, with the index of the call.
     early: Vec<(usize, Message)>,
 }
 
 impl Batch {
-    /// Starts a call. Most have ended when they are first polled.
+    /// Starts a call. Most calls end when they are first polled.
     async fn start(&mut self, state: &Arc<HttpState>, mut run: Run) {
         if is_running(&run) {
-            // Twice in one batch: neither was running when the other was read.
-            let reason = format!("id {} is there twice", run.call().id());
+            // The same ID occurs twice in the batch. No duplicate was running when the batch was
+            // parsed.
+            let reason = format!("request ID {} occurs twice in the batch", run.call().id());
             return self.respond(&run, Err(ProtocolError::invalid_request(reason)));
         }
         let message = match poll_fn(|cx| Poll::Ready(run.poll_message(cx))).await {
@@ -121,7 +122,8 @@ fn is_running(run: &Run) -> bool {
     call.session().is_some_and(|session| session.in_flight().contains(call.id()))
 }
 
-/// Waits for calls whose client takes no stream, all at once, and drops what they say on the way.
+/// Waits for all calls of a client that does not accept a stream. Drops the messages before the
+/// responses.
 async fn collect(waiting: &mut Vec<Running>, responses: &mut Vec<Vec<u8>>) {
     let mut is_waiting = |running: &mut Running, cx: &mut Context<'_>| loop {
         let message = match running.poll(cx) {
@@ -130,7 +132,7 @@ async fn collect(waiting: &mut Vec<Running>, responses: &mut Vec<Vec<u8>>) {
             Poll::Pending => return true,
         };
         if let Message::Notify(notify) = &message {
-            running.drop_question(notify);
+            running.drop_input_request(notify);
         }
         let mut out = Vec::new();
         if let Some(Frame::End { .. }) = running.run().map(|run| run.encode(message, &mut out)) {

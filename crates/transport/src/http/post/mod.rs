@@ -1,5 +1,5 @@
-//! POST: a message comes in. Most calls get one JSON body as their response; a call that sends
-//! something before its result, or takes long, gets a stream of events.
+//! POST: receives a message. Most calls get one JSON body as their response. A call that sends
+//! messages before its result, or that takes long, gets an event stream.
 //!
 //! [`accept`] reads the message, [`respond`] and [`batch`] write the response, [`running`] owns a
 //! call while it waits, and [`stream`] writes its events.

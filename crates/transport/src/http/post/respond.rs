@@ -1,4 +1,4 @@
-//! Answers calls: one JSON body if that is all there is to say, a stream of events otherwise.
+//! Responses to calls: one JSON body if the call has only a result, an event stream otherwise.
 
 use std::{
     future::{Future, poll_fn},
@@ -26,20 +26,21 @@ use crate::{
     shares::Share,
 };
 
-/// Answers one call.
+/// Responds to one call.
 pub(super) async fn respond(
     state: &Arc<HttpState>,
     mut run: Run,
     entry: Option<Arc<HttpSession>>,
     takes: Takes,
 ) -> Response<Body> {
-    // Most calls are ready when they are first asked: nothing is made for those.
+    // Most calls end when they are first polled, and need no further state.
     let first = poll_fn(|cx| Poll::Ready(run.poll_message(cx))).await;
     match first {
         Poll::Ready(Some(message @ Message::Last(_))) if takes.json => {
             return whole(state, &run, message);
         }
-        // A stream has no status, and this one is an instruction to the client.
+        // This error needs its HTTP status, which tells the client to authorize; a stream always
+        // has status 200.
         Poll::Ready(Some(message @ Message::Last(Err(ProtocolError::MissingScopes { .. })))) => {
             return whole(state, &run, message);
         }
@@ -48,7 +49,7 @@ pub(super) async fn respond(
     Box::pin(wait(state, run, first, entry, takes)).await
 }
 
-/// Answers a call that was not ready, or has something to say before its result.
+/// Responds to a call that is pending, or that sends a message before its result.
 async fn wait(
     state: &Arc<HttpState>,
     run: Run,
@@ -60,7 +61,7 @@ async fn wait(
         Poll::Ready(None | Some(Message::Last(_))) => None,
         _ => match place(state, &run) {
             Ok(share) => share,
-            Err(fault) => return whole(state, &run, Message::Last(Err(fault))),
+            Err(error) => return whole(state, &run, Message::Last(Err(error))),
         },
     };
     let mut running = Running::new(run, share, state);
@@ -79,7 +80,8 @@ async fn wait(
         }
     };
     match first {
-        // A piece is all that a client gets which takes no stream: it asks for the rest.
+        // A client that does not accept a stream gets the first segment only, and requests the
+        // others.
         First::Said(Some(message @ (Message::Last(_) | Message::Partial(_))))
             if takes.json && (!takes.events || matches!(message, Message::Last(_))) =>
         {
@@ -88,7 +90,7 @@ async fn wait(
             running.end();
             response
         }
-        // Cancelled by the client itself, which waits for nothing any more.
+        // The client has cancelled the call and expects no response.
         First::Said(None) => {
             running.end();
             reply::accepted()
@@ -98,20 +100,21 @@ async fn wait(
             events(CallStream::new(state, vec![running], entry), Some((0, message)), state)
         }
         First::Cut => {
-            let what = "the server shuts down; call again";
+            let what = "the server is shutting down; retry the call";
             reply::problem(StatusCode::SERVICE_UNAVAILABLE, what)
         }
         First::Silence => events(CallStream::new(state, vec![running], entry), None, state),
         First::Unspeakable => reply::problem(
             StatusCode::NOT_ACCEPTABLE,
-            "this is answered with a stream; the Accept header must list text/event-stream",
+            "the response is a stream; the Accept header must list text/event-stream",
         ),
     }
 }
 
-/// The place of a call that has to wait, among those of its session and of its caller. Whoever has too
-/// many waiting takes on no more: its client may have left long ago. Subscriptions have as many places
-/// as there are connections.
+/// Reserves a slot for a waiting call, in its session and for its caller.
+///
+/// The limit bounds calls whose clients may have disconnected long ago. Subscriptions are exempt:
+/// the limit on connections bounds them.
 pub(super) fn place(state: &HttpState, run: &Run) -> Result<Option<Share<Caller>>, ProtocolError> {
     let call = run.call();
     let limit = state.endpoint.profile().limits.max_in_flight;
@@ -128,14 +131,15 @@ pub(super) fn place(state: &HttpState, run: &Run) -> Result<Option<Share<Caller>
     }
 }
 
-/// What a call said first.
+/// First event of a waiting call.
 enum First {
     Said(Option<Message>),
-    /// Nothing for so long that a stream is opened, so that proxies and resumption can do their part.
+    /// No message within `stream_after`. A stream is opened, so that keep-alives reach proxies and
+    /// the client can resume.
     Silence,
-    /// Something that only a stream can say, to a client that takes none.
+    /// A message that requires a stream, for a client that does not accept one.
     Unspeakable,
-    /// Nothing until the process had to end.
+    /// The process ends before the first message.
     Cut,
 }
 
@@ -151,15 +155,15 @@ async fn first_word(state: &HttpState, running: &mut Running) -> First {
     .await
 }
 
-/// Waits for the end of a call whose client takes no stream, or for the first of several responses;
-/// what else is said before it is lost.
+/// Waits for the result of a call whose client does not accept a stream, or for its first segment.
+/// Drops all messages before it.
 async fn last_word(state: &HttpState, running: &mut Running, mut said: Option<Notify>) -> First {
     let cutoff = state.endpoint.profile().cutoff.subscribe(ChangeFilter::default());
     loop {
         match &said {
-            // A subscription is nothing but what it says on the way.
+            // A subscription has no content besides its notifications.
             Some(Notify::Acknowledged(_)) => return First::Unspeakable,
-            Some(notify) => running.drop_question(notify),
+            Some(notify) => running.drop_input_request(notify),
             None => {}
         }
         let next = poll_fn(|cx| match running.poll(cx) {
@@ -184,7 +188,7 @@ fn whole(state: &HttpState, run: &Run, message: Message) -> Response<Body> {
         _ => Vec::new(),
     };
     let retry = match &message {
-        Message::Last(Err(fault)) => fault.retry_after(),
+        Message::Last(Err(error)) => error.retry_after(),
         Message::Last(Ok(Outcome::InputRequired(required))) => required.retry_after,
         _ => None,
     };
@@ -208,7 +212,7 @@ fn whole(state: &HttpState, run: &Run, message: Message) -> Response<Body> {
     response
 }
 
-/// A response that counts until its client has read it.
+/// Returns the bytes of a response, charged to the caller until the client has read them.
 pub(super) fn counted(
     state: &HttpState,
     caller: impl FnOnce() -> Option<Caller>,
@@ -222,7 +226,7 @@ pub(super) fn counted(
     Ok(charge.own(out.into()))
 }
 
-/// Whose limits a call counts in.
+/// Returns the caller whose limits apply to the call.
 fn caller_of(run: &Run) -> impl FnOnce() -> Option<Caller> {
     || Caller::new(run.call().principal(), run.call().peer_addr())
 }
@@ -234,7 +238,7 @@ fn events(
 ) -> Response<Body> {
     let caller = stream.caller();
     let mut out = stream.begin();
-    // A subscription says something once in a while, for as long as its client is there.
+    // A subscription sends few events and stays open until the client disconnects.
     let is_held = matches!(first, Some((_, Message::Notify(Notify::Acknowledged(_)))));
     if let Some((index, message)) = first {
         stream.write(index, message, &mut out);

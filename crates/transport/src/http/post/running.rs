@@ -1,4 +1,4 @@
-//! A call that waits, for as long as its client reads, and after that where its era lets it go on.
+//! A waiting call. It runs while its client is connected, and afterwards if its era allows that.
 
 use std::{
     sync::{
@@ -16,14 +16,14 @@ use crate::{
     shares::Share,
 };
 
-/// A run that may have to wait, with its place in the table of what is running.
+/// A run that may wait, with its entry in the session's table of calls in flight.
 pub(super) struct Running {
     run: Option<Run>,
     held: Option<InFlightGuard>,
-    /// Its place among the calls of its caller that wait.
+    /// Slot among the waiting calls of the caller.
     share: Option<Share<Caller>>,
     state: Arc<HttpState>,
-    /// Where its events go when nobody reads them.
+    /// Stream that stores the events when the client is disconnected.
     pub(super) numbered: Option<Numbered>,
 }
 
@@ -43,7 +43,7 @@ impl Running {
         }
     }
 
-    /// Enters the call into its session's table, where a cancellation finds it.
+    /// Registers the call in its session's table, where a cancellation finds it.
     pub(super) fn hold(&mut self) {
         let session = self.run.as_ref().and_then(|run| run.call().session().cloned());
         if let (Some(run), Some(session), None) = (&self.run, session, &self.held) {
@@ -51,14 +51,15 @@ impl Running {
         }
     }
 
-    /// Something was said that goes nowhere. A question must not be waited for then.
-    pub(super) fn drop_question(&self, notify: &Notify) {
+    /// Handles a dropped message. If it is an input request, the input request fails, so that the
+    /// handler does not wait.
+    pub(super) fn drop_input_request(&self, notify: &Notify) {
         if let Some(run) = &self.run {
-            refuse_question(run, notify);
+            fail_input_request(run, notify);
         }
     }
 
-    /// The call has ended; nothing is left to go on with. `false` if that was known.
+    /// Ends the call. Returns `false` if it has already ended.
     pub(super) fn end(&mut self) -> bool {
         self.held = None;
         self.share = None;
@@ -66,16 +67,19 @@ impl Running {
     }
 }
 
-/// Answers a question that cannot reach the client.
-fn refuse_question(run: &Run, notify: &Notify) {
+/// Fails an input request that cannot reach the client.
+fn fail_input_request(run: &Run, notify: &Notify) {
     if let (Notify::Ask { id, .. } | Notify::AskTask { id, .. }, Some(session)) =
         (notify, run.call().session())
     {
-        session.asked().fail(*id, "the client takes no stream on which it could be asked");
+        session.asked().fail(
+            *id,
+            "the client does not accept an event stream, so it cannot receive input requests",
+        );
     }
 }
 
-/// Losing the reader: modern calls are cancelled, legacy ones go on and keep what they say.
+/// Handles a disconnect: modern calls are cancelled; legacy calls continue and store their events.
 impl Drop for Running {
     fn drop(&mut self) {
         let Some(run) = self.run.take() else { return };
@@ -90,24 +94,24 @@ impl Drop for Running {
     }
 }
 
-/// A numbered stream and which reader of it we are.
+/// A stream with event IDs, and the ID of this reader.
 #[derive(Clone)]
 pub(super) struct Numbered {
     pub(super) stream: Arc<Stream>,
     pub(super) reader: u64,
-    /// How many calls still have something to say on it, whoever owns them.
+    /// Number of calls that may still send messages on the stream.
     calls: Arc<AtomicUsize>,
 }
 
 impl Numbered {
-    /// Opens a stream for so many calls.
+    /// Opens a stream for this number of calls.
     pub(super) fn open(entry: &HttpSession, events: &Arc<dyn EventStore>, calls: usize) -> Self {
         let stream = entry.open_stream(events);
         let reader = stream.attach();
         Self { stream, reader, calls: Arc::new(AtomicUsize::new(calls)) }
     }
 
-    /// One of the calls has ended; the stream ends with the last of them.
+    /// Records that a call has ended. The stream ends with its last call.
     pub(super) fn call_ended(&self) {
         if self.calls.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.stream.end();
@@ -115,12 +119,12 @@ impl Numbered {
     }
 }
 
-/// Owns a call whose reader has gone, until it has ended. What it says is kept.
+/// Runs a call without a reader to its end, and stores its events.
 async fn pump(mut run: Run, numbered: Option<Numbered>) {
     let mut data = Vec::new();
     while let Some(message) = run.next().await {
         if let (Message::Notify(notify), None) = (&message, &numbered) {
-            refuse_question(&run, notify);
+            fail_input_request(&run, notify);
         }
         data.clear();
         let frame = run.encode(message, &mut data);

@@ -1,4 +1,4 @@
-//! Calls as a stream of events, numbered where their era can resume them.
+//! Event stream of one or more calls, with event IDs if the era supports resumption.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -18,12 +18,12 @@ use crate::{
     },
 };
 
-/// The calls that are answered on one response.
+/// The calls that share one response stream.
 pub(super) struct CallStream {
     calls: Vec<Running>,
     numbered: Option<Numbered>,
     primed: bool,
-    /// The client was told to come back for the rest.
+    /// Whether the server has told the client to reconnect for the remaining events.
     detached: bool,
     entry: Option<Arc<HttpSession>>,
 }
@@ -59,13 +59,13 @@ impl CallStream {
         }
     }
 
-    /// Whose limits its bytes count in.
+    /// Returns the caller that the bytes of the stream count against.
     pub(super) fn caller(&mut self) -> Option<Caller> {
         let run = self.calls.first_mut()?.run()?;
         Caller::new(run.call().principal(), run.call().peer_addr())
     }
 
-    /// What a stream begins with: where it can be resumed, an id to resume from.
+    /// Returns the first bytes of the stream: an event ID to resume from, if the era has one.
     pub(super) fn begin(&self) -> Vec<u8> {
         let mut out = Vec::new();
         if let (Some(numbered), true) = (&self.numbered, self.primed) {
@@ -74,7 +74,7 @@ impl CallStream {
         out
     }
 
-    /// Writes a message that has been encoded already.
+    /// Writes an encoded message.
     pub(super) fn say(&self, data: &[u8], out: &mut Vec<u8>) {
         match &self.numbered {
             Some(numbered) => self.say_numbered(numbered, data, out),
@@ -136,13 +136,13 @@ impl Source for CallStream {
             .as_ref()
             .is_some_and(|numbered| !numbered.stream.poll_reader(numbered.reader, cx))
         {
-            // The client has come back on another connection; what is left is told there.
+            // The client has reconnected; the new connection sends the remaining events.
             return Poll::Ready(());
         }
         let mut index = 0;
         while index < self.calls.len() {
             if self.detached {
-                // Dropping the source hands what still runs to the session.
+                // Dropping the source lets the running calls continue in the session.
                 return Poll::Ready(());
             }
             if out.len() >= ENOUGH {

@@ -1,4 +1,4 @@
-//! docs/outlive.schema.json: generated from the keys that the reader requests and from
+//! apps/cli/outlive.schema.json: generated from the keys that the reader requests and from
 //! docs/outlive-toml.md.
 
 use std::{env, fs};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{Asked, DEMO, PAGE, SCHEMA, cells, parse_noting};
 
-const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/outlive.schema.json");
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/outlive.schema.json");
 
 /// Generates the schema from the reader and the documentation page.
 fn made() -> Json {
@@ -70,7 +70,7 @@ fn schema_in_the_docs_matches_reader() {
     let there = fs::read_to_string(FILE).expect("is there");
     assert!(
         made == there,
-        "docs/outlive.schema.json is out of date; run this test with OUTLIVE_WRITE_SCHEMA=1 to regenerate it"
+        "apps/cli/outlive.schema.json is out of date; run this test with OUTLIVE_WRITE_SCHEMA=1 to regenerate it"
     );
 }
 

@@ -193,6 +193,13 @@ async fn hostile_callers_and_files_do_not_control_operator_terminal() {
     fs::write(&tokens, format!("{named} {token}\n")).unwrap();
     let (toml_file, tokens) = (toml_file.to_str().unwrap(), tokens.to_str().unwrap());
     let data = driver.outlive.folder.file("d");
+    for host in ["cursor", "claude-code", "codex"] {
+        let connect = ["connect", host, "--file", toml_file];
+        driver.run(&connect).check(Kind::Talk, &["server-name"]);
+    }
+    let written = place.join("new.toml");
+    let init = ["init", "--file", written.to_str().unwrap(), "--", &harm("program"), "{a}"];
+    driver.run(&init).check(Kind::Talk, &["folder"]);
     for log in ["OUTLIVE_LOG=trace", "OUTLIVE_LOG=trace OUTLIVE_LOG_FORMAT=json"] {
         let serve = [
             "serve",

@@ -1,4 +1,4 @@
-//! No keyring: Linux without the feature `secret-service`. Credentials are in the file then.
+//! Stub for Linux without the feature `secret-service`. Credentials are stored in a file.
 
 use super::error::KeyringError;
 

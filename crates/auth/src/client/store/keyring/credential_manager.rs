@@ -1,4 +1,4 @@
-//! The Credential Manager of Windows.
+//! Keyring of Windows: the Credential Manager.
 
 use keyring_core::{Entry, Error, api::CredentialStoreApi};
 use windows_native_keyring_store::Store;
@@ -28,10 +28,10 @@ fn entry(name: &str) -> Result<Entry, KeyringError> {
 
 fn keyring_error(error: &Error) -> KeyringError {
     match error {
-        // A session without a place for secrets, as services have.
+        // A session without access to credentials, such as that of a service.
         Error::NoStorageAccess(_) => KeyringError::Absent,
-        // The texts of some have what was to be kept.
+        // Only platform errors are shown: the texts of other errors may contain the secret.
         Error::PlatformFailure(error) => KeyringError::Failed(error.to_string()),
-        _ => KeyringError::Failed("it does not take it".to_owned()),
+        _ => KeyringError::Failed("it rejects the credential".to_owned()),
     }
 }

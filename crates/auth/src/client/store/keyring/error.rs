@@ -1,16 +1,19 @@
-//! The error of keyrings.
+//! Errors of keyrings.
 
-/// Why the keyring cannot be used.
+/// Reason why the keyring cannot be used.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::client::store) enum KeyringError {
-    /// There is no such place here.
+    /// The system has no keyring.
     Absent,
-    /// There is one, and it is locked.
+    /// The keyring is locked.
     #[cfg_attr(
         not(any(target_os = "macos", all(unix, feature = "secret-service"))),
-        expect(dead_code, reason = "only these keyrings can be locked while their user is there")
+        expect(
+            dead_code,
+            reason = "only these keyrings can be locked while the user is logged in"
+        )
     )]
     Locked,
-    /// There is one, and it does not work.
+    /// The keyring failed.
     Failed(String),
 }

@@ -1,4 +1,4 @@
-//! The keychain of macOS.
+//! Keyring of macOS: the keychain.
 
 use security_framework::{
     base::Error,
@@ -11,7 +11,7 @@ pub(in crate::client::store) const NAME: &str = "the keychain";
 
 const ACCOUNT: &str = "credentials";
 
-// Numbers of SecBase.h.
+// Error codes of SecBase.h.
 const NOT_FOUND: i32 = -25300;
 const INTERACTION_NOT_ALLOWED: i32 = -25308;
 const NO_SUCH_KEYCHAIN: i32 = -25294;
@@ -32,7 +32,7 @@ pub(in crate::client::store) fn put(name: &str, secret: &[u8]) -> Result<(), Key
 
 fn keyring_error(error: Error) -> KeyringError {
     match error.code() {
-        // There is nobody to ask, as over ssh.
+        // The session has no user interface, for example over ssh.
         INTERACTION_NOT_ALLOWED => KeyringError::Locked,
         NO_SUCH_KEYCHAIN | NO_DEFAULT_KEYCHAIN | NOT_AVAILABLE => KeyringError::Absent,
         code => KeyringError::Failed(format!("error {code}")),

@@ -1,7 +1,6 @@
-//! The operating system's own place for secrets, in which one small secret of ours is kept.
+//! Keyrings of the operating systems. Each stores one small key of this program.
 //!
-//! One file for each system. Nothing here asks the user anything: a place that is locked is a place
-//! that cannot be used now.
+//! No keyring prompts the user: a locked keyring counts as unavailable.
 
 #[cfg(all(unix, not(target_os = "macos"), not(feature = "secret-service")))]
 mod absent;

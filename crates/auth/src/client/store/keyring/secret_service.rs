@@ -1,6 +1,6 @@
-//! The Secret Service of Linux desktops: GNOME Keyring, KWallet, KeePassXC.
+//! Keyring of Linux desktops: the Secret Service (GNOME Keyring, KWallet, KeePassXC).
 //!
-//! The user is never asked to unlock it: a locked collection cannot be used now.
+//! The user is never prompted to unlock it: a locked collection counts as unavailable.
 //! Spec: <https://specifications.freedesktop.org/secret-service/latest/>
 
 use std::{collections::HashMap, sync::mpsc, thread, time::Duration};
@@ -13,7 +13,7 @@ pub(in crate::client::store) const NAME: &str = "the Secret Service";
 
 const LABEL: &str = "Outlive: the key that credentials are sealed with";
 
-/// Time that the bus and the service may take to respond.
+/// Timeout for responses of the bus and the service.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(in crate::client::store) fn get(name: &str) -> Result<Option<Vec<u8>>, KeyringError> {
@@ -41,13 +41,13 @@ pub(in crate::client::store) fn put(name: &str, secret: &[u8]) -> Result<(), Key
     })
 }
 
-/// The attributes by which the item is found again.
+/// Returns the attributes that identify the item.
 fn attributes(name: &str) -> HashMap<&str, &str> {
     HashMap::from([("xdg:schema", "dev.outlive.Credentials"), ("service", name)])
 }
 
-/// Runs `work` on a thread of its own: the client of the bus blocks, which is not allowed on a thread
-/// of an async runtime, and a service that does not respond must not stop the caller.
+/// Runs `work` on a separate thread. The bus client blocks, which is not allowed on a runtime
+/// thread, and a service that does not respond must not block the caller.
 fn within_timeout<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, KeyringError> {
@@ -60,7 +60,7 @@ fn within_timeout<T: Send + 'static>(
 }
 
 fn keyring_error(error: &Error) -> KeyringError {
-    /// Names of D-Bus errors that say that no program provides the service.
+    /// Names of D-Bus errors that mean that no program provides the service.
     const ABSENT: [&str; 3] = ["Error.Spawn.", "Error.ServiceUnknown", "Error.NameHasNoOwner"];
     match error {
         Error::Unavailable | Error::NoResult => KeyringError::Absent,

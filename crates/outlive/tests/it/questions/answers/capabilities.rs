@@ -1,4 +1,4 @@
-//! A client is asked nothing that it has not declared, nor anything that its revision has no words for.
+//! A client gets only input requests that it declares and that its protocol version has.
 
 use outlive::{
     server::{
@@ -67,7 +67,7 @@ async fn roots(cx: Durable) -> Result<String> {
     Ok("asked".into())
 }
 
-/// Asks, and goes on without an answer if it cannot.
+/// Elicits, and handles the error if the client does not support it.
 async fn modest(cx: Durable) -> Result<String> {
     match cx.elicit::<Approval>("it", "?").await {
         Ok(approval) => Ok(format!("asked {}", approval.yes)),
@@ -100,7 +100,7 @@ fn asking() -> Server {
     ])
 }
 
-/// All that a client may declare, in every combination.
+/// Every combination of the capabilities that a client can declare.
 fn declarations() -> Vec<Value> {
     let elicitation = [
         None,
@@ -130,7 +130,7 @@ fn declarations() -> Vec<Value> {
     all
 }
 
-/// Whether a client can be asked, by the letter of the specification; and if not, what it lacks.
+/// Whether the specification allows this input request. `Err` is the missing capability.
 fn askable(kind: &str, version: &str, can: &Value) -> Result<(), Value> {
     let elicits = can.get("elicitation");
     let urls = can["elicitation"].get("url").is_some();
@@ -150,7 +150,7 @@ fn askable(kind: &str, version: &str, can: &Value) -> Result<(), Value> {
     if can { Ok(()) } else { Err(needed) }
 }
 
-/// Some answer to any question.
+/// A valid input response to any input request.
 fn any_answer(asked: &Value) -> Value {
     match asked["method"].as_str() {
         Some("elicitation/create") => accept(json!({})),
@@ -160,13 +160,13 @@ fn any_answer(asked: &Value) -> Value {
             "model": "parrot",
         }),
         Some("roots/list") => json!({"roots": []}),
-        _ => panic!("this is no question: {asked}"),
+        _ => panic!("not an input request: {asked}"),
     }
 }
 
 // M-01, M-05, M-06, ELIC-02, ELIC-24, SAMP-02, ROOT-06, MT-10
 #[tokio::test(start_paused = true)]
-async fn what_was_not_declared_is_never_asked() {
+async fn input_request_without_declared_capability_is_never_sent() {
     let server = asking();
     for version in REVISIONS {
         for can in declarations() {
@@ -200,7 +200,7 @@ async fn what_was_not_declared_is_never_asked() {
 
 // M-06, RPC-24
 #[tokio::test]
-async fn over_http_a_missing_capability_is_400() {
+async fn missing_input_capability_over_http_is_400() {
     let server = HttpFixture::of(asking(), HttpConfig::new()).await;
     for (tool, needed) in [
         ("form", json!({"elicitation": {"form": {}}})),
@@ -215,20 +215,20 @@ async fn over_http_a_missing_capability_is_400() {
         let error = response.json()["error"].clone();
         assert_eq!(error["code"], -32021, "{tool}");
         assert_eq!(error["data"], json!({"requiredCapabilities": needed}), "{tool}");
-        // What it lacks is what it has to declare.
+        // The reported capability is the one that the client has to declare.
         let call = Request::call(tool, json!({})).reserved("clientCapabilities", needed);
         assert_eq!(keys(&server.send(call).await.json()), ["it"], "{tool}");
     }
 }
 
-// M-05, MT-09: declared by each request for itself
+// M-05, MT-09: each request declares its own capabilities
 #[tokio::test(start_paused = true)]
-async fn what_counts_is_what_this_request_declares() {
+async fn input_capabilities_are_those_of_the_current_request() {
     let mut talk = Talk::open(&asking(), MODERN).await;
     let asked = talk.begin("modest").await;
     let state = state_of(&asked);
     let can = json!({"sampling": {}});
-    // Answered is answered: the client need not be able to do it again.
+    // An input response counts even if the client no longer declares the capability.
     let params = json!({
         "name": "modest",
         "requestState": state,
@@ -236,15 +236,15 @@ async fn what_counts_is_what_this_request_declares() {
     });
     let answered = talk.pipe.modern_with(can.clone(), "tools/call", params).await;
     assert_eq!(text_of(&answered), "asked true");
-    // But it is not asked again what it cannot be asked any more.
+    // A missing input response is not requested again without the capability.
     let params = json!({"name": "modest", "requestState": state, "inputResponses": {}});
     let missing = talk.pipe.modern_with(can, "tools/call", params).await;
     assert_eq!(text_of(&missing), r#"it needs {"elicitation":{"form":{}}}"#);
 }
 
-// M-05, M-06: the work can go on without, so nobody is refused
+// M-05, M-06: the handler continues, so the call is not rejected
 #[tokio::test(start_paused = true)]
-async fn a_handler_can_go_on_without_a_capability() {
+async fn handler_can_continue_without_input_capability() {
     for version in REVISIONS {
         let mut talk = Talk::open_with(&asking(), version, json!({})).await;
         let answer = talk.call_quietly("modest").await;
@@ -252,9 +252,9 @@ async fn a_handler_can_go_on_without_a_capability() {
     }
 }
 
-// M-05: a client that declares nonsense has declared nothing
+// M-05: malformed capabilities count as absent
 #[tokio::test(start_paused = true)]
-async fn capabilities_that_are_none_are_not_taken_for_some() {
+async fn malformed_input_capabilities_count_as_absent() {
     let server = asking();
     for can in [
         json!({"elicitation": null}),

@@ -1,4 +1,4 @@
-//! Forms as each revision has them, and what may be filled in.
+//! Forms in each protocol version, and validation of their content.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::{
     support::pipe::MODERN,
 };
 
-/// Everything that a form can have in every revision.
+/// Every kind of field that all versions have.
 #[derive(Deserialize, Serialize, JsonSchema, Form)]
 struct Order {
     /// Where to send it.
@@ -56,7 +56,7 @@ enum Topping {
     Tomatoes,
 }
 
-/// Several choices, which came with 2025-11-25.
+/// Multiple choice, which was introduced with 2025-11-25.
 #[derive(Deserialize, Serialize, JsonSchema, Form)]
 struct Several {
     #[schemars(length(min = 1))]
@@ -74,7 +74,7 @@ async fn several(cx: Durable) -> Result<String> {
     Ok(serde_json::to_string(&several)?)
 }
 
-/// A form that is written by hand.
+/// Elicits with a schema that is built by hand.
 async fn by_hand(cx: Durable) -> Result<String> {
     let date = StringSchema { format: Some(StringFormat::Date), ..Default::default() };
     let named = LegacyTitledEnumSchema {
@@ -87,12 +87,12 @@ async fn by_hand(cx: Durable) -> Result<String> {
     Ok(answer.to_string())
 }
 
-/// Tells what is wrong with a form.
+/// Returns the error for a type that is not a valid form.
 async fn no_form(cx: Durable) -> Result<String> {
     #[derive(Deserialize, JsonSchema, Form)]
     struct Pattern {
         #[schemars(regex(pattern = "^[a-z]+$"))]
-        #[expect(dead_code, reason = "it is never read")]
+        #[expect(dead_code, reason = "the field is never read")]
         name: String,
     }
     let Err(error) = cx.elicit::<Pattern>("who", "Who?").await else { return Ok("asked".into()) };
@@ -111,18 +111,18 @@ fn asking() -> Server {
     ])
 }
 
-/// What a tool asks on a revision.
+/// Returns the parameters of a tool's input request and the text of its result.
 async fn asked(version: &str, tool: &str, content: Value) -> (Value, String) {
     let mut talk = Talk::open(&asking(), version).await;
     let mut played = talk.call(tool, |_| accept(content.clone())).await;
-    assert_eq!(played.messages(), [played.messages()[0]], "asked once");
+    assert_eq!(played.messages(), [played.messages()[0]], "one input request");
     let text = played.text().to_owned();
     (played.asked.remove(0)["params"].take(), text)
 }
 
 // ELIC-03, ELIC-04, ELIC-05, ELIC-06, ELIC-07, ELIC-10
 #[tokio::test(start_paused = true)]
-async fn a_form_has_the_fields_of_its_type() {
+async fn form_has_fields_of_its_type() {
     let content = json!({"contact": "a@b.c", "size": "Large", "count": 2, "topping": "tomatoes"});
     let filled_in = json!({
         "contact": "a@b.c",
@@ -159,7 +159,7 @@ async fn a_form_has_the_fields_of_its_type() {
 
 // ELIC-09, ELIC-10, ELIC-24
 #[tokio::test(start_paused = true)]
-async fn a_form_of_2025_06_18_has_neither_mode_nor_defaults_and_old_names_for_choices() {
+async fn form_of_2025_06_18_has_no_mode_and_legacy_enum_names() {
     let content = json!({"contact": "a@b.c", "size": "Small"});
     let (params, text) = asked("2025-06-18", "order", content).await;
     let defaults = r#""count":1,"share":null,"gift":false,"size":"Small","topping":"cheese""#;
@@ -187,7 +187,7 @@ async fn a_form_of_2025_06_18_has_neither_mode_nor_defaults_and_old_names_for_ch
 
 // ELIC-08, ELIC-11
 #[tokio::test(start_paused = true)]
-async fn several_choices_can_be_made_from_2025_11_25_on() {
+async fn multiple_choice_is_available_from_2025_11_25() {
     let content = json!({"sizes": ["Large", "Small"], "toppings": ["tomatoes"]});
     for version in ["2025-11-25", MODERN] {
         let (params, text) = asked(version, "several", content.clone()).await;
@@ -210,7 +210,7 @@ async fn several_choices_can_be_made_from_2025_11_25_on() {
 
 // ELIC-04, ELIC-05, ELIC-09
 #[tokio::test(start_paused = true)]
-async fn a_form_can_be_written_by_hand() {
+async fn form_with_explicit_schema_is_sent_as_written() {
     for version in ["2025-06-18", "2025-11-25", MODERN] {
         let content = json!({"day": "2026-07-28", "who": "b"});
         let (params, text) = asked(version, "by_hand", content.clone()).await;
@@ -222,7 +222,7 @@ async fn a_form_can_be_written_by_hand() {
 
 // ELIC-22
 #[tokio::test(start_paused = true)]
-async fn what_does_not_fit_is_asked_for_again_whatever_the_field() {
+async fn invalid_form_field_is_requested_again_with_reason() {
     for version in ["2025-06-18", "2025-11-25", MODERN] {
         for (tool, wrong, why) in [
             ("by_hand", json!({"day": "2026-02-30"}), "`day` must be a date, as in 2026-07-28"),
@@ -251,9 +251,9 @@ async fn what_does_not_fit_is_asked_for_again_whatever_the_field() {
     }
 }
 
-// ELIC-05: forms know no patterns
+// ELIC-05: forms do not support `pattern`
 #[tokio::test(start_paused = true)]
-async fn what_no_form_can_say_is_an_error_that_names_the_field() {
+async fn type_unsupported_by_forms_fails_with_field_name() {
     for version in ["2025-11-25", MODERN] {
         let mut talk = Talk::open(&asking(), version).await;
         let answer = talk.call_quietly("no_form").await;
@@ -262,9 +262,9 @@ async fn what_no_form_can_say_is_an_error_that_names_the_field() {
     }
 }
 
-// ELIC-06, ELIC-22: to JSON Schema 2.0 is an integer, and clients may write it so
+// ELIC-06, ELIC-22: in JSON Schema `2.0` is an integer
 #[tokio::test(start_paused = true)]
-async fn a_whole_number_may_be_written_with_a_point() {
+async fn integer_written_with_decimal_point_is_accepted() {
     for version in ["2025-11-25", MODERN] {
         let content = json!({"contact": "a@b.c", "size": "Large", "count": 2.0});
         let (_, text) = asked(version, "order", content).await;

@@ -1,4 +1,4 @@
-//! What a client sends in place of answers, and is refused for.
+//! Malformed input responses and request states.
 
 use std::sync::{
     Arc,
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// How often a handler has run.
+/// Number of handler runs.
 #[derive(Clone, Default)]
 struct Runs(Arc<AtomicUsize>);
 
@@ -64,7 +64,7 @@ fn asking(runs: &Runs) -> Server {
         .unwrap()
 }
 
-/// The three requests that may bring answers.
+/// The three methods that accept input responses.
 fn requests() -> [(&'static str, Value); 3] {
     [
         ("tools/call", json!({"name": "approve"})),
@@ -75,7 +75,7 @@ fn requests() -> [(&'static str, Value); 3] {
 
 // M-13
 #[tokio::test(start_paused = true)]
-async fn answers_that_are_no_object_are_refused() {
+async fn input_responses_that_are_not_an_object_are_rejected() {
     let runs = Runs::default();
     let mut talk = Talk::open(&asking(&runs), MODERN).await;
     for (method, params) in requests() {
@@ -97,13 +97,13 @@ async fn answers_that_are_no_object_are_refused() {
                 assert!(message.contains("`params.inputResponses` must be an object"), "{message}");
             }
         }
-        assert_eq!(runs.0.load(Ordering::Relaxed), 0, "nothing ran for them");
+        assert_eq!(runs.0.load(Ordering::Relaxed), 0, "no handler ran");
     }
 }
 
 // M-13, M-28
 #[tokio::test(start_paused = true)]
-async fn a_state_that_is_no_text_is_refused() {
+async fn request_state_that_is_not_a_string_is_rejected() {
     let mut talk = Talk::open(&asking(&Runs::default()), MODERN).await;
     for (method, params) in requests() {
         for wrong in [json!(null), json!(1), json!({}), json!(["x"]), json!(false)] {
@@ -117,7 +117,7 @@ async fn a_state_that_is_no_text_is_refused() {
     }
 }
 
-/// What can be no answer to a question of this tool.
+/// Values that are not valid input responses for these tools.
 fn wrong_answers() -> Vec<(&'static str, Value)> {
     let mut rows = Vec::new();
     for tool in ["approve", "visit"] {
@@ -158,7 +158,7 @@ fn wrong_answers() -> Vec<(&'static str, Value)> {
 
 // M-13
 #[tokio::test(start_paused = true)]
-async fn an_entry_that_is_no_answer_is_refused_and_named() {
+async fn malformed_input_response_is_rejected_with_its_key() {
     let mut talk = Talk::open(&asking(&Runs::default()), MODERN).await;
     for (tool, wrong) in wrong_answers() {
         let asked = talk.begin(tool).await;
@@ -172,15 +172,15 @@ async fn an_entry_that_is_no_answer_is_refused_and_named() {
             let begins = format!("`params.inputResponses`: `{tool}`: ");
             assert!(message.starts_with(&begins), "{wrong}: {message}");
         }
-        // Nothing is spoilt: the same round can still be answered.
+        // The rejection has no effect: the client can still answer the same round.
         let again = talk.back(tool, &asked, json!({})).await;
         assert_eq!(keys(&again), [tool]);
     }
 }
 
-// M-12, M-13: only what was asked has to be an answer
+// M-12, M-13: only entries for open input requests are validated
 #[tokio::test(start_paused = true)]
-async fn an_entry_that_nobody_asked_for_may_be_anything() {
+async fn malformed_entry_for_unknown_key_is_ignored() {
     let mut talk = Talk::open(&asking(&Runs::default()), MODERN).await;
     let asked = talk.begin("approve").await;
     let responses = json!({"approve": accept(json!({"yes": true})), "sample": 5, "": null});
@@ -189,7 +189,7 @@ async fn an_entry_that_nobody_asked_for_may_be_anything() {
 
 // M-13
 #[tokio::test(start_paused = true)]
-async fn prompts_and_resources_refuse_what_is_no_answer_too() {
+async fn malformed_input_response_for_prompt_or_resource_is_rejected() {
     let mut talk = Talk::open(&asking(&Runs::default()), MODERN).await;
     for (method, params) in requests() {
         let state = state_of(&talk.once(method, params.clone()).await);
@@ -204,9 +204,9 @@ async fn prompts_and_resources_refuse_what_is_no_answer_too() {
     }
 }
 
-// M-13, ELIC-21, ROOT-02: there is no request to refuse, so it is the question that fails
+// M-13, ELIC-21, ROOT-02: there is no request to reject, so the input request fails
 #[tokio::test(start_paused = true)]
-async fn where_the_call_waits_what_is_no_answer_is_told_to_the_handler() {
+async fn malformed_input_response_to_waiting_call_fails_input_request() {
     async fn told(cx: Durable) -> Result<String> {
         let error = cx.elicit::<Approval>("approve", "Deploy?").await.unwrap_err();
         let Some(DurableError::ClientError { key, code, .. }) = error.durable_error() else {
@@ -227,13 +227,13 @@ async fn where_the_call_waits_what_is_no_answer_is_told_to_the_handler() {
             _ => json!({"action": "maybe"}),
         })
         .await;
-    let expected = "approve -32602, the root `https://example.com/` is no file:// URI";
+    let expected = "approve -32602, the root `https://example.com/` is not a file:// URI";
     assert_eq!(played.text(), expected);
 }
 
 // M-13
 #[tokio::test]
-async fn over_http_what_is_no_answer_is_refused_alike() {
+async fn malformed_input_response_over_http_is_rejected() {
     let server = asking(&Runs::default());
     let server = HttpFixture::of(server, outlive::server::http::HttpConfig::new()).await;
     let call = Request::call("approve", json!({})).reserved("clientCapabilities", everything());

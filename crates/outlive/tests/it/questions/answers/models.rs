@@ -1,4 +1,4 @@
-//! Questions for the client's model, with tools and without, and for its roots.
+//! Sampling, with and without tools, and roots.
 
 use outlive::{
     server::{Durable, Result, Server, Tool, durable::DurableError},
@@ -46,7 +46,7 @@ async fn ask(cx: Durable) -> Result<String> {
     Ok(format!("{:?} {} {} {stopped}", answer.role, answer.model, text_in(&answer.content)))
 }
 
-/// Says all that can be said.
+/// Samples with every parameter set.
 async fn everything(cx: Durable) -> Result<String> {
     let params = CreateMessageRequestParams {
         model_preferences: Some(ModelPreferences {
@@ -65,7 +65,7 @@ async fn everything(cx: Durable) -> Result<String> {
     Ok(cx.sample("ask", params).await?.model)
 }
 
-/// Lets the model use a tool, and answers it.
+/// Offers a tool to the model and returns the tool's results.
 async fn with_tools(cx: Durable) -> Result<String> {
     let tool = outlive::wire::Tool::new("weather", raw(&json!({"type": "object"})));
     let tools = CreateMessageRequestParams {
@@ -92,7 +92,7 @@ async fn with_tools(cx: Durable) -> Result<String> {
     Ok(text_in(&last.content))
 }
 
-/// Breaks the rules of a conversation.
+/// Sends a conversation with an unanswered tool use, which is invalid.
 async fn unanswered(cx: Durable) -> Result<String> {
     let mut params = hello();
     let used = json!({"role": "assistant", "content": {"type": "tool_use", "id": "u1", "name": "t", "input": {}}});
@@ -105,7 +105,7 @@ async fn unanswered(cx: Durable) -> Result<String> {
     }
 }
 
-/// Says two things in one message.
+/// Sends a message with two content blocks.
 async fn two_blocks(cx: Durable) -> Result<String> {
     let block = |text: &str| json!({"type": "text", "text": text});
     let message = json!({"role": "user", "content": [block("one"), block("two")]});
@@ -136,7 +136,7 @@ fn asking() -> Server {
 
 // SAMP-04, SAMP-07, SAMP-13, SAMP-14
 #[tokio::test(start_paused = true)]
-async fn the_clients_model_can_be_asked_on_every_revision() {
+async fn sampling_works_in_every_version() {
     for version in REVISIONS {
         let mut talk = Talk::open(&asking(), version).await;
         let played = talk.call("ask", |_| says("rain")).await;
@@ -152,9 +152,9 @@ async fn the_clients_model_can_be_asked_on_every_revision() {
     }
 }
 
-// SAMP-07, SAMP-08: what a model says may be several blocks, and why it stopped any word
+// SAMP-07, SAMP-08: a sampling result may have several blocks and any stop reason
 #[tokio::test(start_paused = true)]
-async fn a_model_may_say_several_things_and_stop_for_reasons_of_its_own() {
+async fn sampling_result_with_several_blocks_and_own_stop_reason_is_accepted() {
     for version in WIRES {
         let mut talk = Talk::open(&asking(), version).await;
         let block = |text: &str| json!({"type": "text", "text": text});
@@ -173,7 +173,7 @@ async fn a_model_may_say_several_things_and_stop_for_reasons_of_its_own() {
 
 // SAMP-03, SAMP-04
 #[tokio::test(start_paused = true)]
-async fn all_that_can_be_said_to_a_model_is_said() {
+async fn sampling_request_carries_every_parameter() {
     for version in WIRES {
         let mut talk = Talk::open(&asking(), version).await;
         let played = talk.call("everything", |_| says("x")).await;
@@ -202,7 +202,7 @@ async fn all_that_can_be_said_to_a_model_is_said() {
 
 // SAMP-03
 #[tokio::test(start_paused = true)]
-async fn no_context_is_asked_for_that_the_client_does_not_offer() {
+async fn sampling_without_context_capability_omits_context() {
     for version in WIRES {
         for can in [json!({"sampling": {}}), json!({"sampling": {"tools": {}}})] {
             let mut talk = Talk::open_with(&asking(), version, can).await;
@@ -215,7 +215,7 @@ async fn no_context_is_asked_for_that_the_client_does_not_offer() {
 
 // SAMP-02, SAMP-04, SAMP-09, SAMP-10, SAMP-12
 #[tokio::test(start_paused = true)]
-async fn a_model_can_use_tools_and_gets_their_results() {
+async fn sampling_with_tools_exchanges_tool_results() {
     for version in WIRES {
         let mut talk = Talk::open(&asking(), version).await;
         let uses = |id: &str| json!({"type": "tool_use", "id": id, "name": "weather", "input": {"at": id}});
@@ -241,11 +241,11 @@ async fn a_model_can_use_tools_and_gets_their_results() {
 
 // SAMP-09, SAMP-10
 #[tokio::test(start_paused = true)]
-async fn a_conversation_that_breaks_the_rules_is_not_sent() {
+async fn sampling_with_unanswered_tool_use_is_not_sent() {
     for version in WIRES {
         let mut talk = Talk::open(&asking(), version).await;
         let answer = talk.call_quietly("unanswered").await;
-        let expected = "ask: message 3: the use `u1` of a tool is to be answered first";
+        let expected = "ask: message 3: the result of tool use `u1` is missing";
         assert_eq!(text_of(&answer), expected, "{version}");
         talk.pipe.quiet().await;
     }
@@ -253,7 +253,7 @@ async fn a_conversation_that_breaks_the_rules_is_not_sent() {
 
 // SAMP-08
 #[tokio::test(start_paused = true)]
-async fn older_revisions_are_told_one_block_in_each_message() {
+async fn sampling_before_2025_11_25_splits_blocks_into_messages() {
     let block = |text: &str| json!({"type": "text", "text": text});
     let one = |text: &str| json!({"role": "user", "content": block(text)});
     for version in REVISIONS {
@@ -269,7 +269,7 @@ async fn older_revisions_are_told_one_block_in_each_message() {
 
 // ROOT-02, ROOT-06
 #[tokio::test(start_paused = true)]
-async fn a_client_can_be_asked_for_its_roots_on_every_revision() {
+async fn roots_request_works_in_every_version() {
     for version in REVISIONS {
         let mut talk = Talk::open(&asking(), version).await;
         let listed = json!({"roots": [
@@ -280,18 +280,18 @@ async fn a_client_can_be_asked_for_its_roots_on_every_revision() {
         assert_eq!(played.text(), "file:///home/anna Home, file:///tmp -", "{version}");
         assert_eq!(played.asked[0]["method"], "roots/list");
         let none = talk.call("roots", |_| json!({"roots": []})).await;
-        assert_eq!(none.text(), "", "{version}: roots may all be gone");
+        assert_eq!(none.text(), "", "{version}: the list of roots may be empty");
     }
 }
 
 // ROOT-02
 #[tokio::test(start_paused = true)]
-async fn a_root_that_is_no_file_is_no_root() {
+async fn root_without_file_scheme_is_rejected() {
     for uri in ["https://example.com", "file:/home", "/home", "FILE:///home", "", "ffile:///"] {
         let mut talk = Talk::open(&asking(), MODERN).await;
         let played = talk.call("roots", |_| json!({"roots": [{"uri": uri}]})).await;
         let message =
-            format!("`params.inputResponses`: `roots`: the root `{uri}` is no file:// URI");
+            format!("`params.inputResponses`: `roots`: the root `{uri}` is not a file:// URI");
         assert_eq!(played.answer["error"], json!({"code": -32602, "message": message}));
     }
 }

@@ -1,4 +1,4 @@
-//! A user who accepts, one who says no, and one who closes the question are three different users.
+//! The actions `accept`, `decline` and `cancel` of an elicitation.
 
 use outlive::server::{
     Durable, Result, Server, Tool,
@@ -10,16 +10,16 @@ use crate::questions::dialogue::{
     Approval, Talk, accept, cancel, decline, failure_of, server, text_of,
 };
 
-/// The revisions on which a form can be asked.
+/// The versions that have forms.
 const ASKING: [&str; 3] = ["2025-06-18", "2025-11-25", "2026-07-28"];
 
-/// Does not care how the user says no.
+/// Treats `decline` and `cancel` as errors.
 async fn brief(cx: Durable) -> Result<String> {
     let approval: Approval = cx.elicit("sure", "Really?").await?;
     Ok(format!("accepted {}", approval.yes))
 }
 
-/// Tells the three apart by the reply.
+/// Distinguishes the actions by the outcome.
 async fn reply(cx: Durable) -> Result<String> {
     Ok(match cx.elicit::<Approval>("sure", "Really?").outcome().await? {
         ElicitOutcome::Accepted(approval) => format!("accepted {}", approval.yes),
@@ -28,7 +28,7 @@ async fn reply(cx: Durable) -> Result<String> {
     })
 }
 
-/// Tells the three apart by the error.
+/// Distinguishes the actions by the error.
 async fn error(cx: Durable) -> Result<String> {
     let error = match cx.elicit::<Approval>("sure", "Really?").await {
         Ok(approval) => return Ok(format!("accepted {}", approval.yes)),
@@ -42,7 +42,7 @@ async fn error(cx: Durable) -> Result<String> {
     Ok(format!("{typed}: {} {}", error.is_declined(), error.is_cancelled()))
 }
 
-/// Sends the user somewhere, and tells the three apart.
+/// Elicits a URL and distinguishes the actions.
 async fn url(cx: Durable) -> Result<String> {
     let reply = cx.elicit_url("login", "Log in", "https://example.com/login").outcome().await?;
     Ok(format!("{reply:?}"))
@@ -60,13 +60,13 @@ fn asking() -> Server {
 async fn play(version: &str, tool: &str, answer: Value) -> Value {
     let mut talk = Talk::open(&asking(), version).await;
     let played = talk.call(tool, |_| answer.clone()).await;
-    assert_eq!(played.asked.len(), 1, "an answer is not asked for again: {played:?}");
+    assert_eq!(played.asked.len(), 1, "an answered input request is not repeated: {played:?}");
     played.answer
 }
 
 // M-15, ELIC-11, ELIC-21
 #[tokio::test(start_paused = true)]
-async fn accepting_declining_and_dismissing_are_three_things_to_the_author() {
+async fn elicitation_outcome_and_error_distinguish_three_actions() {
     for version in ASKING {
         for (answer, by_reply, by_error) in [
             (accept(json!({"yes": true})), "accepted true", "accepted true"),
@@ -82,21 +82,21 @@ async fn accepting_declining_and_dismissing_are_three_things_to_the_author() {
 
 // M-15, ELIC-21
 #[tokio::test(start_paused = true)]
-async fn a_user_who_says_no_ends_a_handler_that_does_not_look() {
+async fn declined_elicitation_fails_handler_using_question_mark() {
     for version in ASKING {
         let accepted = play(version, "brief", accept(json!({"yes": true}))).await;
         assert_eq!(accepted["result"].get("isError"), None, "{accepted}");
         assert_eq!(text_of(&accepted), "accepted true");
         let declined = play(version, "brief", decline()).await;
-        assert_eq!(failure_of(&declined), "the user declined to answer `sure`");
+        assert_eq!(failure_of(&declined), "the user declined the input request `sure`");
         let dismissed = play(version, "brief", cancel()).await;
-        assert_eq!(failure_of(&dismissed), "the user dismissed the question `sure`");
+        assert_eq!(failure_of(&dismissed), "the user cancelled the input request `sure`");
     }
 }
 
-// ELIC-11: content comes with accepted forms only, and counts nowhere else
+// ELIC-11: only an accepted form has content
 #[tokio::test(start_paused = true)]
-async fn content_beside_a_no_does_not_make_it_a_yes() {
+async fn content_of_declined_form_is_ignored() {
     for version in ASKING {
         for (action, expected) in [("decline", "declined"), ("cancel", "dismissed")] {
             let answer = json!({"action": action, "content": {"yes": true}});
@@ -105,9 +105,9 @@ async fn content_beside_a_no_does_not_make_it_a_yes() {
     }
 }
 
-// M-12: what an answer says beside the subject is nobody's business
+// M-12: members outside the form are ignored
 #[tokio::test(start_paused = true)]
-async fn what_an_answer_holds_beyond_the_form_is_ignored() {
+async fn form_content_outside_schema_is_ignored() {
     for version in ASKING {
         let answer = json!({
             "action": "accept",
@@ -119,9 +119,9 @@ async fn what_an_answer_holds_beyond_the_form_is_ignored() {
     }
 }
 
-// ELIC-25: agreeing to open a URL is all that the answer says
+// ELIC-25: `accept` means only that the user agrees to open the URL
 #[tokio::test(start_paused = true)]
-async fn a_user_can_be_asked_to_open_a_url_and_say_no() {
+async fn url_elicitation_returns_each_action() {
     for version in ["2025-11-25", "2026-07-28"] {
         for (answer, expected) in [
             (json!({"action": "accept"}), "Accepted(())"),

@@ -1,4 +1,4 @@
-//! Answers that are missing, too many, or do not fit; questions that are asked side by side.
+//! Rounds: missing, extra and invalid input responses, parallel input requests, and limits.
 
 use outlive::server::{
     Durable, Result, Server, Tool,
@@ -16,7 +16,7 @@ use crate::{
     support::pipe::MODERN,
 };
 
-/// What fits is narrower than what parses.
+/// A form whose schema is narrower than its Rust type.
 #[derive(Deserialize, JsonSchema, outlive::Form)]
 struct Order {
     #[schemars(range(min = 1, max = 9))]
@@ -35,7 +35,7 @@ async fn order(cx: Durable) -> Result<String> {
     Ok(format!("{count} {size:?}"))
 }
 
-/// Asks three things side by side.
+/// Makes three input requests in parallel.
 async fn three(cx: Durable) -> Result<String> {
     let (a, b, c) = tokio::join!(
         cx.elicit::<Approval>("a", "A?"),
@@ -45,14 +45,14 @@ async fn three(cx: Durable) -> Result<String> {
     Ok(format!("{} {} {}", a?.yes, b?.yes, c?.yes))
 }
 
-/// Asks one thing after the other.
+/// Makes two input requests in sequence.
 async fn one_by_one(cx: Durable) -> Result<String> {
     let first: Approval = cx.elicit("first", "First?").await?;
     let second: Approval = cx.elicit("second", "Second?").await?;
     Ok(format!("{} {}", first.yes, second.yes))
 }
 
-/// Never has enough.
+/// Makes input requests without end.
 async fn endless(cx: Durable) -> Result<String> {
     cx.emit("so far so good").await?;
     for number in 0.. {
@@ -80,7 +80,7 @@ fn no() -> Value {
 
 // M-11, M-12
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_is_missing_is_asked_for_again_under_the_same_key() {
+async fn missing_input_response_is_requested_again_under_same_key() {
     let mut talk = Talk::open(&asking(), MODERN).await;
     let first = talk.begin("one_by_one").await;
     let asked = questions(&first);
@@ -88,19 +88,19 @@ async fn an_answer_that_is_missing_is_asked_for_again_under_the_same_key() {
     assert_eq!(questions(&empty), asked);
     let wrong = json!({"second": yes(), "First": yes(), "first#2": yes(), "": 5});
     let wrong = talk.back("one_by_one", &empty, wrong).await;
-    assert_eq!(questions(&wrong), asked, "answers to what nobody asked are ignored");
+    assert_eq!(questions(&wrong), asked, "unsolicited responses are ignored");
     let absent = json!({"name": "one_by_one", "requestState": state_of(&wrong)});
     let absent = talk.once("tools/call", absent).await;
-    assert_eq!(questions(&absent), asked, "coming back without a word is allowed");
+    assert_eq!(questions(&absent), asked, "a round without responses is allowed");
     let right = talk.back("one_by_one", &absent, json!({"first": yes(), "nobody": 1})).await;
     assert_eq!(keys(&right), ["second"]);
     let last = talk.back("one_by_one", &right, json!({"second": no(), "first": no()})).await;
-    assert_eq!(text_of(&last), "true false", "what was answered before stands");
+    assert_eq!(text_of(&last), "true false", "an earlier response is kept");
 }
 
 // M-14, ELIC-22, ELIC-04
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_does_not_fit_is_asked_for_again_and_the_user_is_told_why() {
+async fn invalid_input_response_is_requested_again_under_new_key_with_reason() {
     let mut talk = Talk::open(&asking(), MODERN).await;
     let first = talk.begin("order").await;
     assert_eq!(questions(&first)["order"]["params"]["message"], "What do you want?");
@@ -122,9 +122,9 @@ async fn an_answer_that_does_not_fit_is_asked_for_again_and_the_user_is_told_why
         key = format!("order#{}", time + 2);
         assert_eq!(keys(&round), [key.as_str()]);
         let message = questions(&round)[&key]["params"]["message"].clone();
-        assert_eq!(message, format!("What do you want?\n\nThe last answer did not fit: {why}."));
+        assert_eq!(message, format!("What do you want?\n\nThe last response was invalid: {why}."));
     }
-    // The old name is none of the questions any more.
+    // The previous key is no longer valid.
     let old = accept(json!({"count": 1, "size": "Large"}));
     round = talk.back("order", &round, json!({"order": old})).await;
     assert_eq!(keys(&round), [key.as_str()]);
@@ -134,7 +134,7 @@ async fn an_answer_that_does_not_fit_is_asked_for_again_and_the_user_is_told_why
 
 // M-14, ELIC-22
 #[tokio::test(start_paused = true)]
-async fn where_the_call_waits_an_answer_that_does_not_fit_is_asked_for_again_too() {
+async fn invalid_input_response_to_waiting_call_is_requested_again() {
     for version in ["2025-06-18", "2025-11-25"] {
         let mut talk = Talk::open(&asking(), version).await;
         let mut answers = vec![
@@ -145,7 +145,7 @@ async fn where_the_call_waits_an_answer_that_does_not_fit_is_asked_for_again_too
         let played = talk.call("order", |_| answers.pop().unwrap()).await;
         assert_eq!(played.text(), "2 Large");
         let because =
-            |why: &str| format!("What do you want?\n\nThe last answer did not fit: {why}.");
+            |why: &str| format!("What do you want?\n\nThe last response was invalid: {why}.");
         assert_eq!(
             played.messages(),
             [
@@ -157,20 +157,20 @@ async fn where_the_call_waits_an_answer_that_does_not_fit_is_asked_for_again_too
     }
 }
 
-// M-15: a no is an answer, whatever came before it
+// M-15: `decline` ends the input request, also after an invalid response
 #[tokio::test(start_paused = true)]
-async fn a_user_can_say_no_when_asked_again() {
+async fn repeated_input_request_can_be_declined() {
     for version in WIRES {
         let mut talk = Talk::open(&asking(), version).await;
         let mut answers = vec![decline(), accept(json!({}))];
         let played = talk.call("order", |_| answers.pop().unwrap()).await;
-        assert_eq!(failure_of(&played.answer), "the user declined to answer `order`");
+        assert_eq!(failure_of(&played.answer), "the user declined the input request `order`");
     }
 }
 
 // M-04, M-07
 #[tokio::test(start_paused = true)]
-async fn questions_that_are_asked_side_by_side_go_out_together() {
+async fn parallel_input_requests_are_sent_together() {
     let server = asking();
     let mut talk = Talk::open(&server, MODERN).await;
     let first = talk.begin("three").await;
@@ -188,7 +188,7 @@ async fn questions_that_are_asked_side_by_side_go_out_together() {
         asked.push(talk.pipe.read().await);
     }
     talk.pipe.quiet().await;
-    // Answered in another order than asked.
+    // The client responds in another order.
     for (question, answer) in [(2, no()), (0, yes()), (1, yes())] {
         talk.pipe.reply(&asked[question], answer).await;
     }
@@ -197,7 +197,7 @@ async fn questions_that_are_asked_side_by_side_go_out_together() {
 
 // M-32
 #[tokio::test(start_paused = true)]
-async fn what_was_answered_is_kept_and_the_rest_is_asked_again() {
+async fn partial_input_responses_are_kept_and_rest_is_requested_again() {
     let mut talk = Talk::open(&asking(), MODERN).await;
     let first = talk.begin("three").await;
     let second = talk.back("three", &first, json!({"b": yes()})).await;
@@ -211,7 +211,7 @@ async fn what_was_answered_is_kept_and_the_rest_is_asked_again() {
 
 // M-16
 #[tokio::test(start_paused = true)]
-async fn answers_without_a_state_are_taken_when_their_questions_come_up() {
+async fn input_responses_without_request_state_are_used() {
     let mut talk = Talk::open(&asking(), MODERN).await;
     let mut call = async |tool: &str, responses: Value| {
         talk.once("tools/call", json!({"name": tool, "inputResponses": responses})).await
@@ -229,9 +229,9 @@ async fn answers_without_a_state_are_taken_when_their_questions_come_up() {
     assert_eq!(keys(&misfit), ["order#2"]);
 }
 
-// M-16, M-32: such answers are in the state from then on
+// M-16, M-32: the next request state contains these input responses
 #[tokio::test(start_paused = true)]
-async fn answers_that_came_without_a_state_are_kept_in_the_next_one() {
+async fn input_responses_without_request_state_are_kept_in_next_state() {
     let mut talk = Talk::open(&asking(), MODERN).await;
     let params = json!({"name": "three", "inputResponses": {"a": yes(), "c": no()}});
     let first = talk.once("tools/call", params).await;
@@ -241,28 +241,28 @@ async fn answers_that_came_without_a_state_are_kept_in_the_next_one() {
 
 // M-09
 #[tokio::test(start_paused = true)]
-async fn a_call_that_never_has_enough_is_given_up() {
+async fn call_over_round_limit_fails() {
     let mut talk = Talk::open(&asking(), MODERN).await;
     let played = talk.call("endless", |_| yes()).await;
     assert_eq!(played.asked.len(), 16);
-    assert_eq!(failure_of(&played.answer), "gave up after 16 rounds of questions");
+    assert_eq!(failure_of(&played.answer), "no result after 16 input rounds");
     let texts = texts_of(&played.answer);
-    assert_eq!(texts[0], "so far so good", "what was emitted is part of every result");
+    assert_eq!(texts[0], "so far so good", "emitted content is part of every result");
 }
 
 // M-09
 #[tokio::test(start_paused = true)]
-async fn how_often_a_call_may_come_back_can_be_set() {
+async fn round_limit_is_configurable() {
     let server = builder([Tool::new("endless", endless)]);
     let server = server.limits(|limits| limits.max_rounds = 3).build().unwrap();
     let played = Talk::open(&server, MODERN).await.call("endless", |_| yes()).await;
     assert_eq!(played.asked.len(), 3);
-    assert_eq!(failure_of(&played.answer), "gave up after 3 rounds of questions");
+    assert_eq!(failure_of(&played.answer), "no result after 3 input rounds");
 }
 
-// M-09, X-32: rounds that bring nothing count as well
+// M-09, X-32: rounds without input responses count too
 #[tokio::test(start_paused = true)]
-async fn rounds_without_answers_are_rounds() {
+async fn rounds_without_input_responses_count_toward_limit() {
     let mut talk = Talk::open(&asking(), MODERN).await;
     let mut round = talk.begin("order").await;
     for _ in 0..15 {
@@ -270,12 +270,12 @@ async fn rounds_without_answers_are_rounds() {
         assert_eq!(keys(&round), ["order"]);
     }
     let last = talk.back("order", &round, json!({})).await;
-    assert_eq!(failure_of(&last), "gave up after 16 rounds of questions");
+    assert_eq!(failure_of(&last), "no result after 16 input rounds");
 }
 
 // M-09
 #[tokio::test(start_paused = true)]
-async fn where_the_call_waits_one_question_is_not_asked_for_ever() {
+async fn repeated_input_request_of_waiting_call_fails_at_limit() {
     async fn stubborn(cx: Durable) -> Result<String> {
         match cx.elicit::<Order>("order", "What?").await {
             Ok(_) => Ok("fitted".into()),
@@ -291,17 +291,17 @@ async fn where_the_call_waits_one_question_is_not_asked_for_ever() {
     let server = server.limits(|limits| limits.max_rounds = 4).build().unwrap();
     let mut talk = Talk::open(&server, "2025-11-25").await;
     let played = talk.call("stubborn", |_| accept(json!({}))).await;
-    assert_eq!(played.asked.len(), 5, "once, and four times again");
+    assert_eq!(played.asked.len(), 5, "one input request and four repetitions");
     assert_eq!(
         played.text(),
-        "gave up on order: `order` was asked too often, and no answer fitted"
+        "gave up on order: no input response to `order` was valid after the maximum number of attempts"
     );
     talk.pipe.quiet().await;
 }
 
 //
 #[tokio::test(start_paused = true)]
-async fn only_so_many_questions_are_open_at_once() {
+async fn open_input_requests_over_limit_fail() {
     async fn greedy(cx: Durable) -> Result<String> {
         let asked = tokio::try_join!(
             cx.elicit::<Approval>("a", "A?"),
@@ -321,7 +321,10 @@ async fn only_so_many_questions_are_open_at_once() {
         let server = server.limits(|limits| limits.max_open_inputs = 2).build().unwrap();
         let mut talk = Talk::open(&server, version).await;
         let answer = talk.call_quietly("greedy").await;
-        assert_eq!(text_of(&answer), "c 2: with `c` more than 2 questions are open at once");
+        assert_eq!(
+            text_of(&answer),
+            "c 2: the input request `c` exceeds the limit of 2 open input requests"
+        );
         talk.pipe.quiet().await;
     }
 }

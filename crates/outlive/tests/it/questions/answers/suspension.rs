@@ -1,4 +1,4 @@
-//! A call that is sent away: what becomes of its run, and how the client is told.
+//! Suspended calls: the run is dropped, and the client gets `input_required`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// Ignores every error that it can.
+/// Ignores every error.
 async fn careless(cx: Durable, notes: State<Notes>) -> Result<String> {
     notes.note("asks");
     let mut answer = None;
@@ -34,20 +34,20 @@ async fn careless(cx: Durable, notes: State<Notes>) -> Result<String> {
     Ok(format!("{answer:?}"))
 }
 
-/// Holds something while it asks.
+/// Holds a gate permit while it waits for input.
 async fn holding(cx: Durable, gate: State<Gate>) -> Result<String> {
     let (approval, ()) = tokio::join!(cx.elicit::<Approval>("sure", "Sure?"), gate.pass());
     Ok(approval?.yes.to_string())
 }
 
-/// Says something before it asks.
+/// Sends progress before it elicits.
 async fn chatty(cx: Durable) -> Result<String> {
     cx.progress(1.0, None, "");
     tokio::time::sleep(Duration::from_millis(1)).await;
     Ok(cx.elicit::<Approval>("sure", "Sure?").await?.yes.to_string())
 }
 
-/// Asks a second time when something that it has started says so.
+/// Makes a second input request when a spawned task notifies it.
 async fn woken(cx: Durable) -> Result<String> {
     let later = Arc::new(tokio::sync::Notify::new());
     let other = Arc::clone(&later);
@@ -64,7 +64,7 @@ struct Report {
     approved: bool,
 }
 
-/// Has promised what its result looks like.
+/// Declares an output schema.
 async fn structured(cx: Durable) -> Result<Json<Report>> {
     cx.emit("working").await?;
     let approval: Approval = cx.elicit("sure", "Sure?").await?;
@@ -92,13 +92,13 @@ fn yes() -> Value {
     accept(json!({"yes": true}))
 }
 
-// design 1.1, rule 7; M-19
+// The input future of a suspended run never resolves (M-19)
 #[tokio::test(start_paused = true)]
-async fn a_question_never_resolves_in_the_run_that_asks_it() {
+async fn input_request_of_suspended_run_never_resolves() {
     let notes = Notes::default();
     let mut talk = Talk::open(&server(&notes, &Gate::default()), MODERN).await;
     let first = talk.begin("careless").await;
-    assert_eq!(notes.take(), ["asks"], "nothing came of it, no answer and no error");
+    assert_eq!(notes.take(), ["asks"], "the input request neither resolved nor failed");
     let again = talk.back("careless", &first, json!({})).await;
     assert_eq!(notes.take(), ["asks"]);
     let last = talk.back("careless", &again, json!({"sure": yes()})).await;
@@ -108,20 +108,20 @@ async fn a_question_never_resolves_in_the_run_that_asks_it() {
 
 // M-08
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_sent_away_holds_nothing() {
+async fn suspended_call_drops_its_run() {
     let gate = Gate::default();
     let mut talk = Talk::open(&server(&Notes::default(), &gate), MODERN).await;
     for round in 1..=3 {
         state_of(&talk.begin("holding").await);
         gate.arrived().await;
-        // Not later: when the client hears of it, the run is gone.
+        // The run is dropped before the client gets the response.
         assert_eq!(gate.count_abandoned(), round);
     }
 }
 
-// M-08: not even its place
+// M-08: a suspended call frees its concurrency slot
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_sent_away_makes_room_for_others() {
+async fn suspended_call_frees_its_concurrency_slot() {
     let mut talk = Talk::open(&server(&Notes::default(), &Gate::default()), MODERN).await;
     let first = talk.begin("one_at_a_time").await;
     let second = talk.begin("one_at_a_time").await;
@@ -131,17 +131,17 @@ async fn a_call_that_is_sent_away_makes_room_for_others() {
     }
 }
 
-// design 1.1, rule 7: one more turn of the scheduler
+// The engine waits for one more scheduler turn before it suspends a run.
 #[tokio::test(start_paused = true)]
-async fn a_run_that_is_about_to_ask_more_is_waited_for() {
+async fn run_about_to_make_another_input_request_is_not_suspended() {
     let mut talk = Talk::open(&server(&Notes::default(), &Gate::default()), MODERN).await;
     let first = talk.begin("woken").await;
     assert_eq!(keys(&first), ["first", "second"]);
 }
 
-// M-03: what a tool promises of its result it does not promise of its questions
+// M-03: the output schema does not apply to `input_required`
 #[tokio::test(start_paused = true)]
-async fn a_tool_with_an_output_schema_can_ask() {
+async fn tool_with_output_schema_can_request_input() {
     for version in WIRES {
         let mut talk = Talk::open(&server(&Notes::default(), &Gate::default()), version).await;
         let played = talk.call("structured", |_| yes()).await;
@@ -153,7 +153,7 @@ async fn a_tool_with_an_output_schema_can_ask() {
 
 // M-03, M-07
 #[tokio::test]
-async fn over_http_a_call_is_sent_away_with_one_body_or_at_the_end_of_its_stream() {
+async fn suspended_http_call_returns_json_or_ends_stream() {
     let server = server(&Notes::default(), &Gate::default());
     let server = HttpFixture::of(server, HttpConfig::new()).await;
     let able =
@@ -167,10 +167,10 @@ async fn over_http_a_call_is_sent_away_with_one_body_or_at_the_end_of_its_stream
     assert_eq!(stream.message().await["method"], "notifications/progress");
     let asked = stream.message().await;
     assert_eq!((&asked["id"], &keys(&asked)[..]), (&json!(7), &["sure".to_owned()][..]));
-    // Nothing follows it.
+    // The stream ends after `input_required`.
     stream.ended().await;
 
-    // The answer may come on any connection, with any id, and be answered either way.
+    // The next round may use another connection, another ID and another media type.
     let back = able("chatty")
         .param("requestState", json!(state_of(&asked)))
         .param("inputResponses", json!({"sure": yes()}))

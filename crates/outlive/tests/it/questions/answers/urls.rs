@@ -1,4 +1,4 @@
-//! Sending the user to a URL, as each revision has it.
+//! URL elicitation in each protocol version.
 
 use outlive::server::{
     Durable, Result, Server, Tool,
@@ -19,7 +19,7 @@ async fn login(cx: Durable) -> Result<String> {
     Ok("in".into())
 }
 
-/// The same in the explicit style.
+/// The same in an explicit-rounds handler.
 async fn explicit(round: Round) -> Result<RoundOutcome<String>> {
     Ok(match round.url("login")? {
         None => RoundOutcome::Ask(InputRequestSet::new().url("login", "Log in to the shop", LOGIN)),
@@ -53,7 +53,7 @@ fn asking() -> Server {
 
 // ELIC-12, ELIC-13
 #[tokio::test(start_paused = true)]
-async fn a_url_of_2025_11_25_has_an_id_and_the_client_is_told_when_it_is_done() {
+async fn url_elicitation_of_2025_11_25_has_id_and_completion_notification() {
     let server = asking();
     let mut ids = Vec::new();
     for _ in 0..2 {
@@ -80,7 +80,7 @@ async fn a_url_of_2025_11_25_has_an_id_and_the_client_is_told_when_it_is_done() 
                 })]
             );
             let id = id.as_str().expect("an id").to_owned();
-            assert!(id.len() >= 16 && !ids.contains(&id), "{id} is no id of one question");
+            assert!(id.len() >= 16 && !ids.contains(&id), "{id} is not a unique ID");
             ids.push(id);
         }
     }
@@ -88,7 +88,7 @@ async fn a_url_of_2025_11_25_has_an_id_and_the_client_is_told_when_it_is_done() 
 
 // ELIC-12, M-18
 #[tokio::test(start_paused = true)]
-async fn a_url_of_2026_07_28_has_no_id_and_nothing_is_told_of_its_end() {
+async fn url_elicitation_of_2026_07_28_has_no_id_and_no_notification() {
     for tool in ["login", "explicit"] {
         let mut talk = Talk::open(&asking(), MODERN).await;
         let first = talk.begin(tool).await;
@@ -101,16 +101,16 @@ async fn a_url_of_2026_07_28_has_no_id_and_nothing_is_told_of_its_end() {
             }}),
             "{tool}"
         );
-        // `back` fails if anything but the response comes.
+        // `back` fails if another message than the response arrives.
         let last = talk.back(tool, &first, json!({"login": {"action": "accept"}})).await;
         assert_eq!(text_of(&last), "in");
         talk.pipe.quiet().await;
     }
 }
 
-// ELIC-12: the explicit style is on the same wire
+// ELIC-12: explicit rounds use the same messages
 #[tokio::test(start_paused = true)]
-async fn a_url_of_the_explicit_style_has_an_id_of_its_own_call() {
+async fn url_elicitation_in_explicit_rounds_has_id_per_call() {
     let mut talk = Talk::open(&asking(), "2025-11-25").await;
     let mut ids = Vec::new();
     for _ in 0..2 {
@@ -118,12 +118,12 @@ async fn a_url_of_the_explicit_style_has_an_id_of_its_own_call() {
         assert_eq!(played.text(), "in");
         ids.push(played.asked[0]["params"]["elicitationId"].clone());
     }
-    assert!(ids[0].is_string() && ids[0] != ids[1], "one id for two questions: {ids:?}");
+    assert!(ids[0].is_string() && ids[0] != ids[1], "one ID for two input requests: {ids:?}");
 }
 
 // ELIC-02, ELIC-24, MT-10
 #[tokio::test(start_paused = true)]
-async fn revisions_before_2025_11_25_cannot_be_sent_to_a_url() {
+async fn url_elicitation_before_2025_11_25_is_rejected() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18"] {
         for tool in ["login", "explicit"] {
             let mut talk = Talk::open(&asking(), version).await;
@@ -142,7 +142,7 @@ fn refused(answer: &serde_json::Value) -> (i64, String) {
 
 // ELIC-02
 #[tokio::test(start_paused = true)]
-async fn a_client_that_only_fills_in_forms_is_sent_nowhere() {
+async fn url_elicitation_without_url_capability_is_rejected() {
     for can in [json!({"elicitation": {}}), json!({"elicitation": {"form": {}}})] {
         let mut talk = Talk::open_with(&asking(), MODERN, can.clone()).await;
         assert_eq!(refusal_of(&talk.begin("login").await).0, -32021, "{can}");
@@ -151,9 +151,9 @@ async fn a_client_that_only_fills_in_forms_is_sent_nowhere() {
     }
 }
 
-// ELIC-12: the URL must be one
+// ELIC-12: the URL must be valid
 #[tokio::test(start_paused = true)]
-async fn what_is_no_url_is_not_asked() {
+async fn invalid_url_is_not_elicited() {
     for version in ["2025-11-25", MODERN] {
         let mut talk = Talk::open(&asking(), version).await;
         let answer = talk.call("nowhere", |_| json!({"action": "accept"})).await.answer;
@@ -163,10 +163,10 @@ async fn what_is_no_url_is_not_asked() {
 
 // ELIC-25, M-15
 #[tokio::test(start_paused = true)]
-async fn a_user_who_will_not_go_there_ends_the_handler() {
+async fn declined_url_elicitation_fails_handler() {
     let mut talk = Talk::open(&asking(), MODERN).await;
     let first = talk.begin("login").await;
     assert_eq!(keys(&first), ["login"]);
     let last = talk.back("login", &first, json!({"login": {"action": "decline"}})).await;
-    assert_eq!(failure_of(&last), "the user declined to answer `login`");
+    assert_eq!(failure_of(&last), "the user declined the input request `login`");
 }

@@ -1,4 +1,4 @@
-//! Handlers that return their questions, and a state of their own.
+//! Explicit rounds: handlers that return their input requests and a state.
 
 use outlive::server::{
     Args, Durable, Error, Prompt, Resource, Result, SealKeys, Server, State, Tool,
@@ -34,7 +34,7 @@ struct Meal {
     meal: String,
 }
 
-/// Asks for a seat and a meal, one after the other, and counts.
+/// Requests a seat and a meal in two rounds, and counts the rounds.
 async fn book(round: Round<Booking>, notes: State<Notes>) -> Result<RoundOutcome<String>> {
     notes.note(format!("round {}", round.number()));
     let Some(booking) = round.state() else {
@@ -71,7 +71,7 @@ fn kind<T>(reply: &ElicitOutcome<T>) -> &'static str {
     }
 }
 
-/// Asks everything at once, without a state.
+/// Makes every kind of input request in one round, without a state.
 async fn all_kinds(round: Round) -> Result<RoundOutcome<String>> {
     let (form, url) = (round.form::<Approval>("form")?, round.url("url")?);
     let (said, roots) = (round.sampled("sample")?, round.roots("roots")?);
@@ -107,7 +107,7 @@ struct Size {
     bytes: usize,
 }
 
-/// Remembers something large.
+/// Returns a state of the given size.
 async fn large(
     round: Round<String>,
     Args(Size { bytes }): Args<Size>,
@@ -120,7 +120,7 @@ async fn large(
     }
 }
 
-/// Wants nothing but to come back.
+/// Returns a state without input requests.
 async fn later(round: Round<u32>) -> Result<RoundOutcome<String>> {
     let times = round.state().copied().unwrap_or_default();
     match times {
@@ -129,12 +129,12 @@ async fn later(round: Round<u32>) -> Result<RoundOutcome<String>> {
     }
 }
 
-/// Never has enough.
+/// Makes input requests without end.
 async fn endless(_: Round) -> Result<RoundOutcome<String>> {
     Ok(RoundOutcome::Ask(InputRequestSet::new().form::<Approval>("more", "More?")?))
 }
 
-/// Takes the journal and the round.
+/// Uses steps and explicit rounds together.
 async fn both(cx: Durable, round: Round, notes: State<Notes>) -> Result<RoundOutcome<String>> {
     let step: usize = cx
         .step("step", async || {
@@ -148,7 +148,7 @@ async fn both(cx: Durable, round: Round, notes: State<Notes>) -> Result<RoundOut
     }
 }
 
-/// Tells what the client said instead of an answer.
+/// Returns the error that the client sent instead of an input response.
 async fn refused(round: Round) -> Result<RoundOutcome<String>> {
     match round.form::<Approval>("sure") {
         Ok(None) => {
@@ -196,7 +196,7 @@ fn booked(asked: &Value) -> Value {
 
 // M-03, M-09, M-10, M-32
 #[tokio::test(start_paused = true)]
-async fn a_handler_returns_its_questions_and_reads_answers_and_state_when_it_is_called_again() {
+async fn explicit_rounds_receive_responses_and_state() {
     for version in WIRES {
         let (mut talk, notes) = open(version).await;
         let played = talk.call("book", booked).await;
@@ -208,7 +208,7 @@ async fn a_handler_returns_its_questions_and_reads_answers_and_state_when_it_is_
 
 // M-02
 #[tokio::test(start_paused = true)]
-async fn prompts_and_resources_return_questions_too() {
+async fn explicit_rounds_work_in_prompts_and_resources() {
     for version in WIRES {
         let (mut talk, _) = open(version).await;
         let prompt = talk.request("prompts/get", json!({"name": "book"}), booked).await.answer;
@@ -221,9 +221,9 @@ async fn prompts_and_resources_return_questions_too() {
     }
 }
 
-// M-05: several questions of all kinds in one round
+// M-05: one round with input requests of every kind
 #[tokio::test(start_paused = true)]
-async fn all_questions_of_a_round_go_out_together() {
+async fn explicit_round_sends_its_input_requests_together() {
     for version in WIRES {
         let (mut talk, _) = open(version).await;
         let played = talk
@@ -245,15 +245,15 @@ async fn all_questions_of_a_round_go_out_together() {
 
 // M-11, M-12, M-14
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_misses_an_answer_asks_again() {
+async fn explicit_round_with_missing_response_is_repeated() {
     let (mut talk, _) = open(MODERN).await;
     let first = talk.begin("book").await;
     let missing = talk.back("book", &first, json!({"meal": accept(json!({"meal": "soup"}))})).await;
-    assert_eq!(keys(&missing), ["seat"], "what was not asked is not taken");
+    assert_eq!(keys(&missing), ["seat"], "unsolicited responses are ignored");
     let seat = json!({"seat": accept(json!({"window": false}))});
     let second = talk.back("book", &missing, seat).await;
     assert_eq!(keys(&second), ["meal"]);
-    // What does not fit is no answer; it is asked again, as another question.
+    // An invalid input response counts as missing; the repeated input request has a new key.
     let misfit = json!({"meal": accept(json!({"meal": "x"}))});
     let third = talk.back("book", &second, misfit).await;
     assert_eq!(keys(&third), ["meal#2"]);
@@ -263,7 +263,7 @@ async fn a_handler_that_misses_an_answer_asks_again() {
 
 // M-14
 #[tokio::test(start_paused = true)]
-async fn where_the_call_waits_an_answer_that_does_not_fit_is_asked_for_again() {
+async fn explicit_round_of_waiting_call_repeats_invalid_response() {
     let (mut talk, _) = open("2025-11-25").await;
     let mut answers = vec![
         accept(json!({"meal": "soup"})),
@@ -278,7 +278,7 @@ async fn where_the_call_waits_an_answer_that_does_not_fit_is_asked_for_again() {
 
 // M-15
 #[tokio::test(start_paused = true)]
-async fn a_no_is_an_answer() {
+async fn explicit_round_receives_declined_response() {
     for version in WIRES {
         let (mut talk, _) = open(version).await;
         let played = talk.call("book", |_| decline()).await;
@@ -290,7 +290,7 @@ async fn a_no_is_an_answer() {
 
 // M-13
 #[tokio::test(start_paused = true)]
-async fn what_is_no_answer_refuses_the_request() {
+async fn explicit_round_with_malformed_response_is_rejected() {
     let (mut talk, _) = open(MODERN).await;
     let first = talk.begin("book").await;
     let answer = talk.back("book", &first, json!({"seat": {"action": 1}})).await;
@@ -301,7 +301,7 @@ async fn what_is_no_answer_refuses_the_request() {
 
 // M-16
 #[tokio::test(start_paused = true)]
-async fn answers_without_a_state_are_read_as_well() {
+async fn explicit_round_reads_responses_without_state() {
     let (mut talk, _) = open(MODERN).await;
     let params = json!({"name": "both", "inputResponses": {"sure": accept(json!({"yes": true}))}});
     assert_eq!(text_of(&talk.once("tools/call", params).await), "1 accepted");
@@ -309,7 +309,7 @@ async fn answers_without_a_state_are_read_as_well() {
 
 // ELIC-21
 #[tokio::test(start_paused = true)]
-async fn an_error_of_the_client_is_an_error_of_the_question() {
+async fn explicit_round_receives_client_error() {
     let (mut talk, _) = open("2025-11-25").await;
     let id = talk.pipe.send("tools/call", json!({"name": "refused"})).await;
     let asked = talk.pipe.read().await;
@@ -318,9 +318,9 @@ async fn an_error_of_the_client_is_an_error_of_the_question() {
     assert_eq!(text_of(&talk.pipe.answer(id).await), "-1 User rejected");
 }
 
-// M-43: a state that this version cannot read is none; it begins again
+// M-43: a state of another type is ignored, and the call starts again
 #[tokio::test(start_paused = true)]
-async fn a_state_of_another_type_begins_the_call_anew() {
+async fn explicit_round_state_of_another_type_restarts_call() {
     async fn numbers(round: Round<u32>) -> Result<RoundOutcome<String>> {
         match round.state() {
             Some(state) => Ok(RoundOutcome::Done(format!("state {state}"))),
@@ -348,11 +348,11 @@ async fn a_state_of_another_type_begins_the_call_anew() {
 
 // M-30
 #[tokio::test(start_paused = true)]
-async fn a_state_that_is_too_large_is_refused() {
+async fn explicit_round_state_over_limit_fails() {
     let call = |bytes: usize| json!({"name": "large", "arguments": {"bytes": bytes}});
     let (mut talk, _) = open(MODERN).await;
     let answer = talk.once("tools/call", call(16 << 10)).await;
-    assert!(failure_of(&answer).contains("makes the journal"), "{answer}");
+    assert!(failure_of(&answer).contains("grows the journal"), "{answer}");
     for (version, bytes) in [(MODERN, 1_000), ("2025-11-25", 1 << 20)] {
         let (mut talk, _) = open(version).await;
         let played = talk.request("tools/call", call(bytes), |_| json!({"roots": []})).await;
@@ -360,12 +360,12 @@ async fn a_state_that_is_too_large_is_refused() {
     }
 }
 
-// M-03, M-40: a state and no question
+// M-03, M-40: a state without input requests
 #[tokio::test(start_paused = true)]
-async fn a_handler_can_want_nothing_but_to_be_called_again() {
+async fn explicit_round_without_input_requests_is_called_again() {
     for version in WIRES {
         let (mut talk, _) = open(version).await;
-        let played = talk.call("later", |asked| panic!("nothing is to be asked: {asked}")).await;
+        let played = talk.call("later", |asked| panic!("unexpected input request: {asked}")).await;
         assert_eq!(played.text(), "back again", "{version}");
     }
     let (mut talk, _) = open(MODERN).await;
@@ -376,21 +376,21 @@ async fn a_handler_can_want_nothing_but_to_be_called_again() {
 
 // M-09
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_never_has_enough_is_given_up() {
+async fn explicit_rounds_over_limit_fail() {
     for version in WIRES {
         let (mut talk, _) = open(version).await;
         let played = talk.call("endless", |_| accept(json!({"yes": true}))).await;
         assert_eq!(played.asked.len(), 16, "{version}");
-        assert_eq!(failure_of(&played.answer), "gave up after 16 rounds of questions");
+        assert_eq!(failure_of(&played.answer), "no result after 16 input rounds");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn steps_and_returned_questions_go_together() {
+async fn explicit_rounds_and_steps_combine() {
     for version in WIRES {
         let (mut talk, notes) = open(version).await;
         let played = talk.call("both", |_| decline()).await;
         assert_eq!(played.text(), "1 declined", "{version}");
-        assert_eq!(notes.take(), ["step"], "{version}: done once");
+        assert_eq!(notes.take(), ["step"], "{version}: the step ran once");
     }
 }

@@ -1,4 +1,4 @@
-//! Prompts, resources and templates ask as tools do; nothing else does.
+//! Input requests of prompts, resources and templates, and methods without input requests.
 
 use outlive::server::{
     Args, Durable, Prompt, Resource, ResourceTemplate, Result, Server, State, Tool,
@@ -23,7 +23,7 @@ struct Name {
     name: String,
 }
 
-/// Takes a step, asks, and says what it knows.
+/// Runs a step, elicits, and returns both results.
 async fn about(cx: &Durable, notes: &Notes, name: &str) -> Result<String> {
     let step: usize = cx
         .step("step", async || {
@@ -78,7 +78,7 @@ fn server(notes: &Notes) -> Server {
         .unwrap()
 }
 
-/// What can be asked for, and what it is asked and told about.
+/// One request per kind of handler, with the expected name in its result.
 fn requests() -> [(&'static str, Value, &'static str); 4] {
     [
         ("tools/call", json!({"name": "about"}), "everything"),
@@ -88,7 +88,7 @@ fn requests() -> [(&'static str, Value, &'static str); 4] {
     ]
 }
 
-/// The text of whatever was asked for.
+/// Returns the text of any of these results.
 #[track_caller]
 fn text(answer: &Value) -> &str {
     let result = &answer["result"];
@@ -107,7 +107,7 @@ fn yes() -> Value {
 
 // M-02, M-10, ELIC-23
 #[tokio::test(start_paused = true)]
-async fn prompts_resources_and_templates_ask_on_every_wire() {
+async fn prompts_resources_and_templates_request_input_in_every_version() {
     for version in ["2025-06-18", "2025-11-25", MODERN] {
         for (method, params, name) in requests() {
             let notes = Notes::default();
@@ -115,7 +115,7 @@ async fn prompts_resources_and_templates_ask_on_every_wire() {
             let played = talk.request(method, params.clone(), |_| yes()).await;
             assert_eq!(text(&played.answer), format!("{name} 1 true"), "{method} on {version}");
             assert_eq!(played.messages(), [format!("Tell about {name}?")]);
-            assert_eq!(notes.take(), [format!("step for {name}")], "done once");
+            assert_eq!(notes.take(), [format!("step for {name}")], "the step ran once");
             if version == MODERN {
                 assert_eq!(played.answer["result"]["resultType"], "complete");
             }
@@ -123,17 +123,17 @@ async fn prompts_resources_and_templates_ask_on_every_wire() {
     }
 }
 
-// M-15, ELIC-21: a prompt or resource has no failed result, so a no is a refusal
+// M-15, ELIC-21: a prompt or resource has no tool error, so `decline` is a protocol error
 #[tokio::test(start_paused = true)]
-async fn a_user_who_says_no_refuses_a_prompt_or_resource() {
+async fn declined_input_of_prompt_or_resource_is_protocol_error() {
     for version in WIRES {
         for (method, params, _) in requests() {
             if method == "tools/call" {
                 continue;
             }
             for (answer, why) in [
-                (decline(), "the user declined to answer `sure`"),
-                (cancel(), "the user dismissed the question `sure`"),
+                (decline(), "the user declined the input request `sure`"),
+                (cancel(), "the user cancelled the input request `sure`"),
             ] {
                 let mut talk = Talk::open(&server(&Notes::default()), version).await;
                 let played = talk.request(method, params.clone(), |_| answer.clone()).await;
@@ -145,7 +145,7 @@ async fn a_user_who_says_no_refuses_a_prompt_or_resource() {
 
 // M-11, M-14
 #[tokio::test(start_paused = true)]
-async fn a_prompt_or_resource_asks_again_for_what_is_missing_or_does_not_fit() {
+async fn prompt_or_resource_repeats_missing_or_invalid_input() {
     for (method, params, name) in requests() {
         let mut talk = Talk::open(&server(&Notes::default()), MODERN).await;
         let mut back = async |before: Option<&Value>, responses: Value| {
@@ -166,9 +166,9 @@ async fn a_prompt_or_resource_asks_again_for_what_is_missing_or_does_not_fit() {
     }
 }
 
-// M-25: a state is bound to the method and what it was asked for
+// M-25: a request state is bound to the method and its target
 #[tokio::test(start_paused = true)]
-async fn a_state_of_one_of_them_is_of_no_use_for_another() {
+async fn request_state_of_another_method_or_target_is_rejected() {
     let mut talk = Talk::open(&server(&Notes::default()), MODERN).await;
     let mut states = Vec::new();
     for (method, params, _) in requests() {
@@ -186,7 +186,7 @@ async fn a_state_of_one_of_them_is_of_no_use_for_another() {
             }
         }
     }
-    // Another argument of the prompt, another value of the template.
+    // Another argument of the prompt, another variable of the template.
     for (at, method, params) in [
         (1, "prompts/get", json!({"name": "about", "arguments": {"name": "bert"}})),
         (3, "resources/read", json!({"uri": "ask://one/anna"})),
@@ -198,9 +198,9 @@ async fn a_state_of_one_of_them_is_of_no_use_for_another() {
     }
 }
 
-// M-09: who asks is told why it was given up
+// M-09: the error states the reason
 #[tokio::test(start_paused = true)]
-async fn a_prompt_or_resource_that_never_has_enough_is_refused_in_words() {
+async fn prompt_or_resource_over_round_limit_fails_with_reason() {
     for (method, params) in [
         ("prompts/get", json!({"name": "endless"})),
         ("resources/read", json!({"uri": "ask://endless"})),
@@ -209,13 +209,13 @@ async fn a_prompt_or_resource_that_never_has_enough_is_refused_in_words() {
         let played = talk.request(method, params, |_| yes()).await;
         assert_eq!(played.asked.len(), 16, "{method}");
         let (code, message) = refusal_of(&played.answer);
-        assert_eq!((code, message), (-1, "gave up after 16 rounds of questions"), "{method}");
+        assert_eq!((code, message), (-1, "no result after 16 input rounds"), "{method}");
     }
 }
 
 // M-06
 #[tokio::test]
-async fn over_http_a_prompt_or_resource_tells_which_capability_is_missing() {
+async fn prompt_or_resource_over_http_names_missing_capability() {
     let server =
         HttpFixture::of(server(&Notes::default()), outlive::server::http::HttpConfig::new()).await;
     let requests = [
@@ -236,7 +236,7 @@ async fn over_http_a_prompt_or_resource_tells_which_capability_is_missing() {
 
 // M-02
 #[tokio::test(start_paused = true)]
-async fn nothing_else_is_ever_answered_with_questions() {
+async fn methods_without_input_requests_ignore_request_state() {
     let mut talk = Talk::open(&server(&Notes::default()), MODERN).await;
     let complete = json!({
         "ref": {"type": "ref/prompt", "name": "about"},
@@ -250,7 +250,7 @@ async fn nothing_else_is_ever_answered_with_questions() {
         ("resources/templates/list", json!({})),
         ("completion/complete", complete),
     ] {
-        // With and without what only rounds have: it means nothing there.
+        // These members have no meaning outside of rounds.
         for extra in [json!({}), json!({"requestState": "AAAA", "inputResponses": {"sure": yes()}})]
         {
             let mut params = params.clone();

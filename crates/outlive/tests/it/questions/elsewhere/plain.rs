@@ -1,4 +1,4 @@
-//! A state or answers that come to a handler which takes neither, or on a wire that has neither.
+//! Request states and input responses sent to handlers or versions that do not use them.
 
 use outlive::server::{Durable, Prompt, Resource, Result, SealKeys, Server, Tool};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ async fn plain() -> &'static str {
     "plain"
 }
 
-/// A replica on which everything asks, and one on which nothing does any more.
+/// A replica whose handlers elicit, or one whose handlers no longer do.
 fn replica(asks: bool) -> Server {
     let (tool, prompt, resource) = match asks {
         true => (
@@ -42,7 +42,7 @@ fn requests() -> [(&'static str, Value); 3] {
 
 // M-20, M-28, M-42
 #[tokio::test(start_paused = true)]
-async fn a_valid_state_is_ignored_where_none_is_needed_and_another_is_refused() {
+async fn handler_without_input_ignores_valid_state_and_rejects_invalid_state() {
     let mut old = Talk::open(&replica(true), MODERN).await;
     let mut new = Talk::open(&replica(false), MODERN).await;
     for (method, params) in requests() {
@@ -65,7 +65,7 @@ async fn a_valid_state_is_ignored_where_none_is_needed_and_another_is_refused() 
 
 // M-12, M-13
 #[tokio::test(start_paused = true)]
-async fn answers_are_ignored_where_nobody_asks() {
+async fn handler_without_input_ignores_input_responses() {
     let mut talk = Talk::open(&replica(false), MODERN).await;
     for (method, mut params) in requests() {
         params["inputResponses"] = json!({"sure": 5, "": null});
@@ -74,9 +74,9 @@ async fn answers_are_ignored_where_nobody_asks() {
     }
 }
 
-// MT-10: older revisions have neither; what they do not know they ignore
+// MT-10: legacy versions ignore these members
 #[tokio::test(start_paused = true)]
-async fn on_older_revisions_states_and_answers_mean_nothing() {
+async fn legacy_request_ignores_request_state_and_input_responses() {
     for version in LEGACY {
         let mut talk = Talk::open(&replica(false), version).await;
         for (method, params) in requests() {
@@ -88,7 +88,7 @@ async fn on_older_revisions_states_and_answers_mean_nothing() {
                 let mut params = params.clone();
                 params["requestState"] = state;
                 params["inputResponses"] = responses;
-                let asked = |asked: &Value| panic!("nothing is to be asked: {asked}");
+                let asked = |asked: &Value| panic!("unexpected input request: {asked}");
                 let played = talk.request(method, params, asked).await;
                 assert!(played.answer.to_string().contains("plain"), "{version}: {played:?}");
             }
@@ -96,9 +96,9 @@ async fn on_older_revisions_states_and_answers_mean_nothing() {
     }
 }
 
-// MT-10, ELIC-19: an answer is one to a question of ours
+// MT-10, ELIC-19: an input response counts only for an input request of the server
 #[tokio::test(start_paused = true)]
-async fn on_older_revisions_nobody_answers_before_being_asked() {
+async fn legacy_call_ignores_input_responses_sent_in_advance() {
     for version in ["2025-06-18", "2025-11-25"] {
         let mut talk = Talk::open(&replica(true), version).await;
         let params = json!({
@@ -107,7 +107,7 @@ async fn on_older_revisions_nobody_answers_before_being_asked() {
         });
         let no = accept(json!({"yes": false}));
         let played = talk.request("tools/call", params, |_| no.clone()).await;
-        assert_eq!(played.asked.len(), 1, "{version}: the user was not asked");
+        assert_eq!(played.asked.len(), 1, "{version}: one input request was sent");
         assert_eq!(text_of(&played.answer), "false");
     }
 }

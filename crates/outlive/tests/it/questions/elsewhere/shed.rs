@@ -1,4 +1,5 @@
-//! Sending a client away, to come back to another replica.
+//! `yield_to_replica`: a modern call ends with a request state, and the client continues on another
+//! replica.
 
 use std::time::Duration;
 
@@ -16,11 +17,11 @@ use crate::{
     },
 };
 
-/// Who does the work.
+/// Name of the replica that runs the handler.
 #[derive(Clone)]
 struct Replica(&'static str);
 
-/// Builds here, and pushes from wherever it is then.
+/// Builds on one replica and pushes from the next.
 async fn deploy(cx: Durable, replica: State<Replica>, notes: State<Notes>) -> Result<String> {
     cx.emit(format!("begun on {}", replica.0)).await?;
     let built: String = cx
@@ -33,7 +34,7 @@ async fn deploy(cx: Durable, replica: State<Replica>, notes: State<Notes>) -> Re
     Ok(format!("built on {built}, pushed from {}", replica.0))
 }
 
-/// Would rather be elsewhere, always.
+/// Yields at every opportunity.
 async fn unwilling(cx: Durable, notes: State<Notes>) -> Result<String> {
     notes.note("run");
     for _ in 0..10 {
@@ -48,7 +49,7 @@ async fn later(cx: Durable) -> Result<String> {
     Ok("done".into())
 }
 
-/// Has something to ask as well.
+/// Yields while an input request is open.
 async fn asking(cx: Durable) -> Result<String> {
     let (approval, shed) =
         tokio::join!(cx.elicit::<Approval>("sure", "Sure?"), cx.yield_to_replica());
@@ -56,7 +57,7 @@ async fn asking(cx: Durable) -> Result<String> {
     Ok(approval?.yes.to_string())
 }
 
-/// Is still at work when it sheds.
+/// Yields while a step runs.
 async fn working(cx: Durable, notes: State<Notes>) -> Result<String> {
     let step = cx.step("build", async || {
         tokio::time::sleep(Duration::from_secs(5)).await;
@@ -85,12 +86,12 @@ fn replica(name: &'static str, notes: &Notes, sheds: Option<u32>) -> Server {
     builder.state(notes.clone()).limits(limit).build().unwrap()
 }
 
-/// Comes back with nothing but the state.
+/// Sends the next round with the request state only.
 async fn back(talk: &mut Talk, tool: &str, before: &Value) -> Value {
     talk.once("tools/call", json!({"name": tool, "requestState": state_of(before)})).await
 }
 
-/// Sent away with a state and nothing to answer.
+/// Asserts that the call ended with a request state and without input requests.
 #[track_caller]
 fn is_shed(answer: &Value) {
     assert_eq!(questions(answer).len(), 0, "{answer}");
@@ -99,7 +100,7 @@ fn is_shed(answer: &Value) {
 
 // M-03, M-08, M-10, M-40
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_shed_goes_on_where_the_client_takes_it() {
+async fn yielded_call_resumes_on_another_replica() {
     let notes = Notes::default();
     let mut first = Talk::open(&replica("one", &notes, Some(1)), MODERN).await;
     let shed = first.begin("deploy").await;
@@ -107,15 +108,15 @@ async fn a_call_that_is_shed_goes_on_where_the_client_takes_it() {
     let mut second = Talk::open(&replica("two", &notes, Some(1)), MODERN).await;
     let answer = back(&mut second, "deploy", &shed).await;
     assert_eq!(texts_of(&answer), ["begun on one", "built on one, pushed from two"]);
-    assert_eq!(notes.take(), ["build"], "what was done is not done again");
-    // The same state again goes the same way, on any replica.
+    assert_eq!(notes.take(), ["build"], "the step is not repeated");
+    // The same request state works again, on any replica.
     let answer = back(&mut first, "deploy", &shed).await;
     assert_eq!(text_of(&answer), "built on one, pushed from one");
 }
 
 // M-41
 #[tokio::test(start_paused = true)]
-async fn a_call_is_shed_only_so_often() {
+async fn call_yields_at_most_limit_times() {
     for (sheds, times) in [(None, 3), (Some(0), 0), (Some(5), 5)] {
         let notes = Notes::default();
         let mut talk = Talk::open(&replica("one", &notes, sheds), MODERN).await;
@@ -131,7 +132,7 @@ async fn a_call_is_shed_only_so_often() {
 
 // M-41
 #[tokio::test(start_paused = true)]
-async fn a_client_can_be_asked_to_wait_before_it_comes_back() {
+async fn yield_with_retry_after_returns_delay_in_meta() {
     let mut talk = Talk::open(&replica("one", &Notes::default(), None), MODERN).await;
     let mut answer = talk.begin("later").await;
     for millis in [1_500, 1_500, 1_500] {
@@ -140,14 +141,14 @@ async fn a_client_can_be_asked_to_wait_before_it_comes_back() {
         answer = back(&mut talk, "later", &answer).await;
     }
     assert_eq!(text_of(&answer), "done");
-    // Without a wish nothing is said.
+    // Without `retry_after` the response has no delay.
     let answer = talk.begin("deploy").await;
     assert_eq!(answer["result"]["_meta"].get("dev.outlive/retryAfterMs"), None);
 }
 
 // M-41
 #[tokio::test]
-async fn over_http_a_client_that_is_to_wait_hears_so_in_a_header_as_well() {
+async fn yield_with_retry_after_over_http_sets_header() {
     let server = replica("one", &Notes::default(), None);
     let server = HttpFixture::of(server, HttpConfig::new()).await;
     let response = server.send(Request::call("later", json!({}))).await;
@@ -159,12 +160,16 @@ async fn over_http_a_client_that_is_to_wait_hears_so_in_a_header_as_well() {
     assert_eq!((response.status(), response.header("retry-after")), (200, None));
     let state = response.result()["requestState"].clone();
     let answer = server.send(Request::call("deploy", json!({})).param("requestState", state)).await;
-    assert_eq!(answer.result()["resultType"], "input_required", "three times by default");
+    assert_eq!(
+        answer.result()["resultType"],
+        "input_required",
+        "a call yields three times by default"
+    );
 }
 
-// M-40, MT-10: there is no such thing before 2026-07-28
+// M-40, MT-10: legacy versions have no request state
 #[tokio::test(start_paused = true)]
-async fn on_older_revisions_nothing_is_shed() {
+async fn yield_in_legacy_call_has_no_effect() {
     for version in LEGACY {
         let mut talk = Talk::open(&replica("one", &Notes::default(), None), version).await;
         let begun = Instant::now();
@@ -175,13 +180,13 @@ async fn on_older_revisions_nothing_is_shed() {
         ] {
             assert_eq!(text_of(&talk.call_quietly(tool).await), text, "{version}");
         }
-        assert_eq!(begun.elapsed(), Duration::ZERO, "nobody waits");
+        assert_eq!(begun.elapsed(), Duration::ZERO, "the calls do not wait");
     }
 }
 
-// M-40: a question goes out with it
+// M-40: open input requests are part of the same response
 #[tokio::test(start_paused = true)]
-async fn a_question_beside_it_goes_out_with_it() {
+async fn yield_with_open_input_request_sends_both() {
     let mut talk = Talk::open(&replica("one", &Notes::default(), None), MODERN).await;
     let first = talk.begin("asking").await;
     assert_eq!(keys(&first), ["sure"]);
@@ -194,9 +199,9 @@ async fn a_question_beside_it_goes_out_with_it() {
     assert_eq!(text_of(&answer), "true");
 }
 
-// M-40, design 1.1, rule 7
+// M-40
 #[tokio::test(start_paused = true)]
-async fn a_step_that_is_at_work_is_waited_for() {
+async fn yield_waits_for_running_step() {
     let notes = Notes::default();
     let mut talk = Talk::open(&replica("one", &notes, Some(1)), MODERN).await;
     let begun = Instant::now();
@@ -207,9 +212,9 @@ async fn a_step_that_is_at_work_is_waited_for() {
     assert_eq!(notes.take(), ["build"]);
 }
 
-// coming back as one was told to is not in vain
+// rounds that the server requested do not count as invalid rounds
 #[tokio::test(start_paused = true)]
-async fn clients_that_come_back_as_they_were_told_are_not_slowed_down() {
+async fn rounds_after_yield_are_not_rate_limited() {
     let mut talk = Talk::open(&replica("one", &Notes::default(), None), MODERN).await;
     for _ in 0..40 {
         let mut answer = talk.begin("unwilling").await;

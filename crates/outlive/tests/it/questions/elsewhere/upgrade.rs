@@ -1,4 +1,4 @@
-//! Calls that began on one version of a server and end on another.
+//! Calls that start on one handler revision and end on another.
 
 use outlive::server::{Durable, Result, SealKeys, Server, State, Tool};
 use schemars::JsonSchema;
@@ -12,7 +12,7 @@ use crate::{
     support::pipe::MODERN,
 };
 
-/// A replica with these tools; all share their keys.
+/// A replica with these tools. All replicas share their seal keys.
 fn replica(tools: impl IntoIterator<Item = Tool>) -> Server {
     builder(tools).seal_keys(SealKeys::new([7; 32])).state(Notes::default()).build().unwrap()
 }
@@ -44,7 +44,7 @@ fn name(name: &str) -> Value {
 
 // M-42, M-10
 #[tokio::test(start_paused = true)]
-async fn a_new_version_keeps_the_answers_that_it_needs_and_asks_only_what_is_new() {
+async fn new_handler_keeps_needed_responses_and_requests_only_new_input() {
     let (log, _guard) = logged();
     let mut old = Talk::open(&replica([Tool::new("login", github_and_google)]), MODERN).await;
     let mut new = Talk::open(&replica([Tool::new("login", github_and_microsoft)]), MODERN).await;
@@ -57,9 +57,9 @@ async fn a_new_version_keeps_the_answers_that_it_needs_and_asks_only_what_is_new
     assert_eq!(text_of(&last), "octo ms");
     let log = log.take();
     assert!(log.iter().any(|line| line.contains("google_login")), "{log:?}");
-    // A replica that still has the old version takes the same round, and needs nothing more.
+    // A replica with the old handler accepts the same round and needs no more input.
     assert_eq!(text_of(&old.back("login", &first, both).await), "octo goo");
-    // And one that comes back to the old version in the middle finds the answers it needs.
+    // A call that returns to the old handler finds the recorded input responses.
     assert_eq!(text_of(&old.back("login", &second, json!({})).await), "octo goo");
 }
 
@@ -91,7 +91,7 @@ async fn two(cx: Durable) -> Result<String> {
 
 // M-43
 #[tokio::test(start_paused = true)]
-async fn what_an_older_revision_recorded_can_be_brought_up_to_date() {
+async fn journal_of_older_revision_is_migrated() {
     let seen = Notes::default();
     let noted = seen.clone();
     let new =
@@ -120,12 +120,12 @@ async fn what_an_older_revision_recorded_can_be_brought_up_to_date() {
     assert_eq!(text_of(&new.back("deploy", &second, yes).await), "shop:1 anna true");
     let build = r#"1 build "shop""#;
     let go = r#"1 go {"action":"accept","content":{"name":"anna"}}"#;
-    assert_eq!(seen.take(), [build, go], "each recorded value, by its key");
+    assert_eq!(seen.take(), [build, go], "each recorded entry is migrated");
 }
 
 // M-43
 #[tokio::test(start_paused = true)]
-async fn what_the_same_revision_recorded_is_left_as_it_is() {
+async fn journal_of_same_revision_is_not_migrated() {
     let version = |revision: Option<&'static str>| {
         let tool = Tool::new("deploy", one);
         let tool = match revision {
@@ -153,9 +153,9 @@ async fn what_the_same_revision_recorded_is_left_as_it_is() {
     }
 }
 
-// M-14, M-42: an answer to the old form is none to the new one
+// M-14, M-42: a response to the old form is not valid for the new form
 #[tokio::test(start_paused = true)]
-async fn an_answer_whose_form_has_changed_is_asked_for_again() {
+async fn input_response_to_changed_form_is_requested_again() {
     async fn asks_name(cx: Durable) -> Result<String> {
         Ok(cx.elicit::<Login>("who", "Your name?").await?.name)
     }
@@ -167,14 +167,14 @@ async fn an_answer_whose_form_has_changed_is_asked_for_again() {
     let again = talk.back("t", &first, json!({"who": name("anna")})).await;
     assert_eq!(keys(&again), ["who#2"]);
     let message = questions(&again)["who#2"]["params"]["message"].clone();
-    assert_eq!(message, "Your first name?\n\nThe last answer did not fit: `first` is missing.");
+    assert_eq!(message, "Your first name?\n\nThe last response was invalid: `first` is missing.");
     let last = talk.back("t", &again, json!({"who#2": accept(json!({"first": "Anna"}))})).await;
     assert_eq!(text_of(&last), "Anna");
 }
 
-// M-42: a question of another kind under the same key; the client has answered what it was asked
+// M-42: the same key now has an input request of another kind
 #[tokio::test(start_paused = true)]
-async fn a_question_that_has_become_another_kind_is_asked_as_that() {
+async fn input_request_of_changed_kind_is_requested_again() {
     async fn asks_name(cx: Durable) -> Result<String> {
         let name = cx.elicit::<Login>("it", "Your name?").await?.name;
         cx.elicit::<Approval>("last", "Sure?").await?;
@@ -189,7 +189,7 @@ async fn a_question_that_has_become_another_kind_is_asked_as_that() {
     let mut new = Talk::open(&replica([Tool::new("t", asks_roots)]), MODERN).await;
     let first = old.begin("t").await;
     let answered = json!({"it": name("anna")});
-    // Answered in this round, and answered in an earlier one.
+    // One response is in this round, one in an earlier round.
     let now = new.back("t", &first, answered.clone()).await;
     let second = old.back("t", &first, answered).await;
     let before = new.back("t", &second, json!({"last": accept(json!({"yes": true}))})).await;
@@ -201,7 +201,7 @@ async fn a_question_that_has_become_another_kind_is_asked_as_that() {
 
 // M-44
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_has_been_removed_is_unknown_whatever_the_state() {
+async fn request_state_of_removed_tool_is_unknown_tool() {
     let first = Talk::open(&replica([Tool::new("login", github_and_google)]), MODERN)
         .await
         .begin("login")
@@ -213,9 +213,9 @@ async fn a_tool_that_has_been_removed_is_unknown_whatever_the_state() {
     assert!(message.starts_with("unknown tool `login`"), "{message}");
 }
 
-// M-42: a step that has been moved before a question runs then
+// M-42: a step that was added before an input request runs on replay
 #[tokio::test(start_paused = true)]
-async fn a_step_that_is_new_is_taken_when_the_call_comes_by() {
+async fn step_added_before_recorded_input_runs_on_replay() {
     async fn old(cx: Durable) -> Result<String> {
         cx.elicit::<Approval>("go", "Go?").await?;
         Ok("old".into())

@@ -1,4 +1,4 @@
-//! What a handler emits while it works stands in its result, once and in order.
+//! Emitted content appears in the result once and in order.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn yes(_: &Value) -> Value {
     accept(json!({"yes": true}))
 }
 
-/// Emits everywhere.
+/// Emits inside and outside of steps and scopes.
 async fn everywhere(cx: Durable) -> Result<String> {
     cx.emit("1 first of all").await?;
     let step = async |text: &'static str| {
@@ -38,7 +38,7 @@ async fn everywhere(cx: Durable) -> Result<String> {
     Ok("8 returned".into())
 }
 
-/// Emits in a step that fails at first, and is called again by hand.
+/// Emits in a step that fails at first and that the handler repeats.
 async fn by_hand(cx: Durable, notes: State<Notes>) -> Result<String> {
     let attempt = async || {
         notes.note("try");
@@ -55,7 +55,7 @@ async fn by_hand(cx: Durable, notes: State<Notes>) -> Result<String> {
     Ok("returned".into())
 }
 
-/// The same, tried again by policy.
+/// The same with a retry policy.
 async fn by_policy(cx: Durable, notes: State<Notes>) -> Result<String> {
     let attempt = async |_| {
         notes.note("try");
@@ -70,7 +70,7 @@ async fn by_policy(cx: Durable, notes: State<Notes>) -> Result<String> {
     Ok("returned".into())
 }
 
-/// Says something else each time it runs.
+/// Emits another text in every run.
 async fn fickle(cx: Durable, notes: State<Notes>) -> Result<String> {
     notes.note("run");
     cx.emit(format!("run {}", notes.count())).await?;
@@ -78,7 +78,7 @@ async fn fickle(cx: Durable, notes: State<Notes>) -> Result<String> {
     Ok("returned".into())
 }
 
-/// Branches that emit as they come.
+/// Parallel branches that emit.
 async fn branches(cx: Durable) -> Result<String> {
     let branch = async |name: &'static str, seconds| {
         let scope = cx.scope(name);
@@ -127,9 +127,8 @@ async fn play(version: &str, tool: &str) -> Value {
     Talk::open(&server, version).await.call(tool, yes).await.answer
 }
 
-// design 1.4
 #[tokio::test(start_paused = true)]
-async fn what_was_emitted_stands_once_and_in_order_before_what_was_returned() {
+async fn emitted_content_precedes_returned_content_once_and_in_order() {
     for version in WIRES {
         let answer = play(version, "everywhere").await;
         let expected = [
@@ -146,9 +145,9 @@ async fn what_was_emitted_stands_once_and_in_order_before_what_was_returned() {
     }
 }
 
-// design 1.4: a segment is identified by its step and its ordinal in it
+// A segment is identified by its step and its ordinal in the step.
 #[tokio::test(start_paused = true)]
-async fn a_step_that_is_tried_again_emits_its_blocks_once() {
+async fn retried_step_emits_its_content_once() {
     for version in WIRES {
         for tool in ["by_hand", "by_policy"] {
             let answer = play(version, tool).await;
@@ -157,9 +156,8 @@ async fn a_step_that_is_tried_again_emits_its_blocks_once() {
     }
 }
 
-// design 1.4: a differing block is a warning, and the first one stands
 #[tokio::test(start_paused = true)]
-async fn a_block_that_differs_is_warned_about_and_the_first_one_stands() {
+async fn emitted_content_differing_on_replay_logs_warning_and_keeps_first() {
     let (log, _guard) = logged();
     let answer = play(MODERN, "fickle").await;
     assert_eq!(texts_of(&answer), ["run 1", "returned"]);
@@ -168,9 +166,8 @@ async fn a_block_that_differs_is_warned_about_and_the_first_one_stands() {
     assert!(warned.is_some(), "{log:?}");
 }
 
-// design 1.4: parallel branches that emit use scopes
 #[tokio::test(start_paused = true)]
-async fn branches_keep_the_order_in_which_they_first_emitted() {
+async fn parallel_branches_keep_order_of_first_emit() {
     for version in WIRES {
         let answer = play(version, "branches").await;
         let expected = ["slow 1", "fast 1", "fast 2", "slow 2"];
@@ -179,9 +176,8 @@ async fn branches_keep_the_order_in_which_they_first_emitted() {
     }
 }
 
-// design 1.4 (c)
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_fails_has_emitted_what_it_has() {
+async fn failing_tool_keeps_emitted_content() {
     for version in WIRES {
         let answer = play(version, "failing").await;
         assert_eq!(failure_of(&answer), "the rest is lost");
@@ -190,14 +186,14 @@ async fn a_tool_that_fails_has_emitted_what_it_has() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_tools_emit() {
+async fn emit_in_prompt_or_resource_fails() {
     for version in WIRES {
         let mut talk = Talk::open(&server(&Notes::default()), version).await;
-        let asked = |asked: &Value| panic!("nothing is to be asked: {asked}");
+        let asked = |asked: &Value| panic!("unexpected input request: {asked}");
         let prompt = talk.request("prompts/get", json!({"name": "elsewhere"}), asked).await;
         let resource =
             talk.request("resources/read", json!({"uri": "ask://elsewhere"}), asked).await;
-        // What the handler did wrong is in the log, not on the wire.
+        // The log has the cause; the response does not.
         assert_eq!(refusal_of(&prompt.answer), (-32603, "internal error"));
         assert_eq!(refusal_of(&resource.answer), (-32603, "internal error"));
     }

@@ -1,4 +1,4 @@
-//! Handlers that have changed since the call began, or are not the same each time.
+//! Nondeterminism: handlers that changed since the call started, or that differ between runs.
 
 use outlive::server::{
     Durable, Prompt, ResourceTemplate, Result, SealKeys, Server, State, Tool,
@@ -14,7 +14,7 @@ use crate::{
     support::pipe::MODERN,
 };
 
-/// A replica with this version of the tool; all share their keys.
+/// A replica with this version of the tool. All replicas share their seal keys.
 fn replica(tool: Tool) -> Server {
     builder([tool]).seal_keys(SealKeys::new([7; 32])).build().unwrap()
 }
@@ -23,7 +23,7 @@ fn yes() -> Value {
     accept(json!({"yes": true}))
 }
 
-/// Begins a call on one version and comes back to another with the answer to `go`.
+/// Starts a call with `old` and sends the next round, with a response for `go`, to `new`.
 async fn upgrade(old: Tool, new: Tool) -> Value {
     let first = Talk::open(&replica(old), MODERN).await.begin("deploy").await;
     let mut talk = Talk::open(&replica(new), MODERN).await;
@@ -48,22 +48,17 @@ async fn records_struct(cx: Durable) -> Result<String> {
     Ok(image.name)
 }
 
-// design 1.1, rule 6
 #[tokio::test(start_paused = true)]
-async fn a_value_that_does_not_decode_any_more_names_its_key() {
+async fn journal_entry_of_changed_type_fails_with_its_key() {
     let answer =
         upgrade(Tool::new("deploy", records_text), Tool::new("deploy", records_struct)).await;
     let text = failure_of(&answer);
-    assert!(
-        text.starts_with("what is recorded for `in/build` does not fit its type any more: "),
-        "{text}"
-    );
-    assert!(text.ends_with("call again from the start"), "{text}");
+    assert!(text.starts_with("journal entry `in/build` does not match its type: "), "{text}");
+    assert!(text.ends_with("start a new call"), "{text}");
 }
 
-// design 1.1, rule 6
 #[tokio::test(start_paused = true)]
-async fn a_handler_can_see_which_value_does_not_decode() {
+async fn handler_can_handle_incompatible_journal_entry() {
     async fn looking(cx: Durable) -> Result<String> {
         let image: Result<Image> =
             cx.scope("in").step("build", async || Ok(Image { name: String::new() })).await;
@@ -76,9 +71,8 @@ async fn a_handler_can_see_which_value_does_not_decode() {
     assert!(text_of(&answer).starts_with("in/build: invalid type: string"), "{answer}");
 }
 
-// design 1.1, rule 6
 #[tokio::test(start_paused = true)]
-async fn a_key_that_means_something_else_now_is_an_error_that_names_it() {
+async fn journal_entry_of_another_kind_fails_with_its_key() {
     async fn steps(cx: Durable) -> Result<String> {
         let _: u32 = cx.step("thing", async || Ok(1)).await?;
         cx.sleep("timer", std::time::Duration::ZERO).await?;
@@ -101,9 +95,9 @@ async fn a_key_that_means_something_else_now_is_an_error_that_names_it() {
     assert_eq!(text_of(&answer), "thing timer go");
 }
 
-// M-42, design 1.1, rule 6
+// M-42
 #[tokio::test(start_paused = true)]
-async fn what_a_handler_does_not_come_to_any_more_is_a_warning() {
+async fn journal_entry_not_reached_on_replay_logs_warning() {
     async fn brief(cx: Durable) -> Result<String> {
         cx.emit("hello").await?;
         Ok("new".into())
@@ -117,9 +111,8 @@ async fn what_a_handler_does_not_come_to_any_more_is_a_warning() {
     assert!(warned[0].contains("go, in/build") && warned[0].contains("deploy"), "{warned:?}");
 }
 
-// design 1.1, rule 6: who comes to everything is not warned about
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_comes_to_everything_is_no_warning() {
+async fn replay_reaching_every_entry_logs_no_warning() {
     let (log, _guard) = logged();
     let answer =
         upgrade(Tool::new("deploy", records_text), Tool::new("deploy", records_text)).await;
@@ -127,9 +120,9 @@ async fn a_handler_that_comes_to_everything_is_no_warning() {
     assert!(log.take().iter().all(|line| !line.starts_with("WARN")));
 }
 
-// design 1.1, rule 6: a deadline belongs to its question, and a key is whatever an author calls it
+// The timeout of an input request is stored apart from the author's keys.
 #[tokio::test(start_paused = true)]
-async fn a_key_that_looks_like_a_deadline_is_a_key() {
+async fn key_resembling_timeout_suffix_is_an_ordinary_key() {
     async fn old(cx: Durable) -> Result<String> {
         cx.step("rent#due", async || Ok(1)).await?;
         cx.elicit::<Approval>("go", "Go?").timeout(std::time::Duration::from_secs(9)).await?;
@@ -147,9 +140,8 @@ async fn a_key_that_looks_like_a_deadline_is_a_key() {
     assert!(warned.len() == 1 && warned[0].contains("rent"), "{log:?}");
 }
 
-// design 1.1, rule 6
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_decides_outside_of_its_steps_asks_something_else_each_time() {
+async fn nondeterministic_handler_requests_other_input_in_each_run() {
     async fn fickle(cx: Durable, notes: State<Notes>) -> Result<String> {
         notes.note("run");
         let way = notes.count();
@@ -164,12 +156,12 @@ async fn a_handler_that_decides_outside_of_its_steps_asks_something_else_each_ti
     assert_eq!(keys(&second), ["way/2"]);
     let params = json!({"name": "fickle", "inputResponses": {"way/3": yes()}});
     assert_eq!(text_of(&talk.once("tools/call", params).await), "took way 3");
-    assert!(log.take().iter().all(|line| !line.starts_with("WARN")), "nothing was left over there");
+    assert!(log.take().iter().all(|line| !line.starts_with("WARN")), "every entry was reached");
 }
 
-// M-02: nobody else can ask
+// M-02
 #[test]
-fn only_tools_prompts_and_resources_can_ask() {
+fn durable_context_outside_tools_prompts_and_resources_fails_build() {
     async fn asks(cx: Durable) -> Result<Vec<String>> {
         drop(cx);
         Ok(Vec::new())
@@ -184,10 +176,10 @@ fn only_tools_prompts_and_resources_can_ask() {
     let argument = outlive::wire::PromptArgument::new("name");
     let prompt = Prompt::new("greet", greet).argument(argument).complete("name", asks);
     let error = builder([]).prompt(prompt).build().unwrap_err().to_string();
-    assert!(error.contains("`name`") && error.contains("may ask"), "{error}");
+    assert!(error.contains("`name`") && error.contains("takes `Durable`"), "{error}");
     let template = ResourceTemplate::new("mem://{name}", "mem", greet).complete("name", asks);
     let error = builder([]).resource_template(template).build().unwrap_err().to_string();
-    assert!(error.contains("`name`") && error.contains("may ask"), "{error}");
+    assert!(error.contains("`name`") && error.contains("takes `Durable`"), "{error}");
     let error = builder([]).custom_method("com.example/ask", raw).build().unwrap_err().to_string();
-    assert!(error.contains("`com.example/ask`") && error.contains("may ask"), "{error}");
+    assert!(error.contains("`com.example/ask`") && error.contains("takes `Durable`"), "{error}");
 }

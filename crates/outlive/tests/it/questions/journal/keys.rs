@@ -1,4 +1,4 @@
-//! Each key is used once in a run, between the steps of that run, and nowhere else.
+//! A key is used once per run, outside of steps, and only inside the run.
 
 use std::{
     sync::{Arc, Mutex},
@@ -18,7 +18,7 @@ use crate::{
     support::pipe::MODERN,
 };
 
-/// The misuse that an error is.
+/// Returns the journal error inside an error.
 fn misuse(error: &Error) -> String {
     match error.durable_error() {
         Some(DurableError::Journal(misuse)) => format!("{misuse:?}"),
@@ -34,7 +34,7 @@ async fn step(cx: &Durable, key: &str) -> Result<u32> {
     cx.step(key, async || Ok(1)).await
 }
 
-/// Uses a key, does a good deal else, and uses it again.
+/// Uses a key twice, with many other operations in between.
 async fn far_apart(cx: Durable) -> Result<String> {
     step(&cx, "a").await?;
     sleep(Duration::from_secs(5)).await;
@@ -56,9 +56,8 @@ async fn far_apart(cx: Durable) -> Result<String> {
     Ok("found them all".into())
 }
 
-// design 1.1, rule 4
 #[tokio::test(start_paused = true)]
-async fn a_key_that_is_used_twice_is_an_error_however_far_apart() {
+async fn key_used_twice_in_one_run_fails() {
     for version in WIRES {
         let server = server([Tool::new("far_apart", far_apart)]);
         let played = Talk::open(&server, version).await.call("far_apart", yes).await;
@@ -66,9 +65,8 @@ async fn a_key_that_is_used_twice_is_an_error_however_far_apart() {
     }
 }
 
-// design 1.1, rule 4
 #[tokio::test(start_paused = true)]
-async fn a_key_that_is_used_twice_at_once_is_an_error() {
+async fn key_used_twice_concurrently_fails() {
     async fn at_once(cx: Durable) -> Result<String> {
         let slow = || {
             cx.step("a", async || {
@@ -89,11 +87,10 @@ async fn a_key_that_is_used_twice_at_once_is_an_error() {
     }
 }
 
-// design 1.1, rule 4
 #[tokio::test(start_paused = true)]
-async fn a_step_that_failed_or_was_dropped_gives_its_key_back() {
+async fn failed_or_dropped_step_frees_its_key() {
     async fn again(cx: Durable) -> Result<String> {
-        // What a later run finds recorded it does not fail to do.
+        // A later run finds the entry and does not fail.
         let failed = cx.step("a", async || Err::<u32, _>(Error::new("not yet"))).await;
         let value: u32 = match failed {
             Ok(value) => value,
@@ -117,13 +114,12 @@ async fn a_step_that_failed_or_was_dropped_gives_its_key_back() {
     }
 }
 
-// design 1.1, rules 4, 7
 #[tokio::test(start_paused = true)]
-async fn a_question_that_was_dropped_gives_its_key_back_and_is_not_asked() {
+async fn dropped_input_request_frees_its_key_and_is_not_sent() {
     async fn insisting(cx: Durable) -> Result<String> {
         for words in ["First?", "Second?"] {
             let question = cx.elicit::<Approval>("a", words);
-            // Not polled long enough to be asked.
+            // The future is not polled long enough to send the input request.
             if let Ok(approval) = tokio::time::timeout(Duration::ZERO, question).await {
                 return Ok(format!("{words} {}", approval?.yes));
             }
@@ -136,9 +132,8 @@ async fn a_question_that_was_dropped_gives_its_key_back_and_is_not_asked() {
     assert_eq!(played.messages(), ["Third?"]);
 }
 
-// design 1.1, rule 4
 #[tokio::test(start_paused = true)]
-async fn scopes_and_parts_make_keys_that_do_not_meet() {
+async fn scopes_and_key_parts_yield_distinct_keys() {
     async fn scoped(cx: Durable) -> Result<String> {
         let (one, two) = (cx.scope("one"), cx.scope(("two", 2)));
         let nested = one.scope("two");
@@ -168,7 +163,7 @@ async fn scopes_and_parts_make_keys_that_do_not_meet() {
     assert_eq!(text_of(&last), "[0, 10, 20, 1, 11, 21, 2, 12, 22, 3, 13, 23]");
 }
 
-/// Everything that may not be inside of a step.
+/// Tries every operation that is not allowed inside a step.
 async fn inside(cx: Durable) -> Result<String> {
     let found = cx
         .step("outer", async || {
@@ -190,22 +185,21 @@ async fn inside(cx: Durable) -> Result<String> {
             found.push(misuse(&cx.roots("roots").await.unwrap_err()));
             found.push(misuse(&cx.sleep("sleep", Duration::ZERO).await.unwrap_err()));
             found.push(misuse(&step(&cx.scope("scope"), "step").await.unwrap_err()));
-            // These are no steps themselves.
+            // These operations are allowed inside a step.
             cx.progress(1.0, None, "");
             cx.emit("from inside").await?;
             assert!(!cx.idempotency_key("key").is_empty());
             Ok(found)
         })
         .await?;
-    // Nothing of it has been used up.
+    // The failed operations did not use up their keys.
     step(&cx, "step").await?;
     cx.sleep("sleep", Duration::ZERO).await?;
     Ok(found.join(" "))
 }
 
-// design 1.1, rule 9
 #[tokio::test(start_paused = true)]
-async fn nothing_is_asked_or_done_inside_of_a_step() {
+async fn durable_operations_inside_step_fail() {
     for version in WIRES {
         let server = server([Tool::new("inside", inside)]);
         let mut talk = Talk::open(&server, version).await;
@@ -219,9 +213,8 @@ async fn nothing_is_asked_or_done_inside_of_a_step() {
     }
 }
 
-// design 1.1, rule 9
 #[tokio::test(start_paused = true)]
-async fn a_load_is_not_shed_inside_of_a_step() {
+async fn yield_inside_step_fails() {
     async fn shedding(cx: Durable) -> Result<String> {
         let inside = async || Ok(misuse(&cx.yield_to_replica().await.unwrap_err()));
         cx.step("outer", inside).await
@@ -231,9 +224,8 @@ async fn a_load_is_not_shed_inside_of_a_step() {
     assert_eq!(text_of(&talk.begin("shedding").await), r#"InsideStep("shed")"#);
 }
 
-// design 1.1, rule 9
 #[tokio::test(start_paused = true)]
-async fn a_task_that_was_spawned_does_not_belong_to_the_run() {
+async fn durable_operations_in_spawned_task_fail() {
     async fn spawning(cx: Durable) -> Result<String> {
         let theirs = cx.scope("in");
         let task = tokio::spawn(async move {
@@ -264,9 +256,8 @@ async fn a_task_that_was_spawned_does_not_belong_to_the_run() {
 /// A context that outlives its call.
 type Smuggled = Arc<Mutex<Option<Durable>>>;
 
-// design 1.1, rule 9
 #[tokio::test(start_paused = true)]
-async fn a_context_is_of_no_use_after_the_end_of_its_call() {
+async fn context_after_end_of_its_call_fails() {
     async fn smuggling(cx: Durable, out: State<Smuggled>) -> Result<String> {
         *out.lock().unwrap() = Some(cx.scope("out"));
         Ok("gone".into())
@@ -278,7 +269,7 @@ async fn a_context_is_of_no_use_after_the_end_of_its_call() {
             misuse(&theirs.elicit::<Approval>("b", "?").await.unwrap_err()),
             misuse(&theirs.sleep("c", Duration::ZERO).await.unwrap_err()),
         ];
-        // One's own works all the same.
+        // The handler's own context still works.
         step(&cx, "a").await?;
         Ok(found.join(" "))
     }
@@ -290,7 +281,7 @@ async fn a_context_is_of_no_use_after_the_end_of_its_call() {
         let out = Smuggled::default();
         let mut talk = Talk::open(&asking(&out), version).await;
         assert_eq!(text_of(&talk.call_quietly("smuggling").await), "gone");
-        // Inside of another call, and outside of any.
+        // Inside another call, and outside of any call.
         let expected = r#"OutsideRun("out/a") OutsideRun("out/b") OutsideRun("out/c")"#;
         assert_eq!(text_of(&talk.call_quietly("using").await), expected, "{version}");
         assert_eq!(text_of(&talk.call_quietly("smuggling").await), "gone");
@@ -300,16 +291,15 @@ async fn a_context_is_of_no_use_after_the_end_of_its_call() {
     }
 }
 
-// design 1.1: every misuse says what to do instead
 #[test]
-fn every_misuse_says_what_to_do() {
+fn journal_errors_name_key_and_remedy() {
     let key = || "build".to_owned();
     for (misuse, says) in [
         (JournalError::DuplicateKey(key()), "use a scope"),
-        (JournalError::InsideStep(key()), "stand between steps"),
+        (JournalError::InsideStep(key()), "outside of other steps"),
         (JournalError::OutsideRun(key()), "join futures inside the handler"),
         (JournalError::TooLarge { key: key(), bytes: 9, limit: 8 }, "record less"),
-        (JournalError::KindMismatch(key()), "give the new thing a new key"),
+        (JournalError::KindMismatch(key()), "use a new key"),
     ] {
         let text = misuse.to_string();
         assert!(text.contains("`build`") && text.contains(says), "{text}");

@@ -1,4 +1,4 @@
-//! The author's test kit: scripted answers, lost runs, and errors that say what to change.
+//! The test kit: scripted input responses, simulated crashes, and errors with a remedy.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ struct Deploy {
     regions: Vec<String>,
 }
 
-/// As a handler should be.
+/// A deterministic handler.
 async fn deploy(
     cx: Durable,
     Args(Deploy { repo, regions }): Args<Deploy>,
@@ -47,7 +47,7 @@ async fn deploy(
     Ok(format!("{image} is out"))
 }
 
-/// Takes another way each time it runs.
+/// Uses another key in every run.
 async fn fickle(cx: Durable, notes: State<Notes>) -> Result<String> {
     notes.note("run");
     let way = notes.count();
@@ -56,7 +56,7 @@ async fn fickle(cx: Durable, notes: State<Notes>) -> Result<String> {
     Ok("done".into())
 }
 
-/// Says something else each time it runs.
+/// Returns another text in every run.
 async fn talkative(cx: Durable, notes: State<Notes>) -> Result<String> {
     notes.note("run");
     cx.step("build", async || Ok(1)).await?;
@@ -100,7 +100,7 @@ fn texts(played: &TestOutcome) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_script_answers_what_a_handler_asks() {
+async fn kit_responds_to_input_requests() {
     let notes = Notes::default();
     let stage = stage(&notes);
     let scene = stage.call_tool("deploy", arguments()).accept("approve", json!({"yes": true}));
@@ -113,13 +113,13 @@ async fn a_script_answers_what_a_handler_asks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_script_can_say_no_and_answer_everything() {
+async fn kit_declines_and_responds_to_every_kind_of_input() {
     let stage = stage(&Notes::default());
     let declined = stage.call_tool("deploy", arguments()).decline("approve").run().await.unwrap();
-    assert_eq!(declined.text(), "the user declined to answer `approve`");
+    assert_eq!(declined.text(), "the user declined the input request `approve`");
     assert_eq!(declined.result.is_error, Some(true));
     let dismissed = stage.call_tool("deploy", arguments()).cancel("approve").run().await.unwrap();
-    assert_eq!(dismissed.text(), "the user dismissed the question `approve`");
+    assert_eq!(dismissed.text(), "the user cancelled the input request `approve`");
     let model =
         json!({"role": "assistant", "content": {"type": "text", "text": "x"}, "model": "parrot"});
     let played = stage
@@ -138,7 +138,7 @@ async fn a_script_can_say_no_and_answer_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_can_be_lost_after_anything_that_it_records() {
+async fn kit_crashes_after_named_entry_and_replays() {
     let notes = Notes::default();
     let stage = stage(&notes);
     let scene = stage.call_tool("deploy", arguments()).accept("approve", json!({"yes": true}));
@@ -146,7 +146,7 @@ async fn a_run_can_be_lost_after_anything_that_it_records() {
     for place in places {
         let played = scene.clone().crash_after(place).await.unwrap();
         assert_eq!(texts(&played), ["eu done", "us done", "shop:1 is out"], "{place}");
-        assert_eq!(notes.take(), ["build", "push eu", "push us"], "{place}: done once");
+        assert_eq!(notes.take(), ["build", "push eu", "push us"], "{place}: each step ran once");
     }
     let played = scene.clone().crash_after(("push", "eu")).await.unwrap();
     assert_eq!(texts(&played), ["eu done", "us done", "shop:1 is out"]);
@@ -154,31 +154,32 @@ async fn a_run_can_be_lost_after_anything_that_it_records() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_is_a_function_of_its_journal_survives_every_loss() {
+async fn deterministic_handler_survives_crash_after_each_entry() {
     let notes = Notes::default();
     let stage = stage(&notes);
     let scene = stage.call_tool("deploy", arguments()).accept("approve", json!({"yes": true}));
     let played = scene.crash_after_each().await.unwrap();
     assert_eq!(texts(&played), ["eu done", "us done", "shop:1 is out"]);
-    // Two steps of pushing, one of building, one answer, one timer, two blocks; and once without.
+    // Three steps, one input response, one timer and two segments make seven crashes, plus one run
+    // without a crash.
     let noted = notes.take();
     for step in ["build", "push eu", "push us"] {
         let count = noted.iter().filter(|note| *note == step).count();
-        assert_eq!(count, 8, "{step} once in each play: {noted:?}");
+        assert_eq!(count, 8, "{step} ran once per simulated call: {noted:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_does_not_come_to_what_it_recorded_is_caught() {
+async fn kit_reports_handler_not_reaching_recorded_entry() {
     let stage = stage(&Notes::default());
     let scene = stage.call_tool("fickle", json!({})).accept("approve", json!({"yes": true}));
     let flop = scene.run().await.unwrap_err().to_string();
-    assert!(flop.contains("did not come to what it had recorded: way/1"), "{flop}");
+    assert!(flop.contains("did not reach these journal entries: way/1"), "{flop}");
     assert!(flop.contains("same function of its journal"), "{flop}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_whose_result_depends_on_a_loss_is_caught() {
+async fn kit_reports_result_differing_after_crash() {
     let stage = stage(&Notes::default());
     let flop =
         stage.call_tool("talkative", json!({})).crash_after_each().await.unwrap_err().to_string();
@@ -188,7 +189,7 @@ async fn a_handler_whose_result_depends_on_a_loss_is_caught() {
     );
 }
 
-/// Has an ID and a time that no two calls share, each in a step.
+/// Records an ID and a time, which differ between calls, in steps.
 async fn ticket(cx: Durable, notes: State<Notes>) -> Result<String> {
     let number = cx
         .step("draw", async || {
@@ -201,47 +202,46 @@ async fn ticket(cx: Durable, notes: State<Notes>) -> Result<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn values_that_differ_from_call_to_call_are_fine_in_a_step() {
+async fn kit_accepts_values_recorded_in_steps() {
     let notes = Notes::default();
     let builder = Server::builder("test", "1").state(notes.clone());
     let stage = TestServer::new(builder.tool(Tool::new("ticket", ticket))).unwrap();
     let played = stage.call_tool("ticket", json!({})).crash_after_each().await.unwrap();
     assert!(played.text().starts_with("ticket 1 of "), "{}", played.text());
-    assert_eq!(notes.take(), ["draw", "draw", "draw"], "once in each play");
+    assert_eq!(notes.take(), ["draw", "draw", "draw"], "once per simulated call");
 }
 
-// Every error of the kit says what to do next.
 #[tokio::test(start_paused = true)]
-async fn a_question_that_the_script_does_not_know_is_named_with_how_to_answer_it() {
+async fn kit_reports_unscripted_input_request_with_remedy() {
     let stage = stage(&Notes::default());
     let flop = stage.call_tool("deploy", arguments()).run().await.unwrap_err().to_string();
     assert!(flop.contains("`approve`") && flop.contains("Deploy shop:1?"), "{flop}");
-    assert!(flop.contains("accept("), "how to answer it: {flop}");
-    // An answer that does not fit is asked again, and the script is told why.
+    assert!(flop.contains("accept("), "the remedy names `accept`: {flop}");
+    // An invalid response is requested again, and the kit reports the reason.
     let scene = stage.call_tool("deploy", arguments()).accept("approve", json!({"yes": "perhaps"}));
     let flop = scene.run().await.unwrap_err().to_string();
     assert!(flop.contains("`yes` must be true or false"), "{flop}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_is_never_recorded_is_told_beside_those_that_are() {
+async fn kit_crash_after_unknown_key_lists_recorded_keys() {
     let stage = stage(&Notes::default());
     let scene = stage.call_tool("deploy", arguments()).accept("approve", json!({"yes": false}));
     let flop = scene.crash_after("bulid").await.unwrap_err().to_string();
     assert!(flop.contains("`bulid` was never recorded"), "{flop}");
-    assert!(flop.contains("build") && flop.contains("approve"), "what is recorded: {flop}");
+    assert!(flop.contains("build") && flop.contains("approve"), "the recorded keys: {flop}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_that_differs_is_told_with_what_to_do_about_it() {
+async fn kit_reports_differing_result_with_remedy() {
     let stage = stage(&Notes::default());
     let flop =
         stage.call_tool("talkative", json!({})).crash_after_each().await.unwrap_err().to_string();
-    assert!(flop.contains("step"), "what differs belongs into one: {flop}");
+    assert!(flop.contains("step"), "the remedy names a step: {flop}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_refused_is_told_as_its_client_would_be() {
+async fn kit_reports_protocol_error_of_call() {
     let stage = stage(&Notes::default());
     let flop = stage.call_tool("deplyo", json!({})).run().await.unwrap_err().to_string();
     assert!(flop.contains("unknown tool `deplyo`; did you mean `deploy`?"), "{flop}");

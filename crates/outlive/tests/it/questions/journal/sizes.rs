@@ -1,4 +1,4 @@
-//! A journal that travels is small, and holds no secrets.
+//! Size limit of request states, and secrets in journals.
 
 use outlive::server::{
     Args, Durable, Error, Result, Server, Tool,
@@ -16,7 +16,7 @@ use crate::{
     support::pipe::MODERN,
 };
 
-/// How large a state may be by default.
+/// Default size limit of a request state.
 const LIMIT: usize = 16 << 10;
 
 #[derive(Deserialize, JsonSchema)]
@@ -24,7 +24,7 @@ struct Size {
     bytes: usize,
 }
 
-/// Key, size and limit of what was too large.
+/// Returns key, size and limit of a `TooLarge` error.
 fn too_large(error: &Error) -> Option<(&str, usize, usize)> {
     match error.durable_error()? {
         DurableError::Journal(JournalError::TooLarge { key, bytes, limit }) => {
@@ -41,7 +41,7 @@ async fn record(cx: Durable, Args(Size { bytes }): Args<Size>) -> Result<String>
     Ok(value.len().to_string())
 }
 
-/// Records less when it cannot record all.
+/// Records a shorter value if the long one is too large.
 async fn modest(cx: Durable, Args(Size { bytes }): Args<Size>) -> Result<String> {
     let text: Result<String> = cx.step("build", async || Ok("x".repeat(bytes))).await;
     let text = match text {
@@ -61,11 +61,11 @@ async fn emit(cx: Durable, Args(Size { bytes }): Args<Size>) -> Result<String> {
         Ok(()) => return Ok("emitted".into()),
         Err(error) => error,
     };
-    let (key, ..) = too_large(&error).expect("what was wrong");
+    let (key, ..) = too_large(&error).expect("a size error");
     Ok(format!("{key}: {error}"))
 }
 
-/// Records as much as fits, each time a little, and asks.
+/// Records small entries until the journal is full, then elicits.
 async fn many_steps(cx: Durable) -> Result<String> {
     for number in 0..100_000 {
         if cx.step(("k", number), async || Ok(1)).await.is_err() {
@@ -76,7 +76,7 @@ async fn many_steps(cx: Durable) -> Result<String> {
     Ok("done".into())
 }
 
-/// The same with keys that are longer when they are written down.
+/// The same with keys that grow when they are escaped.
 async fn strange_keys(cx: Durable) -> Result<String> {
     for number in 0..100_000 {
         if cx.step(("\"\\\"\n\"", number), async || Ok("\n".to_owned())).await.is_err() {
@@ -87,14 +87,14 @@ async fn strange_keys(cx: Durable) -> Result<String> {
     Ok("done".into())
 }
 
-/// The same with blocks.
+/// The same with segments.
 async fn many_blocks(cx: Durable) -> Result<String> {
     while cx.emit("b").await.is_ok() {}
     cx.elicit::<Approval>("go", "Go?").await?;
     Ok("done".into())
 }
 
-/// As many questions as may be open, with long names, beside as much as fits.
+/// Fills the journal, then opens as many input requests with long keys as allowed.
 async fn many_questions(cx: Durable) -> Result<String> {
     for number in 0..100_000 {
         if cx.step(("k", number), async || Ok("y".repeat(100))).await.is_err() {
@@ -113,7 +113,7 @@ async fn many_questions(cx: Durable) -> Result<String> {
         for question in &mut asked {
             match std::future::Future::poll(question.as_mut(), task) {
                 std::task::Poll::Pending => open += 1,
-                // Refused because of its size: that is what is to be found out.
+                // The input request failed because of its size, which the test expects.
                 std::task::Poll::Ready(_) => return std::task::Poll::Ready(()),
             }
         }
@@ -130,7 +130,7 @@ async fn text(cx: Durable) -> Result<String> {
     Ok(answer["text"].as_str().map_or(0, str::len).to_string())
 }
 
-/// A secret, deep inside.
+/// A type with a nested secret.
 #[derive(Serialize, Deserialize)]
 struct Login {
     user: String,
@@ -178,21 +178,21 @@ async fn play(version: &str, tool: &str, bytes: usize) -> Value {
     talk.request("tools/call", params, |_| accept(json!({"yes": true}))).await.answer
 }
 
-// M-30, design part 5: refused when it is recorded, by name
+// M-30: the error names the key when the entry is recorded
 #[tokio::test(start_paused = true)]
-async fn what_is_too_large_to_travel_is_refused_when_it_is_recorded() {
+async fn journal_entry_over_limit_fails_when_recorded() {
     let answer = play(MODERN, "record", LIMIT).await;
     let text = failure_of(&answer);
-    assert!(text.starts_with("recording `in/build` makes the journal "), "{text}");
+    assert!(text.starts_with("recording `in/build` grows the journal "), "{text}");
     assert!(text.contains("record less"), "{text}");
     assert_eq!(text_of(&play(MODERN, "record", 8_000).await), "8000");
-    // Where it does not travel it may be larger.
+    // A journal that is not sent to the client may be larger.
     assert_eq!(text_of(&play("2025-11-25", "record", 1 << 20).await), (1 << 20).to_string());
 }
 
 // M-30
 #[tokio::test(start_paused = true)]
-async fn a_handler_can_record_less_when_it_cannot_record_all() {
+async fn handler_can_record_smaller_entry_after_size_error() {
     assert_eq!(text_of(&play(MODERN, "modest", LIMIT).await), "10");
     assert_eq!(text_of(&play(MODERN, "modest", 1_000).await), "1000");
     assert_eq!(text_of(&play("2025-11-25", "modest", LIMIT).await), LIMIT.to_string());
@@ -200,7 +200,7 @@ async fn a_handler_can_record_less_when_it_cannot_record_all() {
 
 // M-30
 #[tokio::test(start_paused = true)]
-async fn a_block_that_is_too_large_is_refused_by_its_place() {
+async fn emitted_segment_over_limit_fails_with_its_position() {
     let answer = play(MODERN, "emit", LIMIT).await;
     let text = text_of(&answer);
     assert!(text.starts_with("block 2 of `in`: recording `block 2 of `in`` makes"), "{text}");
@@ -208,9 +208,9 @@ async fn a_block_that_is_too_large_is_refused_by_its_place() {
     assert_eq!(text_of(&play("2025-11-25", "emit", LIMIT).await), "emitted");
 }
 
-// M-30: the limit is one on what the client has to carry
+// M-30: the limit applies to the sealed request state
 #[tokio::test(start_paused = true)]
-async fn a_state_is_never_larger_than_it_may_be() {
+async fn request_state_never_exceeds_limit() {
     let mut too_large = Vec::new();
     for tool in ["many_steps", "strange_keys", "many_blocks", "many_questions"] {
         let mut talk = Talk::open(&server(), MODERN).await;
@@ -220,7 +220,7 @@ async fn a_state_is_never_larger_than_it_may_be() {
             continue;
         }
         let size = state_of(&answer).len();
-        assert!(size > LIMIT / 2, "{tool}: {size} of {LIMIT} bytes, more would have been free");
+        assert!(size > LIMIT / 2, "{tool}: {size} of {LIMIT} bytes, too much space is left");
         if size > LIMIT {
             too_large.push((tool, size));
         }
@@ -230,7 +230,7 @@ async fn a_state_is_never_larger_than_it_may_be() {
 
 // M-30
 #[tokio::test(start_paused = true)]
-async fn how_large_a_state_may_be_can_be_set() {
+async fn request_state_limit_is_configurable() {
     let builder = builder([Tool::new("record", record)]);
     let server = builder.limits(|limits| limits.max_request_state_bytes = 4 << 10).build().unwrap();
     for (bytes, fits) in [(2_000, true), (8_000, false)] {
@@ -241,9 +241,9 @@ async fn how_large_a_state_may_be_can_be_set() {
     }
 }
 
-// M-30: nobody can fill the journal with answers
+// M-30: a client cannot fill the journal with input responses
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_is_too_large_is_not_kept_and_asked_for_again() {
+async fn input_response_over_limit_is_requested_again() {
     let (log, _guard) = logged();
     let mut talk = Talk::open(&server(), MODERN).await;
     let first = talk.begin("text").await;
@@ -256,22 +256,21 @@ async fn an_answer_that_is_too_large_is_not_kept_and_asked_for_again() {
     assert_eq!(text_of(&talk.back("text", &again, answer(100)).await), "100");
 }
 
-// design part 5, M-22
+// M-22
 #[tokio::test(start_paused = true)]
-async fn a_secret_does_not_leave_the_server() {
+async fn secret_in_request_state_fails() {
     let (log, _guard) = logged();
     let mut talk = Talk::open(&server(), MODERN).await;
     let answer = talk.call_quietly("secret").await;
     let text = text_of(&answer);
-    assert!(text.starts_with("login: `login` holds a secret"), "{text}");
+    assert!(text.starts_with("login: `login` contains a secret"), "{text}");
     assert!(!answer.to_string().contains("hunter2"), "{answer}");
     let log = log.take().join("\n");
     assert!(!log.contains("hunter2"), "{log}");
 }
 
-// design part 5
 #[tokio::test(start_paused = true)]
-async fn a_secret_is_a_value_like_others_where_the_journal_stays() {
+async fn secret_in_waiting_call_is_recorded() {
     let mut talk = Talk::open(&server(), "2025-11-25").await;
     let played = talk.call("secret", |_| accept(json!({"yes": true}))).await;
     assert_eq!(played.text(), "anna Secret(…) 7");

@@ -1,4 +1,4 @@
-//! A step is done once; what came of it is recorded and read back.
+//! Steps execute once and replay their recorded result.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn yes(_: &Value) -> Value {
     accept(json!({"yes": true}))
 }
 
-/// Loses something when it is written down.
+/// A type that loses a field when it is serialized.
 #[derive(Serialize, Deserialize)]
 struct Lossy {
     kept: u32,
@@ -37,7 +37,7 @@ async fn lossy(cx: Durable, notes: State<Notes>) -> Result<String> {
     Ok(seen)
 }
 
-/// Fails for good in one step, and for now in another.
+/// Fails permanently in one step and transiently in another.
 async fn failing(cx: Durable, notes: State<Notes>) -> Result<String> {
     let permanent = cx
         .step("permanent", async || {
@@ -57,7 +57,7 @@ async fn failing(cx: Durable, notes: State<Notes>) -> Result<String> {
     Ok(format!("{permanent} {} {transient} {}", permanent.is_permanent(), transient.is_permanent()))
 }
 
-/// Refuses for good, with a code.
+/// Fails permanently with an error code.
 async fn refusing(cx: Durable, notes: State<Notes>) -> Result<String> {
     let refused = cx
         .step("refuse", async || {
@@ -70,7 +70,7 @@ async fn refusing(cx: Durable, notes: State<Notes>) -> Result<String> {
     Ok("never".into())
 }
 
-/// Succeeds at the third time.
+/// Succeeds at the third attempt.
 async fn third_time(cx: Durable, notes: State<Notes>) -> Result<String> {
     let retry = Retry::attempts(5)
         .initial_backoff(Duration::from_secs(2))
@@ -105,7 +105,7 @@ async fn never(cx: Durable, notes: State<Notes>) -> Result<String> {
     Ok(format!("{last}, {first}"))
 }
 
-/// The keys that it would hand to foreign systems.
+/// Returns idempotency keys of several steps and scopes.
 async fn step_keys(cx: Durable, notes: State<Notes>) -> Result<String> {
     let all = [
         cx.idempotency_key("pay"),
@@ -119,7 +119,7 @@ async fn step_keys(cx: Durable, notes: State<Notes>) -> Result<String> {
     Ok(cx.idempotency_key("pay"))
 }
 
-/// Does something slow in a step and something else outside of one, while it asks.
+/// Elicits while a slow step and another slow future run.
 async fn beside(cx: Durable, notes: State<Notes>) -> Result<String> {
     let inside = cx.step("inside", async || {
         notes.note("inside begins");
@@ -154,9 +154,8 @@ async fn open(version: &str) -> (Talk, Notes) {
     (Talk::open(&server(&notes), version).await, notes)
 }
 
-// design 1.1, rule 3
 #[tokio::test(start_paused = true)]
-async fn the_first_run_sees_what_later_ones_will_see() {
+async fn first_run_gets_deserialized_step_result() {
     for version in WIRES {
         let (mut talk, notes) = open(version).await;
         let expected = "kept 1 lost 0";
@@ -165,9 +164,8 @@ async fn the_first_run_sees_what_later_ones_will_see() {
     }
 }
 
-// design 1.1, rule 5
 #[tokio::test(start_paused = true)]
-async fn a_permanent_failure_is_recorded_and_another_is_not() {
+async fn permanent_step_error_is_recorded_and_transient_is_not() {
     let (mut talk, notes) = open("2025-11-25").await;
     assert_eq!(talk.call("failing", yes).await.text(), "no money 1 true no network false");
     assert_eq!(notes.take(), ["permanent", "transient"]);
@@ -176,9 +174,9 @@ async fn a_permanent_failure_is_recorded_and_another_is_not() {
     assert_eq!(notes.take(), ["permanent", "transient", "transient"]);
 }
 
-// design 1.1, rule 5: a refusal stays one
+// A protocol error replays as the same protocol error.
 #[tokio::test(start_paused = true)]
-async fn a_permanent_refusal_is_the_same_refusal_when_it_is_read_back() {
+async fn recorded_protocol_error_replays_with_its_code() {
     for version in WIRES {
         let (mut talk, notes) = open(version).await;
         let played = talk.call("refusing", yes).await;
@@ -187,9 +185,8 @@ async fn a_permanent_refusal_is_the_same_refusal_when_it_is_read_back() {
     }
 }
 
-// design 1.1, rule 5
 #[tokio::test(start_paused = true)]
-async fn a_step_is_tried_again_after_pauses_that_grow() {
+async fn retried_step_waits_with_growing_backoff() {
     for version in WIRES {
         let (mut talk, notes) = open(version).await;
         assert_eq!(talk.call("third_time", yes).await.text(), "3", "{version}");
@@ -197,21 +194,19 @@ async fn a_step_is_tried_again_after_pauses_that_grow() {
     }
 }
 
-// design 1.1, rule 5
 #[tokio::test(start_paused = true)]
-async fn a_step_is_tried_as_often_as_was_said_and_a_permanent_failure_once() {
+async fn retried_step_stops_at_attempt_limit_or_permanent_error() {
     for version in WIRES {
         let (mut talk, notes) = open(version).await;
         let begun = Instant::now();
         assert_eq!(text_of(&talk.call_quietly("never").await), "failed 3, failed 4", "{version}");
         assert_eq!(notes.take().len(), 4);
-        assert_eq!(begun.elapsed().as_secs(), 3, "pauses of one and two seconds");
+        assert_eq!(begun.elapsed().as_secs(), 3, "backoff of one and two seconds");
     }
 }
 
-// design 1.1, rule 3
 #[tokio::test(start_paused = true)]
-async fn a_step_key_is_the_same_in_all_rounds_of_a_call_and_in_no_other() {
+async fn idempotency_key_is_stable_within_call_and_unique_across_calls() {
     let mut calls = Vec::new();
     for version in [WIRES[0], WIRES[1], MODERN] {
         let (mut talk, notes) = open(version).await;
@@ -221,7 +216,7 @@ async fn a_step_key_is_the_same_in_all_rounds_of_a_call_and_in_no_other() {
             assert!(noted.iter().all(|note| *note == noted[0]), "{version}: {noted:?}");
             let mut keys: Vec<String> = noted[0].split(' ').map(str::to_owned).collect();
             assert_eq!(keys[0], last, "{version}");
-            assert_eq!(keys[1], keys[2], "a scope with a part is a key with that part");
+            assert_eq!(keys[1], keys[2], "a scope with a part equals a key with that part");
             keys.remove(2);
             calls.extend(keys);
         }
@@ -229,13 +224,13 @@ async fn a_step_key_is_the_same_in_all_rounds_of_a_call_and_in_no_other() {
     let all = calls.len();
     calls.sort();
     calls.dedup();
-    assert_eq!(calls.len(), all, "two calls or two keys have one step key");
+    assert_eq!(calls.len(), all, "idempotency keys are not unique");
     assert!(calls.iter().all(|key| key.len() >= 32), "{calls:?}");
 }
 
-// M-45: the same round presented twice, as after a lost answer
+// M-45: the same round sent twice, as after a lost response
 #[tokio::test(start_paused = true)]
-async fn a_round_that_comes_twice_has_the_same_step_keys() {
+async fn repeated_round_has_same_idempotency_keys() {
     let (mut talk, notes) = open(MODERN).await;
     let first = talk.begin("step_keys").await;
     let answers = || json!({"first": accept(json!({"yes": true}))});
@@ -250,12 +245,11 @@ async fn a_round_that_comes_twice_has_the_same_step_keys() {
     }
 }
 
-// design 1.1, rule 7
 #[tokio::test(start_paused = true)]
-async fn a_step_is_waited_for_before_a_call_is_sent_away_and_what_is_no_step_is_not() {
+async fn suspension_waits_for_steps_but_not_for_other_futures() {
     let (mut talk, notes) = open(MODERN).await;
     let begun = Instant::now();
-    // The client waits for the step; the guard of its pipe is shorter than that.
+    // The response waits for the step, which takes longer than the read timeout of the test pipe.
     let id = {
         let params = json!({"name": "beside", "_meta": {
             "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -267,7 +261,7 @@ async fn a_step_is_waited_for_before_a_call_is_sent_away_and_what_is_no_step_is_
     assert_eq!(notes.take(), ["inside begins", "outside begins"]);
     let first = talk.pipe.answer(id).await;
     assert_eq!(begun.elapsed().as_secs(), 60);
-    assert_eq!(notes.take(), ["inside ends"], "what is no step was dropped");
+    assert_eq!(notes.take(), ["inside ends"], "the other future was dropped");
     let id = {
         let params = json!({
             "name": "beside",
@@ -285,13 +279,12 @@ async fn a_step_is_waited_for_before_a_call_is_sent_away_and_what_is_no_step_is_
     assert_eq!(
         notes.take(),
         ["outside begins", "outside ends"],
-        "it runs again, the step does not"
+        "the future runs again, the step does not"
     );
 }
 
-// design 1.1, rule 3: it needs a store, and there is none
 #[tokio::test(start_paused = true)]
-async fn a_step_that_must_not_be_done_twice_is_refused_without_a_store() {
+async fn step_once_without_store_fails() {
     async fn once(cx: Durable, notes: State<Notes>) -> Result<String> {
         let body = async || {
             notes.note("done");
@@ -314,10 +307,11 @@ async fn a_step_that_must_not_be_done_twice_is_refused_without_a_store() {
         let tools = [Tool::new("once", once), Tool::new("brief", brief)];
         let server = builder(tools).state(notes.clone()).build().unwrap();
         let mut talk = Talk::open(&server, version).await;
-        let needs = "may be done once only, which needs a store that remembers it";
+        let needs =
+            "may run only once and needs a store to record that; configure one with `.tasks(…)`";
         let answer = talk.call_quietly("once").await;
-        assert_eq!(text_of(&answer), format!("in/pay: `in/pay` {needs}"));
-        assert_eq!(failure_of(&talk.call_quietly("brief").await), format!("`pay` {needs}"));
-        assert!(notes.take().is_empty(), "it was not done");
+        assert_eq!(text_of(&answer), format!("in/pay: step `in/pay` {needs}"));
+        assert_eq!(failure_of(&talk.call_quietly("brief").await), format!("step `pay` {needs}"));
+        assert!(notes.take().is_empty(), "the step did not run");
     }
 }

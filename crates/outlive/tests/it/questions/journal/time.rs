@@ -1,4 +1,4 @@
-//! Timers and deadlines count from when they were first set, whatever runs again.
+//! Timers and timeouts count from their first start, across rounds and replays.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Waits ten seconds, and asks meanwhile.
+/// Sleeps eight seconds and elicits at the same time.
 async fn meanwhile(cx: Durable) -> Result<String> {
     let (slept, approval) =
         tokio::join!(cx.sleep("soak", seconds(8)), cx.elicit::<Approval>("go", "Go?"));
@@ -23,13 +23,13 @@ async fn meanwhile(cx: Durable) -> Result<String> {
     Ok(approval?.yes.to_string())
 }
 
-/// Waits, and asks then.
+/// Sleeps, then elicits.
 async fn before(cx: Durable) -> Result<String> {
     cx.sleep("soak", seconds(8)).await?;
     Ok(cx.elicit::<Approval>("go", "Go?").await?.yes.to_string())
 }
 
-/// Asks, for ten seconds.
+/// Elicits with a timeout of ten seconds.
 async fn briefly(cx: Durable) -> Result<String> {
     let asked = cx.elicit::<Approval>("go", "Go?").timeout(seconds(10)).await;
     let said = match asked {
@@ -43,7 +43,7 @@ async fn briefly(cx: Durable) -> Result<String> {
     Ok(format!("{said} {}", sure.yes))
 }
 
-/// All kinds of questions have a deadline.
+/// Makes every kind of input request with a timeout.
 async fn all_kinds(cx: Durable) -> Result<String> {
     let (url, roots, sample) = tokio::join!(
         cx.elicit_url("url", "?", "https://example.com").timeout(seconds(10)),
@@ -68,29 +68,27 @@ fn yes() -> Value {
     accept(json!({"yes": true}))
 }
 
-/// How long something takes, in seconds.
+/// Returns the result of a future and its duration in seconds.
 async fn timed<T>(work: impl Future<Output = T>) -> (T, u64) {
     let begun = Instant::now();
     let done = work.await;
     (done, begun.elapsed().as_secs())
 }
 
-// design 1.1, rule 8
 #[tokio::test(start_paused = true)]
-async fn the_time_between_rounds_counts() {
+async fn timer_includes_time_between_rounds() {
     for (away, rest) in [(0, 8), (3, 5), (8, 0), (600, 0)] {
         let mut talk = Talk::open(&server(), MODERN).await;
         let (first, waited) = timed(talk.begin("meanwhile")).await;
-        assert_eq!(waited, 0, "a timer does not keep a call from being sent away");
+        assert_eq!(waited, 0, "a timer does not prevent suspension");
         advance(seconds(away)).await;
         let (last, waited) = timed(talk.back("meanwhile", &first, json!({"go": yes()}))).await;
         assert_eq!((text_of(&last), waited), ("true", rest), "after {away} seconds");
     }
 }
 
-// design 1.1, rule 8
 #[tokio::test(start_paused = true)]
-async fn a_timer_that_is_over_is_not_waited_for_again() {
+async fn expired_timer_does_not_wait_on_replay() {
     for version in WIRES {
         let mut talk = Talk::open(&server(), version).await;
         let (played, waited) = timed(talk.call("before", |_| yes())).await;
@@ -103,26 +101,24 @@ async fn a_timer_that_is_over_is_not_waited_for_again() {
     assert_eq!(waited, 0);
 }
 
-// design 1.1, rule 8
 #[tokio::test(start_paused = true)]
-async fn an_answer_after_the_deadline_comes_too_late_and_that_stays_so() {
+async fn input_response_after_timeout_is_ignored_and_timeout_recorded() {
     let mut talk = Talk::open(&server(), MODERN).await;
     let first = talk.begin("briefly").await;
     assert_eq!(keys(&first), ["go"]);
     advance(seconds(11)).await;
     let late = talk.back("briefly", &first, json!({"go": yes()})).await;
     assert_eq!(keys(&late), ["sure"]);
-    // Another try brings no other answer, and the record is not rewritten.
+    // A later response does not change the recorded timeout.
     let last = talk.back("briefly", &late, json!({"go": yes(), "sure": yes()})).await;
     assert_eq!(text_of(&last), "go timed out true");
-    // Nor does the same round again.
+    // The same round again does not change it either.
     let again = talk.back("briefly", &first, json!({"go": yes()})).await;
     assert_eq!(keys(&again), ["sure"]);
 }
 
-// design 1.1, rule 8
 #[tokio::test(start_paused = true)]
-async fn an_answer_before_the_deadline_is_in_time_and_that_stays_so() {
+async fn input_response_before_timeout_is_recorded() {
     let mut talk = Talk::open(&server(), MODERN).await;
     let first = talk.begin("briefly").await;
     advance(seconds(9)).await;
@@ -133,9 +129,9 @@ async fn an_answer_before_the_deadline_is_in_time_and_that_stays_so() {
     assert_eq!(text_of(&last), "answered true true");
 }
 
-// design 1.1, rule 8: coming back does not begin the time anew
+// Another round does not restart the timeout.
 #[tokio::test(start_paused = true)]
-async fn a_deadline_counts_from_when_the_question_was_first_asked() {
+async fn input_timeout_counts_from_first_request() {
     let mut talk = Talk::open(&server(), MODERN).await;
     let mut round = talk.begin("briefly").await;
     for _ in 0..2 {
@@ -143,7 +139,7 @@ async fn a_deadline_counts_from_when_the_question_was_first_asked() {
         round = talk.back("briefly", &round, json!({})).await;
         assert_eq!(keys(&round), ["go"]);
     }
-    // Neither does an answer that does not fit.
+    // An invalid response does not restart it either.
     let misfit = json!({"go": accept(json!({"yes": 1}))});
     round = talk.back("briefly", &round, misfit).await;
     assert_eq!(keys(&round), ["go#2"]);
@@ -153,14 +149,13 @@ async fn a_deadline_counts_from_when_the_question_was_first_asked() {
     assert_eq!(sure["sure"]["params"]["message"], "go timed out, sure?");
 }
 
-// design 1.1, rule 8
 #[tokio::test(start_paused = true)]
-async fn every_kind_of_question_can_have_a_deadline() {
+async fn every_kind_of_input_request_supports_timeout() {
     let mut talk = Talk::open(&server(), MODERN).await;
     let first = talk.begin("all_kinds").await;
     assert_eq!(keys(&first), ["url", "roots", "sample"]);
     advance(seconds(11)).await;
     let last = talk.back("all_kinds", &first, json!({})).await;
-    let late = |key: &str| format!("nobody answered `{key}` in time");
+    let late = |key: &str| format!("input request `{key}` timed out");
     assert_eq!(text_of(&last), [late("url"), late("roots"), late("sample")].join(", "));
 }

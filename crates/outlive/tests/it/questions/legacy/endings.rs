@@ -1,4 +1,4 @@
-//! Questions that are not answered: in time, any more, or because everybody has left.
+//! Input requests without a response: timeouts, cancelled calls and closed connections.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Waits for as long as the server lets it, or the tool wants.
+/// Elicits with the default timeout or with a timeout in seconds.
 async fn wait(cx: &Durable, within: Option<u64>) -> Result<String> {
     let mut question = cx.elicit::<Approval>("sure", "Really?");
     if let Some(seconds) = within {
@@ -43,7 +43,7 @@ async fn longer(cx: Durable) -> Result<String> {
     wait(&cx, Some(120)).await
 }
 
-/// Asks, and loses patience, and does something else.
+/// Elicits, stops waiting, and runs a step.
 async fn impatient(cx: Durable) -> Result<String> {
     tokio::select! {
         approval = cx.elicit::<Approval>("sure", "Really?") => Ok(approval?.yes.to_string()),
@@ -54,7 +54,7 @@ async fn impatient(cx: Durable) -> Result<String> {
     }
 }
 
-/// Asks, loses patience, and has nothing else to do.
+/// Elicits, stops waiting, and returns.
 async fn hasty(cx: Durable) -> Result<String> {
     tokio::select! {
         approval = cx.elicit::<Approval>("sure", "Really?") => Ok(approval?.yes.to_string()),
@@ -62,7 +62,7 @@ async fn hasty(cx: Durable) -> Result<String> {
     }
 }
 
-/// Fails while a question is open.
+/// Fails while an input request is open.
 async fn failing(cx: Durable) -> Result<String> {
     let fails = async {
         sleep(Duration::from_secs(5)).await;
@@ -72,7 +72,7 @@ async fn failing(cx: Durable) -> Result<String> {
     Ok("never".into())
 }
 
-/// Refuses the call while a question is open.
+/// Returns a protocol error while an input request is open.
 async fn refusing(cx: Durable) -> Result<String> {
     let refuses = async {
         sleep(Duration::from_secs(5)).await;
@@ -82,17 +82,17 @@ async fn refusing(cx: Durable) -> Result<String> {
     Ok("never".into())
 }
 
-/// Falls over while a question is open.
+/// Panics while an input request is open.
 async fn panicking(cx: Durable) -> Result<String> {
     let falls = async {
         sleep(Duration::from_secs(5)).await;
-        panic!("the handler panics, as the test wants it");
+        panic!("intended panic of the handler");
     };
     let (approval, ()) = tokio::join!(cx.elicit::<Approval>("sure", "Really?"), falls);
     Ok(approval?.yes.to_string())
 }
 
-/// Takes the first of two answers.
+/// Uses the first of two input responses.
 async fn either(cx: Durable) -> Result<String> {
     let (left, right) =
         (cx.elicit::<Approval>("left", "Left?"), cx.elicit::<Approval>("right", "Right?"));
@@ -105,7 +105,7 @@ async fn either(cx: Durable) -> Result<String> {
     Ok(said)
 }
 
-/// Asks again in other words when nobody answers the first.
+/// Elicits again with another text if there is no response.
 async fn insisting(cx: Durable) -> Result<String> {
     for words in ["Really?", "Are you still there?"] {
         tokio::select! {
@@ -118,7 +118,7 @@ async fn insisting(cx: Durable) -> Result<String> {
     Ok("never mind".into())
 }
 
-/// Asks when it is let to, and stands at the gate with the answer.
+/// Elicits when the gate opens, then waits at the gate.
 async fn gated(cx: Durable, gate: State<Gate>) -> Result<String> {
     gate.pass().await;
     let approval = cx.elicit::<Approval>("sure", "Really?").await;
@@ -128,7 +128,7 @@ async fn gated(cx: Durable, gate: State<Gate>) -> Result<String> {
     }
 }
 
-/// Stands at a gate while its question is open.
+/// Waits at a gate while an input request is open.
 async fn beside(cx: Durable, gate: State<Gate>) -> Result<String> {
     let (approval, ()) = tokio::join!(cx.elicit::<Approval>("sure", "Really?"), gate.pass());
     Ok(approval?.yes.to_string())
@@ -161,7 +161,7 @@ async fn open() -> (Talk, Gate) {
     (Talk::open(&asking(&gate), "2025-11-25").await, gate)
 }
 
-/// Calls a tool and reads its question.
+/// Calls a tool and reads its input request.
 async fn ask(pipe: &mut Pipe, tool: &str) -> (u64, Value) {
     let id = pipe.send("tools/call", json!({"name": tool})).await;
     let asked = pipe.read().await;
@@ -169,7 +169,7 @@ async fn ask(pipe: &mut Pipe, tool: &str) -> (u64, Value) {
     (id, asked)
 }
 
-/// The next message takes this question back.
+/// Asserts that this message cancels the input request.
 #[track_caller]
 fn takes_back(message: &Value, asked: &Value) {
     assert_eq!(message["method"], "notifications/cancelled", "{message}");
@@ -179,7 +179,7 @@ fn takes_back(message: &Value, asked: &Value) {
 
 // ELIC-21, CANC-02, CANC-06
 #[tokio::test(start_paused = true)]
-async fn a_question_that_nobody_answers_in_time_is_taken_back() {
+async fn input_request_without_response_is_cancelled_at_timeout() {
     for (tool, seconds) in [("patient", 60), ("shorter", 20), ("longer", 120)] {
         let (Talk { mut pipe, .. }, _) = open().await;
         let (id, asked) = ask(&mut pipe, tool).await;
@@ -188,16 +188,16 @@ async fn a_question_that_nobody_answers_in_time_is_taken_back() {
         advance(Duration::from_secs(2)).await;
         takes_back(&pipe.read().await, &asked);
         let answer = pipe.answer(id).await;
-        assert_eq!(text_of(&answer), "nobody answered sure: nobody answered `sure` in time");
-        // What comes now comes too late, and changes nothing.
+        assert_eq!(text_of(&answer), "nobody answered sure: input request `sure` timed out");
+        // A late response has no effect.
         pipe.reply(&asked, accept(json!({"yes": true}))).await;
         pipe.quiet().await;
     }
 }
 
-// CANC-06: an answer in time is none too late
+// CANC-06: a response before the timeout counts
 #[tokio::test(start_paused = true)]
-async fn a_question_is_open_until_its_time_is_over() {
+async fn input_response_just_before_timeout_is_accepted() {
     for (tool, seconds) in [("patient", 60), ("shorter", 20), ("longer", 120)] {
         let (Talk { mut pipe, .. }, _) = open().await;
         let (id, asked) = ask(&mut pipe, tool).await;
@@ -207,9 +207,9 @@ async fn a_question_is_open_until_its_time_is_over() {
     }
 }
 
-// CANC-06, CANC-10: how long that is can be set, and is long by default
+// CANC-06, CANC-10: the timeout is configurable
 #[tokio::test(start_paused = true)]
-async fn a_user_has_a_quarter_of_an_hour_by_default() {
+async fn input_timeout_defaults_to_15_minutes() {
     let server = builder([Tool::new("patient", patient)]).build().unwrap();
     let mut pipe = Talk::open(&server, "2025-11-25").await.pipe;
     let (id, asked) = ask(&mut pipe, "patient").await;
@@ -222,11 +222,11 @@ async fn a_user_has_a_quarter_of_an_hour_by_default() {
 
 // CANC-02
 #[tokio::test(start_paused = true)]
-async fn a_question_that_lost_a_race_is_taken_back() {
+async fn dropped_input_request_is_cancelled() {
     let (Talk { mut pipe, .. }, _) = open().await;
     let (id, asked) = ask(&mut pipe, "impatient").await;
     takes_back(&pipe.read().await, &asked);
-    // An answer may cross with that.
+    // A response may cross the cancellation.
     pipe.reply(&asked, accept(json!({"yes": true}))).await;
     assert_eq!(text_of(&pipe.answer(id).await), "did without");
     let (id, asked) = ask(&mut pipe, "impatient").await;
@@ -235,24 +235,24 @@ async fn a_question_that_lost_a_race_is_taken_back() {
     pipe.quiet().await;
 }
 
-// CANC-02: nobody must be left with a question that no one waits for
+// CANC-02: the client must not keep an input request that the server no longer waits for
 #[tokio::test(start_paused = true)]
-async fn a_question_is_taken_back_when_the_handler_ends_without_its_answer() {
+async fn input_request_open_at_end_of_handler_is_cancelled() {
     for (tool, said) in [("hasty", "did without"), ("failing", "the disk is full")] {
         let (Talk { mut pipe, .. }, _) = open().await;
         let (id, asked) = ask(&mut pipe, tool).await;
         let messages = pipe.read_to(id).await;
         let [taken_back, answer] = &messages[..] else {
-            panic!("{tool}: the question is still open for the client: {messages:?}");
+            panic!("{tool}: the input request is still open for the client: {messages:?}");
         };
         takes_back(taken_back, &asked);
         assert_eq!(text_of(answer), said);
     }
 }
 
-// CANC-02: also when the call is refused
+// CANC-02: also if the call ends with a protocol error
 #[tokio::test(start_paused = true)]
-async fn a_question_is_taken_back_when_the_call_is_refused_without_its_answer() {
+async fn input_request_open_at_protocol_error_is_cancelled() {
     for (method, params, code) in [
         ("tools/call", json!({"name": "refusing"}), -32602),
         ("prompts/get", json!({"name": "failing"}), -32603),
@@ -263,7 +263,7 @@ async fn a_question_is_taken_back_when_the_call_is_refused_without_its_answer() 
         let asked = pipe.read().await;
         let messages = pipe.read_to(id).await;
         let [taken_back, answer] = &messages[..] else {
-            panic!("{method}: the question is still open for the client: {messages:?}");
+            panic!("{method}: the input request is still open for the client: {messages:?}");
         };
         takes_back(taken_back, &asked);
         assert_eq!(refusal_of(answer).0, code, "{method}");
@@ -272,7 +272,7 @@ async fn a_question_is_taken_back_when_the_call_is_refused_without_its_answer() 
 
 // CANC-02
 #[tokio::test(start_paused = true)]
-async fn the_first_of_two_answers_takes_the_other_question_back() {
+async fn input_request_losing_select_is_cancelled() {
     let (Talk { mut pipe, .. }, _) = open().await;
     let (id, left) = ask(&mut pipe, "either").await;
     let right = pipe.read().await;
@@ -285,9 +285,9 @@ async fn the_first_of_two_answers_takes_the_other_question_back() {
     assert_eq!(text_of(&pipe.answer(id).await), "right true");
 }
 
-// CANC-02: a question that is asked anew is another question, also under the same key
+// CANC-02: a new input request under the same key is a separate request
 #[tokio::test(start_paused = true)]
-async fn a_question_that_is_asked_in_other_words_is_shown_in_those_words() {
+async fn repeated_input_request_with_new_text_is_sent_with_new_text() {
     let (Talk { mut pipe, .. }, _) = open().await;
     let (id, first) = ask(&mut pipe, "insisting").await;
     assert_eq!(first["params"]["message"], "Really?");
@@ -301,55 +301,58 @@ async fn a_question_that_is_asked_in_other_words_is_shown_in_those_words() {
 
 // CANC-03, CANC-05
 #[tokio::test(start_paused = true)]
-async fn a_client_that_cancels_the_call_is_not_waited_for() {
+async fn cancelled_pipe_call_drops_its_input_request() {
     let (Talk { mut pipe, .. }, gate) = open().await;
     let (id, asked) = ask(&mut pipe, "beside").await;
     gate.arrived().await;
     pipe.cancel(id).await;
     gate.abandoned().await;
     pipe.reply(&asked, accept(json!({"yes": true}))).await;
-    // No answer to a call that was cancelled, and nothing is wrong with the next.
+    // The cancelled call gets no response, and the next call works.
     pipe.quiet().await;
     let (id, asked) = ask(&mut pipe, "patient").await;
     pipe.reply(&asked, accept(json!({"yes": true}))).await;
     assert_eq!(text_of(&pipe.answer(id).await), "true");
 }
 
-// STDIO-12: the client has closed its end; what still runs is answered and then it is over
+// STDIO-12: after end of input, running calls get their response and the server ends
 #[tokio::test(start_paused = true)]
-async fn a_client_that_leaves_while_it_is_asked_gets_its_answer_at_once() {
+async fn end_of_input_fails_open_input_request_immediately() {
     let (Talk { mut pipe, .. }, _) = open().await;
     let (id, _) = ask(&mut pipe, "patient").await;
     let begun = tokio::time::Instant::now();
     pipe.finish().await;
     let messages = pipe.read_to_end().await;
-    let answer = messages.last().expect("an answer");
+    let answer = messages.last().expect("a response");
     assert_eq!(answer["id"], id);
-    assert!(failure_of(answer).starts_with("the client did not answer `sure`"), "{answer}");
+    assert!(
+        failure_of(answer).starts_with("the client rejected the input request `sure`"),
+        "{answer}"
+    );
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
 }
 
 // STDIO-12
 #[tokio::test(start_paused = true)]
-async fn a_client_that_has_left_is_not_asked_any_more() {
+async fn input_request_after_end_of_input_fails() {
     let (Talk { mut pipe, .. }, gate) = open().await;
     let id = pipe.send("tools/call", json!({"name": "gated"})).await;
     gate.arrived().await;
     pipe.finish().await;
-    // Lets the server see the end first.
+    // Lets the server notice the end of input first.
     sleep(Duration::from_millis(10)).await;
     gate.open(1);
     let begun = tokio::time::Instant::now();
     let messages = pipe.read_to_end().await;
-    let answer = messages.last().expect("an answer");
+    let answer = messages.last().expect("a response");
     assert_eq!(answer["id"], id);
     assert!(text_of(answer).starts_with("no answer: "), "{answer}");
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
 }
 
-// VER-30: the answers go to the newer session, so the older one gets none
+// VER-30: the new session receives all responses, so calls of the old session cannot wait
 #[tokio::test(start_paused = true)]
-async fn a_second_handshake_leaves_no_call_waiting_for_answers() {
+async fn second_handshake_fails_open_input_requests() {
     let (mut talk, _) = open().await;
     let (id, _) = ask(&mut talk.pipe, "patient").await;
     let begun = tokio::time::Instant::now();
@@ -362,12 +365,12 @@ async fn a_second_handshake_leaves_no_call_waiting_for_answers() {
     let mut messages = [talk.pipe.read().await, talk.pipe.read().await];
     messages.sort_by_key(|message| message["id"] == again);
     assert_eq!(messages[0]["id"], id, "{messages:?}");
-    assert!(failure_of(&messages[0]).starts_with("the client did not answer `sure`"));
+    assert!(failure_of(&messages[0]).starts_with("the client rejected the input request `sure`"));
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_panics_while_it_asks_ends_its_own_call_only() {
+async fn panic_with_open_input_request_ends_only_its_call() {
     let (Talk { mut pipe, .. }, _) = open().await;
     let (first, _) = ask(&mut pipe, "panicking").await;
     let (second, asked) = ask(&mut pipe, "patient").await;

@@ -1,4 +1,4 @@
-//! Which answer belongs to which question, and what a client may answer instead.
+//! Matching of input responses to input requests by ID, and error responses of clients.
 
 use std::collections::HashSet;
 
@@ -17,14 +17,14 @@ struct Name {
     name: String,
 }
 
-/// Asks twice, in its own name.
+/// Elicits twice, with the given name in the message.
 async fn twice(cx: Durable, Args(Name { name }): Args<Name>) -> Result<String> {
     let first: Approval = cx.elicit("first", format!("{name} 1")).await?;
     let second: Approval = cx.elicit("second", format!("{name} 2")).await?;
     Ok(format!("{name}: {} {}", first.yes, second.yes))
 }
 
-/// Tells what the client said instead of an answer.
+/// Returns the error that the client sent instead of an input response.
 async fn refused(cx: Durable) -> Result<String> {
     let error = cx.elicit::<Approval>("sure", "Really?").await.unwrap_err();
     match error.durable_error() {
@@ -40,7 +40,7 @@ async fn brief(cx: Durable) -> Result<String> {
     Ok(approval.yes.to_string())
 }
 
-/// The client's roots, or why not.
+/// Returns the number of roots, or the error.
 async fn roots(cx: Durable) -> Result<String> {
     match cx.roots("roots").await {
         Ok(roots) => Ok(roots.len().to_string()),
@@ -72,16 +72,16 @@ fn no() -> Value {
 
 // MT-10, ELIC-03, ELIC-23, RPC-04
 #[tokio::test(start_paused = true)]
-async fn ids_of_questions_are_the_servers_own_and_each_is_used_once() {
+async fn input_request_ids_are_unique_and_independent_of_client_ids() {
     let mut talk = Talk::open(&asking(), "2025-11-25").await;
     let mut seen = HashSet::new();
     let mut read = async |talk: &mut Talk| {
         let asked = talk.pipe.read().await;
         assert_eq!(asked["method"], "elicitation/create", "{asked}");
-        assert!(seen.insert(asked["id"].to_string()), "the id of {asked} was used before");
+        assert!(seen.insert(asked["id"].to_string()), "the ID of {asked} was used before");
         asked
     };
-    // The client counts as the server does, so that each number means two things.
+    // Client and server use the same numbers as IDs, for different requests.
     for (id, name) in [(1, "anna"), (2, "bert"), (3, "carl")] {
         talk.pipe.send_json(&call(id, name)).await;
     }
@@ -91,9 +91,9 @@ async fn ids_of_questions_are_the_servers_own_and_each_is_used_once() {
     }
     let of = |asked: &[Value], message: &str| {
         let found = asked.iter().find(|asked| asked["params"]["message"] == message);
-        found.unwrap_or_else(|| panic!("nobody asked {message}: {asked:?}")).clone()
+        found.unwrap_or_else(|| panic!("no input request {message}: {asked:?}")).clone()
     };
-    // Answered in another order than asked, and each with something else.
+    // The client responds in another order, and differently to each.
     talk.pipe.reply(&of(&asked, "carl 1"), no()).await;
     let carl = read(&mut talk).await;
     talk.pipe.reply(&of(&asked, "anna 1"), yes()).await;
@@ -110,9 +110,9 @@ async fn ids_of_questions_are_the_servers_own_and_each_is_used_once() {
     }
 }
 
-// CANC-05: what a client cancels are its own requests, whatever ours are called
+// CANC-05: a client cancels its own requests, even if the server uses the same ID
 #[tokio::test(start_paused = true)]
-async fn a_client_cancels_its_own_ids_and_not_the_servers() {
+async fn client_cancellation_does_not_affect_server_request_ids() {
     let mut talk = Talk::open(&asking(), "2025-11-25").await;
     talk.pipe.send_json(&call(7, "anna")).await;
     let asked = talk.pipe.read().await;
@@ -124,9 +124,9 @@ async fn a_client_cancels_its_own_ids_and_not_the_servers() {
     assert_eq!(text_of(&talk.pipe.answer(7).await), "anna: true true");
 }
 
-// VER-35: answers to nothing are ignored
+// VER-35: unsolicited responses are ignored
 #[tokio::test(start_paused = true)]
-async fn answers_to_what_nobody_asked_are_ignored() {
+async fn unsolicited_input_responses_are_ignored() {
     let mut talk = Talk::open(&asking(), "2025-11-25").await;
     talk.pipe.send_json(&call(5, "anna")).await;
     let asked = talk.pipe.read().await;
@@ -149,19 +149,19 @@ async fn answers_to_what_nobody_asked_are_ignored() {
     talk.pipe.quiet().await;
     talk.pipe.reply(&asked, yes()).await;
     let second = talk.pipe.read().await;
-    assert_eq!(second["params"]["message"], "anna 2", "the call was asked once and answered once");
-    // A second answer comes too late to change the first.
+    assert_eq!(second["params"]["message"], "anna 2", "the second input request follows the first");
+    // A second response does not replace the first.
     talk.pipe.reply(&asked, no()).await;
     talk.pipe.reply(&second, no()).await;
     assert_eq!(text_of(&talk.pipe.answer(5).await), "anna: true false");
-    // So does an answer to a call that has ended.
+    // A response to an ended call is ignored too.
     talk.pipe.reply(&second, yes()).await;
     talk.pipe.quiet().await;
 }
 
 // ELIC-21, ELIC-02, SAMP-11, ROOT-04
 #[tokio::test(start_paused = true)]
-async fn an_error_of_the_client_reaches_the_handler_with_code_and_text() {
+async fn client_error_reaches_handler_with_code_and_message() {
     let mut talk = Talk::open(&asking(), "2025-11-25").await;
     for (error, expected) in [
         (json!({"code": -1, "message": "User rejected"}), "sure: -1 User rejected"),
@@ -180,9 +180,9 @@ async fn an_error_of_the_client_reaches_the_handler_with_code_and_text() {
     }
 }
 
-// ELIC-21: also one that says nothing sensible
+// ELIC-21: also a malformed error
 #[tokio::test(start_paused = true)]
-async fn an_error_that_is_none_ends_the_question_all_the_same() {
+async fn malformed_client_error_fails_input_request() {
     let mut talk = Talk::open(&asking(), "2025-11-25").await;
     for error in [json!("no"), json!({}), json!([1]), json!({"code": "x", "message": 1})] {
         let id = talk.pipe.send("tools/call", json!({"name": "refused"})).await;
@@ -195,19 +195,22 @@ async fn an_error_that_is_none_ends_the_question_all_the_same() {
 
 // ELIC-21
 #[tokio::test(start_paused = true)]
-async fn an_error_of_the_client_ends_a_handler_that_does_not_look() {
+async fn client_error_fails_handler_using_question_mark() {
     let mut talk = Talk::open(&asking(), "2025-06-18").await;
     let id = talk.pipe.send("tools/call", json!({"name": "brief"})).await;
     let asked = talk.pipe.read().await;
     let error = json!({"code": -1, "message": "User rejected"});
     talk.pipe.send_json(&json!({"jsonrpc": "2.0", "id": asked["id"], "error": error})).await;
     let answer = talk.pipe.answer(id).await;
-    assert_eq!(failure_of(&answer), "the client did not answer `sure`: User rejected (-1)");
+    assert_eq!(
+        failure_of(&answer),
+        "the client rejected the input request `sure`: User rejected (-1)"
+    );
 }
 
-// ROOT-04, ROOT-06: a client may declare roots and know nothing of them
+// ROOT-04, ROOT-06: a client may declare roots and still reject the request
 #[tokio::test(start_paused = true)]
-async fn a_client_that_has_no_roots_after_all_is_no_accident() {
+async fn roots_request_rejected_by_client_fails_with_its_error() {
     for version in LEGACY {
         let mut talk = Talk::open(&asking(), version).await;
         let id = talk.pipe.send("tools/call", json!({"name": "roots"})).await;
@@ -215,14 +218,15 @@ async fn a_client_that_has_no_roots_after_all_is_no_accident() {
         assert_eq!(asked["method"], "roots/list");
         let error = json!({"code": -32601, "message": "Roots not supported"});
         talk.pipe.send_json(&json!({"jsonrpc": "2.0", "id": asked["id"], "error": error})).await;
-        let expected = "the client did not answer `roots`: Roots not supported (-32601)";
+        let expected =
+            "the client rejected the input request `roots`: Roots not supported (-32601)";
         assert_eq!(text_of(&talk.pipe.answer(id).await), expected, "{version}");
     }
 }
 
-// RPC-27, STDIO-16: on a batch, too, each answer finds its question
+// RPC-27, STDIO-16: the same holds in a batch
 #[tokio::test(start_paused = true)]
-async fn calls_of_a_batch_may_ask() {
+async fn calls_in_pipe_batch_can_request_input() {
     let mut talk = Talk::open(&asking(), "2025-03-26").await;
     let call = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "roots"}});
     let ping = json!({"jsonrpc": "2.0", "id": 9, "method": "ping"});
@@ -237,7 +241,7 @@ async fn calls_of_a_batch_may_ask() {
     }
     assert_eq!(answered, [json!({"jsonrpc": "2.0", "id": 9, "result": {}})]);
     assert_ne!(asked[0]["id"], asked[1]["id"]);
-    // Answers may come as a batch as well.
+    // Responses may be a batch too.
     let root = |count: usize| json!({"roots": vec![json!({"uri": "file:///"}); count]});
     let answer =
         |asked: &Value, count| json!({"jsonrpc": "2.0", "id": asked["id"], "result": root(count)});

@@ -1,4 +1,4 @@
-//! `replay_on_input`: the handler runs again at every answer, and the client does not notice.
+//! `replay_on_input`: the handler runs again after every input response, unnoticed by the client.
 
 use outlive::server::{Durable, Result, Server, State, Tool};
 use serde_json::{Value, json};
@@ -31,12 +31,12 @@ async fn deploy(cx: Durable, notes: State<Notes>) -> Result<String> {
     Ok(format!("{image} {} {} {} {pushed}", approval.yes, eu?.yes, us?.yes))
 }
 
-/// Counts outside of a step how often it has come so far.
+/// Decides by a counter outside of a step.
 async fn forgetful(cx: Durable, notes: State<Notes>) -> Result<String> {
     notes.note("run");
     let runs = notes.count();
     cx.elicit::<Approval>("first", "First?").await?;
-    // A decision that is no step takes another way the next time.
+    // A decision outside of a step differs in the next run.
     let key = if runs == 1 { "odd" } else { "even" };
     cx.elicit::<Approval>(("second", key), format!("Second, {key}?")).await?;
     Ok(key.into())
@@ -59,7 +59,7 @@ fn yes() -> Value {
     accept(json!({"yes": true}))
 }
 
-/// Reads what is asked next.
+/// Asserts that the next message is this input request.
 async fn asked(pipe: &mut Pipe, message: &str) -> Value {
     let asked = pipe.read().await;
     assert_eq!(asked["params"]["message"], message, "{asked}");
@@ -67,7 +67,7 @@ async fn asked(pipe: &mut Pipe, message: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_question_is_shown_twice_and_no_step_is_taken_twice() {
+async fn replay_on_input_repeats_neither_input_requests_nor_steps() {
     for replays in [false, true] {
         let notes = Notes::default();
         let mut pipe = Talk::open(&server(&notes, replays), "2025-11-25").await.pipe;
@@ -75,7 +75,7 @@ async fn no_question_is_shown_twice_and_no_step_is_taken_twice() {
         let approve = asked(&mut pipe, "Deploy image?").await;
         pipe.reply(&approve, yes()).await;
         let (eu, us) = (asked(&mut pipe, "EU?").await, asked(&mut pipe, "US?").await);
-        // One of two that are open is answered, a good while before the other.
+        // The client responds to one of two open input requests long before the other.
         pipe.reply(&us, yes()).await;
         pipe.quiet().await;
         pipe.reply(&eu, yes()).await;
@@ -90,22 +90,22 @@ async fn no_question_is_shown_twice_and_no_step_is_taken_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_does_not_fit_is_asked_for_again_once() {
+async fn replay_on_input_repeats_invalid_response_once() {
     let notes = Notes::default();
     let mut pipe = Talk::open(&server(&notes, true), "2025-11-25").await.pipe;
     let id = pipe.send("tools/call", json!({"name": "deploy"})).await;
     let mut approve = asked(&mut pipe, "Deploy image?").await;
     for _ in 0..3 {
         pipe.reply(&approve, accept(json!({"yes": "perhaps"}))).await;
-        let again = "Deploy image?\n\nThe last answer did not fit: `yes` must be true or false.";
+        let again = "Deploy image?\n\nThe last response was invalid: `yes` must be true or false.";
         approve = asked(&mut pipe, again).await;
         pipe.quiet().await;
     }
     pipe.reply(&approve, yes()).await;
     let (eu, us) = (asked(&mut pipe, "EU?").await, asked(&mut pipe, "US?").await);
-    // The one that does not fit is asked again; the other is left as it is.
+    // Only the invalid response is requested again.
     pipe.reply(&eu, accept(json!({}))).await;
-    let eu = asked(&mut pipe, "EU?\n\nThe last answer did not fit: `yes` is missing.").await;
+    let eu = asked(&mut pipe, "EU?\n\nThe last response was invalid: `yes` is missing.").await;
     pipe.quiet().await;
     pipe.reply(&us, yes()).await;
     pipe.reply(&eu, yes()).await;
@@ -113,7 +113,7 @@ async fn an_answer_that_does_not_fit_is_asked_for_again_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_would_break_on_2026_07_28_breaks_at_the_desk() {
+async fn replay_on_input_reveals_nondeterministic_handler() {
     let notes = Notes::default();
     let mut talk = Talk::open(&server(&notes, false), "2025-11-25").await;
     assert_eq!(talk.call("forgetful", |_| yes()).await.text(), "odd");
@@ -122,12 +122,12 @@ async fn a_handler_that_would_break_on_2026_07_28_breaks_at_the_desk() {
     assert_eq!(talk.call("forgetful", |_| yes()).await.text(), "even");
 }
 
-// M-30: what could not travel there is refused here already
+// M-30: values that a request state cannot carry already fail here
 #[tokio::test(start_paused = true)]
-async fn a_secret_that_could_not_travel_is_refused_at_the_desk() {
+async fn replay_on_input_rejects_recorded_secret() {
     let mut talk = Talk::open(&server(&Notes::default(), false), "2025-11-25").await;
     assert_eq!(text_of(&talk.call_quietly("token").await), "7");
     let mut talk = Talk::open(&server(&Notes::default(), true), "2025-11-25").await;
     let answer = talk.call_quietly("token").await;
-    assert!(failure_of(&answer).contains("`token` holds a secret"), "{answer}");
+    assert!(failure_of(&answer).contains("`token` contains a secret"), "{answer}");
 }

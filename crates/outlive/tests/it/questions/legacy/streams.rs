@@ -1,4 +1,4 @@
-//! Questions on Streamable HTTP and HTTP+SSE: on which stream they go, and how answers find them.
+//! Input requests over Streamable HTTP and HTTP+SSE: their streams, and the way of the responses.
 
 use std::time::Duration;
 
@@ -41,14 +41,14 @@ async fn roots(cx: Durable) -> Result<String> {
     Ok(format!("{} roots", cx.roots("roots").await?.len()))
 }
 
-/// Says something, waits at the gate, and asks.
+/// Sends progress, waits at the gate, then elicits.
 async fn gated(cx: Durable, gate: State<Gate>) -> Result<String> {
     cx.progress(1.0, None, "");
     gate.pass().await;
     form(cx).await
 }
 
-/// Stands at the gate while its question is open.
+/// Waits at the gate while an input request is open.
 async fn beside(cx: Durable, gate: State<Gate>) -> Result<String> {
     let (approval, ()) = tokio::join!(cx.elicit::<Approval>("sure", "Really?"), gate.pass());
     Ok(approval?.yes.to_string())
@@ -72,21 +72,21 @@ async fn start(config: HttpConfig) -> (HttpFixture, Gate) {
     (HttpFixture::of(asking(&gate), config).await, gate)
 }
 
-/// Opens a session of a client that can be asked everything.
+/// Opens a session of a client that supports every input request.
 async fn session(server: &HttpFixture, version: &str, token: Option<&str>) -> Session {
     let hello = Request::initialize(version).param("capabilities", everything());
     Session::open(server.address(), hello, token).await
 }
 
-/// Calls a tool and reads its question.
+/// Calls a tool and reads its input request.
 async fn ask(server: &HttpFixture, session: &Session, tool: &str) -> (Stream, Value) {
     let mut stream = server.open(session.call(tool, json!({})).id("the call")).await;
     let asked = stream.message().await;
-    assert!(asked["method"].is_string() && asked["id"].is_u64(), "not a question: {asked}");
+    assert!(asked["method"].is_string() && asked["id"].is_u64(), "not an input request: {asked}");
     (stream, asked)
 }
 
-/// Posts an answer, which must be taken.
+/// Posts an input response and expects 202.
 async fn reply(server: &HttpFixture, session: &Session, asked: &Value, answer: Value) {
     let response = server.send(session.reply(asked, answer)).await;
     assert_eq!((response.status(), response.body.len()), (202, 0), "{response:?}");
@@ -98,7 +98,7 @@ fn yes() -> Value {
 
 // HTTP25-04, HTTP25-06, HTTP25-07, MT-10, ELIC-23, SAMP-13
 #[tokio::test]
-async fn a_question_comes_on_the_stream_of_its_call_and_is_answered_on_another() {
+async fn input_request_is_sent_on_stream_of_its_call() {
     let (server, _) = start(HttpConfig::new()).await;
     for version in ["2025-06-18", "2025-11-25"] {
         let session = session(&server, version, None).await;
@@ -111,9 +111,9 @@ async fn a_question_comes_on_the_stream_of_its_call_and_is_answered_on_another()
     }
 }
 
-// HTTP25-09: on that stream and no other, also when there are others
+// HTTP25-09: on that stream only
 #[tokio::test]
-async fn two_calls_are_asked_on_their_own_streams() {
+async fn input_requests_of_two_calls_use_their_own_streams() {
     let (server, _) = start(HttpConfig::new()).await;
     let session = session(&server, "2025-11-25", None).await;
     let (mut first, asked_first) = ask(&server, &session, "form").await;
@@ -121,7 +121,7 @@ async fn two_calls_are_asked_on_their_own_streams() {
     let mut second = server.open(call).await;
     let asked_second = second.message().await;
     assert_eq!(asked_second["method"], "roots/list");
-    assert_ne!(asked_first["id"], asked_second["id"], "ids are unique in the session");
+    assert_ne!(asked_first["id"], asked_second["id"], "request IDs are unique in the session");
     reply(&server, &session, &asked_second, json!({"roots": []})).await;
     assert_eq!(text_of(&second.message().await), "0 roots");
     second.ended().await;
@@ -132,18 +132,18 @@ async fn two_calls_are_asked_on_their_own_streams() {
 
 //
 #[tokio::test]
-async fn an_answer_of_another_session_or_caller_does_not_reach_the_call() {
+async fn input_response_of_another_session_or_principal_is_ignored() {
     let tokens = StaticTokens::new().with("anna", ANNA).with("bert", BERT);
     let (server, _) = start(HttpConfig::new().authenticator(tokens)).await;
     let annas = session(&server, "2025-11-25", Some(ANNA)).await;
     let (mut stream, asked) = ask(&server, &annas, "form").await;
     let no = || accept(json!({"yes": false}));
-    // Another session, of another caller and of the same: the number means nothing there.
+    // The request ID has no meaning in another session, whether of the same principal or not.
     for token in [ANNA, BERT] {
         let other = session(&server, "2025-11-25", Some(token)).await;
         reply(&server, &other, &asked, no()).await;
     }
-    // The same session in the hands of another caller does not exist.
+    // The session of another principal responds like an unknown session.
     let stolen = server.send(annas.with_token(BERT).reply(&asked, no())).await;
     let unknown = server.send(annas.with_token(BERT).with_id("nobody").reply(&asked, no())).await;
     assert_eq!(stolen.status(), 404);
@@ -152,9 +152,9 @@ async fn an_answer_of_another_session_or_caller_does_not_reach_the_call() {
     assert_eq!(text_of(&stream.message().await), "form true");
 }
 
-// HTTP25-05, ELIC-21: such a client cannot be asked, and learns so
+// HTTP25-05, ELIC-21: the input request fails with a reason
 #[tokio::test]
-async fn a_client_that_takes_no_stream_gets_an_answer_and_does_not_hang() {
+async fn input_request_to_client_not_accepting_sse_fails() {
     let (server, gate) = start(HttpConfig::new()).await;
     let session = session(&server, "2025-11-25", None).await;
     for tool in ["form", "sample", "roots", "gated"] {
@@ -163,13 +163,16 @@ async fn a_client_that_takes_no_stream_gets_an_answer_and_does_not_hang() {
         let response = within(server.send(call)).await;
         assert_eq!(response.status(), 200, "{tool}");
         let answer = response.json();
-        assert!(failure_of(&answer).contains("takes no stream"), "{tool}: {answer}");
+        assert!(
+            failure_of(&answer).contains("does not accept an event stream"),
+            "{tool}: {answer}"
+        );
     }
 }
 
 // HTTP25-05
 #[tokio::test]
-async fn a_batch_of_a_client_that_takes_no_stream_does_not_hang_either() {
+async fn input_request_in_batch_of_client_not_accepting_sse_fails() {
     let (server, _) = start(HttpConfig::new()).await;
     let session = session(&server, "2025-03-26", None).await;
     let call =
@@ -178,12 +181,12 @@ async fn a_batch_of_a_client_that_takes_no_stream_does_not_hang_either() {
     let batch = session.batch([call, ping]).accept("application/json");
     let answers = within(server.send(batch)).await.json();
     let asking = answers.as_array().and_then(|all| all.iter().find(|one| one["id"] == 1)).unwrap();
-    assert!(failure_of(asking).contains("takes no stream"), "{answers}");
+    assert!(failure_of(asking).contains("does not accept an event stream"), "{answers}");
 }
 
 // HTTP25-05, RPC-27
 #[tokio::test]
-async fn a_call_of_a_batch_may_ask() {
+async fn call_in_http_batch_can_request_input() {
     let (server, _) = start(HttpConfig::new()).await;
     let session = session(&server, "2025-03-26", None).await;
     let call =
@@ -194,7 +197,7 @@ async fn a_call_of_a_batch_may_ask() {
     let (asked, pong) =
         if first["method"] == "roots/list" { (first, second) } else { (second, first) };
     assert_eq!((&asked["method"], &pong["id"]), (&json!("roots/list"), &json!(2)));
-    // The answer comes in a batch as well, beside something else.
+    // The response comes in a batch, with a notification.
     let root = json!({"uri": "file:///home"});
     let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": [root]}});
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"});
@@ -206,7 +209,7 @@ async fn a_call_of_a_batch_may_ask() {
 
 // HTTP25-08, HTTP25-16
 #[tokio::test]
-async fn a_question_that_was_lost_with_its_stream_is_asked_when_the_client_comes_back() {
+async fn input_request_lost_with_stream_is_replayed_on_resume() {
     let (server, gate) = start(HttpConfig::new()).await;
     for version in ["2025-06-18", "2025-11-25"] {
         let session = session(&server, version, None).await;
@@ -215,17 +218,17 @@ async fn a_question_that_was_lost_with_its_stream_is_asked_when_the_client_comes
         let mut stream = server.open(call).await;
         let (event, progress) = stream.said().await;
         assert_eq!(progress["method"], "notifications/progress");
-        // Once it is asked on the stream that is lost, once while there is no stream.
+        // The input request is sent while no stream is connected, and is replayed on each resume.
         gate.arrived().await;
         stream.cut();
         gate.open(1);
-        let last = event.id.expect("an id to come back with");
+        let last = event.id.expect("an event ID to resume from");
         let mut asked = Value::Null;
         for _ in 0..3 {
             let mut resumed = server.open(session.resume(&last)).await;
             let again = resumed.message().await;
             assert_eq!(again["method"], "elicitation/create", "{version}");
-            assert!(asked.is_null() || asked == again, "it is one question: {asked} {again}");
+            assert!(asked.is_null() || asked == again, "the same input request: {asked} {again}");
             asked = again;
             resumed.cut();
         }
@@ -240,22 +243,22 @@ async fn a_question_that_was_lost_with_its_stream_is_asked_when_the_client_comes
 
 // HTTP25-08, HTTP25-16
 #[tokio::test]
-async fn a_question_can_be_answered_while_there_is_no_stream() {
+async fn input_response_without_open_stream_is_accepted() {
     let (server, _) = start(HttpConfig::new()).await;
     let session = session(&server, "2025-11-25", None).await;
     let mut stream = server.open(session.call("form", json!({})).id("the call")).await;
     let (event, asked) = stream.said().await;
     stream.cut();
     reply(&server, &session, &asked, yes()).await;
-    // Whoever comes back after the question gets the result, and not the question again.
-    let mut resumed = server.open(session.resume(&event.id.expect("an id"))).await;
+    // A client that resumes after the input request gets only the result.
+    let mut resumed = server.open(session.resume(&event.id.expect("an event ID"))).await;
     assert_eq!(text_of(&resumed.message().await), "form true");
     resumed.ended().await;
 }
 
 // HTTP25-28, HTTP25-33
 #[tokio::test]
-async fn a_session_that_is_ended_ends_the_calls_that_wait_for_answers() {
+async fn deleted_session_cancels_calls_waiting_for_input() {
     let (server, gate) = start(HttpConfig::new()).await;
     let session = session(&server, "2025-11-25", None).await;
     let (_stream, asked) = ask(&server, &session, "beside").await;
@@ -267,7 +270,7 @@ async fn a_session_that_is_ended_ends_the_calls_that_wait_for_answers() {
 
 // CANC-03, CANC-05
 #[tokio::test]
-async fn a_client_that_cancels_the_call_is_not_waited_for() {
+async fn cancelled_http_call_drops_its_input_request() {
     let (server, gate) = start(HttpConfig::new()).await;
     let session = session(&server, "2025-11-25", None).await;
     let (stream, asked) = ask(&server, &session, "beside").await;
@@ -277,16 +280,16 @@ async fn a_client_that_cancels_the_call_is_not_waited_for() {
     assert_eq!(server.send(cancelled).await.status(), 202);
     gate.abandoned().await;
     stream.ended().await;
-    // An answer may cross with that, and means nothing any more.
+    // A response that crosses the cancellation has no effect.
     reply(&server, &session, &asked, yes()).await;
     let (mut stream, asked) = ask(&server, &session, "form").await;
     reply(&server, &session, &asked, yes()).await;
     assert_eq!(text_of(&stream.message().await), "form true");
 }
 
-// HTTP25-32, MT-10: without a session there is nobody to ask
+// HTTP25-32, MT-10: input requests need a session
 #[tokio::test]
-async fn without_sessions_a_legacy_client_cannot_be_asked() {
+async fn stateless_legacy_call_requesting_input_is_rejected() {
     let (server, _) = start(HttpConfig::new().sessions(false)).await;
     for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {
         let hello = Request::initialize(version).param("capabilities", everything());
@@ -307,7 +310,7 @@ async fn without_sessions_a_legacy_client_cannot_be_asked() {
 
 // SSE24-05, ELIC-24
 #[tokio::test]
-async fn on_http_sse_questions_come_on_the_one_stream() {
+async fn http_sse_input_requests_use_session_stream() {
     let (server, _) = start(HttpConfig::new()).await;
     for version in LEGACY {
         let mut pair = server.pair_as(version, None).await;
@@ -327,7 +330,7 @@ async fn on_http_sse_questions_come_on_the_one_stream() {
         for (tool, method, answer, expected) in rows {
             let first = pair.ask(&server, tool, "tools/call", json!({"name": tool})).await;
             if tool == "form" && version < "2025-06-18" {
-                // Declared or not, these revisions have no word for it.
+                // These versions have no elicitation, even if the client declares it.
                 assert_eq!((&first["id"], refusal_of(&first).0), (&json!(tool), -32602));
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Connections made of bytes: what is sent, what comes back, and how it ends.
+//! Raw connections, responses and event streams.
 
 use std::net::SocketAddr;
 
@@ -17,7 +17,7 @@ pub(crate) struct Connection {
     buffer: Vec<u8>,
 }
 
-/// The connection ended in the middle of something.
+/// The connection ended in the middle of a response.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Cut;
 
@@ -28,7 +28,7 @@ struct Head {
     headers: Vec<(String, String)>,
 }
 
-/// How the end of a body is told.
+/// Framing of a response body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Framing {
     Length(usize),
@@ -44,7 +44,7 @@ pub(crate) struct Response {
     events: Vec<Event>,
 }
 
-/// A response that is a stream of events, as far as it has been read.
+/// An event stream that is being read.
 pub(crate) struct Stream {
     connection: Connection,
     head: Head,
@@ -53,7 +53,7 @@ pub(crate) struct Stream {
     checks: Checks,
 }
 
-/// What messages are held against.
+/// The version and the requests that messages are validated against.
 #[derive(Clone)]
 struct Checks {
     version: String,
@@ -66,7 +66,7 @@ impl Connection {
         Self { stream, buffer: Vec::new() }
     }
 
-    /// Connects from another address of this machine.
+    /// Connects from another local address.
     pub(crate) async fn open_from(address: SocketAddr, from: [u8; 4]) -> std::io::Result<Self> {
         let socket = tokio::net::TcpSocket::new_v4()?;
         socket.bind((from, 0).into())?;
@@ -77,7 +77,7 @@ impl Connection {
         within(self.stream.write_all(bytes)).await.expect("the server reads");
     }
 
-    /// Writes to a server that may stop reading.
+    /// Writes to a server that may have stopped reading.
     pub(crate) async fn try_write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         within(self.stream.write_all(bytes)).await
     }
@@ -88,7 +88,7 @@ impl Connection {
         self.response(request).await
     }
 
-    /// Reads the whole response to a request that has been written.
+    /// Reads the whole response to a request that was already written.
     pub(crate) async fn response(&mut self, request: &Request) -> Response {
         self.try_response(request).await.expect("a whole response")
     }
@@ -115,7 +115,7 @@ impl Connection {
         Ok(Response { head, body, events })
     }
 
-    /// Sends a request that is answered with a stream, and leaves the stream open.
+    /// Sends a request whose response is a stream, and leaves the stream open.
     #[track_caller]
     pub(crate) fn open_stream(mut self, request: &Request) -> impl Future<Output = Stream> {
         let caller = std::panic::Location::caller();
@@ -128,7 +128,7 @@ impl Connection {
         }
     }
 
-    /// Sends a request that is answered with a stream or with one message.
+    /// Sends a request whose response is a stream or one message.
     pub(crate) async fn send_or_open(mut self, request: &Request) -> Result<Stream, Response> {
         self.write(&request.bytes()).await;
         let (head, mut framing) = self.head().await.expect("a response");
@@ -150,7 +150,7 @@ impl Connection {
         Err(Response { head, body, events: Vec::new() })
     }
 
-    /// The whole response, if something of it has come.
+    /// Returns the whole response if any part of it has arrived.
     pub(crate) async fn response_if_any(&mut self, request: &Request) -> Option<Response> {
         let mut chunk = vec![0; 4 << 10];
         let read = self.stream.try_read(&mut chunk).ok()?;
@@ -158,20 +158,20 @@ impl Connection {
         Some(self.response(request).await)
     }
 
-    /// Waits until something has come, and reads no more than that.
+    /// Waits for the first byte of a response.
     pub(crate) async fn until_something_came(&mut self) {
         let mut byte = [0];
         within(self.stream.read_exact(&mut byte)).await.expect("a response");
         self.buffer.push(byte[0]);
     }
 
-    /// Waits until the server closes the connection; what it still says is thrown away.
+    /// Waits until the server closes the connection, and discards the rest.
     pub(crate) async fn closed(mut self) {
         let mut rest = vec![0; 4096];
         while matches!(within(self.stream.read(&mut rest)).await, Ok(read) if read > 0) {}
     }
 
-    /// Ends only the direction towards the server.
+    /// Closes only the write direction.
     pub(crate) async fn half_close(&mut self) {
         self.stream.shutdown().await.expect("the connection is open");
     }
@@ -202,7 +202,7 @@ impl Connection {
         Ok((head, framing))
     }
 
-    /// The next piece of a body, without the marks between pieces; `None` at its end.
+    /// Returns the next chunk of a body, without chunk headers. `None` is the end of the body.
     async fn piece(&mut self, framing: &mut Framing) -> Result<Option<Vec<u8>>, Cut> {
         let length = match *framing {
             Framing::Ended | Framing::Length(0) => return Ok(None),
@@ -266,13 +266,13 @@ impl Response {
         self.head.is_stream()
     }
 
-    /// Status, headers and body, without the one header that tells the time.
+    /// Status, headers and body, without the `Date` header.
     pub(crate) fn without_date(&self) -> (u16, Vec<(String, String)>, String) {
         let headers = self.head.headers.iter().filter(|(name, _)| name != "date").cloned();
         (self.head.status, headers.collect(), String::from_utf8_lossy(&self.body).into_owned())
     }
 
-    /// The body as one JSON value.
+    /// Parses the body as one JSON value.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         let shown = || format!("{} {:?}", self.status(), String::from_utf8_lossy(&self.body));
@@ -280,7 +280,7 @@ impl Response {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", shown()))
     }
 
-    /// The messages of a stream, in order.
+    /// Returns the messages of a stream, in order.
     #[track_caller]
     pub(crate) fn messages(&self) -> Vec<Value> {
         assert!(self.is_stream(), "not a stream: {:?}", self.without_date());
@@ -292,7 +292,7 @@ impl Response {
         &self.events
     }
 
-    /// The result of a call that was answered with one JSON body.
+    /// Returns the result of a call with a JSON response.
     #[track_caller]
     pub(crate) fn result(&self) -> Value {
         let answer = self.json();
@@ -300,7 +300,7 @@ impl Response {
         answer["result"].clone()
     }
 
-    /// The text of a tool's result.
+    /// Returns the text of a tool result.
     #[track_caller]
     pub(crate) fn text(&self) -> String {
         self.result()["content"][0]["text"].as_str().expect("a text").to_owned()
@@ -312,7 +312,7 @@ impl Stream {
         self.head.header(name)
     }
 
-    /// The next event or comment; `None` when the server has ended the stream properly.
+    /// Returns the next event or comment. `None` is the clean end of the stream.
     pub(crate) async fn piece(&mut self) -> Result<Option<Piece>, Cut> {
         loop {
             if let Some(piece) = self.parser.next() {
@@ -324,17 +324,17 @@ impl Stream {
             match self.connection.piece(&mut self.framing).await? {
                 Some(bytes) => self.parser.push(&bytes),
                 None => {
-                    assert!(self.parser.is_empty(), "half an event at the end of a stream");
+                    assert!(self.parser.is_empty(), "an incomplete event at the end of a stream");
                     return Ok(None);
                 }
             }
         }
     }
 
-    /// The next event, whether it says something or not; `None` at the end of the stream.
+    /// Returns the next event, with or without data. `None` is the end of the stream.
     pub(crate) async fn event(&mut self) -> Option<Event> {
         loop {
-            match self.piece().await.expect("the stream goes on or ends properly") {
+            match self.piece().await.expect("the stream continues or ends cleanly") {
                 Some(Piece::Event(event)) => return Some(event),
                 Some(Piece::Comment) => {}
                 None => return None,
@@ -342,7 +342,7 @@ impl Stream {
         }
     }
 
-    /// The next event with a message, and the message.
+    /// Returns the next event with a message, and the message.
     pub(crate) async fn said(&mut self) -> (Event, Value) {
         loop {
             let event = self.event().await.expect("a message, not the end of the stream");
@@ -353,18 +353,18 @@ impl Stream {
         }
     }
 
-    /// The next message.
+    /// Returns the next message.
     pub(crate) async fn message(&mut self) -> Value {
         self.said().await.1
     }
 
-    /// The server must end the stream now, without another message.
+    /// Asserts that the server ends the stream without another message.
     #[track_caller]
     pub(crate) fn ended(mut self) -> impl Future<Output = Connection> {
         let caller = std::panic::Location::caller();
         async move {
             while let Some(event) = self.event().await {
-                assert!(event.data.is_empty(), "{caller}: the stream went on: {event:?}");
+                assert!(event.data.is_empty(), "{caller}: the stream continued: {event:?}");
             }
             self.connection
         }
@@ -384,7 +384,7 @@ impl Checks {
         match serde_json::from_str(text) {
             Ok(Value::Array(batch)) => batch.iter().for_each(|message| self.check(message)),
             Ok(message) => self.check(&message),
-            // Not JSON: an empty event, or the path that HTTP+SSE begins with.
+            // An empty event, or the path in the first event of HTTP+SSE.
             Err(_) => assert!(text.is_empty() || text.starts_with('/'), "not JSON: {text}"),
         }
     }
@@ -392,11 +392,11 @@ impl Checks {
     fn check(&self, message: &Value) {
         let asked = message.get("id").map(Value::to_string);
         let method = asked.and_then(|id| self.methods.lock().unwrap().get(&id).cloned());
-        // A handshake is answered in the revision that it agrees on.
+        // The response to a handshake follows the negotiated version.
         let agreed = message["result"]["protocolVersion"].as_str();
         let version = agreed.unwrap_or(&self.version);
         schema::check(version, method.as_deref(), message);
-        // RPC-13, HTTP26-17: servers ask nothing there.
+        // RPC-13, HTTP26-17: a modern server sends no requests.
         let asks = message.get("method").is_some() && message.get("id").is_some();
         assert!(version != MODERN || !asks, "a request from the server: {message}");
         if let Some(code) = message["error"]["code"].as_i64() {
@@ -405,7 +405,7 @@ impl Checks {
     }
 }
 
-/// RPC-17, RPC-19, RPC-20: of the codes that JSON-RPC reserves, only those with a meaning are used.
+/// RPC-17, RPC-19, RPC-20: asserts that reserved error codes have their defined meaning.
 fn check_code(version: &str, code: i64) {
     let known = match code {
         -32700 | -32603..=-32600 => true,

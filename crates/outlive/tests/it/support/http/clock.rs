@@ -1,4 +1,4 @@
-//! A clock that stands still until the test moves it.
+//! A clock that the test advances.
 
 use std::{
     future::Future,
@@ -9,7 +9,7 @@ use std::{
 use outlive::server::Clock;
 use tokio::sync::watch;
 
-/// Time that passes only by [`ManualClock::advance`]. Clones are the same clock.
+/// A clock that changes only by [`ManualClock::advance`]. Clones share the time.
 #[derive(Clone, Debug)]
 pub(crate) struct ManualClock {
     start: Instant,
@@ -41,7 +41,7 @@ impl Clock for ManualClock {
         let mut passed = self.passed.subscribe();
         let end = *passed.borrow() + span;
         Box::pin(async move {
-            // An error says that the clock is gone, and then nothing happens any more.
+            // An error means that the clock was dropped; the sleep then never ends.
             if passed.wait_for(|passed| *passed >= end).await.is_err() {
                 std::future::pending().await
             }

@@ -1,24 +1,24 @@
-//! A client of HTTP+SSE: one stream for all that the server says, and a path to post to.
+//! A client of HTTP+SSE: one stream for all server messages, and a path for POST requests.
 
 use serde_json::{Value, json};
 
 use super::{HttpFixture, Request, Response, Stream};
 
-/// The stream, and where to post.
+/// The stream and the POST path.
 pub(crate) struct Pair {
     pub(crate) stream: Stream,
-    /// What the stream said to post to.
+    /// The path from the first event.
     pub(crate) target: String,
     post: Request,
 }
 
 impl HttpFixture {
-    /// Opens a stream of HTTP+SSE, without a handshake.
+    /// Opens an HTTP+SSE stream without a handshake.
     pub(crate) async fn pair(&self) -> Pair {
         self.pair_as("2024-11-05", None).await
     }
 
-    /// Opens a stream whose messages are of a revision, with a token.
+    /// Opens a stream for a protocol version, with a token.
     pub(crate) async fn pair_as(&self, version: &str, token: Option<&str>) -> Pair {
         let with_token = |request: Request| match token {
             Some(token) => request.bearer(token),
@@ -35,7 +35,7 @@ impl HttpFixture {
         Pair { stream, target: first.data, post }
     }
 
-    /// Opens a stream and shakes hands on a revision.
+    /// Opens a stream and performs the handshake.
     pub(crate) async fn pair_ready(&self, version: &str) -> Pair {
         let mut pair = self.pair_as(version, None).await;
         let hello = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "o", "version": "1"}});
@@ -47,19 +47,19 @@ impl HttpFixture {
 }
 
 impl Pair {
-    /// Shakes hands without reading what comes of it.
+    /// Sends the handshake without reading the response.
     pub(crate) async fn handshake(&self, server: &HttpFixture) {
         let hello = json!({"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "o", "version": "1"}});
         self.begin(server, 0, "initialize", hello).await;
         self.post(server, json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
     }
 
-    /// A POST of this message, to be sent or broken.
+    /// Returns a POST of this message, which the test can change.
     pub(crate) fn request(&self, message: Value) -> Request {
         self.post.clone().json(message)
     }
 
-    /// Posts a message, which must be taken.
+    /// Posts a message and expects 202.
     pub(crate) async fn post(&self, server: &HttpFixture, message: Value) -> Response {
         let response = server.send(self.request(message)).await;
         assert_eq!((response.status(), response.body.len()), (202, 0), "{response:?}");
@@ -91,7 +91,7 @@ impl Pair {
         self.message().await
     }
 
-    /// The next message of the stream.
+    /// Returns the next message of the stream.
     pub(crate) async fn message(&mut self) -> Value {
         let (event, message) = self.stream.said().await;
         assert_eq!((event.name.as_deref(), event.id), (Some("message"), None));

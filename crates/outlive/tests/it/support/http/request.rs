@@ -1,4 +1,4 @@
-//! Builds requests that are right, so that a test can break exactly one thing about them.
+//! Builds valid requests, so that a test can break exactly one part.
 
 use std::{
     collections::HashMap,
@@ -10,12 +10,12 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// The revision that knows no handshake.
+/// The modern version.
 pub(crate) const MODERN: &str = "2026-07-28";
 
 const PREFIX: &str = "io.modelcontextprotocol/";
 
-/// Which request has which method, by id: what comes back is checked with it.
+/// Methods of the sent requests, by ID. Responses are validated with them.
 pub(super) type Methods = Arc<Mutex<HashMap<String, String>>>;
 
 /// One HTTP request.
@@ -26,13 +26,13 @@ pub(crate) struct Request {
     headers: Vec<(String, Vec<u8>)>,
     message: Option<Value>,
     raw: Option<Vec<u8>>,
-    /// Whether headers repeat parts of the body.
+    /// Whether headers mirror parts of the body.
     mirrors: bool,
     pub(super) version: String,
     pub(super) methods: Methods,
 }
 
-/// A legacy session, as its client knows it.
+/// A legacy session of a client.
 #[derive(Clone)]
 pub(crate) struct Session {
     pub(crate) id: String,
@@ -42,7 +42,7 @@ pub(crate) struct Session {
 }
 
 impl Request {
-    /// A request of 2026-07-28, with everything it needs in headers and `_meta`.
+    /// A request of 2026-07-28, with all headers and `_meta` keys.
     pub(crate) fn modern(method: &str) -> Self {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -57,7 +57,7 @@ impl Request {
         request
     }
 
-    /// A call of a tool under 2026-07-28.
+    /// A tool call of 2026-07-28.
     pub(crate) fn call(tool: &str, arguments: Value) -> Self {
         Self::modern("tools/call").name(tool).param("arguments", arguments)
     }
@@ -68,7 +68,7 @@ impl Request {
         Self::post(MODERN).json(message).header("mcp-protocol-version", MODERN)
     }
 
-    /// The handshake of a legacy revision.
+    /// The handshake of a legacy version.
     pub(crate) fn initialize(version: &str) -> Self {
         Self::message("2025-11-25", "initialize").params(json!({
             "protocolVersion": version,
@@ -82,7 +82,7 @@ impl Request {
         Self::message(version, method).header("mcp-protocol-version", version)
     }
 
-    /// A POST whose body the test writes itself.
+    /// A POST with a body that the test supplies.
     pub(crate) fn post(version: &str) -> Self {
         Self::new("POST", version)
             .header("content-type", "application/json")
@@ -109,24 +109,24 @@ impl Request {
         Self::post(version).json(json!({"jsonrpc": "2.0", "id": id, "method": method}))
     }
 
-    /// The revision in which the answer is written, where that is another than the question's.
+    /// Sets the version of the response if it differs from that of the request.
     pub(crate) fn answered_in(mut self, version: &str) -> Self {
         self.version = version.into();
         self
     }
 
-    /// Another path than the endpoint's.
+    /// Sets another path than the endpoint.
     pub(crate) fn target(mut self, target: impl Into<String>) -> Self {
         self.target = target.into();
         self
     }
 
-    /// Sets a header in place of any of that name.
+    /// Sets a header and replaces existing ones.
     pub(crate) fn header(self, name: &str, value: impl AsRef<[u8]>) -> Self {
         self.without_header(name).add_header(name, value)
     }
 
-    /// Adds a header beside any of that name.
+    /// Adds a header and keeps existing ones.
     pub(crate) fn add_header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         self.headers.push((name.into(), value.as_ref().to_vec()));
         self
@@ -145,13 +145,13 @@ impl Request {
         self.header("authorization", format!("Bearer {token}"))
     }
 
-    /// The whole message.
+    /// Sets the whole message.
     pub(crate) fn json(mut self, message: Value) -> Self {
         self.message = Some(message);
         self
     }
 
-    /// The body, byte for byte.
+    /// Sets the raw body.
     pub(crate) fn raw(mut self, body: impl AsRef<[u8]>) -> Self {
         self.raw = Some(body.as_ref().to_vec());
         self
@@ -168,7 +168,7 @@ impl Request {
         self
     }
 
-    /// The id that the message has.
+    /// Returns the ID of the message.
     pub(crate) fn message_id(&self) -> Value {
         self.message.as_ref().map_or(Value::Null, |message| message["id"].clone())
     }
@@ -181,7 +181,7 @@ impl Request {
         self.member("params", params)
     }
 
-    /// Sets a member of `params`.
+    /// Returns a member of `params`.
     pub(super) fn get_param(&self, name: &str) -> Value {
         self.message.as_ref().map_or(Value::Null, |message| message["params"][name].clone())
     }
@@ -202,24 +202,25 @@ impl Request {
         self.meta(&format!("{PREFIX}{key}"), value)
     }
 
-    /// Takes a reserved key out of `_meta`.
+    /// Removes a reserved key from `_meta`.
     pub(crate) fn without_reserved(mut self, key: &str) -> Self {
-        let meta = self.body()["params"]["_meta"].as_object_mut().expect("there is a _meta");
+        let meta =
+            self.body()["params"]["_meta"].as_object_mut().expect("the request has a `_meta`");
         meta.remove(&format!("{PREFIX}{key}"));
         self
     }
 
-    /// The version in header and `_meta` alike.
+    /// Sets the version in the header and in `_meta`.
     pub(crate) fn version(self, version: &str) -> Self {
         self.header("mcp-protocol-version", version).reserved("protocolVersion", json!(version))
     }
 
-    /// `params.name`, and the header that repeats it.
+    /// Sets `params.name` and the header that mirrors it.
     pub(crate) fn name(self, name: &str) -> Self {
         self.mirrored(name).param("name", json!(name))
     }
 
-    /// `params.uri`, and the header that repeats it.
+    /// Sets `params.uri` and the header that mirrors it.
     pub(crate) fn uri(self, uri: &str) -> Self {
         self.mirrored(uri).param("uri", json!(uri))
     }
@@ -232,13 +233,13 @@ impl Request {
         self.message.as_mut().expect("this request has a message")
     }
 
-    /// The body as it goes out.
+    /// Returns the bytes of the body.
     pub(crate) fn body_bytes(&self) -> Vec<u8> {
         let written = || self.message.as_ref().map(|message| message.to_string().into_bytes());
         self.raw.clone().or_else(written).unwrap_or_default()
     }
 
-    /// The head as it goes out, up to and with the empty line.
+    /// Returns the bytes of the head, including the empty line.
     pub(crate) fn head_bytes(&self) -> Vec<u8> {
         let mut out = format!("{} {} HTTP/1.1\r\n", self.verb, self.target).into_bytes();
         for (name, value) in &self.headers {
@@ -261,7 +262,7 @@ impl Request {
         [self.head_bytes(), self.body_bytes()].concat()
     }
 
-    /// Remembers which ids are asked with which method, for what comes back.
+    /// Records the method of each request ID, for the validation of responses.
     pub(super) fn note_methods(&self) {
         let messages = match &self.message {
             Some(Value::Array(batch)) => batch.as_slice(),
@@ -278,7 +279,7 @@ impl Request {
 }
 
 impl Session {
-    /// What the ids of the requests of this session begin with, on all replicas.
+    /// Returns the first ID of the server's requests in this session, which all replicas share.
     pub(crate) fn first_request_id(&self) -> u64 {
         let hash = self.id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -286,22 +287,22 @@ impl Session {
         hash >> 48 << 32
     }
 
-    /// The same client with another session id.
+    /// The same client with another session ID.
     pub(crate) fn with_id(&self, id: &str) -> Self {
         Self { id: id.into(), ..self.clone() }
     }
 
-    /// The same session in the hands of another caller.
+    /// The same session with the token of another principal.
     pub(crate) fn with_token(&self, token: &str) -> Self {
         Self { token: Some(token.into()), ..self.clone() }
     }
 
-    /// A request within this session.
+    /// A request in this session.
     pub(crate) fn request(&self, method: &str) -> Request {
         self.own(Request::message(&self.version, method))
     }
 
-    /// A call of a tool within this session.
+    /// A tool call in this session.
     pub(crate) fn call(&self, tool: &str, arguments: Value) -> Request {
         self.request("tools/call").params(json!({"name": tool, "arguments": arguments}))
     }
@@ -310,22 +311,22 @@ impl Session {
         self.message(json!({"jsonrpc": "2.0", "method": method, "params": params}))
     }
 
-    /// A message within this session.
+    /// A message in this session.
     pub(super) fn message(&self, message: Value) -> Request {
         self.own(Request::post(&self.version).json(message))
     }
 
-    /// Several messages in one.
+    /// A batch of messages.
     pub(crate) fn batch(&self, messages: impl IntoIterator<Item = Value>) -> Request {
         self.own(Request::post(&self.version).json(messages.into_iter().collect()))
     }
 
-    /// Listens for changes.
+    /// Opens the change stream.
     pub(crate) fn get(&self) -> Request {
         self.own(Request::new("GET", &self.version).accept("text/event-stream"))
     }
 
-    /// Comes back for a stream that was lost.
+    /// Resumes a stream after the event `last`.
     pub(crate) fn resume(&self, last: &str) -> Request {
         self.get().header("last-event-id", last)
     }

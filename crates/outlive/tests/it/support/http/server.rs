@@ -1,4 +1,4 @@
-//! A server on a port of its own, for as long as the test lasts.
+//! A server on its own port for one test.
 
 use std::{borrow::Borrow, net::SocketAddr, sync::Arc};
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Connection, ManualClock, Request, Response, Session, Stream, World, standard};
 
-/// A server that listens. Dropping it stops it at once.
+/// A listening server. Dropping it stops the server immediately.
 pub(crate) struct HttpFixture {
     pub(crate) server: Server,
     pub(crate) world: Arc<World>,
@@ -28,7 +28,7 @@ impl HttpFixture {
         Self::build(config, |server| server).await
     }
 
-    /// The standard server, changed.
+    /// The standard server with changes.
     pub(crate) async fn build(
         config: HttpConfig,
         change: impl FnOnce(ServerBuilder) -> ServerBuilder,
@@ -37,12 +37,12 @@ impl HttpFixture {
         Self::serve(change(standard(&world)).build().expect("a server"), world, config).await
     }
 
-    /// The standard server on a clock of the test's own; it tells when sessions come and go.
+    /// The standard server with a manual clock. It signals when sessions open and close.
     pub(crate) async fn with_clock(config: HttpConfig, clock: &ManualClock) -> Self {
         Self::build_with_clock(config, clock, |server| server).await
     }
 
-    /// The same, changed.
+    /// The same with changes.
     pub(crate) async fn build_with_clock(
         config: HttpConfig,
         clock: &ManualClock,
@@ -57,7 +57,7 @@ impl HttpFixture {
         Self::serve(change(server).build().expect("a server"), world, config).await
     }
 
-    /// A server of the test's own.
+    /// A server that the test built.
     pub(crate) async fn of(server: Server, config: HttpConfig) -> Self {
         Self::serve(server, Arc::default(), config).await
     }
@@ -75,24 +75,24 @@ impl HttpFixture {
         Connection::open(self.address()).await
     }
 
-    /// Sends a request on a connection of its own and reads the whole response.
+    /// Sends a request on a new connection and reads the whole response.
     pub(crate) async fn send(&self, request: impl Borrow<Request>) -> Response {
         self.connect().await.send(request.borrow()).await
     }
 
-    /// Sends a request and leaves the connection, without reading anything.
+    /// Sends a request on a new connection without reading the response.
     pub(crate) async fn begin(&self, request: impl Borrow<Request>) -> Connection {
         let mut connection = self.connect().await;
         connection.write(&request.borrow().bytes()).await;
         connection
     }
 
-    /// Sends a request that is answered with a stream.
+    /// Sends a request whose response is a stream.
     pub(crate) async fn open(&self, request: impl Borrow<Request>) -> Stream {
         self.connect().await.open_stream(request.borrow()).await
     }
 
-    /// Opens a session and says that the client is ready.
+    /// Opens a session and sends `notifications/initialized`.
     pub(crate) async fn session(&self, version: &str) -> Session {
         self.session_as(version, None).await
     }
@@ -104,7 +104,7 @@ impl HttpFixture {
 }
 
 impl Session {
-    /// Shakes hands, and says that the client is ready.
+    /// Performs the handshake and sends `notifications/initialized`.
     pub(crate) async fn open(address: SocketAddr, hello: Request, token: Option<&str>) -> Self {
         let hello = match token {
             Some(token) => hello.bearer(token),
@@ -126,7 +126,7 @@ impl Session {
         session
     }
 
-    /// Answers a request of the server's.
+    /// Responds to a request of the server.
     pub(crate) fn reply(&self, asked: &Value, result: Value) -> Request {
         self.message(json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}))
     }

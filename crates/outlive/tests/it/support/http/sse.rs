@@ -1,4 +1,4 @@
-//! Reads server-sent events as they come.
+//! Incremental parser of server-sent events.
 //! Spec: <https://html.spec.whatwg.org/multipage/server-sent-events.html>
 
 /// One event.
@@ -10,15 +10,15 @@ pub(crate) struct Event {
     pub(crate) data: String,
 }
 
-/// What a stream consists of.
+/// A part of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
     Event(Event),
-    /// A line that means nothing but that the stream is alive.
+    /// A comment, which serves as keep-alive.
     Comment,
 }
 
-/// Bytes that are not an event yet.
+/// Bytes that are not yet a complete event.
 #[derive(Debug, Default)]
 pub(super) struct Parser(Vec<u8>);
 
@@ -27,7 +27,7 @@ impl Parser {
         self.0.extend_from_slice(bytes);
     }
 
-    /// The next event or comment, if it has arrived whole.
+    /// Returns the next event or comment if it is complete.
     pub(super) fn next(&mut self) -> Option<Piece> {
         let end = self.0.windows(2).position(|pair| pair == b"\n\n")?;
         let block: Vec<u8> = self.0.drain(..end + 2).collect();
@@ -53,7 +53,7 @@ impl Parser {
         Some(if fields == 0 { Piece::Comment } else { Piece::Event(event) })
     }
 
-    /// Whether half an event is left over.
+    /// Whether no incomplete event is left.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The standard set of tools, and the signals by which tests steer the handlers that wait.
+//! The standard tools, and the signals with which tests control waiting handlers.
 
 use std::{
     collections::HashMap,
@@ -20,26 +20,26 @@ use tokio::sync::Semaphore;
 
 use super::within;
 
-/// What tests and handlers share.
+/// State that tests and handlers share.
 #[derive(Default)]
 pub(crate) struct World {
     signals: Mutex<HashMap<String, Arc<Semaphore>>>,
-    /// How many lines `shout` has said.
+    /// Number of lines that `shout` has logged.
     pub(crate) shouted: AtomicUsize,
 }
 
 impl World {
-    /// Waits until a handler with this key has begun.
+    /// Waits until a handler with this key has started.
     pub(crate) async fn started(&self, key: &str) {
         within(self.take(key, "started")).await;
     }
 
-    /// Waits until a handler with this key has come to its end.
+    /// Waits until a handler with this key has returned.
     pub(crate) async fn finished(&self, key: &str) {
         within(self.take(key, "finished")).await;
     }
 
-    /// Waits until a handler with this key has been dropped before its end.
+    /// Waits until a handler with this key is dropped before it returns.
     pub(crate) async fn cancelled(&self, key: &str) {
         within(self.take(key, "cancelled")).await;
     }
@@ -49,27 +49,27 @@ impl World {
         within(self.take(key, "stepped")).await;
     }
 
-    /// Tells the test something.
+    /// Sends a signal to the test.
     pub(crate) fn tell(&self, what: &str) {
         self.give("", what);
     }
 
-    /// Waits until the test has been told something, once for each time.
+    /// Waits for a signal. Each signal counts once.
     pub(crate) async fn told(&self, what: &str) {
         within(self.take("", what)).await;
     }
 
-    /// Whether a handler with this key has begun.
+    /// Whether a handler with this key has started.
     pub(crate) fn has_started(&self, key: &str) -> bool {
         self.signal(key, "started").available_permits() > 0
     }
 
-    /// Whether a handler with this key has been dropped before its end.
+    /// Whether a handler with this key was dropped before it returned.
     pub(crate) fn is_cancelled(&self, key: &str) -> bool {
         self.signal(key, "cancelled").available_permits() > 0
     }
 
-    /// Lets the handler with this key go one step further.
+    /// Lets the handler with this key continue by one step.
     pub(crate) fn release(&self, key: &str) {
         self.give(key, "gate");
     }
@@ -99,7 +99,7 @@ impl World {
     }
 }
 
-/// Tells the test how a handler ended.
+/// Signals how a handler ended, on drop.
 struct Working {
     world: Arc<World>,
     key: String,
@@ -118,7 +118,7 @@ impl Drop for Working {
     }
 }
 
-/// A server with everything in it that the tests of HTTP need.
+/// The server for the HTTP tests.
 pub(crate) fn standard(world: &Arc<World>) -> ServerBuilder {
     Server::builder("standard", "1.0.0")
         .state(Arc::clone(world))
@@ -152,7 +152,7 @@ struct Text {
     text: String,
 }
 
-/// Answers at once.
+/// Returns immediately.
 async fn echo(Args(Text { text }): Args<Text>) -> String {
     text
 }
@@ -163,7 +163,7 @@ struct Key {
     key: String,
 }
 
-/// Says nothing until it is released.
+/// Sends nothing until it is released.
 async fn wait(Args(Key { key }): Args<Key>, world: State<Arc<World>>) -> String {
     let working = world.begin(&key);
     world.pass(&key).await;
@@ -176,12 +176,12 @@ struct Count {
     #[serde(default)]
     key: String,
     to: u32,
-    /// How long the messages are made.
+    /// Length of the progress messages.
     #[serde(default)]
     width: usize,
 }
 
-/// Reports progress, one step for every release; the first comes unasked.
+/// Reports progress once at the start and once per release.
 async fn count(Args(args): Args<Count>, cx: Cx, world: State<Arc<World>>) -> String {
     let Count { key, to, width } = args;
     let working = world.begin(&key);
@@ -194,7 +194,7 @@ async fn count(Args(args): Args<Count>, cx: Cx, world: State<Arc<World>>) -> Str
     format!("counted {to}")
 }
 
-/// Logs a line of every level, then waits to be released.
+/// Logs a message of every level, then waits for its release.
 async fn log(Args(Key { key }): Args<Key>, cx: Cx, world: State<Arc<World>>) -> String {
     let working = world.begin(&key);
     for level in LoggingLevel::ALL {
@@ -213,7 +213,7 @@ struct Shout {
     bytes: usize,
 }
 
-/// Logs long lines as fast as they are taken.
+/// Logs long lines as fast as the client reads them.
 async fn shout(Args(args): Args<Shout>, cx: Cx, world: State<Arc<World>>) -> String {
     let working = world.begin(&args.key);
     let line = "x".repeat(args.bytes);
@@ -227,14 +227,14 @@ async fn shout(Args(args): Args<Shout>, cx: Cx, world: State<Arc<World>>) -> Str
 }
 
 async fn panic() -> String {
-    panic!("the handler panics, as the test wants it");
+    panic!("intended panic of the handler");
 }
 
-/// Panics when it is released: long after it was first polled.
+/// Panics after its release, long after the first poll.
 async fn panic_later(Args(Key { key }): Args<Key>, world: State<Arc<World>>) -> String {
     let _working = world.begin(&key);
     world.pass(&key).await;
-    panic!("the handler panics, as the test wants it");
+    panic!("intended panic of the handler");
 }
 
 async fn fail() -> Result<String> {
@@ -260,13 +260,13 @@ async fn sum(Args(Add { a, b }): Args<Add>) -> Json<Sum> {
     Json(Sum { sum: a + b })
 }
 
-/// Needs something of the client.
+/// Requires a client capability.
 async fn sample(cx: Cx) -> Result<String> {
     cx.require_capabilities(&json!({"sampling": {}}))?;
     Ok("sampled".into())
 }
 
-/// Finds out late that it needs something of the client.
+/// Requires a client capability after it has sent progress.
 async fn sample_late(
     Args(Key { key }): Args<Key>,
     cx: Cx,
@@ -282,7 +282,7 @@ async fn whoami(principal: Principal) -> String {
     principal.to_string()
 }
 
-/// Tells the client to come back, and ends when it is released.
+/// Closes the stream and returns after its release.
 async fn leave(Args(Key { key }): Args<Key>, cx: Cx, world: State<Arc<World>>) -> String {
     let working = world.begin(&key);
     cx.close_stream(Duration::from_millis(50));
@@ -291,7 +291,7 @@ async fn leave(Args(Key { key }): Args<Key>, cx: Cx, world: State<Arc<World>>) -
     "left and came back".into()
 }
 
-/// Arguments that headers must repeat: each type, and one inside an object.
+/// A schema that maps arguments to headers: one of each type, and a nested one.
 fn place_schema() -> serde_json::Value {
     json!({
         "type": "object",

@@ -1,4 +1,4 @@
-//! Processes that are lost between a question and its answer.
+//! Crashes between an input request and its response.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::support::{
     pipe::{Pipe, result, text},
 };
 
-/// Begins a task that asks, and loses its process in the middle of an update, or not.
+/// Starts a task that elicits, and crashes its process, optionally in the middle of `tasks/update`.
 fn ask_and_die(stage: &Stage, place: Option<crate::support::fail_points::Point>) -> String {
     let first = Process::start();
     let id = first.run(async {
@@ -39,20 +39,20 @@ fn ask_and_die(stage: &Stage, place: Option<crate::support::fail_points::Point>)
 
 // K-07
 #[test]
-fn an_answer_that_was_stored_and_not_acknowledged_counts_and_may_be_sent_again() {
+fn input_response_stored_but_unacknowledged_counts_and_is_repeatable() {
     let stage = Stage::new();
     let id = ask_and_die(&stage, Some(after(Op::Answer)));
     Process::start().run(async {
         let mut pipe = Pipe::open(&stage.replica().0);
         answer(&mut pipe, &id, &[("approve", false)]).await;
         let done = until(&mut pipe, &id, "completed").await;
-        assert_eq!(text(&done["result"]), "shop:1: true", "the first has counted");
+        assert_eq!(text(&done["result"]), "shop:1: true", "the first response counts");
     });
 }
 
 // K-08
 #[test]
-fn an_answer_that_was_not_stored_is_missed_and_taken_when_it_is_sent_again() {
+fn input_response_lost_before_store_is_accepted_when_resent() {
     let stage = Stage::new();
     let id = ask_and_die(&stage, Some(before(Op::Answer)));
     Process::start().run(async {
@@ -65,7 +65,7 @@ fn an_answer_that_was_not_stored_is_missed_and_taken_when_it_is_sent_again() {
 
 // K-08, K-16
 #[tokio::test(start_paused = true)]
-async fn nothing_is_acknowledged_before_it_is_stored() {
+async fn input_response_and_cancel_are_acknowledged_after_store() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let mut pipe = Pipe::open(&server);
@@ -91,7 +91,7 @@ async fn nothing_is_acknowledged_before_it_is_stored() {
 
 // K-09
 #[test]
-fn an_answer_that_was_acknowledged_reaches_its_handler_though_the_process_is_lost() {
+fn acknowledged_input_response_reaches_handler_after_crash() {
     for place in [before(Op::Claim), after(Op::Claim), before(Op::Heard), before(Op::End)] {
         let stage = Stage::new();
         let first = Process::start();
@@ -121,7 +121,7 @@ fn an_answer_that_was_acknowledged_reaches_its_handler_though_the_process_is_los
 
 // K-10
 #[test]
-fn a_question_that_was_not_stored_was_never_seen_and_is_asked_by_the_next() {
+fn input_request_lost_before_store_is_made_by_next_process() {
     let stage = Stage::new();
     let first = Process::start();
     let id = first.run(async {
@@ -146,7 +146,7 @@ fn a_question_that_was_not_stored_was_never_seen_and_is_asked_by_the_next() {
 
 // K-11
 #[test]
-fn a_question_that_was_stored_keeps_its_name_and_is_asked_once() {
+fn stored_input_request_keeps_its_key_after_crash() {
     for place in [after(Op::Ask), before(Op::Park), after(Op::Park)] {
         let stage = Stage::new();
         let first = Process::start();
@@ -163,7 +163,7 @@ fn a_question_that_was_stored_keeps_its_name_and_is_asked_once() {
         first.kill(&stage.store);
         Process::start().run(async {
             let mut pipe = Pipe::open(&stage.replica().0);
-            // At every moment, whoever has it now.
+            // The input request is visible at every moment, whether or not a worker has the task.
             for _ in 0..100 {
                 let task = get(&mut pipe, &id).await;
                 assert_eq!(task["inputRequests"], shown["inputRequests"], "{place:?}");
@@ -179,13 +179,13 @@ fn a_question_that_was_stored_keeps_its_name_and_is_asked_once() {
 
 // K-12
 #[test]
-fn a_task_that_waits_for_days_needs_no_process() {
+fn parked_task_waiting_for_days_needs_no_process() {
     let stage = Stage::new();
     let id = ask_and_die(&stage, None);
     Process::start().run(async {
         let view = stage.tasks().await.remove(0);
         assert_eq!(view.phase, Phase::Parked);
-        assert_eq!(stage.store.next_due(&[]).await.unwrap(), None, "nobody has to look at it");
+        assert_eq!(stage.store.next_due(&[]).await.unwrap(), None, "no task is due");
     });
     stage.store.advance_clock(Duration::from_secs(20 * 24 * 3600));
     Process::start().run(async {
@@ -199,7 +199,7 @@ fn a_task_that_waits_for_days_needs_no_process() {
 
 // K-17
 #[test]
-fn who_waited_for_a_result_when_the_process_was_lost_waits_again() {
+fn client_waiting_for_result_during_crash_can_wait_again() {
     let stage = Stage::new();
     let first = Process::start();
     let id = first.run(async {
@@ -222,7 +222,7 @@ fn who_waited_for_a_result_when_the_process_was_lost_waits_again() {
 
 // K-18
 #[test]
-fn a_question_on_the_older_wire_is_put_again_to_the_next_session_of_its_caller() {
+fn legacy_input_request_is_resent_to_next_session_of_principal() {
     let stage = Stage::new();
     let first = Process::start();
     let (id, old) = first.run(async {
@@ -235,14 +235,14 @@ fn a_question_on_the_older_wire_is_put_again_to_the_next_session_of_its_caller()
     first.kill(&stage.store);
     Process::start().run(async {
         let mut pipe = legacy(&stage.replica().0).await;
-        // Who answers what the lost process has asked answers nothing.
+        // A response to the request ID of the crashed process has no effect.
         pipe.reply(&old, json!({"action": "accept", "content": {"yes": false}})).await;
         assert_eq!(legacy_status(&mut pipe, &id).await, "input_required");
         let waiting = pipe.send("tasks/result", json!({"taskId": id})).await;
         let first = next_question(&mut pipe).await;
         assert_eq!(first["params"], old["params"]);
         pipe.cancel(waiting).await;
-        // On every stream it has another id, and that of a stream that is gone answers nothing.
+        // Every stream uses another request ID, and the ID of a closed stream has no effect.
         let waiting = pipe.send("tasks/result", json!({"taskId": id})).await;
         let second = next_question(&mut pipe).await;
         assert_ne!(first["id"], second["id"]);

@@ -1,4 +1,4 @@
-//! Processes that are lost while a task is being made.
+//! Crashes during the creation of a task.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -22,14 +22,14 @@ fn keyed(tool: &str) -> Value {
     json!({"name": tool, "_meta": {"dev.outlive/idempotencyKey": "k"}})
 }
 
-/// The id of the task that a call has become.
+/// Returns the task ID of a call's result.
 fn id_of(answer: &Value) -> String {
     result(answer)["taskId"].as_str().unwrap().to_owned()
 }
 
 // K-01
 #[test]
-fn what_was_lost_before_its_task_was_made_has_left_nothing() {
+fn crash_before_task_creation_leaves_nothing() {
     let stage = Stage::new();
     for call in [json!({"name": "deploy"}), keyed("deploy")] {
         let first = Process::start();
@@ -47,11 +47,11 @@ fn what_was_lost_before_its_task_was_made_has_left_nothing() {
         let mut pipe = Pipe::open(&stage.replica().0);
         let id = id_of(&modern(&mut pipe, "tools/call", keyed("deploy")).await);
         until_asked(&mut pipe, &id, &["approve"]).await;
-        assert_eq!(stage.tasks().await.len(), 1, "asked again, it is made once");
+        assert_eq!(stage.tasks().await.len(), 1, "the repeated call creates one task");
     });
 }
 
-/// Makes a task whose id never leaves, and returns it.
+/// Creates a task whose ID is never sent, and returns the ID.
 fn make_and_die(stage: &Stage, call: &Value) -> String {
     let first = Process::start();
     first.run(async {
@@ -67,7 +67,7 @@ fn make_and_die(stage: &Stage, call: &Value) -> String {
 
 // K-02, K-45
 #[test]
-fn a_task_whose_id_was_lost_is_found_again_by_its_key() {
+fn task_with_unsent_id_is_found_by_idempotency_key() {
     let stage = Stage::new();
     let id = make_and_die(&stage, &keyed("deploy"));
     Process::start().run(async {
@@ -80,7 +80,7 @@ fn a_task_whose_id_was_lost_is_found_again_by_its_key() {
 
 // K-02
 #[test]
-fn a_task_whose_id_was_lost_without_a_key_runs_beside_the_next_one() {
+fn task_with_unsent_id_and_no_key_runs_beside_retry() {
     let stage = Stage::new();
     let orphan = make_and_die(&stage, &json!({"name": "deploy"}));
     Process::start().run(async {
@@ -94,7 +94,7 @@ fn a_task_whose_id_was_lost_without_a_key_runs_beside_the_next_one() {
 
 // K-03
 #[test]
-fn a_task_that_nobody_had_taken_yet_is_taken_by_the_next_process() {
+fn queued_task_is_claimed_by_next_process() {
     let stage = Stage::new();
     let first = Process::start();
     let id = first.run(async { stage.queue("gated").await });
@@ -108,7 +108,7 @@ fn a_task_that_nobody_had_taken_yet_is_taken_by_the_next_process() {
     });
 }
 
-/// Sends a call on a wire that holds few bytes, and reads some of the answer.
+/// Sends a call over a small buffer and reads only part of the response.
 async fn read_a_part(server: &Server, mut call: Value) {
     let (mut client, end) = duplex(64);
     let (input, output) = split(end);
@@ -125,7 +125,7 @@ async fn read_a_part(server: &Server, mut call: Value) {
 
 // K-04
 #[test]
-fn a_task_whose_answer_was_cut_is_found_again_by_its_key() {
+fn task_with_truncated_response_is_found_by_idempotency_key() {
     let stage = Stage::new();
     let first = Process::start();
     first.run(async { read_a_part(&stage.replica().0, keyed("deploy")).await });
@@ -142,7 +142,7 @@ fn a_task_whose_answer_was_cut_is_found_again_by_its_key() {
 
 // K-41
 #[test]
-fn a_process_that_has_just_started_knows_every_task() {
+fn new_process_reads_every_task() {
     let stage = Stage::new();
     let first = Process::start();
     let id = first.run(async {
@@ -153,7 +153,7 @@ fn a_process_that_has_just_started_knows_every_task() {
     });
     drop(first);
     Process::start().run(async {
-        // Its lease is not over, and nothing can be claimed: the first look finds it all the same.
+        // The lease is still valid and nothing can be claimed; the first read finds the task.
         let points = FailPoints::over(Arc::clone(&stage.store) as _);
         points.hold(before(Op::Claim));
         let server = stage.builder(&points, |config| config).build().unwrap();

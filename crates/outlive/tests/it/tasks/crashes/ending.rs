@@ -1,4 +1,4 @@
-//! Processes that are lost when a task ends, when it is forgotten, and between rounds.
+//! Crashes at the end of a task, during a sweep, and between rounds.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::support::{
 
 // K-14
 #[test]
-fn an_end_that_nobody_was_told_of_is_told_to_who_listens_next() {
+fn end_without_notification_is_sent_to_next_subscriber() {
     let stage = Stage::new();
     let first = Process::start();
     let id = first.run(async {
@@ -28,7 +28,7 @@ fn an_end_that_nobody_was_told_of_is_told_to_who_listens_next() {
         let id = start(&mut pipe, "gated", json!({})).await;
         let params = json!({"notifications": {"taskIds": [id]}});
         send(&mut pipe, "subscriptions/listen", params).await;
-        // Whatever the listener would be told, it never comes.
+        // The subscriber never gets a notification.
         parked().await;
         points.hold(before(Op::View));
         let ended = points.hold(after(Op::End));
@@ -52,7 +52,7 @@ fn an_end_that_nobody_was_told_of_is_told_to_who_listens_next() {
 
 // K-21
 #[test]
-fn the_end_is_there_with_its_last_segment_or_not_at_all() {
+fn end_of_task_is_stored_with_its_last_segment_atomically() {
     for place in [before(Op::End), after(Op::End)] {
         let stage = Stage::new();
         let first = Process::start();
@@ -84,7 +84,7 @@ fn the_end_is_there_with_its_last_segment_or_not_at_all() {
 
 // K-19
 #[test]
-fn a_sweeper_that_is_lost_half_way_leaves_whole_tasks_and_whole_gaps() {
+fn crash_during_sweep_leaves_tasks_whole_or_deleted() {
     for (place, left) in [(before(Op::Sweep), 3), (after(Op::Sweep), 2)] {
         let stage = Stage::new();
         let mut ids = Vec::new();
@@ -99,7 +99,7 @@ fn a_sweeper_that_is_lost_half_way_leaves_whole_tasks_and_whole_gaps() {
             }
         });
         stage.store.advance_clock(TTL * 3);
-        // It forgets one at a time, and is lost at the first.
+        // The sweep deletes one task at a time and crashes at the first.
         let sweeper = Process::start();
         sweeper.run(async {
             let points = FailPoints::over(Arc::clone(&stage.store) as _);
@@ -132,12 +132,12 @@ fn a_sweeper_that_is_lost_half_way_leaves_whole_tasks_and_whole_gaps() {
             assert_eq!(whole, left, "{place:?}");
             sweeping.open(1);
             parked().await;
-            assert!(stage.tasks().await.is_empty(), "the next one goes on with it");
+            assert!(stage.tasks().await.is_empty(), "the next sweep continues");
         });
     }
 }
 
-/// A server that keeps nothing between rounds.
+/// A server without a store.
 fn stateless(keys: u8) -> Server {
     Server::builder("rounds", "1")
         .seal_keys(SealKeys::new([keys; 32]))
@@ -146,7 +146,7 @@ fn stateless(keys: u8) -> Server {
         .unwrap()
 }
 
-/// A round that answers what is asked.
+/// Sends a round with a response to every input request.
 async fn round(server: &Server, state: Option<&Value>) -> Value {
     let mut call = json!({"name": "both"});
     if let Some(state) = state {
@@ -159,7 +159,7 @@ async fn round(server: &Server, state: Option<&Value>) -> Value {
 
 // K-22
 #[test]
-fn between_rounds_there_is_nothing_to_lose() {
+fn crash_between_rounds_loses_nothing() {
     let first = Process::start();
     let asked = first.run(async { result(&round(&stateless(1), None).await) });
     drop(first);
@@ -171,7 +171,7 @@ fn between_rounds_there_is_nothing_to_lose() {
 
 // K-23
 #[test]
-fn without_its_key_a_state_is_of_no_use_and_tasks_do_not_need_it() {
+fn changed_seal_key_invalidates_request_state_but_not_tasks() {
     let stage = Stage::new();
     let (asked, id) = Process::start().run(async {
         let mut pipe = Pipe::open(&stage.replica().0);

@@ -1,7 +1,7 @@
-//! One story, and a process that is lost at each of its writes, before and after it.
+//! One scenario with a crash before and after each of its writes.
 //!
-//! Whatever is lost: nothing that was acknowledged is, what was done outside was done under the same
-//! keys, the user is asked once, and the task is there under its id and never goes back.
+//! In every case acknowledged data survives, effects keep their idempotency keys, the user is asked
+//! once, and the task stays readable and never moves backward.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ use crate::support::{
     pipe::{Pipe, result},
 };
 
-/// A client that survives: it remembers what it was told, and asks again for what it was not.
+/// A client that outlives the crashes. It remembers acknowledged data and repeats the rest.
 #[derive(Debug, Default)]
 struct Client {
     id: Option<String>,
-    /// Whether its answer was acknowledged.
+    /// Whether the input response was acknowledged.
     answered: bool,
     last: String,
     done: Option<Value>,
@@ -48,7 +48,7 @@ impl Client {
                     acknowledged(&modern(pipe, "tasks/update", agree).await);
                     self.answered = true;
                 }
-                other => panic!("the user is asked something else: {other:?}"),
+                other => panic!("unexpected input request: {other:?}"),
             }
             if task["status"] == "completed" {
                 self.done = Some(task);
@@ -58,18 +58,18 @@ impl Client {
         }
     }
 
-    /// Nothing goes back.
+    /// Asserts that the task did not move backward.
     fn look(&mut self, task: &Value) {
         let updated = task["lastUpdatedAt"].as_str().unwrap().to_owned();
         assert!(self.last <= updated, "{self:?} {task}");
         self.last = updated;
         if self.answered {
-            assert!(asked(task).is_empty(), "the user is asked twice: {task}");
+            assert!(asked(task).is_empty(), "the input request is repeated: {task}");
         }
     }
 }
 
-/// Lets the client go on in a process of its own, which is lost at a place if it comes there.
+/// Lets the client continue in a new process, which crashes at `place` if it reaches it.
 fn act(stage: &Stage, client: &mut Client, place: Option<Point>) -> bool {
     let process = Process::start();
     let lost = process.run(async {
@@ -93,7 +93,7 @@ async fn arrived(gate: Option<Gate>) {
     }
 }
 
-/// Plays the story with processes that are lost at these places, and returns how many were.
+/// Runs the scenario with crashes at these places, and returns the number of crashes.
 fn play(places: &[Point]) -> usize {
     let stage = Stage::new();
     let mut client = Client::default();
@@ -112,7 +112,7 @@ fn play(places: &[Point]) -> usize {
     let texts: Vec<_> = content.iter().map(|block| block["text"].clone()).collect();
     assert_eq!(texts, ["reserved", "paid", "ordered: true"], "{places:?}");
     let (keys, times) = stage.effects.count();
-    assert_eq!(keys, 2, "what is done again is done under the same key: {places:?}");
+    assert_eq!(keys, 2, "a repeated step has the same key: {places:?}");
     assert!(times as usize <= 2 + lost, "{places:?}");
     let tasks = Process::start().run(stage.tasks());
     assert_eq!(tasks.len(), 1, "{places:?}");
@@ -121,7 +121,7 @@ fn play(places: &[Point]) -> usize {
 
 // K-42, K-48
 #[test]
-fn a_process_that_is_lost_at_any_write_costs_nothing_that_was_promised() {
+fn crash_at_any_write_loses_no_acknowledged_data() {
     for side in [before, after] {
         let mut nth = 1;
         while play(&[side(Op::Change).nth(nth)]) == 1 {
@@ -133,7 +133,7 @@ fn a_process_that_is_lost_at_any_write_costs_nothing_that_was_promised() {
 
 // K-42, K-48
 #[test]
-fn nor_do_two_processes_that_are_lost_one_after_the_other() {
+fn two_crashes_in_a_row_lose_no_acknowledged_data() {
     for first in 1..=7 {
         for second in 1..=5 {
             play(&[after(Op::Change).nth(first), before(Op::Change).nth(second)]);
@@ -144,7 +144,7 @@ fn nor_do_two_processes_that_are_lost_one_after_the_other() {
 
 // K-42, K-06
 #[test]
-fn nor_does_one_that_is_lost_while_it_takes_a_task_or_hears_of_it() {
+fn crash_at_claim_inbox_sweep_or_read_loses_no_acknowledged_data() {
     for op in [Op::Claim, Op::Heard, Op::Sweep, Op::View] {
         for nth in 1..=3 {
             play(&[before(op).nth(nth)]);

@@ -1,4 +1,4 @@
-//! The same with a store in a file, which is opened again by whoever comes next.
+//! Crashes with a SQLite store that the next process opens again.
 
 use std::{env, fs, path::PathBuf, process, thread, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::support::{
     pipe::{Pipe, error, text},
 };
 
-/// A temporary folder, which is removed with what is in it.
+/// A temporary folder, deleted on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -28,7 +28,7 @@ impl Folder {
         SqliteStore::open(self.0.join("tasks.db")).unwrap()
     }
 
-    /// Whether this process has a file in it open, as far as the system says.
+    /// Whether this process has a file of the folder open, according to `/proc`.
     fn is_open(&self) -> bool {
         let files = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
         files
@@ -36,7 +36,7 @@ impl Folder {
             .any(|path| path.starts_with(&self.0))
     }
 
-    /// Copies the file, with all that belongs to it, to another folder.
+    /// Copies the database files to another folder.
     fn copy_to(&self, other: &Self) {
         for file in fs::read_dir(&other.0).unwrap() {
             let path = file.unwrap().path();
@@ -61,7 +61,7 @@ impl Drop for Folder {
 
 // K-06, K-10, K-11, K-13, K-42
 #[test]
-fn a_task_goes_on_from_its_file_wherever_its_process_was_lost() {
+fn task_resumes_from_sqlite_file_after_crash_at_any_write() {
     let places = [
         before(Op::Record),
         after(Op::Record),
@@ -99,8 +99,8 @@ fn a_task_goes_on_from_its_file_wherever_its_process_was_lost() {
     }
 }
 
-/// Lets go of a file, and waits until it is closed. A process that is lost here is one of threads,
-/// which take a moment to end, and a file that is copied under their hands is no backup.
+/// Closes the store and waits until its files are closed. The threads of a dropped runtime take a
+/// moment to end, and a copy made before is not a valid backup.
 fn close(stage: Stage<SqliteStore>, folder: &Folder) {
     drop(stage);
     while folder.is_open() {
@@ -110,7 +110,7 @@ fn close(stage: Stage<SqliteStore>, folder: &Folder) {
 
 // K-25
 #[test]
-fn an_older_copy_of_the_file_knows_what_it_knew() {
+fn restored_backup_resumes_from_its_earlier_state() {
     let (folder, backup) = (Folder::new("restored"), Folder::new("backup"));
     let begin = |stage: &Stage<SqliteStore>| {
         Process::start_in_real_time().run(async {
@@ -140,17 +140,21 @@ fn an_older_copy_of_the_file_knows_what_it_knew() {
     let stage = Stage::over(folder.open());
     Process::start_in_real_time().run(async {
         let mut pipe = Pipe::open(&stage.replica().0);
-        assert_eq!(get(&mut pipe, &id).await["status"], "input_required", "an earlier state");
+        assert_eq!(
+            get(&mut pipe, &id).await["status"],
+            "input_required",
+            "the state of the backup"
+        );
         let gone = modern(&mut pipe, "tasks/get", json!({"taskId": later})).await;
         assert_eq!(error(&gone)["code"], -32602);
     });
-    assert_ne!(begin(&stage), later, "an id is never used again");
-    assert_eq!(finish(&stage, &id, false), "shop:1: false", "and it goes on from there");
+    assert_ne!(begin(&stage), later, "a task ID is never reused");
+    assert_eq!(finish(&stage, &id, false), "shop:1: false", "the task continues from there");
 }
 
 // K-40
 #[test]
-fn what_is_acknowledged_is_on_the_disk_unless_somebody_wants_less() {
+fn sqlite_synchronous_mode_defaults_to_full() {
     assert_eq!(Synchronous::default(), Synchronous::Full);
     let options = format!("{:?}", SqliteOptions::new());
     assert!(options.contains("Full"), "{options}");

@@ -1,4 +1,4 @@
-//! A store that cannot be used for a while, or does what it is asked and cannot say so.
+//! A store that is unavailable for a while, or that fails after it executed an operation.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -23,7 +23,7 @@ use crate::support::{
 
 // K-24
 #[tokio::test(start_paused = true)]
-async fn a_store_that_is_down_says_nothing_about_its_tasks() {
+async fn store_outage_returns_internal_error_and_keeps_tasks() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let (mut pipe, mut older) = (Pipe::open(&server), legacy(&server).await);
@@ -47,11 +47,11 @@ async fn a_store_that_is_down_says_nothing_about_its_tasks() {
     }
     let call = json!({"name": "gated", "task": {}});
     assert_eq!(older.error("tools/call", call).await["code"], -32603);
-    // Longer than any lease, by the clocks of the worker and of the store.
+    // Longer than any lease, on the clocks of the worker and of the store.
     tokio::time::sleep(LEASE * 4).await;
     stage.store.advance_clock(LEASE * 4);
     points.down(false);
-    assert_eq!(stage.tasks().await.len(), 2, "nothing was made");
+    assert_eq!(stage.tasks().await.len(), 2, "no task was created");
     assert_eq!(legacy_status(&mut older, &other).await, "working");
     stage.gate.open(1);
     assert_eq!(text(&older.result("tasks/result", json!({"taskId": other})).await), "done");
@@ -61,7 +61,7 @@ async fn a_store_that_is_down_says_nothing_about_its_tasks() {
 
 // K-24
 #[tokio::test]
-async fn over_http_an_outage_is_no_missing_task() {
+async fn store_outage_over_http_is_503_with_retry_after() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let serving = server.serve_http("127.0.0.1:0", HttpConfig::new()).await.unwrap();
@@ -90,7 +90,7 @@ async fn over_http_an_outage_is_no_missing_task() {
 
 // K-24
 #[tokio::test(start_paused = true)]
-async fn a_call_whose_task_may_or_may_not_have_been_made_is_done_once() {
+async fn call_with_failed_task_creation_runs_once() {
     for place in [before(Op::Create), after(Op::Create)] {
         let stage = Stage::new();
         let (server, points) = stage.replica();
@@ -98,7 +98,7 @@ async fn a_call_whose_task_may_or_may_not_have_been_made_is_done_once() {
         let mut pipe = Pipe::open(&server);
         let call = json!({"name": "nap", "arguments": {"ms": 5000}});
         let plain = modern(&mut pipe, "tools/call", call).await;
-        assert_eq!(text(&result(&plain)), "slept 5000 ms", "it goes on without a task");
+        assert_eq!(text(&result(&plain)), "slept 5000 ms", "the call continues without a task");
         stage.store.advance_clock(LEASE * 2);
         tokio::time::sleep(LEASE).await;
         assert_eq!(stage.counts.runs.load(Ordering::Relaxed), 1, "{place:?}");
@@ -110,8 +110,7 @@ async fn a_call_whose_task_may_or_may_not_have_been_made_is_done_once() {
 
 // K-24, K-02
 #[tokio::test(start_paused = true)]
-async fn a_task_that_was_made_though_its_caller_was_told_otherwise_is_cancelled_or_found_by_its_key()
- {
+async fn task_created_despite_store_error_is_cancelled_or_found_by_key() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let mut pipe = Pipe::open(&server);
@@ -119,7 +118,7 @@ async fn a_task_that_was_made_though_its_caller_was_told_otherwise_is_cancelled_
     let refused = modern(&mut pipe, "tools/call", json!({"name": "gated"})).await;
     assert_eq!(error(&refused)["code"], -32603);
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(stage.tasks().await[0].phase, Phase::Ended, "nobody knows its id");
+    assert_eq!(stage.tasks().await[0].phase, Phase::Ended, "its ID was never sent");
     points.fail(after(Op::Create));
     let keyed = json!({"name": "gated", "_meta": {"dev.outlive/idempotencyKey": "k"}});
     let refused = modern(&mut pipe, "tools/call", keyed.clone()).await;
@@ -132,7 +131,7 @@ async fn a_task_that_was_made_though_its_caller_was_told_otherwise_is_cancelled_
 
 // K-24, K-48
 #[tokio::test(start_paused = true)]
-async fn what_was_written_and_not_confirmed_is_written_once() {
+async fn unconfirmed_write_is_applied_once() {
     for op in [Op::Record, Op::Ask, Op::Park, Op::End, Op::Heard, Op::Claim, Op::Renew] {
         for place in [before(op), after(op)] {
             let stage = Stage::new();
@@ -140,7 +139,7 @@ async fn what_was_written_and_not_confirmed_is_written_once() {
             points.fail(place);
             let mut pipe = Pipe::open(&server);
             let id = stage.run(&mut pipe, "order", op).await;
-            // A claim that nobody was told of ends with its lease.
+            // A claim whose result was lost ends with its lease.
             parked().await;
             if op == Op::Claim {
                 stage.store.advance_clock(LEASE);
@@ -159,7 +158,7 @@ async fn what_was_written_and_not_confirmed_is_written_once() {
 
 // K-24, K-07, K-15
 #[tokio::test(start_paused = true)]
-async fn an_answer_or_a_cancellation_that_was_not_confirmed_may_be_sent_again() {
+async fn unconfirmed_input_response_or_cancel_is_repeatable() {
     for place in [before(Op::Answer), after(Op::Answer)] {
         let stage = Stage::new();
         let (server, points) = stage.replica();
@@ -190,7 +189,7 @@ async fn an_answer_or_a_cancellation_that_was_not_confirmed_may_be_sent_again() 
 
 // K-24, K-15
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_could_not_read_that_it_should_stop_looks_again() {
+async fn worker_failing_to_read_inbox_retries() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let mut pipe = Pipe::open(&server);

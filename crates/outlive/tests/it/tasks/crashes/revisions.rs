@@ -1,4 +1,4 @@
-//! Tasks that another version of their handler goes on with.
+//! Tasks that another handler revision continues.
 
 use std::{
     sync::{Arc, Mutex},
@@ -34,14 +34,14 @@ struct Image {
     name: String,
 }
 
-/// The first version: an image is a name.
+/// The first revision: the image is a string.
 async fn first(cx: Durable) -> Result<String> {
     let image: String = cx.step("build", async || Ok("shop".to_owned())).await?;
     let sure: Sure = cx.elicit("sure", "Push?").await?;
     Ok(format!("first: {image} {}", sure.yes))
 }
 
-/// The second: it has a name, and is pushed so many times.
+/// The second revision: the image is an object, and a push count follows.
 async fn second(cx: Durable) -> Result<String> {
     let image: Image = cx.step("build", async || Ok(Image { name: "again".to_owned() })).await?;
     let sure: Sure = cx.elicit("sure", "Push?").await?;
@@ -50,7 +50,7 @@ async fn second(cx: Durable) -> Result<String> {
     Ok(format!("second: {} {} {pushed} {}", image.name, sure.yes, all.yes))
 }
 
-/// The third: what was pushed has a name, too.
+/// The third revision: the push is an object too.
 async fn third(cx: Durable) -> Result<String> {
     let image: Image = cx.step("build", async || Ok(Image { name: "again".to_owned() })).await?;
     let sure: Sure = cx.elicit("sure", "Push?").await?;
@@ -59,10 +59,10 @@ async fn third(cx: Durable) -> Result<String> {
     Ok(format!("third: {} {} {} {}", image.name, sure.yes, pushed.name, all.yes))
 }
 
-/// What a migration was asked for: the revision and the key.
+/// Revision and key of each migrated entry.
 type Asked = Arc<Mutex<Vec<(String, String)>>>;
 
-/// Gives names to what had none.
+/// Adds a migration from strings and numbers to objects.
 fn migrating(tool: Tool, asked: &Asked) -> Tool {
     let asked = Arc::clone(asked);
     tool.migrate_journal(move |from, key, value| {
@@ -79,7 +79,7 @@ fn migrating(tool: Tool, asked: &Asked) -> Tool {
     })
 }
 
-/// Runs a process that has this version of the tool, until the test has seen what it wants.
+/// Runs a process with this handler until `test` returns.
 fn process<T>(stage: &Stage, tool: Tool, test: impl AsyncFnOnce(&mut Pipe) -> T) -> T {
     let process = Process::start();
     let seen = process.run(async {
@@ -92,7 +92,7 @@ fn process<T>(stage: &Stage, tool: Tool, test: impl AsyncFnOnce(&mut Pipe) -> T)
     seen
 }
 
-/// A task of the first version that waits for an answer.
+/// Starts a task with this handler that waits for input.
 fn begun(stage: &Stage, tool: Tool) -> String {
     process(stage, tool, async |pipe| {
         let id = start(pipe, "ship", json!({})).await;
@@ -111,7 +111,7 @@ fn tool_of(revision: &str) -> Tool {
     .handler_revision(revision)
 }
 
-/// For as long as what cannot go on is kept for an operator, and a little longer: then it fails.
+/// Asserts that a quarantined task fails when its quarantine ends.
 async fn is_kept_and_then_fails(stage: &Stage, pipe: &mut Pipe, id: &str) -> Value {
     stage.store.advance_clock(Duration::from_secs(6 * 24 * 3600));
     parked().await;
@@ -124,7 +124,7 @@ async fn is_kept_and_then_fails(stage: &Stage, pipe: &mut Pipe, id: &str) -> Val
 
 // K-26
 #[test]
-fn what_each_version_has_recorded_is_brought_up_to_date_from_that_version() {
+fn journal_entries_are_migrated_from_their_own_revision() {
     let (stage, asked) = (Stage::new(), Asked::default());
     let id = begun(&stage, tool_of("1"));
     process(&stage, migrating(tool_of("2"), &asked), async |pipe| {
@@ -147,7 +147,7 @@ fn what_each_version_has_recorded_is_brought_up_to_date_from_that_version() {
 
 // K-26
 #[test]
-fn what_a_version_has_brought_up_to_date_is_not_its_own_and_what_it_records_is() {
+fn entries_recorded_by_current_revision_are_not_migrated() {
     let (stage, asked) = (Stage::new(), Asked::default());
     let id = begun(&stage, tool_of("1"));
     process(&stage, migrating(tool_of("2"), &asked), async |pipe| {
@@ -156,7 +156,7 @@ fn what_a_version_has_brought_up_to_date_is_not_its_own_and_what_it_records_is()
         parked().await;
     });
     asked.lock().unwrap().clear();
-    // The same version again: its own records are left alone.
+    // The same revision does not migrate its own entries.
     let done = process(&stage, migrating(tool_of("2"), &asked), async |pipe| {
         answer(pipe, &id, &[("all", false)]).await;
         until(pipe, &id, "completed").await
@@ -168,7 +168,7 @@ fn what_a_version_has_brought_up_to_date_is_not_its_own_and_what_it_records_is()
 
 // K-26
 #[test]
-fn a_task_whose_records_cannot_be_read_is_kept_and_fails_with_the_key() {
+fn task_with_incompatible_journal_is_quarantined_and_fails_with_key() {
     let stage = Stage::new();
     let id = begun(&stage, tool_of("1"));
     process(&stage, tool_of("2"), async |pipe| {
@@ -181,14 +181,14 @@ fn a_task_whose_records_cannot_be_read_is_kept_and_fails_with_the_key() {
 
 // K-26
 #[test]
-fn a_task_whose_records_could_not_be_read_goes_on_under_a_version_that_can() {
+fn quarantined_task_resumes_with_compatible_revision() {
     let stage = Stage::new();
     let id = begun(&stage, tool_of("1"));
     process(&stage, tool_of("2"), async |pipe| {
         answer(pipe, &id, &[("sure", true)]).await;
         until_kept(pipe, &id).await;
     });
-    // What was recorded is as it was, and the answer is there.
+    // The journal is unchanged and contains the input response.
     let done = process(&stage, tool_of("1"), async |pipe| {
         until_kept(pipe, &id).await;
         let operator = Operator::new(Arc::clone(&stage.store) as _);
@@ -199,7 +199,7 @@ fn a_task_whose_records_could_not_be_read_goes_on_under_a_version_that_can() {
 }
 
 #[test]
-fn a_handler_makes_nothing_else_of_what_it_cannot_read() {
+fn handler_ignoring_incompatible_entry_is_still_quarantined() {
     async fn stubborn(cx: Durable) -> Result<String> {
         match cx.step::<Image, _>("build", async || Ok(Image { name: "new".to_owned() })).await {
             Ok(image) => Ok(image.name),
@@ -216,17 +216,17 @@ fn a_handler_makes_nothing_else_of_what_it_cannot_read() {
 
 // K-26
 #[test]
-fn a_task_that_only_its_own_version_may_go_on_with_is_kept_under_another() {
+fn same_revision_policy_quarantines_task_under_other_revision() {
     let same = |revision: &str| tool_of(revision).resume_policy(ResumePolicy::SameRevision);
     let stage = Stage::new();
     let id = begun(&stage, same("1"));
     process(&stage, same("2"), async |pipe| {
         answer(pipe, &id, &[("sure", true)]).await;
         let why = until_kept(pipe, &id).await;
-        assert!(why.contains("incompatible version") && why.contains("`1`"), "{why}");
+        assert!(why.contains("incompatible handler revision") && why.contains("`1`"), "{why}");
         assert_eq!(is_kept_and_then_fails(&stage, pipe, &id).await, why);
     });
-    // Its own goes on, and so does one that can read what it has left.
+    // Its own revision continues the task, and so does a revision with a migration.
     let stage = Stage::new();
     let id = begun(&stage, same("1"));
     process(&stage, same("1"), async |pipe| {

@@ -1,4 +1,4 @@
-//! Processes that are lost while a task is at work.
+//! Crashes while a task runs.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -25,7 +25,7 @@ use crate::support::{
     pipe::{Pipe, result, text},
 };
 
-/// Begins a task and loses its process at a place. What was in the way is open from then on.
+/// Starts a task and crashes its process at `place`. Afterwards the gate is open.
 fn run_and_die(stage: &Stage, tool: &str, place: crate::support::fail_points::Point) -> String {
     let first = Process::start();
     let id = first.run(async {
@@ -41,7 +41,7 @@ fn run_and_die(stage: &Stage, tool: &str, place: crate::support::fail_points::Po
 
 // K-06
 #[test]
-fn a_task_whose_worker_was_lost_is_taken_when_its_lease_is_over_and_not_before() {
+fn task_of_crashed_worker_is_reclaimed_when_lease_expires() {
     let stage = Stage::new();
     let first = Process::start();
     let id = first.run(async {
@@ -67,7 +67,7 @@ fn a_task_whose_worker_was_lost_is_taken_when_its_lease_is_over_and_not_before()
 
 // K-13
 #[test]
-fn a_step_whose_record_was_lost_is_done_again_under_the_same_key() {
+fn step_with_lost_record_reruns_with_same_idempotency_key() {
     for (place, times) in [(before(Op::Record), 2), (after(Op::Record), 1)] {
         let stage = Stage::new();
         let id = run_and_die(&stage, "order", place);
@@ -81,8 +81,8 @@ fn a_step_whose_record_was_lost_is_done_again_under_the_same_key() {
 
 // K-13
 #[test]
-fn a_step_that_must_not_be_done_twice_is_not_and_nobody_claims_to_know_how_it_went() {
-    // The mark that it was begun is the first record, what came of it the second.
+fn step_once_interrupted_by_crash_reports_unknown_outcome() {
+    // The first entry marks the start of the step, the second records its result.
     for (place, done, said) in [
         (before(Op::Record), 1, "receipt 7"),
         (after(Op::Record), 0, "unknown"),
@@ -102,7 +102,7 @@ fn a_step_that_must_not_be_done_twice_is_not_and_nobody_claims_to_know_how_it_we
 
 // K-15
 #[test]
-fn a_task_that_was_to_stop_when_its_worker_was_lost_is_cancelled_and_not_run_again() {
+fn cancelled_task_of_crashed_worker_ends_without_rerun() {
     let stage = Stage::new();
     let first = Process::start();
     let id = first.run(async {
@@ -110,7 +110,7 @@ fn a_task_that_was_to_stop_when_its_worker_was_lost_is_cancelled_and_not_run_aga
         let mut pipe = Pipe::open(&server);
         let id = start(&mut pipe, "gated", json!({})).await;
         stage.gate.arrived().await;
-        // It is lost before it has heard of it.
+        // The process crashes before it reads the cancellation.
         points.hold(before(Op::Heard));
         acknowledged(&modern(&mut pipe, "tasks/cancel", json!({"taskId": id})).await);
         id
@@ -122,18 +122,18 @@ fn a_task_that_was_to_stop_when_its_worker_was_lost_is_cancelled_and_not_run_aga
         stage.gate.abandoned().await;
         parked().await;
         stage.gate.open(1);
-        assert_eq!(stage.gate.count_abandoned(), 0, "nobody came to the gate again");
+        assert_eq!(stage.gate.count_abandoned(), 0, "no run reached the gate again");
     });
 }
 
 // K-20
 #[test]
-fn segments_that_were_stored_keep_their_numbers_and_are_not_said_again() {
+fn stored_segments_keep_numbers_after_crash() {
     for (place, ordinals) in [(before(Op::Emit), vec![]), (after(Op::Emit), vec![0, 1])] {
         let stage = Stage::new();
         let id = run_and_die(&stage, "emits", place);
         let stored = Process::start().run(async {
-            // What the next process will find.
+            // The segments that the next process finds.
             let worker = WorkerId::new("test");
             let claimed =
                 stage.store.claim(&worker, LEASE, &1_usize.into()).await.unwrap().remove(0);
@@ -153,7 +153,7 @@ fn segments_that_were_stored_keep_their_numbers_and_are_not_said_again() {
     }
 }
 
-/// Another version of `deploy`: it has renamed a step, or reads a number where a text was.
+/// Other revisions of `deploy`: one renames a step, one changes the type of an entry.
 async fn renamed(cx: Durable, counts: State<Counts>) -> Result<String> {
     let image: String = cx
         .step("compile", async || {
@@ -171,7 +171,7 @@ async fn retyped(cx: Durable) -> Result<String> {
 
 // K-26
 #[test]
-fn a_handler_that_was_changed_goes_on_over_what_the_old_one_has_recorded() {
+fn changed_handler_replays_journal_of_old_handler() {
     let asking = || {
         let stage = Stage::new();
         let id = run_and_die(&stage, "deploy", after(Op::Ask));
@@ -189,9 +189,9 @@ fn a_handler_that_was_changed_goes_on_over_what_the_old_one_has_recorded() {
         let mut pipe = resume(&stage, Tool::new("deploy", renamed));
         until(&mut pipe, &id, "completed").await
     });
-    assert_eq!(text(&done["result"]), "shop:2 without a question", "what is new is done");
+    assert_eq!(text(&done["result"]), "shop:2 without a question", "the new step runs");
     assert!(done.get("inputRequests").is_none());
-    // What cannot be read any more is not done again, and the author is told which it is.
+    // An incompatible entry is not executed again, and the error names its key.
     let (stage, id) = asking();
     Process::start().run(async {
         let mut pipe = resume(&stage, Tool::new("deploy", retyped));
@@ -202,7 +202,7 @@ fn a_handler_that_was_changed_goes_on_over_what_the_old_one_has_recorded() {
 
 // K-27
 #[test]
-fn a_task_that_takes_its_workers_with_it_is_kept_for_an_operator_and_then_fails() {
+fn task_over_crash_limit_is_quarantined_then_fails() {
     let stage = Stage::new();
     let id = lose_workers(&stage);
     Process::start().run(async {
@@ -220,7 +220,7 @@ fn a_task_that_takes_its_workers_with_it_is_kept_for_an_operator_and_then_fails(
 
 // K-27
 #[test]
-fn a_task_that_takes_its_workers_with_it_fails_at_once_where_none_is_kept() {
+fn task_over_crash_limit_without_quarantine_fails_immediately() {
     let stage = Stage::new();
     let id = lose_workers(&stage);
     Process::start().run(async {
@@ -234,7 +234,7 @@ fn a_task_that_takes_its_workers_with_it_fails_at_once_where_none_is_kept() {
 }
 
 #[test]
-fn a_task_that_was_kept_goes_on_when_an_operator_has_it_tried_again() {
+fn quarantined_task_resumes_after_operator_retry() {
     let stage = Stage::new();
     let id = lose_workers(&stage);
     Process::start().run(async {
@@ -248,11 +248,15 @@ fn a_task_that_was_kept_goes_on_when_an_operator_has_it_tried_again() {
         stage.gate.open(1);
         until(&mut pipe, &id, "completed").await;
         let again = operator.retry(&task).await.unwrap();
-        assert_eq!(again, Some(RetryOutcome::NotQuarantined(Phase::Ended)), "its client was told");
+        assert_eq!(
+            again,
+            Some(RetryOutcome::NotQuarantined(Phase::Ended)),
+            "the result was delivered"
+        );
     });
 }
 
-/// A task that has lost as many workers as it may.
+/// Starts a task and crashes its workers until the crash limit.
 fn lose_workers(stage: &Stage) -> String {
     let id = run_and_die(stage, "gated", after(Op::Claim));
     for _ in 2..=5 {
@@ -269,7 +273,7 @@ fn lose_workers(stage: &Stage) -> String {
 
 // K-27
 #[test]
-fn a_task_that_loses_a_second_worker_in_a_row_waits() {
+fn task_crashing_twice_in_a_row_waits_for_backoff() {
     const HOUR: Duration = Duration::from_secs(3600);
     let stage = Stage::new();
     let replica = || {
@@ -288,14 +292,14 @@ fn a_task_that_loses_a_second_worker_in_a_row_waits() {
         id
     });
     first.kill(&stage.store);
-    // After the first it does not wait.
+    // After the first crash there is no backoff.
     let second = Process::start();
     second.run(async {
         get(&mut Pipe::open(&replica()), &id).await;
         stage.gate.arrived().await;
     });
     second.kill(&stage.store);
-    // Then for one hour at least, and two at most.
+    // Then the backoff is between one and two hours.
     Process::start().run(async {
         let server = replica();
         let mut pipe = Pipe::open(&server);
@@ -303,10 +307,10 @@ fn a_task_that_loses_a_second_worker_in_a_row_waits() {
         parked().await;
         assert_eq!(stage.tasks().await[0].phase, Phase::Parked);
         assert_eq!(get(&mut pipe, &id).await["status"], "working");
-        // The store's time was moved.
+        // The test has advanced the store's clock.
         let due = stage.store.next_due(&[]).await.unwrap().unwrap() + LEASE * 4;
         assert!(due + LEASE >= HOUR && due <= HOUR * 2, "{due:?}");
-        // A server that stops, and another that begins, make it no longer.
+        // A drain and a new server do not restart the backoff.
         server.drain(Duration::ZERO).await;
         stage.store.advance_clock(HOUR * 2);
         get(&mut Pipe::open(&replica()), &id).await;
@@ -316,7 +320,7 @@ fn a_task_that_loses_a_second_worker_in_a_row_waits() {
 
 // K-27
 #[test]
-fn a_task_that_comes_further_each_time_is_not_given_up() {
+fn task_making_progress_between_crashes_is_not_quarantined() {
     let stage = Stage::new();
     let tool = || {
         let work = async |cx: Durable| -> Result<String> {
@@ -356,18 +360,18 @@ fn a_task_that_comes_further_each_time_is_not_given_up() {
 
 // K-28
 #[tokio::test(start_paused = true)]
-async fn only_the_time_of_the_store_ends_a_task_or_a_lease() {
+async fn task_ttl_and_leases_follow_store_clock() {
     let stage = Stage::new();
     let (server, _) = stage.replica();
     let mut pipe = Pipe::open(&server);
     let id = start(&mut pipe, "gated", json!({})).await;
     stage.gate.arrived().await;
-    // The worker's own clock runs ahead by hours, and that of the store does not.
+    // The worker's clock runs ahead by hours; the store's clock does not.
     let (other, _) = stage.replica();
     let mut look = Pipe::open(&other);
     tokio::time::sleep(TTL * 2).await;
     assert_eq!(get(&mut look, &id).await["status"], "working");
-    assert_eq!(stage.gate.count_abandoned(), 0, "its worker has it still");
+    assert_eq!(stage.gate.count_abandoned(), 0, "the worker still has the task");
     stage.store.advance_clock(TTL);
     until(&mut look, &id, "failed").await;
     let view = stage.tasks().await.remove(0);
@@ -376,17 +380,17 @@ async fn only_the_time_of_the_store_ends_a_task_or_a_lease() {
 
 // K-24, K-06
 #[tokio::test(start_paused = true)]
-async fn a_task_that_was_claimed_though_the_store_said_otherwise_is_not_held_for_ever() {
+async fn task_claimed_despite_store_error_is_claimed_again() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let mut pipe = Pipe::open(&server);
-    // Because of this one the leases are renewed.
+    // This task makes the worker send heartbeats.
     start(&mut pipe, "gated", json!({})).await;
     stage.gate.arrived().await;
     points.fail(after(Op::Claim));
     let id = stage.queue("deploy").await;
     parked().await;
-    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), 0, "nobody was told of it");
+    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), 0, "the claim was not reported");
     tokio::time::sleep(LEASE).await;
     until_asked(&mut pipe, &id, &["approve"]).await;
     answer(&mut pipe, &id, &[("approve", true)]).await;
@@ -395,18 +399,18 @@ async fn a_task_that_was_claimed_though_the_store_said_otherwise_is_not_held_for
 
 // K-24
 #[tokio::test(start_paused = true)]
-async fn a_task_that_a_slow_store_has_claimed_is_begun_and_not_given_back() {
-    // A lease is renewed before it is known that it is held: once, and again as soon as it is known,
-    // because claiming took so long; and many times.
+async fn task_claimed_by_slow_store_is_started_not_released() {
+    // The worker renews a lease before it knows the claim: once, because claiming is slow, and many
+    // times, because it is very slow.
     for late in [LEASE / 2, LEASE * 3] {
         let stage = Stage::new();
         let (server, points) = stage.replica();
         let mut pipe = Pipe::open(&server);
-        // Because of this one the leases are renewed.
+        // This task makes the worker send heartbeats.
         start(&mut pipe, "gated", json!({})).await;
         stage.gate.arrived().await;
         let claiming = points.hold(after(Op::Claim));
-        // A tool that is not begun again: as if its worker had been lost, the task would have failed.
+        // This tool is not rerun: if the lease were lost, the task would fail.
         let id = stage.queue("fail").await;
         claiming.arrived().await;
         tokio::time::sleep(late).await;
@@ -417,8 +421,8 @@ async fn a_task_that_a_slow_store_has_claimed_is_begun_and_not_given_back() {
 
 // K-24
 #[tokio::test(start_paused = true)]
-async fn a_task_that_a_slow_store_has_made_is_not_given_back_either() {
-    // One that is begun when it is made, and one that runs already.
+async fn task_created_by_slow_store_is_not_released() {
+    // A task that starts at creation, and a promoted call that already runs.
     for (tool, arguments, answer) in
         [("fail", json!({}), "quota"), ("nap", json!({"ms": 500}), "slept 500 ms")]
     {

@@ -1,4 +1,4 @@
-//! Two answers at once; an answer, and the task that has gone on.
+//! Concurrent input responses, and input responses to tasks that continued.
 
 use outlive::store::{AuditLog, TaskStore};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::support::{
 
 //
 #[tokio::test(start_paused = true)]
-async fn of_two_answers_to_one_question_the_first_counts_and_both_are_acknowledged() {
+async fn first_of_two_input_responses_wins_and_both_are_acknowledged() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let (mut one, mut two) = (Pipe::open(&server), Pipe::open(&server));
@@ -29,19 +29,19 @@ async fn of_two_answers_to_one_question_the_first_counts_and_both_are_acknowledg
     let done = until(&mut one, &id, "completed").await;
     assert_eq!(text(&done["result"]), "shop:1: true");
     parked().await;
-    // That somebody said something else is written down.
+    // The audit log records the ignored response.
     let audit = stage.store.read(None, 0, 100).await.unwrap();
     let updates: Vec<_> = audit
         .iter()
         .filter(|audit| audit.event.action == "updated")
         .map(|audit| audit.event.reason.clone().unwrap())
         .collect();
-    assert_eq!(updates, ["1 answers were taken", "0 answers were taken"]);
+    assert_eq!(updates, ["1 input responses stored", "0 input responses stored"]);
 }
 
 //
 #[tokio::test(start_paused = true)]
-async fn two_answers_to_two_questions_both_count_in_either_order() {
+async fn responses_to_two_input_requests_count_in_either_order() {
     for order in [[0, 1], [1, 0]] {
         let stage = Stage::new();
         let (server, points) = stage.replica();
@@ -63,7 +63,7 @@ async fn two_answers_to_two_questions_both_count_in_either_order() {
         }
         let done = until(&mut one, &id, "completed").await;
         assert_eq!(text(&done["result"]), "true false");
-        // It stops asking once.
+        // The status leaves `input_required` once.
         let mut statuses = vec![listener.read().await["params"]["status"].clone()];
         while statuses.last().unwrap() != "completed" {
             statuses.push(listener.read().await["params"]["status"].clone());
@@ -74,7 +74,7 @@ async fn two_answers_to_two_questions_both_count_in_either_order() {
     }
 }
 
-/// A client that hears of a task. What it is told first has been read.
+/// Opens a subscription to a task, and reads its first notification.
 async fn listen(server: &outlive::server::Server, id: &str) -> Pipe {
     let mut listener = Pipe::open(server);
     let params = json!({"notifications": {"taskIds": [id]}});
@@ -85,7 +85,7 @@ async fn listen(server: &outlive::server::Server, id: &str) -> Pipe {
 
 //
 #[tokio::test(start_paused = true)]
-async fn an_answer_after_the_end_is_acknowledged_and_changes_nothing() {
+async fn input_response_after_end_is_acknowledged_and_ignored() {
     let stage = Stage::new();
     let (server, _) = stage.replica();
     let mut pipe = Pipe::open(&server);
@@ -113,7 +113,7 @@ async fn an_answer_after_the_end_is_acknowledged_and_changes_nothing() {
 
 //
 #[tokio::test(start_paused = true)]
-async fn a_late_answer_to_a_question_that_was_withdrawn_hits_no_other() {
+async fn late_response_to_withdrawn_input_request_is_ignored() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let (mut one, mut two) = (Pipe::open(&server), Pipe::open(&server));
@@ -134,7 +134,7 @@ async fn a_late_answer_to_a_question_that_was_withdrawn_hits_no_other() {
 
 //
 #[tokio::test(start_paused = true)]
-async fn a_late_answer_to_a_question_that_was_asked_again_does_not_answer_the_new_one() {
+async fn late_response_to_repeated_input_request_is_ignored() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let (mut one, mut two) = (Pipe::open(&server), Pipe::open(&server));
@@ -157,25 +157,28 @@ async fn a_late_answer_to_a_question_that_was_asked_again_does_not_answer_the_ne
 
 //
 #[tokio::test(start_paused = true)]
-async fn one_key_is_one_question() {
+async fn key_used_for_two_input_requests_fails_with_key() {
     let stage = Stage::new();
     let (server, _) = stage.replica();
     let mut pipe = Pipe::open(&server);
     let id = start(&mut pipe, "twice", json!({})).await;
     let asking = until_asked(&mut pipe, &id, &["k"]).await;
-    assert_eq!(asking["inputRequests"]["k"]["params"]["message"], "One?", "the first has it");
+    assert_eq!(
+        asking["inputRequests"]["k"]["params"]["message"], "One?",
+        "the first input request has the key"
+    );
     answer(&mut pipe, &id, &[("k", true)]).await;
     let done = until(&mut pipe, &id, "completed").await;
     assert_eq!(done["result"]["isError"], true, "{done}");
-    assert!(text(&done["result"]).contains("`k`"), "the author is told which key: {done}");
+    assert!(text(&done["result"]).contains("`k`"), "the error names the key: {done}");
 }
 
 //
 #[tokio::test(start_paused = true)]
-async fn a_question_of_a_branch_that_lost_to_the_end_is_never_shown() {
+async fn input_request_losing_to_end_is_never_shown() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
-    // The gate is open before the question has been written.
+    // The gate is open before the input request is stored.
     stage.gate.open(1);
     let mut pipe = Pipe::open(&server);
     let ending = points.hold(before(Op::End));
@@ -192,7 +195,7 @@ async fn a_question_of_a_branch_that_lost_to_the_end_is_never_shown() {
 
 //
 #[tokio::test(start_paused = true)]
-async fn the_end_closes_the_questions_that_are_open_in_the_same_write() {
+async fn end_of_task_closes_input_requests_atomically() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let (mut one, mut two) = (Pipe::open(&server), Pipe::open(&server));
@@ -201,7 +204,7 @@ async fn the_end_closes_the_questions_that_are_open_in_the_same_write() {
     let ending = points.hold(before(Op::End));
     stage.gate.open(100);
     ending.arrived().await;
-    assert_eq!(asked(&get(&mut one, &id).await), ["sure"], "nothing of the end is there");
+    assert_eq!(asked(&get(&mut one, &id).await), ["sure"], "the end is not stored yet");
     let answering = points.hold(before(Op::Answer));
     let late = send(&mut two, "tasks/update", update(&id, &[("sure", true)])).await;
     answering.arrived().await;
@@ -216,7 +219,7 @@ async fn the_end_closes_the_questions_that_are_open_in_the_same_write() {
 
 //
 #[tokio::test(start_paused = true)]
-async fn who_answers_and_looks_sees_the_answer_taken() {
+async fn client_reading_after_its_response_sees_it_applied() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let (mut one, mut two) = (Pipe::open(&server), Pipe::open(&server));
@@ -225,10 +228,14 @@ async fn who_answers_and_looks_sees_the_answer_taken() {
     let gates = [points.hold(before(Op::Answer)), points.hold(after(Op::Answer))];
     let update = send(&mut one, "tasks/update", update(&id, &[("a", true)])).await;
     gates[0].arrived().await;
-    assert_eq!(asked(&get(&mut two, &id).await), ["a", "b"], "it is not stored yet");
+    assert_eq!(asked(&get(&mut two, &id).await), ["a", "b"], "the response is not stored yet");
     gates[0].open(1);
     gates[1].arrived().await;
-    assert_eq!(asked(&get(&mut two, &id).await), ["b"], "it is stored, and nobody knows");
+    assert_eq!(
+        asked(&get(&mut two, &id).await),
+        ["b"],
+        "the response is stored but not acknowledged"
+    );
     gates[1].open(1);
     acknowledged(&one.answer(update).await);
     assert_eq!(asked(&get(&mut one, &id).await), ["b"]);
@@ -236,7 +243,7 @@ async fn who_answers_and_looks_sees_the_answer_taken() {
 
 //
 #[tokio::test(start_paused = true)]
-async fn what_is_told_late_says_that_it_is_older() {
+async fn late_notification_has_older_timestamp() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let mut pipe = Pipe::open(&server);
@@ -245,7 +252,7 @@ async fn what_is_told_late_says_that_it_is_older() {
     parked().await;
     let mut listener = listen(&server, &id).await;
     listener.read().await;
-    // The listener has looked, and is told of what it saw only later.
+    // The subscriber has read the task, but gets the notification later.
     let telling = points.hold(after(Op::View));
     let answer_a = vec![("a".to_owned(), crate::support::pipe::raw(&agreed()))];
     let owner = outlive::server::Principal::LOCAL;
@@ -272,14 +279,14 @@ fn agreed() -> Value {
     json!({"action": "accept", "content": {"yes": true}})
 }
 
-/// When a task last changed. All are of one zone and one length.
+/// Time of the last change. All times have the same format, so they compare as strings.
 fn at(task: &Value) -> String {
     task["lastUpdatedAt"].as_str().unwrap().to_owned()
 }
 
 //
 #[tokio::test(start_paused = true)]
-async fn no_two_states_of_a_task_have_the_same_time() {
+async fn task_states_have_distinct_timestamps() {
     let stage = Stage::new();
     let (server, _) = stage.replica();
     let mut pipe = Pipe::open(&server);

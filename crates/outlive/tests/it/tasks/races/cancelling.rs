@@ -1,4 +1,4 @@
-//! Cancelling a task, and what happens to it at the same time.
+//! Cancellation of a task concurrently with other operations.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::support::{
 
 //
 #[tokio::test(start_paused = true)]
-async fn on_the_older_wire_what_is_cancelled_before_it_has_ended_stays_cancelled() {
+async fn legacy_task_cancelled_before_end_stays_cancelled() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let mut pipe = legacy(&server).await;
@@ -37,7 +37,7 @@ async fn on_the_older_wire_what_is_cancelled_before_it_has_ended_stays_cancelled
 
 //
 #[tokio::test(start_paused = true)]
-async fn on_the_older_wire_what_has_ended_cannot_be_cancelled() {
+async fn legacy_task_ended_before_cancel_stays_completed() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let mut pipe = legacy(&server).await;
@@ -55,7 +55,7 @@ async fn on_the_older_wire_what_has_ended_cannot_be_cancelled() {
 
 //
 #[tokio::test(start_paused = true)]
-async fn a_result_that_is_on_its_way_when_its_task_is_cancelled_still_counts() {
+async fn result_in_flight_at_modern_cancel_counts() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let mut pipe = Pipe::open(&server);
@@ -74,14 +74,14 @@ async fn a_result_that_is_on_its_way_when_its_task_is_cancelled_still_counts() {
 
 //
 #[tokio::test(start_paused = true)]
-async fn a_result_that_comes_after_its_task_was_stopped_by_force_is_discarded() {
+async fn result_after_forced_stop_is_discarded() {
     let stage = Stage::new();
     let (server, _) = stage.replica();
     let mut pipe = Pipe::open(&server);
     let id = start(&mut pipe, "gated", json!({})).await;
     stage.gate.arrived().await;
     acknowledged(&modern(&mut pipe, "tasks/cancel", json!({"taskId": id})).await);
-    assert_eq!(get(&mut pipe, &id).await["status"], "working", "it has time to stop");
+    assert_eq!(get(&mut pipe, &id).await["status"], "working", "the grace period is not over");
     tokio::time::sleep(Duration::from_secs(29)).await;
     assert_eq!(get(&mut pipe, &id).await["status"], "working");
     stage.gate.abandoned().await;
@@ -91,16 +91,16 @@ async fn a_result_that_comes_after_its_task_was_stopped_by_force_is_discarded() 
 
 //
 #[tokio::test(start_paused = true)]
-async fn a_task_that_nobody_runs_is_cancelled_at_once() {
+async fn queued_or_parked_task_is_cancelled_immediately() {
     let stage = Stage::new();
-    // One that waits for a worker.
+    // A queued task.
     let points = FailPoints::over(std::sync::Arc::clone(&stage.store) as _);
     let idle = stage.builder(&points, |config| config.engine(|engine| engine.max_running = 0));
     let mut pipe = Pipe::open(&idle.build().unwrap());
     let queued = start(&mut pipe, "deploy", json!({})).await;
     acknowledged(&modern(&mut pipe, "tasks/cancel", json!({"taskId": queued})).await);
     assert_eq!(get(&mut pipe, &queued).await["status"], "cancelled");
-    // One that waits for an answer.
+    // A task that waits for input.
     let (server, _) = stage.replica();
     let mut pipe = Pipe::open(&server);
     let asking = start(&mut pipe, "both", json!({})).await;
@@ -111,12 +111,12 @@ async fn a_task_that_nobody_runs_is_cancelled_at_once() {
     assert_eq!(cancelled["status"], "cancelled");
     assert!(cancelled.get("inputRequests").is_none(), "{cancelled}");
     parked().await;
-    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), 0, "nothing of it was begun");
+    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), 0, "no handler ran");
 }
 
 //
 #[tokio::test(start_paused = true)]
-async fn of_two_who_cancel_at_once_the_older_wire_refuses_the_second() {
+async fn second_concurrent_legacy_cancel_is_rejected() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let (mut one, mut two) = (legacy(&server).await, legacy(&server).await);
@@ -126,7 +126,7 @@ async fn of_two_who_cancel_at_once_the_older_wire_refuses_the_second() {
     gates[0].arrived().await;
     let second = two.send("tasks/cancel", json!({"taskId": id})).await;
     gates[1].arrived().await;
-    // The one that came second goes first.
+    // The second request reaches the store first.
     gates[1].open(1);
     assert_eq!(result(&two.answer(second).await)["status"], "cancelled");
     gates[0].open(1);
@@ -136,7 +136,7 @@ async fn of_two_who_cancel_at_once_the_older_wire_refuses_the_second() {
 
 //
 #[tokio::test(start_paused = true)]
-async fn of_two_who_cancel_at_once_the_newer_wire_acknowledges_both() {
+async fn concurrent_modern_cancels_are_both_acknowledged() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let (mut one, mut two) = (Pipe::open(&server), Pipe::open(&server));
@@ -152,7 +152,7 @@ async fn of_two_who_cancel_at_once_the_newer_wire_acknowledges_both() {
         acknowledged(&two.answer(second).await);
         gates[0].open(1);
         acknowledged(&one.answer(first).await);
-        // What does not stop by itself has half a minute.
+        // A task that does not stop is dropped after thirty seconds.
         tokio::time::sleep(Duration::from_secs(31)).await;
         assert_eq!(get(&mut one, &id).await["status"], "cancelled", "{tool}");
     }
@@ -160,7 +160,7 @@ async fn of_two_who_cancel_at_once_the_newer_wire_acknowledges_both() {
 
 //
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_comes_after_its_task_was_cancelled_is_acknowledged_and_dropped() {
+async fn input_response_after_cancel_is_acknowledged_and_ignored() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let (mut one, mut two) = (Pipe::open(&server), Pipe::open(&server));
@@ -176,12 +176,12 @@ async fn an_answer_that_comes_after_its_task_was_cancelled_is_acknowledged_and_d
     acknowledged(&one.answer(update).await);
     parked().await;
     assert_eq!(get(&mut one, &id).await["status"], "cancelled");
-    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), runs, "its handler heard nothing of it");
+    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), runs, "the handler did not run");
 }
 
 //
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_comes_before_its_task_is_cancelled_is_what_the_handler_gets() {
+async fn input_response_before_cancel_reaches_handler() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let (mut one, mut two) = (Pipe::open(&server), Pipe::open(&server));
@@ -200,7 +200,7 @@ async fn an_answer_that_comes_before_its_task_is_cancelled_is_what_the_handler_g
 
 //
 #[tokio::test(start_paused = true)]
-async fn a_task_that_was_answered_and_cancelled_before_it_went_on_is_cancelled() {
+async fn task_answered_and_cancelled_before_claim_is_cancelled() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let mut pipe = Pipe::open(&server);
@@ -208,7 +208,7 @@ async fn a_task_that_was_answered_and_cancelled_before_it_went_on_is_cancelled()
     until_asked(&mut pipe, &id, &["approve"]).await;
     parked().await;
     let runs = stage.counts.runs.load(Ordering::Relaxed);
-    // Nobody takes it up again until both are there.
+    // No worker claims the task before both are stored.
     let claiming = points.hold(before(Op::Claim));
     claiming.arrived().await;
     answer(&mut pipe, &id, &[("approve", true)]).await;
@@ -216,16 +216,16 @@ async fn a_task_that_was_answered_and_cancelled_before_it_went_on_is_cancelled()
     assert_eq!(get(&mut pipe, &id).await["status"], "cancelled");
     claiming.open(1);
     parked().await;
-    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), runs, "it was not begun again");
+    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), runs, "the handler did not run again");
 }
 
 //
 #[tokio::test(start_paused = true)]
-async fn a_task_that_is_to_stop_does_not_go_to_sleep_over_its_question() {
+async fn task_cancelled_while_parking_ends() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let mut pipe = Pipe::open(&server);
-    // It is told while it waits, and when it was about to be dropped from memory.
+    // The cancellation comes while the task waits, before it is parked, and after.
     for place in [None, Some(before(Op::Park)), Some(after(Op::Park))] {
         let parking = place.map(|place| points.hold(place));
         let id = start(&mut pipe, "both", json!({})).await;
@@ -244,7 +244,7 @@ async fn a_task_that_is_to_stop_does_not_go_to_sleep_over_its_question() {
 
 //
 #[tokio::test(start_paused = true)]
-async fn a_question_that_comes_after_the_end_is_never_shown() {
+async fn input_request_after_cancel_is_never_shown() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let mut pipe = legacy(&server).await;
@@ -261,7 +261,7 @@ async fn a_question_that_comes_after_the_end_is_never_shown() {
 
 //
 #[tokio::test(start_paused = true)]
-async fn the_last_segment_and_the_end_are_one_write_that_a_cancellation_comes_before_or_after() {
+async fn cancel_precedes_or_follows_atomic_end_with_last_segment() {
     for cancelled_first in [true, false] {
         let stage = Stage::new();
         let (server, points) = stage.replica();
@@ -278,14 +278,14 @@ async fn the_last_segment_and_the_end_are_one_write_that_a_cancellation_comes_be
         match cancelled_first {
             true => {
                 assert_eq!(result(&cancel)["status"], "cancelled");
-                assert_eq!(error(&came)["code"], -32603, "nothing of the end is there: {came}");
+                assert_eq!(error(&came)["code"], -32603, "the end is not stored: {came}");
             }
             false => {
                 assert_eq!(error(&cancel)["code"], -32602);
                 let content = result(&came)["content"].clone();
                 let texts: Vec<_> =
                     content.as_array().unwrap().iter().map(|block| block["text"].clone()).collect();
-                assert_eq!(texts, ["one", "two", "three", "end"], "all of it is there");
+                assert_eq!(texts, ["one", "two", "three", "end"], "the content is complete");
             }
         }
         assert_eq!(stage.tasks().await[0].phase, Phase::Ended);

@@ -1,6 +1,6 @@
-//! The end of a task's time, and what comes at the same moment.
+//! Expiry of a task concurrently with other operations.
 //!
-//! The sweeper is the test itself, as it would be any replica.
+//! The test itself sweeps, as any replica would.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::support::{
     pipe::{Pipe, error, result, text},
 };
 
-/// How long what has ended can be read, by default.
+/// The default retention.
 const RETENTION: Duration = Duration::from_secs(3600);
 
 async fn sweep(store: &MemoryStore) -> SweepReport {
@@ -28,7 +28,7 @@ async fn sweep(store: &MemoryStore) -> SweepReport {
 
 //
 #[tokio::test(start_paused = true)]
-async fn a_result_that_comes_after_the_time_was_over_is_discarded() {
+async fn result_after_expiry_is_discarded() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let (mut pipe, mut older) = (Pipe::open(&server), legacy(&server).await);
@@ -50,7 +50,7 @@ async fn a_result_that_comes_after_the_time_was_over_is_discarded() {
 
 //
 #[tokio::test(start_paused = true)]
-async fn a_result_that_comes_before_the_sweeper_stands_and_can_be_read_for_longer() {
+async fn result_before_sweep_counts_and_stays_for_retention() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let (mut pipe, mut older) = (Pipe::open(&server), legacy(&server).await);
@@ -58,7 +58,7 @@ async fn a_result_that_comes_before_the_sweeper_stands_and_can_be_read_for_longe
     let other = start_legacy(&mut older, "gated").await;
     stage.gate.arrived().await;
     stage.gate.arrived().await;
-    // Nothing is swept here until the results are there, though the time is over.
+    // No sweep runs here before the results are stored, although the TTL is over.
     let claims = points.hold(before(Op::Claim));
     claims.arrived().await;
     stage.store.advance_clock(TTL * 2);
@@ -78,7 +78,7 @@ async fn a_result_that_comes_before_the_sweeper_stands_and_can_be_read_for_longe
 
 //
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_comes_after_the_time_was_over_is_acknowledged_and_dropped() {
+async fn input_response_after_expiry_is_acknowledged_and_ignored() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let mut pipe = Pipe::open(&server);
@@ -90,7 +90,10 @@ async fn an_answer_that_comes_after_the_time_was_over_is_acknowledged_and_droppe
     answering.arrived().await;
     let runs = stage.counts.runs.load(Ordering::Relaxed);
     stage.store.advance_clock(TTL * 2);
-    assert!(sweep(&stage.store).await.expired.is_empty(), "who is asked has more time");
+    assert!(
+        sweep(&stage.store).await.expired.is_empty(),
+        "a task that waits for input has more time"
+    );
     stage.store.advance_clock(MAX_TTL);
     assert_eq!(sweep(&stage.store).await.expired.len(), 1);
     answering.open(1);
@@ -99,12 +102,12 @@ async fn an_answer_that_comes_after_the_time_was_over_is_acknowledged_and_droppe
     let expired = get(&mut pipe, &id).await;
     assert_eq!(expired["status"], "failed");
     assert!(asked(&expired).is_empty());
-    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), runs, "its handler heard nothing");
+    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), runs, "the handler did not run");
 }
 
 //
 #[tokio::test(start_paused = true)]
-async fn a_task_may_expire_after_it_was_answered() {
+async fn answered_task_can_expire_before_claim() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let mut pipe = Pipe::open(&server);
@@ -117,19 +120,19 @@ async fn a_task_may_expire_after_it_was_answered() {
     answer(&mut pipe, &id, &[("approve", true)]).await;
     let answered = get(&mut pipe, &id).await;
     assert_eq!(answered["status"], "working");
-    assert!(sweep(&stage.store).await.expired.is_empty(), "it has its time once again");
+    assert!(sweep(&stage.store).await.expired.is_empty(), "the TTL starts again");
     stage.store.advance_clock(TTL * 2);
     assert_eq!(sweep(&stage.store).await.expired.len(), 1);
     let runs = stage.counts.runs.load(Ordering::Relaxed);
     claims.open(1);
     parked().await;
     assert_eq!(get(&mut pipe, &id).await["status"], "failed");
-    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), runs, "what is over is not begun again");
+    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), runs, "an ended task does not run again");
 }
 
 //
 #[tokio::test(start_paused = true)]
-async fn who_looks_while_a_task_is_forgotten_sees_all_of_it_or_nothing() {
+async fn read_during_deletion_returns_whole_task_or_unknown() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let (mut one, mut two) = (Pipe::open(&server), Pipe::open(&server));

@@ -1,4 +1,4 @@
-//! Two workers with one task, two calls that make one, and callers who leave.
+//! Two workers for one task, two calls for one task, and clients that disconnect.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::support::{
     pipe::{Pipe, result, text},
 };
 
-/// A replica that neither renews its leases nor claims, as if its process were frozen.
+/// Stops the claims and heartbeats of a replica, as if its process were frozen.
 async fn freeze(points: &FailPoints) -> [Gate; 2] {
     let frozen = [points.hold(before(Op::Claim)), points.hold(before(Op::Renew))];
     frozen[0].arrived().await;
@@ -28,7 +28,7 @@ async fn freeze(points: &FailPoints) -> [Gate; 2] {
 
 //
 #[tokio::test(start_paused = true)]
-async fn a_worker_whose_task_was_taken_over_writes_nothing() {
+async fn worker_with_reclaimed_task_cannot_write() {
     let stage = Stage::new();
     let (first, points) = stage.replica();
     let mut pipe = Pipe::open(&first);
@@ -40,20 +40,24 @@ async fn a_worker_whose_task_was_taken_over_writes_nothing() {
     let mut other = Pipe::open(&second);
     get(&mut other, &id).await;
     stage.gate.arrived().await;
-    // Both stand at the gate; the first that goes through is the one that came first.
+    // Both workers wait at the gate; the gate lets the first worker through first.
     let ending = points.hold(before(Op::End));
     stage.gate.open(1);
     ending.arrived().await;
     ending.open(1);
     parked().await;
-    assert_eq!(get(&mut other, &id).await["status"], "working", "it is not for the first to say");
+    assert_eq!(
+        get(&mut other, &id).await["status"],
+        "working",
+        "the first worker cannot end the task"
+    );
     stage.gate.open(1);
     assert_eq!(text(&until(&mut other, &id, "completed").await["result"]), "done");
 }
 
 //
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_has_lost_its_task_stops_working_on_it() {
+async fn worker_with_reclaimed_task_drops_its_run() {
     let stage = Stage::new();
     let (first, points) = stage.replica();
     let mut pipe = Pipe::open(&first);
@@ -69,12 +73,12 @@ async fn a_worker_that_has_lost_its_task_stops_working_on_it() {
     stage.gate.abandoned().await;
     stage.gate.open(1);
     until(&mut other, &id, "completed").await;
-    assert_eq!(stage.gate.count_abandoned(), 0, "one of two was dropped");
+    assert_eq!(stage.gate.count_abandoned(), 0, "one of two runs was dropped");
 }
 
 //
 #[tokio::test(start_paused = true)]
-async fn a_session_that_ends_while_it_waits_for_a_result_leaves_the_task_alone() {
+async fn session_ending_while_waiting_for_result_keeps_task() {
     let stage = Stage::new();
     let (server, _) = stage.replica();
     let mut pipe = legacy(&server).await;
@@ -92,7 +96,7 @@ async fn a_session_that_ends_while_it_waits_for_a_result_leaves_the_task_alone()
 
 // R-20, MT-06
 #[tokio::test(start_paused = true)]
-async fn a_last_round_that_comes_twice_at_once_is_one_task() {
+async fn concurrent_duplicate_of_last_round_creates_one_task() {
     let stage = Stage::new();
     let points = FailPoints::over(Arc::clone(&stage.store) as _);
     let auto = TaskPolicy::Auto { after: Duration::from_millis(250) };
@@ -117,16 +121,16 @@ async fn a_last_round_that_comes_twice_at_once_is_one_task() {
     assert_eq!(first, second);
     stage.gate.open(10);
     assert_eq!(text(&until(&mut one, &first, "completed").await["result"]), "ordered: true");
-    assert_eq!(stage.effects.count(), (2, 2), "each thing once");
+    assert_eq!(stage.effects.count(), (2, 2), "each effect once");
     assert_eq!(stage.tasks().await.len(), 1);
 }
 
-/// The tasks of those who come over HTTP without a name.
+/// Returns the tasks of anonymous HTTP clients.
 async fn anonymous(store: &MemoryStore) -> Vec<TaskRecord> {
     store.list(Principal::ANONYMOUS.key(), "modern", None, 10).await.unwrap()
 }
 
-/// Waits until there is a task and it is over, or asked to stop.
+/// Waits until there is a task that has ended or is being cancelled.
 async fn until_given_up(store: &MemoryStore) -> TaskRecord {
     for _ in 0..500 {
         let given_up =
@@ -136,12 +140,12 @@ async fn until_given_up(store: &MemoryStore) -> TaskRecord {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("it goes on for nobody: {:?}", anonymous(store).await);
+    panic!("the task continues without a client: {:?}", anonymous(store).await);
 }
 
 //
 #[tokio::test]
-async fn a_caller_that_leaves_before_the_task_is_made_leaves_none() {
+async fn client_leaving_before_promotion_creates_no_task() {
     let stage = Stage::new();
     let (server, _) = stage.replica();
     let serving = server.serve_http("127.0.0.1:0", HttpConfig::new()).await.unwrap();
@@ -156,7 +160,7 @@ async fn a_caller_that_leaves_before_the_task_is_made_leaves_none() {
 
 // R-21, K-05
 #[tokio::test]
-async fn a_caller_that_leaves_before_it_could_learn_of_its_task_has_it_cancelled() {
+async fn unacknowledged_task_of_disconnected_client_is_cancelled() {
     for place in [before(Op::Create), after(Op::Create)] {
         let stage = Stage::new();
         let (server, points) = stage.replica();
@@ -166,7 +170,7 @@ async fn a_caller_that_leaves_before_it_could_learn_of_its_task_has_it_cancelled
         let call = Request::call("gated", json!({})).reserved("clientCapabilities", holds());
         client.write(&call.bytes()).await;
         making.arrived().await;
-        // Closed from the other end when the server has noticed.
+        // The server closes the connection when it has noticed the disconnect.
         client.half_close().await;
         client.closed().await;
         making.open(1);
@@ -176,7 +180,7 @@ async fn a_caller_that_leaves_before_it_could_learn_of_its_task_has_it_cancelled
 
 // K-05
 #[tokio::test]
-async fn a_task_with_a_key_goes_on_for_a_caller_that_will_ask_again() {
+async fn unacknowledged_task_with_idempotency_key_continues() {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let made = points.hold(after(Op::Create));
@@ -184,7 +188,7 @@ async fn a_task_with_a_key_goes_on_for_a_caller_that_will_ask_again() {
     let mut client = Connection::open(serving.address()).await;
     let call = Request::call("gated", json!({}))
         .reserved("clientCapabilities", holds())
-        .meta("dev.outlive/idempotencyKey", json!("a key that nobody can guess"));
+        .meta("dev.outlive/idempotencyKey", json!("an unguessable idempotency key"));
     client.write(&call.bytes()).await;
     made.arrived().await;
     drop(client);
@@ -199,7 +203,7 @@ async fn a_task_with_a_key_goes_on_for_a_caller_that_will_ask_again() {
 
 // K-05
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_cancelled_before_its_task_is_told_has_it_cancelled() {
+async fn call_cancelled_before_task_response_cancels_task() {
     for (tool, arguments) in [("gated", json!({})), ("nap", json!({"ms": 3_600_000}))] {
         let stage = Stage::new();
         let (server, points) = stage.replica();

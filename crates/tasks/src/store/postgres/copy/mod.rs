@@ -1,10 +1,10 @@
-//! The fast way to create tasks: `COPY` into the task table, in batches, one after the other.
+//! Fast creation of tasks: `COPY` into the task table, in consecutive batches.
 //!
-//! A copy costs the database half of an insert with as many rows. It takes only tasks without a journal
-//! and without an idempotency key. If one of them exceeds a quota or exists already, nothing is created, and
-//! the function `create_tasks` says which.
+//! A copy costs the database half as much as an insert of the same rows. It is limited to tasks
+//! without a journal and without an idempotency key. If a task exceeds a quota or already exists,
+//! the copy creates nothing, and `create_tasks` then determines the outcome of each task.
 //!
-//! The entry is `WriteConnection::copy`.
+//! The entry point is `WriteConnection::copy`.
 
 mod pipeline;
 mod transaction;

@@ -1,8 +1,8 @@
-//! Batches of new tasks, one after the other on one connection: while one is committed, the next is
-//! sent, if it is large enough. So neither the database nor the connection waits for the other.
+//! Pipelined batches of new tasks on one connection: the next batch is sent while the previous one
+//! commits, if it is large enough. The database and the connection then do not wait for each other.
 //!
-//! No client knows the ID of these tasks yet, so no operation on a task can overtake its creation. A batch
-//! that fails is inserted the other way.
+//! Clients do not know the IDs of these tasks yet, so no operation on a task can overtake its
+//! creation. A failed batch is inserted with `create_tasks` instead.
 
 use std::{
     collections::VecDeque,
@@ -26,33 +26,33 @@ use super::{
     transaction::{self, Begun},
 };
 
-/// The end of a commit.
+/// Future that resolves when a transaction is committed.
 type Committed<'a> = Pin<Box<dyn Future<Output = Result<(), PostgresError>> + Send + 'a>>;
 
 /// A batch that is being committed.
 struct Flying<'a> {
     batch: Batch,
-    /// When its tasks were created.
+    /// When the tasks of the batch were created.
     at: i64,
     done: Committed<'a>,
-    /// Fires when only the commit is left.
+    /// Fires when only the commit is outstanding.
     sent: oneshot::Receiver<()>,
 }
 
-/// What became of the next batch.
+/// State of the next batch.
 enum Next {
-    /// There is none.
+    /// No batch is available.
     Nothing,
     Begun(Batch, Begun),
-    /// It must be inserted the other way, perhaps because of this problem.
+    /// The batch must be inserted with `create_tasks`, possibly because of this error.
     Otherwise(Batch, Option<PostgresError>),
 }
 
-/// A batch that was not copied, and the problem if it may have been.
+/// A batch that was not copied. The error is present if the commit may have succeeded.
 type Undone = (Batch, Option<BatchError>);
 
 impl WriteConnection {
-    /// Copies a batch, and those that follow it for as long as there are some.
+    /// Copies a batch, and the following ones while there are any.
     pub(in crate::store::postgres) async fn copy(&mut self, first: Batch) {
         let session = match self.prepared([transaction::COUNT, transaction::COPY].into_iter()).await
         {
@@ -61,7 +61,7 @@ impl WriteConnection {
         };
         let Some(session) = session else { return self.work(first).await };
         let (undone, is_lost) = self.fly(&session, first).await;
-        // A transaction that has begun and was not sent is rolled back.
+        // A transaction that has started and was not committed must be rolled back.
         let is_kept = undone.is_empty() || !is_lost && self.roll_back(&session).await;
         match is_kept {
             true => self.session = Some(session),
@@ -75,7 +75,7 @@ impl WriteConnection {
         }
     }
 
-    /// Copies batches until one is not done. Returns those that are not, and whether the connection is lost.
+    /// Copies batches until one fails. Returns the failed ones, and whether the connection is lost.
     async fn fly(&mut self, session: &Session, mut first: Batch) -> (Vec<Undone>, bool) {
         let shared = Arc::clone(&self.shared);
         let second = first.halve();
@@ -88,7 +88,7 @@ impl WriteConnection {
                 Some(Flying { batch, at, done, sent }) => (Some((batch, at, done)), Some(sent)),
                 None => (None, None),
             };
-            // After a failure only the batches that wait already are started.
+            // After a failure, only the batches that already wait are started.
             let queue = undone.is_empty().then_some(&mut self.queue);
             let (landed, next) = tokio::join!(
                 biased;
@@ -131,7 +131,8 @@ impl<'a> Flying<'a> {
     }
 }
 
-/// Waits for the commit of a batch, and answers its callers. Returns the batch if it failed.
+/// Waits for the commit of a batch, and replies to its callers. Returns the batch if the commit
+/// failed.
 async fn land(
     shared: &Shared,
     telling: &Telling,
@@ -150,7 +151,7 @@ async fn land(
     }
 }
 
-/// Starts the next batch once the one before it is sent: until then more tasks may come for it.
+/// Starts the next batch after the previous one is sent, because more tasks may arrive until then.
 async fn start(
     shared: &Shared,
     session: &Session,
@@ -159,7 +160,7 @@ async fn start(
     sent: Option<oneshot::Receiver<()>>,
 ) -> Next {
     if let Some(sent) = sent {
-        // The sender is dropped if the batch before fails.
+        // The sender is dropped if the previous batch fails.
         let _ = sent.await;
     }
     let batch = waiting.pop_front().or_else(|| queue?.more());

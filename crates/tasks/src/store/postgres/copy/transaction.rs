@@ -1,4 +1,4 @@
-//! One transaction that copies new tasks into their table.
+//! One transaction that copies new tasks into the task table.
 
 use std::{future::poll_fn, pin::pin};
 
@@ -24,16 +24,16 @@ pub(super) const COPY: &str =
     "COPY task (id, principal, tool, origin, listed, request, phase, epoch, worker_id, worker_lock, due_at,
      created_at, updated_at, ttl, max_ttl, effective_ttl, started, crash_count, has_cleanup) FROM STDIN (FORMAT binary)";
 
-/// How many columns these are.
+/// Number of columns in `COPY`.
 const COLUMNS: i16 = 19;
 
-/// What a copy begins with: who writes it, and that there is nothing special about it.
+/// Header of the binary copy format: signature, flags and extension length.
 const HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
-/// What it takes, but for its names and its request.
+/// Estimated bytes of a row without its texts and its request.
 const ROW: usize = 256;
 
-/// Counts them; each principal stands there once, in order.
+/// Returns the statement that counts the tasks. Each principal occurs once, in order.
 fn counting<'a>(creations: &'a [Box<Creation>], shared: &Shared) -> Query<'a> {
     let principals = || creations.chunk_by(|one, next| one.task.principal == next.task.principal);
     let least = |same: &[Box<Creation>]| same.iter().map(|one| count(one.task.quota)).min();
@@ -53,15 +53,15 @@ fn counting<'a>(creations: &'a [Box<Creation>], shared: &Shared) -> Query<'a> {
     )
 }
 
-/// A copy that has begun: the tasks are counted, and can be sent.
+/// A started copy: the tasks are counted, and the rows can be sent.
 pub(super) struct Begun {
-    /// When they are made.
+    /// When the tasks are created.
     pub(super) at: i64,
     sink: CopyInSink<Bytes>,
 }
 
-/// Begins to make tasks, in a transaction of their own. `None` if there are too many. Unless it has
-/// begun, the transaction is to be ended.
+/// Starts a transaction that creates tasks. Returns `None` if a quota is exceeded. Without a
+/// `Begun` value, the caller must roll back the transaction.
 pub(super) async fn begin(
     session: &Session,
     creations: &[Box<Creation>],
@@ -83,7 +83,7 @@ pub(super) async fn begin(
     Ok((!is_terminal).then_some(Begun { at, sink }))
 }
 
-/// Sends the tasks, and commits them. Says when they are sent, and all that is left is to commit.
+/// Sends the rows and commits. `sent` fires when only the commit is outstanding.
 pub(super) async fn finish(
     session: &Session,
     begun: Begun,
@@ -94,7 +94,7 @@ pub(super) async fn finish(
         biased;
         async {
             let written = write(begun.sink, rows).await;
-            // Nobody may wait for it.
+            // The receiver may have been dropped.
             let _ = sent.send(());
             written
         },
@@ -113,7 +113,7 @@ async fn write(sink: CopyInSink<Bytes>, rows: Bytes) -> Result<(), PostgresError
     Ok(())
 }
 
-/// Tasks as they are sent.
+/// Returns the tasks in the binary copy format.
 pub(super) fn rows(creations: &[Box<Creation>], begun: &Begun, shared: &Shared) -> Bytes {
     let (at, lock) = (begun.at, shared.lock());
     let requests = creations.iter().map(|creation| creation.task.request.get().len());
@@ -124,7 +124,7 @@ pub(super) fn rows(creations: &[Box<Creation>], begun: &Begun, shared: &Shared) 
     rows.0.freeze()
 }
 
-/// Rows as a copy has them: each value behind its length, and without a value if that is -1.
+/// Rows in the binary copy format. Each value follows its length; the length -1 means NULL.
 struct Rows(BytesMut);
 
 impl Rows {
@@ -159,7 +159,8 @@ impl Rows {
     }
 
     fn value(&mut self, value: &[u8]) {
-        // What does not fit here does not fit into a message either, and is refused with it.
+        // A value that is too long for this length is also too long for a message, which fails as a
+        // whole.
         let len = i32::try_from(value.len()).unwrap_or(i32::MAX);
         self.0.extend_from_slice(&len.to_be_bytes());
         self.0.extend_from_slice(value);

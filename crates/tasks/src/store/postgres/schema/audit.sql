@@ -1,7 +1,7 @@
 -- The audit log.
 
--- Appends audit events, one transaction at a time: a reader that has read up to a number must have missed
--- none before it. The newest `_max_events` of all stay.
+-- Appends audit events, and keeps only the newest `_max_events`. Transactions append one after the
+-- other, so that a reader that has read up to a number has missed no earlier event.
 CREATE FUNCTION append_audit_events(
     _tasks text[], _principals text[], _actions text[], _reasons text[], _retention bigint,
     _max_events bigint, _shift bigint)

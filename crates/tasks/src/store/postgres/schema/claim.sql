@@ -1,19 +1,20 @@
 -- Claims, leases and liveness. Only `renew_tasks` and `release_tasks` wait for locks of other
--- transactions; they lock by task ID.
+-- transactions. Both lock tasks by ID.
 --
--- After an outage of the database all processes have lost their connections. The first of them to
--- reconnect must not reclaim the tasks of the others before those had time to reconnect.
+-- After an outage of the database, all processes have lost their connections. The first process to
+-- reconnect must give the others time to reconnect before it reclaims their tasks.
 
--- Until when a process with a lock since `_since` is not taken for dead. Locks are lost when the database
--- starts, and probably were if a process has reconnected.
+-- Returns the time until which a process whose lock dates from `_since` counts as alive. A restart
+-- of the database releases all locks, and a reconnected process indicates an outage.
 CREATE FUNCTION restart_grace_until(_since bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $$
     SELECT CASE WHEN coalesce(_since, 0) < lost THEN lost + 2000 ELSE 0 END FROM (
         SELECT greatest((SELECT max(since) FROM replica WHERE returned),
             (extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint) AS lost) AS locks
 $$;
 
--- Makes the tasks of dead processes due. A lock that can be shared has no holder; it must have been free
--- for a moment, because a process whose connection broke reconnects at once.
+-- Makes the tasks of dead processes due. A liveness lock that can be acquired in shared mode has no
+-- holder. It must have been free for a moment, because a process whose connection broke reconnects
+-- quickly.
 CREATE FUNCTION reclaim_dead_workers(_shift bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     _now bigint := now_ms(0);
@@ -27,7 +28,7 @@ BEGIN
         ELSIF _dead.lock_free_since IS NULL THEN
             UPDATE replica SET lock_free_since = _now WHERE lock = _dead.lock;
         ELSIF greatest(_dead.lock_free_since + 250, restart_grace_until(_dead.since)) <= _now THEN
-            -- Locked ones are being committed right now; their leases will end.
+            -- Skips tasks that are being committed at this moment; their leases expire later.
             UPDATE task SET due_at = least(due_at, _now + _shift) WHERE id IN (
                 SELECT id FROM task WHERE worker_id IS NOT NULL AND worker_lock = _dead.lock
                 FOR UPDATE SKIP LOCKED);
@@ -40,7 +41,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Registers a process that holds this lock; before it may have held another.
+-- Registers a process with its liveness lock. `_before` is its former lock, or NULL.
 CREATE FUNCTION register_replica(_lock bigint, _before bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO replica (lock, since, returned) VALUES (_lock, now_ms(0), _before IS NOT NULL);
@@ -52,8 +53,9 @@ BEGIN
     END IF;
 END $$;
 
--- Claims due tasks. The worker names principals of which it runs tasks, and how many more it takes of
--- each; of all others it takes `_room`. It passes over `_full` principals.
+-- Claims due tasks. `_principals` are the principals of which the worker runs tasks, and `_rooms`
+-- their remaining numbers of tasks. The limit for all others is `_room`. The claim skips `_full`
+-- principals.
 CREATE FUNCTION claim_tasks(
     _worker text, _lock bigint, _lease bigint, _limit bigint, _wanted text[], _full text[],
     _principals text[], _rooms bigint[], _room bigint, _shift bigint)
@@ -89,8 +91,8 @@ BEGIN
             LEFT JOIN unnest(_principals, _rooms) AS r (principal, room) ON r.principal = p.principal
             WHERE p.place <= coalesce(r.room, _room)
     ), taken AS (
-        -- A task with a worker has a lease that ended: that worker is lost. An ended task stays
-        -- ended during its cleanup.
+        -- A due task that still has a worker has an expired lease, which counts as a crash. An
+        -- ended task keeps its phase during its cleanup.
         UPDATE task t SET phase = CASE c.phase WHEN 3 THEN 3 ELSE 1 END, worker_id = _worker,
             worker_lock = _lock, epoch = t.epoch + 1, due_at = _now + _lease, started = true,
             crash_count = t.crash_count + c.lost::integer
@@ -101,7 +103,8 @@ BEGIN
     IF _ids IS NULL THEN
         RETURN;
     END IF;
-    -- A separate statement: it sees what was committed until the rows were locked.
+    -- A separate statement, because it sees everything that was committed before the rows were
+    -- locked.
     RETURN QUERY SELECT t.id, t.epoch, t.principal, t.tool, t.request, c.started, t.crash_count,
             t.cancel_requested_at IS NOT NULL, t.reissue_counts, e.keys, e.bodies,
             s.scopes, s.ordinals, s.blocks, q.asked, again.keys, again.counts, t.progress, t.outcome, c.lost
@@ -142,8 +145,9 @@ BEGIN
         worker_id = NULL, worker_lock = NULL, due_at = now_ms(_shift) WHERE t.worker_id = _worker RETURNING t.id;
 END $$;
 
--- Milliseconds until a task is due, or the tasks of a dead process are; NULL if none will be. A process
--- whose lock is newly free counts at once, one with a restart grace when that is over.
+-- Returns the milliseconds until a task is due, or until the tasks of a dead process are; NULL if
+-- there is neither. A process whose lock has just become free counts immediately. A process within
+-- its restart grace counts at the end of the grace.
 CREATE FUNCTION next_due(_except text[], _shift bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     _due bigint;

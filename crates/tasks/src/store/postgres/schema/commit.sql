@@ -1,9 +1,9 @@
--- What workers commit. A principal that has as many bytes stored as it may gets no more. Functions for
--- many tasks ask once for all principals; tasks of a principal that may be full are left out, and then
--- committed alone by `commit_task`, which measures exactly.
+-- Commits of workers. A principal at its byte limit cannot store more bytes. Functions for many
+-- tasks check all principals at once and skip tasks of a principal that may be over its limit. The
+-- caller then commits those tasks alone with `commit_task`, which measures exactly.
 
--- The TTL of a task after its number of open input requests has changed. A response does not shorten a
--- quarantine.
+-- Returns the TTL of a task after a change in its number of open input requests. A response does
+-- not shorten a quarantine.
 CREATE FUNCTION effective_ttl(_task task, _before bigint, _after bigint, _now bigint)
 RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE
@@ -15,22 +15,23 @@ RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
         ELSE _task.effective_ttl END
 $$;
 
--- The number of open input requests of a task.
+-- Returns the number of open input requests of a task.
 CREATE FUNCTION count_open(_number bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
     RETURN (SELECT count(*) FROM input_request WHERE task = _number AND state = 0);
 END $$;
 
--- The kind of an outcome that the store itself writes.
+-- Returns the kind of an outcome that the store itself writes.
 CREATE FUNCTION outcome_kind(_outcome text) RETURNS smallint LANGUAGE sql IMMUTABLE AS $$
     SELECT (CASE WHEN _outcome = '"Cancelled"' THEN 2 WHEN _outcome = '"Expired"' THEN 3
         WHEN _outcome LIKE '{"Result":%' AND _outcome NOT LIKE '%"isError":true%' THEN 0
         ELSE 1 END)::smallint
 $$;
 
--- Ends a task that has not ended, whose row is locked, and writes the changed columns of `_task` with it.
--- If it was cancelled or has expired it may need a cleanup. That is due when its run is gone, at the end
--- of its lease at the latest; at once if it has no worker.
+-- Ends a task that has not ended, and writes the changed columns of `_task`. The caller must hold
+-- the lock on the row. A cancelled or expired task may need a cleanup. The cleanup is due
+-- immediately if the task has no worker, and otherwise when its run is gone, at the latest when its
+-- lease expires.
 CREATE FUNCTION end_task(
     _task task, _outcome text, _unfinished boolean, _retention bigint, _now bigint)
 RETURNS void LANGUAGE plpgsql AS $$
@@ -48,7 +49,8 @@ BEGIN
     END IF;
     UPDATE input_request SET state = 2 WHERE task = _task.number AND state = 0;
     GET DIAGNOSTICS _open = ROW_COUNT;
-    -- A task that ends late stays readable for its retention; without a TTL it stays.
+    -- A task that ends late stays readable for its retention. A task without a TTL is never
+    -- deleted.
     _ttl := effective_ttl(_task, _open, 0, _now);
     IF _ttl IS NOT NULL THEN
         _ttl := greatest(_ttl, _now + _retention - _task.created_at);
@@ -62,7 +64,7 @@ BEGIN
     INSERT INTO quota_release (principal, bytes) VALUES (_task.principal, octet_length(_outcome));
 END $$;
 
--- How many bytes a commit adds to a task. Its outcome counts if `_ends` says how long that is.
+-- Returns the bytes that a commit adds to a task. `_ends` is the size of the outcome, if it counts.
 CREATE FUNCTION growth(
     _task bigint, _forgotten text[], _keys text[], _bodies text[],
     _scopes text[], _ordinals bigint[], _blocks text[],
@@ -86,8 +88,8 @@ BEGIN
             LEFT JOIN input_request q ON q.task = _task AND q.wire_key = a.wire_key), 0);
 END $$;
 
--- Commits everything that a worker can change in one task: false if it has lost its lease, NULL if its
--- principal would have too many bytes. An absent part is NULL.
+-- Commits all kinds of changes of one task. Returns false if the lease is lost, and NULL if the
+-- principal would exceed its byte limit. An absent part is NULL.
 CREATE FUNCTION commit_task(
     _id text, _worker text, _epoch bigint, _message text, _progress text, _forgotten text[],
     _keys text[], _is_input boolean[], _bodies text[],
@@ -96,8 +98,8 @@ CREATE FUNCTION commit_task(
     _withdrawn text[],
     _then integer, -- 0 continue, 1 park, 2 end, 3 end and clean up
     _due bigint, _seen bigint, _outcome text, _retention bigint, _outcome_kind smallint,
-    _ends bigint,     -- bytes of its outcome, if they count
-    _most bigint,     -- bytes that this stores at most
+    _ends bigint,     -- bytes of the outcome, if they count
+    _most bigint,     -- upper bound of the stored bytes
     _max_bytes bigint,
     _shift bigint)
 RETURNS boolean LANGUAGE plpgsql AS $$
@@ -116,7 +118,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    -- Only a principal with hardly any bytes left is measured exactly.
+    -- Only a principal close to its limit is measured exactly.
     IF _most > 0 AND _max_bytes - stored_bytes(_task.principal) < _most THEN
         _some := growth(_task.number, _forgotten, _keys, _bodies, _scopes, _ordinals, _blocks,
             _asked_names, _asked_keys, _asked_bodies, _ends);
@@ -201,7 +203,7 @@ BEGIN
     IF _then = 1 THEN
         _task.worker_id := NULL;
         _task.worker_lock := NULL;
-        -- No worker would see what arrived while this commit was on its way.
+        -- Responses and cancellations that arrived during this commit would not wake a parked task.
         IF _task.cancel_requested_at IS NOT NULL
             OR (SELECT count(*) FROM journal_entry WHERE task = _task.number AND is_input) > _seen THEN
             _task.phase := 0;
@@ -211,7 +213,7 @@ BEGIN
             _task.due_at := _due;
         END IF;
     END IF;
-    -- A task that only waits does not change when its worker parks it.
+    -- Parking does not change the visible state of a task that only waits.
     IF _then <> 1 OR num_nonnulls(_message, _progress, _forgotten, _keys, _scopes, _asked_names,
         _withdrawn) > 0 THEN
         _task.updated_at := greatest(_now, _task.updated_at + 1);
@@ -223,8 +225,8 @@ BEGIN
     RETURN true;
 END $$;
 
--- Quarantines a task that its worker has committed in the same statement. One that was asked to stop is
--- queued instead.
+-- Quarantines a task after `commit_task` in the same statement. A task whose cancellation was
+-- requested is queued instead.
 CREATE FUNCTION quarantine_task(_id text, _outcome text, _hold bigint, _shift bigint)
 RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE

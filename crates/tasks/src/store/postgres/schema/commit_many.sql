@@ -1,11 +1,14 @@
--- What workers commit most often, for many tasks at once. They lock tasks in the order of the
--- arguments, which is by ID. So a transaction calls one of them, once.
+-- The most frequent commits of workers, for many tasks at once. The functions lock tasks in the
+-- order of the arguments, which is by ID. To avoid deadlocks, a transaction calls only one of them,
+-- once.
 
--- Commits entries, progress and ends. Each task is given once, in the order of their IDs. Returns the
--- places of lost leases, and 0 if some of them may have been left out for their principal's bytes.
+-- Commits entries, progress and outcomes. Each task occurs once, in the order of the IDs. Returns
+-- the positions of lost leases. The result contains 0 if tasks may have been skipped for the byte
+-- limit of their principal.
 --
--- A recorded step leaves the row of its task unchanged, except once a second for `updated_at`: a new row
--- version would be put into all indexes, because the page has no room for a version per step.
+-- A recorded step leaves the row of its task unchanged, except for `updated_at` once a second. A
+-- new row version would need entries in all indexes, because the page has no space for a version
+-- per step.
 CREATE FUNCTION commit_tasks(
     _ids text[], _workers text[], _epochs bigint[], _messages text[], _progress text[],
     _outcomes text[], _outcome_kinds smallint[], _retentions bigint[],
@@ -31,7 +34,8 @@ BEGIN
                 OR t.crash_count > 0 OR t.updated_at <= _now - 1000 AS changes
             FROM unnest(_ids, _workers, _epochs, _messages, _progress, _outcomes)
                 WITH ORDINALITY AS w (id, worker, epoch, status_message, progress, outcome, place)
-            -- Written so that the planner finds a task by its ID, not by its worker, who has many.
+            -- IS NOT DISTINCT FROM, so that the planner finds the task by its ID and not by its
+            -- worker, which has many.
             JOIN task t ON t.id = w.id AND t.worker_id IS NOT DISTINCT FROM w.worker
                 AND t.epoch = w.epoch AND t.phase = 1
             WHERE _full IS NULL OR t.principal <> ALL (_full)
@@ -59,7 +63,8 @@ BEGIN
         GET DIAGNOSTICS _recorded = ROW_COUNT;
     END IF;
     IF _recorded > 0 THEN
-        -- Entries that existed are subtracted only where there are some.
+        -- Existing entries were not inserted and do not count. The check runs only if there are
+        -- any.
         INSERT INTO quota_release (principal, tasks, bytes)
             SELECT _principals[e.place], 0, sum(octet_length(e.key) + octet_length(e.body))
             FROM unnest(_entry_places, _entry_keys, _entry_bodies) AS e (place, key, body)
@@ -100,8 +105,8 @@ BEGIN
     RETURN _lost;
 END $$;
 
--- The places of the rows that were committed; NULL if all were. 0 is among them if a principal may have
--- no bytes left.
+-- Returns the positions of the committed rows; NULL if all rows were committed. The result contains
+-- 0 if a principal may be at its byte limit.
 CREATE FUNCTION committed_places(_written bigint[], _count integer, _has_full boolean)
 RETURNS bigint[] LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN cardinality(_written) = _count THEN NULL
@@ -109,8 +114,8 @@ RETURNS bigint[] LANGUAGE sql IMMUTABLE AS $$
         ELSE coalesce(_written, '{}') END
 $$;
 
--- Records one entry for each task; see `commit_tasks` for the row of the task. Fails if an entry exists:
--- the caller commits one by one then.
+-- Records entries, one row each. `commit_tasks` explains the update of the task's row. Fails if an
+-- entry exists; the caller then commits one by one.
 CREATE FUNCTION record_steps(
     _worker text, _ids text[], _epochs bigint[], _keys text[], _is_input boolean[], _bodies text[],
     _charged text[], _bytes bigint[], _max_bytes bigint[],
@@ -127,7 +132,8 @@ BEGIN
             t.crash_count > 0 OR t.updated_at <= _now - 1000 AS changes
             FROM unnest(_ids, _epochs, _keys, _is_input, _bodies) WITH ORDINALITY
                 AS w (id, epoch, key, is_input, body, place)
-            -- Written so that the planner finds a task by its ID, not by its worker, who has many.
+            -- IS NOT DISTINCT FROM, so that the planner finds the task by its ID and not by its
+            -- worker, which has many.
             JOIN task t ON t.id = w.id AND t.worker_id IS NOT DISTINCT FROM _worker
                 AND t.epoch = w.epoch AND t.phase = 1
             WHERE _full IS NULL OR t.principal <> ALL (_full)
@@ -149,7 +155,7 @@ BEGIN
     RETURN committed_places(_written, cardinality(_ids), _full IS NOT NULL);
 END $$;
 
--- Ends tasks that have nothing else to commit, one row each.
+-- Ends tasks that have no other changes, one row each.
 CREATE FUNCTION end_tasks(
     _worker text, _ids text[], _epochs bigint[], _outcomes text[], _outcome_kinds smallint[],
     _retentions bigint[], _charged text[], _bytes bigint[], _max_bytes bigint[], _shift bigint)
@@ -177,7 +183,7 @@ BEGIN
             SELECT principal, count(*), sum(bytes) FROM ended GROUP BY principal
     )
     SELECT array_agg(place), array_agg(number) INTO _written, _numbers FROM ended;
-    -- Hardly any has an open input request when it ends.
+    -- Rarely finds a row, because few tasks end with an open input request.
     WITH withdrawn AS (
         UPDATE input_request SET state = 2 WHERE task = ANY (_numbers) AND state = 0 RETURNING task
     )

@@ -1,32 +1,33 @@
 -- Counts of tasks and bytes.
 --
--- Each operation on a task is one call of a function, so that it needs one round trip. A function that
--- changes a task locks its row first; each later statement sees everything committed before. Locks are
--- taken in one order: quotas by principal, then tasks by ID. Most functions are in PL/pgSQL, because it
--- keeps its plans between calls.
+-- Each operation on a task is one function call, and so one round trip. A function that changes a
+-- task locks its row first, so later statements see everything that was committed before. Locks are
+-- taken in one order: quotas by principal, then tasks by ID. Most functions are in PL/pgSQL, which
+-- caches plans between calls.
 
--- The time of the database, plus what a test has advanced it.
+-- Returns the time of the database, plus the offset of a test.
 CREATE FUNCTION now_ms(_shift bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $$
     SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + _shift
 $$;
 
--- Bytes of a task without its child rows. 2,048 is for its row, its indexes and its audit events.
+-- Returns the bytes of a task without its child rows. 2,048 covers its row, indexes and audit
+-- events.
 CREATE FUNCTION row_bytes(_request text, _outcome text) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
     SELECT 2048::bigint + octet_length(_request) + coalesce(octet_length(_outcome), 0)
 $$;
 
--- Bytes of a key-value entry. 256 is for its row and its indexes.
+-- Returns the bytes of a key-value entry. 256 covers its row and indexes.
 CREATE FUNCTION key_value_bytes(_key text, _body text) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
     SELECT 256::bigint + octet_length(_key) + octet_length(_body)
 $$;
 
--- Bytes of an input request.
+-- Returns the bytes of an input request.
 CREATE FUNCTION input_request_bytes(_wire_key text, _journal_key text, _body text) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
     SELECT octet_length(_wire_key)::bigint + octet_length(_journal_key) + coalesce(octet_length(_body), 0)
 $$;
 
--- Counts tasks that have moved between phases, or were deleted.
+-- Counts tasks that have changed their phase or were deleted.
 CREATE FUNCTION count_phases() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP = 'DELETE' THEN
@@ -35,7 +36,7 @@ BEGIN
             -count(*) FILTER (WHERE phase = 3), -count(*) FILTER (WHERE phase = 4)
             FROM removed HAVING count(*) > 0;
     ELSE
-        -- Most statements move no task between phases.
+        -- The condition skips statements that change no phase, which are the most frequent.
         INSERT INTO phase_change SELECT m.queued, m.running, m.parked, m.ended, m.quarantined FROM (
             SELECT coalesce(sum(n) FILTER (WHERE phase = 0), 0) AS queued,
                 coalesce(sum(n) FILTER (WHERE phase = 1), 0) AS running,
@@ -54,7 +55,7 @@ CREATE TRIGGER count_moved AFTER UPDATE ON task
 CREATE TRIGGER count_deleted AFTER DELETE ON task REFERENCING OLD TABLE AS removed
     FOR EACH STATEMENT EXECUTE FUNCTION count_phases();
 
--- Adds `phase_change` to `phase_count`. Two transactions that do so at once take different rows.
+-- Adds `phase_change` to `phase_count`. Concurrent transactions take different rows.
 CREATE FUNCTION fold_phases() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     WITH gone AS (
@@ -71,7 +72,8 @@ BEGIN
         bytes = c.bytes + m.bytes FROM moved m;
 END $$;
 
--- Folds `quota_release` into the quotas of these principals, whose rows must be locked.
+-- Adds `quota_release` to the quotas of these principals. The caller must hold the locks on their
+-- rows.
 CREATE FUNCTION release_quota(_principals text[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     WITH gone AS (
@@ -87,7 +89,7 @@ BEGIN
     INSERT INTO phase_change (bytes) SELECT sum(bytes) FROM ended HAVING sum(bytes) <> 0;
 END $$;
 
--- The bytes that a principal has stored.
+-- Returns the stored bytes of a principal.
 CREATE FUNCTION stored_bytes(_principal text) RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
     RETURN greatest(0,
@@ -95,8 +97,9 @@ BEGIN
         + coalesce((SELECT sum(bytes) FROM quota_release WHERE principal = _principal), 0));
 END $$;
 
--- Whether one of these principals may have too many bytes. `_most` is the highest count among them.
--- Also true if many rows wait to be folded, so that they are folded from time to time.
+-- Returns whether one of these principals may exceed its byte limit. `_most` is the highest byte
+-- count among them. Also returns true if `quota_release` has many rows, so that the caller folds
+-- them.
 CREATE FUNCTION exceeds_bytes(_principals text[], _most bigint, _max_bytes bigint[])
 RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
@@ -105,7 +108,7 @@ BEGIN
         FROM quota_release WHERE principal = ANY (_principals));
 END $$;
 
--- The places of tasks beyond the quota of their principal. Known tasks need no place in it.
+-- Returns the positions of tasks beyond the quota of their principal. Existing tasks do not count.
 CREATE FUNCTION over_quota(_principals text[], _quotas bigint[], _known bigint[])
 RETURNS bigint[] LANGUAGE plpgsql AS $$
 BEGIN
@@ -122,7 +125,8 @@ BEGIN
             WHERE o.count - n.counted + n.nth > n.quota);
 END $$;
 
--- The places of tasks beyond the bytes of their principal. Known tasks need none.
+-- Returns the positions of tasks beyond the byte limit of their principal. Existing tasks do not
+-- count.
 CREATE FUNCTION over_bytes(
     _principals text[], _bytes bigint[], _max_bytes bigint[], _known bigint[])
 RETURNS bigint[] LANGUAGE plpgsql AS $$
@@ -141,8 +145,8 @@ BEGIN
             WHERE o.bytes - n.counted + n.needed > n.max_bytes);
 END $$;
 
--- The principals that may have too many bytes after so many more; NULL if none. Folds `quota_release` if
--- it has many rows, unless another transaction does.
+-- Returns the principals that may exceed their byte limit with `_bytes` more; NULL if there are
+-- none. Folds `quota_release` if it has many rows, unless another transaction does.
 CREATE FUNCTION principals_without_bytes(_principals text[], _bytes bigint[], _max_bytes bigint[])
 RETURNS text[] LANGUAGE plpgsql STRICT AS $$
 DECLARE

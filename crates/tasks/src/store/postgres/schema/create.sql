@@ -1,7 +1,7 @@
--- New tasks. The functions count them by phase themselves: a trigger would have to keep all of them,
--- requests included, to count them.
+-- Creation of tasks. The functions count the new tasks by phase themselves, because a trigger would
+-- have to materialize all new rows, including their requests.
 
--- The places of tasks that exist already.
+-- Returns the positions of tasks that already exist.
 CREATE FUNCTION known_tasks(_ids text[], _principals text[], _idempotency_keys text[])
 RETURNS bigint[] LANGUAGE plpgsql AS $$
 BEGIN
@@ -13,9 +13,10 @@ BEGIN
             WHERE t.principal = w.principal AND t.idempotency_key = w.idempotency_key)));
 END $$;
 
--- Creates tasks. Returns the time, then the tasks that were not created: 0 an earlier attempt of the
--- same caller created it, 1 it exists under this key, 2 the key belongs to another request, 3 over
--- quota, 4 the ID is taken, 5 over the principal's bytes.
+-- Creates tasks. Returns the time, then the tasks that were not created, with a code. 0: an earlier
+-- attempt of the same caller created the task. 1: the task exists under this key. 2: the key
+-- belongs to another request. 3: over quota. 4: the ID belongs to another principal. 5: over the
+-- byte limit.
 CREATE FUNCTION create_tasks(
     _ids text[], _principals text[], _tools text[], _origins text[], _listed boolean[],
     _requests text[],
@@ -40,8 +41,8 @@ DECLARE
     _skipped bigint[];
     _numbers bigint[];
 BEGIN
-    -- From here on no other transaction creates a task for these principals. Ended tasks are folded
-    -- in when they stand in the way, and otherwise by a sweep.
+    -- The row locks prevent other transactions from creating tasks for these principals. Released
+    -- quota is added only if a limit is reached; otherwise a sweep adds it.
     WITH wanted AS (
         SELECT w.principal, count(*) AS count, sum(w.bytes) AS bytes
             FROM unnest(_principals, _bytes) AS w (principal, bytes)
@@ -61,8 +62,8 @@ BEGIN
         PERFORM release_quota(_each);
     END IF;
 
-    -- Nearly always all of them are new. A lookup would cost half as much as the insert; only tasks
-    -- with an idempotency key are likely to exist.
+    -- Nearly all tasks are new, and a lookup would cost half as much as the insert. Only tasks with
+    -- an idempotency key are likely to exist.
     IF _over OR array_remove(_idempotency_keys, NULL) <> '{}' THEN
         _known := known_tasks(_ids, _principals, _idempotency_keys);
     END IF;
@@ -92,7 +93,7 @@ BEGIN
                 WHERE w.place <> ALL (_skipped);
             EXIT;
         EXCEPTION WHEN unique_violation THEN
-            -- Once is enough: no other transaction creates tasks for these principals.
+            -- One retry suffices, because no other transaction creates tasks for these principals.
             IF _known IS NOT NULL THEN
                 RAISE;
             END IF;
@@ -154,12 +155,12 @@ BEGIN
         WHERE w.place = ANY (_skipped);
 END $$;
 
--- Counts tasks that are about to be copied into the table. Returns the time, and whether a principal has
--- too many then. Until the end of the transaction no other one creates tasks for these principals,
--- which are given once each, in order.
+-- Counts tasks before they are copied into the table. Returns the time, and whether a principal
+-- exceeds a limit. Until the end of the transaction, no other transaction creates tasks for these
+-- principals. Each principal occurs once, in order.
 CREATE FUNCTION count_tasks(
     _principals text[], _counts bigint[], _quotas bigint[], _bytes bigint[], _max_bytes bigint[],
-    _running bigint,           -- how many of all have a worker
+    _running bigint,           -- number of tasks that have a worker
     _shift bigint)
 RETURNS TABLE (at bigint, is_over boolean) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -178,7 +179,7 @@ BEGIN
     INSERT INTO phase_change (queued, running, bytes)
         SELECT sum(w.count) - _running, _running, sum(w.bytes)
         FROM unnest(_counts, _bytes) AS w (count, bytes);
-    -- The time is read after all locks are taken.
+    -- The time is read after all locks are acquired.
     RETURN QUERY SELECT now_ms(_shift),
         _most > (SELECT min(quota) FROM unnest(_quotas) AS quota)
             OR exceeds_bytes(_principals, _most_bytes, _max_bytes);

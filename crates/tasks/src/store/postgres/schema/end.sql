@@ -1,7 +1,7 @@
 -- Cancellation, expiry and deletion of tasks.
 
--- Cancels a task: 0 it had ended, 1 its worker is asked to stop, 2 it has ended now; NULL if there is no
--- such task.
+-- Cancels a task. Returns NULL if the task does not exist, otherwise a code. 0: the task had ended.
+-- 1: its worker must stop. 2: the task has ended now.
 CREATE FUNCTION cancel_task(
     _principal text, _id text, _at_once boolean, _outcome text, _retention bigint, _shift bigint)
 RETURNS integer LANGUAGE plpgsql AS $$
@@ -25,7 +25,7 @@ BEGIN
     RETURN 1;
 END $$;
 
--- Deletes the child rows of deleted tasks, and returns their bytes to their principals.
+-- Deletes the child rows of deleted tasks, and subtracts their bytes from their principals.
 CREATE FUNCTION delete_tasks(_numbers bigint[], _principals text[], _bytes bigint[])
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -50,7 +50,7 @@ BEGIN
         FROM gone g LEFT JOIN freed f ON f.task = g.number GROUP BY g.principal;
 END $$;
 
--- Ends expired tasks, and deletes what is past its retention. A quarantined task ends with its
+-- Ends expired tasks, and deletes rows whose retention has ended. A quarantined task ends with its
 -- quarantine outcome.
 CREATE FUNCTION sweep(_limit bigint, _outcome text, _retention bigint, _shift bigint)
 RETURNS TABLE (expired text[], principals text[], were_quarantined boolean[], purged bigint, more boolean)
@@ -70,7 +70,7 @@ DECLARE
     _entries bigint;
     _events bigint;
 BEGIN
-    -- Quotas are locked before tasks, here as everywhere.
+    -- Quotas are locked before tasks, as in all functions.
     SELECT count(*), array_agg(DISTINCT e.principal ORDER BY e.principal) INTO _ended, _principals
         FROM (SELECT principal FROM quota_release LIMIT 1000) AS e;
     INSERT INTO principal_quota (principal, count) SELECT unnest(_principals), 0 ON CONFLICT DO NOTHING;
@@ -117,7 +117,8 @@ BEGIN
             GROUP BY principal
     )
     SELECT count(*) INTO _entries FROM gone;
-    -- Only the oldest are read: all have the same retention; where it was changed, some stay longer.
+    -- Checks only the oldest rows. With a constant retention, events expire in the order of their
+    -- numbers.
     DELETE FROM audit_event WHERE number IN (SELECT number FROM audit_event
         WHERE number < (SELECT min(number) FROM audit_event) + _limit AND expires_at <= _now
         FOR UPDATE SKIP LOCKED);

@@ -1,7 +1,7 @@
 -- Key-value entries.
 
--- Stores a key-value entry. An existing one stays, unless it is to be replaced. Returns 0 if it was
--- stored, 1 if there is one, 2 if its principal would have too many bytes.
+-- Stores a key-value entry. An existing entry stays unless `_replace` is set. Returns 0 if the
+-- entry was stored, 1 if one exists, 2 if the principal would exceed its byte limit.
 CREATE FUNCTION kv_put(
     _key text, _body text, _ttl bigint, _replace boolean, _principal text, _max_bytes bigint,
     _shift bigint)
@@ -30,7 +30,7 @@ BEGIN
         ELSE
             INSERT INTO key_value (key, body, expires_at, principal)
                 VALUES (_key, _body, _now + _ttl, _principal) ON CONFLICT DO NOTHING;
-            -- Another transaction was first.
+            -- Another transaction inserted the key first, so the loop reads its entry.
             CONTINUE WHEN NOT FOUND;
         END IF;
         INSERT INTO quota_release (principal, tasks, bytes)

@@ -1,6 +1,7 @@
--- What operators do.
+-- Operations of operators.
 
--- Lists tasks of all principals. It may scan all of them: an index would cost each new task.
+-- Lists tasks of all principals. May scan the whole table, because an index would slow down every
+-- creation.
 CREATE FUNCTION operator_list_tasks(
     _phase smallint, _tool text, _principal text, _before bigint,
     _after_created bigint, _after_id text, _limit bigint,
@@ -15,7 +16,7 @@ BEGIN
         ORDER BY created_at DESC, id DESC LIMIT _limit;
 END $$;
 
--- Queues a quarantined task; its TTL starts anew. Returns its phase before, and its principal.
+-- Queues a quarantined task and restarts its TTL. Returns its former phase and its principal.
 CREATE FUNCTION retry_task(_id text, _shift bigint)
 RETURNS TABLE (was smallint, owned_by text) LANGUAGE plpgsql AS $$
 DECLARE

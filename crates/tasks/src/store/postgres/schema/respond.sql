@@ -1,7 +1,7 @@
 -- Input responses.
 
--- Stores input responses. Returns how many, NULL if the principal has no such task, -1 if it would have
--- too many bytes.
+-- Stores input responses. Returns the number of accepted responses, NULL if the principal has no
+-- such task, and -1 if the principal would exceed its byte limit.
 CREATE FUNCTION respond_task(
     _principal text, _id text, _is_external boolean, _wire_keys text[], _bodies text[], _max_bytes bigint,
     _shift bigint)
@@ -48,7 +48,7 @@ BEGIN
     END IF;
     IF _taken > 0 THEN
         _ttl := effective_ttl(_task, _before, _before - _taken, _now);
-        -- A parked task has no worker: it is queued from now on.
+        -- A response queues a parked task, because no worker has it.
         UPDATE task SET updated_at = greatest(_now, updated_at + 1),
             due_at = CASE phase WHEN 2 THEN _now ELSE due_at END,
             phase = CASE phase WHEN 2 THEN 0 ELSE phase END,

@@ -1,10 +1,11 @@
 -- Tables of the store. Times are in milliseconds since 1970, by the clock of the database.
 --
--- Child rows refer to a task by its number. There are no foreign keys, because a check would cost as
--- much as the row itself; the functions delete child rows with their task. Text is compared byte by
--- byte. All indexes but two are partial: they hold rows that a worker or a caller still waits for.
+-- Child rows refer to a task by its number. There are no foreign keys, because a check would cost
+-- as much as the row itself. The functions delete child rows with their task. Text is compared byte
+-- by byte. All indexes but two are partial and contain only the rows that a worker or a caller
+-- still needs.
 
--- Each connection takes a hundred numbers at a time.
+-- Each connection reserves a hundred numbers at a time.
 CREATE SEQUENCE task_number CACHE 100;
 
 CREATE TABLE task (
@@ -13,32 +14,32 @@ CREATE TABLE task (
     principal text COLLATE "C" NOT NULL,
     tool text NOT NULL,
     origin text NOT NULL,
-    listed boolean NOT NULL,    -- whether its principal can list it
+    listed boolean NOT NULL,    -- whether the principal can list the task
     phase smallint NOT NULL,    -- 0 queued, 1 running, 2 parked, 3 ended, 4 quarantined
     epoch bigint NOT NULL,
-    worker_id text COLLATE "C", -- while it runs, or its cleanup does
+    worker_id text COLLATE "C", -- worker that runs the task or its cleanup
     worker_lock bigint,         -- liveness lock of the worker's process
-    due_at bigint,              -- when a worker must claim it; NULL if it ended and needs no cleanup,
-                                -- or is parked without a time
+    due_at bigint,              -- when a worker must claim the task; NULL if it ended and needs no
+                                -- cleanup, or is parked without a timer
     created_at bigint NOT NULL,
     updated_at bigint NOT NULL,
-    ttl bigint,                 -- as requested
-    max_ttl bigint NOT NULL,    -- while an input request is open
-    effective_ttl bigint,       -- as things are
+    ttl bigint,                 -- as requested by the client
+    max_ttl bigint NOT NULL,    -- upper limit of effective_ttl, with open input requests
+    effective_ttl bigint,       -- current TTL
     expires_at bigint GENERATED ALWAYS AS (CASE WHEN phase <> 3 THEN created_at + effective_ttl END) STORED,
     purge_at bigint GENERATED ALWAYS AS (CASE WHEN phase = 3 THEN created_at + effective_ttl END) STORED,
     started boolean NOT NULL,
     crash_count integer NOT NULL,
-    has_cleanup boolean NOT NULL, -- whether a cleanup runs if it is cancelled or expires
+    has_cleanup boolean NOT NULL, -- whether the task needs a cleanup after cancellation or expiry
     cancel_requested_at bigint,
     idempotency_key text COLLATE "C",
     idempotency_fingerprint text COLLATE "C",
     status_message text,
     progress text,
-    reissue_counts text,        -- how often its input requests were reissued before promotion
-    request text NOT NULL,      -- long values are stored beside the row, and not rewritten with it
+    reissue_counts text,        -- reissues of input requests before promotion
+    request text NOT NULL,      -- long values are stored out of line (TOAST), and not rewritten
     outcome text,
-    quarantine_outcome text,    -- its outcome if no operator retries it in time
+    quarantine_outcome text,    -- outcome if no operator retries the task in time
     outcome_kind smallint       -- 0 completed, 1 failed, 2 cancelled, 3 expired
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
 CREATE INDEX task_due_at ON task (due_at) WHERE due_at IS NOT NULL;
@@ -49,20 +50,20 @@ CREATE UNIQUE INDEX task_idempotency_key ON task (principal, idempotency_key)
     WHERE idempotency_key IS NOT NULL;
 CREATE INDEX task_list ON task (principal, origin, created_at) WHERE listed;
 
--- Number of open tasks and bytes of a principal, without the rows of `quota_release`.
+-- Number of open tasks and stored bytes of a principal, without the rows of `quota_release`.
 CREATE TABLE principal_quota (
     principal text COLLATE "C" PRIMARY KEY,
     count bigint NOT NULL,
     bytes bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 
--- Changes that are not in `principal_quota` yet. A transaction adds a row here and waits for no lock.
--- New tasks lock the row of their principal. A sweep folds these rows in, and so does a transaction
--- that finds its principal over the limit.
+-- Changes that are not yet in `principal_quota`. A transaction inserts a row here without waiting
+-- for a lock. The creation of tasks locks the quota row of the principal. A sweep adds these rows
+-- to the quotas, as does a transaction that finds its principal over the limit.
 CREATE TABLE quota_release (
     principal text COLLATE "C" NOT NULL,
-    tasks bigint NOT NULL DEFAULT 1, -- how many have ended
-    bytes bigint NOT NULL DEFAULT 0  -- how many bytes were added
+    tasks bigint NOT NULL DEFAULT 1, -- number of ended tasks
+    bytes bigint NOT NULL DEFAULT 0  -- number of added bytes
 );
 CREATE INDEX quota_release_principal ON quota_release (principal);
 
@@ -95,19 +96,19 @@ CREATE TABLE input_request (
     PRIMARY KEY (task, wire_key)
 );
 
--- The processes that use this database. Each holds its liveness lock while it is alive.
+-- Processes that use this database. Each holds its liveness lock while it is alive.
 CREATE TABLE replica (
     lock bigint PRIMARY KEY,
-    lock_free_since bigint,   -- when its lock was first found free
-    since bigint,             -- when it took its lock
-    returned boolean NOT NULL DEFAULT false -- it had lost another lock
+    lock_free_since bigint,   -- when another process first found the lock free
+    since bigint,             -- when the process took the lock
+    returned boolean NOT NULL DEFAULT false -- whether the process had lost an earlier lock
 );
 
 CREATE TABLE key_value (
     key text COLLATE "C" PRIMARY KEY,
     body text NOT NULL,
     expires_at bigint NOT NULL,
-    principal text COLLATE "C" -- the principal that is charged for it
+    principal text COLLATE "C" -- principal that is charged for the entry
 );
 CREATE INDEX key_value_expires_at ON key_value (expires_at);
 
@@ -122,9 +123,9 @@ CREATE TABLE audit_event (
 );
 CREATE INDEX audit_event_task ON audit_event (task, number);
 
--- Number of tasks in each phase, so that `stats` reads no task. Every statement that moves tasks adds
--- one row to `phase_change`, which waits for no lock. A sweep adds these rows to the one row of
--- `phase_count`. The numbers are the sum of both.
+-- Number of tasks in each phase, so that `stats` reads no task. Each statement that changes phases
+-- inserts one row into `phase_change`, without waiting for a lock. A sweep adds these rows to the
+-- single row of `phase_count`. The current numbers are the sum of both tables.
 CREATE TABLE phase_count (
     queued bigint NOT NULL DEFAULT 0,
     running bigint NOT NULL DEFAULT 0,

@@ -1,13 +1,13 @@
 -- Tables of the store. Times are in milliseconds since 1970.
 --
--- Rows are numbered: child rows and indexes repeat a short number instead of the task's long ID, and new
--- rows are adjacent although IDs are random. All indexes but two are partial: they hold rows that a
--- worker or a caller still waits for.
+-- Rows are numbered, for two reasons. Child rows and indexes contain a short number instead of the
+-- task's long ID. New rows are adjacent although IDs are random. All indexes but two are partial
+-- and contain only the rows that a worker or a caller still needs.
 
 PRAGMA application_id = 0x6f75746c; -- "outl"
 PRAGMA user_version = 1;
 
--- The fingerprint of the schema that the file was created with.
+-- Fingerprint of the schema that the file was created with.
 CREATE TABLE schema_version (
     fingerprint TEXT PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
@@ -18,34 +18,34 @@ CREATE TABLE task (
     principal TEXT NOT NULL,
     tool TEXT NOT NULL,
     origin TEXT NOT NULL,
-    listed INTEGER NOT NULL,      -- 1 if its principal can list it
+    listed INTEGER NOT NULL,      -- 1 if the principal can list the task
     phase INTEGER NOT NULL,       -- 0 queued, 1 running, 2 parked, 3 ended, 4 quarantined
     epoch INTEGER NOT NULL,
-    worker_id TEXT,               -- while it runs, or its cleanup does
-    due_at INTEGER,               -- when a worker must claim it; NULL if it ended and needs no cleanup,
-                                  -- or is parked without a time
+    worker_id TEXT,               -- worker that runs the task or its cleanup
+    due_at INTEGER,               -- when a worker must claim the task; NULL if it ended and needs no
+                                  -- cleanup, or is parked without a timer
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
-    ttl INTEGER,                  -- as requested
-    max_ttl INTEGER NOT NULL,     -- while an input request is open
-    effective_ttl INTEGER,        -- as things are
-    expires_at INTEGER,           -- until it has ended
-    purge_at INTEGER,             -- from when it has ended
+    ttl INTEGER,                  -- as requested by the client
+    max_ttl INTEGER NOT NULL,     -- upper limit of effective_ttl, with open input requests
+    effective_ttl INTEGER,        -- current TTL
+    expires_at INTEGER,           -- NULL after the end of the task
+    purge_at INTEGER,             -- NULL before the end of the task
     started INTEGER NOT NULL,
     crash_count INTEGER NOT NULL,
-    has_cleanup INTEGER NOT NULL, -- 1 if a cleanup runs after it is cancelled or expires
+    has_cleanup INTEGER NOT NULL, -- 1 if the task needs a cleanup after cancellation or expiry
     open INTEGER NOT NULL DEFAULT 0, -- number of open input requests
     cancel_requested_at INTEGER,
     idempotency_key TEXT,
     idempotency_fingerprint TEXT,
     status_message TEXT,
     progress TEXT,
-    reissue_counts TEXT,          -- how often its input requests were reissued before promotion
-    quarantine_outcome TEXT,      -- its outcome if no operator retries it in time
+    reissue_counts TEXT,          -- reissues of input requests before promotion
+    quarantine_outcome TEXT,      -- outcome if no operator retries the task in time
     outcome_kind INTEGER,         -- 0 completed, 1 failed, 2 cancelled, 3 expired
-    outcome TEXT                  -- last, because it may be long
+    outcome TEXT                  -- last column, because it may be long
 ) STRICT;
--- A claim passes over principals at their limit without reading their rows.
+-- A claim skips principals at their limit without reading their rows.
 CREATE INDEX task_due_at ON task (due_at, principal) WHERE due_at IS NOT NULL;
 CREATE INDEX task_worker_id ON task (worker_id) WHERE worker_id IS NOT NULL;
 CREATE INDEX task_expires_at ON task (expires_at) WHERE expires_at IS NOT NULL;
@@ -54,14 +54,14 @@ CREATE UNIQUE INDEX task_idempotency_key ON task (principal, idempotency_key)
     WHERE idempotency_key IS NOT NULL;
 CREATE INDEX task_list ON task (principal, origin, created_at) WHERE listed = 1;
 
--- Beside the task, because the task's row is rewritten often, and the request never.
+-- A separate table, because the task's row is often rewritten and the request never changes.
 CREATE TABLE task_request (
     task INTEGER PRIMARY KEY REFERENCES task ON DELETE CASCADE,
     body TEXT NOT NULL
 ) STRICT;
 
--- Number of open tasks and stored bytes of a principal. `budget.rs` says what counts. No bytes are kept
--- for each task: a task is measured when it is deleted.
+-- Number of open tasks and stored bytes of a principal. `budget.rs` defines the counted bytes. The
+-- bytes of a task are measured when the task is deleted, so no column contains them.
 CREATE TABLE principal_quota (
     principal TEXT PRIMARY KEY,
     count INTEGER NOT NULL,
@@ -99,11 +99,11 @@ CREATE TABLE input_request (
     PRIMARY KEY (task, wire_key)
 ) STRICT, WITHOUT ROWID;
 
--- The changes of the last commits, for other processes.
+-- Changed tasks of the last commits, for other processes.
 CREATE TABLE change_log (
     number INTEGER PRIMARY KEY,
     origin INTEGER NOT NULL,
-    tasks TEXT NOT NULL      -- their numbers, as JSON
+    tasks TEXT NOT NULL      -- row numbers, as JSON
 ) STRICT;
 
 -- Number of tasks in each phase, and stored bytes of all principals.
@@ -122,11 +122,11 @@ CREATE TABLE key_value (
     key TEXT PRIMARY KEY,
     body TEXT NOT NULL,
     expires_at INTEGER NOT NULL,
-    principal TEXT           -- the principal that is charged for it
+    principal TEXT           -- principal that is charged for the entry
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX key_value_expires_at ON key_value (expires_at);
 
--- A number is not reused after the last event is swept.
+-- AUTOINCREMENT, so that a number is not reused after the last event is swept.
 CREATE TABLE audit_event (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     recorded_at INTEGER NOT NULL,

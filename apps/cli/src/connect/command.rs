@@ -1,0 +1,206 @@
+//! The command: finds out which server is meant, and prints or writes the entry of the host.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    config_file,
+    host::{Host, Reach},
+};
+use crate::{
+    error::{CliError, Result},
+    print::{self, talk},
+    serve::config::{self, Config},
+    store::plain,
+};
+
+/// Prints or writes the configuration with which a host reaches a server.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  outlive connect claude-code                     for the server of ./outlive.toml
+  outlive connect cursor --write                  adds it to the file of the project
+  outlive connect vscode --url https://mcp.example.com/mcp --token-env TOKEN
+  outlive connect claude-desktop --stdio          the host starts the server itself")]
+pub(crate) struct Args {
+    /// The host
+    #[arg(value_enum)]
+    host: Host,
+    /// Address of the server; by default that of the file
+    #[arg(long, conflicts_with_all = ["stdio", "file"])]
+    url: Option<String>,
+    /// The host starts the server, and talks to it on standard input and output
+    #[arg(long, conflicts_with = "token_env")]
+    stdio: bool,
+    /// The file with the tools
+    #[arg(long, value_name = "FILE", default_value = "outlive.toml")]
+    file: PathBuf,
+    /// Name of the server in the host
+    #[arg(long)]
+    name: Option<String>,
+    /// Variable of the host's environment that has the token
+    #[arg(long, value_name = "VARIABLE")]
+    token_env: Option<String>,
+    /// Add the entry to the host's file
+    #[arg(long)]
+    write: bool,
+    /// Print the entry, its file and the host's command as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let config = match args.url {
+        Some(_) => None,
+        None if args.file.exists() => Some(load(&args.file)?),
+        None => None,
+    };
+    let name = args.name.clone().unwrap_or_else(|| match &config {
+        Some(config) => config.server.name.clone(),
+        None => "outlive".to_owned(),
+    });
+    let host = args.host;
+    let reach = reach(args, config.as_ref())?;
+    let file = host.file(&home()?);
+    let command = host.command(&name, &reach);
+    let entry = host.entry(&reach);
+    if args.json {
+        let report = json!({"host": host.title(), "file": file, "command": command, "entry": whole(host, &name, &entry)});
+        let _ = print::data(&report.to_string());
+    }
+    if args.write {
+        if host == Host::Codex {
+            let remedy = command.unwrap_or_default();
+            return Err(CliError::usage(
+                "the file of Codex is TOML, and its own command writes it",
+            )
+            .remedy(remedy));
+        }
+        let replaced = config_file::add(&file, host.member(), &name, entry)?;
+        let what = if replaced { "replaced" } else { "added" };
+        talk!("{what} `{name}` in {}; restart {} to load it", shown_path(&file), host.title());
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !args.json {
+        if let Some(command) = &command {
+            talk!("{} adds the server with this command:\n", host.title());
+            // One line, whatever the name of the server is: it is copied into a shell.
+            let _ = print::data(&plain(command));
+            talk!("\nor with this in {}:\n", shown_path(&file));
+        } else {
+            talk!(
+                "{} reads its servers from {}; --write adds this to it:\n",
+                host.title(),
+                shown_path(&file)
+            );
+        }
+        let _ = print::data(&shown(host, &name, entry));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the part of the file that has the entry, in the form of the file.
+fn shown(host: Host, name: &str, entry: Map<String, Value>) -> String {
+    if host == Host::Codex {
+        // Strings and arrays of strings are the same in TOML and JSON.
+        let table = format!("[{}.{}]", host.member(), Value::from(name));
+        let lines = entry.into_iter().map(|(key, value)| format!("\n{key} = {value}"));
+        return table + &lines.collect::<String>();
+    }
+    serde_json::to_string_pretty(&whole(host, name, &entry)).unwrap_or_default()
+}
+
+fn whole(host: Host, name: &str, entry: &Map<String, Value>) -> Value {
+    json!({ host.member(): { name: entry } })
+}
+
+fn shown_path(file: &Path) -> String {
+    plain(&file.display().to_string())
+}
+
+fn load(file: &Path) -> Result<Config> {
+    config::load(file).map_err(|mistakes| {
+        let first = mistakes.0.into_iter().next();
+        let what = first.map_or_else(String::new, |mistake| mistake.what);
+        CliError::usage(what).remedy("outlive doctor lists every mistake of the file")
+    })
+}
+
+/// Returns how the host reaches the server.
+fn reach(args: &Args, config: Option<&Config>) -> Result<Reach> {
+    if args.stdio {
+        return stdio(args, config);
+    }
+    if !args.host.has_http() {
+        return Err(CliError::usage(format_args!(
+            "{} starts its servers itself",
+            args.host.title()
+        ))
+        .remedy("--stdio"));
+    }
+    let server = config.map(|config| &config.server);
+    let listen = server.map_or(config::LISTEN, |server| server.listen.as_str());
+    let resource = config.and_then(|config| config.auth.as_ref()).map(|auth| auth.resource.clone());
+    let url =
+        args.url.clone().or(resource).unwrap_or_else(|| format!("http://{}/mcp", local(listen)));
+    let token_env = args.token_env.clone().or_else(|| {
+        server.and_then(|server| server.token_file.as_ref()).map(|_| "OUTLIVE_TOKEN".to_owned())
+    });
+    Ok(Reach::Http { url, token_env })
+}
+
+fn stdio(args: &Args, config: Option<&Config>) -> Result<Reach> {
+    let program =
+        env::current_exe().map_or_else(|_| "outlive".to_owned(), |path| path.display().to_string());
+    let mut words = vec![program, "serve".to_owned()];
+    if config.is_some() {
+        let file = fs::canonicalize(&args.file).map_err(|error| {
+            CliError::usage(format_args!("{} cannot be read: {error}", args.file.display()))
+        })?;
+        words.push(shown_path(&file).to_string());
+    }
+    words.push("--stdio".to_owned());
+    Ok(Reach::Stdio(words))
+}
+
+/// A host on this machine does not connect to `0.0.0.0`.
+fn local(listen: &str) -> String {
+    match listen.rsplit_once(':') {
+        Some(("0.0.0.0" | "[::]", port)) => format!("127.0.0.1:{port}"),
+        _ => listen.to_owned(),
+    }
+}
+
+fn home() -> Result<PathBuf> {
+    let variable = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+    env::var_os(variable).filter(|home| !home.is_empty()).map(PathBuf::from).ok_or_else(|| {
+        CliError::usage(format_args!("{variable} is not set, so the host's file is unknown"))
+            .remedy(format_args!("set {variable} to your home folder"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value};
+
+    use super::{Host, local, shown};
+
+    #[test]
+    fn entry_of_codex_is_a_table_of_toml() {
+        let entry = Map::from_iter([("args".to_owned(), Value::from(vec!["a \"b\"", "c"]))]);
+        let text = shown(Host::Codex, "my server", entry);
+        assert_eq!(text, "[mcp_servers.\"my server\"]\nargs = [\"a \\\"b\\\"\",\"c\"]");
+        assert!(text.parse::<toml::Table>().is_ok(), "{text}");
+    }
+
+    #[test]
+    fn address_of_every_interface_is_reached_on_loopback() {
+        assert_eq!(local("0.0.0.0:9000"), "127.0.0.1:9000");
+        assert_eq!(local("[::]:9000"), "127.0.0.1:9000");
+        assert_eq!(local("127.0.0.1:8000"), "127.0.0.1:8000");
+    }
+}

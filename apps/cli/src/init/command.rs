@@ -1,0 +1,170 @@
+//! The command: asks for what the command line does not say, and writes the file.
+
+use std::{
+    env, fs,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use dialoguer::{Confirm, Input};
+use serde_json::json;
+
+use super::new_tool::{NewTool, name_for, placeholders};
+use crate::{
+    call::{form, screen::Screen, server},
+    error::{CliError, Kind, Result},
+    print::{self, talk},
+    serve::config,
+    store::plain,
+};
+
+/// Writes an outlive.toml that serves a command of yours.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  outlive init                                       asks for the command
+  outlive init -- pg_dump --file=backup.sql -- '{database}'
+  outlive init --name backup --description 'Backs up a database.' -- ./backup.sh '{database}'
+
+Each {name} in the command becomes an argument of the tool.")]
+pub(crate) struct Args {
+    /// The command and its words; asked for if there is none
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+    /// Name of the tool; that of the program by default
+    #[arg(long)]
+    name: Option<String>,
+    /// What the tool does, for the model
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// The command requests input of its user
+    #[arg(long)]
+    interactive: bool,
+    /// The file to write
+    #[arg(long, value_name = "FILE", default_value = "outlive.toml")]
+    file: PathBuf,
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
+    /// Print the name of the file, the tool and its arguments as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    if args.file.exists() && !args.force {
+        return Err(CliError::usage(format_args!("{} exists", args.file.display()))
+            .remedy("--force replaces it; --file NAME writes another one"));
+    }
+    let (file, as_json) = (args.file.clone(), args.json);
+    let tool = tool(args)?;
+    write(&file, &tool)?;
+    if as_json {
+        let arguments = placeholders(&tool.command);
+        let report = json!({"file": file, "tool": tool.name, "arguments": arguments});
+        let _ = print::data(&report.to_string());
+    }
+    next_steps(&file, &tool);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the tool that the command line describes. Asks for the rest if there is a terminal.
+fn tool(args: Args) -> Result<NewTool> {
+    let asks = args.command.is_empty();
+    if asks && !Screen::can_ask() {
+        return Err(CliError::new(
+            Kind::Unanswered,
+            "the command is missing, and there is no terminal to ask for it",
+        )
+        .remedy("outlive init -- PROGRAM WORDS"));
+    }
+    let command = if asks { ask_command()? } else { args.command };
+    let name = name_for(&command[0]);
+    let name = match args.name {
+        Some(name) => name,
+        None if asks => ask("Name of the tool", Some(&name))?,
+        None => name,
+    };
+    let description = match args.description {
+        Some(description) => description,
+        None if asks => ask("What does it do? The model reads this", None)?,
+        None => format!("Runs {}.", command[0]),
+    };
+    let interactive = args.interactive || (asks && ask_interactive()?);
+    Ok(NewTool { name, description, command, interactive })
+}
+
+fn ask_command() -> Result<Vec<String>> {
+    talk!("Write {{name}} for each value that the caller chooses, such as:");
+    talk!("  pg_dump --file=backup.sql {{database}}");
+    loop {
+        match server::split(&ask("Command", None)?) {
+            Some(words) if !words.is_empty() => return Ok(words),
+            _ => talk!("a quote of the command does not end; write it again"),
+        }
+    }
+}
+
+fn ask(prompt: &str, default: Option<&str>) -> Result<String> {
+    let theme = form::theme();
+    let mut input = Input::<String>::with_theme(&*theme).with_prompt(prompt);
+    if let Some(default) = default {
+        input = input.default(default.to_owned());
+    }
+    answered(form::interruptible(input.interact_text().map_err(Into::into)))
+}
+
+fn ask_interactive() -> Result<bool> {
+    let theme = form::theme();
+    let confirm = Confirm::with_theme(&*theme)
+        .with_prompt("Does the command ask its user, through descriptors 3 and 4?")
+        .default(false);
+    answered(form::interruptible(confirm.interact().map_err(Into::into)))
+}
+
+/// Ctrl-C in a prompt ends the program before a file is written.
+fn answered<T>(asked: io::Result<Option<T>>) -> Result<T> {
+    match asked {
+        Ok(Some(answer)) => Ok(answer),
+        Ok(None) => Err(CliError::new(Kind::Interrupted, "interrupted; no file was written")),
+        Err(error) => Err(CliError::usage(format_args!("the terminal cannot be read: {error}"))),
+    }
+}
+
+/// Writes the file. A file that the server would not take is not left behind.
+fn write(file: &Path, tool: &NewTool) -> Result<()> {
+    let here = env::current_dir().ok();
+    let server = here.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy());
+    let text = tool.file(server.as_deref().unwrap_or("outlive"));
+    let failed = |error: io::Error| {
+        CliError::usage(format_args!("{} cannot be written: {error}", file.display()))
+            .remedy("run it in a folder of yours, or give --file")
+    };
+    let draft = file.with_extension("toml.new");
+    fs::File::create(&draft)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(failed)?;
+    let checked = config::load(&draft);
+    if let Err(mistakes) = checked {
+        let _ = fs::remove_file(&draft);
+        let first = mistakes.0.into_iter().next();
+        let what = first.map_or_else(String::new, |mistake| mistake.what);
+        return Err(CliError::usage(format_args!("this cannot be a tool: {what}"))
+            .remedy("another --name or command"));
+    }
+    fs::rename(&draft, file).map_err(failed)
+}
+
+fn next_steps(file: &Path, tool: &NewTool) {
+    let shown = plain(&server::quoted(&file.display().to_string()));
+    let is_default = file == Path::new("outlive.toml");
+    let (words, option) = if is_default {
+        (String::new(), String::new())
+    } else {
+        (format!(" {shown}"), format!(" --file {shown}"))
+    };
+    talk!("{shown} has the tool `{}`. Next:", tool.name);
+    talk!("  outlive doctor{words}: checks the file, its programs and the store");
+    talk!("  outlive serve{words}: serves the tool");
+    talk!("  outlive connect claude-code{option}: connects a host");
+}

@@ -1,0 +1,127 @@
+//! `outlive init` and `outlive connect`: from a command to a host.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::store::{Folder, err, out};
+
+/// The program in a folder, without a terminal.
+fn outlive(folder: &Path, args: &[&str]) -> Output {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_outlive"));
+    program.args(args).current_dir(folder).env("HOME", folder).stdin(Stdio::null());
+    program.env("OUTLIVE_DATA_DIR", folder.join("data")).output().unwrap()
+}
+
+#[test]
+fn init_with_a_command_writes_a_file_that_doctor_accepts() {
+    let folder = Folder::new();
+    let made = outlive(&folder.0, &["init", "--json", "--", "echo", "--to={to}", "{text}"]);
+    assert_eq!(made.status.code(), Some(0), "{}", err(&made));
+    let report: Value = serde_json::from_str(&out(&made)).unwrap();
+    assert_eq!(
+        report,
+        json!({"file": "outlive.toml", "tool": "echo", "arguments": ["to", "text"]})
+    );
+    let checked = outlive(&folder.0, &["doctor", "--listen", "127.0.0.1:0"]);
+    assert_eq!(checked.status.code(), Some(0), "{}", out(&checked));
+    let server = format!("'{}' serve --stdio", env!("CARGO_BIN_EXE_outlive"));
+    let called = outlive(&folder.0, &["call", &server, "echo", "to=a", "text=b"]);
+    assert_eq!(out(&called), "--to=a b\n", "{}", err(&called));
+}
+
+#[test]
+fn init_does_not_replace_a_file_unless_it_is_forced() {
+    let folder = Folder::new();
+    let file = folder.0.join("outlive.toml");
+    fs::write(&file, "mine").unwrap();
+    let refused = outlive(&folder.0, &["init", "--", "date"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(err(&refused).contains("--force"), "{}", err(&refused));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+    assert_eq!(outlive(&folder.0, &["init", "--force", "--", "date"]).status.code(), Some(0));
+    assert!(fs::read_to_string(&file).unwrap().contains("[tools.date]"));
+}
+
+#[test]
+fn init_with_a_name_that_no_tool_may_have_leaves_no_file() {
+    let folder = Folder::new();
+    let refused = outlive(&folder.0, &["init", "--name", "my tool", "--", "date"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", err(&refused));
+    assert!(!folder.0.join("outlive.toml").exists());
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0);
+}
+
+#[test]
+fn init_without_a_command_and_a_terminal_says_how_to_give_one() {
+    let folder = Folder::new();
+    let refused = outlive(&folder.0, &["init"]);
+    assert_eq!(refused.status.code(), Some(5));
+    assert!(err(&refused).contains("outlive init -- PROGRAM"), "{}", err(&refused));
+}
+
+#[test]
+fn connect_writes_the_entry_and_keeps_the_rest_of_the_file() {
+    let folder = Folder::new();
+    fs::write(
+        folder.0.join("outlive.toml"),
+        "[server]\nname = \"shop\"\n[tools.date]\ndescription = \"Date.\"\ncommand = [\"date\"]\n",
+    )
+    .unwrap();
+    fs::write(
+        folder.0.join(".mcp.json"),
+        r#"{"mcpServers": {"other": {"command": "x"}}, "more": 1}"#,
+    )
+    .unwrap();
+    let written = outlive(&folder.0, &["connect", "claude-code", "--write"]);
+    assert_eq!(written.status.code(), Some(0), "{}", err(&written));
+    let config: Value =
+        serde_json::from_str(&fs::read_to_string(folder.0.join(".mcp.json")).unwrap()).unwrap();
+    let entry = json!({"type": "http", "url": "http://127.0.0.1:8000/mcp"});
+    assert_eq!(
+        config,
+        json!({"mcpServers": {"other": {"command": "x"}, "shop": entry}, "more": 1})
+    );
+}
+
+#[test]
+fn connect_prints_the_command_of_the_host_on_standard_output() {
+    let folder = Folder::new();
+    let printed = outlive(
+        &folder.0,
+        &["connect", "codex", "--url", "https://a.example/mcp", "--token-env", "TOKEN"],
+    );
+    let wanted = "codex mcp add outlive --url https://a.example/mcp --bearer-token-env-var TOKEN\n\
+                  [mcp_servers.\"outlive\"]\nurl = \"https://a.example/mcp\"\nbearer_token_env_var = \"TOKEN\"\n";
+    assert_eq!(out(&printed), wanted);
+}
+
+#[test]
+fn connect_to_a_host_without_http_asks_for_stdio() {
+    let folder = Folder::new();
+    let refused = outlive(&folder.0, &["connect", "claude-desktop"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(err(&refused).contains("--stdio"), "{}", err(&refused));
+    let printed = outlive(&folder.0, &["connect", "claude-desktop", "--stdio", "--json"]);
+    let report: Value = serde_json::from_str(&out(&printed)).unwrap();
+    let entry = &report["entry"]["mcpServers"]["outlive"];
+    assert_eq!(entry["args"], json!(["serve", "--stdio"]));
+    assert_eq!(entry["command"], env!("CARGO_BIN_EXE_outlive"));
+}
+
+#[test]
+fn manual_has_a_page_for_every_command() {
+    let folder = Folder::new();
+    let pages = folder.0.join("man/man1");
+    let written = outlive(&folder.0, &["man", pages.to_str().unwrap()]);
+    assert_eq!(written.status.code(), Some(0), "{}", err(&written));
+    for command in outlive_cli::commands() {
+        let page = pages.join(format!("outlive-{}.1", command.replace(' ', "-")));
+        let text = fs::read_to_string(&page).unwrap_or_else(|error| panic!("{command}: {error}"));
+        assert!(text.contains(".SH SYNOPSIS"), "{command}:\n{text}");
+    }
+}

@@ -1,0 +1,24 @@
+//! The guides of the [site](https://github.com/outlive/outlive/tree/main/docs), with examples that the tests compile.
+//!
+//! This module exists in the documentation only.
+
+/// Declares a module whose documentation is a guide. `links.md` comes first: of two definitions of a link
+/// the first counts, so that links between guides lead to these modules.
+macro_rules! guide {
+    ($name:ident, $file:literal) => {
+        #[doc = include_str!("links.md")]
+        #[doc = include_str!(concat!("../../docs/", $file))]
+        pub mod $name {}
+    };
+}
+
+guide!(tasks, "tasks.md");
+guide!(input, "input.md");
+guide!(streaming, "streaming.md");
+guide!(client, "client.md");
+#[cfg(feature = "auth-proxy")]
+guide!(authorization, "authorization.md");
+guide!(operations, "operations.md");
+guide!(deployment, "deployment.md");
+guide!(errors, "errors.md");
+guide!(skills, "skills.md");
