@@ -20,7 +20,7 @@ use crate::{
 /// Logs in to a server, in the browser.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The login is stored in the data folder and renewed automatically. It is encrypted with a key in the system's keyring. Without
+The login is stored in the data folder and renewed automatically. It is encrypted with a key in the system's keyring. Without \
 a keyring, or with OUTLIVE_KEYRING=off, only the file's mode protects it. `outlive call`, `tasks` and `inspect` use the login.
 
 Examples:

@@ -105,16 +105,18 @@ pub(crate) fn value(key: &str, kind: &FieldKind, text: &str) -> Result<Value> {
         FieldKind::Text => Ok(Value::from(text)),
         FieldKind::Integer => match text.trim().parse::<i64>() {
             Ok(number) => Ok(number.into()),
-            Err(_) => Err(not("an integer").remedy(format!("{key}=3"))),
+            Err(_) => Err(not("an integer").remedy(format!("write {key}=3"))),
         },
         FieldKind::Number => {
             let number = serde_json::from_str::<serde_json::Number>(text.trim());
-            number.map(Value::Number).map_err(|_| not("a number").remedy(format!("{key}=2.5")))
+            number
+                .map(Value::Number)
+                .map_err(|_| not("a number").remedy(format!("write {key}=2.5")))
         }
         FieldKind::Boolean => match text.trim() {
             "true" | "yes" | "y" => Ok(Value::Bool(true)),
             "false" | "no" | "n" => Ok(Value::Bool(false)),
-            _ => Err(not("true or false").remedy(format!("{key}=true"))),
+            _ => Err(not("true or false").remedy(format!("write {key}=true"))),
         },
         FieldKind::One(choices) => one_of(key, choices, text),
         // A list in one word, for a prompt that has no key to repeat.

@@ -14,7 +14,7 @@ use crate::error::{CliError, Kind, Result};
   outlive store migrate --check
   outlive store migrate postgres://outlive@db/outlive
 
-Servers migrate the store when they start. To migrate ahead of an upgrade, first stop all servers of the older version.
+Servers migrate the store when they start. To migrate ahead of an upgrade, first stop all servers of the older version. \
 A store with a newer schema version is rejected. With --json the output is one JSON object.")]
 pub(super) struct Args {
     /// Store: sqlite:FILE or postgres://…

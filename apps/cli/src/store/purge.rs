@@ -27,8 +27,8 @@ const AT_ONCE: usize = 1_000;
   outlive store purge postgres://outlive@db/outlive --ended-before 30d
   outlive store purge TASK --force
 
-Servers delete ended tasks by themselves when the TTL elapses. A task that has not ended is deleted only with --force:
-its worker stops, and its client gets the error for an unknown task. The audit log records the deletion.
+Servers delete ended tasks by themselves when the TTL elapses. A task that has not ended is deleted only with --force: \
+its worker stops, and its client gets the error for an unknown task. The audit log records the deletion. \
 With --json each task is one JSON object on a line.")]
 pub(super) struct Args {
     /// URL of the store (default: the one in the data folder), and task IDs

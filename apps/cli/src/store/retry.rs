@@ -27,8 +27,8 @@ use crate::{
   outlive store retry postgres://outlive@db/outlive TASK TASK
   outlive store retry --all-quarantined --tool deploy
 
-A retried task keeps its ID and resumes from its journal on the next free worker. An ended task cannot be retried,
-because its status is final: call the tool again. Tasks in any other phase need no retry.
+A retried task keeps its ID and resumes from its journal on the next free worker. An ended task cannot be retried, \
+because its status is final: call the tool again. Tasks in any other phase need no retry. \
 With --json each task is one JSON object on a line.")]
 pub(super) struct Args {
     /// URL of the store (default: the one in the data folder), and task IDs

@@ -136,7 +136,7 @@ fn head(task: &TaskSummary, now: u64) -> String {
     if let Some(progress) = &view.progress {
         say("progress", plain(progress.get()));
     }
-    say("dialect", plain(&view.origin));
+    say("era", plain(&view.origin));
     let width = lines.iter().map(|[name, _]| name.len()).max().unwrap_or_default();
     lines.iter().fold(String::new(), |mut text, [name, value]| {
         let _ = writeln!(text, "{name:width$}  {value}");

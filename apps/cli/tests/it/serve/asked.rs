@@ -96,7 +96,7 @@ async fn answer_all(
 }
 
 #[tokio::test]
-async fn output_before_a_request_is_on_the_screen_of_tasks_watch_200_of_200() {
+async fn output_before_request_is_shown_by_tasks_watch() {
     const TASKS: usize = 8;
     let (outlive, place) = (Outlive::new(), Place::new(&PLANS.replace("COUNT", "25")));
     for _ in 0..TASKS {
