@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn heading_in_code_is_no_anchor() {
+    fn heading_in_code_is_not_an_anchor() {
         let anchors = anchors("# A b\n```sh\n# comment\n```\n#![x]\n");
         assert_eq!(anchors.into_iter().collect::<Vec<_>>(), ["a-b"]);
     }

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn literal_of_few_words_is_no_message() {
+    fn literal_of_few_words_is_not_a_message() {
         let text = "let a = [\"tools/list\", \"the store is not available\"];\n";
         let tree = Tree::of(&[("crates/a/src/lib.rs", text)]);
         assert_eq!(literals(&tree.files()[0]).len(), 1);

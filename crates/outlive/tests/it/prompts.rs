@@ -12,9 +12,9 @@ use crate::support::pipe::{MODERN, Pipe, REVISIONS};
 
 #[derive(Deserialize, JsonSchema)]
 struct Review {
-    /// What to look at.
+    /// The file to review.
     file: String,
-    /// How many remarks.
+    /// The maximum number of remarks.
     limit: Option<u8>,
     #[serde(default)]
     strict: bool,
@@ -48,8 +48,8 @@ async fn prompt_arguments_are_fields_of_its_type() {
         "title": "Review",
         "description": "Reviews a file.",
         "arguments": [
-            {"name": "file", "description": "What to look at.", "required": true},
-            {"name": "limit", "description": "How many remarks.", "required": false},
+            {"name": "file", "description": "The file to review.", "required": true},
+            {"name": "limit", "description": "The maximum number of remarks.", "required": false},
             {"name": "strict", "required": false},
             {"name": "tone", "required": false},
         ],

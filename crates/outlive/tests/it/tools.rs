@@ -18,7 +18,7 @@ use crate::support::pipe::{MODERN, Pipe, REVISIONS, text};
 
 #[derive(Deserialize, JsonSchema)]
 struct Order {
-    /// How many.
+    /// The number of pieces.
     count: u8,
     #[serde(default)]
     note: Option<String>,
@@ -216,7 +216,7 @@ async fn listed_tool_has_declared_members() {
     assert_eq!(listed, [expected]);
     assert_eq!(schema["type"], "object");
     assert_eq!(schema["required"], json!(["count", "items"]));
-    assert_eq!(schema["properties"]["count"]["description"], "How many.");
+    assert_eq!(schema["properties"]["count"]["description"], "The number of pieces.");
 }
 
 // TOOL-13, TOOL-26

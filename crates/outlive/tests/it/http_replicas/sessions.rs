@@ -289,7 +289,7 @@ async fn session_check_reads_store_at_most_once_per_second() {
         assert_eq!(ping(&first, &session).await, 200);
     }
     assert_eq!(common.store.asked(), before + 1);
-    assert_eq!(ping(&first, &session.with_id("none of ours")).await, 404);
+    assert_eq!(ping(&first, &session.with_id("unknown session")).await, 404);
     assert_eq!(common.store.asked(), before + 1, "a malformed ID needs no lookup");
 }
 

@@ -258,7 +258,7 @@ impl Stage {
                 other => return (result(other), self.world.take()),
             };
             params["requestState"] = required.state.into();
-            params["inputResponses"] = json!({"nobody asked": {"action": "decline"}});
+            params["inputResponses"] = json!({"unknown key": {"action": "decline"}});
             let OrderedMap(asked) = required.requests;
             // After the last choice every input request gets a response, so that the call ends.
             let choice = choices.next().unwrap_or(usize::MAX);

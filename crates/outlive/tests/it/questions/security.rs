@@ -151,7 +151,7 @@ async fn request_state_is_valid_only_for_its_principal_and_call() {
     let state = caller.begin("ask", arguments()).await;
     accepted(&caller.come_back("ask", arguments(), &state).await);
 
-    let mut stranger = Caller(Pipe::open_as(&server, Principal::named("somebody else")));
+    let mut stranger = Caller(Pipe::open_as(&server, Principal::named("other")));
     refused(&stranger.come_back("ask", arguments(), &state).await);
     let mut anonymous = Caller(Pipe::open_as(&server, Principal::ANONYMOUS));
     refused(&anonymous.come_back("ask", arguments(), &state).await);

@@ -31,7 +31,7 @@ const BERT: &str = "berts-token-0123456789";
 /// Upper limit of every wait. Only a failing test waits this long.
 const GUARD: Duration = Duration::from_secs(20);
 
-/// What a tool emits and where it waits.
+/// The emits and waits of a tool.
 #[derive(Deserialize, JsonSchema)]
 struct Script {
     /// Number of segments before each gate. After the last gate the tool ends.

@@ -44,7 +44,7 @@ pub(crate) enum Op {
     Emit,
     /// Any other commit that keeps the lease.
     Write,
-    /// A commit that gives up the lease.
+    /// A commit that releases the lease.
     Park,
     /// The commit that ends a task.
     End,

@@ -127,7 +127,7 @@ async fn moves(cx: Durable, replica: State<Replica>) -> Result<String> {
     if replica.0 != "second" {
         cx.yield_to_replica().retry_after(Duration::from_millis(20)).await?;
     }
-    Ok(format!("begun at {}", cx.get::<String>(("at", 0))?.unwrap_or_default()))
+    Ok(format!("started at {}", cx.get::<String>(("at", 0))?.unwrap_or_default()))
 }
 
 #[tokio::test]
@@ -146,7 +146,7 @@ async fn yielding_task_resumes_on_another_replica() {
     let id = start(&mut pipe, "moves", json!({})).await;
     let _other = Pipe::open(&second);
     let done = until(&mut pipe, &id, "completed").await;
-    assert_eq!(text(&done["result"]), "begun at first");
+    assert_eq!(text(&done["result"]), "started at first");
 }
 
 /// The scopes belong to the call and the principal to the task; both survive a move to another

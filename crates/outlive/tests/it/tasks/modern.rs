@@ -122,7 +122,7 @@ async fn explicit_rounds_work_in_task() {
         modern(&mut pipe, "tasks/update", json!({"taskId": id, "inputResponses": answers})).await;
     }
     let done = until(&mut pipe, &id, "completed").await;
-    assert_eq!(text(&done["result"]), "sure after 2 questions");
+    assert_eq!(text(&done["result"]), "sure after 2 input requests");
 }
 
 #[tokio::test(start_paused = true)]

@@ -96,7 +96,7 @@ async fn explicit(round: Round<u32>) -> Result<RoundOutcome<String>> {
     let asked = round.state().copied().unwrap_or_default();
     match round.form::<Approval>("sure")? {
         Some(ElicitOutcome::Accepted(approval)) if approval.yes => {
-            Ok(RoundOutcome::Done(format!("sure after {asked} questions")))
+            Ok(RoundOutcome::Done(format!("sure after {asked} input requests")))
         }
         _ => {
             let questions = InputRequestSet::new().form::<Approval>("sure", "Are you sure?")?;

@@ -281,7 +281,7 @@ async fn repeated_input_request_of_waiting_call_fails_at_limit() {
             Ok(_) => Ok("fitted".into()),
             Err(error) => match error.durable_error() {
                 Some(DurableError::InvalidResponse { key }) => {
-                    Ok(format!("gave up on {key}: {error}"))
+                    Ok(format!("no value for {key}: {error}"))
                 }
                 _ => Err(error),
             },
@@ -294,7 +294,7 @@ async fn repeated_input_request_of_waiting_call_fails_at_limit() {
     assert_eq!(played.asked.len(), 5, "one input request and four repetitions");
     assert_eq!(
         played.text(),
-        "gave up on order: no input response to `order` was valid after the maximum number of attempts"
+        "no value for order: no input response to `order` was valid after the maximum number of attempts"
     );
     talk.pipe.quiet().await;
 }

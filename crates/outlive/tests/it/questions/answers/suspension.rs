@@ -30,7 +30,7 @@ async fn careless(cx: Durable, notes: State<Notes>) -> Result<String> {
         }
         notes.note("swallowed an error");
     }
-    notes.note("goes on");
+    notes.note("continues");
     Ok(format!("{answer:?}"))
 }
 
@@ -103,7 +103,7 @@ async fn input_request_of_suspended_run_never_resolves() {
     assert_eq!(notes.take(), ["asks"]);
     let last = talk.back("careless", &again, json!({"sure": yes()})).await;
     assert_eq!(text_of(&last), "Some(true)");
-    assert_eq!(notes.take(), ["asks", "goes on"]);
+    assert_eq!(notes.take(), ["asks", "continues"]);
 }
 
 // M-08

@@ -23,7 +23,7 @@ struct Replica(&'static str);
 
 /// Builds on one replica and pushes from the next.
 async fn deploy(cx: Durable, replica: State<Replica>, notes: State<Notes>) -> Result<String> {
-    cx.emit(format!("begun on {}", replica.0)).await?;
+    cx.emit(format!("started on {}", replica.0)).await?;
     let built: String = cx
         .step("build", async || {
             notes.note("build");
@@ -107,7 +107,7 @@ async fn yielded_call_resumes_on_another_replica() {
     is_shed(&shed);
     let mut second = Talk::open(&replica("two", &notes, Some(1)), MODERN).await;
     let answer = back(&mut second, "deploy", &shed).await;
-    assert_eq!(texts_of(&answer), ["begun on one", "built on one, pushed from two"]);
+    assert_eq!(texts_of(&answer), ["started on one", "built on one, pushed from two"]);
     assert_eq!(notes.take(), ["build"], "the step is not repeated");
     // The same request state works again, on any replica.
     let answer = back(&mut first, "deploy", &shed).await;

@@ -28,7 +28,7 @@ async fn everywhere(cx: Durable) -> Result<String> {
     };
     cx.step("a", async || step("2 inside a step").await).await?;
     cx.elicit::<Approval>("first", "First?").await?;
-    cx.emit("3 between questions").await?;
+    cx.emit("3 between input requests").await?;
     cx.emit(ContentBlock::text("4 at once")).await?;
     let scope = cx.scope("scope");
     scope.emit("5 in a scope").await?;
@@ -134,7 +134,7 @@ async fn emitted_content_precedes_returned_content_once_and_in_order() {
         let expected = [
             "1 first of all",
             "2 inside a step",
-            "3 between questions",
+            "3 between input requests",
             "4 at once",
             "5 in a scope",
             "6 in its step",

@@ -26,7 +26,7 @@ async fn wait(cx: &Durable, within: Option<u64>) -> Result<String> {
         Err(error) => error,
     };
     match error.durable_error() {
-        Some(DurableError::TimedOut { key }) => Ok(format!("nobody answered {key}: {error}")),
+        Some(DurableError::TimedOut { key }) => Ok(format!("no response to {key}: {error}")),
         _ => Err(error),
     }
 }
@@ -188,7 +188,7 @@ async fn input_request_without_response_is_cancelled_at_timeout() {
         advance(Duration::from_secs(2)).await;
         takes_back(&pipe.read().await, &asked);
         let answer = pipe.answer(id).await;
-        assert_eq!(text_of(&answer), "nobody answered sure: input request `sure` timed out");
+        assert_eq!(text_of(&answer), "no response to sure: input request `sure` timed out");
         // A late response has no effect.
         pipe.reply(&asked, accept(json!({"yes": true}))).await;
         pipe.quiet().await;
@@ -217,7 +217,7 @@ async fn input_timeout_defaults_to_15_minutes() {
     pipe.quiet().await;
     advance(Duration::from_secs(2)).await;
     takes_back(&pipe.read().await, &asked);
-    assert!(text_of(&pipe.answer(id).await).starts_with("nobody answered"));
+    assert!(text_of(&pipe.answer(id).await).starts_with("no response to"));
 }
 
 // CANC-02

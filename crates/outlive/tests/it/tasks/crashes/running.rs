@@ -161,7 +161,7 @@ async fn renamed(cx: Durable, counts: State<Counts>) -> Result<String> {
             Ok("shop:2".to_owned())
         })
         .await?;
-    Ok(format!("{image} without a question"))
+    Ok(format!("{image} without an input request"))
 }
 
 async fn retyped(cx: Durable) -> Result<String> {
@@ -189,7 +189,7 @@ fn changed_handler_replays_journal_of_old_handler() {
         let mut pipe = resume(&stage, Tool::new("deploy", renamed));
         until(&mut pipe, &id, "completed").await
     });
-    assert_eq!(text(&done["result"]), "shop:2 without a question", "the new step runs");
+    assert_eq!(text(&done["result"]), "shop:2 without an input request", "the new step runs");
     assert!(done.get("inputRequests").is_none());
     // An incompatible entry is not executed again, and the error names its key.
     let (stage, id) = asking();

@@ -2,12 +2,12 @@
 //!
 //! This module exists in the documentation only.
 
-/// Declares a module whose documentation is a guide. `links.md` comes first: of two definitions of a link
+/// Declares a module whose documentation is a guide. `guide-links.md` comes first: of two definitions of a link
 /// the first counts, so that links between guides lead to these modules.
 macro_rules! guide {
     ($name:ident, $file:literal) => {
-        #[doc = include_str!("links.md")]
-        #[doc = include_str!(concat!("../../docs/", $file))]
+        #[doc = include_str!("guide-links.md")]
+        #[doc = include_str!(concat!("../docs/", $file))]
         pub mod $name {}
     };
 }
