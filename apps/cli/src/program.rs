@@ -59,7 +59,7 @@ pub(super) struct Completions {
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  outlive man ~/.local/share/man/man1")]
 pub(super) struct Man {
-    /// The folder; it is made if it is missing
+    /// Folder, created if missing
     folder: PathBuf,
 }
 
@@ -153,10 +153,8 @@ pub(super) fn run(command: Command) -> Result<ExitCode> {
                 .and_then(|()| clap_mangen::generate_to(Program::command(), &args.folder));
             written.map_err(|error| {
                 let folder = args.folder.display();
-                CliError::usage(format_args!(
-                    "the manual pages cannot be written to {folder}: {error}"
-                ))
-                .remedy("a folder of yours")
+                CliError::usage(format_args!("cannot write the manual pages to {folder}: {error}"))
+                    .remedy("name a folder that you can write to")
             })?;
             Ok(ExitCode::SUCCESS)
         }

@@ -1,4 +1,4 @@
-//! The command: finds out which server is meant, and prints or writes the entry of the host.
+//! The command `outlive connect`: prints or writes the entry of a server for a host.
 
 use std::{
     env, fs,
@@ -19,36 +19,36 @@ use crate::{
     store::plain,
 };
 
-/// Prints or writes the configuration with which a host reaches a server.
+/// Prints or writes the configuration that connects a host to a server.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  outlive connect claude-code                     for the server of ./outlive.toml
-  outlive connect cursor --write                  adds it to the file of the project
+  outlive connect claude-code                     server of ./outlive.toml
+  outlive connect cursor --write                  add the server to the project's file
   outlive connect vscode --url https://mcp.example.com/mcp --token-env TOKEN
-  outlive connect claude-desktop --stdio          the host starts the server itself")]
+  outlive connect claude-desktop --stdio          the host starts the server")]
 pub(crate) struct Args {
-    /// The host
+    /// Host application
     #[arg(value_enum)]
     host: Host,
-    /// Address of the server; by default that of the file
+    /// URL of the server [default: from the file]
     #[arg(long, conflicts_with_all = ["stdio", "file"])]
     url: Option<String>,
-    /// The host starts the server, and talks to it on standard input and output
+    /// The host starts the server and connects to it on stdio
     #[arg(long, conflicts_with = "token_env")]
     stdio: bool,
-    /// The file with the tools
+    /// File with the tools
     #[arg(long, value_name = "FILE", default_value = "outlive.toml")]
     file: PathBuf,
     /// Name of the server in the host
     #[arg(long)]
     name: Option<String>,
-    /// Variable of the host's environment that has the token
+    /// Environment variable of the host with the token
     #[arg(long, value_name = "VARIABLE")]
     token_env: Option<String>,
-    /// Add the entry to the host's file
+    /// Adds the entry to the host's file
     #[arg(long)]
     write: bool,
-    /// Print the entry, its file and the host's command as JSON
+    /// Prints the entry, its file and the host's command as JSON
     #[arg(long)]
     json: bool,
 }
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         if host == Host::Codex {
             let remedy = command.unwrap_or_default();
             return Err(CliError::usage(
-                "the file of Codex is TOML, and its own command writes it",
+                "the file of Codex is TOML, which only Codex's own command can change",
             )
             .remedy(remedy));
         }
@@ -87,13 +87,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     if !args.json {
         if let Some(command) = &command {
-            talk!("{} adds the server with this command:\n", host.title());
-            // One line, whatever the name of the server is: it is copied into a shell.
+            talk!("To add the server to {}, run:\n", host.title());
+            // Escaped into one line, because the user copies it into a shell.
             let _ = print::data(&plain(command));
-            talk!("\nor with this in {}:\n", shown_path(&file));
+            talk!("\nor add this to {}:\n", shown_path(&file));
         } else {
             talk!(
-                "{} reads its servers from {}; --write adds this to it:\n",
+                "{} reads its servers from {}; pass --write to add this entry:\n",
                 host.title(),
                 shown_path(&file)
             );
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the part of the file that has the entry, in the form of the file.
+/// Returns the entry in the format of the host's file.
 fn shown(host: Host, name: &str, entry: Map<String, Value>) -> String {
     if host == Host::Codex {
         // Strings and arrays of strings are the same in TOML and JSON.
@@ -126,21 +126,21 @@ fn load(file: &Path) -> Result<Config> {
     config::load(file).map_err(|mistakes| {
         let first = mistakes.0.into_iter().next();
         let what = first.map_or_else(String::new, |mistake| mistake.what);
-        CliError::usage(what).remedy("outlive doctor lists every mistake of the file")
+        CliError::usage(what).remedy("run outlive doctor to list every mistake in the file")
     })
 }
 
-/// Returns how the host reaches the server.
+/// Returns the connection between the host and the server.
 fn reach(args: &Args, config: Option<&Config>) -> Result<Reach> {
     if args.stdio {
         return stdio(args, config);
     }
     if !args.host.has_http() {
         return Err(CliError::usage(format_args!(
-            "{} starts its servers itself",
+            "{} does not connect to servers over HTTP",
             args.host.title()
         ))
-        .remedy("--stdio"));
+        .remedy("pass --stdio, so that the host starts the server"));
     }
     let server = config.map(|config| &config.server);
     let listen = server.map_or(config::LISTEN, |server| server.listen.as_str());
@@ -159,7 +159,7 @@ fn stdio(args: &Args, config: Option<&Config>) -> Result<Reach> {
     let mut words = vec![program, "serve".to_owned()];
     if config.is_some() {
         let file = fs::canonicalize(&args.file).map_err(|error| {
-            CliError::usage(format_args!("{} cannot be read: {error}", args.file.display()))
+            CliError::usage(format_args!("cannot read {}: {error}", args.file.display()))
         })?;
         words.push(shown_path(&file).to_string());
     }
@@ -167,7 +167,7 @@ fn stdio(args: &Args, config: Option<&Config>) -> Result<Reach> {
     Ok(Reach::Stdio(words))
 }
 
-/// A host on this machine does not connect to `0.0.0.0`.
+/// Replaces an address of all interfaces with the loopback address, which hosts can connect to.
 fn local(listen: &str) -> String {
     match listen.rsplit_once(':') {
         Some(("0.0.0.0" | "[::]", port)) => format!("127.0.0.1:{port}"),
@@ -190,7 +190,7 @@ mod tests {
     use super::{Host, local, shown};
 
     #[test]
-    fn entry_of_codex_is_a_table_of_toml() {
+    fn codex_entry_is_toml_table() {
         let entry = Map::from_iter([("args".to_owned(), Value::from(vec!["a \"b\"", "c"]))]);
         let text = shown(Host::Codex, "my server", entry);
         assert_eq!(text, "[mcp_servers.\"my server\"]\nargs = [\"a \\\"b\\\"\",\"c\"]");
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn address_of_every_interface_is_reached_on_loopback() {
+    fn wildcard_listen_address_becomes_loopback() {
         assert_eq!(local("0.0.0.0:9000"), "127.0.0.1:9000");
         assert_eq!(local("[::]:9000"), "127.0.0.1:9000");
         assert_eq!(local("127.0.0.1:8000"), "127.0.0.1:8000");

@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::error::{CliError, Result};
 
-/// Adds `entry` under `member` and `name`, in a file that may be missing. Returns whether an entry was replaced.
+/// Adds `entry` under `member` and `name`. The file need not exist. Returns whether an entry was
+/// replaced.
 pub(super) fn add(
     file: &Path,
     member: &str,
@@ -20,8 +21,8 @@ pub(super) fn add(
     };
     let replaced = servers.insert(name.to_owned(), entry.into()).is_some();
     write(file, &Value::Object(config)).map_err(|error| {
-        CliError::usage(format_args!("{} cannot be written: {error}", file.display()))
-            .remedy("without --write the entry is printed")
+        CliError::usage(format_args!("cannot write {}: {error}", file.display()))
+            .remedy("omit --write to print the entry, and add it by hand")
     })?;
     Ok(replaced)
 }
@@ -37,18 +38,18 @@ fn read(file: &Path) -> Result<Map<String, Value>> {
     }
     match serde_json::from_str(&text) {
         Ok(Value::Object(config)) => Ok(config),
-        Ok(_) => Err(unusable(file, "it is not a JSON object")),
-        // Some hosts allow comments, which would be lost.
-        Err(error) => Err(unusable(file, &format!("it is not plain JSON: {error}"))),
+        Ok(_) => Err(unusable(file, "the file is not a JSON object")),
+        // Some hosts allow comments, which rewriting the file would delete.
+        Err(error) => Err(unusable(file, &format!("the file is not plain JSON: {error}"))),
     }
 }
 
 fn unusable(file: &Path, reason: &str) -> CliError {
-    CliError::usage(format_args!("{} cannot be extended: {reason}", file.display()))
-        .remedy("without --write the entry is printed; add it by hand")
+    CliError::usage(format_args!("cannot add the server to {}: {reason}", file.display()))
+        .remedy("omit --write to print the entry, and add it by hand")
 }
 
-/// Replaces the file at once, so that a crash does not leave half of it.
+/// Replaces the file atomically, so that a crash cannot truncate it.
 fn write(file: &Path, config: &Value) -> io::Result<()> {
     if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         fs::create_dir_all(folder)?;
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_file_is_made_with_its_folder() {
+    fn missing_file_is_created_with_its_folder() {
         let file = file("missing");
         assert!(!add(&file, "servers", "a", entry("x")).unwrap());
         let written = fs::read_to_string(&file).unwrap();
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn other_members_and_their_order_stay() {
+    fn existing_members_keep_their_order() {
         let file = file("kept");
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, r#"{"z": 1, "servers": {"b": {}, "a": {"url": "old"}}, "y": [2]}"#)
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn file_with_comments_is_not_touched() {
+    fn file_with_comments_is_not_changed() {
         let file = file("comments");
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         let text = "{ // mine\n \"servers\": {} }";

@@ -1,4 +1,4 @@
-//! Hosts: where each keeps its servers, and the entry that it wants for one.
+//! Hosts: the location and format of their server configuration.
 
 use std::path::{Path, PathBuf};
 
@@ -21,17 +21,17 @@ pub(super) enum Host {
     Zed,
 }
 
-/// How a host reaches the server.
+/// Connection between a host and the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// Over HTTP, with the token that this variable of the host's environment has.
+    /// HTTP, with a token in this environment variable of the host.
     Http { url: String, token_env: Option<String> },
-    /// As a process that the host starts: program and arguments.
+    /// A process that the host starts: program and arguments.
     Stdio(Vec<String>),
 }
 
 impl Host {
-    /// Returns the name that people know.
+    /// Returns the product name.
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::ClaudeCode => "Claude Code",
@@ -45,13 +45,13 @@ impl Host {
         }
     }
 
-    /// Whether the host can use a server over HTTP.
+    /// Returns whether the host supports servers over HTTP.
     pub(super) fn has_http(self) -> bool {
         self != Self::ClaudeDesktop
     }
 
-    /// Returns the file that has the host's servers: of the project in the current folder where the host
-    /// has such a file, else of the user.
+    /// Returns the file with the host's servers: of the project in the current folder if the host
+    /// supports that, else of the user.
     pub(super) fn file(self, home: &Path) -> PathBuf {
         let desktop = if cfg!(target_os = "macos") {
             "Library/Application Support/Claude"
@@ -72,7 +72,7 @@ impl Host {
         }
     }
 
-    /// Returns the member of the file that has the servers by name.
+    /// Returns the member of the file that contains the servers by name.
     pub(super) fn member(self) -> &'static str {
         match self {
             Self::VsCode => "servers",
@@ -125,7 +125,7 @@ impl Host {
         entry.into()
     }
 
-    /// Returns the command of the host that adds the server, if the host has one.
+    /// Returns the host's own command that adds the server, if there is one.
     pub(super) fn command(self, name: &str, reach: &Reach) -> Option<String> {
         let name = quoted(name);
         Some(match (self, reach) {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn entry_over_http_has_the_members_of_its_host() {
+    fn http_entry_has_members_of_host() {
         let url = "http://127.0.0.1:8000/mcp";
         let wanted = [
             (
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn entry_of_every_host_without_a_token_names_none() {
+    fn entry_without_token_has_no_authorization() {
         for host in Host::value_variants() {
             let entry = Value::Object(host.entry(&http(None))).to_string();
             assert!(!entry.contains("Bearer") && !entry.contains("token"), "{host:?}: {entry}");
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn entry_over_stdio_has_program_and_arguments() {
+    fn stdio_entry_has_program_and_arguments() {
         let words = ["outlive", "serve", "--stdio"].map(str::to_owned).to_vec();
         for host in Host::value_variants() {
             let entry = host.entry(&Reach::Stdio(words.clone()));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_of_hosts_quote_their_words_for_a_shell() {
+    fn host_command_quotes_words_for_shell() {
         let words = ["outlive", "serve", "/my files/outlive.toml"].map(str::to_owned).to_vec();
         let command = Host::ClaudeCode.command("my server", &Reach::Stdio(words)).unwrap();
         assert_eq!(command, "claude mcp add 'my server' -- outlive serve '/my files/outlive.toml'");

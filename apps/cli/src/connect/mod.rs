@@ -1,6 +1,7 @@
-//! `outlive connect`: the configuration with which a host reaches a server of ours.
+//! `outlive connect`: connects a host to a server of `outlive serve`.
 //!
-//! `host` knows the hosts and the form of their entries, `config_file` adds an entry to a file, `command` is the command.
+//! `host` has the hosts and the formats of their entries, `config_file` adds an entry to a file,
+//! and `command` is the command.
 
 mod command;
 mod config_file;

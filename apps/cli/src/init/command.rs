@@ -1,4 +1,4 @@
-//! The command: asks for what the command line does not say, and writes the file.
+//! The command `outlive init`: asks for missing options, and writes the file.
 
 use std::{
     env, fs,
@@ -19,42 +19,42 @@ use crate::{
     store::plain,
 };
 
-/// Writes an outlive.toml that serves a command of yours.
+/// Writes an outlive.toml that serves your command.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  outlive init                                       asks for the command
+  outlive init                                       prompts for the command
   outlive init -- pg_dump --file=backup.sql -- '{database}'
   outlive init --name backup --description 'Backs up a database.' -- ./backup.sh '{database}'
 
 Each {name} in the command becomes an argument of the tool.")]
 pub(crate) struct Args {
-    /// The command and its words; asked for if there is none
+    /// Command and its arguments; prompted for if omitted
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
-    /// Name of the tool; that of the program by default
+    /// Name of the tool [default: the name of the program]
     #[arg(long)]
     name: Option<String>,
-    /// What the tool does, for the model
+    /// Description of the tool, for the model
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// The command requests input of its user
+    /// The command requests input from the user
     #[arg(long)]
     interactive: bool,
-    /// The file to write
+    /// File to write
     #[arg(long, value_name = "FILE", default_value = "outlive.toml")]
     file: PathBuf,
-    /// Replace the file if it exists
+    /// Replaces the file if it exists
     #[arg(long)]
     force: bool,
-    /// Print the name of the file, the tool and its arguments as JSON
+    /// Prints the file, the tool and its arguments as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     if args.file.exists() && !args.force {
-        return Err(CliError::usage(format_args!("{} exists", args.file.display()))
-            .remedy("--force replaces it; --file NAME writes another one"));
+        return Err(CliError::usage(format_args!("{} already exists", args.file.display()))
+            .remedy("pass --force to replace it, or --file NAME to write another file"));
     }
     let (file, as_json) = (args.file.clone(), args.json);
     let tool = tool(args)?;
@@ -68,15 +68,15 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the tool that the command line describes. Asks for the rest if there is a terminal.
+/// Returns the tool that the command line describes. Prompts for missing options in a terminal.
 fn tool(args: Args) -> Result<NewTool> {
     let asks = args.command.is_empty();
     if asks && !Screen::can_ask() {
         return Err(CliError::new(
             Kind::Unanswered,
-            "the command is missing, and there is no terminal to ask for it",
+            "missing argument: the command, and no terminal to prompt for it",
         )
-        .remedy("outlive init -- PROGRAM WORDS"));
+        .remedy("run outlive init -- PROGRAM ARGUMENTS"));
     }
     let command = if asks { ask_command()? } else { args.command };
     let name = name_for(&command[0]);
@@ -87,7 +87,7 @@ fn tool(args: Args) -> Result<NewTool> {
     };
     let description = match args.description {
         Some(description) => description,
-        None if asks => ask("What does it do? The model reads this", None)?,
+        None if asks => ask("Description of the tool, for the model", None)?,
         None => format!("Runs {}.", command[0]),
     };
     let interactive = args.interactive || (asks && ask_interactive()?);
@@ -100,7 +100,7 @@ fn ask_command() -> Result<Vec<String>> {
     loop {
         match server::split(&ask("Command", None)?) {
             Some(words) if !words.is_empty() => return Ok(words),
-            _ => talk!("a quote of the command does not end; write it again"),
+            _ => talk!("the command is empty or has an unclosed quote; enter it again"),
         }
     }
 }
@@ -117,28 +117,28 @@ fn ask(prompt: &str, default: Option<&str>) -> Result<String> {
 fn ask_interactive() -> Result<bool> {
     let theme = form::theme();
     let confirm = Confirm::with_theme(&*theme)
-        .with_prompt("Does the command ask its user, through descriptors 3 and 4?")
+        .with_prompt("Does the command request input through file descriptors 3 and 4?")
         .default(false);
     answered(form::interruptible(confirm.interact().map_err(Into::into)))
 }
 
-/// Ctrl-C in a prompt ends the program before a file is written.
+/// Returns the answer. After Ctrl-C, the program exits before it writes a file.
 fn answered<T>(asked: io::Result<Option<T>>) -> Result<T> {
     match asked {
         Ok(Some(answer)) => Ok(answer),
         Ok(None) => Err(CliError::new(Kind::Interrupted, "interrupted; no file was written")),
-        Err(error) => Err(CliError::usage(format_args!("the terminal cannot be read: {error}"))),
+        Err(error) => Err(CliError::usage(format_args!("cannot read from the terminal: {error}"))),
     }
 }
 
-/// Writes the file. A file that the server would not take is not left behind.
+/// Writes the file, unless the server would reject it.
 fn write(file: &Path, tool: &NewTool) -> Result<()> {
     let here = env::current_dir().ok();
     let server = here.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy());
     let text = tool.file(server.as_deref().unwrap_or("outlive"));
     let failed = |error: io::Error| {
-        CliError::usage(format_args!("{} cannot be written: {error}", file.display()))
-            .remedy("run it in a folder of yours, or give --file")
+        CliError::usage(format_args!("cannot write {}: {error}", file.display()))
+            .remedy("run the command in a folder that you can write to, or pass --file")
     };
     let draft = file.with_extension("toml.new");
     fs::File::create(&draft)
@@ -149,8 +149,8 @@ fn write(file: &Path, tool: &NewTool) -> Result<()> {
         let _ = fs::remove_file(&draft);
         let first = mistakes.0.into_iter().next();
         let what = first.map_or_else(String::new, |mistake| mistake.what);
-        return Err(CliError::usage(format_args!("this cannot be a tool: {what}"))
-            .remedy("another --name or command"));
+        return Err(CliError::usage(format_args!("invalid tool: {what}"))
+            .remedy("choose another --name or command"));
     }
     fs::rename(&draft, file).map_err(failed)
 }

@@ -1,4 +1,4 @@
-//! The tool that the new file has, and the text of the file.
+//! The tool of the new file, and the text of the file.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ pub(super) struct NewTool {
     pub(super) interactive: bool,
 }
 
-/// Returns a name for the tool: the program's, without its folder and ending.
+/// Returns a name for the tool: the file name of the program, without its extension.
 pub(super) fn name_for(program: &str) -> String {
     let stem = Path::new(program).file_stem().map(|stem| stem.to_string_lossy());
     let name: String = stem
@@ -23,7 +23,7 @@ pub(super) fn name_for(program: &str) -> String {
     if name.is_empty() { "tool".to_owned() } else { name }
 }
 
-/// Returns the names in braces, in the order of the command, each once.
+/// Returns the names in braces without duplicates, in the order of the command.
 pub(super) fn placeholders(command: &[String]) -> Vec<&str> {
     let mut names = Vec::new();
     for word in command {
@@ -46,13 +46,14 @@ fn is_name(name: &str) -> bool {
 }
 
 impl NewTool {
-    /// Returns the text of a file that serves the tool. Its comments name the keys that most tools need next.
+    /// Returns the text of a file that serves the tool. Its comments show the keys that most tools
+    /// need next.
     pub(super) fn file(&self, server: &str) -> String {
         let Self { name, description, command, interactive } = self;
         let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
         let mut text = format!(
-            "# Tools that `outlive serve` serves. docs/outlive-toml.md has every key.\n\
-             # `outlive doctor` checks this file, and `outlive serve` reads it again when it changes.\n\
+            "# Tools that `outlive serve` serves. docs/outlive-toml.md documents every key.\n\
+             # `outlive doctor` checks this file, and `outlive serve` reloads the tools when it changes.\n\
              \n\
              [server]\n\
              name = {} # the name that hosts show\n\
@@ -61,7 +62,7 @@ impl NewTool {
              [tools.{name}]\n\
              # The model reads this: say what the tool does, and when to use it.\n\
              description = {}\n\
-             # Each {{name}} is an argument. Its value is one word of the command; no shell reads it.\n\
+             # Each {{name}} is an argument. Its value is one word of the command; no shell interprets it.\n\
              command = [{}]\n",
             quoted(server),
             quoted(description),
@@ -76,15 +77,15 @@ impl NewTool {
         text.push_str(
             "# task_after = \"2s\"  # a call that takes longer becomes a task, for clients with tasks\n\
              # timeout = \"1h\"     # the command is ended after this time\n\
-             # on_crash = \"rerun\" # run the command again after a crash of the machine, if that does no harm\n\
-             # read_only = true   # the command changes nothing, and hosts need not ask before they call it\n",
+             # on_crash = \"rerun\" # run the command again after a crash of the machine, if that is safe\n\
+             # read_only = true   # the command changes nothing, so hosts need not ask for approval\n",
         );
         for argument in placeholders(command) {
             text.push_str(&format!(
                 "\n[tools.{name}.arguments.{argument}]\n\
                  type = \"string\" # or integer, number, boolean, array\n\
                  description = {}\n\
-                 # enum = [\"a\", \"b\"] # the values that callers may choose from\n",
+                 # enum = [\"a\", \"b\"] # allowed values\n",
                 quoted(&format!("Value of {argument}."))
             ));
         }
@@ -92,7 +93,7 @@ impl NewTool {
     }
 }
 
-/// Returns a TOML string. A JSON string is one.
+/// Returns a TOML string. A JSON string is a valid TOML string.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
@@ -109,20 +110,20 @@ mod tests {
     }
 
     #[test]
-    fn name_of_a_tool_is_that_of_its_program() {
+    fn tool_name_is_derived_from_program() {
         assert_eq!(name_for("./backup.sh"), "backup");
         assert_eq!(name_for("/usr/bin/pg dump"), "pg_dump");
         assert_eq!(name_for(""), "tool");
     }
 
     #[test]
-    fn placeholders_are_found_once_and_in_order() {
+    fn placeholders_are_unique_and_in_order() {
         let command = words(&["x", "--to={b}", "{a}", "{b}-{c}", "{}", "{1}", "{open"]);
         assert_eq!(placeholders(&command), ["b", "a", "c"]);
     }
 
     #[test]
-    fn every_written_file_can_be_served() {
+    fn written_files_are_valid() {
         let commands: [&[&str]; 4] = [
             &["date"],
             &["pg_dump", "--file=backup.sql", "--", "{database}"],

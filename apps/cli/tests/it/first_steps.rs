@@ -1,4 +1,4 @@
-//! `outlive init` and `outlive connect`: from a command to a host.
+//! `outlive init` and `outlive connect`: from a command to a connected host.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::store::{Folder, err, out};
 
-/// The program in a folder, without a terminal.
+/// Runs the program in a folder, without a terminal.
 fn outlive(folder: &Path, args: &[&str]) -> Output {
     let mut program = Command::new(env!("CARGO_BIN_EXE_outlive"));
     program.args(args).current_dir(folder).env("HOME", folder).stdin(Stdio::null());
@@ -18,7 +18,7 @@ fn outlive(folder: &Path, args: &[&str]) -> Output {
 }
 
 #[test]
-fn init_with_a_command_writes_a_file_that_doctor_accepts() {
+fn init_with_command_writes_valid_file() {
     let folder = Folder::new();
     let made = outlive(&folder.0, &["init", "--json", "--", "echo", "--to={to}", "{text}"]);
     assert_eq!(made.status.code(), Some(0), "{}", err(&made));
@@ -35,7 +35,7 @@ fn init_with_a_command_writes_a_file_that_doctor_accepts() {
 }
 
 #[test]
-fn init_does_not_replace_a_file_unless_it_is_forced() {
+fn init_keeps_existing_file_without_force() {
     let folder = Folder::new();
     let file = folder.0.join("outlive.toml");
     fs::write(&file, "mine").unwrap();
@@ -48,7 +48,7 @@ fn init_does_not_replace_a_file_unless_it_is_forced() {
 }
 
 #[test]
-fn init_with_a_name_that_no_tool_may_have_leaves_no_file() {
+fn init_with_invalid_name_writes_no_file() {
     let folder = Folder::new();
     let refused = outlive(&folder.0, &["init", "--name", "my tool", "--", "date"]);
     assert_eq!(refused.status.code(), Some(2), "{}", err(&refused));
@@ -57,7 +57,7 @@ fn init_with_a_name_that_no_tool_may_have_leaves_no_file() {
 }
 
 #[test]
-fn init_without_a_command_and_a_terminal_says_how_to_give_one() {
+fn init_without_command_or_terminal_has_remedy() {
     let folder = Folder::new();
     let refused = outlive(&folder.0, &["init"]);
     assert_eq!(refused.status.code(), Some(5));
@@ -65,7 +65,7 @@ fn init_without_a_command_and_a_terminal_says_how_to_give_one() {
 }
 
 #[test]
-fn connect_writes_the_entry_and_keeps_the_rest_of_the_file() {
+fn connect_write_adds_entry_and_keeps_rest_of_file() {
     let folder = Folder::new();
     fs::write(
         folder.0.join("outlive.toml"),
@@ -89,7 +89,7 @@ fn connect_writes_the_entry_and_keeps_the_rest_of_the_file() {
 }
 
 #[test]
-fn connect_prints_the_command_of_the_host_on_standard_output() {
+fn connect_prints_host_command_on_stdout() {
     let folder = Folder::new();
     let printed = outlive(
         &folder.0,
@@ -101,7 +101,7 @@ fn connect_prints_the_command_of_the_host_on_standard_output() {
 }
 
 #[test]
-fn connect_to_a_host_without_http_asks_for_stdio() {
+fn connect_to_host_without_http_requires_stdio() {
     let folder = Folder::new();
     let refused = outlive(&folder.0, &["connect", "claude-desktop"]);
     assert_eq!(refused.status.code(), Some(2));
@@ -114,7 +114,7 @@ fn connect_to_a_host_without_http_asks_for_stdio() {
 }
 
 #[test]
-fn manual_has_a_page_for_every_command() {
+fn man_writes_page_for_every_command() {
     let folder = Folder::new();
     let pages = folder.0.join("man/man1");
     let written = outlive(&folder.0, &["man", pages.to_str().unwrap()]);
