@@ -85,10 +85,10 @@ impl Issuer {
         self
     }
 
-    /// Accepts active tokens without an audience, for introspection only. Use it only if the issuer
-    /// issues tokens for this server alone.
-    pub fn strict_audience(mut self) -> Self {
-        self.any_audience = true;
+    /// Sets whether introspected tokens need an audience; by default they do. Set it to `false` only if
+    /// the issuer issues tokens for this server alone.
+    pub fn strict_audience(mut self, strict: bool) -> Self {
+        self.any_audience = !strict;
         self
     }
 

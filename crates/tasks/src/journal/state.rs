@@ -198,7 +198,7 @@ impl Journal {
         retry_after: Option<Duration>,
         capacity: Option<&Capacity>,
     ) -> Result<(), JournalError> {
-        let mut state = self.enter(run, capacity.map_or("shed", Capacity::name))?;
+        let mut state = self.enter(run, capacity.map_or("yield", Capacity::name))?;
         state.yields = Some(YieldToReplica { retry_after, capacity: capacity.cloned() });
         Ok(())
     }

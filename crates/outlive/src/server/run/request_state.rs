@@ -243,7 +243,7 @@ fn slow_down(env: &Env, call: &Call) -> Result<(), ProtocolError> {
     match env.invalid_rounds.enter(&caller_key(call), now) {
         Ok(_) => Ok(()),
         Err(busy) => Err(ProtocolError::OverLimit {
-            limit: "rate_limit_rounds_in_vain".into(),
+            limit: "rate_limit_invalid_rounds".into(),
             retry_after: busy.retry_after,
         }),
     }

@@ -322,7 +322,7 @@ async fn invalid_rounds_of_one_caller_are_rate_limited() {
     }
     let answer = caller.come_back("ask", json!({}), "AAAA").await;
     assert_eq!(answer["error"]["code"], 429, "{answer}");
-    assert_eq!(answer["error"]["data"]["limit"], "rate_limit_rounds_in_vain", "{answer}");
+    assert_eq!(answer["error"]["data"]["limit"], "rate_limit_invalid_rounds", "{answer}");
     // The caller can still make new calls and send valid rounds.
     let state = caller.begin("ask", json!({})).await;
     accepted(&caller.come_back("ask", json!({}), &state).await);

@@ -27,7 +27,7 @@ pub(in crate::client::store) fn get(name: &str) -> Result<Option<Vec<u8>>, Keyri
 }
 
 pub(in crate::client::store) fn put(name: &str, secret: &[u8]) -> Result<(), KeyringError> {
-    set_generic_password(name, ACCOUNT, secret).map_err(unusable)
+    set_generic_password(name, ACCOUNT, secret).map_err(keyring_error)
 }
 
 fn keyring_error(error: Error) -> KeyringError {
