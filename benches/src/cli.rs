@@ -33,7 +33,7 @@ Suites:
 
 const MORE: &str = "
   cargo xtask bench soak [--connections N] [--rate N] [--minutes N]
-                 holds load: so many connections (8000), so many requests a second of a stated mix
+                 holds load: N connections (8000), N requests a second of a fixed mix
                  (2000), for so long (10); clients and server are processes of their own. Fails on
                  any error, and if memory grows from the first minute to the last.
 

@@ -102,7 +102,7 @@ fn tell(series: &[Series], report: &mut Report) {
     }
     report.series(series);
     report.say(
-        "Ticks of the system's own count of busy time are 10 ms: shares of others in starts that \
+        "Ticks of the system's own count of busy time are 10 ms: shares of other processes in starts that \
          are shorter are rough.",
     );
 }

@@ -105,8 +105,8 @@ impl<'a> Shown<'a> {
             "expires": self.expires().map(stamp),
             "renewable": login.renewable,
             "boundToKey": login.bound,
-            "keptIn": self.kept_in.as_ref().map(|kept| match kept {
-                CredentialLocation::System { name, file, .. } => json!({"keyStore": name, "file": file}),
+            "storedIn": self.kept_in.as_ref().map(|kept| match kept {
+                CredentialLocation::System { name, file, .. } => json!({"keyring": name, "file": file}),
                 CredentialLocation::File { file, .. } => json!({"file": file}),
                 _ => Value::Null,
             }),

@@ -81,7 +81,7 @@ impl Places {
     /// Returns the capacity of a tool. `max` is its `max_concurrent`, if known.
     pub(super) fn capacity(&self, tool: &str, max: Option<u32>) -> Capacity {
         let mut held = self.lock();
-        let name = || Capacity::new(format!("tools.{tool}.concurrency"), 0);
+        let name = || Capacity::new(format!("tools.{tool}.max_concurrent"), 0);
         let capacity = held.capacities.entry(tool.to_owned()).or_insert_with(name).clone();
         drop(held);
         if let Some(max) = max {

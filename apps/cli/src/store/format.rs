@@ -19,7 +19,7 @@ pub(super) fn state(task: &TaskSummary) -> &'static str {
     match (task.view.phase, &task.view.outcome) {
         (Phase::Queued, _) => "queued",
         (Phase::Running, _) => "running",
-        (Phase::Parked, _) if !task.view.input_requests.is_empty() => "asking",
+        (Phase::Parked, _) if !task.view.input_requests.is_empty() => "input-required",
         (Phase::Parked, _) => "waiting",
         (Phase::Quarantined, _) => "quarantined",
         (Phase::Ended, Some(outcome)) => outcome_word(outcome),

@@ -29,10 +29,10 @@ pub(super) struct Task<'a> {
     message: Option<&'a str>,
     progress: Option<&'a RawJson>,
     origin: &'a str,
-    questions: usize,
+    open_input_requests: usize,
     worker: Option<&'a str>,
     claims: u64,
-    begun: bool,
+    started: bool,
     crashes: u32,
     /// Outcome of a quarantined task that no operator retries.
     quarantined: Option<Outcome<'a>>,
@@ -76,10 +76,10 @@ impl<'a> Task<'a> {
             message: view.status_message.as_deref(),
             progress: view.progress.as_ref(),
             origin: &view.origin,
-            questions: view.input_requests.len(),
+            open_input_requests: view.input_requests.len(),
             worker: task.owner.as_ref().map(|owner| owner.as_str()),
             claims: task.epoch,
-            begun: task.started,
+            started: task.started,
             crashes: task.crash_count,
             quarantined: task.kept.as_ref().map(Outcome::of),
             outcome: view.outcome.as_ref().map(Outcome::of),
@@ -94,7 +94,8 @@ pub(super) struct Whole<'a> {
     task: Task<'a>,
     request: &'a RawJson,
     journal: Vec<Line<'a>>,
-    asked: Vec<Asked<'a>>,
+    #[serde(rename = "inputRequests")]
+    input_requests: Vec<Asked<'a>>,
     segments: u64,
     events: Vec<Event<'a>>,
 }
@@ -106,7 +107,7 @@ impl<'a> Whole<'a> {
             task: Task::of(&task.task),
             request: &task.request,
             journal: task.entries.iter().map(|(key, entry)| Line::of(key, entry)).collect(),
-            asked: task.input_requests.iter().map(Asked::of).collect(),
+            input_requests: task.input_requests.iter().map(Asked::of).collect(),
             segments: task.segments,
             events: events.iter().map(Event::of).collect(),
         }
@@ -130,19 +131,19 @@ impl<'a> Line<'a> {
         let (kind, value, text) = match entry {
             JournalEntry::Value(raw) => ("value", Some(raw), None),
             JournalEntry::Secret(_) => ("secret", None, None),
-            JournalEntry::Answer(raw) => ("answer", Some(raw), None),
+            JournalEntry::Answer(raw) => ("response", Some(raw), None),
             JournalEntry::State(raw) => ("state", Some(raw), None),
             JournalEntry::Failed(StepFailure { message, .. }) => {
                 ("failed", None, Some(message.clone()))
             }
             JournalEntry::Unanswered(InputFailure::TimedOut) => {
-                ("unanswered", None, Some("timed out".to_owned()))
+                ("no-response", None, Some("timed out".to_owned()))
             }
             JournalEntry::Unanswered(InputFailure::Refused { message, .. }) => {
-                ("unanswered", None, Some(message.clone()))
+                ("no-response", None, Some(message.clone()))
             }
             JournalEntry::Due(at) => ("timer", None, Some(stamp(*at))),
-            JournalEntry::Begun => ("begun", None, None),
+            JournalEntry::Begun => ("started", None, None),
             // The value of an unknown kind may be a secret.
             _ => ("unknown", None, None),
         };

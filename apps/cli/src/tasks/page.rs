@@ -38,7 +38,7 @@ fn lines(call: &Value, now: u64) -> Vec<(&'static str, String)> {
         ("changed", when("updated")),
         ("expires", expiry(call, now)),
     ];
-    let questions = call["questions"].as_object().into_iter().flatten();
+    let questions = call["inputRequests"].as_object().into_iter().flatten();
     lines.extend(questions.map(|(_, question)| ("asks", Some(asked(question)))));
     lines.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
@@ -186,7 +186,7 @@ mod tests {
             "handle": "abc", "tool": "plan", "state": "input_required", "task": "t", "message": "",
             "progress": {"progress": 2.0, "total": 4.0, "message": "counting"},
             "created": "1970-01-01T00:00:00Z", "updated": "1970-01-01T00:00:10Z", "ttlMs": 3_600_000,
-            "questions": {"q": {"method": "elicitation/create", "params": {"message": "Apply?",
+            "inputRequests": {"q": {"method": "elicitation/create", "params": {"message": "Apply?",
                 "requestedSchema": {"type": "object", "required": ["go"],
                     "properties": {"go": {"type": "boolean"}}}}}},
         });

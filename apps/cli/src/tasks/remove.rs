@@ -40,8 +40,8 @@ pub(super) fn remove(args: &Remove) -> Result<ExitCode> {
         handles.forget(&saved.call.id);
         match args.json {
             true => {
-                let forgotten = serde_json::json!({"handle": saved.call.id, "forgotten": true});
-                screen.data(&forgotten.to_string());
+                let removed = serde_json::json!({"handle": saved.call.id, "removed": true});
+                screen.data(&removed.to_string());
             }
             false => screen.talk(&format!("removed: {}", short(&saved.call.id))),
         }

@@ -15,7 +15,7 @@ pub(crate) fn seen(mut seen: Value, snapshot: &TaskSnapshot) -> Value {
     seen["created"] = json!(snapshot.created);
     seen["updated"] = json!(snapshot.updated);
     seen["ttlMs"] = json!(snapshot.ttl);
-    seen["questions"] =
+    seen["inputRequests"] =
         json!(snapshot.questions.as_ref().filter(|questions| !questions.is_empty()));
     seen
 }

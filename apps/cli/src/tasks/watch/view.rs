@@ -197,7 +197,7 @@ impl Call {
 
     /// Returns the message of the first open input request.
     fn question(&self) -> Option<&str> {
-        let question = self.seen["questions"].as_object()?.values().next()?;
+        let question = self.seen["inputRequests"].as_object()?.values().next()?;
         Some(
             question.pointer("/params/message").and_then(Value::as_str).unwrap_or("input required"),
         )

@@ -32,7 +32,7 @@ fn login_in_browser_then_logout_deletes_tokens() {
     let page = world.outlive.run(&["whoami"]);
     assert!(page.code == 0 && page.out.contains(url) && page.out.contains("mcp"), "{page:?}");
     assert!(page.out.contains(&format!("stored  in {file}, which only you can read")), "{page:?}");
-    assert_eq!(who["keptIn"], serde_json::json!({"file": file}));
+    assert_eq!(who["storedIn"], serde_json::json!({"file": file}));
     // No output contains a token.
     for shown in [said, who.to_string(), page.out] {
         assert!(!shown.contains("secret-") && !shown.contains("eyJ"), "{shown}");

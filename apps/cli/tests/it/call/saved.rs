@@ -103,7 +103,7 @@ fn answer_and_remove_report_outcome_as_json() {
     let answered = outlive.json(&[&answer[..], &answers].concat());
     assert_eq!(answered, json!({"handle": &handle[..8], "answered": true}));
     let forgotten = outlive.json(&["tasks", "remove", "--json"]);
-    assert_eq!(forgotten, json!({"handle": handle, "forgotten": true}));
+    assert_eq!(forgotten, json!({"handle": handle, "removed": true}));
 }
 
 #[test]

@@ -107,7 +107,7 @@ async fn job_waiting_for_input_keeps_its_slot() {
         assert_eq!(leave(&place).await, None);
     }
     let refused = leave(&place).await.expect("no slot is free");
-    assert!(refused.contains("tools.ask.concurrency"), "{refused}");
+    assert!(refused.contains("tools.ask.max_concurrent"), "{refused}");
     assert_eq!(place.running_jobs().len(), 2);
     let client = place.client().await;
     assert_eq!(result_text(&client.call_tool("hello", json!({})).await.unwrap()), "hello");

@@ -102,10 +102,10 @@ async fn store_show_has_journal_without_secrets() {
         let journal: Vec<_> = whole["journal"].as_array().unwrap().iter().collect();
         let kinds: Vec<_> = journal.iter().map(|line| (&line["key"], &line["kind"])).collect();
         let expected =
-            [("approve", "answer"), ("build", "value"), ("soak", "timer"), ("token", "secret")];
+            [("approve", "response"), ("build", "value"), ("soak", "timer"), ("token", "secret")];
         let expected = expected.map(|(key, kind)| (json!(key), json!(kind)));
         assert!(kinds.iter().zip(&expected).all(|(a, b)| (a.0, a.1) == (&b.0, &b.1)), "{kinds:?}");
-        assert_eq!(whole["asked"][0]["state"], "answered");
+        assert_eq!(whole["inputRequests"][0]["state"], "answered");
         assert_eq!(whole["events"][0]["what"], "created");
         for shown in [&page, &full, &whole.to_string()] {
             assert!(!shown.contains("hunter2"), "{shown}");
