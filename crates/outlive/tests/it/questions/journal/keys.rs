@@ -215,13 +215,13 @@ async fn durable_operations_inside_step_fail() {
 
 #[tokio::test(start_paused = true)]
 async fn yield_inside_step_fails() {
-    async fn shedding(cx: Durable) -> Result<String> {
+    async fn yielding(cx: Durable) -> Result<String> {
         let inside = async || Ok(misuse(&cx.yield_to_replica().await.unwrap_err()));
         cx.step("outer", inside).await
     }
-    let server = server([Tool::new("shedding", shedding)]);
+    let server = server([Tool::new("yielding", yielding)]);
     let mut talk = Talk::open(&server, MODERN).await;
-    assert_eq!(text_of(&talk.begin("shedding").await), r#"InsideStep("shed")"#);
+    assert_eq!(text_of(&talk.begin("yielding").await), r#"InsideStep("yield")"#);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Records docs/images/call.svg: a call that shows progress, survives `kill -9` of its server and asks for a decision.
-# Needs tmux, asciinema 2 and svg-term on PATH, and `outlive` (`PATH=target/debug:$PATH docs/images/record.sh`).
+# Needs tmux, asciinema 2 and svg-term on PATH, and `outlive` (`PATH=target/debug:$PATH site/record-call.sh`).
 set -euo pipefail
-cd "$(dirname "$0")"
+cd "$(dirname "$0")/../docs/images"
 work=$(mktemp -d)
 trap 'tmux -L record kill-server 2>/dev/null || true; rm -rf "$work"' EXIT
 export HOME=$work TERM=xterm-256color
