@@ -55,6 +55,12 @@ pub(crate) fn paint(paint: Paint, text: &str) -> String {
     format!("{mark}{}{}", text::lines(text), PLAIN.0)
 }
 
+/// Returns a number with its noun, which has an `s` unless the number is one.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{ending}")
+}
+
 /// Writes data and a newline to standard output.
 pub(crate) fn data(text: &str) -> io::Result<()> {
     let shown = if *IS_SHOWN { visible(text) } else { Cow::Borrowed(text) };

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use outlive::store::MemoryStore;
 
 use super::Finding;
-use crate::serve::config::{AuthConfig, Check};
+use crate::{
+    print,
+    serve::config::{AuthConfig, Check},
+};
 
 const AUTH: &str = "auth";
 
@@ -21,9 +24,10 @@ pub(super) async fn check(auth: &AuthConfig) -> Vec<Finding> {
     for (tried, issuer) in server.check_issuers().await.into_iter().zip(&auth.issuers) {
         let name = &tried.issuer;
         findings.push(match tried.found {
-            Ok(Some(keys)) => {
-                Finding::ok(AUTH, format!("{name} publishes {keys} keys for its tokens"))
-            }
+            Ok(Some(keys)) => Finding::ok(
+                AUTH,
+                format!("{name} publishes {} for its tokens", print::count(keys, "key")),
+            ),
             Ok(None) => Finding::ok(AUTH, format!("{name} supports token introspection")),
             Err(why) => Finding::failure(
                 AUTH,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{Finding, Plan};
 use crate::{
-    checks,
+    checks, print,
     serve::{
         self,
         config::{Config, Mistake, Mistakes},
@@ -46,7 +46,8 @@ fn tools(file: &Path, config: Result<&Config, &Mistakes>) -> Vec<Finding> {
         }
     };
     let tools = config.tools.len();
-    let mut findings = vec![Finding::ok(FILE, format!("{} has {tools} tools", file.display()))];
+    let mut findings =
+        vec![Finding::ok(FILE, format!("{} has {}", file.display(), print::count(tools, "tool")))];
     let warning = |Mistake { what, remedy }: &Mistake| {
         Finding::warning(FILE, what, remedy.as_deref().unwrap_or("correct the line that is named"))
     };

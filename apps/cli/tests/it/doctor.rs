@@ -228,7 +228,7 @@ fn doctor_checks_token_issuers() {
     let mcp = "resource = \"https://mcp.test/mcp\"\n";
     let all_well = check(&format!("{mcp}issuer = \"{url}\"\n"));
     finds(&all_well, "auth", "ok", "https://mcp.test/.well-known/oauth-protected-resource/mcp");
-    finds(&all_well, "auth", "ok", &format!("{url} publishes 1 keys"));
+    finds(&all_well, "auth", "ok", &format!("{url} publishes 1 key"));
     assert_eq!(all_well.status.code(), Some(0), "{}", out(&all_well));
     // The same address under another name: the metadata there names another issuer.
     let other = url.replace("127.0.0.1", "localhost");
