@@ -1,9 +1,9 @@
 //! The client: the requests it sends on every transport and era, and how it handles the responses.
 
 mod basics; // calls, reads, prompts and lists, on every transport and in both eras
+mod broken_connections; // partial results over broken connections
 mod changes; // subscriptions and cached results
 mod child; // servers that are child processes
-mod faults; // partial results over broken connections
 mod group; // groups of several servers
 mod hosted; // input requests that the client answers with tasks
 mod hostile; // servers that violate the protocol

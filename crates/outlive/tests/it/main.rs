@@ -28,6 +28,7 @@ mod cancel; // cancellation
 mod completion; // completion of arguments
 mod dynamic; // entries added, changed and removed at run time
 mod errors; // tool errors, protocol errors, panics
+mod input; // input requests and durable calls, in both eras
 mod limits; // rate limits, concurrency limits
 mod limits_page; // docs/limits.md against the code
 mod logging; // log levels in both eras
@@ -35,7 +36,6 @@ mod low_level; // custom methods, notifications, extensions, layers
 mod paging; // pagination cursors
 mod progress; // progress tokens, order, rate
 mod prompts; // arguments, messages
-mod questions; // input requests and durable calls, in both eras
 mod resources; // contents, templates, subscriptions
 mod shape; // results and lists in the shape of each version
 mod skills; // skills from folders

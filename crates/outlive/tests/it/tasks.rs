@@ -1,7 +1,7 @@
 //! Tools that run as tasks, in both eras.
 
 mod budget; // stored bytes per caller, and rejected requests that store nothing
-mod cleaning; // cleanup after cancelled and expired tasks
+mod cleanup; // cleanup after cancelled and expired tasks
 mod crashes; // crashes at every store operation
 mod dialects; // responses by version and declared capabilities
 mod drain; // graceful shutdown releases tasks to other replicas
@@ -11,6 +11,7 @@ mod legacy_rules; // rules of the specification for 2025-11-25
 mod listing; // `tasks/list`
 mod modern; // the task extension of 2026-07-28
 mod modern_rules; // rules of the specification for 2026-07-28
+mod offloaded; // offloaded journals
 mod once; // idempotency keys and `step_once`
 mod operating; // the operator API
 mod outside; // external events
@@ -18,7 +19,6 @@ mod peers; // quotas per network address
 mod permits; // concurrency permits
 mod promotion; // promotion of inline calls
 mod races; // races between two operations
-mod spilled; // offloaded journals
 mod stage; // replicas over one store, and tools with gates
 mod stopping; // cancellation of running tasks
 mod takeover; // tasks that another process continues

@@ -2,9 +2,9 @@
 
 mod batches; // group commits, with failing operations
 mod connecting; // connections, and errors for those that fail
+mod lost_connections;
 mod model; // random histories against the reference model
-mod replicas; // several stores on one database, and crashes of one
-mod trouble; // lost connections and read-only databases
+mod replicas; // several stores on one database, and crashes of one // lost connections and read-only databases
 
 use std::{
     env, process,

@@ -1,6 +1,5 @@
 //! `outlive serve` with real commands, called by a real client.
 
-mod asked; // input requests in `outlive tasks watch`
 mod auth; // callers with tokens of an issuer
 mod away; // servers that are temporarily unreachable
 mod checks; // errors and warnings at start, same as doctor
@@ -9,13 +8,14 @@ mod ending; // cancelled, expired and abandoned commands
 mod files; // limit of open files
 mod handles; // client commands on calls of real commands
 mod injection; // values of callers are never interpreted
+mod input; // commands that request input
 mod killed; // servers that are killed while commands run
 mod places; // concurrency limits of commands
 mod planted; // text is never read as a control message
 mod proxy; // logins with an identity provider without MCP support
-mod questions; // commands that request input
 mod reload; // a file that changes at run time
 mod replicas; // two servers on one database
+mod watch_order; // input requests in `outlive tasks watch`
 mod watching; // monitoring pages, metrics and log
 
 use std::{

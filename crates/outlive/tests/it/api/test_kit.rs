@@ -14,7 +14,7 @@ use outlive::{
 };
 use serde_json::{Value, json};
 
-use crate::questions::dialogue::Notes;
+use crate::input::dialogue::Notes;
 
 #[derive(serde::Deserialize, schemars::JsonSchema, Form)]
 struct Approval {

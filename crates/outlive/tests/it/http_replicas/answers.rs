@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::world::{Common, VERSION, open};
 use crate::{
-    questions::dialogue::logged,
+    input::dialogue::logged,
     support::http::{HttpFixture, Session, Stream},
 };
 

@@ -1,8 +1,8 @@
 //! The list of all checks.
 
 use super::{
-    audit, bench::Check, budgets, claim, cleaning, commit, counting, create, elsewhere, end,
-    keeping, key_value, operator, respond, waiting,
+    audit, bench::Check, budgets, claim, cleanup, commit, create, end, external_events, key_value,
+    operator, quarantine, respond, stats, waiting,
 };
 
 /// Returns the checks of [`Store`](super::super::Store).
@@ -12,12 +12,12 @@ pub fn checks() -> Vec<Check> {
         claim::CHECKS,
         commit::CHECKS,
         respond::CHECKS,
-        elsewhere::CHECKS,
+        external_events::CHECKS,
         waiting::CHECKS,
         end::CHECKS,
-        keeping::CHECKS,
-        cleaning::CHECKS,
-        counting::CHECKS,
+        quarantine::CHECKS,
+        cleanup::CHECKS,
+        stats::CHECKS,
         key_value::CHECKS,
         audit::CHECKS,
         budgets::CHECKS,

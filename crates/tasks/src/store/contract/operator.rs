@@ -9,7 +9,7 @@ use super::{
         ContractBench, OWNER, RETENTION, TTL, ask, done, entry, outside, promises, raw, recorded,
         task, worker,
     },
-    keeping::{self, HOLD},
+    quarantine::{self, HOLD},
 };
 use crate::{
     JournalEntry, SegmentRecord,
@@ -214,7 +214,7 @@ async fn retried_task_continues_from_its_journal(bench: ContractBench) {
     bench.advance(super::bench::LEASE + Duration::from_secs(1));
     let lost = bench.claim_one("v").await;
     assert_eq!(lost.crash_count, 1);
-    bench.stop(&lost.lease, keeping::message("kept")).await;
+    bench.stop(&lost.lease, quarantine::message("kept")).await;
     let shown = bench.inspect("t").await.task;
     assert!(matches!(shown.kept, Some(TaskOutcome::Error(_))), "{shown:?}");
     assert_eq!(bench.retry("t").await, Some(RetryOutcome::Queued(OWNER.to_owned())));
@@ -264,7 +264,7 @@ async fn retry_with_open_input_request_restarts_the_ttl(bench: ContractBench) {
 
 async fn retry_of_ended_task_is_rejected(bench: ContractBench) {
     let lease = bench.start("t", "w").await;
-    bench.end(&lease, keeping::failed()).await;
+    bench.end(&lease, quarantine::failed()).await;
     let before = bench.view("t").await;
     assert_eq!(bench.retry("t").await, Some(RetryOutcome::NotQuarantined(Phase::Ended)));
     let after = bench.view("t").await;

@@ -16,7 +16,7 @@ use outlive::{
 use serde_json::json;
 
 use super::super::{
-    cleaning::events,
+    cleanup::events,
     stage::{LEASE, MAX_TTL, Process, Stage, TTL, acknowledged, answer, parked, send, until_asked},
     world::{Counts, get, modern, start, until, until_kept},
 };

@@ -1,7 +1,0 @@
-//! Input requests outside of tools, explicit rounds, and continuation on other replicas.
-
-mod explicit; // handlers that return their input requests
-mod places; // prompts, resources and templates
-mod plain; // requests with a request state that is not needed
-mod shed; // `yield_to_replica`
-mod upgrade; // handler revisions
