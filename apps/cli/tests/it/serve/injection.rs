@@ -15,10 +15,12 @@ use super::Place;
 /// affect the output.
 const SHOW: &str = "for word; do printf 'word '; printf '%s' \"$word\" | od -An -v -tx1 | tr -d ' \\n'; echo; done";
 
+/// The tools never become tasks: a task has a segment per line, and splits lines of more than 64 KiB.
 fn file() -> String {
     format!(
         r#"
 [tools.words]
+task = "never"
 description = "A value as a word, inside a word, behind an option, and as a list."
 command = ["sh", "-c", '''{SHOW}''', "show", "--", "{{text}}", "in-{{text}}-side", "{{list}}"]
 [tools.words.arguments]
@@ -26,12 +28,14 @@ text = {{ type = "string" }}
 list = {{ type = "array" }}
 
 [tools.guarded]
+task = "never"
 description = "A value where an option could stand."
 command = ["sh", "-c", '''{SHOW}''', "show", "{{text}}"]
 [tools.guarded.arguments]
 text = {{ type = "string" }}
 
 [tools.variable]
+task = "never"
 description = "A value in the environment."
 command = ["sh", "-c", '''set -- "$VALUE"; {SHOW}''']
 env = {{ VALUE = "{{text}}" }}
@@ -39,6 +43,7 @@ env = {{ VALUE = "{{text}}" }}
 text = {{ type = "string" }}
 
 [tools.shell]
+task = "never"
 description = "A value for a shell."
 shell = true
 command = '''set -- "$arg_text"; {SHOW}'''
@@ -46,6 +51,7 @@ command = '''set -- "$arg_text"; {SHOW}'''
 text = {{ type = "string" }}
 
 [tools.input]
+task = "never"
 description = "A value on standard input."
 command = ["sh", "-c", '''printf 'word '; od -An -v -tx1 | tr -d ' \n'; echo''']
 stdin = "{{text}}"
