@@ -12,13 +12,18 @@ macro_rules! guide {
     };
 }
 
+guide!(tutorial_server, "tutorial-server.md");
+guide!(tutorial_client, "tutorial-client.md");
+guide!(durable_execution, "durable-execution.md");
 guide!(tasks, "tasks.md");
 guide!(input, "input.md");
 guide!(streaming, "streaming.md");
+guide!(eras, "eras.md");
 guide!(client, "client.md");
 #[cfg(feature = "auth-proxy")]
 guide!(authorization, "authorization.md");
 guide!(operations, "operations.md");
 guide!(deployment, "deployment.md");
 guide!(errors, "errors.md");
+guide!(testing, "testing.md");
 guide!(skills, "skills.md");

@@ -33,6 +33,7 @@ mod limits; // rate limits, concurrency limits
 mod limits_page; // docs/limits.md against the code
 mod logging; // log levels in both eras
 mod low_level; // custom methods, notifications, extensions, layers
+mod metrics_page; // docs/metrics.md against the code
 mod paging; // pagination cursors
 mod progress; // progress tokens, order, rate
 mod prompts; // arguments, messages
