@@ -57,7 +57,7 @@ async function loginByProxy(stage, client) {
   isCalledBy(stage, said(lines, "whoami"), "ann", ["mcp"], new URL(url).origin);
   const [allow, login, agree, end, ...none] = await pages;
   assert.deepEqual([allow, login, agree].map((page) => page.title), ["Allow access?", "Log in", "Do you agree?"]);
-  assert.ok(allow.text.includes(`${client.name} wants to use A protected server in your name.`), allow.text);
+  assert.ok(allow.text.includes(`${client.name} wants to use A protected server on your behalf.`), allow.text);
   assert.ok(login.text.includes("The proxy wants you to log in"), login.text);
   assert.match(end.text, /You may close this page/);
   assert.deepEqual(none, []);

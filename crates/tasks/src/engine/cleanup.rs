@@ -40,7 +40,7 @@ pub(super) async fn clean_up(engine: &Arc<EngineState>, claimed: ClaimedTask) {
         None => leased.observe(EngineEvent::LeaseLost),
         Some(done) => {
             if let Err(why) = &done {
-                tracing::error!(task_id = %lease.task, error = why, "cleanup failed");
+                tracing::error!(task_id = lease.task.prefix(), error = why, "cleanup failed");
             }
             if leased.set_cleanup(CleanupState::Done).await {
                 let done = done.as_ref().map_err(String::as_str).copied();

@@ -101,7 +101,7 @@ impl<'a> LeasedTask<'a> {
                     Err(StoreError::LeaseLost) => return Written::LeaseLost,
                     Err(StoreError::BytesExceeded) if changes.charge.is_some() => {
                         tracing::warn!(
-                            task_id = %lease.task,
+                            task_id = lease.task.prefix(),
                             principal,
                             limit,
                             "principal reached its limit of stored bytes; the write is reduced"
@@ -113,7 +113,7 @@ impl<'a> LeasedTask<'a> {
                         }
                     }
                     Err(error) => {
-                        tracing::warn!(task_id = %lease.task, %error, "could not write a task");
+                        tracing::warn!(task_id = lease.task.prefix(), %error, "could not write a task");
                         if began.elapsed() + delay > engine.config.lease_duration {
                             return Written::LeaseLost;
                         }
@@ -155,7 +155,7 @@ impl<'a> LeasedTask<'a> {
             }
             Err(StoreError::LeaseLost) => InboxRead::LeaseLost,
             Err(error) => {
-                tracing::warn!(task_id = %lease.task, %error, "could not read the inbox of a task");
+                tracing::warn!(task_id = lease.task.prefix(), %error, "could not read the inbox of a task");
                 InboxRead::Failed
             }
         }
@@ -173,7 +173,7 @@ impl<'a> LeasedTask<'a> {
                 Err(StoreError::LeaseLost) => return false,
                 Err(error) => {
                     tracing::warn!(
-                        task_id = %lease.task,
+                        task_id = lease.task.prefix(),
                         %error,
                         "could not write the state of a cleanup"
                     );

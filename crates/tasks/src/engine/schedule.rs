@@ -279,7 +279,10 @@ async fn release_orphans(engine: &EngineState, orphans: &[Orphan]) {
         };
         // The next renewal retries a failed release.
         if let Ok(Ok(())) = tokio::time::timeout(engine.config.lease_duration / 6, released).await {
-            tracing::warn!(task_id = %lease.task, "released a claimed task that was not started");
+            tracing::warn!(
+                task_id = lease.task.prefix(),
+                "released a claimed task that was not started"
+            );
         }
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn run_span(engine: &EngineState, task: &TaskId, tool: &str) -> Span 
     let span = tracing::debug_span!(
         parent: None,
         "task.run",
-        task_id = %task,
+        task_id = task.prefix(),
         tool,
         worker_id,
         epoch = Empty,
@@ -72,7 +72,7 @@ pub(super) async fn start(
         let why =
             format!("its worker crashed {crashes} times in a row; the task is not started again");
         tracing::error!(
-            task_id = %lease.task,
+            task_id = lease.task.prefix(),
             crashes,
             "task keeps crashing its workers and is stopped"
         );
@@ -135,7 +135,7 @@ async fn back_off(engine: &EngineState, claimed: &ClaimedTask, delay: Duration) 
         let id = &claimed.lease.task;
         let (crashes, delay_ms) = (claimed.crash_count, millis(delay));
         tracing::warn!(
-            task_id = %id,
+            task_id = id.prefix(),
             crashes,
             delay_ms,
             "worker of a task crashed again; the task waits for its backoff"

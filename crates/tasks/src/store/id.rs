@@ -23,6 +23,14 @@ impl TaskId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Returns the beginning of the ID, for logs: enough to find the task in a list. The whole ID may be
+    /// the only secret of an anonymous caller.
+    pub fn prefix(&self) -> &str {
+        const LENGTH: usize = 8;
+        let end = self.0.char_indices().nth(LENGTH).map_or(self.0.len(), |(end, _)| end);
+        &self.0[..end]
+    }
 }
 
 impl fmt::Display for TaskId {
@@ -67,3 +75,15 @@ impl Lease {
 }
 
 setters!(Lease { epoch: u64 });
+
+#[cfg(test)]
+mod tests {
+    use super::TaskId;
+
+    #[test]
+    fn prefix_of_task_id_has_at_most_eight_characters() {
+        assert_eq!(TaskId::new("0123456789abcdef").prefix(), "01234567");
+        assert_eq!(TaskId::new("üüüüüüüüü").prefix(), "üüüüüüüü");
+        assert_eq!(TaskId::new("t-1").prefix(), "t-1");
+    }
+}

@@ -33,7 +33,7 @@ impl WorkQueue for PostgresStore {
             for (lease, problem) in &brought.unreadable {
                 let (task, why) = (&lease.task, problem.with(&self.shared.database.place));
                 tracing::error!(
-                    task_id = %task,
+                    task_id = task.prefix(),
                     error = %why,
                     "task cannot be read and is skipped"
                 );

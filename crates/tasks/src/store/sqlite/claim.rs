@@ -92,7 +92,11 @@ pub(super) fn claim(
             // The claim skips an unreadable task and continues with the others. The task becomes
             // due again later, for a worker whose version can read it.
             Err(SqliteError::Store(StoreError::Incompatible(why))) => {
-                tracing::error!(task_id = id, error = why, "task cannot be read and is skipped");
+                tracing::error!(
+                    task_id = TaskId::new(id).prefix(),
+                    error = why,
+                    "task cannot be read and is skipped"
+                );
                 run(connection, POSTPONE, (number, until))?;
             }
             Err(problem) => return Err(problem),

@@ -20,7 +20,7 @@ impl Listeners {
         for listener in listeners {
             // A panic here would end the writer thread.
             if catch_unwind(AssertUnwindSafe(|| listener(task, by))).is_err() {
-                tracing::error!(task_id = %task, "change listener panicked");
+                tracing::error!(task_id = task.prefix(), "change listener panicked");
             }
         }
     }
