@@ -12,6 +12,7 @@ mod features;
 mod fuzz;
 mod instructions;
 mod public_api;
+mod release;
 mod rust;
 mod test;
 mod testbench;
@@ -84,6 +85,9 @@ usage: cargo xtask COMMAND
                  --wheel                    the pinned package, even if the system has PostgreSQL
                  -- COMMAND                 runs COMMAND with the database in its environment, then stops it
   soak         dense traffic for some minutes; arguments are passed on
+  release      makes and tests the files of a release in target/release-artifacts
+                 --dry-run                  required: the hosted CI publishes
+                 --only STEP                packages, binary, image, roots, deb, homebrew or kubernetes (repeatable)
   fuzz         TARGET [--seconds N]         needs nightly and cargo-fuzz
 ";
 
@@ -109,6 +113,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("bench") => bench::run(args),
         Some("build-time") => build_time::run(args),
         Some("instructions") => instructions::run(args),
+        Some("release") => release::run(args),
         Some("fuzz") => fuzz::run(args),
         Some(command) if testbench::COMMANDS.contains(&command) => {
             let words = [vec![command.to_owned()], args.rest()].concat();

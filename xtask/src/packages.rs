@@ -46,6 +46,17 @@ pub const CHROMIUM: Package = Package {
     elsewhere: &[("brew", &["--cask", "google-chrome"])],
 };
 
+/// Makes the root of a Debian release.
+pub const DEBOOTSTRAP: Package = Package {
+    name: "debootstrap",
+    find: || working(&["debootstrap", "/usr/sbin/debootstrap"], "--version"),
+    elsewhere: &[],
+};
+
+/// Checks the syntax of a Homebrew formula.
+pub const RUBY: Package =
+    Package { name: "ruby", find: || working(&["ruby"], "--version"), elsewhere: &[] };
+
 /// A Python that can create virtual environments.
 pub const PYTHON: Package = Package {
     name: "python3",
@@ -124,7 +135,8 @@ fn on_path(program: &Path) -> Option<PathBuf> {
     env::split_paths(&path).map(|folder| folder.join(program)).find(|it| it.is_file())
 }
 
-fn is_root() -> bool {
+/// Returns whether this process runs as root.
+pub fn is_root() -> bool {
     process::answer(Command::new("id").arg("-u")).is_some_and(|id| id.trim() == "0")
 }
 

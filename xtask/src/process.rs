@@ -102,8 +102,8 @@ pub fn measuring(bin: &str, words: &[String]) -> Command {
     run
 }
 
-/// Builds, and finds a binary in the messages of cargo.
-fn reported(build: &mut Command, bin: &str) -> Result<Option<PathBuf>> {
+/// Runs a build command, and finds a binary in the messages of cargo.
+pub fn reported(build: &mut Command, bin: &str) -> Result<Option<PathBuf>> {
     build.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
     let output = build.output().context("could not start cargo")?;
     if !output.status.success() {

@@ -13,7 +13,7 @@ use xtask::{
     tools::{self, Tool},
 };
 
-use crate::{advisories, examples, features, instructions, public_api, testbench, tidy};
+use crate::{advisories, examples, features, instructions, public_api, release, testbench, tidy};
 
 struct Step {
     name: &'static str,
@@ -66,6 +66,11 @@ const STEPS: &[Step] = &[
     },
     Step { name: "advisories", set: Set::All, run: Run::Noted("advisories", advisories::note) },
     Step { name: "features", set: Set::All, run: Run::Noted("features", features::check) },
+    Step {
+        name: "package",
+        set: Set::All,
+        run: Run::Xtask(&["release", "--dry-run", "--only", "packages"], release::run),
+    },
     Step { name: "nextest", set: Set::Quick, run: Run::Tests(&["nextest", "run", "--workspace"]) },
     Step {
         name: "postgres-18",
