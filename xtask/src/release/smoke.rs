@@ -1,6 +1,7 @@
 //! Starts the program inside another root: it must print its version, and `serve` must report that
 //! it is ready.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -19,9 +20,28 @@ const READY_TIMEOUT: Duration = Duration::from_secs(20);
 /// Interval between two requests to `/readyz`.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
+/// Devices of a root with their numbers. A container runtime makes them; a static program reads random
+/// bytes from `/dev/urandom`.
+const DEVICES: [(&str, &str); 3] = [("null", "3"), ("random", "8"), ("urandom", "9")];
+
+/// Makes the devices that are missing.
+fn make_devices(root: &Path) -> Result<()> {
+    let folder = root.join("dev");
+    fs::create_dir_all(&folder).context("could not make the folder of devices")?;
+    for (name, minor) in DEVICES {
+        let device = folder.join(name);
+        if !device.exists() {
+            let mut mknod = Command::new("mknod");
+            process::run(mknod.args(["-m", "666"]).arg(&device).args(["c", "1", minor]))?;
+        }
+    }
+    Ok(())
+}
+
 /// Checks the program inside a root file system. `user` is numeric; only an administrator can select
 /// it, and other users run as themselves.
 pub(super) fn check_in_root(root: &Path, program: &str, user: Option<u32>) -> Result<()> {
+    make_devices(root)?;
     check(&|words| {
         let mut command = if packages::is_root() {
             Command::new("chroot")
