@@ -66,7 +66,7 @@ impl Hello {
             Some(file) => talk!("outlive {version} serves {}", path(file)),
             None => {
                 talk!("outlive {version} serves a demo, because this folder has no outlive.toml.");
-                talk!("  to create your own:  outlive serve --print-demo > outlive.toml");
+                talk!("  to serve your own command:  outlive init");
             }
         }
     }
