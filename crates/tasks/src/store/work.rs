@@ -8,6 +8,7 @@ use super::{
     charge::Charge,
     id::{Lease, TaskId, UnixMillis},
     outcome::TaskOutcome,
+    task::CancelOutcome,
 };
 use crate::{JournalEntry, JournalSnapshot, SegmentRecord, setters::setters};
 
@@ -259,6 +260,9 @@ pub struct SweepReport {
     /// Quarantined tasks that no operator retried in time, with their principals. They ended with
     /// the outcome of their quarantine, which is a failure.
     pub failed: Vec<(String, TaskId)>,
+    /// Abandoned tasks, with their principals: bridged tasks whose client left. A task with a worker
+    /// is only requested to stop.
+    pub abandoned: Vec<(String, TaskId, CancelOutcome)>,
     /// Number of deleted tasks.
     pub purged: usize,
     /// Whether more rows may be due, because a batch was full.
@@ -268,6 +272,7 @@ pub struct SweepReport {
 setters!(SweepReport {
     expired: Vec<(String, TaskId)>,
     failed: Vec<(String, TaskId)>,
+    abandoned: Vec<(String, TaskId, CancelOutcome)>,
     purged: usize,
     more: bool,
 });

@@ -422,6 +422,7 @@ impl Row {
             progress: self.progress.clone(),
             input_requests: requests.collect(),
             cancel_requested: self.cancel_requested,
+            acknowledged: true,
         }
     }
 }
