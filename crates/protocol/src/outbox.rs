@@ -126,8 +126,11 @@ impl Outbox {
         queue.held = None;
         queue.wake_room();
         let wakers = mem::take(&mut queue.waiting_for_cancel);
+        // Dropped outside the lock: the response will not be written.
+        let receipt = queue.receipt.take();
         queue.wake_owner();
         drop(queue);
+        drop(receipt);
         wakers.into_iter().for_each(Waker::wake);
     }
 
@@ -218,14 +221,19 @@ impl Outbox {
         let mut queue = self.lock();
         let rest = queue.take_waiting().or_else(|| queue.held.take().map(progress));
         rest.ok_or_else(|| {
+            let receipt = queue.receipt.take();
             queue.close();
-            queue.receipt.take()
+            receipt
         })
     }
 
     /// Closes the outbox. Later messages are ignored.
     pub(crate) fn close(&self) {
-        self.lock().close();
+        let mut queue = self.lock();
+        queue.close();
+        let receipt = queue.receipt.take();
+        drop(queue);
+        drop(receipt);
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {

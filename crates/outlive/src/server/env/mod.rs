@@ -4,6 +4,7 @@
 //!   hooks.
 //! - `task_backend`: the store, the engine and their settings.
 //! - `admission`, `address_quotas`, `store_budget`: quotas on tasks and stored bytes.
+//! - `bridges`: requests that wait for tasks of bridged calls.
 //! - `audit`, `task_metrics`: the audit log, and metrics from engine events.
 //! - `task_error`: errors that clients receive for tasks.
 //! - `used_states`: used request states of a server without a store.
@@ -12,6 +13,7 @@
 pub(crate) mod address_quotas;
 pub(crate) mod admission;
 pub(crate) mod audit;
+pub(crate) mod bridges;
 pub(crate) mod environment;
 pub(crate) mod store_budget;
 pub(crate) mod task_backend;

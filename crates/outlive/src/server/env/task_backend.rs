@@ -15,7 +15,7 @@ use crate::server::{
     caller_key::caller_key,
     config::TaskConfig,
     env::{
-        address_quotas::AddressQuotas, audit::Auditor, store_budget::Fullness,
+        address_quotas::AddressQuotas, audit::Auditor, bridges::Bridges, store_budget::Fullness,
         task_metrics::TaskMetrics,
     },
     metrics::Counters,
@@ -30,6 +30,8 @@ pub(crate) struct TaskBackend {
     /// Rate limit on polls per caller.
     pub(crate) polls: Arc<Throttle>,
     pub(crate) quotas: Arc<AddressQuotas>,
+    /// Requests that wait for tasks of bridged calls.
+    pub(crate) bridges: Bridges,
     sessions: SharedSessions,
     runner: Arc<dyn TaskRunner>,
     worker_id: WorkerId,
@@ -56,13 +58,18 @@ impl TaskBackend {
         let max_bytes = MaxBytes { per_caller, anonymous };
         let sessions = SharedSessions::new(Arc::clone(&config.store) as _, profile, max_bytes);
         let (counters, quotas) = (Arc::clone(counters), Arc::default());
-        let running = OnceLock::new();
-        Self { config, counters, polls, quotas, sessions, runner, worker_id, running }
+        let (bridges, running) = (Bridges::new(), OnceLock::new());
+        Self { config, counters, polls, quotas, bridges, sessions, runner, worker_id, running }
     }
 
     /// Returns the sessions that all replicas on the store share.
     pub(crate) fn sessions(&self) -> &SharedSessions {
         &self.sessions
+    }
+
+    /// Returns the ID of this process's worker.
+    pub(crate) fn worker_id(&self) -> &WorkerId {
+        &self.worker_id
     }
 
     /// Returns the engine. Starts it on first use. Must be called inside a Tokio runtime.
