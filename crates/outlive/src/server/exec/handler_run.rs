@@ -327,6 +327,9 @@ where
                 _ => is_idle,
             };
             match path {
+                InputPath::RoundTrip if suspends && self.becomes_task_for_input() => {
+                    return Poll::Pending;
+                }
                 InputPath::RoundTrip if suspends => {
                     if let Some(outcome) = self.as_mut().suspend()? {
                         return Poll::Ready(Ok(outcome));
@@ -375,6 +378,14 @@ where
                 })
             })
         })
+    }
+
+    /// Requests the promotion of a call that waits for input, if the server promotes before input.
+    /// Returns whether the call can be promoted.
+    fn becomes_task_for_input(&self) -> bool {
+        let tasks = self.cx.env().tasks.as_ref();
+        tasks.is_some_and(|tasks| tasks.config.promotes_before_input)
+            && self.cx.run().is_some_and(|run| has_open_requests(run) && run.request_promotion())
     }
 
     /// Returns whether the task's handler still runs, or its input requests are open in the store.
