@@ -18,6 +18,7 @@ use crate::server::{
         address_quotas::AddressQuotas, audit::Auditor, bridges::Bridges, store_budget::Fullness,
         task_metrics::TaskMetrics,
     },
+    hosts::{Hosts, learned::Learned},
     metrics::Counters,
     sessions::{charge::MaxBytes, store::SharedSessions},
     throttle::Throttle,
@@ -33,6 +34,8 @@ pub(crate) struct TaskBackend {
     /// Requests that wait for tasks of bridged calls.
     pub(crate) bridges: Bridges,
     sessions: SharedSessions,
+    /// Learned limits of clients, if the server learns them.
+    pub(crate) learned: Option<Learned>,
     runner: Arc<dyn TaskRunner>,
     worker_id: WorkerId,
     running: OnceLock<Running>,
@@ -57,9 +60,22 @@ impl TaskBackend {
         let (per_caller, anonymous) = (config.store_per_caller, config.anonymous_store);
         let max_bytes = MaxBytes { per_caller, anonymous };
         let sessions = SharedSessions::new(Arc::clone(&config.store) as _, profile, max_bytes);
+        let learns = config.hosts.as_ref().is_some_and(Hosts::learns);
+        let learned = learns.then(|| Learned::new(Arc::clone(&config.store) as _, profile));
         let (counters, quotas) = (Arc::clone(counters), Arc::default());
         let (bridges, running) = (Bridges::new(), OnceLock::new());
-        Self { config, counters, polls, quotas, bridges, sessions, runner, worker_id, running }
+        Self {
+            config,
+            counters,
+            polls,
+            quotas,
+            bridges,
+            sessions,
+            learned,
+            runner,
+            worker_id,
+            running,
+        }
     }
 
     /// Returns the sessions that all replicas on the store share.

@@ -1,14 +1,15 @@
 //! The client of a call, as the host table and learned limits identify it.
 
 use outlive_protocol::Call;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Longest stored name or version of a client, in bytes. Names of hosts are shorter; the limit
 /// bounds the keys of learned limits.
 const MAX_LABEL: usize = 64;
 
 /// Transport of a client's requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Transport {
     /// A pipe: stdio, or another byte stream.
     Stdio,

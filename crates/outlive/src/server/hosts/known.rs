@@ -76,44 +76,51 @@ pub(crate) const KNOWN_HOSTS: &[KnownHost] = &[
             result_tokens: Some(Some(25_000)),
             ..seconds(300)
         },
-        source: "CHANGELOG of anthropics/claude-code, 2.1.187",
+        source: "anthropics/claude-code, CHANGELOG 2.1.187",
         ..ANY
     },
     KnownHost {
         name: "claude-code",
         limits: Host { result_tokens: Some(Some(25_000)), ..NO_TIMEOUT },
-        source: "CHANGELOG of anthropics/claude-code",
+        source: "anthropics/claude-code, CHANGELOG 2.1.162 and 2.1.187",
         ..ANY
     },
     KnownHost {
         name: "claude-ai",
         transport: Some(Transport::Http),
         limits: seconds(240),
-        source: "anthropics/claude-code issue 64614",
+        source: "anthropics/claude-code, issue 64614",
         ..ANY
     },
     KnownHost {
         name: "claude-ai",
         limits: seconds(60),
-        source: "anthropics/claude-code issue 22542",
+        source: "anthropics/claude-code, issues 22542 and 63379",
         ..ANY
     },
     KnownHost {
         name: "openai-mcp",
         limits: seconds(60),
-        source: "community.openai.com 1369488; the name is assumed from the User-Agent",
+        source: "community.openai.com, topic 1369488",
+        ..ANY
+    },
+    KnownHost {
+        name: "codex-mcp-client",
+        since: Some("0.141"),
+        limits: Host { input_stops_clock: Some(true), ..seconds(300) },
+        source: "openai/codex, pull request 28234",
         ..ANY
     },
     KnownHost {
         name: "codex-mcp-client",
         limits: Host { input_stops_clock: Some(true), ..seconds(60) },
-        source: "openai/codex, DEFAULT_TOOL_TIMEOUT",
+        source: "openai/codex, pull request 28234",
         ..ANY
     },
     KnownHost {
         name: "Visual Studio Code",
         limits: Host { has_tasks: Some(true), ..NO_TIMEOUT },
-        source: "microsoft/vscode issue 311595",
+        source: "microsoft/vscode, issues 274094 and 311595",
         ..ANY
     },
     KnownHost {
@@ -125,7 +132,7 @@ pub(crate) const KNOWN_HOSTS: &[KnownHost] = &[
     KnownHost {
         name: "opencode",
         limits: Host { progress_extends: Some(true), ..seconds(60) },
-        source: "sst/opencode, mcp/catalog.ts",
+        source: "anomalyco/opencode, mcp/catalog.ts",
         ..ANY
     },
     KnownHost {
@@ -135,15 +142,27 @@ pub(crate) const KNOWN_HOSTS: &[KnownHost] = &[
         ..ANY
     },
     KnownHost {
+        name: "@n8n/n8n-nodes-langchain*",
+        limits: seconds(60),
+        source: "n8n-io/n8n, issue 15173 and pull request 15886",
+        ..ANY
+    },
+    KnownHost {
+        name: "spring-ai-mcp-client*",
+        limits: seconds(20),
+        source: "Spring AI 1.1, spring.ai.mcp.client.request-timeout",
+        ..ANY
+    },
+    KnownHost {
         name: "ai-sdk-mcp-client",
         limits: SET_BY_APPLICATION,
-        source: "vercel/ai, @ai-sdk/mcp 2.0.96",
+        source: "vercel/ai, packages/mcp",
         ..ANY
     },
     KnownHost {
         name: "mcp",
         limits: SET_BY_APPLICATION,
-        source: "modelcontextprotocol/python-sdk; openai-agents 0.24 sets 5 s",
+        source: "modelcontextprotocol/python-sdk, DEFAULT_CLIENT_INFO",
         ..ANY
     },
     KnownHost {
@@ -153,3 +172,31 @@ pub(crate) const KNOWN_HOSTS: &[KnownHost] = &[
         ..ANY
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::{KNOWN_HOSTS, KnownHost};
+    use crate::server::hosts::client::{Client, Transport};
+
+    #[test]
+    fn every_row_is_found_by_a_client_that_it_describes() {
+        for row in KNOWN_HOSTS {
+            let name = row.name.trim_end_matches('*');
+            let transport = row.transport.unwrap_or(Transport::Stdio);
+            let client = Client::new(name, row.since.unwrap_or("0"), transport);
+            let found = KnownHost::find(&client).map(|found| found.limits.clone());
+            assert_eq!(found.as_ref(), Some(&row.limits), "{}", row.name);
+            assert!(!row.source.is_empty(), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn newer_version_has_its_own_row() {
+        let timeout = |version| {
+            let client = Client::new("codex-mcp-client", version, Transport::Stdio);
+            KnownHost::find(&client).and_then(|row| row.limits.call_timeout.flatten())
+        };
+        assert_eq!(timeout("0.140.9").map(|timeout| timeout.as_secs()), Some(60));
+        assert_eq!(timeout("0.141.0").map(|timeout| timeout.as_secs()), Some(300));
+    }
+}

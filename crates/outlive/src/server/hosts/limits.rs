@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::server::hosts::slice::slice;
+use crate::server::hosts::{observations::LearnedLimit, slice::slice};
 
 /// Limits of a client: its host row, else the defaults of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,5 +26,16 @@ impl HostLimits {
     /// Returns the longest wait of one request; `None` if the client waits without a limit.
     pub(crate) fn slice(&self) -> Option<Duration> {
         self.call_timeout.map(slice)
+    }
+
+    /// Returns the limits with a learned limit in place of the call timeout. A client that timed out
+    /// does not extend its timeout on progress, whatever its row says.
+    pub(crate) fn with_learned(self, learned: LearnedLimit) -> Self {
+        Self {
+            call_timeout: learned.call_timeout.or(self.call_timeout),
+            progress_extends: self.progress_extends && learned.call_timeout.is_none(),
+            timeout_spans_rounds: self.timeout_spans_rounds || learned.timeout_spans_rounds,
+            ..self
+        }
     }
 }

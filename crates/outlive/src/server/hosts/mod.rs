@@ -16,15 +16,19 @@
 //! ```
 //!
 //! The private modules: `client` is the client of a call, `known` the table of known hosts, `limits`
-//! the limits of one client, `slice` the wait of one request.
+//! the limits of one client, `slice` the wait of one request. `learned` stores the call timeouts
+//! that `observations` derives from cancellations with a timeout as .
 
 mod answer_by;
 pub(crate) mod client;
 mod config;
 mod host;
 pub(crate) mod known;
+pub(crate) mod learned;
 pub(crate) mod limits;
+pub(crate) mod observations;
 mod repeat;
+mod reserved;
 mod results;
 pub(crate) mod slice;
 
@@ -32,4 +36,5 @@ pub use answer_by::AnswerBy;
 pub use config::Hosts;
 pub use host::Host;
 pub use repeat::Repeat;
+pub use reserved::RESERVED_TOOL_NAMES;
 pub use results::Results;

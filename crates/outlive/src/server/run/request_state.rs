@@ -56,9 +56,10 @@ struct Sealed {
     /// ID of the journal in the store, if it was offloaded.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     offloaded: Option<String>,
-    /// Task that the next round waits for. The journal is empty then.
+    /// Task that the next round waits for, and when the first request arrived. The journal is empty
+    /// then.
     #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
-    task: Option<TaskId>,
+    task: Option<(TaskId, u64)>,
 }
 
 /// The earlier rounds of a call.
@@ -72,6 +73,8 @@ pub(crate) enum Opened {
 /// A round that waits for the task of its call.
 pub(crate) struct TaskRound {
     pub(crate) task: TaskId,
+    /// When the first request of the call arrived, in milliseconds since 1970.
+    pub(crate) began_at: u64,
     /// Number of rounds before this one.
     pub(crate) round: u32,
     /// Input responses by wire key.
@@ -140,8 +143,8 @@ pub(crate) fn open(
         slow_down(env, call)?;
         return Err(ProtocolError::InvalidRequestState);
     };
-    if let Some(task) = sealed.task.take() {
-        let round = TaskRound { task, round: sealed.round, responses: given };
+    if let Some((task, began_at)) = sealed.task.take() {
+        let round = TaskRound { task, began_at, round: sealed.round, responses: given };
         return Ok(Some(Opened::Task(round)));
     }
     let requested = sealed.journal.input_requests.clone();
@@ -241,15 +244,16 @@ pub(crate) fn seal(
     Ok((sealed.seal(env, call, &replay.bound_args)?, offload))
 }
 
-/// Seals a request state that names the task of the call. `round` is the number of rounds so far.
+/// Seals a request state that names the task of the call. `round` is the number of rounds so far,
+/// and `began_at` the arrival of the first request.
 pub(crate) fn seal_task(
     env: &Env,
     call: &Call,
     bound_args: &BoundArgs,
-    task: &TaskId,
+    (task, began_at): (&TaskId, u64),
     round: u32,
 ) -> Result<String, ProtocolError> {
-    let sealed = Sealed { task: Some(task.clone()), ..Sealed::new(env, round)? };
+    let sealed = Sealed { task: Some((task.clone(), began_at)), ..Sealed::new(env, round)? };
     sealed.seal(env, call, bound_args)
 }
 
