@@ -9,7 +9,7 @@ use std::{future::poll_fn, sync::Arc, time::Duration};
 use outlive_protocol::{
     Call, InputMode, InputRequired, MethodResult, Outcome, Progress, ProtocolError, era,
 };
-use outlive_tasks::store::{Attended, InputSource, TaskId, TaskOutcome, TaskRecord};
+use outlive_tasks::store::{InputSource, TaskId, TaskOutcome, TaskRecord};
 use outlive_wire::{CallToolResult, InputRequest, OrderedMap};
 use tokio::time::{Instant, sleep_until};
 
@@ -19,7 +19,7 @@ use crate::server::{
         task_backend::TaskBackend,
         task_error::unavailable,
     },
-    hosts::{Hosts, client::Client},
+    hosts::Hosts,
     run::{
         bound_args::BoundArgs,
         input::check_response,
@@ -27,7 +27,7 @@ use crate::server::{
         request_state::{TaskRound, seal_task},
     },
     tasks::{
-        attendance::Attendance,
+        attendance::{Arrival, Attendance},
         inputs::{Dialogue, take},
         lookup::LOOK,
         pending_result::{Situation, pending_result, words},
@@ -39,51 +39,45 @@ use crate::server::{
 /// their timeout on progress have timeouts of 30 seconds and more.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-/// How a request waits for its task.
-pub(crate) struct Patience {
-    /// End of the wait.
+/// Options of a wait.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WaitOptions {
+    /// Arguments that a request state is valid for.
+    pub(crate) bound_args: BoundArgs,
+    /// Longest wait that the model asks for.
+    pub(crate) at_most: Option<Duration>,
+    /// Whether the request is a call of `task_result`.
+    pub(crate) is_poll: bool,
+}
+
+/// How long a request waits, and what follows.
+struct Patience {
     deadline: Instant,
     /// Whether the client repeats the request after an empty round.
     follows_rounds: bool,
-    /// Number of rounds before this request.
-    round: u32,
-    bound_args: BoundArgs,
-    /// Whether the request is a call of `task_result`.
-    pub(crate) is_poll: bool,
-    /// Whether an input request ends the wait at once.
-    pub(crate) ends_on_input: bool,
+    options: WaitOptions,
 }
 
 impl Patience {
-    /// Returns how a request that arrived at `began` waits.
-    pub(crate) fn new(
-        hosts: &Hosts,
-        call: &Call,
-        began: Instant,
-        round: u32,
-        bound_args: BoundArgs,
-    ) -> Self {
-        let limits = hosts.limits(&Client::from_call(call));
-        let extends = limits.progress_extends && call.progress_token().is_some();
-        let slice = limits.slice().filter(|_| !extends).unwrap_or(hosts.longest_wait());
-        let has_rounds = call.rules().empty_rounds && !limits.timeout_spans_rounds;
+    async fn new(tasks: &TaskBackend, attendance: &Attendance, options: WaitOptions) -> Self {
+        let (call, arrival) = (attendance.call(), attendance.arrival());
+        let longest = tasks.config.hosts.as_ref().map(Hosts::longest_wait).unwrap_or_default();
+        let rounds = tasks.config.hosts.as_ref().map(Hosts::round_limit).unwrap_or_default();
+        let limits = tasks.host_limits(call).await;
+        let slice = limits.and_then(|limits| {
+            let extends = limits.progress_extends && call.progress_token().is_some();
+            limits.slice().filter(|_| !extends)
+        });
+        let has_rounds = limits.is_some_and(|limits| !limits.timeout_spans_rounds)
+            && call.rules().empty_rounds
+            && arrival.round < rounds;
+        let slice = slice.unwrap_or(longest).min(longest);
+        let asked = options.at_most.filter(|wait| *wait < slice);
         Self {
-            deadline: began + slice.min(hosts.longest_wait()),
-            follows_rounds: has_rounds && round < hosts.round_limit(),
-            round,
-            bound_args,
-            is_poll: false,
-            ends_on_input: true,
+            deadline: arrival.at + asked.unwrap_or(slice),
+            follows_rounds: has_rounds && asked.is_none(),
+            options,
         }
-    }
-
-    /// Ends the wait after `wait` with a pending result, if that is earlier.
-    pub(crate) fn at_most(mut self, began: Instant, wait: Duration) -> Self {
-        if began + wait < self.deadline {
-            self.deadline = began + wait;
-            self.follows_rounds = false;
-        }
-        self
     }
 }
 
@@ -94,10 +88,11 @@ impl Patience {
 /// Returns the error of the task.
 pub(crate) async fn wait(
     attendance: Attendance,
-    patience: Patience,
+    options: WaitOptions,
 ) -> Result<Outcome, ProtocolError> {
     let (env, call) = (Arc::clone(attendance.env()), Arc::clone(attendance.call()));
     let tasks = env.tasks()?;
+    let patience = Patience::new(tasks, &attendance, options).await;
     let watch = tasks.engine().watch(attendance.task());
     let mut dialogue = Dialogue::default();
     let mut progress = KeepAlive::new(&call);
@@ -142,12 +137,13 @@ pub(crate) async fn continue_round(
     env: Arc<Env>,
     call: Arc<Call>,
     round: TaskRound,
-    patience: Patience,
+    options: WaitOptions,
 ) -> Result<Outcome, ProtocolError> {
     let tasks = env.tasks()?;
+    let arrival = Arrival::of_round(round.began_at, round.round);
     respond(tasks, &call, &round).await?;
-    match attend(&env, &call, &round.task).await? {
-        Some(attendance) => wait(attendance, patience).await,
+    match attend(&env, &call, &round.task, arrival).await? {
+        Some(attendance) => wait(attendance, options).await,
         None => Ok(no_such_task()),
     }
 }
@@ -157,23 +153,13 @@ pub(crate) async fn attend(
     env: &Arc<Env>,
     call: &Arc<Call>,
     task: &TaskId,
+    arrival: Arrival,
 ) -> Result<Option<Attendance>, ProtocolError> {
     let tasks = env.tasks()?;
     let attended =
         tasks.engine().store().attend(call.principal().key(), task, tasks.worker_id()).await;
     let attended = attended.map_err(|error| unavailable(&error))?;
-    Ok(attended.map(|attended| Attendance::new(env, call, attended, None, false)))
-}
-
-/// Returns the attendance of the request that created a task.
-pub(crate) fn created(
-    env: &Arc<Env>,
-    call: &Arc<Call>,
-    task: TaskId,
-    created_at: u64,
-    fingerprint: Option<Arc<str>>,
-) -> Attendance {
-    Attendance::new(env, call, Attended::new(task, created_at, 0), fingerprint, false)
+    Ok(attended.map(|attended| Attendance::new(env, call, attended, arrival, None)))
 }
 
 /// Stores the input responses of a round.
@@ -255,9 +241,10 @@ fn input_reply(
             Ok(None)
         }
         InputMode::RoundTrip if !accepted.is_empty() && patience.follows_rounds => {
-            round(env, call, patience, &record.id, accepted).map(Reply::Round).map(Some)
+            round(env, attendance, patience, accepted).map(Reply::Round).map(Some)
         }
-        _ if patience.ends_on_input => {
+        // A model that polls has seen the input request, and waits for the answer.
+        _ if !patience.options.is_poll => {
             Ok(Some(Reply::Pending(pending(env, attendance, patience, record))))
         }
         _ => Ok(None),
@@ -273,7 +260,7 @@ fn slice_over(
 ) -> Result<Outcome, ProtocolError> {
     let reply = match record {
         _ if patience.follows_rounds => {
-            Reply::Round(round(env, attendance.call(), patience, attendance.task(), Vec::new())?)
+            Reply::Round(round(env, &attendance, patience, Vec::new())?)
         }
         Some(record) => Reply::Pending(pending(env, &attendance, patience, &record)),
         // The store has not responded since the promotion, which it committed.
@@ -285,12 +272,13 @@ fn slice_over(
 /// Returns a round that names the task, with input requests or without.
 fn round(
     env: &Arc<Env>,
-    call: &Call,
+    attendance: &Attendance,
     patience: &Patience,
-    task: &TaskId,
     requests: Vec<(String, InputRequest)>,
 ) -> Result<InputRequired, ProtocolError> {
-    let state = seal_task(env, call, &patience.bound_args, task, patience.round + 1)?;
+    let (call, task, arrival) = (attendance.call(), attendance.task(), attendance.arrival());
+    let bound_args = &patience.options.bound_args;
+    let state = seal_task(env, call, bound_args, (task, arrival.first_at), arrival.round + 1)?;
     Ok(InputRequired { requests: OrderedMap(requests), state, retry_after: None })
 }
 
@@ -303,7 +291,7 @@ fn pending(
     let situation = Situation {
         earlier: attendance.pending_results(),
         is_joined: attendance.is_joined(),
-        is_poll: patience.is_poll,
+        is_poll: patience.options.is_poll,
         ..Situation::default()
     };
     pending_result(record, now(&env.profile), situation)

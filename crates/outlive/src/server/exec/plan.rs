@@ -120,7 +120,7 @@ impl TaskRequest {
 }
 
 /// Returns whether the client of a call supports tasks, and so is not bridged.
-pub(crate) fn has_tasks(call: &Call, support: &ClientTaskSupport, hosts: &Hosts) -> bool {
+fn has_tasks(call: &Call, support: &ClientTaskSupport, hosts: &Hosts) -> bool {
     match support {
         ClientTaskSupport::Unsupported | ClientTaskSupport::NotDeclared => false,
         ClientTaskSupport::NotRequested => {
@@ -128,6 +128,12 @@ pub(crate) fn has_tasks(call: &Call, support: &ClientTaskSupport, hosts: &Hosts)
         }
         ClientTaskSupport::Accepts | ClientTaskSupport::Requests { .. } => true,
     }
+}
+
+/// Returns whether a call of a tool with tasks is bridged: its client has none.
+pub(crate) fn is_bridged(call: &Call, hosts: &Hosts) -> bool {
+    let request = era::codec(call.rules().era).task_request(call);
+    request.is_ok_and(|request| !has_tasks(call, &request.support, hosts))
 }
 
 fn declared(call: &Call) -> ClientCapabilities {

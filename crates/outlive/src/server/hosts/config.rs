@@ -135,6 +135,12 @@ impl Hosts {
         host.map_or(known, |(_, host)| host.apply(known))
     }
 
+    /// Returns whether a host row covers a client.
+    pub(crate) fn has_row(&self, client: &Client) -> bool {
+        KnownHost::find(client).is_some()
+            || self.hosts.iter().any(|(name, _)| client.is_named(name))
+    }
+
     /// Returns the maximum number of rounds of one call.
     pub(crate) fn round_limit(&self) -> u32 {
         self.max_rounds

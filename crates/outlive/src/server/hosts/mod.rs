@@ -17,7 +17,7 @@
 //!
 //! The private modules: `client` is the client of a call, `known` the table of known hosts, `limits`
 //! the limits of one client, `slice` the wait of one request. `learned` stores the call timeouts
-//! that `observations` derives from cancellations with a timeout as .
+//! that `observations` derives from timeouts.
 
 mod answer_by;
 pub(crate) mod client;

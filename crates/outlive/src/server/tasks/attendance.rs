@@ -4,9 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use outlive_protocol::{Call, CancelReason, Receipt};
 use outlive_tasks::store::{Attended, Departure, StoreError, TaskId};
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, time::Instant};
 
-use crate::server::env::{environment::Env, task_backend::TaskBackend};
+use crate::server::{
+    env::{environment::Env, task_backend::TaskBackend},
+    hosts::{client::Client, observations::ObservedTimeout},
+    time::now,
+};
 
 /// Retention of a result that was delivered whole. A client that lost its connection right after
 /// the delivery can still read it.
@@ -14,6 +18,29 @@ const DELIVERED_RETENTION: Duration = Duration::from_secs(600);
 
 /// Time in which a client repeats a request after an empty round.
 const RETURN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Arrival of a request that may wait for a task.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    /// When the request arrived.
+    pub(crate) at: Instant,
+    /// When the first request of the call arrived, in milliseconds since 1970.
+    pub(crate) first_at: u64,
+    /// Number of rounds before this request.
+    pub(crate) round: u32,
+}
+
+impl Arrival {
+    /// Returns the arrival of the first request of a call, now.
+    pub(crate) fn first(env: &Env) -> Self {
+        Self { at: Instant::now(), first_at: now(&env.profile), round: 0 }
+    }
+
+    /// Returns the arrival of a later round, now.
+    pub(crate) fn of_round(first_at: u64, round: u32) -> Self {
+        Self { at: Instant::now(), first_at, round }
+    }
+}
 
 /// A request that waits for the task of a bridged call.
 ///
@@ -23,6 +50,7 @@ pub(crate) struct Attendance {
     env: Arc<Env>,
     call: Arc<Call>,
     attended: Attended,
+    arrival: Arrival,
     fingerprint: Option<Arc<str>>,
     /// Whether the run was started by an earlier call.
     is_joined: bool,
@@ -35,14 +63,24 @@ impl Attendance {
         env: &Arc<Env>,
         call: &Arc<Call>,
         attended: Attended,
+        arrival: Arrival,
         fingerprint: Option<Arc<str>>,
-        is_joined: bool,
     ) -> Self {
         if let (Some(tasks), Some(fingerprint)) = (&env.tasks, &fingerprint) {
             tasks.bridges.enter(fingerprint);
         }
         let (env, call) = (Arc::clone(env), Arc::clone(call));
-        Self { env, call, attended, fingerprint, is_joined, is_over: false }
+        Self { env, call, attended, arrival, fingerprint, is_joined: false, is_over: false }
+    }
+
+    /// Marks the run as started by an earlier call.
+    pub(crate) fn joined(mut self) -> Self {
+        self.is_joined = true;
+        self
+    }
+
+    pub(crate) fn arrival(&self) -> Arrival {
+        self.arrival
     }
 
     pub(crate) fn env(&self) -> &Arc<Env> {
@@ -102,6 +140,23 @@ impl Attendance {
         self.spawn(settle);
     }
 
+    /// Returns whether a client that disconnected may have a call timeout that the server does not
+    /// know. A disconnect of a known host is intentional.
+    fn may_have_timed_out(&self) -> bool {
+        let hosts = self.env.tasks.as_ref().and_then(|tasks| tasks.config.hosts.as_ref());
+        hosts.is_some_and(|hosts| !hosts.has_row(&Client::from_call(&self.call)))
+    }
+
+    /// Returns the timeout of the client.
+    fn observed(&self) -> ObservedTimeout {
+        let call = now(&self.env.profile).saturating_sub(self.arrival.first_at);
+        ObservedTimeout {
+            round: self.arrival.round,
+            request: self.arrival.at.elapsed(),
+            call: Duration::from_millis(call),
+        }
+    }
+
     /// Writes to the store in the background.
     fn spawn(&self, settle: Settle) {
         // Without a runtime, the process is about to exit; the store finds the run unattended then.
@@ -129,6 +184,8 @@ impl Drop for Attendance {
         }
         self.spawn(match self.call.port().cancel_reason() {
             Some(CancelReason::Requested) => Settle::Cancel,
+            Some(CancelReason::TimedOut) => Settle::TimeOut(self.observed()),
+            _ if self.may_have_timed_out() => Settle::TimeOut(self.observed()),
             _ => Settle::Leave(Departure::Lost),
         });
     }
@@ -138,6 +195,8 @@ impl Drop for Attendance {
 enum Settle {
     Deliver(Option<Duration>),
     Leave(Departure),
+    /// The request ended without a reply, because the call timeout of the client has passed.
+    TimeOut(ObservedTimeout),
     Cancel,
 }
 
@@ -153,6 +212,17 @@ impl Settle {
             Self::Deliver(retention) => engine.store().deliver(principal, task, retention).await,
             Self::Leave(how) => {
                 engine.store().leave(principal, task, tasks.worker_id(), how).await
+            }
+            Self::TimeOut(observed) => {
+                let left = engine.store().leave(
+                    principal,
+                    task,
+                    tasks.worker_id(),
+                    Departure::Lost,
+                );
+                left.await?;
+                tasks.record_timeout(call, observed).await;
+                Ok(())
             }
             Self::Cancel => {
                 let cancelled = engine.cancel(principal, task, false).await?;
