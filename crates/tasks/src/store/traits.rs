@@ -309,6 +309,12 @@ pub trait StoreMonitor: Send + Sync + 'static {
 /// A complete task store.
 ///
 /// Implemented for every type that implements all parts.
-pub trait Store: TaskStore + WorkQueue + KeyValueStore + AuditLog + StoreMonitor {}
+pub trait Store:
+    TaskStore + WorkQueue + BridgeStore + KeyValueStore + AuditLog + StoreMonitor
+{
+}
 
-impl<S: TaskStore + WorkQueue + KeyValueStore + AuditLog + StoreMonitor> Store for S {}
+impl<S> Store for S where
+    S: TaskStore + WorkQueue + BridgeStore + KeyValueStore + AuditLog + StoreMonitor
+{
+}
