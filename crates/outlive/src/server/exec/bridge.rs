@@ -91,7 +91,7 @@ impl Patience {
 ///
 /// Returns the error of the task.
 pub(crate) async fn wait(
-    attendance: Attendance,
+    mut attendance: Attendance,
     options: WaitOptions,
 ) -> Result<Outcome, ProtocolError> {
     let (env, call) = (Arc::clone(attendance.env()), Arc::clone(attendance.call()));
