@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     asked::Asked,
-    policy,
+    policy::{Answer, repeat},
     reader::{At, Problem, Read, Result, Section, Value},
     units::{Bytes, Span, in_words},
 };
@@ -29,26 +29,7 @@ pub(crate) struct HostsConfig {
     pub(super) line: usize,
 }
 
-/// A way to answer input requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Answer(pub(super) AnswerBy);
-
-impl Read for Answer {
-    fn read(value: Value<'_>) -> Result<Self> {
-        let unfit = value.unfit("\"link\" or \"tool\"");
-        match String::read(value).as_deref() {
-            Ok("link") => Ok(Self(AnswerBy::Link)),
-            Ok("tool") => Ok(Self(AnswerBy::Tool)),
-            _ => Err(unfit),
-        }
-    }
-
-    fn schema() -> serde_json::Value {
-        json!({"enum": ["link", "tool"]})
-    }
-}
-
-/// A limit that a word can remove.
+/// A call timeout, or `none`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CallTimeout(Option<Duration>);
 
@@ -123,7 +104,7 @@ pub(super) fn hosts(section: Option<Section<'_>>, asked: &mut Asked) -> Result<H
     if let Some(Span(wait)) = section.read("max_wait")? {
         hosts = hosts.max_wait(wait);
     }
-    if let Some(repeat) = policy::repeat(&mut section) {
+    if let Some(repeat) = repeat(&mut section) {
         hosts = hosts.repeat(repeat);
     }
     if let Some(Span(timeout)) = section.read("abandon_timeout")? {

@@ -8,9 +8,10 @@ use outlive::server::{
     tasks::TaskPolicy,
 };
 
+use serde_json::json;
+
 use super::{
-    hosts::Answer,
-    reader::{At, Problem, Result, Section},
+    reader::{At, Problem, Read, Result, Section, Value},
     units::{Bytes, Span, in_words},
 };
 
@@ -44,6 +45,25 @@ pub(crate) enum TaskMode {
 pub(crate) enum OnCrash {
     Fail,
     RunAgain,
+}
+
+/// A way to answer input requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Answer(pub(super) AnswerBy);
+
+impl Read for Answer {
+    fn read(value: Value<'_>) -> Result<Self> {
+        let unfit = value.unfit("\"link\" or \"tool\"");
+        match String::read(value).as_deref() {
+            Ok("link") => Ok(Self(AnswerBy::Link)),
+            Ok("tool") => Ok(Self(AnswerBy::Tool)),
+            _ => Err(unfit),
+        }
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({"enum": ["link", "tool"]})
+    }
 }
 
 /// Hints of a tool that its policy depends on.
