@@ -61,13 +61,16 @@ impl<'a> LeasedTask<'a> {
         self.engine.observe(self.principal, &self.lease.task, event);
     }
 
-    /// Writes the transition of a task that stops. The status message tells the client why a task
-    /// is quarantined.
+    /// Writes the transition of a task that stops. A large result is stored in parts. The status
+    /// message tells the client why a task is quarantined.
     pub(super) fn commit_end(
         self,
         mut changes: Changes,
-        then: Transition,
+        mut then: Transition,
     ) -> impl Future<Output = Written> + Send + use<'a> {
+        if let Transition::End { outcome, .. } = &mut then {
+            changes.result_parts = outcome.take_parts();
+        }
         if let Transition::Quarantine { outcome, .. } = &then {
             let why = match outcome {
                 TaskOutcome::Error(error) => error.message.as_str(),
@@ -193,11 +196,12 @@ impl<'a> LeasedTask<'a> {
 fn remove_growth(changes: &mut Changes, then: &mut Transition, limit: &'static str) {
     let (charge, emitted) = (changes.charge.take(), !changes.segments.is_empty());
     let stored = !changes.entries.is_empty() || emitted || !changes.input_requests.is_empty();
+    let parts = std::mem::take(&mut changes.result_parts);
     *changes = std::mem::take(changes).without_growth();
     match then {
         Transition::End { outcome, .. } if !outcome.needs_cleanup() => match stored && !emitted {
             // An ended task needs no journal, and the outcome alone may fit.
-            true => changes.charge = charge,
+            true => (changes.charge, changes.result_parts) = (charge, parts),
             false => *outcome = TaskOutcome::Error(over_bytes(limit)),
         },
         _ => {}

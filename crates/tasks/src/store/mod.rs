@@ -35,6 +35,7 @@ mod outcome;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod probe;
+mod result;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store_probe;
@@ -60,6 +61,9 @@ pub use outcome::{OutcomeKind, TaskOutcome};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use probe::probe;
+pub use result::{
+    BlockKind, LargeResult, PART_BYTES, ResultPart, SplitResult, StoredBlock, assemble, split,
+};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore, Synchronous};
 pub use store_probe::{StoreKind, StoreProbe};
@@ -68,7 +72,8 @@ pub use task::{
     Phase, StoredSegments, TaskRecord,
 };
 pub use traits::{
-    AuditLog, ChangeListener, KeyValueStore, Store, StoreFuture, StoreMonitor, TaskStore, WorkQueue,
+    AuditLog, ChangeListener, KeyValueStore, ResultStore, Store, StoreFuture, StoreMonitor,
+    TaskStore, WorkQueue,
 };
 pub use work::{
     ChangeSource, Changes, ClaimedTask, CleanupState, Inbox, NewInputRequest, StoreStats,

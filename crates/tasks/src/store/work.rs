@@ -8,6 +8,7 @@ use super::{
     charge::Charge,
     id::{Lease, TaskId, UnixMillis},
     outcome::TaskOutcome,
+    result::ResultPart,
 };
 use crate::{JournalEntry, JournalSnapshot, SegmentRecord, setters::setters};
 
@@ -102,6 +103,9 @@ pub struct Changes {
     pub status_message: Option<String>,
     /// Progress.
     pub progress: Option<RawJson>,
+    /// Parts of the result. Written only with [`Transition::End`], and the outcome is then
+    /// [`TaskOutcome::LargeResult`].
+    pub result_parts: Vec<ResultPart>,
     /// Principal that is charged for the bytes, and its limit; `None` without a limit. Does not
     /// count as a change.
     pub charge: Option<Charge>,
@@ -115,12 +119,13 @@ setters!(Changes {
     invalidated: Vec<String>,
     status_message: Option<String>,
     progress: Option<RawJson>,
+    result_parts: Vec<ResultPart>,
     charge: Option<Charge>,
 });
 
 impl Changes {
     /// Returns only the changes that store no bytes. Removes entries, segments, input requests,
-    /// status message and progress.
+    /// status message, progress and result parts.
     #[must_use]
     pub fn without_growth(self) -> Self {
         let Self { withdrawn, invalidated, .. } = self;
@@ -136,6 +141,7 @@ impl Changes {
             + self.invalidated.len()
             + usize::from(self.status_message.is_some())
             + usize::from(self.progress.is_some())
+            + self.result_parts.len()
     }
 
     /// Returns whether there is nothing to write.

@@ -11,7 +11,10 @@ use outlive_wire::ErrorObject;
 use serde_json::value::to_raw_value;
 
 use crate::server::{
-    env::{environment::Env, task_error::internal},
+    env::{
+        environment::Env,
+        task_error::{internal, not_loaded},
+    },
     exec::executable::Executable,
     run::state::RunState,
 };
@@ -97,6 +100,8 @@ pub(crate) fn as_outcome(outcome: TaskOutcome) -> Result<Outcome, ProtocolError>
             Ok(result) => Ok(Outcome::Complete(MethodResult::Tool(result))),
             Err(error) => Err(ProtocolError::internal(error)),
         },
+        // Only the engine splits a result, when it commits the end of the task.
+        TaskOutcome::LargeResult(_) => Err(not_loaded()),
         TaskOutcome::Error(error) => Err(ProtocolError::Custom(error)),
         TaskOutcome::Cancelled | TaskOutcome::Expired => Err(ProtocolError::Internal),
     }

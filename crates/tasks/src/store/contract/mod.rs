@@ -29,6 +29,7 @@ mod list;
 mod operator;
 mod quarantine;
 mod respond;
+mod results;
 mod stats;
 mod waiting;
 

@@ -5,6 +5,7 @@ mod audit_log;
 mod key_value_store;
 mod key_values;
 mod operator_store;
+mod result_store;
 mod row;
 mod state;
 mod store_monitor;

@@ -34,6 +34,8 @@ mod query_plans;
 mod read;
 mod readers;
 mod respond;
+mod result_part;
+mod result_store;
 mod schema;
 mod state;
 mod statement;
