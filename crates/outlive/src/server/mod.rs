@@ -29,6 +29,7 @@ mod exec;
 pub mod extract;
 pub mod forms;
 mod histogram;
+pub mod hosts;
 pub mod layer;
 mod meter;
 pub mod metrics;

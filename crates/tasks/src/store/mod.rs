@@ -2,6 +2,7 @@
 //! (feature `postgres`).
 
 mod audit;
+mod bridge;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code, reason = "only SQLite uses some functions"))]
 mod budget;
 mod charge;
@@ -46,6 +47,7 @@ mod work;
 pub use outlive_wire::RawJson;
 
 pub use audit::{AuditEvent, AuditRecord};
+pub use bridge::{Attended, Bridge, Departure, OpenCall};
 pub use budget::OUTCOME_RESERVE;
 pub use charge::Charge;
 pub use claim::Claim;
@@ -72,8 +74,8 @@ pub use task::{
     Phase, StoredSegments, TaskRecord,
 };
 pub use traits::{
-    AuditLog, ChangeListener, KeyValueStore, ResultStore, Store, StoreFuture, StoreMonitor,
-    TaskStore, WorkQueue,
+    AuditLog, BridgeStore, ChangeListener, KeyValueStore, ResultStore, Store, StoreFuture,
+    StoreMonitor, TaskStore, WorkQueue,
 };
 pub use work::{
     ChangeSource, Changes, ClaimedTask, CleanupState, Inbox, NewInputRequest, StoreStats,

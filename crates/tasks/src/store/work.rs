@@ -9,6 +9,7 @@ use super::{
     id::{Lease, TaskId, UnixMillis},
     outcome::TaskOutcome,
     result::ResultPart,
+    task::CancelOutcome,
 };
 use crate::{JournalEntry, JournalSnapshot, SegmentRecord, setters::setters};
 
@@ -265,6 +266,9 @@ pub struct SweepReport {
     /// Quarantined tasks that no operator retried in time, with their principals. They ended with
     /// the outcome of their quarantine, which is a failure.
     pub failed: Vec<(String, TaskId)>,
+    /// Abandoned tasks, with their principals: bridged tasks whose client left. A task with a worker
+    /// is only requested to stop.
+    pub abandoned: Vec<(String, TaskId, CancelOutcome)>,
     /// Number of deleted tasks.
     pub purged: usize,
     /// Whether more rows may be due, because a batch was full.
@@ -274,6 +278,7 @@ pub struct SweepReport {
 setters!(SweepReport {
     expired: Vec<(String, TaskId)>,
     failed: Vec<(String, TaskId)>,
+    abandoned: Vec<(String, TaskId, CancelOutcome)>,
     purged: usize,
     more: bool,
 });

@@ -7,13 +7,20 @@ use outlive_protocol::{Call, CallFuture, ProtocolError, era};
 use crate::server::{
     env::environment::Env,
     exec::{
-        executable::Invocation,
+        bridge::{WaitOptions, continue_round},
+        executable::{Executable, Invocation},
         idempotency::IdempotencyGuard,
-        plan::{ExecutionPlan, PlanError, Start, TaskOffer, TaskRequest},
+        join::{join_or_start, joins},
+        plan::{ExecutionPlan, PlanError, ReplyMode, Start, TaskOffer, TaskRequest},
         promote, respond,
     },
     extract::cx::{Arguments, Cx},
-    run::{request_state, state::RunState},
+    run::{
+        bridged::BridgedCall,
+        request_state::{self, Opened},
+        state::RunState,
+    },
+    tasks::attendance::Arrival,
 };
 
 /// Executes a call.
@@ -33,9 +40,18 @@ pub(crate) fn execute(
     if policy.is_plain() && !has_durable_params(&call, tasks.is_some()) {
         return Ok(invocation.start(&Cx::plain(call, env, arguments)));
     }
-    let round = request_state::open(env, &call, &policy.replay)?;
+    let round = match request_state::open(env, &call, &policy.replay)? {
+        Some(Opened::Task(round)) => {
+            let options = wait_options(&target);
+            return Ok(Box::pin(continue_round(Arc::clone(env), call, round, options)));
+        }
+        Some(Opened::Run(run)) => Some(run),
+        None => None,
+    };
+    let is_first = round.is_none();
     let offer = tasks.map(|tasks| TaskOffer::from(&tasks.config));
-    let request = TaskRequest::read(&call, policy, offer)?;
+    let hosts = tasks.and_then(|tasks| tasks.config.hosts.as_ref());
+    let request = TaskRequest::read(&call, policy, offer, hosts)?;
     let plan = ExecutionPlan::decide(policy, &request, offer);
     let plan = plan.map_err(|error| rejected(&call, error))?;
     let guard = match tasks {
@@ -43,10 +59,20 @@ pub(crate) fn execute(
         None => None,
     };
     let run = round.unwrap_or_else(|| Arc::new(RunState::new(env, &call)));
+    let bridge = match hosts.filter(|_| plan.reply == ReplyMode::Bridge) {
+        Some(hosts) => {
+            let bridged = BridgedCall::new(env, hosts, &call, &policy.replay)?;
+            run.set_bridged(bridged.clone());
+            let arrival = Arrival { round: run.rounds(), ..Arrival::first(env) };
+            let joins = is_first && guard.is_none() && joins(hosts, &target);
+            Some((bridged, arrival, joins))
+        }
+        None => None,
+    };
     if policy.is_durable && matches!(plan.start, Start::PromoteAfter(_)) {
         run.allow_promotion(policy.promotes_at_step);
     }
-    let cx = Cx::new(call, env, run, arguments);
+    let cx = Cx::new(Arc::clone(&call), env, run, arguments);
     let work = match plan.start {
         Start::Task => promote::create_task(&cx, &target, plan.task, guard),
         Start::Inline => guarded(guard, &cx, invocation.start(&cx)),
@@ -60,7 +86,20 @@ pub(crate) fn execute(
             )
         }
     };
-    Ok(respond::with_mode(plan, cx, target, work))
+    let Some((bridged, arrival, joins)) = bridge else {
+        return Ok(respond::with_mode(plan, cx, target, work));
+    };
+    let (options, env) = (wait_options(&target), Arc::clone(env));
+    let work = Box::pin(respond::bridged(cx, arrival, options.clone(), work));
+    match joins {
+        true => Ok(Box::pin(join_or_start(env, call, bridged, arrival, options, work))),
+        false => Ok(work),
+    }
+}
+
+/// Returns how a call of a tool waits for its task.
+fn wait_options(target: &Executable) -> WaitOptions {
+    WaitOptions { bound_args: target.policy.replay.bound_args.clone(), ..WaitOptions::default() }
 }
 
 /// Makes a call take effect once under its idempotency key. Polls `work` only after the key is

@@ -2,19 +2,23 @@
 
 use std::sync::Arc;
 
-use outlive_protocol::{CallFuture, MethodResult, Outcome};
-use outlive_tasks::store::TaskOutcome;
+use outlive_protocol::{CallFuture, MethodResult, Outcome, ProtocolError};
+use outlive_tasks::store::{Attended, TaskId, TaskOutcome};
 use outlive_wire::CallToolResult;
 use serde_json::value::to_raw_value;
 
 use crate::server::{
     exec::{
+        bridge::{WaitOptions, attend, no_such_task, wait},
         executable::Executable,
         plan::{ExecutionPlan, ReplyMode, TaskOptions},
         promote::new_task,
     },
     extract::cx::Cx,
-    tasks::streaming::stream,
+    tasks::{
+        attendance::{Arrival, Attendance},
+        streaming::stream,
+    },
 };
 
 /// Responds in the mode of the plan. [`ReplyMode::Single`] returns `work` unchanged.
@@ -40,6 +44,35 @@ pub(crate) fn with_mode(
             done => Ok(done),
         }
     })
+}
+
+/// Waits for the task of a bridged call, if the call becomes one.
+pub(crate) async fn bridged(
+    cx: Cx,
+    arrival: Arrival,
+    options: WaitOptions,
+    work: CallFuture,
+) -> Result<Outcome, ProtocolError> {
+    let view = match work.await? {
+        Outcome::Task(view) => view,
+        done => return Ok(done),
+    };
+    let (env, call, id) = (cx.env(), cx.call(), TaskId::new(view.id));
+    let attendance = match call.idempotency_key() {
+        // The creation recorded that this request waits.
+        None => {
+            let bridged = cx.run().and_then(|run| run.bridged());
+            let fingerprint = bridged.map(|bridged| Arc::clone(&bridged.fingerprint));
+            let attended = Attended::new(id, view.created, 0);
+            Attendance::new(env, call, attended, arrival, fingerprint)
+        }
+        // An earlier request may have created the task under this key.
+        Some(_) => match attend(env, call, &id, arrival).await? {
+            Some(attendance) => attendance,
+            None => return Ok(no_such_task()),
+        },
+    };
+    wait(attendance, options).await
 }
 
 /// Returns an immediate result. Stores it as an ended task if the configuration says so.

@@ -113,7 +113,7 @@ fn canceller(call: &Arc<Call>, run: &Arc<RunState>) -> Box<dyn Fn() + Send + Syn
     Box::new(move || {
         // Set before the cancellation wakes the handler, which reads it.
         run.cancel_task();
-        call.port().cancel();
+        call.port().wake_cancelled();
     })
 }
 

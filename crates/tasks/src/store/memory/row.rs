@@ -430,6 +430,7 @@ impl Row {
             progress: self.progress.clone(),
             input_requests: requests.collect(),
             cancel_requested: self.cancel_requested,
+            acknowledged: true,
         }
     }
 }

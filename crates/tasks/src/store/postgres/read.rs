@@ -115,6 +115,7 @@ pub(super) fn seen_in(row: &Row) -> Result<TaskRecord, PostgresError> {
         status_message: get::<Option<String>>(row, 8)?.map(from_text),
         input_requests: requests.collect::<Result<_, PostgresError>>()?,
         cancel_requested: time(9)?,
+        acknowledged: true,
         progress: progress(get(row, 12)?)?,
     })
 }

@@ -144,6 +144,7 @@ impl Seen {
             status_message: self.message,
             progress: progress.transpose()?,
             cancel_requested: self.cancel_requested.map(from_column),
+            acknowledged: true,
         })
     }
 }

@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use outlive_protocol::{EventIdMode, Frame, Message};
+use outlive_protocol::{EventIdMode, Frame, Message, Receipt};
 
 use super::running::{Numbered, Running};
 use crate::{
@@ -26,6 +26,7 @@ pub(super) struct CallStream {
     /// Whether the server has told the client to reconnect for the remaining events.
     detached: bool,
     entry: Option<Arc<HttpSession>>,
+    receipts: Vec<Receipt>,
 }
 
 impl CallStream {
@@ -56,6 +57,7 @@ impl CallStream {
             primed: numbering == Some(EventIdMode::Primed),
             detached: false,
             entry,
+            receipts: Vec::new(),
         }
     }
 
@@ -96,6 +98,7 @@ impl CallStream {
                 matches!(frame, Frame::Message | Frame::End { .. })
             });
             if let Frame::End { .. } = frame {
+                self.receipts.extend(run.take_receipt());
                 running.end();
             }
             return;
@@ -109,7 +112,9 @@ impl CallStream {
                 self.detached = true;
             }
             frame => {
+                let receipt = run.take_receipt();
                 self.say(&data, out);
+                self.receipts.extend(receipt);
                 if let Frame::End { .. } = frame {
                     self.end(index);
                 }
@@ -130,6 +135,10 @@ impl CallStream {
 }
 
 impl Source for CallStream {
+    fn take_receipts(&mut self) -> Vec<Receipt> {
+        std::mem::take(&mut self.receipts)
+    }
+
     fn poll_fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
         if self
             .numbered
