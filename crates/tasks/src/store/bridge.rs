@@ -4,6 +4,10 @@ use std::time::Duration;
 
 use super::id::{TaskId, UnixMillis, WorkerId};
 
+/// Maximum number of tasks that one call of [`BridgeStore::evict`](super::BridgeStore::evict)
+/// deletes. A longer call would block the other writers of the store.
+pub(super) const MAX_EVICTED: usize = 128;
+
 /// The call that waits for a new task.
 ///
 /// A task with a bridge is created unacknowledged, and attended by `worker`.

@@ -11,7 +11,8 @@
 /// /// A store that never deletes.
 /// struct KeepsAll(MemoryStore);
 ///
-/// delegate_store!(impl TaskStore, KeyValueStore, ResultStore for KeepsAll: |store| &store.0);
+/// delegate_store!(impl TaskStore, BridgeStore, KeyValueStore for KeepsAll: |store| &store.0);
+/// delegate_store!(impl ResultStore for KeepsAll: |store| &store.0);
 /// delegate_store!(impl AuditLog, StoreMonitor for KeepsAll: |store| &store.0);
 ///
 /// impl WorkQueue for KeepsAll {
@@ -49,6 +50,13 @@ macro_rules! delegate_store {
             $crate::delegate_store!(
                 claim, renew, release, commit, inbox, finish_cleanup, next_due, sweep, subscribe:
                     |$this| $inner
+            );
+        }
+    };
+    (@impl BridgeStore [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
+        impl $($generics)* $crate::store::BridgeStore for $type {
+            $crate::delegate_store!(
+                join, attend, leave, deliver, open_calls, evict: |$this| $inner
             );
         }
     };
@@ -176,6 +184,47 @@ macro_rules! delegate_store {
             let $this = self;
             $crate::store::WorkQueue::subscribe($inner, listener);
         }
+    };
+
+    (@method join $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, BridgeStore, join(
+            principal: &'a str,
+            scope: &'a str,
+            fingerprint: &'a str,
+            worker: &'a $crate::store::WorkerId,
+        ) -> Option<$crate::store::Attended>);
+    };
+    (@method attend $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, BridgeStore, attend(
+            principal: &'a str,
+            task: &'a $crate::store::TaskId,
+            worker: &'a $crate::store::WorkerId,
+        ) -> Option<$crate::store::Attended>);
+    };
+    (@method leave $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, BridgeStore, leave(
+            principal: &'a str,
+            task: &'a $crate::store::TaskId,
+            worker: &'a $crate::store::WorkerId,
+            how: $crate::store::Departure,
+        ) -> ());
+    };
+    (@method deliver $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, BridgeStore, deliver(
+            principal: &'a str,
+            task: &'a $crate::store::TaskId,
+            retention: Option<::std::time::Duration>,
+        ) -> ());
+    };
+    (@method open_calls $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, BridgeStore, open_calls(
+            principal: &'a str, scope: &'a str, limit: usize,
+        ) -> Vec<$crate::store::OpenCall>);
+    };
+    (@method evict $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, BridgeStore, evict(
+            principal: &'a str, bytes: u64,
+        ) -> u64);
     };
 
     (@method put_if_absent $this:ident, $inner:expr) => {

@@ -1,6 +1,7 @@
 //! Task stores: traits, records, and the stores in memory, SQLite (feature `sqlite`) and PostgreSQL
 //! (feature `postgres`).
 
+mod attendance;
 mod audit;
 mod bridge;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code, reason = "only SQLite uses some functions"))]

@@ -329,8 +329,11 @@ pub trait StoreMonitor: Send + Sync + 'static {
 ///
 /// Implemented for every type that implements all parts.
 pub trait Store:
-    TaskStore + WorkQueue + KeyValueStore + ResultStore + AuditLog + StoreMonitor
+    TaskStore + WorkQueue + BridgeStore + KeyValueStore + ResultStore + AuditLog + StoreMonitor
 {
 }
 
-impl<S: TaskStore + WorkQueue + KeyValueStore + ResultStore + AuditLog + StoreMonitor> Store for S {}
+impl<S> Store for S where
+    S: TaskStore + WorkQueue + BridgeStore + KeyValueStore + ResultStore + AuditLog + StoreMonitor
+{
+}

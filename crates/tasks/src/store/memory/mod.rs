@@ -2,6 +2,8 @@
 
 mod audit_events;
 mod audit_log;
+mod bridge_store;
+mod calls;
 mod key_value_store;
 mod key_values;
 mod operator_store;

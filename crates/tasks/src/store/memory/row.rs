@@ -11,9 +11,9 @@ use outlive_wire::RawJson;
 use crate::{
     JournalEntry, JournalSnapshot, SegmentRecord,
     store::{
-        Changes, CleanupState, IdempotencyKey, Inbox, InputSource, Lease, NewInputRequest, NewTask,
-        PageLimit, Phase, StoredSegments, TaskId, TaskOutcome, TaskRecord, Transition, UnixMillis,
-        WorkerId, budget, lifetime::Lifetime,
+        CancelOutcome, Changes, CleanupState, IdempotencyKey, Inbox, InputSource, Lease,
+        NewInputRequest, NewTask, PageLimit, Phase, StoredSegments, TaskId, TaskOutcome,
+        TaskRecord, Transition, UnixMillis, WorkerId, budget, lifetime::Lifetime,
     },
     time::millis,
 };
@@ -23,6 +23,7 @@ pub(super) struct Row {
     pub(super) kind: String,
     pub(super) origin: String,
     pub(super) listed: bool,
+    pub(super) acknowledged: bool,
     pub(super) request: RawJson,
     pub(super) phase: Phase,
     pub(super) outcome: Option<TaskOutcome>,
@@ -88,6 +89,7 @@ impl Row {
             kind: task.tool,
             origin: task.origin,
             listed: task.listed,
+            acknowledged: task.bridge.is_none(),
             request: task.request,
             phase: if lease.is_some() { Phase::Running } else { Phase::Queued },
             outcome: None,
@@ -342,6 +344,47 @@ impl Row {
         self.touch(now);
     }
 
+    /// Cancels a task that has not ended. If a worker has the task, only requests that it stops,
+    /// unless `at_once` is set.
+    pub(super) fn cancel(
+        &mut self,
+        at_once: bool,
+        retention: Duration,
+        now: UnixMillis,
+    ) -> CancelOutcome {
+        self.cancel_requested.get_or_insert(now);
+        if self.phase == Phase::Running && !at_once {
+            self.touch(now);
+            return CancelOutcome::Requested;
+        }
+        self.end(TaskOutcome::Cancelled, retention, now);
+        CancelOutcome::Cancelled
+    }
+
+    /// Shortens the retention of an ended task.
+    pub(super) fn limit_retention(&mut self, retention: Duration, now: UnixMillis) {
+        let until = now.saturating_add(millis(retention));
+        if self.phase == Phase::Ended && self.purge.is_none_or(|purge| purge > until) {
+            self.purge = Some(until);
+            self.ttl = Some(until.saturating_sub(self.created));
+        }
+    }
+
+    /// Returns whether the run has a result, or may have one.
+    pub(super) fn is_joinable(&self) -> bool {
+        self.cancel_requested.is_none()
+            && !self.outcome.as_ref().is_some_and(TaskOutcome::needs_cleanup)
+    }
+
+    pub(super) fn requires_input(&self) -> bool {
+        self.count_open() > 0
+    }
+
+    /// Returns whether the task has ended and its cleanup is not pending.
+    pub(super) fn is_over(&self) -> bool {
+        self.phase == Phase::Ended && self.due.is_none()
+    }
+
     pub(super) fn take_answers(
         &mut self,
         from: InputSource,
@@ -430,7 +473,7 @@ impl Row {
             progress: self.progress.clone(),
             input_requests: requests.collect(),
             cancel_requested: self.cancel_requested,
-            acknowledged: true,
+            acknowledged: self.acknowledged,
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::{
 pub(super) const CREATE: &str =
     "SELECT * FROM create_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
      $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28,
-     $29)";
+     $29, $30, $31, $32, $33, $34)";
 pub(super) const MADE: &str =
     "SELECT id, idempotency_fingerprint FROM task WHERE principal = $1 AND idempotency_key = $2";
 
@@ -58,11 +58,13 @@ impl Creation {
         let _ = self.answer.send(created);
     }
 
-    /// Returns whether the task has no journal, no idempotency key and no earlier attempt.
+    /// Returns whether the task has no journal, no idempotency key, no bridge and no earlier
+    /// attempt.
     pub(super) fn is_plain(&self) -> bool {
         let bare = self.entries.is_empty() && self.reasked.is_none();
         bare && self.task.journal.segments.is_empty()
             && self.task.idempotency.is_none()
+            && self.task.bridge.is_none()
             && !self.again
     }
 
@@ -94,6 +96,8 @@ pub(super) fn call<'a>(creations: &'a [Box<Creation>], shared: &Shared) -> Query
             numbered.map(move |(number, segment)| (place, number, segment))
         })
     };
+    let calls =
+        || (1_i64..).zip(each()).filter_map(|(place, task)| Some((place, task.bridge.as_ref()?)));
     Query::new(
         CREATE,
         values![
@@ -128,6 +132,11 @@ pub(super) fn call<'a>(creations: &'a [Box<Creation>], shared: &Shared) -> Query
             array(segments().map(|(.., segment)| text(&segment.scope)).collect()),
             array(segments().map(|(.., segment)| i64::from(segment.ordinal)).collect()),
             array(segments().map(|(.., segment)| segment.block.get()).collect()),
+            array(calls().map(|(place, _)| place).collect()),
+            array(calls().map(|(_, call)| call.scope.as_deref().map(text)).collect()),
+            array(calls().map(|(_, call)| text(&call.fingerprint)).collect()),
+            array(calls().map(|(_, call)| text(call.worker.as_str())).collect()),
+            array(calls().map(|(_, call)| millis(call.abandon_timeout)).collect()),
             shared.lock(),
             shared.shift.get(),
         ],

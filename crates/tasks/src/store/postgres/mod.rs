@@ -10,6 +10,8 @@
 mod audit;
 mod audit_log;
 mod batch;
+mod bridge;
+mod bridge_store;
 mod changes;
 mod claim;
 mod clock;

@@ -19,6 +19,7 @@ const PARTS: &[&str] = &[
     include_str!("schema/commit.sql"),
     include_str!("schema/commit_many.sql"),
     include_str!("schema/end.sql"),
+    include_str!("schema/bridge.sql"),
     include_str!("schema/respond.sql"),
     include_str!("schema/result.sql"),
     include_str!("schema/key_value.sql"),

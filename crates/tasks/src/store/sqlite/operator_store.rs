@@ -246,13 +246,13 @@ impl Watched {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             seen: Seen::read(row)?,
-            principal: row.get(12)?,
-            owner: row.get(13)?,
-            epoch: row.get(14)?,
-            begun: row.get(15)?,
-            crashes: row.get(16)?,
-            due: row.get(17)?,
-            kept: row.get(18)?,
+            principal: row.get(13)?,
+            owner: row.get(14)?,
+            epoch: row.get(15)?,
+            begun: row.get(16)?,
+            crashes: row.get(17)?,
+            due: row.get(18)?,
+            kept: row.get(19)?,
         })
     }
 

@@ -3,18 +3,33 @@
 use rusqlite::Connection;
 
 use super::{
-    audit, change_log, claim, commit, create, end, input_request, journal, key_value,
-    operator_store, phase_counts, principal_quota, read, respond, result_part, schema,
+    abandon, audit, bridge, change_log, claim, commit, create, end, input_request, journal,
+    key_value, operator_store, phase_counts, principal_quota, read, respond, result_part, schema,
+    sweep,
 };
 
 const STATEMENTS: &[&str] = &[
     respond::OWNED,
     respond::ANSWERED,
+    abandon::NEXT_ATTENDANT,
+    abandon::LOSE,
+    abandon::DUE,
+    abandon::RESTART,
+    abandon::STOP,
     audit::RECORD,
     audit::DROP,
     audit::OF_ALL,
     audit::OF_ONE,
     audit::SWEEP,
+    bridge::INSERT,
+    bridge::EQUAL,
+    bridge::FIND,
+    bridge::SAVE,
+    bridge::ACKNOWLEDGE,
+    bridge::DELIVER,
+    bridge::LIMIT_RETENTION,
+    bridge::OPEN,
+    bridge::DELIVERED,
     change_log::APPEND,
     change_log::DROP,
     change_log::SINCE,
@@ -37,10 +52,8 @@ const STATEMENTS: &[&str] = &[
     end::END_UNFINISHED,
     end::CLEAN_UP,
     end::ASK_TO_STOP,
-    end::OLD,
     end::MEASURE,
     end::PURGE,
-    end::EXPIRED,
     journal::RECORD,
     journal::BYTES,
     journal::HAS_SEGMENT,
@@ -91,6 +104,8 @@ const STATEMENTS: &[&str] = &[
     commit::IS_TO_STOP,
     commit::PARK,
     commit::KEEP,
+    sweep::OLD,
+    sweep::EXPIRED,
 ];
 
 fn tables() -> Connection {

@@ -38,8 +38,8 @@ struct Own {
     looked: Option<Instant>,
 }
 
-/// A dead worker. The value holds the lock on the worker's file, so that no other process handles
-/// it.
+/// A dead worker. The value holds a shared lock on the worker's file, so that several processes can
+/// detect the death at the same time.
 #[derive(Debug)]
 pub(super) struct Dead {
     path: PathBuf,
@@ -89,10 +89,23 @@ impl Workers {
         others.filter_map(|name| self.is_dead(name)).collect()
     }
 
+    /// Returns whether the process of a worker has ended. A worker without a file has ended
+    /// gracefully.
+    pub(super) fn is_gone(&self, worker: &str) -> bool {
+        let name = name(worker);
+        if self.own().files.contains_key(&name) {
+            return false;
+        }
+        match fs::OpenOptions::new().write(true).open(self.folder.join(name)) {
+            Ok(file) => file.try_lock_shared().is_ok(),
+            Err(why) => why.kind() == io::ErrorKind::NotFound,
+        }
+    }
+
     fn is_dead(&self, name: String) -> Option<Dead> {
         let path = self.folder.join(&name);
         let lock = fs::OpenOptions::new().write(true).open(&path).ok()?;
-        lock.try_lock().ok()?;
+        lock.try_lock_shared().ok()?;
         Some(Dead { path, name, _lock: lock })
     }
 
