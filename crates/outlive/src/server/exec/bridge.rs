@@ -30,7 +30,7 @@ use crate::server::{
         attendance::{Arrival, Attendance},
         inputs::{Dialogue, take},
         lookup::LOOK,
-        pending_result::{Situation, pending_result, words},
+        pending_result::{Situation, pending_result, with_task, words},
     },
     time::now,
 };
@@ -48,6 +48,8 @@ pub(crate) struct WaitOptions {
     pub(crate) at_most: Option<Duration>,
     /// Whether the request is a call of `task_result`.
     pub(crate) is_poll: bool,
+    /// Whether the client rejects pending results that are not errors.
+    pub(crate) rejects_pending: bool,
 }
 
 /// How long a request waits, and what follows.
@@ -102,7 +104,9 @@ pub(crate) async fn wait(
         let changed = watch.notified();
         match tasks.engine().get(call.principal().key(), attendance.task()).await {
             Ok(None) => return Ok(forgotten(attendance)),
-            Ok(Some(record)) if record.outcome.is_some() => return finish(attendance, record),
+            Ok(Some(record)) if record.outcome.is_some() => {
+                return finish(attendance, &patience.options, record);
+            }
             Ok(Some(record)) => last = Some(record),
             // The task runs although the store does not respond, so the call continues to wait.
             Err(error) => tracing::debug!(%error, "state of a bridged task is not available"),
@@ -294,11 +298,20 @@ fn pending(
         is_poll: patience.options.is_poll,
         ..Situation::default()
     };
-    pending_result(record, now(&env.profile), situation)
+    let mut result = pending_result(record, now(&env.profile), situation);
+    if patience.options.rejects_pending {
+        result.is_error = Some(true);
+        result.structured_content = None;
+    }
+    result
 }
 
 /// Returns the result of an ended task.
-fn finish(attendance: Attendance, record: TaskRecord) -> Result<Outcome, ProtocolError> {
+fn finish(
+    attendance: Attendance,
+    options: &WaitOptions,
+    record: TaskRecord,
+) -> Result<Outcome, ProtocolError> {
     let age = (record.updated_at.saturating_sub(record.created_at)) / 1_000;
     let result = match record.outcome {
         Some(TaskOutcome::Result(raw)) => {
@@ -313,6 +326,10 @@ fn finish(attendance: Attendance, record: TaskRecord) -> Result<Outcome, Protoco
             Ok(CallToolResult::error("the task was cancelled".to_owned()))
         }
     };
+    let result = result.map(|result| match options.is_poll {
+        true => with_task(result, attendance.task()),
+        false => result,
+    });
     attendance.deliver(true);
     result.map(|result| Outcome::Complete(MethodResult::Tool(result)))
 }

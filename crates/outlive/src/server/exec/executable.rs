@@ -45,6 +45,9 @@ pub(crate) struct ExecPolicy {
     pub(crate) max_inline: Option<usize>,
     /// Ways to answer input requests; `None` for those of the server, empty for destructive tools.
     pub(crate) answers: Option<Arc<[AnswerBy]>>,
+    /// Whether clients reject a pending result, because the output schema does not allow it. It is
+    /// sent as an error then.
+    pub(crate) rejects_pending_results: bool,
     /// Whether the handler emits its content in segments.
     pub(crate) streams_content: bool,
     /// Text for the model while a task runs.

@@ -99,7 +99,11 @@ pub(crate) fn execute(
 
 /// Returns how a call of a tool waits for its task.
 fn wait_options(target: &Executable) -> WaitOptions {
-    WaitOptions { bound_args: target.policy.replay.bound_args.clone(), ..WaitOptions::default() }
+    WaitOptions {
+        bound_args: target.policy.replay.bound_args.clone(),
+        rejects_pending: target.policy.rejects_pending_results,
+        ..WaitOptions::default()
+    }
 }
 
 /// Makes a call take effect once under its idempotency key. Polls `work` only after the key is

@@ -3,6 +3,7 @@
 //! - `tool`, `prompt`, `resource`, `completers`: the builders of these items.
 //! - `tool_registration`: validates a tool; `registered_tool`: a validated tool; `tool_handler`:
 //!   starts a tool's handler and converts its return value.
+//! - `widened_schema`: output schemas that allow pending results.
 //! - `registry`: items by name and in order; `catalog`: all registries of a server.
 
 pub(crate) mod catalog;
@@ -15,3 +16,4 @@ pub(crate) mod resource;
 pub(crate) mod tool;
 pub(crate) mod tool_handler;
 mod tool_registration;
+mod widened_schema;

@@ -15,6 +15,7 @@ use crate::server::{
     register::{
         registered_tool::{RegisteredTool, ToolLimits, ToolSchema},
         tool::{Tool, no_arguments},
+        widened_schema::widened,
     },
     throttle::{RateLimit, Throttle},
 };
@@ -54,6 +55,11 @@ impl Tool {
             true => Some(Arc::default()),
             false => self.answers,
         };
+        let rejects_pending_results = self
+            .info
+            .output_schema
+            .as_ref()
+            .is_some_and(|schema| widened(schema).is_none());
         let (handler, contract) = (self.handler, Arc::clone(&schema));
         let exec = Executable {
             name,
@@ -65,6 +71,7 @@ impl Tool {
                 repeat: self.repeat,
                 max_inline: self.max_inline,
                 answers,
+                rejects_pending_results,
                 promotes_at_step: self
                     .promotes_at_step
                     .unwrap_or(self.once || self.clean_up.is_some()),
@@ -77,13 +84,15 @@ impl Tool {
             },
             start: Box::new(move |cx| handler(cx, &contract)),
         };
+        let info = Arc::new(self.info);
         Ok(RegisteredTool {
-            meter: ToolMeter::new(&self.info.name),
+            meter: ToolMeter::new(&info.name),
             limits: ToolLimits {
                 all: throttle(self.rate, self.concurrency),
                 per_caller: throttle(self.rate_per_caller, self.concurrency_per_caller),
             },
-            info: Arc::new(self.info),
+            bridged_info: bridged_info(&info, &exec.policy),
+            info,
             schema,
             access: self.access,
             exec: Arc::new(exec),
@@ -194,4 +203,18 @@ fn warn_of_name(name: &str) {
     if !fine {
         tracing::warn!(name, "tool names should be 1 to 128 letters, digits, `_`, `-` or `.`");
     }
+}
+
+/// Returns the definition of a tool for clients without tasks: its results may be pending, and
+/// calls without tasks are accepted.
+fn bridged_info(info: &Arc<outlive_wire::Tool>, policy: &ExecPolicy) -> Arc<outlive_wire::Tool> {
+    if policy.task == TaskPolicy::Never {
+        return Arc::clone(info);
+    }
+    let mut bridged = outlive_wire::Tool::clone(info);
+    bridged.execution = Some(ToolExecution { task_support: Some(TaskSupport::Optional) });
+    if let Some(wide) = bridged.output_schema.as_ref().and_then(widened) {
+        bridged.output_schema = Some(wide);
+    }
+    Arc::new(bridged)
 }
