@@ -66,6 +66,7 @@ pub use postgres::{PostgresOptions, PostgresStore};
 pub use probe::probe;
 pub use result::{
     BlockKind, LargeResult, PART_BYTES, ResultPart, SplitResult, StoredBlock, assemble, split,
+    split_texts,
 };
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore, Synchronous};

@@ -71,14 +71,7 @@ fn write_body(json: &mut String, block: &StoredBlock, body: &str, lengths: &str)
         BlockKind::Items => json.push_str(body.strip_prefix('[')?.strip_suffix(']')?),
         BlockKind::Text | BlockKind::Base64 { .. } => json.push_str(&quoted(body)?),
         BlockKind::Texts => {
-            let mut rest = body;
-            for (index, length) in lengths.split(',').enumerate() {
-                let (text, after) = rest.split_at_checked(length.parse().ok()?)?;
-                rest = match text.ends_with('\n') {
-                    true => after,
-                    // No line end follows the last text.
-                    false => after.strip_prefix('\n').unwrap_or(after),
-                };
+            for (index, text) in split_texts(body, lengths)?.into_iter().enumerate() {
                 let comma = if index == 0 { "" } else { "," };
                 let text = quoted(text)?;
                 json.extend([comma, r#"{"type":"text","text":"#, &text, "}"]);
@@ -86,6 +79,22 @@ fn write_body(json: &mut String, block: &StoredBlock, body: &str, lengths: &str)
         }
     }
     Some(())
+}
+
+/// Splits the body of [`BlockKind::Texts`] into its texts. Returns `None` if the lengths do not
+/// match the body.
+pub fn split_texts<'a>(body: &'a str, lengths: &str) -> Option<Vec<&'a str>> {
+    let mut rest = body;
+    let texts = lengths.split(',').map(|length| {
+        let (text, after) = rest.split_at_checked(length.parse().ok()?)?;
+        rest = match text.ends_with('\n') {
+            true => after,
+            // No line end follows the last text.
+            false => after.strip_prefix('\n').unwrap_or(after),
+        };
+        Some(text)
+    });
+    texts.collect()
 }
 
 fn quoted(text: &str) -> Option<String> {

@@ -20,6 +20,11 @@ pub struct LargeResult {
 }
 
 impl LargeResult {
+    /// Creates a result whose bodies are all in the head.
+    pub fn from_whole(head: RawJson) -> Self {
+        Self { head, blocks: Vec::new() }
+    }
+
     /// Returns the bytes of the head and of all bodies.
     pub fn bytes(&self) -> u64 {
         let bodies: u64 = self.blocks.iter().map(|block| block.bytes).sum();

@@ -13,7 +13,7 @@ mod assemble;
 mod large;
 mod split;
 
-pub use assemble::assemble;
+pub use assemble::{assemble, split_texts};
 pub use large::{BlockKind, LargeResult, PART_BYTES, ResultPart, SplitResult, StoredBlock};
 pub use split::split;
 
