@@ -28,6 +28,7 @@ mod cancel; // cancellation
 mod completion; // completion of arguments
 mod dynamic; // entries added, changed and removed at run time
 mod errors; // tool errors, protocol errors, panics
+mod hosts; // calls of clients without tasks
 mod input; // input requests and durable calls, in both eras
 mod limits; // rate limits, concurrency limits
 mod limits_page; // docs/limits.md against the code

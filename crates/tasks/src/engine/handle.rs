@@ -48,6 +48,11 @@ impl Engine {
         &self.0.store
     }
 
+    /// Returns the ID of this process as a worker.
+    pub fn worker_id(&self) -> &WorkerId {
+        &self.0.worker_id
+    }
+
     /// Returns the engine's configuration.
     pub fn config(&self) -> &EngineConfig {
         &self.0.config

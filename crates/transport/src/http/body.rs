@@ -26,8 +26,8 @@ pub struct Body(Kind);
 
 enum Kind {
     Full(Bytes),
-    /// A full body with a callback for its delivery. Boxed, because it is rare.
-    Tracked(Box<(Bytes, Receipt)>),
+    /// A full body with callbacks for its delivery. Boxed, because it is rare.
+    Tracked(Box<(Bytes, Vec<Receipt>)>),
     // Boxed, so that full responses do not pay for the size of streams.
     Events(Box<Events>),
 }
@@ -82,11 +82,11 @@ impl Body {
         Self(Kind::Full(bytes))
     }
 
-    /// Creates a full body. The receipt is called when the body was written.
-    pub(super) fn tracked(bytes: Bytes, receipt: Option<Receipt>) -> Self {
-        match receipt {
-            None => Self::full(bytes),
-            Some(receipt) => Self(Kind::Tracked(Box::new((bytes, receipt)))),
+    /// Creates a full body. The receipts are called when the body was written.
+    pub(super) fn tracked(bytes: Bytes, receipts: Vec<Receipt>) -> Self {
+        match receipts.is_empty() {
+            true => Self::full(bytes),
+            false => Self(Kind::Tracked(Box::new((bytes, receipts)))),
         }
     }
 
@@ -235,8 +235,8 @@ impl http_body::Body for Body {
                 else {
                     return Poll::Ready(None);
                 };
-                let (bytes, receipt) = *tracked_body;
-                Poll::Ready(Some(Ok(Frame::data(tracked(bytes, vec![receipt])))))
+                let (bytes, receipts) = *tracked_body;
+                Poll::Ready(Some(Ok(Frame::data(tracked(bytes, receipts)))))
             }
             Kind::Events(events) => {
                 events.poll(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))

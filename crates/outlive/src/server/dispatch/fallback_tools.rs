@@ -120,7 +120,7 @@ async fn task_result(core: Arc<ServerCore>, call: Arc<Call>) -> Result<Outcome, 
     };
     let env = &core.env;
     let at_most = arguments.wait_seconds.map(Duration::from_secs);
-    let options = WaitOptions { at_most, is_poll: true, ..WaitOptions::default() };
+    let mut options = WaitOptions { at_most, is_poll: true, ..WaitOptions::default() };
     // The task of a round is in its request state.
     match request_state::open(env, &call, &ReplayPolicy::default())? {
         Some(Opened::Task(round)) => {
@@ -130,10 +130,12 @@ async fn task_result(core: Arc<ServerCore>, call: Arc<Call>) -> Result<Outcome, 
         None => {}
     }
     let arrival = Arrival::first(env);
-    let task = match named_task(env, &call, arguments.task.as_deref()).await? {
+    let task = match named_task(env, &call, arguments.task).await? {
         Ok(task) => task,
         Err(reply) => return Ok(reply),
     };
+    let Some((task, record)) = find(env, &call, &task).await? else { return Ok(no_such_task()) };
+    options.answers_by_tool = fallback_answer::answers_by_tool(&core, &call, &record.tool);
     match attend(env, &call, &task, arrival).await? {
         Some(attendance) => wait(attendance, options).await,
         None => Ok(denied(env, &call, &task)),
@@ -182,23 +184,16 @@ fn note_cancel(tasks: &TaskBackend, call: &Call, task: &TaskId, how: &'static st
     tasks.note(call, task, how, Some(format!("cancelled with {TASK_CANCEL}")));
 }
 
-/// Returns the task that a model names, or the only one that runs.
+/// Returns the ID that a model names, or that of the only task that runs.
 async fn named_task(
     env: &Env,
     call: &Call,
-    named: Option<&str>,
-) -> Result<Result<TaskId, Outcome>, ProtocolError> {
-    let tasks = env.tasks()?;
+    named: Option<String>,
+) -> Result<Result<String, Outcome>, ProtocolError> {
     if let Some(named) = named {
-        return match is_ours(named) {
-            true => {
-                let task = TaskId::new(named);
-                slow_down(env, tasks, call, &task)?;
-                Ok(Ok(task))
-            }
-            false => Ok(Err(no_such_task())),
-        };
+        return Ok(Ok(named));
     }
+    let tasks = env.tasks()?;
     let Some(scope) = scope(call) else {
         return Ok(Err(failed("pass the task ID as `task`".to_owned())));
     };
@@ -206,7 +201,7 @@ async fn named_task(
     let open = open.map_err(|error| unavailable(&error))?;
     let listed = open.iter().map(|open| format!("{} (task {})", open.tool, open.task.as_str()));
     Ok(match &*open {
-        [only] => Ok(only.task.clone()),
+        [only] => Ok(only.task.as_str().to_owned()),
         [] => Err(failed("no task is running".to_owned())),
         _ => Err(failed(format!(
             "several tasks are running: {}; pass one as `task`",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outlive_tasks::{
     engine::{EngineEvent, EngineObserver},
-    store::{OutcomeKind, SweepReport, TaskId, TaskOutcome},
+    store::{CancelOutcome, OutcomeKind, SweepReport, TaskId, TaskOutcome},
 };
 
 use crate::server::{
@@ -98,6 +98,18 @@ impl EngineObserver for TaskMetrics {
         for ((principal, task), kind) in expired.chain(failed) {
             self.over(task, None);
             self.auditor.note(principal, task, kind.as_str(), None);
+        }
+        for (principal, task, how) in &swept.abandoned {
+            let what = match how {
+                CancelOutcome::Cancelled => {
+                    self.over(task, None);
+                    self.counters.ended(&TaskOutcome::Cancelled);
+                    OutcomeKind::Cancelled.as_str()
+                }
+                // The worker reports the end.
+                CancelOutcome::Requested | CancelOutcome::AlreadyEnded => "cancel-requested",
+            };
+            self.auditor.note(principal, task, what, Some("abandoned by the client".to_owned()));
         }
     }
 }

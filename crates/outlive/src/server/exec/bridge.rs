@@ -48,6 +48,8 @@ pub(crate) struct WaitOptions {
     pub(crate) at_most: Option<Duration>,
     /// Whether the request is a call of `task_result`.
     pub(crate) is_poll: bool,
+    /// Whether `task_answer` answers input requests of the tool.
+    pub(crate) answers_by_tool: bool,
     /// Whether the client rejects pending results that are not errors.
     pub(crate) rejects_pending: bool,
 }
@@ -89,7 +91,7 @@ impl Patience {
 ///
 /// Returns the error of the task.
 pub(crate) async fn wait(
-    attendance: Attendance,
+    mut attendance: Attendance,
     options: WaitOptions,
 ) -> Result<Outcome, ProtocolError> {
     let (env, call) = (Arc::clone(attendance.env()), Arc::clone(attendance.call()));
@@ -296,6 +298,7 @@ fn pending(
         earlier: attendance.pending_results(),
         is_joined: attendance.is_joined(),
         is_poll: patience.options.is_poll,
+        answers_by_tool: patience.options.answers_by_tool,
         ..Situation::default()
     };
     let mut result = pending_result(record, now(&env.profile), situation);

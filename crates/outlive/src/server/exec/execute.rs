@@ -15,6 +15,7 @@ use crate::server::{
         promote, respond,
     },
     extract::cx::{Arguments, Cx},
+    hosts::{AnswerBy, Hosts},
     run::{
         bridged::BridgedCall,
         request_state::{self, Opened},
@@ -42,7 +43,8 @@ pub(crate) fn execute(
     }
     let round = match request_state::open(env, &call, &policy.replay)? {
         Some(Opened::Task(round)) => {
-            let options = wait_options(&target);
+            let hosts = tasks.and_then(|tasks| tasks.config.hosts.as_ref());
+            let options = wait_options(hosts, &target);
             return Ok(Box::pin(continue_round(Arc::clone(env), call, round, options)));
         }
         Some(Opened::Run(run)) => Some(run),
@@ -89,7 +91,7 @@ pub(crate) fn execute(
     let Some((bridged, arrival, joins)) = bridge else {
         return Ok(respond::with_mode(plan, cx, target, work));
     };
-    let (options, env) = (wait_options(&target), Arc::clone(env));
+    let (options, env) = (wait_options(hosts, &target), Arc::clone(env));
     let work = Box::pin(respond::bridged(cx, arrival, options.clone(), work));
     match joins {
         true => Ok(Box::pin(join_or_start(env, call, bridged, arrival, options, work))),
@@ -98,8 +100,10 @@ pub(crate) fn execute(
 }
 
 /// Returns how a call of a tool waits for its task.
-fn wait_options(target: &Executable) -> WaitOptions {
+fn wait_options(hosts: Option<&Hosts>, target: &Executable) -> WaitOptions {
+    let answers = hosts.map(|hosts| hosts.answers_of(target.policy.answers.as_deref()));
     WaitOptions {
+        answers_by_tool: answers.is_some_and(|answers| answers.contains(&AnswerBy::Tool)),
         bound_args: target.policy.replay.bound_args.clone(),
         rejects_pending: target.policy.rejects_pending_results,
         ..WaitOptions::default()

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use outlive_tasks::store::{
-    LargeResult, PART_BYTES, ResultStore, SplitResult, StoredBlock, TaskId, TaskOutcome, split,
+    LargeResult, PART_BYTES, ResultPart, ResultStore, SplitResult, StoredBlock, TaskId, TaskOutcome, split,
 };
 use outlive_wire::RawJson;
 
@@ -49,6 +49,23 @@ impl<'a> ResultReader<'a> {
                 result: LargeResult::from_whole(raw.clone()),
                 source: Source::Memory(HashMap::new()),
             },
+        }
+    }
+
+    /// Creates a reader for an outcome whose parts are in memory. Returns `None` if the outcome is
+    /// not a result.
+    pub(crate) fn from_parts(outcome: &TaskOutcome, parts: &[ResultPart]) -> Option<Self> {
+        match outcome {
+            TaskOutcome::Result(raw) => Some(Self::from_whole(raw)),
+            TaskOutcome::LargeResult(large) => {
+                let parts = parts.iter();
+                let parts = parts.map(|part| ((part.block, part.number), Arc::clone(&part.body)));
+                Some(Self {
+                    result: (**large).clone(),
+                    source: Source::Memory(parts.collect()),
+                })
+            }
+            TaskOutcome::Error(_) | TaskOutcome::Cancelled | TaskOutcome::Expired => None,
         }
     }
 

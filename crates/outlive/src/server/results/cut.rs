@@ -35,9 +35,35 @@ pub(crate) async fn cut(
     reader: &ResultReader<'_>,
     options: CutOptions<'_>,
 ) -> Result<Option<CallToolResult>, ReadError> {
-    let head: CallToolResult =
-        serde_json::from_str(reader.result().head.get()).map_err(|_| ReadError::Unknown)?;
-    let Some(plan) = CutPlan::new(reader.result(), &head, options.limit) else { return Ok(None) };
+    let head = read_head(reader)?;
+    match CutPlan::new(reader.result(), &head, options.limit) {
+        Some(plan) => apply(reader, options, head, &plan).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Returns a result with its bodies, cut if it does not fit.
+pub(crate) async fn cut_or_whole(
+    reader: &ResultReader<'_>,
+    options: CutOptions<'_>,
+) -> Result<CallToolResult, ReadError> {
+    let head = read_head(reader)?;
+    let plan = CutPlan::new(reader.result(), &head, options.limit);
+    let plan = plan.unwrap_or_else(|| CutPlan::whole(head.content.len()));
+    apply(reader, options, head, &plan).await
+}
+
+fn read_head(reader: &ResultReader<'_>) -> Result<CallToolResult, ReadError> {
+    serde_json::from_str(reader.result().head.get()).map_err(|_| ReadError::Unknown)
+}
+
+/// Builds the result of a plan.
+async fn apply(
+    reader: &ResultReader<'_>,
+    options: CutOptions<'_>,
+    head: CallToolResult,
+    plan: &CutPlan,
+) -> Result<CallToolResult, ReadError> {
     let mut cutter = Cutter {
         reader,
         options,
@@ -47,7 +73,7 @@ pub(crate) async fn cut(
         has_notice: false,
         missing: 0,
     };
-    cutter.missing = cutter.missing(&plan, &head).await?;
+    cutter.missing = cutter.missing(plan, &head).await?;
     let CallToolResult { content, structured_content, is_error, meta } = head;
     for (index, (block, fate)) in content.into_iter().zip(&plan.content).enumerate() {
         cutter.add(index, block, *fate).await?;
@@ -65,7 +91,7 @@ pub(crate) async fn cut(
         }
         None => structured_content,
     };
-    Ok(Some(CallToolResult { content: cutter.content, structured_content, is_error, meta }))
+    Ok(CallToolResult { content: cutter.content, structured_content, is_error, meta })
 }
 
 /// The cut result so far.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use outlive_protocol::ProtocolError;
-use outlive_tasks::store::{TaskOutcome, TaskRecord, assemble};
+use outlive_tasks::store::{ResultPart, TaskOutcome, TaskRecord, assemble};
 use outlive_wire::{CallToolResult, ContentBlock, RawJson, ResourceContents};
 use serde_json::value::to_raw_value;
 
@@ -15,9 +15,9 @@ use crate::server::{
     env::{task_backend::TaskBackend, task_error::unavailable},
     results::{
         body::ResultReader,
-        cut::{CutOptions, cut},
+        cut::{CutOptions, cut, cut_or_whole},
         error::ReadError,
-        notice::Rest,
+        notice::{Rest, left_out},
     },
 };
 
@@ -75,12 +75,44 @@ pub(crate) fn cut_in_memory(
         return None;
     }
     let reader = ResultReader::from_whole(&to_raw_value(result).ok()?);
-    // A reader in memory never waits.
-    let mut context = Context::from_waker(Waker::noop());
-    match pin!(cut(&reader, options)).poll(&mut context) {
-        Poll::Ready(cut) => cut.ok().flatten(),
+    at_once(cut(&reader, options))?.ok().flatten()
+}
+
+/// Returns the output of a future that reads only memory, where no read waits.
+fn at_once<F: Future>(future: F) -> Option<F::Output> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => Some(output),
         Poll::Pending => None,
     }
+}
+
+/// Bytes of the text of a result that is stored although the caller has reached a limit.
+const REDUCED_BYTES: usize = 8 << 10;
+
+/// Bytes above which an image or another block does not stay in a reduced result.
+const MAX_REDUCED_BLOCK: usize = 1 << 10;
+
+/// Returns the start and the end of a result that cannot be stored, because `limit` is used up.
+/// Images are left out. Returns `None` if the outcome is not a result, or is still too large.
+pub(crate) fn reduce(
+    outcome: &TaskOutcome,
+    parts: &[ResultPart],
+    tool: &str,
+    limit: &'static str,
+) -> Option<RawJson> {
+    let reader = ResultReader::from_parts(outcome, parts)?;
+    let rest = Rest::NotStored(limit);
+    let options = CutOptions { limit: REDUCED_BYTES, tool, rest };
+    // A result that needs no cut is small, or has images.
+    let mut result = at_once(cut_or_whole(&reader, options))?.ok()?;
+    for block in &mut result.content {
+        let bytes = serde_json::to_string(block).map_or(0, |json| json.len());
+        if !matches!(block, ContentBlock::Text(_)) && bytes > MAX_REDUCED_BLOCK {
+            *block = ContentBlock::text(left_out(rest, bytes as u64, None));
+        }
+    }
+    let raw = to_raw_value(&result).ok()?;
+    (raw.get().len() <= 4 * REDUCED_BYTES).then_some(raw)
 }
 
 /// Returns whether a result certainly fits into `limit` bytes, without serializing it.

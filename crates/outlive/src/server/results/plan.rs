@@ -41,6 +41,11 @@ pub(crate) struct CutPlan {
 }
 
 impl CutPlan {
+    /// Returns the plan that keeps `blocks` content blocks whole.
+    pub(crate) fn whole(blocks: usize) -> Self {
+        Self { content: vec![Fate::Whole; blocks], cuts_structured: false }
+    }
+
     /// Decides how a result fits into `limit` bytes. Returns `None` if it fits whole.
     ///
     /// Text content and structured content count separately: hosts show one or the other.

@@ -54,6 +54,7 @@ pub(crate) struct Attendance {
     fingerprint: Option<Arc<str>>,
     /// Whether the run was started by an earlier call.
     is_joined: bool,
+    /// Whether the store knows that the request no longer waits.
     is_over: bool,
 }
 
@@ -124,7 +125,8 @@ impl Attendance {
     }
 
     /// Marks the run as unattended while the request still waits: no client reads its response.
-    pub(crate) fn disconnect(&self) {
+    pub(crate) fn disconnect(&mut self) {
+        self.is_over = true;
         self.spawn(Settle::Leave(Departure::Lost));
     }
 

@@ -1,8 +1,8 @@
 //! The list of all checks.
 
 use super::{
-    audit, bench::Check, budgets, claim, cleanup, commit, create, end, external_events, key_value,
-    operator, quarantine, respond, results, stats, waiting,
+    abandon, audit, bench::Check, bridge, budgets, claim, cleanup, commit, create, end,
+    external_events, key_value, operator, quarantine, respond, results, stats, waiting,
 };
 
 /// Returns the checks of [`Store`](super::super::Store).
@@ -22,6 +22,8 @@ pub fn checks() -> Vec<Check> {
         key_value::CHECKS,
         audit::CHECKS,
         budgets::CHECKS,
+        bridge::CHECKS,
+        abandon::CHECKS,
     ]
     .concat()
 }

@@ -15,8 +15,10 @@
 //! # });
 //! ```
 
+mod abandon;
 mod audit;
 mod bench;
+mod bridge;
 mod budgets;
 mod claim;
 mod cleanup;

@@ -9,6 +9,7 @@ use super::{
         ContractBench, OWNER, RETENTION, TTL, ask, done, entry, outside, promises, raw, recorded,
         task, worker,
     },
+    bridge::bridged,
     quarantine::{self, HOLD},
 };
 use crate::{
@@ -22,6 +23,7 @@ use crate::{
 
 promises![
     operator_lists_tasks_of_all_principals,
+    operator_sees_unacknowledged_task,
     operator_list_pages_newest_first,
     operator_list_applies_filter,
     inspect_returns_all_data_of_task,
@@ -85,6 +87,19 @@ async fn operator_lists_tasks_of_all_principals(bench: ContractBench) {
     assert_eq!((b.owner.clone(), b.epoch, b.started, b.crash_count), (None, 0, false, 0));
     assert!(a.due_at > b.due_at && b.due_at.is_some(), "{tasks:?}");
     assert!(a.kept.is_none());
+}
+
+async fn operator_sees_unacknowledged_task(bench: ContractBench) {
+    bench.store.create(bridged("a")).await.expect("create succeeds");
+    bench.queue("b").await;
+    let tasks = bench.tasks(TaskFilter::default()).await;
+    let acknowledged = |id| tasks.iter().find(|task| task.view.id.as_str() == id);
+    assert_eq!(acknowledged("a").map(|task| task.view.acknowledged), Some(false));
+    assert_eq!(acknowledged("b").map(|task| task.view.acknowledged), Some(true));
+    assert!(!bench.inspect("a").await.task.view.acknowledged);
+    let purged = bench.purge("a", true).await;
+    assert!(matches!(purged, Some(PurgeOutcome::Purged(..))), "{purged:?}");
+    assert_eq!(bench.attend("a", "v").await, None, "the call is deleted with its task");
 }
 
 async fn operator_list_pages_newest_first(bench: ContractBench) {

@@ -225,6 +225,22 @@ mod tests {
     }
 
     #[test]
+    fn worker_is_gone_after_end_of_its_process() {
+        let database = database("gone");
+        let (mine, theirs) = (Workers::new(&database), Workers::new(&database));
+        mine.show(&WorkerId::new("w"));
+        theirs.show(&WorkerId::new("v"));
+        assert!(!mine.is_gone("w") && !mine.is_gone("v") && !theirs.is_gone("w"));
+        drop(theirs);
+        assert!(mine.is_gone("v"), "a graceful shutdown removes the file");
+        fs::write(mine.folder.join(name("v")), "").unwrap();
+        let dead = mine.dead();
+        assert!(mine.is_gone("v"), "a check for dead workers does not hide the death");
+        assert!(Workers::new(&database).is_gone("v"));
+        drop(dead);
+    }
+
+    #[test]
     fn two_workers_with_same_id_share_one_file() {
         let database = database("twins");
         let (one, other) = (Workers::new(&database), Workers::new(&database));

@@ -61,6 +61,11 @@ impl CallStream {
         }
     }
 
+    /// Adds callbacks for the delivery of responses that were written before.
+    pub(super) fn add_receipts(&mut self, receipts: Vec<Receipt>) {
+        self.receipts.extend(receipts);
+    }
+
     /// Returns the caller that the bytes of the stream count against.
     pub(super) fn caller(&mut self) -> Option<Caller> {
         let run = self.calls.first_mut()?.run()?;
