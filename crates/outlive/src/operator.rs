@@ -6,8 +6,8 @@ use outlive_tasks::{
     engine::EngineConfig,
     store::{
         AuditEvent, AuditRecord, CancelOutcome, InputSource, ListCursor, OperatorStore,
-        PurgeOutcome, RetryOutcome, StoreError, TaskDetail, TaskFilter, TaskId, TaskSummary,
-        UnixMillis, open_operator,
+        PurgeOutcome, RetryOutcome, StoreError, TaskDetail, TaskFilter, TaskId, TaskOutcome,
+        TaskSummary, UnixMillis, assemble, open_operator,
     },
 };
 use outlive_wire::RawJson;
@@ -129,7 +129,12 @@ impl Operator {
     ///
     /// If the store cannot be read.
     pub async fn show(&self, task: &TaskId) -> Result<Option<TaskReport>, StoreError> {
-        let Some(found) = self.store.inspect(task).await? else { return Ok(None) };
+        let Some(mut found) = self.store.inspect(task).await? else { return Ok(None) };
+        if let Some(TaskOutcome::LargeResult(large)) = &found.task.view.outcome {
+            let whole = assemble(&*self.store, &found.task.principal, task, large).await?;
+            found.task.view.outcome =
+                whole.map(TaskOutcome::Result).or(found.task.view.outcome.take());
+        }
         let name = name_in_audit(&found.task.principal, task.as_str());
         let (mut events, mut after) = (Vec::new(), 0);
         loop {

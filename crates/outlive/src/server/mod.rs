@@ -38,6 +38,7 @@ mod policy;
 mod random;
 mod register;
 pub mod response;
+mod results;
 mod retry;
 mod run;
 mod seal_keys;

@@ -100,7 +100,8 @@ impl Engine {
         answer
     }
 
-    /// Stores a finished call as an ended task, for clients that repeat the call.
+    /// Stores a finished call as an ended task, for clients that repeat the call or read the rest
+    /// of its result. A large result is stored in parts.
     ///
     /// # Errors
     ///
@@ -109,7 +110,7 @@ impl Engine {
     pub async fn store_finished(
         &self,
         task: NewTask,
-        outcome: TaskOutcome,
+        mut outcome: TaskOutcome,
     ) -> Result<(), CreateError> {
         let engine = &self.0;
         let unacknowledged = UnacknowledgedTask::new(engine, &task);
@@ -127,8 +128,9 @@ impl Engine {
                 return Err(CreateError::Store(error));
             }
         };
+        let result_parts = outcome.take_parts();
         let then = Transition::End { outcome, retention: engine.config.retention };
-        let changes = Changes { charge: Some(charge), ..Changes::default() };
+        let changes = Changes { charge: Some(charge), result_parts, ..Changes::default() };
         match engine.store.commit(&lease, &changes, &then).await {
             Ok(()) => {
                 unacknowledged.acknowledge();

@@ -12,6 +12,7 @@
 /// struct KeepsAll(MemoryStore);
 ///
 /// delegate_store!(impl TaskStore, BridgeStore, KeyValueStore for KeepsAll: |store| &store.0);
+/// delegate_store!(impl ResultStore for KeepsAll: |store| &store.0);
 /// delegate_store!(impl AuditLog, StoreMonitor for KeepsAll: |store| &store.0);
 ///
 /// impl WorkQueue for KeepsAll {
@@ -62,6 +63,11 @@ macro_rules! delegate_store {
     (@impl KeyValueStore [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
         impl $($generics)* $crate::store::KeyValueStore for $type {
             $crate::delegate_store!(put_if_absent, put, get_value, delete: |$this| $inner);
+        }
+    };
+    (@impl ResultStore [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
+        impl $($generics)* $crate::store::ResultStore for $type {
+            $crate::delegate_store!(read_part, delete_parts: |$this| $inner);
         }
     };
     (@impl AuditLog [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
@@ -244,6 +250,20 @@ macro_rules! delegate_store {
     };
     (@method delete $this:ident, $inner:expr) => {
         $crate::delegate_store!(@fn $this, $inner, KeyValueStore, delete(key: &'a str,) -> ());
+    };
+
+    (@method read_part $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, ResultStore, read_part(
+            principal: &'a str,
+            task: &'a $crate::store::TaskId,
+            block: u32,
+            part: u32,
+        ) -> Option<::std::sync::Arc<[u8]>>);
+    };
+    (@method delete_parts $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, ResultStore, delete_parts(
+            principal: &'a str, task: &'a $crate::store::TaskId,
+        ) -> u64);
     };
 
     (@method append $this:ident, $inner:expr) => {

@@ -37,6 +37,7 @@ mod outcome;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod probe;
+mod result;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store_probe;
@@ -63,6 +64,10 @@ pub use outcome::{OutcomeKind, TaskOutcome};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use probe::probe;
+pub use result::{
+    BlockKind, LargeResult, PART_BYTES, ResultPart, SplitResult, StoredBlock, assemble, split,
+    split_texts,
+};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore, Synchronous};
 pub use store_probe::{StoreKind, StoreProbe};
@@ -71,8 +76,8 @@ pub use task::{
     Phase, StoredSegments, TaskRecord,
 };
 pub use traits::{
-    AuditLog, BridgeStore, ChangeListener, KeyValueStore, Store, StoreFuture, StoreMonitor,
-    TaskStore, WorkQueue,
+    AuditLog, BridgeStore, ChangeListener, KeyValueStore, ResultStore, Store, StoreFuture,
+    StoreMonitor, TaskStore, WorkQueue,
 };
 pub use work::{
     ChangeSource, Changes, ClaimedTask, CleanupState, Inbox, NewInputRequest, StoreStats,

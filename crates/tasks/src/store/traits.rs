@@ -270,6 +270,24 @@ pub trait KeyValueStore: Send + Sync + 'static {
     fn delete<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()>;
 }
 
+/// Parts of large results. They are written with the end of their task
+/// ([`Changes::result_parts`]) and deleted with it.
+pub trait ResultStore: Send + Sync + 'static {
+    /// Returns a part of a body of a result. Returns `None` if this principal has no such task, or
+    /// if the result has no such part. Reads only this part.
+    fn read_part<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        block: u32,
+        part: u32,
+    ) -> StoreFuture<'a, Option<Arc<[u8]>>>;
+
+    /// Deletes all parts of a result, and keeps its task. Returns the freed bytes, which no longer
+    /// count in the bytes of the principal; zero if this principal has no such task.
+    fn delete_parts<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> StoreFuture<'a, u64>;
+}
+
 /// Append-only audit log.
 pub trait AuditLog: Send + Sync + 'static {
     /// Appends events. The store deletes an event after `retention`, and keeps only the newest
@@ -301,8 +319,9 @@ pub trait StoreMonitor: Send + Sync + 'static {
         Box::pin(async move { self.stats().await.map(drop) })
     }
 
-    /// Returns the stored bytes of a principal: all its tasks with their requests, journals and
-    /// outcomes, and the key-value entries that are charged to it. Ended tasks count, too.
+    /// Returns the stored bytes of a principal: all its tasks with their requests, journals,
+    /// outcomes and result parts, and the key-value entries that are charged to it. Ended tasks
+    /// count, too.
     fn stored_bytes<'a>(&'a self, principal: &'a str) -> StoreFuture<'a, u64>;
 }
 
@@ -310,11 +329,11 @@ pub trait StoreMonitor: Send + Sync + 'static {
 ///
 /// Implemented for every type that implements all parts.
 pub trait Store:
-    TaskStore + WorkQueue + BridgeStore + KeyValueStore + AuditLog + StoreMonitor
+    TaskStore + WorkQueue + BridgeStore + KeyValueStore + ResultStore + AuditLog + StoreMonitor
 {
 }
 
 impl<S> Store for S where
-    S: TaskStore + WorkQueue + BridgeStore + KeyValueStore + AuditLog + StoreMonitor
+    S: TaskStore + WorkQueue + BridgeStore + KeyValueStore + ResultStore + AuditLog + StoreMonitor
 {
 }

@@ -245,7 +245,8 @@ impl Broken {
     }
 }
 
-delegate_store!(impl KeyValueStore, AuditLog, StoreMonitor for Broken: |store| &store.inner);
+delegate_store!(impl KeyValueStore, ResultStore for Broken: |store| &store.inner);
+delegate_store!(impl AuditLog, StoreMonitor for Broken: |store| &store.inner);
 
 impl TaskStore for Broken {
     delegate_store!(find, list, cancel: |store| &store.inner);

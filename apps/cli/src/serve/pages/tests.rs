@@ -70,7 +70,7 @@ impl CountedStore {
 }
 
 delegate_store!(
-    impl TaskStore, WorkQueue, BridgeStore, KeyValueStore, AuditLog for CountedStore:
+    impl TaskStore, WorkQueue, BridgeStore, KeyValueStore, ResultStore, AuditLog for CountedStore:
         |store| &store.store
 );
 

@@ -6,7 +6,7 @@ use outlive_protocol::{Call, MethodResult, Page, ProtocolError};
 use outlive_wire::PaginatedRequestParams;
 
 use crate::server::{
-    dispatch::{core::ServerCore, fallback_tools},
+    dispatch::{core::ServerCore, fallback_tools, results},
     env::environment::Env,
     exec::plan::is_bridged,
     register::registry::{Entry, Registry},
@@ -31,8 +31,12 @@ pub(crate) fn resources(core: &ServerCore, call: &Call) -> Result<MethodResult, 
 }
 
 pub(crate) fn templates(core: &ServerCore, call: &Call) -> Result<MethodResult, ProtocolError> {
-    page(&core.env, call, &core.catalog.templates, |entry| Arc::clone(&entry.info))
-        .map(MethodResult::ResourceTemplates)
+    let mut page =
+        page(&core.env, call, &core.catalog.templates, |entry| Arc::clone(&entry.info))?;
+    if page.next.is_none() && results::are_listed(core, call) {
+        page.items.push(results::template());
+    }
+    Ok(MethodResult::ResourceTemplates(page))
 }
 
 pub(crate) fn prompts(core: &ServerCore, call: &Call) -> Result<MethodResult, ProtocolError> {

@@ -24,6 +24,7 @@ impl TaskMetrics {
     fn over(&self, task: &TaskId, outcome: Option<&TaskOutcome>) {
         let bytes = outcome.map_or(0, |outcome| match outcome {
             TaskOutcome::Result(result) => result.get().len(),
+            TaskOutcome::LargeResult(large) => usize::try_from(large.bytes()).unwrap_or(usize::MAX),
             _ => 0,
         });
         self.quotas.end(task, bytes);
@@ -75,7 +76,9 @@ impl EngineObserver for TaskMetrics {
                 let kind = outcome.kind();
                 let cause = match outcome {
                     TaskOutcome::Error(error) => Some(format!("error {}", error.code)),
-                    TaskOutcome::Result(_) if kind == OutcomeKind::Failed => {
+                    TaskOutcome::Result(_) | TaskOutcome::LargeResult(_)
+                        if kind == OutcomeKind::Failed =>
+                    {
                         Some("tool error".to_owned())
                     }
                     _ => None,

@@ -149,7 +149,8 @@ impl SwitchedStore {
 }
 
 delegate_store!(
-    impl TaskStore, WorkQueue, BridgeStore, AuditLog for SwitchedStore: |store| &store.inner
+    impl TaskStore, WorkQueue, BridgeStore, ResultStore, AuditLog for SwitchedStore:
+        |store| &store.inner
 );
 
 impl KeyValueStore for SwitchedStore {

@@ -2,7 +2,7 @@
 
 use super::{
     abandon, audit, bench::Check, bridge, budgets, claim, cleanup, commit, create, end,
-    external_events, key_value, operator, quarantine, respond, stats, waiting,
+    external_events, key_value, operator, quarantine, respond, results, stats, waiting,
 };
 
 /// Returns the checks of [`Store`](super::super::Store).
@@ -15,6 +15,7 @@ pub fn checks() -> Vec<Check> {
         external_events::CHECKS,
         waiting::CHECKS,
         end::CHECKS,
+        results::CHECKS,
         quarantine::CHECKS,
         cleanup::CHECKS,
         stats::CHECKS,

@@ -31,6 +31,7 @@ mod list;
 mod operator;
 mod quarantine;
 mod respond;
+mod results;
 mod stats;
 mod waiting;
 

@@ -7,6 +7,7 @@ mod calls;
 mod key_value_store;
 mod key_values;
 mod operator_store;
+mod result_store;
 mod row;
 mod state;
 mod store_monitor;

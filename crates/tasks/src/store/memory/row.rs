@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashSet, btree_map::Entry as MapEntry},
+    sync::Arc,
     time::Duration,
 };
 
@@ -50,6 +51,8 @@ pub(super) struct Row {
     /// Scope and ordinal of each segment, to detect repeated writes.
     pub(super) emitted: HashSet<(String, u32)>,
     pub(super) input_requests: Vec<InputRow>,
+    /// Parts of the result, by body and number.
+    pub(super) result_parts: BTreeMap<(u32, u32), Arc<[u8]>>,
     /// Bytes of the task in the count of its principal.
     pub(super) bytes: usize,
     /// Idempotency key of the task.
@@ -108,6 +111,7 @@ impl Row {
             emitted: task.journal.segments.iter().map(SegmentRecord::place).collect(),
             journal: task.journal,
             input_requests: Vec::new(),
+            result_parts: BTreeMap::new(),
             bytes,
             once: task.idempotency,
         }
@@ -162,6 +166,9 @@ impl Row {
                 input.state = State::Withdrawn;
             }
         }
+        self.bytes += budget::result_parts(&changes.result_parts);
+        let parts = changes.result_parts.into_iter();
+        self.result_parts.extend(parts.map(|part| ((part.block, part.number), part.body)));
         if let Some(message) = changes.status_message {
             self.message = Some(message);
         }
@@ -194,7 +201,8 @@ impl Row {
             _ => 0,
         };
         let stored = recorded.chain(emitted.map(budget::segment)).chain(asked).sum::<usize>();
-        (stored + outcome).saturating_sub(freed)
+        let parts = budget::result_parts(&changes.result_parts);
+        (stored + parts + outcome).saturating_sub(freed)
     }
 
     /// Returns the number of bytes that the accepted responses add.

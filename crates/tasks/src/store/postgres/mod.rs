@@ -32,6 +32,8 @@ mod queue;
 mod read;
 mod readers;
 mod respond;
+mod result_part;
+mod result_store;
 mod schema;
 mod state;
 mod statement;

@@ -21,6 +21,7 @@ const PARTS: &[&str] = &[
     include_str!("schema/end.sql"),
     include_str!("schema/bridge.sql"),
     include_str!("schema/respond.sql"),
+    include_str!("schema/result.sql"),
     include_str!("schema/key_value.sql"),
     include_str!("schema/audit.sql"),
     include_str!("schema/operator.sql"),

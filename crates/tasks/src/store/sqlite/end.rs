@@ -45,6 +45,8 @@ pub(super) const MEASURE: &str = "SELECT principal, octet_length(task_request.bo
          WHERE segment.task = task.number), 0)
      + coalesce((SELECT sum(octet_length(wire_key) + octet_length(journal_key) + octet_length(body))
          FROM input_request WHERE input_request.task = task.number), 0)
+     + coalesce((SELECT sum(octet_length(body)) FROM result_part
+         WHERE result_part.task = task.number), 0)
      FROM task JOIN task_request ON task_request.task = task.number WHERE task.number = ?1";
 pub(super) const PURGE: &str = "DELETE FROM task WHERE number = ?1";
 

@@ -37,6 +37,8 @@ mod query_plans;
 mod read;
 mod readers;
 mod respond;
+mod result_part;
+mod result_store;
 mod schema;
 mod state;
 mod statement;

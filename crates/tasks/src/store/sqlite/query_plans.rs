@@ -4,7 +4,8 @@ use rusqlite::Connection;
 
 use super::{
     abandon, audit, bridge, change_log, claim, commit, create, end, input_request, journal,
-    key_value, operator_store, phase_counts, principal_quota, read, respond, schema, sweep,
+    key_value, operator_store, phase_counts, principal_quota, read, respond, result_part, schema,
+    sweep,
 };
 
 const STATEMENTS: &[&str] = &[
@@ -91,6 +92,10 @@ const STATEMENTS: &[&str] = &[
     phase_counts::COUNTED,
     phase_counts::READY,
     read::VIEW,
+    result_part::INSERT,
+    result_part::READ,
+    result_part::MEASURE,
+    result_part::DELETE,
     read::LAST_EMITTED,
     read::EMITTED,
     read::LIST,

@@ -53,9 +53,13 @@ BEGIN
     ), questions AS (
         DELETE FROM input_request WHERE task = ANY (_numbers)
             RETURNING task, input_request_bytes(wire_key, journal_key, body) AS bytes
+    ), parts AS (
+        DELETE FROM result_part WHERE task = ANY (_numbers)
+            RETURNING task, octet_length(body) AS bytes
     ), freed AS (
         SELECT task, sum(bytes) AS bytes
             FROM (SELECT * FROM entries UNION ALL SELECT * FROM segments
+                UNION ALL SELECT * FROM parts
                 UNION ALL SELECT * FROM questions) AS each GROUP BY task
     ), counted AS (
         INSERT INTO quota_release (principal, tasks, bytes)

@@ -86,6 +86,16 @@ CREATE TABLE segment (
     UNIQUE (task, scope, ordinal)
 );
 
+-- Parts of large results. The bodies are bytes: a part can end inside a character, and text can
+-- contain NUL.
+CREATE TABLE result_part (
+    task bigint NOT NULL,
+    block integer NOT NULL,
+    number integer NOT NULL,
+    body bytea NOT NULL,
+    PRIMARY KEY (task, block, number)
+);
+
 CREATE TABLE input_request (
     task bigint NOT NULL,
     wire_key text COLLATE "C" NOT NULL,

@@ -88,6 +88,15 @@ CREATE TABLE segment (
     UNIQUE (task, scope, ordinal)
 ) STRICT, WITHOUT ROWID;
 
+-- Parts of large results. The bodies are bytes, because a part can end inside a character.
+CREATE TABLE result_part (
+    task INTEGER NOT NULL REFERENCES task ON DELETE CASCADE,
+    block INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (task, block, number)
+) STRICT;
+
 CREATE TABLE input_request (
     task INTEGER NOT NULL REFERENCES task ON DELETE CASCADE,
     wire_key TEXT NOT NULL,
