@@ -100,7 +100,7 @@ impl ContractBench {
         self.store.evict(OWNER, bytes).await.expect("operation succeeds")
     }
 
-    async fn sweep_all(&self) {
+    async fn sweep_calls(&self) {
         self.store.sweep(100, RETENTION).await.expect("sweep succeeds");
     }
 
@@ -314,10 +314,10 @@ async fn delivered_task_is_deleted_after_shorter_retention(bench: ContractBench)
     bench.deliver("forever", Some(10 * SECOND)).await;
     bench.advance(5 * SECOND);
     bench.deliver("short", Some(10 * SECOND)).await;
-    bench.sweep_all().await;
+    bench.sweep_calls().await;
     assert!(!bench.is_gone("short").await);
     bench.advance(6 * SECOND);
-    bench.sweep_all().await;
+    bench.sweep_calls().await;
     assert!(bench.is_gone("short").await, "a repeated delivery does not extend the retention");
     assert!(bench.is_gone("forever").await, "the delivery limits a task without a TTL, too");
     assert!(!bench.is_gone("normal").await);
@@ -332,7 +332,7 @@ async fn delivery_never_extends_retention(bench: ContractBench) {
     bench.bridge("open").await;
     bench.deliver("open", Some(SECOND)).await;
     bench.advance(2 * SECOND);
-    bench.sweep_all().await;
+    bench.sweep_calls().await;
     assert_eq!(bench.view("open").await.phase, Phase::Queued, "the task has not ended");
 }
 
@@ -346,7 +346,7 @@ async fn delivery_of_foreign_or_unknown_task_changes_nothing(bench: ContractBenc
     let foreign = bench.store.deliver(EVE, &TaskId::new("a"), Some(SECOND)).await;
     assert_eq!(foreign, Ok(()));
     bench.advance(2 * SECOND);
-    bench.sweep_all().await;
+    bench.sweep_calls().await;
     assert!(!bench.is_gone("ordinary").await, "the task has no bridge");
     assert_eq!(bench.join().await, is("a"));
 }
@@ -396,7 +396,7 @@ async fn evict_deletes_first_delivered_tasks_until_bytes_are_free(bench: Contrac
     let rest = bench.evict(u64::MAX).await;
     assert_eq!((rest, bench.stored().await), (before - freed, 0));
     assert_eq!(bench.evict(1).await, 0);
-    bench.sweep_all().await;
+    bench.sweep_calls().await;
     let stats = bench.store.stats().await.expect("stats succeed");
     assert_eq!((stats.ended, stats.bytes), (0, 0));
 }
@@ -446,7 +446,7 @@ async fn deleted_task_is_not_joined(bench: ContractBench) {
     bench.bridge_ended("a").await;
     bench.leave("a", "v", Departure::Lost).await;
     bench.advance(RETENTION + TTL + SECOND);
-    bench.sweep_all().await;
+    bench.sweep_calls().await;
     assert!(bench.is_gone("a").await);
     assert_eq!(bench.join().await, None);
     assert_eq!(bench.attend("a", "v").await, None);

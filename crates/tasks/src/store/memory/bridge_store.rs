@@ -22,12 +22,8 @@ impl BridgeStore for MemoryStore {
     ) -> StoreFuture<'a, Option<Attended>> {
         let now = self.now();
         let mut tasks = self.lock();
-        let mut open = tasks.calls.open(principal, scope);
-        let found = open.find(|(task, call)| {
-            call.is_joinable(fingerprint, now) && tasks.get(task).is_some_and(Row::is_joinable)
-        });
-        let Some(task) = found.map(|(task, _)| task.clone()) else { return done(Ok(None)) };
-        done(Ok(tasks.attend(principal, &task, worker)))
+        let task = tasks.joinable(principal, scope, fingerprint, now).cloned();
+        done(Ok(task.and_then(|task| tasks.attend(principal, &task, worker))))
     }
 
     fn attend<'a>(
@@ -106,6 +102,20 @@ impl BridgeStore for MemoryStore {
 }
 
 impl Tasks {
+    /// Returns the oldest run that an equal call can join.
+    fn joinable(
+        &self,
+        principal: &str,
+        scope: &str,
+        fingerprint: &str,
+        now: UnixMillis,
+    ) -> Option<&TaskId> {
+        let found = self.calls.open(principal, scope).find(|(task, call)| {
+            call.is_joinable(fingerprint, now) && self.get(task).is_some_and(Row::is_joinable)
+        });
+        found.map(|(task, _)| task)
+    }
+
     fn attend(&mut self, principal: &str, task: &TaskId, worker: &WorkerId) -> Option<Attended> {
         self.calls.change(principal, task, |call| call.attend(task, worker))
     }
