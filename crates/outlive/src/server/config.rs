@@ -261,11 +261,11 @@ impl TaskConfig {
     }
 
     /// Bridges slow calls of clients without tasks: the server runs them as tasks, and the call
-    /// waits for the task as long as its host allows. Off by default, because it adds tools to the
-    /// lists of these clients.
+    /// waits for the task as long as its host allows. Off by default (`None`), because it adds tools
+    /// to the lists of these clients.
     #[must_use]
-    pub fn hosts(mut self, hosts: Hosts) -> Self {
-        self.hosts = Some(hosts);
+    pub fn hosts(mut self, hosts: impl Into<Option<Hosts>>) -> Self {
+        self.hosts = hosts.into();
         self
     }
 

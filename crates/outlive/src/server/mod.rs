@@ -51,6 +51,8 @@ mod text_args;
 mod throttle;
 mod time;
 pub mod uri_template;
+#[cfg_attr(not(test), expect(dead_code, reason = "the fallback tools name and serve the page"))]
+mod view;
 
 pub use api::{builder::ServerBuilder, server::Server};
 pub(crate) use audit_name::name_in_audit;

@@ -7,6 +7,7 @@ mod fuzz_corpus; // replay of the fuzzing corpus
 mod support; // test clients, proxies and schema validation
 
 // Over HTTP.
+mod host_settings; // settings for clients without tasks
 mod http_bad_input; // invalid input, with status and error code
 mod http_guard; // `Host`, `Origin`, CORS, tokens, addresses
 mod http_legacy; // handshake, sessions, GET, DELETE, batches, isolation

@@ -82,7 +82,7 @@ macro_rules! delegate_store {
     };
     (@impl OperatorStore [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
         impl $($generics)* $crate::store::OperatorStore for $type {
-            $crate::delegate_store!(tasks, inspect, retry, purge, purge_ended: |$this| $inner);
+            $crate::delegate_store!(tasks, inspect, retry, purge, purge_ended, key_values: |$this| $inner);
         }
     };
 
@@ -317,6 +317,11 @@ macro_rules! delegate_store {
         $crate::delegate_store!(@fn $this, $inner, OperatorStore, purge_ended(
             before: $crate::store::UnixMillis, limit: usize,
         ) -> Vec<(String, $crate::store::TaskId)>);
+    };
+    (@method key_values $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, OperatorStore, key_values(
+            prefix: &'a str, limit: usize,
+        ) -> Vec<(String, $crate::store::RawJson)>);
     };
 
     (@fn $this:ident, $inner:expr, $trait:ident, $method:ident(

@@ -440,7 +440,7 @@ impl BridgeStore for Broken {
 }
 
 impl OperatorStore for Broken {
-    delegate_store!(inspect: |store| &store.inner);
+    delegate_store!(inspect, key_values: |store| &store.inner);
 
     fn tasks<'a>(
         &'a self,

@@ -22,6 +22,11 @@ use crate::server::{
         plan::is_bridged,
     },
     policy::TaskPolicy,
+    results::{
+        body::ResultReader,
+        error::ReadError,
+        read::{continue_text, find_text},
+    },
     run::{
         bridged::scope,
         replay_policy::ReplayPolicy,
@@ -112,6 +117,8 @@ fn tool(name: &str, description: &str, schema: &Value) -> Tool {
 struct ResultArguments {
     task: Option<String>,
     wait_seconds: Option<u64>,
+    from: Option<u64>,
+    find: Option<String>,
 }
 
 async fn task_result(core: Arc<ServerCore>, call: Arc<Call>) -> Result<Outcome, ProtocolError> {
@@ -136,11 +143,58 @@ async fn task_result(core: Arc<ServerCore>, call: Arc<Call>) -> Result<Outcome, 
         Err(reply) => return Ok(reply),
     };
     let Some((task, record)) = find(env, &call, &task).await? else { return Ok(no_such_task()) };
+    if arguments.from.is_some() || arguments.find.is_some() {
+        return read_on(&core, &call, &record, arguments.from, arguments.find.as_deref()).await;
+    }
     options.answers_by_tool = fallback_answer::answers_by_tool(&core, &call, &record.tool);
+    options.max_inline = max_inline(&core, &call, &record.tool);
     match attend(env, &call, &task, arrival).await? {
         Some(attendance) => wait(attendance, options).await,
         None => Ok(denied(env, &call, &task)),
     }
+}
+
+/// Reads a result that was cut: from a byte on, or the lines with a text.
+async fn read_on(
+    core: &ServerCore,
+    call: &Call,
+    record: &TaskRecord,
+    from: Option<u64>,
+    find: Option<&str>,
+) -> Result<Outcome, ProtocolError> {
+    let tasks = core.env.tasks()?;
+    let (store, principal) = (&**tasks.engine().store(), call.principal().key());
+    let reader = record.outcome.as_ref().and_then(|outcome| {
+        ResultReader::from_outcome(store, principal, &record.id, outcome)
+    });
+    let Some(reader) = reader else {
+        return Ok(match &record.outcome {
+            None => failed("the task has no result yet; call without `from` and `find`".to_owned()),
+            Some(_) => no_such_task(),
+        });
+    };
+    let read = match (from, find) {
+        (_, Some(find)) => find_text(&reader, find).await,
+        (from, None) => {
+            let limits = tasks.host_limits(call).await;
+            let max_inline = max_inline(core, call, &record.tool);
+            let limit = limits
+                .and_then(|limits| tasks.config.results.max_bytes(&limits, max_inline))
+                .unwrap_or(usize::MAX);
+            continue_text(&reader, &record.id, from.unwrap_or_default(), limit).await
+        }
+    };
+    match read {
+        Ok(text) => Ok(reply(text)),
+        Err(ReadError::Range(reason)) => Ok(failed(reason)),
+        Err(ReadError::Unknown) => Ok(no_such_task()),
+        Err(ReadError::Store(error)) => Err(unavailable(&error)),
+    }
+}
+
+/// Returns the bytes that a tool delivers uncut, if it sets them.
+fn max_inline(core: &ServerCore, call: &Call, tool: &str) -> Option<usize> {
+    core.catalog.tools.get(tool, call.principal())?.exec.policy.max_inline
 }
 
 #[derive(Deserialize)]

@@ -61,7 +61,8 @@ impl TaskBackend {
         let max_bytes = MaxBytes { per_caller, anonymous };
         let sessions = SharedSessions::new(Arc::clone(&config.store) as _, profile, max_bytes);
         let learns = config.hosts.as_ref().is_some_and(Hosts::learns);
-        let learned = learns.then(|| Learned::new(Arc::clone(&config.store) as _, profile));
+        let learned = learns
+            .then(|| Learned::new(Arc::clone(&config.store) as _, Arc::clone(&profile.clock)));
         let (counters, quotas) = (Arc::clone(counters), Arc::default());
         let (bridges, running) = (Bridges::new(), OnceLock::new());
         Self {

@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::server::{
     env::{environment::Env, task_backend::TaskBackend, task_error::unavailable},
     hosts::Hosts,
+    results::deliver::{Delivered, deliver},
     run::{
         bound_args::BoundArgs,
         input::check_response,
@@ -44,6 +45,8 @@ pub(crate) struct WaitOptions {
     pub(crate) at_most: Option<Duration>,
     /// Whether the request is a call of `task_result`.
     pub(crate) is_poll: bool,
+    /// Bytes of a result that is delivered uncut, if the tool sets them.
+    pub(crate) max_inline: Option<usize>,
     /// Whether `task_answer` answers input requests of the tool.
     pub(crate) answers_by_tool: bool,
     /// Whether the client rejects pending results that are not errors.
@@ -55,6 +58,8 @@ struct Patience {
     deadline: Instant,
     /// Whether the client repeats the request after an empty round.
     follows_rounds: bool,
+    /// Maximum bytes of a delivered result.
+    max_bytes: Option<usize>,
     options: WaitOptions,
 }
 
@@ -76,6 +81,9 @@ impl Patience {
         Self {
             deadline: arrival.at + asked.unwrap_or(slice),
             follows_rounds: has_rounds && asked.is_none(),
+            max_bytes: limits.and_then(|limits| {
+                tasks.config.results.max_bytes(&limits, options.max_inline)
+            }),
             options,
         }
     }
@@ -103,7 +111,7 @@ pub(crate) async fn wait(
         match tasks.engine().get(call.principal().key(), attendance.task()).await {
             Ok(None) => return Ok(forgotten(attendance)),
             Ok(Some(record)) if record.outcome.is_some() => {
-                return finish(attendance, &patience.options, record);
+                return finish(attendance, &patience, record).await;
             }
             Ok(Some(record)) => last = Some(record),
             // The task runs although the store does not respond, so the call continues to wait.
@@ -297,32 +305,38 @@ fn pending(
     result
 }
 
-/// Returns the result of an ended task.
-fn finish(
+/// Returns the result of an ended task, cut to the limit of the host.
+async fn finish(
     attendance: Attendance,
-    options: &WaitOptions,
+    patience: &Patience,
     record: TaskRecord,
 ) -> Result<Outcome, ProtocolError> {
-    let age = (record.updated_at.saturating_sub(record.created_at)) / 1_000;
-    let result = match record.outcome {
-        Some(TaskOutcome::Result(raw)) => {
-            serde_json::from_str::<CallToolResult>(raw.get()).map_err(ProtocolError::internal)
+    let (tasks, principal) = (attendance.env().tasks()?, attendance.call().principal().key());
+    let delivered = match &record.outcome {
+        Some(TaskOutcome::Error(error)) => {
+            let error = ProtocolError::Custom(error.clone());
+            attendance.deliver(true);
+            return Err(error);
         }
-        Some(TaskOutcome::Error(error)) => Err(ProtocolError::Custom(error)),
-        Some(TaskOutcome::Expired) => Ok(CallToolResult::error(format!(
-            "the task took longer than {} and was stopped",
-            words(age)
-        ))),
-        Some(TaskOutcome::Cancelled) | None => {
-            Ok(CallToolResult::error("the task was cancelled".to_owned()))
+        Some(TaskOutcome::Expired) => {
+            let age = record.updated_at.saturating_sub(record.created_at) / 1_000;
+            Some(failed(format!("the task took longer than {} and was stopped", words(age))))
         }
+        Some(TaskOutcome::Cancelled) => Some(failed("the task was cancelled".to_owned())),
+        _ => deliver(tasks, principal, &record, patience.max_bytes).await?,
     };
-    let result = result.map(|result| match options.is_poll {
-        true => with_task(result, attendance.task()),
-        false => result,
-    });
-    attendance.deliver(true);
-    result.map(|result| Outcome::Complete(MethodResult::Tool(result)))
+    let Some(Delivered { mut result, is_cut }) = delivered else {
+        return Ok(forgotten(attendance));
+    };
+    if patience.options.is_poll {
+        result = with_task(result, attendance.task());
+    }
+    attendance.deliver(!is_cut);
+    Ok(Outcome::Complete(MethodResult::Tool(result)))
+}
+
+fn failed(text: String) -> Delivered {
+    Delivered { result: CallToolResult::error(text), is_cut: false }
 }
 
 /// Returns the response for a task that was deleted while a request waited for it.

@@ -11,7 +11,7 @@ use crate::server::{
         executable::{Executable, Invocation},
         idempotency::IdempotencyGuard,
         join::{join_or_start, joins},
-        plan::{ExecutionPlan, PlanError, ReplyMode, Start, TaskOffer, TaskRequest},
+        plan::{ExecutionPlan, PlanError, ReplyMode, Start, TaskOffer, TaskRequest, is_bridged},
         promote, respond,
     },
     extract::cx::{Arguments, Cx},
@@ -38,12 +38,17 @@ pub(crate) fn execute(
     let target = Arc::clone(&invocation.target);
     let policy = &target.policy;
     let tasks = env.tasks.as_ref().filter(|_| policy.is_tool);
+    let hosts = tasks.and_then(|tasks| tasks.config.hosts.as_ref());
     if policy.is_plain() && !has_durable_params(&call, tasks.is_some()) {
-        return Ok(invocation.start(&Cx::plain(call, env, arguments)));
+        let cx = Cx::plain(call, env, arguments);
+        let work = invocation.start(&cx);
+        return Ok(match hosts.is_some_and(|hosts| is_bridged(cx.call(), hosts)) {
+            true => Box::pin(respond::cut(cx, target, work)),
+            false => work,
+        });
     }
     let round = match request_state::open(env, &call, &policy.replay)? {
         Some(Opened::Task(round)) => {
-            let hosts = tasks.and_then(|tasks| tasks.config.hosts.as_ref());
             let options = wait_options(hosts, &target);
             return Ok(Box::pin(continue_round(Arc::clone(env), call, round, options)));
         }
@@ -52,7 +57,6 @@ pub(crate) fn execute(
     };
     let is_first = round.is_none();
     let offer = tasks.map(|tasks| TaskOffer::from(&tasks.config));
-    let hosts = tasks.and_then(|tasks| tasks.config.hosts.as_ref());
     let request = TaskRequest::read(&call, policy, offer, hosts)?;
     let plan = ExecutionPlan::decide(policy, &request, offer);
     let plan = plan.map_err(|error| rejected(&call, error))?;
@@ -92,7 +96,8 @@ pub(crate) fn execute(
         return Ok(respond::with_mode(plan, cx, target, work));
     };
     let (options, env) = (wait_options(hosts, &target), Arc::clone(env));
-    let work = Box::pin(respond::bridged(cx, arrival, options.clone(), work));
+    let work = respond::cut(cx.clone(), target, work);
+    let work = Box::pin(respond::bridged(cx, arrival, options.clone(), Box::pin(work)));
     match joins {
         true => Ok(Box::pin(join_or_start(env, call, bridged, arrival, options, work))),
         false => Ok(work),
@@ -105,6 +110,7 @@ fn wait_options(hosts: Option<&Hosts>, target: &Executable) -> WaitOptions {
     WaitOptions {
         answers_by_tool: answers.is_some_and(|answers| answers.contains(&AnswerBy::Tool)),
         bound_args: target.policy.replay.bound_args.clone(),
+        max_inline: target.policy.max_inline,
         rejects_pending: target.policy.rejects_pending_results,
         ..WaitOptions::default()
     }

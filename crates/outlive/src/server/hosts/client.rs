@@ -69,7 +69,9 @@ impl Client {
 
 /// Returns the start of a name or version, up to the maximum length.
 fn label(text: &str) -> &str {
-    &text[..text.floor_char_boundary(MAX_LABEL)]
+    let ends = text.char_indices().map(|(start, letter)| start + letter.len_utf8());
+    let end = ends.take_while(|end| *end <= MAX_LABEL).last();
+    &text[..end.unwrap_or(0)]
 }
 
 /// Returns the leading numbers of a version: `2.1.319-beta` has 2, 1 and 319.

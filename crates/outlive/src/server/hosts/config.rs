@@ -72,9 +72,9 @@ impl Hosts {
     }
 
     /// Sets the call timeout of clients that neither the host table nor a learned limit covers; one
-    /// minute by default.
-    pub fn call_timeout(mut self, timeout: Duration) -> Self {
-        self.defaults.call_timeout = Some(timeout);
+    /// minute by default. `None`: these clients wait without a limit.
+    pub fn call_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.defaults.call_timeout = timeout.into();
         self
     }
 

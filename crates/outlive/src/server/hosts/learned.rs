@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{Call, Profile};
+use outlive_protocol::{Call, Clock};
 use outlive_tasks::store::{Charge, KeyValueStore, StoreError};
 use serde_json::value::to_raw_value;
 use sha2::{Digest, Sha256};
@@ -21,7 +21,7 @@ use crate::{
             client::Client,
             observations::{LEARNED_TTL, LearnedLimit, Observations, ObservedTimeout},
         },
-        time::{millis, now},
+        time::{millis, wall_millis},
     },
 };
 
@@ -38,7 +38,7 @@ const CACHE_TTL: Duration = Duration::from_secs(60);
 /// Limits that the server learns from timeouts.
 pub(crate) struct Learned {
     store: Arc<dyn KeyValueStore>,
-    profile: Arc<Profile>,
+    clock: Arc<dyn Clock>,
     // A std mutex: no code awaits while it is held, and each access is one map lookup.
     cache: Mutex<HashMap<String, Cached>>,
 }
@@ -77,8 +77,8 @@ fn key(kind: &str, id: &str) -> String {
 }
 
 impl Learned {
-    pub(crate) fn new(store: Arc<dyn KeyValueStore>, profile: &Arc<Profile>) -> Self {
-        Self { store, profile: Arc::clone(profile), cache: Mutex::default() }
+    pub(crate) fn new(store: Arc<dyn KeyValueStore>, clock: Arc<dyn Clock>) -> Self {
+        Self { store, clock, cache: Mutex::default() }
     }
 
     /// Returns what was learned for a client of a caller.
@@ -87,7 +87,7 @@ impl Learned {
         entry: &LearnedEntry,
         client: &Client,
     ) -> Option<LearnedLimit> {
-        let now = now(&self.profile);
+        let now = wall_millis(&*self.clock);
         let observed = match self.cached(entry, now) {
             Some(observed) => observed,
             None => match self.read(entry).await {
@@ -109,7 +109,7 @@ impl Learned {
         timeout: ObservedTimeout,
         charge: &Charge,
     ) {
-        let now = now(&self.profile);
+        let now = wall_millis(&*self.clock);
         // Read again, so that a timeout at another replica counts.
         let read = self.read(entry).await;
         let mut observed = match (read, self.cached(entry, now)) {
@@ -137,8 +137,7 @@ impl Learned {
         observed: &Observations,
         charge: &Charge,
     ) -> Result<(), StoreError> {
-        let value =
-            to_raw_value(observed).map_err(|error| StoreError::Internal(error.to_string()))?;
+        let value = to_raw_value(observed).expect("observations are plain values");
         self.store.put(&entry.key, value, LEARNED_TTL, Some(charge)).await
     }
 
@@ -161,5 +160,82 @@ impl Learned {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Cached>> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use outlive_tasks::store::{Charge, KeyValueStore, MemoryStore, StoreMonitor};
+    use outlive_transport::TokioClock;
+
+    use super::{Learned, LearnedEntry, MAX_CACHED, key};
+    use crate::server::hosts::{
+        client::{Client, Transport},
+        observations::ObservedTimeout,
+    };
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn entry(principal: &str) -> LearnedEntry {
+        LearnedEntry { key: key("principal", principal), principal: Some(principal.to_owned()) }
+    }
+
+    fn client() -> Client {
+        Client::new("Agent", "1", Transport::Http)
+    }
+
+    fn replica(store: &Arc<MemoryStore>) -> Learned {
+        Learned::new(Arc::clone(store) as _, Arc::new(TokioClock::new()))
+    }
+
+    async fn time_out(learned: &Learned, principal: &str, max_bytes: u64) {
+        let timeout = ObservedTimeout { round: 0, request: MINUTE, call: MINUTE };
+        let charge = Charge::new(principal, max_bytes);
+        learned.record_timeout(&entry(principal), &client(), timeout, &charge).await;
+    }
+
+    async fn limit(learned: &Learned, principal: &str) -> Option<Duration> {
+        learned.limit(&entry(principal), &client()).await?.call_timeout
+    }
+
+    #[tokio::test]
+    async fn timeouts_at_two_replicas_count_together_for_their_caller_only() {
+        let store = Arc::new(MemoryStore::new());
+        let (one, other) = (replica(&store), replica(&store));
+        time_out(&one, "name:ada", u64::MAX).await;
+        assert_eq!(limit(&one, "name:ada").await, None);
+        time_out(&other, "name:ada", u64::MAX).await;
+        assert_eq!(limit(&other, "name:ada").await, Some(MINUTE));
+        assert_eq!(limit(&replica(&store), "name:ada").await, Some(MINUTE));
+        time_out(&one, "name:bob", u64::MAX).await;
+        assert_eq!(limit(&one, "name:bob").await, None);
+        assert!(store.stored_bytes("name:ada").await.unwrap() > 0, "the entry is charged");
+    }
+
+    #[tokio::test]
+    async fn caller_without_free_bytes_learns_in_this_process_only() {
+        let store = Arc::new(MemoryStore::new());
+        let learned = replica(&store);
+        time_out(&learned, "name:ada", 10).await;
+        assert!(store.get_value(&entry("name:ada").key).await.unwrap().is_none());
+        assert_eq!(store.stored_bytes("name:ada").await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn cache_never_exceeds_its_size() {
+        let store = Arc::new(MemoryStore::new());
+        let learned = replica(&store);
+        for caller in 0..MAX_CACHED + 10 {
+            limit(&learned, &format!("name:{caller}")).await;
+        }
+        assert!(learned.lock().len() <= MAX_CACHED);
+    }
+
+    #[test]
+    fn entry_of_session_differs_from_entry_of_principal() {
+        assert_ne!(key("session", "ada"), key("principal", "ada"));
+        assert!(!key("session", "secret-id").contains("secret-id"));
     }
 }

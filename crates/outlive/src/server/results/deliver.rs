@@ -116,7 +116,7 @@ pub(crate) fn reduce(
 }
 
 /// Returns whether a result certainly fits into `limit` bytes, without serializing it.
-fn fits(result: &CallToolResult, limit: usize) -> bool {
+pub(crate) fn fits(result: &CallToolResult, limit: usize) -> bool {
     let content = result.content.iter().map(|block| match block {
         ContentBlock::Text(text) => text.text.len(),
         ContentBlock::Image(image) => image.data.len(),

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use outlive_wire::RawJson;
 use tokio_postgres::Row;
 
 use super::{
     clock::{from_column, to_column},
     column::{count, from_json, from_text, get, name, owned, phase, phase_column, raw},
     error::PostgresError,
+    key_value,
     queue::Order,
     read::{seen, seen_in},
     statement::{Call, CallResult, values},
@@ -94,6 +96,15 @@ impl OperatorStore for PostgresStore {
             Ok(CallResult::new(gone.collect::<Result<_, PostgresError>>()?))
         };
         Box::pin(self.writers.write(Order::Alone, call, read))
+    }
+
+    fn key_values<'a>(
+        &'a self,
+        prefix: &'a str,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<(String, RawJson)>> {
+        let call = key_value::starting_with(&self.shared, prefix, limit);
+        Box::pin(self.readers.read(&self.shared, call, |rows| key_value::read_entries(&rows)))
     }
 }
 

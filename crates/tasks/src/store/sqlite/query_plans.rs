@@ -69,6 +69,7 @@ const STATEMENTS: &[&str] = &[
     key_value::REPLACE,
     key_value::FORGET,
     key_value::SWEEP,
+    key_value::STARTING_WITH,
     operator_store::ONE,
     operator_store::REQUEST,
     operator_store::QUESTIONS,
