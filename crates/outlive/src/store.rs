@@ -10,8 +10,8 @@ pub use outlive_tasks::{
         NewTask, OpenCall, OperatorStore, OutcomeKind, PART_BYTES, PageLimit, Phase, PurgeOutcome,
         ResultPart, ResultStore, RetryOutcome, SplitResult, Store, StoreError, StoreFuture,
         StoreKind, StoreMonitor, StoreProbe, StoreStats, StoredBlock, StoredSegments, SweepReport,
-        TaskDetail, TaskFilter, TaskId, TaskOutcome, TaskRecord, TaskStore, TaskSummary, Transition,
-        UnixMillis, WorkQueue, WorkerId, assemble, open, open_operator, probe, split,
+        TaskDetail, TaskFilter, TaskId, TaskOutcome, TaskRecord, TaskStore, TaskSummary,
+        Transition, UnixMillis, WorkQueue, WorkerId, assemble, open, open_operator, probe, split,
     },
 };
 

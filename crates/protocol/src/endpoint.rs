@@ -12,8 +12,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
-    Call, CancelReason, ChangeFilter, ClientNotification, InFlight, MessageContext, MisroutedReply, Profile,
-    ProtocolError, Run, Service, Session, VersionRules, catch_panic,
+    Call, CancelReason, ChangeFilter, ClientNotification, InFlight, MessageContext, MisroutedReply,
+    Profile, ProtocolError, Run, Service, Session, VersionRules, catch_panic,
     era::{self, Request, SelectError, Selection},
 };
 

@@ -47,7 +47,7 @@ fn run(journal: Arc<Journal>) -> TaskRun {
         TaskOutcome::Cancelled
     };
     let cancel = Box::new(move || stop.notify_one());
-    TaskRun { journal, work: Box::pin(work), cancel, resumes: true, cleans_up: false }
+    TaskRun { journal, work: Box::pin(work), cancel, resumes: true, cleans_up: false, reduce: None }
 }
 
 /// Collects the abandoned tasks of all sweeps.

@@ -63,7 +63,15 @@ pub(super) fn open(state: &Arc<HttpState>, head: &Head, messages_path: &str) -> 
     state.sse_streams.lock().insert(Arc::clone(&id), Arc::clone(&pipe));
     let mut first = Vec::new();
     sse::named(&mut first, "endpoint", format!("{messages_path}?session={id}").as_bytes());
-    let source = Listener { state: Arc::clone(state), id, pipe, messages, end, receipts: Vec::new(), _share: share };
+    let source = Listener {
+        state: Arc::clone(state),
+        id,
+        pipe,
+        messages,
+        end,
+        receipts: Vec::new(),
+        _share: share,
+    };
     event_response(Body::events(state.stream_settings(), caller, source, first))
 }
 

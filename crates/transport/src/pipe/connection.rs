@@ -259,7 +259,8 @@ impl Pipe {
 async fn drive(mut run: Run, _held: InFlightGuard, mut out: Vec<u8>, outbox: Outbox) {
     loop {
         let receipt = run.take_receipt();
-        if !out.is_empty() && outbox.send_tracked(std::mem::take(&mut out), receipt).await.is_err() {
+        if !out.is_empty() && outbox.send_tracked(std::mem::take(&mut out), receipt).await.is_err()
+        {
             // The pipe is closed; dropping the run cancels it.
             return;
         }

@@ -38,7 +38,8 @@ struct Arguments {
 pub(crate) fn is_listed(core: &ServerCore, call: &Call, hosts: &Hosts) -> bool {
     let declared: ClientCapabilities =
         serde_json::from_str(call.client_capabilities()).unwrap_or_default();
-    let accepts = |answers: Option<&[AnswerBy]>| hosts.answers_of(answers).contains(&AnswerBy::Tool);
+    let accepts =
+        |answers: Option<&[AnswerBy]>| hosts.answers_of(answers).contains(&AnswerBy::Tool);
     declared.elicitation.is_none()
         && core
             .catalog
@@ -104,10 +105,7 @@ pub(crate) async fn task_answer(
 }
 
 /// Returns the input request and the response of the user, or the reason why they do not fit.
-fn response(
-    record: &TaskRecord,
-    arguments: Arguments,
-) -> Result<(String, ElicitResult), String> {
+fn response(record: &TaskRecord, arguments: Arguments) -> Result<(String, ElicitResult), String> {
     let (key, request) = match (&arguments.input_request, &*record.input_requests) {
         (_, []) => return Err("the task has no open input request".to_owned()),
         (None, [only]) => only,

@@ -58,9 +58,10 @@ pub(crate) fn start(core: &Arc<ServerCore>, call: &Arc<Call>, name: &str) -> Opt
 pub(crate) fn listed(core: &ServerCore, call: &Call) -> Vec<Arc<Tool>> {
     let hosts = core.env.tasks.as_ref().and_then(|tasks| tasks.config.hosts.as_ref());
     let Some(hosts) = hosts.filter(|hosts| is_bridged(call, hosts)) else { return Vec::new() };
-    let may_become_task = core.catalog.tools.find(call.principal(), |tool| {
-        (tool.exec.policy.task != TaskPolicy::Never).then_some(())
-    });
+    let may_become_task = core
+        .catalog
+        .tools
+        .find(call.principal(), |tool| (tool.exec.policy.task != TaskPolicy::Never).then_some(()));
     if may_become_task.is_none() {
         return Vec::new();
     }
@@ -218,7 +219,9 @@ async fn task_cancel(core: Arc<ServerCore>, call: Arc<Call>) -> Result<Outcome, 
     let text = match cancelled.map_err(|error| unavailable(&error))? {
         None => return Ok(denied(env, &call, &task)),
         Some(CancelOutcome::AlreadyEnded) => {
-            format!("`{tool}` (task {id}) has already ended; call {TASK_RESULT} to read its result.")
+            format!(
+                "`{tool}` (task {id}) has already ended; call {TASK_RESULT} to read its result."
+            )
         }
         Some(CancelOutcome::Cancelled) => {
             tasks.quotas.leave(&task);

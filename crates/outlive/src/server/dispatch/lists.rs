@@ -31,8 +31,7 @@ pub(crate) fn resources(core: &ServerCore, call: &Call) -> Result<MethodResult, 
 }
 
 pub(crate) fn templates(core: &ServerCore, call: &Call) -> Result<MethodResult, ProtocolError> {
-    let mut page =
-        page(&core.env, call, &core.catalog.templates, |entry| Arc::clone(&entry.info))?;
+    let mut page = page(&core.env, call, &core.catalog.templates, |entry| Arc::clone(&entry.info))?;
     if page.next.is_none() && results::are_listed(core, call) {
         page.items.push(results::template());
     }

@@ -80,8 +80,8 @@ async fn read_range(
     let (principal, store) = (call.principal().key(), &**tasks.engine().store());
     let record = store.get(principal, &task).await.map_err(|error| unavailable(&error))?;
     let outcome = record.as_ref().and_then(|record| record.outcome.as_ref());
-    let reader = outcome
-        .and_then(|outcome| ResultReader::from_outcome(store, principal, &task, outcome));
+    let reader =
+        outcome.and_then(|outcome| ResultReader::from_outcome(store, principal, &task, outcome));
     let Some(reader) = reader else {
         env.counters.lookups_denied.add(1);
         tasks.count(call, &task, "look-up-denied");

@@ -35,7 +35,9 @@ pub(crate) fn route(core: &Arc<ServerCore>, call: Arc<Call>) -> CallFuture {
         Method::ToolsCall if core.has_tools() => tools::call(core, call),
         Method::ToolsList if core.has_tools() => at_once(lists::tools(core, &call)),
         Method::ResourcesRead if core.reads_resources(&call) => resources::read(core, call),
-        Method::ResourcesList if core.reads_resources(&call) => at_once(lists::resources(core, &call)),
+        Method::ResourcesList if core.reads_resources(&call) => {
+            at_once(lists::resources(core, &call))
+        }
         Method::ResourceTemplatesList if core.reads_resources(&call) => {
             at_once(lists::templates(core, &call))
         }

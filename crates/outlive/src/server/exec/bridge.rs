@@ -14,11 +14,7 @@ use outlive_wire::{CallToolResult, InputRequest, OrderedMap};
 use tokio::time::{Instant, sleep_until};
 
 use crate::server::{
-    env::{
-        environment::Env,
-        task_backend::TaskBackend,
-        task_error::unavailable,
-    },
+    env::{environment::Env, task_backend::TaskBackend, task_error::unavailable},
     hosts::Hosts,
     results::deliver::{Delivered, deliver},
     run::{
@@ -177,11 +173,7 @@ pub(crate) async fn attend(
 }
 
 /// Stores the input responses of a round.
-async fn respond(
-    tasks: &TaskBackend,
-    call: &Call,
-    round: &TaskRound,
-) -> Result<(), ProtocolError> {
+async fn respond(tasks: &TaskBackend, call: &Call, round: &TaskRound) -> Result<(), ProtocolError> {
     if round.responses.is_empty() {
         return Ok(());
     }
@@ -243,12 +235,8 @@ fn input_reply(
         return Ok(None);
     }
     let for_client = |request: &InputRequest| era::missing_for(call, request).is_none();
-    let accepted: Vec<_> = record
-        .input_requests
-        .iter()
-        .filter(|(_, request)| for_client(request))
-        .cloned()
-        .collect();
+    let accepted: Vec<_> =
+        record.input_requests.iter().filter(|(_, request)| for_client(request)).cloned().collect();
     match call.rules().input_mode {
         InputMode::Stream if !accepted.is_empty() => {
             dialogue.ask(env, call, &record.id, accepted);

@@ -266,7 +266,8 @@ mod tests {
             (TaskPolicy::Always, [inline, required, required, task, task]),
         ] {
             for (support, expected) in clients.iter().zip(expected) {
-                let request = TaskRequest { support: support.clone(), modes: None, is_bridged: false };
+                let request =
+                    TaskRequest { support: support.clone(), modes: None, is_bridged: false };
                 for streams_content in [false, true] {
                     let plan = decide(policy, streams_content, &request, None);
                     assert_eq!(plan.map(|plan| plan.start), expected, "{policy:?} {support:?}");
@@ -301,7 +302,11 @@ mod tests {
         for task in [TaskPolicy::Never, TaskPolicy::Auto { after: AFTER }, TaskPolicy::Always] {
             let policy = ExecPolicy { task, ..ExecPolicy::default() };
             let support = ClientTaskSupport::Accepts;
-            let plan = ExecutionPlan::decide(&policy, &TaskRequest { support, modes: None, is_bridged: false }, None);
+            let plan = ExecutionPlan::decide(
+                &policy,
+                &TaskRequest { support, modes: None, is_bridged: false },
+                None,
+            );
             assert_eq!(plan, Ok(ExecutionPlan::INLINE));
         }
     }

@@ -55,11 +55,8 @@ impl Tool {
             true => Some(Arc::default()),
             false => self.answers,
         };
-        let rejects_pending_results = self
-            .info
-            .output_schema
-            .as_ref()
-            .is_some_and(|schema| widened(schema).is_none());
+        let rejects_pending_results =
+            self.info.output_schema.as_ref().is_some_and(|schema| widened(schema).is_none());
         let (handler, contract) = (self.handler, Arc::clone(&schema));
         let exec = Executable {
             name,

@@ -40,7 +40,9 @@ pub(crate) fn widened(schema: &Schema) -> Option<Schema> {
 /// Returns whether every reference in a schema points to a definition at the root.
 fn has_movable_refs(schema: &Value) -> bool {
     match schema {
-        Value::Object(members) => members.iter().all(|(name, value)| is_movable_member(name, value)),
+        Value::Object(members) => {
+            members.iter().all(|(name, value)| is_movable_member(name, value))
+        }
         Value::Array(items) => items.iter().all(has_movable_refs),
         _ => true,
     }

@@ -3,7 +3,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use outlive_tasks::store::{
-    LargeResult, PART_BYTES, ResultPart, ResultStore, SplitResult, StoredBlock, TaskId, TaskOutcome, split,
+    LargeResult, PART_BYTES, ResultPart, ResultStore, SplitResult, StoredBlock, TaskId,
+    TaskOutcome, split,
 };
 use outlive_wire::RawJson;
 
@@ -60,10 +61,7 @@ impl<'a> ResultReader<'a> {
             TaskOutcome::LargeResult(large) => {
                 let parts = parts.iter();
                 let parts = parts.map(|part| ((part.block, part.number), Arc::clone(&part.body)));
-                Some(Self {
-                    result: (**large).clone(),
-                    source: Source::Memory(parts.collect()),
-                })
+                Some(Self { result: (**large).clone(), source: Source::Memory(parts.collect()) })
             }
             TaskOutcome::Error(_) | TaskOutcome::Cancelled | TaskOutcome::Expired => None,
         }

@@ -81,9 +81,7 @@ async fn apply(
     cutter.end();
     let structured = reader.result().blocks.iter().position(|block| block.content.is_none());
     let structured_content = match structured {
-        Some(number) if plan.cuts_structured => {
-            cutter.structured(number, is_error == Some(true))
-        }
+        Some(number) if plan.cuts_structured => cutter.structured(number, is_error == Some(true)),
         Some(number) => {
             let block = reader.block(number)?;
             let json = reader.text(block.body, block.bytes).await?;
@@ -199,7 +197,10 @@ impl Cutter<'_, '_> {
     fn end(&mut self) {
         if let (Rest::Stored(task), 1..) = (self.options.rest, self.omitted_links) {
             let (more, last) = (self.omitted_links, self.reader.result().blocks.len() - 1);
-            let text = format!("[{more} more blocks have no link here; the last one is {}]", uri(task, last));
+            let text = format!(
+                "[{more} more blocks have no link here; the last one is {}]",
+                uri(task, last)
+            );
             self.content.push(ContentBlock::text(text));
         }
     }

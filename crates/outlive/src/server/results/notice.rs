@@ -65,8 +65,17 @@ mod tests {
     #[test]
     fn bytes_are_rounded_to_their_unit() {
         let all = [0, 999, 1_000, 9_950, 12_345, 999_999, 1_000_000, 4_949_999, 52_428_800];
-        let expected =
-            ["0 bytes", "999 bytes", "1.0 kB", "9.9 kB", "12 kB", "999 kB", "1.0 MB", "4.9 MB", "52 MB"];
+        let expected = [
+            "0 bytes",
+            "999 bytes",
+            "1.0 kB",
+            "9.9 kB",
+            "12 kB",
+            "999 kB",
+            "1.0 MB",
+            "4.9 MB",
+            "52 MB",
+        ];
         assert_eq!(all.map(words), expected);
     }
 }

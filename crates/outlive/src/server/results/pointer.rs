@@ -42,7 +42,9 @@ enum State {
     /// In a key on the path.
     Key,
     /// After a key on the path, before its colon.
-    Colon { is_match: bool },
+    Colon {
+        is_match: bool,
+    },
     /// In a value beside the path.
     Skip(Container),
     /// In the target, which is neither an array nor an object.
@@ -295,7 +297,8 @@ impl PointerScan {
 
     fn element(&mut self, container: Container, byte: u8) -> Result<bool, ReadError> {
         let scanned = self.value.push(byte);
-        if scanned != Scanned::EndBefore && !(self.value.is_before() && byte.is_ascii_whitespace()) {
+        if scanned != Scanned::EndBefore && !(self.value.is_before() && byte.is_ascii_whitespace())
+        {
             self.collect(byte);
         }
         if scanned != Scanned::More {

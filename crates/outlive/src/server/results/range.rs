@@ -8,8 +8,7 @@ use outlive_tasks::store::TaskId;
 use crate::server::results::error::ReadError;
 
 /// Template of the URIs, as clients see it.
-pub(crate) const TEMPLATE: &str =
-    "outlive://results/{task}/{block}{?from,bytes,line,lines,at}";
+pub(crate) const TEMPLATE: &str = "outlive://results/{task}/{block}{?from,bytes,line,lines,at}";
 
 /// Bytes of a range whose end the URI does not state.
 pub(crate) const DEFAULT_BYTES: u64 = 64 << 10;
@@ -76,7 +75,9 @@ impl ResultUri {
         let range = match (get("at"), line.or(lines)) {
             (Some(_), Some(_)) => return Err(range_error("pass `at` or `line`, not both")),
             (None, Some(_)) if from.or(bytes).is_some() => {
-                return Err(range_error("pass `line` and `lines`, or `from` and `bytes`, not both"));
+                return Err(range_error(
+                    "pass `line` and `lines`, or `from` and `bytes`, not both",
+                ));
             }
             (Some(at), None) => {
                 Range::At { pointer: at.to_owned(), from: from.unwrap_or(0), count: bytes }
@@ -163,7 +164,8 @@ mod tests {
         check("?from=5", Ok(Range::Bytes { from: 5, bytes: 64 << 10 }));
         check("?line=7&lines=3", Ok(Range::Lines { line: 7, lines: Some(3) }));
         check("?lines=3", Ok(Range::Lines { line: 1, lines: Some(3) }));
-        let at = |pointer: &str, from, count| Ok(Range::At { pointer: pointer.into(), from, count });
+        let at =
+            |pointer: &str, from, count| Ok(Range::At { pointer: pointer.into(), from, count });
         check("?at=%2Frows%2F0", at("/rows/0", 0, None));
         check("?at=/rows&from=100&bytes=10", at("/rows", 100, Some(10)));
     }

@@ -203,7 +203,8 @@ async fn lines_at(
         _ => line_end(reader, block, line - 1).await?,
     };
     let start = start.filter(|start| *start < block.bytes || *start == 0);
-    let start = start.ok_or_else(|| range_error(format!("the block has fewer than {line} lines")))?;
+    let start =
+        start.ok_or_else(|| range_error(format!("the block has fewer than {line} lines")))?;
     let end = match lines {
         Some(lines) => line_end(reader, block, (line - 1).saturating_add(lines)).await?,
         None => None,
@@ -263,7 +264,8 @@ pub(crate) async fn continue_text(
 ) -> Result<String, ReadError> {
     let large = reader.result();
     let order = reading_order(large);
-    let of: u64 = order.iter().filter_map(|number| large.blocks.get(*number)).map(|block| block.bytes).sum();
+    let of: u64 =
+        order.iter().filter_map(|number| large.blocks.get(*number)).map(|block| block.bytes).sum();
     if from >= of {
         return Err(range_error(format!("`from` is {from}, but the result has {of} bytes")));
     }
@@ -324,7 +326,9 @@ pub(crate) async fn find_text(
     Ok(match hits {
         0 => format!("no line contains `{needle}`"),
         hits if hits > shown => {
-            format!("{hits} lines contain `{needle}`; the first {shown}, with their numbers:\n{text}")
+            format!(
+                "{hits} lines contain `{needle}`; the first {shown}, with their numbers:\n{text}"
+            )
         }
         hits => format!("{hits} lines contain `{needle}`, with their numbers:\n{text}"),
     })

@@ -8,9 +8,7 @@ use std::{
     },
 };
 
-use outlive_tasks::store::{
-    PART_BYTES, ResultPart, ResultStore, StoreFuture, TaskId, TaskOutcome,
-};
+use outlive_tasks::store::{PART_BYTES, ResultPart, ResultStore, StoreFuture, TaskId, TaskOutcome};
 use outlive_wire::{CallToolResult, ContentBlock, ResourceContents};
 use proptest::prelude::*;
 use serde_json::{Value, json, value::to_raw_value};
@@ -195,7 +193,9 @@ fn range_beyond_end_gets_one_clear_error() {
 
 #[test]
 fn json_text_and_structured_content_of_5_mb_are_read_by_pointer() {
-    let rows: Vec<Value> = (0..60_000).map(|id| json!({"id": id, "name": format!("row {id} of the table, with some text ä")})).collect();
+    let rows: Vec<Value> = (0..60_000)
+        .map(|id| json!({"id": id, "name": format!("row {id} of the table, with some text ä")}))
+        .collect();
     let structured = to_raw_value(&json!({"rows": rows, "count": 60_000})).unwrap();
     assert!(structured.get().len() > 4_000_000);
     let result = CallToolResult::text(structured.get()).with_structured_content(structured);
@@ -259,7 +259,8 @@ fn images_of_5_mb_stay_or_become_links() {
 
 #[test]
 fn emitted_lines_of_5_mb_are_read_as_one_text() {
-    let lines: Vec<String> = (0..100_000).map(|line| format!("{line} is a line of a log, ü")).collect();
+    let lines: Vec<String> =
+        (0..100_000).map(|line| format!("{line} is a line of a log, ü")).collect();
     let content = lines.iter().map(ContentBlock::text);
     let stored = Stored::new(&CallToolResult::new(content));
     let result = stored.cut(LIMIT).unwrap();
@@ -304,7 +305,9 @@ fn result_that_is_not_stored_names_the_limit_and_has_no_link() {
     let options = CutOptions { limit: LIMIT, tool: "build", rest };
     let result = cut_in_memory(&CallToolResult::text(log()), options).unwrap();
     let text = result.texts().next().unwrap();
-    assert!(text.contains("`max_store_bytes_per_caller` is used up") && !text.contains("task_result"));
+    assert!(
+        text.contains("`max_store_bytes_per_caller` is used up") && !text.contains("task_result")
+    );
     assert!(links(&result).is_empty() && text.ends_with("error: the last line"));
     assert!(cut_in_memory(&CallToolResult::text("short"), options).is_none());
 }

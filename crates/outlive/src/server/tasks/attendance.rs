@@ -212,16 +212,10 @@ impl Settle {
         let (engine, principal) = (tasks.engine(), call.principal().key());
         match self {
             Self::Deliver(retention) => engine.store().deliver(principal, task, retention).await,
-            Self::Leave(how) => {
-                engine.store().leave(principal, task, tasks.worker_id(), how).await
-            }
+            Self::Leave(how) => engine.store().leave(principal, task, tasks.worker_id(), how).await,
             Self::TimeOut(observed) => {
-                let left = engine.store().leave(
-                    principal,
-                    task,
-                    tasks.worker_id(),
-                    Departure::Lost,
-                );
+                let left =
+                    engine.store().leave(principal, task, tasks.worker_id(), Departure::Lost);
                 left.await?;
                 tasks.record_timeout(call, observed).await;
                 Ok(())

@@ -66,8 +66,7 @@ async fn cancel_stops_the_task() {
     let mut pipe = legacy(&server(&Runs::default())).await;
     let id = task_of(&pipe.call("nap", json!({"ms": 60_000})).await);
     let cancelled = pipe.call("task_cancel", json!({"task": id})).await;
-    let expected =
-        format!("Cancellation of `nap` (task {id}) is requested; it has 30 s to stop.");
+    let expected = format!("Cancellation of `nap` (task {id}) is requested; it has 30 s to stop.");
     assert_eq!(text(&cancelled), expected);
     let mut done = pipe.call("task_result", json!({"task": id})).await;
     while done["isError"] != true {

@@ -16,7 +16,10 @@ async fn quick_call_ends_in_its_first_request() {
     for (tool, ms) in [("nap", 100), ("nap", 3_000), ("always", 3_000)] {
         let (done, rounds) = with_rounds(&mut pipe, tool, json!({"ms": ms})).await;
         assert_eq!((text(&done), rounds), (&*format!("slept {ms} ms"), 0), "{tool}");
-        assert!(done.get("_meta").is_none_or(|meta| meta.get("io.modelcontextprotocol/related-task").is_none()));
+        assert!(
+            done.get("_meta")
+                .is_none_or(|meta| meta.get("io.modelcontextprotocol/related-task").is_none())
+        );
     }
     assert_eq!(runs.count(), 3);
 }

@@ -133,10 +133,6 @@ pub(super) async fn with_rounds(pipe: &mut Pipe, tool: &str, arguments: Value) -
 pub(super) fn task_of(pending: &Value) -> String {
     let task = &pending["structuredContent"]["task"];
     let id = task["id"].as_str().unwrap_or_else(|| panic!("a pending result: {pending}"));
-    assert_eq!(
-        pending["_meta"]["io.modelcontextprotocol/related-task"]["taskId"],
-        id,
-        "{pending}"
-    );
+    assert_eq!(pending["_meta"]["io.modelcontextprotocol/related-task"]["taskId"], id, "{pending}");
     id.to_owned()
 }

@@ -129,9 +129,8 @@ async fn deleted_parts_free_bytes_and_keep_task(bench: ContractBench) {
     let (lease, id) = (bench.start("a", "w").await, TaskId::new("a"));
     bench.end_large(&lease, u64::MAX).await.expect("commit succeeds");
     let before = bench.all_bytes().await;
-    let delete = async |principal| {
-        bench.store.delete_parts(principal, &id).await.expect("delete succeeds")
-    };
+    let delete =
+        async |principal| bench.store.delete_parts(principal, &id).await.expect("delete succeeds");
     assert_eq!(delete(EVE).await, 0, "the task belongs to another principal");
     assert_eq!(bench.all_bytes().await, before);
     let freed = delete(OWNER).await;

@@ -99,7 +99,11 @@ fn newlines(body: &Body<'_>) -> Vec<u64> {
     let parts = body.text.as_bytes().chunks(PART_BYTES);
     let counts = parts.map(|part| part.iter().filter(|byte| **byte == b'\n').count() as u64);
     let mut before = 0;
-    counts.map(|count| std::mem::replace(&mut before, before + count)).collect()
+    let before = counts.map(|count| {
+        before += count;
+        before - count
+    });
+    before.collect()
 }
 
 #[derive(Deserialize)]
@@ -194,7 +198,7 @@ fn join_small(pieces: Vec<Piece<'_>>) -> Vec<Piece<'_>> {
     each.collect()
 }
 
-fn body(json: &str, piece: Piece<'_>) -> Option<Body<'_>> {
+fn body<'a>(json: &'a str, piece: Piece<'a>) -> Option<Body<'a>> {
     match piece {
         Piece::Large(body) => Some(body),
         Piece::Small(range, _) if range.is_empty() => None,

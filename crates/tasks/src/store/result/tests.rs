@@ -131,7 +131,8 @@ fn missing_part_assembles_to_nothing() {
 fn block() -> impl Strategy<Value = ContentBlock> {
     let text = prop_oneof![
         ".{0,40}",
-        proptest::collection::vec("[ -~äß€😀\n\r\t\\\\\"\u{0}]{0,60}", 0..60).prop_map(|all| all.concat()),
+        proptest::collection::vec("[ -~äß€😀\n\r\t\\\\\"\u{0}]{0,60}", 0..60)
+            .prop_map(|all| all.concat()),
     ];
     let data = proptest::collection::vec(any::<u8>(), 0..3_000);
     prop_oneof![

@@ -197,7 +197,9 @@ fn whole(state: &HttpState, run: &mut Run, message: Message) -> Response<Body> {
         _ => 200,
     };
     let mut response = match counted(state, caller_of(run), out) {
-        Ok(body) => reply::json_response(status, Body::tracked(body, Vec::from_iter(run.take_receipt()))),
+        Ok(body) => {
+            reply::json_response(status, Body::tracked(body, Vec::from_iter(run.take_receipt())))
+        }
         Err(Exceeded(limit)) => {
             return whole(state, run, Message::Last(Err(ProtocolError::over_limit(limit))));
         }
