@@ -317,6 +317,8 @@ impl Schema {
                          FROM journal_entry WHERE task = t.number), 0)
                      + coalesce((SELECT sum(octet_length(scope) + octet_length(body))
                          FROM segment WHERE task = t.number), 0)
+                     + coalesce((SELECT sum(octet_length(body))
+                         FROM result_part WHERE task = t.number), 0)
                      + coalesce((SELECT sum(input_request_bytes(wire_key, journal_key, body))
                          FROM input_request WHERE task = t.number), 0) AS bytes FROM task t
                  UNION ALL SELECT principal, key_value_bytes(key, body) FROM key_value

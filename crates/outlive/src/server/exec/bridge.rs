@@ -81,9 +81,8 @@ impl Patience {
         Self {
             deadline: arrival.at + asked.unwrap_or(slice),
             follows_rounds: has_rounds && asked.is_none(),
-            max_bytes: limits.and_then(|limits| {
-                tasks.config.results.max_bytes(&limits, options.max_inline)
-            }),
+            max_bytes: limits
+                .and_then(|limits| tasks.config.results.max_bytes(&limits, options.max_inline)),
             options,
         }
     }
