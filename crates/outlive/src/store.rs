@@ -3,14 +3,14 @@
 pub use outlive_tasks::{
     InputFailure, JournalEntry, JournalSnapshot, SegmentRecord, StepFailure,
     store::{
-        AuditEvent, AuditLog, AuditRecord, CancelOutcome, ChangeListener, ChangeSource, Changes,
-        Charge, Claim, ClaimedTask, CleanupState, CreateOutcome, IdempotencyKey, Inbox,
-        InputRequestRecord, InputRequestState, InputSource, KeyValueStore, Lease, ListCursor,
-        MemoryStore, NewInputRequest, NewTask, OperatorStore, OutcomeKind, PageLimit, Phase,
-        PurgeOutcome, RetryOutcome, Store, StoreError, StoreFuture, StoreKind, StoreMonitor,
-        StoreProbe, StoreStats, StoredSegments, SweepReport, TaskDetail, TaskFilter, TaskId,
-        TaskOutcome, TaskRecord, TaskStore, TaskSummary, Transition, UnixMillis, WorkQueue,
-        WorkerId, open, open_operator, probe,
+        Audience, AuditEvent, AuditLog, AuditRecord, CancelOutcome, ChangeListener, ChangeSource,
+        Changes, Charge, Claim, ClaimedTask, CleanupState, CreateOutcome, IdempotencyKey, Inbox,
+        InputDetail, InputRequestRecord, InputRequestState, InputSource, InputStore, KeyValueStore,
+        Lease, ListCursor, MemoryStore, NewInputRequest, NewTask, OpenInput, OperatorStore,
+        OutcomeKind, PageLimit, Phase, PurgeOutcome, RetryOutcome, Store, StoreError, StoreFuture,
+        StoreKind, StoreMonitor, StoreProbe, StoreStats, StoredSegments, SweepReport, TaskDetail,
+        TaskFilter, TaskId, TaskOutcome, TaskRecord, TaskStore, TaskSummary, Transition,
+        UnixMillis, WorkQueue, WorkerId, open, open_operator, probe,
     },
 };
 

@@ -11,7 +11,7 @@
 /// /// A store that never deletes.
 /// struct KeepsAll(MemoryStore);
 ///
-/// delegate_store!(impl TaskStore, KeyValueStore, AuditLog, StoreMonitor for KeepsAll: |store| &store.0);
+/// delegate_store!(impl TaskStore, InputStore, KeyValueStore, AuditLog, StoreMonitor for KeepsAll: |store| &store.0);
 ///
 /// impl WorkQueue for KeepsAll {
 ///     delegate_store!(claim, renew, release, commit, inbox, finish_cleanup: |store| &store.0);
@@ -49,6 +49,11 @@ macro_rules! delegate_store {
                 claim, renew, release, commit, inbox, finish_cleanup, next_due, sweep, subscribe:
                     |$this| $inner
             );
+        }
+    };
+    (@impl InputStore [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
+        impl $($generics)* $crate::store::InputStore for $type {
+            $crate::delegate_store!(open_input: |$this| $inner);
         }
     };
     (@impl KeyValueStore [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
@@ -170,6 +175,12 @@ macro_rules! delegate_store {
             let $this = self;
             $crate::store::WorkQueue::subscribe($inner, listener);
         }
+    };
+
+    (@method open_input $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, InputStore, open_input(
+            principal: &'a str, task: &'a $crate::store::TaskId, name: &'a str,
+        ) -> Option<$crate::store::InputDetail>);
     };
 
     (@method put_if_absent $this:ident, $inner:expr) => {

@@ -12,13 +12,13 @@ use outlive_tasks::{
     JournalEntry, delegate_store,
     store::{
         Changes, Claim, ClaimedTask, CreateOutcome, InputSource, Lease, ListCursor, MemoryStore,
-        NewTask, OperatorStore, PageLimit, PurgeOutcome, RetryOutcome, StoreFuture, StoredSegments,
-        SweepReport, TaskFilter, TaskId, TaskRecord, TaskStore, TaskSummary, Transition,
-        UnixMillis, WorkQueue, WorkerId,
+        NewTask, OpenInput, OperatorStore, PageLimit, PurgeOutcome, RetryOutcome, StoreFuture,
+        StoredSegments, SweepReport, TaskFilter, TaskId, TaskRecord, TaskStore, TaskSummary,
+        Transition, UnixMillis, WorkQueue, WorkerId,
         contract::{Check, ContractBench, checks, operator_checks},
     },
 };
-use outlive_wire::{InputRequest, RawJson};
+use outlive_wire::RawJson;
 
 /// Flaw of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,8 @@ enum Flaw {
     Unlimited,
     /// A claim ignores the limits per principal.
     Unfair,
+    /// A response of a tool is accepted for every audience.
+    AnyAudience,
 }
 
 fn all_checks() -> Vec<Check> {
@@ -128,6 +130,13 @@ async fn contract_detects_quarantined_task_woken_by_response() {
 }
 
 #[tokio::test]
+async fn contract_detects_ignored_audience() {
+    let failing = failing(Flaw::AnyAudience).await;
+    sees(&failing, "tool_and_link_responses_to_caller_requests_are_ignored");
+    sees(&failing, "reclaimed_task_keeps_audience_of_open_request");
+}
+
+#[tokio::test]
 async fn contract_detects_retry_of_ended_task() {
     let failing = failing(Flaw::RetriesAll).await;
     sees(&failing, "retry_of_ended_task_is_rejected");
@@ -194,7 +203,7 @@ struct Known {
     /// Tasks that were deleted too early.
     forgotten: HashSet<TaskId>,
     /// Input requests that were open at the end of a task.
-    left_open: HashMap<TaskId, Vec<(String, InputRequest)>>,
+    left_open: HashMap<TaskId, Vec<OpenInput>>,
 }
 
 impl Broken {
@@ -211,7 +220,7 @@ impl Broken {
     }
 }
 
-delegate_store!(impl KeyValueStore, AuditLog, StoreMonitor for Broken: |store| &store.inner);
+delegate_store!(impl InputStore, KeyValueStore, AuditLog, StoreMonitor for Broken: |store| &store.inner);
 
 impl TaskStore for Broken {
     delegate_store!(find, list, cancel: |store| &store.inner);
@@ -272,6 +281,8 @@ impl TaskStore for Broken {
         max_bytes: u64,
     ) -> StoreFuture<'a, Option<usize>> {
         Box::pin(async move {
+            let is_tool = from == InputSource::Tool && self.has(Flaw::AnyAudience);
+            let from = if is_tool { InputSource::Client } else { from };
             let taken = self.inner.respond(principal, task, from, answers, max_bytes).await?;
             if self.has(Flaw::WokenByAnswer) {
                 self.inner.retry(task).await?;

@@ -70,7 +70,7 @@ impl CountedStore {
 }
 
 delegate_store!(
-    impl TaskStore, WorkQueue, KeyValueStore, AuditLog for CountedStore: |store| &store.store
+    impl TaskStore, WorkQueue, InputStore, KeyValueStore, AuditLog for CountedStore: |store| &store.store
 );
 
 impl StoreMonitor for CountedStore {

@@ -15,7 +15,11 @@ impl TaskBackend {
     pub(crate) fn show(&self, view: TaskRecord) -> TaskView {
         let state = match view.outcome {
             None if view.input_requests.is_empty() => TaskState::Working,
-            None => TaskState::InputRequired(OrderedMap(view.input_requests)),
+            None => {
+                let requests = view.input_requests.into_iter();
+                let requests = requests.map(|input| (input.name, input.request)).collect();
+                TaskState::InputRequired(OrderedMap(requests))
+            }
             Some(TaskOutcome::Result(raw)) => match serde_json::from_str(raw.get()) {
                 Ok(result) => TaskState::Result(Box::new(result)),
                 Err(error) => TaskState::Error(internal(&error.to_string())),

@@ -196,7 +196,7 @@ impl FailPoints {
     }
 }
 
-delegate_store!(impl AuditLog, StoreMonitor for FailPoints: |store| &*store.inner);
+delegate_store!(impl InputStore, AuditLog, StoreMonitor for FailPoints: |store| &*store.inner);
 
 impl TaskStore for FailPoints {
     fn create(&self, task: NewTask) -> StoreFuture<'_, CreateOutcome> {

@@ -1,8 +1,8 @@
 //! The list of all checks.
 
 use super::{
-    audit, bench::Check, budgets, claim, cleanup, commit, create, end, external_events, key_value,
-    operator, quarantine, respond, stats, waiting,
+    audience, audit, bench::Check, budgets, claim, cleanup, commit, create, end, external_events,
+    key_value, operator, quarantine, respond, stats, waiting,
 };
 
 /// Returns the checks of [`Store`](super::super::Store).
@@ -13,6 +13,7 @@ pub fn checks() -> Vec<Check> {
         commit::CHECKS,
         respond::CHECKS,
         external_events::CHECKS,
+        audience::CHECKS,
         waiting::CHECKS,
         end::CHECKS,
         quarantine::CHECKS,

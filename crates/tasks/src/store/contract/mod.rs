@@ -15,6 +15,7 @@
 //! # });
 //! ```
 
+mod audience;
 mod audit;
 mod bench;
 mod budgets;

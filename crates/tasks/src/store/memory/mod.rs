@@ -2,6 +2,7 @@
 
 mod audit_events;
 mod audit_log;
+mod input_store;
 mod key_value_store;
 mod key_values;
 mod operator_store;

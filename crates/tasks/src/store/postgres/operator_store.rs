@@ -6,7 +6,7 @@ use tokio_postgres::Row;
 
 use super::{
     clock::{from_column, to_column},
-    column::{count, from_json, from_text, get, name, owned, phase, phase_column, raw},
+    column::{audience, count, from_json, from_text, get, name, owned, phase, phase_column, raw},
     error::PostgresError,
     queue::Order,
     read::{seen, seen_in},
@@ -27,12 +27,13 @@ pub(super) const TASKS: &str = seen!(
 pub(super) const INSPECT: &str = seen!(
     ", principal, worker_id, epoch, started, crash_count, due_at, CASE phase WHEN 4 THEN quarantine_outcome END,
      request, e.keys, e.bodies, (SELECT count(*) FROM segment WHERE task = t.number),
-     a.keys, a.names, a.bodies, a.dues, a.states",
+     a.keys, a.names, a.bodies, a.dues, a.states, a.audiences",
     "CROSS JOIN LATERAL (SELECT array_agg(key) AS keys, array_agg(body) AS bodies
          FROM journal_entry WHERE task = t.number) AS e
      CROSS JOIN LATERAL (SELECT array_agg(journal_key ORDER BY ordinal) AS keys,
          array_agg(wire_key ORDER BY ordinal) AS names, array_agg(body ORDER BY ordinal) AS bodies,
-         array_agg(due_at ORDER BY ordinal) AS dues, array_agg(state ORDER BY ordinal) AS states
+         array_agg(due_at ORDER BY ordinal) AS dues, array_agg(state ORDER BY ordinal) AS states,
+         array_agg(audience ORDER BY ordinal) AS audiences
          FROM input_request WHERE task = t.number) AS a
      WHERE id = $1"
 );
@@ -98,15 +99,15 @@ impl OperatorStore for PostgresStore {
 }
 
 fn overseen(row: &Row) -> Result<TaskSummary, PostgresError> {
-    let kept = get::<Option<&str>>(row, 19)?.map(|kept| from_json("outcome", kept));
+    let kept = get::<Option<&str>>(row, 21)?.map(|kept| from_json("outcome", kept));
     Ok(TaskSummary {
         view: seen_in(row)?,
-        principal: name(row, 13)?,
-        owner: get::<Option<String>>(row, 14)?.map(|owner| WorkerId::new(from_text(owner))),
-        epoch: from_column(get(row, 15)?),
-        started: get(row, 16)?,
-        crash_count: u32::try_from(get::<i32>(row, 17)?).unwrap_or_default(),
-        due_at: get::<Option<i64>>(row, 18)?.map(from_column),
+        principal: name(row, 15)?,
+        owner: get::<Option<String>>(row, 16)?.map(|owner| WorkerId::new(from_text(owner))),
+        epoch: from_column(get(row, 17)?),
+        started: get(row, 18)?,
+        crash_count: u32::try_from(get::<i32>(row, 19)?).unwrap_or_default(),
+        due_at: get::<Option<i64>>(row, 20)?.map(from_column),
         kept: kept.transpose()?,
     })
 }
@@ -115,14 +116,14 @@ fn inspected(row: &Row) -> Result<TaskDetail, PostgresError> {
     let texts = |column| {
         Ok::<_, PostgresError>(get::<Option<Vec<String>>>(row, column)?.unwrap_or_default())
     };
-    let entries = texts(21)?.into_iter().zip(texts(22)?);
+    let entries = texts(23)?.into_iter().zip(texts(24)?);
     let entries = entries.map(|(key, body)| Ok((from_text(key), from_json("journal", &body)?)));
     Ok(TaskDetail {
         task: overseen(row)?,
-        request: raw("request", get(row, 20)?)?,
+        request: raw("request", get(row, 22)?)?,
         entries: entries.collect::<Result<BTreeMap<_, _>, PostgresError>>()?,
-        segments: from_column(get(row, 23)?),
-        input_requests: requests(row, texts(24)?, texts(25)?)?,
+        segments: from_column(get(row, 25)?),
+        input_requests: requests(row, texts(26)?, texts(27)?)?,
     })
 }
 
@@ -131,15 +132,18 @@ fn requests(
     keys: Vec<String>,
     names: Vec<String>,
 ) -> Result<Vec<InputRequestRecord>, PostgresError> {
-    let bodies: Vec<Option<&str>> = get::<Option<_>>(row, 26)?.unwrap_or_default();
-    let dues: Vec<Option<i64>> = get::<Option<_>>(row, 27)?.unwrap_or_default();
-    let states: Vec<i16> = get::<Option<_>>(row, 28)?.unwrap_or_default();
+    let bodies: Vec<Option<&str>> = get::<Option<_>>(row, 28)?.unwrap_or_default();
+    let dues: Vec<Option<i64>> = get::<Option<_>>(row, 29)?.unwrap_or_default();
+    let states: Vec<i16> = get::<Option<_>>(row, 30)?.unwrap_or_default();
+    let audiences: Vec<i16> = get::<Option<_>>(row, 31)?.unwrap_or_default();
+    let states = states.into_iter().zip(audiences);
     let rows = keys.into_iter().zip(names).zip(bodies.into_iter().zip(dues)).zip(states);
-    rows.map(|(((key, name), (body, due)), state)| {
+    rows.map(|(((key, name), (body, due)), (state, to))| {
         Ok(InputRequestRecord {
             key: from_text(key),
             name: from_text(name),
             request: body.map(|body| from_json("input_request", body)).transpose()?,
+            audience: audience(to)?,
             due: due.map(from_column),
             state: match state {
                 0 => InputRequestState::Open,
