@@ -222,7 +222,7 @@ async fn texts_with_any_character_are_stored() {
     let view = store.get(odd, &TaskId::new(odd)).await.unwrap().unwrap();
     assert_eq!((view.id.as_str(), view.tool.as_str()), (odd, odd));
     assert_eq!(
-        (view.status_message.as_deref(), view.input_requests[0].0.as_str()),
+        (view.status_message.as_deref(), view.input_requests[0].name.as_str()),
         (Some(odd), odd)
     );
     store.release(&lease.worker).await.unwrap();
