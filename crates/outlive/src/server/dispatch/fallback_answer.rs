@@ -85,7 +85,7 @@ pub(crate) async fn task_answer(
     let response = to_raw_value(&response).map_err(ProtocolError::internal)?;
     let store = tasks.engine().store();
     let taken =
-        store.respond(principal, &task, InputSource::Tool, vec![(key, response)], max_bytes).await;
+        store.respond(principal, &task, InputSource::Client, vec![(key, response)], max_bytes).await;
     match taken.map_err(|error| tasks.refused(&call, &error))? {
         None => Ok(no_such_task()),
         Some(0) => Ok(only_by_people(task.as_str())),

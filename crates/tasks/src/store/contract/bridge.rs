@@ -115,6 +115,7 @@ fn is(id: &str) -> Option<String> {
 
 async fn bridged_task_is_listed_after_first_pending_result(bench: ContractBench) {
     bench.queue("ordinary").await;
+    bench.advance(SECOND);
     bench.bridge("a").await;
     let listed = async || {
         let listed = bench.store.list(OWNER, "modern", None, 10).await.expect("list succeeds");
