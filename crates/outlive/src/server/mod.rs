@@ -52,7 +52,6 @@ mod text_args;
 mod throttle;
 mod time;
 pub mod uri_template;
-#[cfg_attr(not(test), expect(dead_code, reason = "the fallback tools name and serve the page"))]
 mod view;
 
 pub use api::{builder::ServerBuilder, server::Server};
