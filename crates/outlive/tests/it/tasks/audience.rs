@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json, value::to_raw_value};
 
-use super::world::{Counts, builder, modern, until};
+use super::world::{Counts, builder, modern, start, until};
 use crate::support::pipe::{Pipe, result, text};
 
 #[derive(Deserialize, JsonSchema, Form)]
