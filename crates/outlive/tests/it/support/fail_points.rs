@@ -13,10 +13,10 @@ use std::{
 
 use outlive::{
     store::{
-        Attended, BridgeStore, CancelOutcome, Changes, Charge, Claim, ClaimedTask, CleanupState, CreateOutcome, Departure,
-        IdempotencyKey, Inbox, InputSource, KeyValueStore, Lease, ListCursor, NewTask, PageLimit,
-        Store, StoreError, StoreFuture, StoredSegments, SweepReport, TaskId, TaskRecord, TaskStore,
-        Transition, WorkQueue, WorkerId,
+        Attended, BridgeStore, CancelOutcome, Changes, Charge, Claim, ClaimedTask, CleanupState,
+        CreateOutcome, Departure, IdempotencyKey, Inbox, InputSource, KeyValueStore, Lease,
+        ListCursor, NewTask, PageLimit, Store, StoreError, StoreFuture, StoredSegments,
+        SweepReport, TaskId, TaskRecord, TaskStore, Transition, WorkQueue, WorkerId,
     },
     wire::RawJson,
 };
