@@ -102,3 +102,53 @@ fn request_with_known_token_allocates_nothing() {
     });
     assert_eq!(seen.count_total, 0, "a known token allocates no memory");
 }
+
+/// Bytes that a read of 64 KiB may allocate: the record of the task, and its result parts.
+const RANGE_BYTES: u64 = 256 << 10;
+
+#[test]
+fn reading_64_kib_of_a_result_does_not_depend_on_its_size() {
+    use outlive_tasks::store::{
+        Changes, CreateOutcome, MemoryStore, NewTask, PART_BYTES, ResultStore, TaskId, TaskOutcome,
+        TaskStore, Transition, WorkQueue, WorkerId,
+    };
+    use std::{future::Future, pin::pin, task::Context, time::Duration};
+
+    fn now<F: Future>(future: F) -> F::Output {
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        match pin!(future).poll(&mut context) {
+            std::task::Poll::Ready(output) => output,
+            std::task::Poll::Pending => panic!("a store in memory does not wait"),
+        }
+    }
+
+    let raw = |value: &serde_json::Value| serde_json::value::to_raw_value(value).expect("JSON");
+    let store = MemoryStore::new();
+    for mib in [1_usize, 5, 40] {
+        let id = TaskId::new(mib.to_string());
+        let lease = Some((WorkerId::new("w"), Duration::from_secs(30)));
+        let task = NewTask::new(id.clone(), "p", "tool", "modern", raw(&serde_json::json!({})));
+        let Ok(CreateOutcome::Created { lease: Some(lease), .. }) =
+            now(store.create(task.worker(lease)))
+        else {
+            panic!("the task is created");
+        };
+        let text = "a line of a log\n".repeat(mib << 16);
+        let content = serde_json::json!({"content": [{"type": "text", "text": text}]});
+        let mut outcome = TaskOutcome::Result(raw(&content));
+        let changes = Changes::default().result_parts(outcome.take_parts());
+        let end = Transition::End { outcome, retention: Duration::from_secs(60) };
+        now(store.commit(&lease, &changes, &end)).expect("the task ends");
+        let seen = allocation_counter::measure(|| {
+            let record = now(store.get("p", &id)).expect("a store").expect("a task");
+            assert!(matches!(record.outcome, Some(TaskOutcome::LargeResult(_))));
+            let mut range = Vec::with_capacity(PART_BYTES);
+            for part in [3, 4] {
+                let part = now(store.read_part("p", &id, 0, part)).expect("a store");
+                let part = part.expect("a part");
+                range.extend_from_slice(&part[..PART_BYTES / 2]);
+            }
+        });
+        assert!(seen.bytes_total <= RANGE_BYTES, "{mib} MiB: {} bytes", seen.bytes_total);
+    }
+}

@@ -310,7 +310,7 @@ pub(crate) async fn find(
     }
     let task = TaskId::new(named);
     slow_down(env, tasks, call, &task)?;
-    let record = tasks.engine().get(call.principal().key(), &task).await;
+    let record = tasks.engine().store().get(call.principal().key(), &task).await;
     let record = record.map_err(|error| unavailable(&error))?;
     if record.is_none() {
         denied(env, call, &task);

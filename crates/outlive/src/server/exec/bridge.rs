@@ -111,7 +111,8 @@ pub(crate) async fn wait(
     let mut last = None;
     loop {
         let changed = watch.notified();
-        match tasks.engine().get(call.principal().key(), attendance.task()).await {
+        // Not `Engine::get`, which loads a large result whole.
+        match tasks.engine().store().get(call.principal().key(), attendance.task()).await {
             Ok(None) => return Ok(forgotten(attendance)),
             Ok(Some(record)) if record.outcome.is_some() => {
                 return finish(attendance, &patience, record).await;
@@ -181,7 +182,7 @@ async fn respond(tasks: &TaskBackend, call: &Call, round: &TaskRound) -> Result<
         return Ok(());
     }
     let principal = call.principal().key();
-    let record = tasks.engine().get(principal, &round.task).await;
+    let record = tasks.engine().store().get(principal, &round.task).await;
     let Some(record) = record.map_err(|error| unavailable(&error))? else { return Ok(()) };
     for OpenInput { name, request, .. } in &record.input_requests {
         if let Some(response) = round.responses.get(name) {
