@@ -10,11 +10,13 @@ mod clients;
 mod conformance;
 mod crash;
 mod hostile;
+mod hosts;
 mod interop;
 mod logins;
 mod postgres;
 mod program;
 mod python;
+mod serving;
 mod site;
 mod soak;
 
@@ -39,6 +41,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("conformance") => conformance::run(args),
         Some("crash") => crash::run(args),
         Some("hostile") => hostile::run(args),
+        Some("hosts") => hosts::run(args),
         Some("interop") => interop::run(args),
         Some("killed-clients") => crash::killed::run(args),
         Some("logins") => logins::run(args),

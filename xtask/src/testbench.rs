@@ -14,6 +14,7 @@ pub(crate) const COMMANDS: &[&str] = &[
     "conformance",
     "crash",
     "hostile",
+    "hosts",
     "interop",
     "killed-clients",
     "logins",
