@@ -58,6 +58,8 @@ pub(super) fn run(place: &str) -> Result<()> {
             .response_modes([ResponseMode::Streaming])
             .poll_rate(None)
             .max_tasks_per_caller(100_000)
+            .max_store_bytes_per_caller(u64::MAX)
+            .max_store(u64::MAX)
             .engine(|engine| {
                 engine.max_running = 2_000;
                 // One caller generates the whole load.

@@ -16,6 +16,7 @@ guide!(tutorial_server, "tutorial-server.md");
 guide!(tutorial_client, "tutorial-client.md");
 guide!(durable_execution, "durable-execution.md");
 guide!(tasks, "tasks.md");
+guide!(hosts, "hosts.md");
 guide!(input, "input.md");
 guide!(streaming, "streaming.md");
 guide!(eras, "eras.md");

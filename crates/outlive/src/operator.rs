@@ -6,13 +6,16 @@ use outlive_tasks::{
     engine::EngineConfig,
     store::{
         AuditEvent, AuditRecord, CancelOutcome, InputSource, ListCursor, OperatorStore,
-        PurgeOutcome, RetryOutcome, StoreError, TaskDetail, TaskFilter, TaskId, TaskSummary,
-        UnixMillis, open_operator,
+        PurgeOutcome, RetryOutcome, StoreError, TaskDetail, TaskFilter, TaskId, TaskOutcome,
+        TaskSummary, UnixMillis, assemble, open_operator,
     },
 };
 use outlive_wire::RawJson;
 
-use crate::server::name_in_audit;
+use crate::server::{
+    hosts::{client::Transport, learned::PREFIX as LEARNED_PREFIX, observations::Observations},
+    name_in_audit,
+};
 
 /// Retention of an operator's audit events. Same as the default of servers.
 const AUDIT_RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -56,6 +59,26 @@ pub struct TaskReport {
     pub task: TaskDetail,
     /// Audit events of the task, oldest first.
     pub events: Vec<AuditRecord>,
+}
+
+/// Call timeout of a client that servers on the store have learned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LearnedTimeout {
+    /// Principal that uses the client; `None` for an anonymous session.
+    pub principal: Option<String>,
+    /// `clientInfo.name` of the client, in lower case.
+    pub client: String,
+    /// `clientInfo.version` of the client.
+    pub version: String,
+    /// Transport of the client: `stdio` or `http`.
+    pub transport: &'static str,
+    /// Time after which the client ends a call; `None` if only `spans_rounds` is known.
+    pub call_timeout: Option<Duration>,
+    /// Whether the client counts all rounds of a call together.
+    pub spans_rounds: bool,
+    /// Time after which the limit is not used.
+    pub expires_at: UnixMillis,
 }
 
 impl Operator {
@@ -106,7 +129,12 @@ impl Operator {
     ///
     /// If the store cannot be read.
     pub async fn show(&self, task: &TaskId) -> Result<Option<TaskReport>, StoreError> {
-        let Some(found) = self.store.inspect(task).await? else { return Ok(None) };
+        let Some(mut found) = self.store.inspect(task).await? else { return Ok(None) };
+        if let Some(TaskOutcome::LargeResult(large)) = &found.task.view.outcome {
+            let whole = assemble(&*self.store, &found.task.principal, task, large).await?;
+            found.task.view.outcome =
+                whole.map(TaskOutcome::Result).or(found.task.view.outcome.take());
+        }
         let name = name_in_audit(&found.task.principal, task.as_str());
         let (mut events, mut after) = (Vec::new(), 0);
         loop {
@@ -237,6 +265,17 @@ impl Operator {
         Ok(gone.len())
     }
 
+    /// Returns call timeouts that servers have learned, of at most `limit` callers.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be read.
+    pub async fn learned_timeouts(&self, limit: usize) -> Result<Vec<LearnedTimeout>, StoreError> {
+        let entries = self.store.key_values(LEARNED_PREFIX, limit).await?;
+        let read = entries.iter().filter_map(|(_, entry)| serde_json::from_str(entry.get()).ok());
+        Ok(read.flat_map(learned).collect())
+    }
+
     fn event(
         &self,
         principal: &str,
@@ -254,6 +293,26 @@ impl Operator {
         }
         self.store.append(events, AUDIT_RETENTION, u64::MAX).await
     }
+}
+
+/// Returns what was learned for the clients of a caller.
+fn learned(Observations { principal, clients }: Observations) -> Vec<LearnedTimeout> {
+    let learned = clients.into_iter().filter_map(|client| {
+        let limit = client.limit(0)?;
+        Some(LearnedTimeout {
+            principal: principal.clone(),
+            client: client.name,
+            version: client.version,
+            transport: match client.transport {
+                Transport::Stdio => "stdio",
+                Transport::Http => "http",
+            },
+            call_timeout: limit.call_timeout,
+            spans_rounds: limit.timeout_spans_rounds,
+            expires_at: client.expires_at,
+        })
+    });
+    learned.collect()
 }
 
 impl fmt::Debug for Operator {

@@ -3,14 +3,15 @@
 pub use outlive_tasks::{
     InputFailure, JournalEntry, JournalSnapshot, SegmentRecord, StepFailure,
     store::{
-        AuditEvent, AuditLog, AuditRecord, CancelOutcome, ChangeListener, ChangeSource, Changes,
-        Charge, Claim, ClaimedTask, CleanupState, CreateOutcome, IdempotencyKey, Inbox,
-        InputRequestRecord, InputRequestState, InputSource, KeyValueStore, Lease, ListCursor,
-        MemoryStore, NewInputRequest, NewTask, OperatorStore, OutcomeKind, PageLimit, Phase,
-        PurgeOutcome, RetryOutcome, Store, StoreError, StoreFuture, StoreKind, StoreMonitor,
-        StoreProbe, StoreStats, StoredSegments, SweepReport, TaskDetail, TaskFilter, TaskId,
-        TaskOutcome, TaskRecord, TaskStore, TaskSummary, Transition, UnixMillis, WorkQueue,
-        WorkerId, open, open_operator, probe,
+        Attended, AuditEvent, AuditLog, AuditRecord, BlockKind, Bridge, BridgeStore, CancelOutcome,
+        ChangeListener, ChangeSource, Changes, Charge, Claim, ClaimedTask, CleanupState,
+        CreateOutcome, Departure, IdempotencyKey, Inbox, InputRequestRecord, InputRequestState,
+        InputSource, KeyValueStore, LargeResult, Lease, ListCursor, MemoryStore, NewInputRequest,
+        NewTask, OpenCall, OperatorStore, OutcomeKind, PART_BYTES, PageLimit, Phase, PurgeOutcome,
+        ResultPart, ResultStore, RetryOutcome, SplitResult, Store, StoreError, StoreFuture,
+        StoreKind, StoreMonitor, StoreProbe, StoreStats, StoredBlock, StoredSegments, SweepReport,
+        TaskDetail, TaskFilter, TaskId, TaskOutcome, TaskRecord, TaskStore, TaskSummary,
+        Transition, UnixMillis, WorkQueue, WorkerId, assemble, open, open_operator, probe, split,
     },
 };
 

@@ -15,7 +15,9 @@ use bytestring::ByteString;
 use http::request::Parts;
 use outlive_wire::{LoggingLevel, Method};
 
-use crate::{CallEnd, Outbox, Principal, ProtocolError, RunningCall, Session, VersionRules};
+use crate::{
+    CallEnd, CancelReason, Outbox, Principal, ProtocolError, RunningCall, Session, VersionRules,
+};
 
 /// Position of a part of a message.
 #[derive(Clone, Copy, Debug)]
@@ -280,8 +282,8 @@ impl RunningCall for Call {
         self.method
     }
 
-    fn cancel(&self) {
-        self.port.cancel();
+    fn cancel(&self, reason: CancelReason) {
+        self.port.cancel(reason);
     }
 }
 

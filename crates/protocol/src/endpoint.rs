@@ -12,8 +12,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
-    Call, ChangeFilter, ClientNotification, InFlight, MessageContext, MisroutedReply, Profile,
-    ProtocolError, Run, Service, Session, VersionRules, catch_panic,
+    Call, CancelReason, ChangeFilter, ClientNotification, InFlight, MessageContext, MisroutedReply,
+    Profile, ProtocolError, Run, Service, Session, VersionRules, catch_panic,
     era::{self, Request, SelectError, Selection},
 };
 
@@ -332,7 +332,8 @@ fn cancel(params: &str, arrival: &MessageContext<'_>) {
     }
     let Ok(cancelled) = serde_json::from_str::<Cancelled<'_>>(params) else { return };
     let id = cancelled.request_id.get();
-    let found = arrival.in_flight.is_some_and(|in_flight| in_flight.cancel(id));
+    let reason = CancelReason::read(cancelled.reason.as_deref());
+    let found = arrival.in_flight.is_some_and(|in_flight| in_flight.cancel(id, reason));
     tracing::debug!(id, found, reason = cancelled.reason.as_deref(), "client cancelled a request");
 }
 

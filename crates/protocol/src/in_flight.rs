@@ -8,6 +8,8 @@ use std::{
 
 use outlive_wire::Method;
 
+use crate::CancelReason;
+
 /// The part of a call that the table of running calls needs.
 pub trait RunningCall: Send + Sync {
     /// Returns the request ID as in the message.
@@ -17,7 +19,7 @@ pub trait RunningCall: Send + Sync {
     fn method(&self) -> Option<Method>;
 
     /// Cancels the call.
-    fn cancel(&self);
+    fn cancel(&self, reason: CancelReason);
 }
 
 /// Running calls by request ID. Calls that complete at once are never added.
@@ -57,10 +59,10 @@ impl InFlight {
     }
 
     /// Cancels a call. Returns `false` if no call with this ID is running, which is not an error.
-    pub fn cancel(&self, id: &str) -> bool {
+    pub fn cancel(&self, id: &str, reason: CancelReason) -> bool {
         let call = self.lock().remove(id);
         // The call is cancelled outside the lock: this wakes its owner, which may remove it at once.
-        call.inspect(|call| call.cancel()).is_some()
+        call.inspect(|call| call.cancel(reason)).is_some()
     }
 
     /// Cancels every call.
@@ -76,7 +78,7 @@ impl InFlight {
     fn cancel_where(&self, matches: impl Fn(&dyn RunningCall) -> bool) {
         let calls: Vec<_> =
             self.lock().extract_if(|_, call| matches(&**call)).map(|(_, call)| call).collect();
-        calls.iter().for_each(|call| call.cancel());
+        calls.iter().for_each(|call| call.cancel(CancelReason::Disconnected));
     }
 
     fn lock(&self) -> MutexGuard<'_, Calls> {

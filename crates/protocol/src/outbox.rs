@@ -5,13 +5,13 @@ use std::{
     fmt, mem,
     sync::{
         Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicU8, Ordering},
     },
     task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
 
-use crate::{Message, Notify, PartialResponse, Progress};
+use crate::{CancelReason, Message, Notify, PartialResponse, Progress, Receipt};
 
 /// The queue between a handler and the owner of its run.
 ///
@@ -20,7 +20,8 @@ use crate::{Message, Notify, PartialResponse, Progress};
 /// affects only its own call.
 #[derive(Default)]
 pub struct Outbox {
-    cancelled: AtomicBool,
+    /// The reason of the cancellation; zero while the call is not cancelled.
+    cancelled: AtomicU8,
     // A std mutex: no code awaits while it is held, for one push or pop.
     queue: Mutex<Queue>,
 }
@@ -39,6 +40,11 @@ struct Queue {
     last_said: Option<Instant>,
     owner: Option<Waker>,
     waiting_for_cancel: Vec<Waker>,
+    /// Callback for the delivery of the response.
+    receipt: Option<Receipt>,
+    /// Whether no client reads the messages of the call.
+    unread: bool,
+    waiting_for_disconnect: Option<Waker>,
     closed: bool,
 }
 
@@ -104,9 +110,15 @@ impl Outbox {
         queue.wake_owner();
     }
 
-    /// Cancels the call: clears the queue and wakes every waiter of [`Outbox::poll_cancelled`].
-    pub fn cancel(&self) {
-        self.cancelled.store(true, Ordering::Release);
+    /// Cancels the call: clears the queue and wakes every waiter of [`Outbox::poll_cancelled`]. The
+    /// reason of the first cancellation counts.
+    pub fn cancel(&self, reason: CancelReason) {
+        let _ = self.cancelled.compare_exchange(
+            0,
+            code_of(reason),
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
         let mut queue = self.lock();
         queue.closed = true;
         queue.waiting.clear();
@@ -114,14 +126,54 @@ impl Outbox {
         queue.held = None;
         queue.wake_room();
         let wakers = mem::take(&mut queue.waiting_for_cancel);
+        // Dropped outside the lock: the response will not be written.
+        let receipt = queue.receipt.take();
         queue.wake_owner();
         drop(queue);
+        drop(receipt);
         wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Returns whether [`Outbox::cancel`] was called.
     pub fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Acquire)
+        self.cancelled.load(Ordering::Acquire) != 0
+    }
+
+    /// Returns why the call was cancelled, or `None` if it was not cancelled.
+    pub fn cancel_reason(&self) -> Option<CancelReason> {
+        let code = self.cancelled.load(Ordering::Acquire);
+        REASONS.into_iter().find(|reason| code_of(*reason) == code)
+    }
+
+    /// Sets the callback for the delivery of the response. Replaces an earlier one.
+    pub fn set_receipt(&self, receipt: Receipt) {
+        self.lock().receipt = Some(receipt);
+    }
+
+    /// Records that the client disconnected from a call that continues.
+    pub fn disconnect(&self) {
+        let mut queue = self.lock();
+        queue.unread = true;
+        let waiting = queue.waiting_for_disconnect.take();
+        drop(queue);
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Completes when the client has disconnected from a call that continues.
+    pub fn poll_disconnected(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut queue = self.lock();
+        if queue.unread {
+            return Poll::Ready(());
+        }
+        queue.waiting_for_disconnect = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Wakes every waiter of [`Outbox::poll_cancelled`] without cancelling the call. Used when the
+    /// task of the call is cancelled.
+    pub fn wake_cancelled(&self) {
+        let wakers = mem::take(&mut self.lock().waiting_for_cancel);
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Completes when the call is cancelled.
@@ -164,24 +216,40 @@ impl Outbox {
     }
 
     /// Takes the next message after the handler has ended, throttled progress included. Closes the
-    /// outbox if none is left.
-    pub(crate) fn drain(&self) -> Option<Message> {
+    /// outbox if none is left, and returns the receipt.
+    pub(crate) fn drain(&self) -> Result<Message, Option<Receipt>> {
         let mut queue = self.lock();
         let rest = queue.take_waiting().or_else(|| queue.held.take().map(progress));
-        if rest.is_none() {
+        rest.ok_or_else(|| {
+            let receipt = queue.receipt.take();
             queue.close();
-        }
-        rest
+            receipt
+        })
     }
 
     /// Closes the outbox. Later messages are ignored.
     pub(crate) fn close(&self) {
-        self.lock().close();
+        let mut queue = self.lock();
+        queue.close();
+        let receipt = queue.receipt.take();
+        drop(queue);
+        drop(receipt);
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
         // A poisoned lock is usable: every change is a single push or take.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const REASONS: [CancelReason; 3] =
+    [CancelReason::Disconnected, CancelReason::TimedOut, CancelReason::Requested];
+
+const fn code_of(reason: CancelReason) -> u8 {
+    match reason {
+        CancelReason::Disconnected => 1,
+        CancelReason::TimedOut => 2,
+        CancelReason::Requested => 3,
     }
 }
 

@@ -14,7 +14,8 @@ use std::{
 };
 
 use crate::{
-    Call, CallEnd, Frame, Message, Outcome, Profile, ProtocolError, era::codec, outbox::Next,
+    Call, CallEnd, CancelReason, Frame, Message, Outcome, Profile, ProtocolError, Receipt,
+    era::codec, outbox::Next,
 };
 
 /// The future that handles a call.
@@ -30,6 +31,8 @@ pub struct Run {
     last: Option<Box<Result<Outcome, ProtocolError>>>,
     // The throttling timer exists only while a progress notification waits.
     timer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Callback for the delivery of the result, after the result was returned.
+    receipt: Option<Receipt>,
     ended: bool,
     /// Whether the observer of the call was notified of its end.
     reported: bool,
@@ -44,6 +47,7 @@ impl Run {
             work: Some(work),
             last: None,
             timer: None,
+            receipt: None,
             ended: false,
             reported: false,
         }
@@ -57,6 +61,12 @@ impl Run {
     /// Returns the profile of the server.
     pub fn profile(&self) -> &Arc<Profile> {
         &self.profile
+    }
+
+    /// Takes the callback for the delivery of the result. The owner calls it after the result was
+    /// written.
+    pub fn take_receipt(&mut self) -> Option<Receipt> {
+        self.receipt.take()
     }
 
     /// Polls for the next message. Returns `None` after the last message, and after a cancellation.
@@ -146,11 +156,12 @@ impl Run {
         }
         self.report(CallEnd::Answered(&result));
         match self.call.port.drain() {
-            Some(message) => {
+            Ok(message) => {
                 self.last = Some(Box::new(result));
                 Some(message)
             }
-            None => {
+            Err(receipt) => {
+                self.receipt = receipt;
                 self.ended = true;
                 self.timer = None;
                 Some(Message::Last(result))
@@ -178,7 +189,7 @@ impl Drop for Run {
     fn drop(&mut self) {
         if !self.ended {
             self.report(CallEnd::Cancelled);
-            self.call.port.cancel();
+            self.call.port.cancel(CancelReason::Disconnected);
         }
     }
 }

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{Endpoint, Principal};
+use outlive_protocol::{Endpoint, Principal, Receipt};
 use tokio::{
     runtime::Handle,
     sync::{mpsc, oneshot},
@@ -129,6 +129,7 @@ fn write_late(mut messages: mpsc::Receiver<Unread>, output: &Mutex<File>) {
         if output.lock().unwrap_or_else(PoisonError::into_inner).write_all(&out).is_err() {
             return;
         }
+        unread.iter_mut().filter_map(Unread::take_receipt).for_each(Receipt::delivered);
     }
 }
 

@@ -12,4 +12,4 @@ mod tools;
 pub(crate) use check::{Check, Level, admit, warn};
 pub(crate) use files::{data_folder, keys, store_file, tokens};
 pub(crate) use skills::skills;
-pub(crate) use tools::{is_loopback, reach, tools};
+pub(crate) use tools::{reach, tools};

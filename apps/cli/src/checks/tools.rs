@@ -1,10 +1,10 @@
 //! Checks for missing programs and folders of tools, and for a server that is open to other
 //! machines.
 
-use std::{env, net::IpAddr, path::Path};
+use std::{env, path::Path};
 
 use super::{Check, Level};
-use crate::serve::config::{ServerConfig, ToolConfig};
+use crate::serve::config::{ServerConfig, ToolConfig, is_loopback};
 
 /// Checks that the program and the folder of each tool exist. Relative folders are relative to
 /// `base`.
@@ -52,12 +52,4 @@ pub(crate) fn reach(server: &ServerConfig, listen: &str, knows_callers: bool) ->
         format!("other machines can reach {listen}, and callers need no token"),
         "add --token-file FILE, or [auth] in the file; or --listen 127.0.0.1:PORT; or `allow_anonymous = true` in [server] if access without a token is intended",
     ))
-}
-
-/// Returns whether only this machine can reach an address. Host names count as local here and are
-/// checked when bound.
-pub(crate) fn is_loopback(listen: &str) -> bool {
-    let host = listen.rsplit_once(':').map_or(listen, |(host, _)| host);
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host.parse::<IpAddr>().map_or(true, |address| address.to_canonical().is_loopback())
 }

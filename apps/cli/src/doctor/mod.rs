@@ -1,7 +1,7 @@
 //! `outlive doctor`: checks the environment of the program, and suggests remedies.
 //!
 //! - `folder`: the data folder and its sockets.
-//! - `store`: the task store. `port`: the listen address.
+//! - `store`: the task store. `learned`: learned call timeouts. `port`: the listen address.
 //! - `files`: outlive.toml, tokens, keys. `auth`: token issuers. `machine`: clock, locale,
 //!   terminal.
 
@@ -11,6 +11,7 @@ mod command;
 mod files;
 mod finding;
 mod folder;
+mod learned;
 mod machine;
 mod plan;
 mod port;

@@ -8,7 +8,7 @@ use std::{
 use outlive::store::{StoreError, StoreKind, StoreProbe, open, probe};
 use serde_json::value::to_raw_value;
 
-use super::Finding;
+use super::{Finding, learned};
 use crate::store::{rough, wall_clock, without_password};
 
 const STORE: &str = "store";
@@ -46,6 +46,7 @@ pub(super) async fn check(url: &str) -> Vec<Finding> {
     }
     if found.tables == Some(found.known) {
         findings.push(note(url, &place).await);
+        findings.extend(learned::check(url).await);
     }
     findings
 }

@@ -41,7 +41,7 @@ impl Hello {
         store: &str,
     ) -> Self {
         let tool = |tool: &ToolConfig| {
-            let task = match tool.task {
+            let task = match tool.policy.task {
                 TaskMode::Never => "",
                 TaskMode::Auto { .. } => "becomes a task if it takes long",
                 TaskMode::Always => "always a task",

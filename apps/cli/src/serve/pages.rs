@@ -19,11 +19,8 @@ use outlive::server::{
 };
 use tokio::{sync::Mutex, time::timeout};
 
-use super::config::ServerConfig;
-use crate::{
-    checks,
-    error::{CliError, Result},
-};
+use super::config::{ServerConfig, is_loopback};
+use crate::error::{CliError, Result};
 
 /// Maximum time for the store to respond before the server counts as not ready.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -116,7 +113,7 @@ pub(super) fn add(
 /// Returns whether only this machine can reach the server: no reverse proxy and no other host name
 /// is configured.
 fn is_private(config: &ServerConfig) -> bool {
-    checks::is_loopback(&config.listen)
+    is_loopback(&config.listen)
         && config.allow_hosts.is_empty()
         && config.trusted_proxies.is_empty()
 }

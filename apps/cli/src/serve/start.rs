@@ -65,7 +65,7 @@ pub(super) async fn serve(args: Args) -> Result<()> {
     let data = data_folder(&args, file.as_deref())?;
     let url = store_url(&config.tasks, &data);
     check(&config, args.stdio, file.as_deref(), &data, &url)?;
-    let Config { server, auth, tasks, tools: configs, .. } = config;
+    let Config { server, auth, tasks, hosts, results, tools: configs, .. } = config;
     let store = open_store(&url).await?;
     let shared = is_shared(&url).then(|| Arc::clone(&store));
 
@@ -77,7 +77,8 @@ pub(super) async fn serve(args: Args) -> Result<()> {
     let longest_end = configs.iter().map(|tool| tool.kill_grace).max().unwrap_or_default();
     let hello = Hello::new(&server, auth.as_ref(), &configs, file.as_deref(), &data, &url);
     let mut tools = Tools::new(base_of(file.as_deref()), Arc::clone(&runner));
-    let builder = builder(&server, &tasks, &data, Arc::clone(&store), longest_end)?;
+    let config = task_config(&tasks, Arc::clone(&store), longest_end);
+    let builder = builder(&server, config.hosts(hosts.hosts).results(results), &data)?;
     let builder = with_skills(builder, server.skills.as_deref(), &base_of(file.as_deref()))?;
     let built = tools.build(builder, configs);
     let built = built.build().map_err(CliError::usage)?;
@@ -178,18 +179,15 @@ pub(super) fn with_flags(mut config: Config, args: &Args) -> Result<Config> {
     Ok(config)
 }
 
-pub(super) fn builder(
-    server: &ServerConfig,
+/// Returns the configuration of the server's tasks.
+pub(super) fn task_config(
     tasks: &TasksConfig,
-    data: &Path,
     store: Arc<dyn Store>,
     longest_end: Duration,
-) -> Result<ServerBuilder> {
-    let keys = server.seal_key_file.clone().unwrap_or_else(|| data.join("seal.key"));
-    let keys = SealKeys::from_file(keys).map_err(CliError::usage)?;
+) -> TaskConfig {
     let running = tasks.max_running as usize;
     let per_caller = tasks.max_running_per_caller.map(|count| count as usize);
-    let config = TaskConfig::new(store)
+    TaskConfig::new(store)
         .ttl(tasks.ttl)
         .max_ttl(tasks.max_ttl)
         .poll_interval(tasks.poll_interval)
@@ -200,6 +198,7 @@ pub(super) fn builder(
         .max_store(tasks.max_store)
         .response_modes([ResponseMode::Immediate, ResponseMode::Streaming])
         .partial_results(true)
+        .promote_before_input(tasks.promote_before_input)
         .engine(|engine| {
             engine.max_running = running;
             engine.max_running_per_caller = per_caller;
@@ -209,11 +208,20 @@ pub(super) fn builder(
             // A command runs in another process, so it cannot crash the server.
             engine.max_crashes = 1_000;
             engine.max_backoff = engine.backoff;
-        });
+        })
+}
+
+pub(super) fn builder(
+    server: &ServerConfig,
+    tasks: TaskConfig,
+    data: &Path,
+) -> Result<ServerBuilder> {
+    let keys = server.seal_key_file.clone().unwrap_or_else(|| data.join("seal.key"));
+    let keys = SealKeys::from_file(keys).map_err(CliError::usage)?;
     let mut builder = Server::builder(&server.name, &server.version)
         .seal_keys(keys)
         .limits(|limits| server.limits.protocol(limits))
-        .tasks(config)
+        .tasks(tasks)
         .idempotency_keys(true);
     if let Some(title) = &server.title {
         builder = builder.title(title);

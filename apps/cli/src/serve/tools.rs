@@ -93,21 +93,14 @@ impl Tools {
         if let Some(title) = &config.title {
             tool = tool.title(title);
         }
-        tool = tool.scopes(&config.scopes);
-        if config.always_listed {
-            tool = tool.always_listed();
-        }
+        tool = config.policy.apply(tool);
         match &config.output {
             Output::Text => tool = tool.streams_content(),
             Output::Json { schema: Some(schema) } => tool = tool.output_schema(raw(schema)),
             Output::Json { schema: None } => {}
         }
-        match config.task {
-            TaskMode::Never => return tool,
-            TaskMode::Auto { after } => {
-                tool = tool.task(outlive::server::tasks::TaskPolicy::Auto { after })
-            }
-            TaskMode::Always => tool = tool.task(outlive::server::tasks::TaskPolicy::Always),
+        if config.policy.task == TaskMode::Never {
+            return tool;
         }
         // The command of an inline call ends with the call; after a crash, the janitor ends it. So
         // a short command need not become a task.

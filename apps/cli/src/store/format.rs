@@ -6,7 +6,6 @@ use std::{
 };
 
 use outlive::store::{Phase, TaskOutcome, TaskSummary, UnixMillis};
-use serde::Deserialize;
 
 /// Returns the current time of this machine in Unix milliseconds.
 pub(crate) fn wall_clock() -> UnixMillis {
@@ -33,21 +32,7 @@ pub(crate) fn end_of(task: &TaskSummary) -> Option<&'static str> {
 }
 
 pub(super) fn outcome_word(outcome: &TaskOutcome) -> &'static str {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Said {
-        #[serde(default)]
-        is_error: bool,
-    }
-    match outcome {
-        TaskOutcome::Result(raw) => match serde_json::from_str(raw.get()) {
-            Ok(Said { is_error: true }) => "failed",
-            _ => "completed",
-        },
-        TaskOutcome::Error(_) => "failed",
-        TaskOutcome::Cancelled => "cancelled",
-        TaskOutcome::Expired => "expired",
-    }
+    outcome.kind().as_str()
 }
 
 pub(super) fn phase_word(phase: Phase) -> &'static str {

@@ -53,6 +53,8 @@ impl<'a> Outcome<'a> {
         let (error, result) = match outcome {
             TaskOutcome::Error(error) => (Some(error), None),
             TaskOutcome::Result(raw) => (None, Some(raw)),
+            // The parts of the result were deleted.
+            TaskOutcome::LargeResult(large) => (None, Some(&large.head)),
             TaskOutcome::Cancelled | TaskOutcome::Expired => (None, None),
         };
         Self { how: outcome_word(outcome), error, result }

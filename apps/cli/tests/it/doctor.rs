@@ -5,10 +5,11 @@ use std::{
     io::{Read, Write},
     net::TcpListener,
     process::Output,
+    time::Duration,
 };
 
 use outlive::server::{Server, http::HttpConfig};
-use serde_json::Value;
+use serde_json::{Value, json, value::to_raw_value};
 
 use crate::{
     auth::world::{Authority, Ways},
@@ -85,6 +86,33 @@ async fn doctor_checks_database() {
     assert_eq!(absent.status.code(), Some(1));
     finds(&absent, "store", "failure", "check");
     assert!(!out(&absent).contains("hunter2"));
+}
+
+#[tokio::test]
+async fn doctor_shows_learned_call_timeouts() {
+    let folder = Folder::new();
+    outlive(&folder.0, &["store", "migrate"]);
+    let data = folder.0.display().to_string();
+    let known = doctor(&folder, &["--data-dir", &data]);
+    assert!(findings(&known, "hosts").is_empty(), "{}", out(&known));
+    let url = format!("sqlite:{}", folder.0.join("tasks.db").display());
+    let client = |name: &str, expires_at: u64| {
+        json!({"name": name, "version": "2", "transport": "http", "last_ms": 60_010,
+            "limit_ms": 60_000, "spans_rounds": true, "expires_at": expires_at})
+    };
+    let learned = json!({"principal": "name:ada",
+        "clients": [client("agent\u{1b}[2J", 4_102_444_800_000), client("gone", 1)]});
+    let week = Duration::from_secs(604_800);
+    let value = to_raw_value(&learned).unwrap();
+    let store = outlive::store::open(&url).await.unwrap();
+    store.put("learned/1", value, week, None).await.unwrap();
+    drop(store);
+    let shown = doctor(&folder, &["--data-dir", &data]);
+    let says = "of name:ada (http) ends calls after 60 s, all rounds together (learned, used until";
+    finds(&shown, "hosts", "ok", says);
+    assert_eq!(findings(&shown, "hosts").len(), 1, "an expired limit is not shown");
+    let text = outlive(&folder.0, &["doctor", "--data-dir", &data]);
+    assert!(!out(&text).contains('\u{1b}'), "a client's name cannot control the terminal");
 }
 
 #[test]

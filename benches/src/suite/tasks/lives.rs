@@ -130,7 +130,7 @@ impl TaskRunner for Steps {
         let steps = Arc::clone(&self.steps);
         let work = Box::pin(record(Arc::clone(&journal), steps, self.value.clone()));
         let cancel = Box::new(|| {});
-        Ok(TaskRun { journal, work, cancel, resumes: true, cleans_up: false })
+        Ok(TaskRun { journal, work, cancel, resumes: true, cleans_up: false, reduce: None })
     }
 }
 

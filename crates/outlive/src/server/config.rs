@@ -8,7 +8,10 @@ use outlive_tasks::{
     store::{MemoryStore, Store, StoreError},
 };
 
-use crate::server::throttle::RateLimit;
+use crate::server::{
+    hosts::{Hosts, Results},
+    throttle::RateLimit,
+};
 
 /// Configuration of a server's tasks: their store, lifetimes and limits.
 #[derive(Clone)]
@@ -33,6 +36,9 @@ pub struct TaskConfig {
     pub(crate) immediate_window: Duration,
     pub(crate) track_immediate: bool,
     pub(crate) partials: bool,
+    pub(crate) promotes_before_input: bool,
+    pub(crate) hosts: Option<Hosts>,
+    pub(crate) results: Results,
 }
 
 /// A way to respond to a call that requests a task, other than with the task.
@@ -70,6 +76,9 @@ impl TaskConfig {
             immediate_window: Duration::from_millis(250),
             track_immediate: false,
             partials: false,
+            promotes_before_input: false,
+            hosts: None,
+            results: Results::by_host(),
         }
     }
 
@@ -243,6 +252,31 @@ impl TaskConfig {
         self
     }
 
+    /// Sets whether a call that can be a task becomes one before its first input request; off by
+    /// default. The input request and the steps before it then survive a crash.
+    #[must_use]
+    pub fn promote_before_input(mut self, promote: bool) -> Self {
+        self.promotes_before_input = promote;
+        self
+    }
+
+    /// Bridges slow calls of clients without tasks: the server runs them as tasks, and the call
+    /// waits for the task as long as its host allows. Off by default (`None`), because it adds tools
+    /// to the lists of these clients.
+    #[must_use]
+    pub fn hosts(mut self, hosts: impl Into<Option<Hosts>>) -> Self {
+        self.hosts = hosts.into();
+        self
+    }
+
+    /// Sets the size limit of results that the server delivers to clients without tasks;
+    /// [`Results::by_host`] by default. It applies to a server with [`TaskConfig::hosts`].
+    #[must_use]
+    pub fn results(mut self, results: Results) -> Self {
+        self.results = results;
+        self
+    }
+
     /// Changes the configuration of the task engine.
     #[must_use]
     pub fn engine(mut self, change: impl FnOnce(&mut EngineConfig)) -> Self {
@@ -276,6 +310,9 @@ impl fmt::Debug for TaskConfig {
             immediate_window,
             track_immediate,
             partials,
+            promotes_before_input,
+            hosts,
+            results,
         } = self;
         f.debug_struct("TaskConfig")
             .field("engine", engine)
@@ -297,6 +334,9 @@ impl fmt::Debug for TaskConfig {
             .field("immediate_window", immediate_window)
             .field("store_immediate_results", track_immediate)
             .field("partial_results", partials)
+            .field("promote_before_input", promotes_before_input)
+            .field("hosts", hosts)
+            .field("results", results)
             .finish_non_exhaustive()
     }
 }

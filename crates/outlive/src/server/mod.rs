@@ -29,6 +29,7 @@ mod exec;
 pub mod extract;
 pub mod forms;
 mod histogram;
+pub mod hosts;
 pub mod layer;
 mod meter;
 pub mod metrics;
@@ -37,6 +38,7 @@ mod policy;
 mod random;
 mod register;
 pub mod response;
+mod results;
 mod retry;
 mod run;
 mod seal_keys;
@@ -49,6 +51,8 @@ mod text_args;
 mod throttle;
 mod time;
 pub mod uri_template;
+#[cfg_attr(not(test), expect(dead_code, reason = "the fallback tools name and serve the page"))]
+mod view;
 
 pub use api::{builder::ServerBuilder, server::Server};
 pub(crate) use audit_name::name_in_audit;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use outlive_protocol::Profile;
+use outlive_protocol::{Clock, Profile};
 
 /// Maximum clock difference between replicas.
 pub(crate) const SKEW: Duration = Duration::from_secs(30);
@@ -14,5 +14,10 @@ pub(crate) fn millis(span: Duration) -> u64 {
 
 /// Returns the milliseconds since the Unix epoch.
 pub(crate) fn now(profile: &Profile) -> u64 {
-    profile.clock.wall().duration_since(UNIX_EPOCH).map_or(0, millis)
+    wall_millis(&*profile.clock)
+}
+
+/// Returns the milliseconds since the Unix epoch on a clock.
+pub(crate) fn wall_millis(clock: &dyn Clock) -> u64 {
+    clock.wall().duration_since(UNIX_EPOCH).map_or(0, millis)
 }

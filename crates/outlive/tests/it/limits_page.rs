@@ -6,6 +6,7 @@ use outlive::{
     client::ClientLimits,
     server::{
         Limits,
+        hosts::Hosts,
         http::HttpConfig,
         tasks::{EngineConfig, TaskConfig},
     },
@@ -22,6 +23,7 @@ fn limits_page_matches_defaults() {
     check(&page, "`HttpConfig`", &HttpConfig::default());
     check(&page, "`ClientLimits`", &ClientLimits::default());
     check(&page, "`TaskConfig`", &TaskConfig::in_memory());
+    check(&page, "`Hosts`", &Hosts::known());
     check(&page, "`EngineConfig`", &EngineConfig::default());
     check(&page, "`SqliteOptions`", &SqliteOptions::default());
 }

@@ -7,6 +7,7 @@ mod fuzz_corpus; // replay of the fuzzing corpus
 mod support; // test clients, proxies and schema validation
 
 // Over HTTP.
+mod host_settings; // settings for clients without tasks
 mod http_bad_input; // invalid input, with status and error code
 mod http_guard; // `Host`, `Origin`, CORS, tokens, addresses
 mod http_legacy; // handshake, sessions, GET, DELETE, batches, isolation
@@ -28,6 +29,7 @@ mod cancel; // cancellation
 mod completion; // completion of arguments
 mod dynamic; // entries added, changed and removed at run time
 mod errors; // tool errors, protocol errors, panics
+mod hosts; // calls of clients without tasks
 mod input; // input requests and durable calls, in both eras
 mod limits; // rate limits, concurrency limits
 mod limits_page; // docs/limits.md against the code

@@ -20,6 +20,9 @@ pub struct VersionRules {
     pub notifications: &'static [Method],
     /// Delivery of input requests to the client.
     pub input_mode: InputMode,
+    /// Whether a client repeats a request that was answered with a request state and no input
+    /// request.
+    pub empty_rounds: bool,
     /// The input requests that the version has.
     pub inputs: InputSupport,
     /// Handling of a call whose connection is lost.
@@ -84,6 +87,7 @@ pub(super) const V2026_07_28: VersionRules = VersionRules {
     ],
     notifications: &[],
     input_mode: InputMode::RoundTrip,
+    empty_rounds: true,
     inputs: InputSupport::ALL,
     on_disconnect: OnDisconnect::Cancel,
     event_ids: EventIdMode::None,
@@ -170,6 +174,7 @@ pub(super) const V2024_11_05: VersionRules = VersionRules {
         Method::RootsListChanged,
     ],
     input_mode: InputMode::Stream,
+    empty_rounds: false,
     inputs: InputSupport::NONE,
     on_disconnect: OnDisconnect::Continue,
     event_ids: EventIdMode::None,

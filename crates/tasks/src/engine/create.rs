@@ -37,8 +37,8 @@ impl Engine {
     /// Creates a task. The task starts immediately if this process has a free slot; otherwise it
     /// waits in the store.
     ///
-    /// Dropping the future does not stop the creation. The engine then cancels a task that has no
-    /// idempotency key.
+    /// Dropping the future does not stop the creation. The engine then drops the
+    /// [`UnacknowledgedTask`].
     ///
     /// # Errors
     ///
@@ -78,8 +78,7 @@ impl Engine {
                     engine.observe(&principal, &id, EngineEvent::Promoted);
                     unacknowledged.set_created(at);
                     let _share = engine.share(&principal);
-                    // If the receiver is gone, the value returns here, and its drop cancels the
-                    // task.
+                    // If the receiver is gone, the value returns here and is dropped.
                     drop(reply.send(Promotion::Task(unacknowledged)));
                     return start::run(&engine, lease, principal, run, Some(registration), span)
                         .await;
@@ -101,7 +100,8 @@ impl Engine {
         answer
     }
 
-    /// Stores a finished call as an ended task, for clients that repeat the call.
+    /// Stores a finished call as an ended task, for clients that repeat the call or read the rest
+    /// of its result. A large result is stored in parts.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl Engine {
     pub async fn store_finished(
         &self,
         task: NewTask,
-        outcome: TaskOutcome,
+        mut outcome: TaskOutcome,
     ) -> Result<(), CreateError> {
         let engine = &self.0;
         let unacknowledged = UnacknowledgedTask::new(engine, &task);
@@ -128,8 +128,9 @@ impl Engine {
                 return Err(CreateError::Store(error));
             }
         };
+        let result_parts = outcome.take_parts();
         let then = Transition::End { outcome, retention: engine.config.retention };
-        let changes = Changes { charge: Some(charge), ..Changes::default() };
+        let changes = Changes { charge: Some(charge), result_parts, ..Changes::default() };
         match engine.store.commit(&lease, &changes, &then).await {
             Ok(()) => {
                 unacknowledged.acknowledge();
@@ -191,7 +192,7 @@ impl EngineState {
                 unacknowledged.acknowledge();
                 Err(refused(other))
             }
-            // The task may exist, and the drop cancels it. A task with a lease belongs to this
+            // The task may exist, and the drop cancels or leaves it. A task with a lease belongs to this
             // worker, which does not run it.
             Err(error) => {
                 if has_lease {

@@ -20,8 +20,8 @@ use tokio::{
 
 use super::{
     events::EngineEvent,
-    leased::{InboxRead, LeasedTask, Written, internal, over_bytes},
-    runner::{TaskRun, Work},
+    leased::{InboxRead, LeasedTask, Written, internal, over_bytes, reduced},
+    runner::{ReduceResult, TaskRun, Work},
     state::Signals,
 };
 use crate::{
@@ -324,16 +324,16 @@ impl Driver<'_, '_> {
     /// Drops the run, and writes the transition of its task.
     async fn leave(self, stop: Stop) -> Exit {
         let Self { task, run, commit, .. } = self;
-        let TaskRun { journal, work, cleans_up, .. } = run;
+        let TaskRun { journal, work, cleans_up, reduce, .. } = run;
         match stop {
             Stop::LeaseLost => {
                 drop_run(&journal, work);
                 lose(task, cleans_up).await;
             }
-            Stop::Done(outcome) => end(task, &journal, commit, outcome, cleans_up).await,
+            Stop::Done(outcome) => end(task, &journal, commit, outcome, (cleans_up, reduce)).await,
             Stop::End(outcome) => {
                 drop_run(&journal, work);
-                end(task, &journal, commit, outcome, cleans_up).await;
+                end(task, &journal, commit, outcome, (cleans_up, None)).await;
             }
             Stop::Park { due, event, capacity } => {
                 let then =
@@ -411,7 +411,7 @@ async fn end(
     journal: &Journal,
     commit: Option<Commit<'_>>,
     mut outcome: TaskOutcome,
-    cleans_up: bool,
+    (cleans_up, reduce): (bool, Option<ReduceResult>),
 ) {
     if let Some(commit) = commit {
         match commit.await {
@@ -425,11 +425,11 @@ async fn end(
         && journal.lost_segments()
     {
         // A result must not be stored if some of its segments are missing.
-        outcome = TaskOutcome::Error(over_bytes(limit));
+        outcome = reduced(&outcome, &[], limit, reduce.as_ref());
     }
     let changes = journal.take_changes().unwrap_or_default();
     let then = task.engine.config.over(outcome, journal.is_quarantined());
-    if !task.commit_end(changes, then).await.is_leased() {
+    if !task.commit_end(changes, then, reduce).await.is_leased() {
         make_cleanup_due(task, cleans_up).await;
     }
 }

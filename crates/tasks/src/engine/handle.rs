@@ -13,7 +13,8 @@ use super::{
     schedule, state::EngineState,
 };
 use crate::store::{
-    CancelOutcome, PageLimit, Store, StoreError, StoredSegments, TaskId, TaskRecord, WorkerId,
+    CancelOutcome, PageLimit, Store, StoreError, StoredSegments, TaskId, TaskOutcome, TaskRecord,
+    WorkerId, assemble,
 };
 
 /// Runs the tasks of a store. Clones share one engine.
@@ -47,12 +48,18 @@ impl Engine {
         &self.0.store
     }
 
+    /// Returns the ID of this process as a worker.
+    pub fn worker_id(&self) -> &WorkerId {
+        &self.0.worker_id
+    }
+
     /// Returns the engine's configuration.
     pub fn config(&self) -> &EngineConfig {
         &self.0.config
     }
 
-    /// Returns a task of this principal.
+    /// Returns a task of this principal, with its whole result. Returns `None` also if the parts of
+    /// its result were deleted. [`TaskStore::get`](crate::store::TaskStore::get) reads no parts.
     ///
     /// # Errors
     ///
@@ -62,7 +69,15 @@ impl Engine {
         principal: &str,
         task: &TaskId,
     ) -> Result<Option<TaskRecord>, StoreError> {
-        self.0.store.get(principal, task).await
+        let store = &*self.0.store;
+        let Some(mut record) = store.get(principal, task).await? else { return Ok(None) };
+        if let Some(TaskOutcome::LargeResult(large)) = &record.outcome {
+            // Boxed, because few results are large and every waiting call has this future.
+            let whole = Box::pin(assemble(store, principal, task, large)).await?;
+            let Some(result) = whole else { return Ok(None) };
+            record.outcome = Some(TaskOutcome::Result(result));
+        }
+        Ok(Some(record))
     }
 
     /// Cancels a task of this principal.

@@ -1,17 +1,24 @@
 //! [`LeasedTask`]: writes to a task under its lease.
 //!
 //! While the store is unavailable, a write is retried for the duration of the lease. If the
-//! principal reaches its limit of stored bytes, the write omits everything that needs bytes.
+//! principal reaches its limit of stored bytes, the engine deletes its delivered results, then the
+//! write omits everything that needs bytes.
 
 use std::{future::Future, time::Duration};
 
 use outlive_wire::{ErrorObject, code};
 use tokio::time::{Instant, sleep};
 
-use super::{events::EngineEvent, runner::Allowance, state::EngineState};
+use super::{
+    events::EngineEvent,
+    runner::{Allowance, ReduceResult},
+    state::EngineState,
+};
 use crate::{
     Journal, JournalError,
-    store::{Changes, Charge, CleanupState, Lease, StoreError, TaskOutcome, Transition},
+    store::{
+        Changes, Charge, CleanupState, Lease, ResultPart, StoreError, TaskOutcome, Transition,
+    },
 };
 
 /// Delay before the first retry of a write. It doubles up to [`MAX_RETRY_DELAY`].
@@ -61,13 +68,17 @@ impl<'a> LeasedTask<'a> {
         self.engine.observe(self.principal, &self.lease.task, event);
     }
 
-    /// Writes the transition of a task that stops. The status message tells the client why a task
-    /// is quarantined.
+    /// Writes the transition of a task that stops. A large result is stored in parts. The status
+    /// message tells the client why a task is quarantined.
     pub(super) fn commit_end(
         self,
         mut changes: Changes,
-        then: Transition,
+        mut then: Transition,
+        reduce: Option<ReduceResult>,
     ) -> impl Future<Output = Written> + Send + use<'a> {
+        if let Transition::End { outcome, .. } = &mut then {
+            changes.result_parts = outcome.take_parts();
+        }
         if let Transition::Quarantine { outcome, .. } = &then {
             let why = match outcome {
                 TaskOutcome::Error(error) => error.message.as_str(),
@@ -76,15 +87,24 @@ impl<'a> LeasedTask<'a> {
             changes.status_message =
                 Some(format!("quarantined until an operator retries the task: {why}"));
         }
-        self.commit(changes, then)
+        self.write(changes, then, reduce)
     }
 
     /// Writes changes and a transition.
-    // Not an async fn, because its future would reserve space for the arguments twice.
     pub(super) fn commit(
+        self,
+        changes: Changes,
+        then: Transition,
+    ) -> impl Future<Output = Written> + Send + use<'a> {
+        self.write(changes, then, None)
+    }
+
+    // Not an async fn, because its future would reserve space for the arguments twice.
+    fn write(
         self,
         mut changes: Changes,
         mut then: Transition,
+        reduce: Option<ReduceResult>,
     ) -> impl Future<Output = Written> + Send + use<'a> {
         let Self { engine, lease, principal } = self;
         let limit = self.charge(&mut changes, &then);
@@ -100,6 +120,9 @@ impl<'a> LeasedTask<'a> {
                     }
                     Err(StoreError::LeaseLost) => return Written::LeaseLost,
                     Err(StoreError::BytesExceeded) if changes.charge.is_some() => {
+                        if Box::pin(evict(engine, principal, &changes, &then)).await {
+                            continue;
+                        }
                         tracing::warn!(
                             task_id = lease.task.prefix(),
                             principal,
@@ -107,7 +130,7 @@ impl<'a> LeasedTask<'a> {
                             "principal reached its limit of stored bytes; the write is reduced"
                         );
                         written = Written::WithoutGrowth(limit);
-                        remove_growth(&mut changes, &mut then, limit);
+                        remove_growth(&mut changes, &mut then, limit, reduce.as_ref());
                         if changes.is_empty() && matches!(then, Transition::Continue) {
                             return written;
                         }
@@ -188,20 +211,56 @@ impl<'a> LeasedTask<'a> {
     }
 }
 
+/// Deletes delivered results of a principal that has reached its limit, as many as a write needs.
+/// Returns whether any was deleted.
+async fn evict(
+    engine: &EngineState,
+    principal: &str,
+    changes: &Changes,
+    then: &Transition,
+) -> bool {
+    let bytes = changes.max_growth(then) as u64;
+    match engine.store.evict(principal, bytes).await {
+        Ok(freed) => freed > 0,
+        Err(error) => {
+            tracing::warn!(principal, %error, "could not delete delivered results");
+            false
+        }
+    }
+}
+
 /// Removes the changes that need bytes from a write. The end of a task is always written. The
-/// outcome becomes an error if it is too large, or if a segment before it is not stored.
-fn remove_growth(changes: &mut Changes, then: &mut Transition, limit: &'static str) {
+/// outcome is reduced, or becomes an error, if it is too large or if a segment before it is not
+/// stored.
+fn remove_growth(
+    changes: &mut Changes,
+    then: &mut Transition,
+    limit: &'static str,
+    reduce: Option<&ReduceResult>,
+) {
     let (charge, emitted) = (changes.charge.take(), !changes.segments.is_empty());
     let stored = !changes.entries.is_empty() || emitted || !changes.input_requests.is_empty();
+    let parts = std::mem::take(&mut changes.result_parts);
     *changes = std::mem::take(changes).without_growth();
     match then {
         Transition::End { outcome, .. } if !outcome.needs_cleanup() => match stored && !emitted {
             // An ended task needs no journal, and the outcome alone may fit.
-            true => changes.charge = charge,
-            false => *outcome = TaskOutcome::Error(over_bytes(limit)),
+            true => (changes.charge, changes.result_parts) = (charge, parts),
+            false => *outcome = reduced(outcome, &parts, limit, reduce),
         },
         _ => {}
     }
+}
+
+/// Returns the outcome of a task whose result cannot be stored.
+pub(super) fn reduced(
+    outcome: &TaskOutcome,
+    parts: &[ResultPart],
+    limit: &'static str,
+    reduce: Option<&ReduceResult>,
+) -> TaskOutcome {
+    let result = reduce.and_then(|reduce| reduce(outcome, parts, limit));
+    result.map_or_else(|| TaskOutcome::Error(over_bytes(limit)), TaskOutcome::Result)
 }
 
 /// Returns the error of a task whose principal has reached a limit of stored bytes.

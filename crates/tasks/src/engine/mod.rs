@@ -29,5 +29,5 @@ pub use create::Promotion;
 pub use error::CreateError;
 pub use events::{EngineEvent, EngineObserver};
 pub use handle::Engine;
-pub use runner::{Allowance, CleanupFuture, StartError, TaskRun, TaskRunner, Work};
+pub use runner::{Allowance, CleanupFuture, ReduceResult, StartError, TaskRun, TaskRunner, Work};
 pub use unacknowledged::UnacknowledgedTask;

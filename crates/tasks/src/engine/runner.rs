@@ -2,9 +2,11 @@
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
+use outlive_wire::RawJson;
+
 use crate::{
     Journal,
-    store::{ClaimedTask, TaskOutcome},
+    store::{ClaimedTask, ResultPart, TaskOutcome},
 };
 
 /// Future of a handler, which resolves to the outcome of its task.
@@ -12,6 +14,12 @@ pub type Work = Pin<Box<dyn Future<Output = TaskOutcome> + Send>>;
 
 /// Future of a cleanup. The audit log records an error.
 pub type CleanupFuture = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+
+/// Shortens a result that exceeds the stored bytes of its principal. Gets the outcome with its
+/// parts, and the name of the limit. Must return a small result, because it is stored regardless of
+/// the limit. Returns `None` if the task must end with an error.
+pub type ReduceResult =
+    Arc<dyn Fn(&TaskOutcome, &[ResultPart], &'static str) -> Option<RawJson> + Send + Sync>;
 
 /// Starts the handlers of tasks. The engine decides when a handler starts, and the runner decides
 /// which one.
@@ -68,6 +76,8 @@ pub struct TaskRun {
     pub resumes: bool,
     /// Whether the task has a cleanup.
     pub cleans_up: bool,
+    /// Shortens a result that cannot be stored. Without it, the task ends with an error.
+    pub reduce: Option<ReduceResult>,
 }
 
 impl fmt::Debug for TaskRun {

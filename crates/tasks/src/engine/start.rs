@@ -85,7 +85,7 @@ pub(super) async fn start(
         Err(StartError { outcome, quarantine }) => {
             let task = LeasedTask { engine, lease: &lease, principal: &principal };
             let over = engine.config.over(outcome, quarantine);
-            Box::pin(task.commit_end(Changes::default(), over)).await;
+            Box::pin(task.commit_end(Changes::default(), over, None)).await;
         }
     }
 }

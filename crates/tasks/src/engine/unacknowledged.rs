@@ -1,6 +1,6 @@
 //! [`UnacknowledgedTask`]: a committed task whose ID has not been sent to its client.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, mem, sync::Arc, time::Duration};
 
 use tokio::{
     runtime::Handle,
@@ -8,19 +8,28 @@ use tokio::{
 };
 
 use super::{events::EngineEvent, state::EngineState};
-use crate::store::{NewTask, StoreError, TaskId, UnixMillis};
+use crate::store::{Departure, NewTask, StoreError, StoreFuture, TaskId, UnixMillis, WorkerId};
 
 /// A committed task whose ID has not been sent to its client.
 ///
-/// Dropping the value cancels the task, unless the task has an idempotency key: a client with a key can
-/// retry and find the task.
-#[must_use = "dropping this value cancels the task"]
+/// Dropping the value cancels the task, unless a retry can find it. A task with an idempotency key
+/// then continues. A task with a bridge continues unattended: a repeated call joins it, and the sweep
+/// cancels it after the abandon timeout.
+#[must_use = "dropping this value cancels the task, or leaves it unattended"]
 pub struct UnacknowledgedTask {
     engine: Arc<EngineState>,
     principal: String,
     task: TaskId,
-    cancel_on_drop: bool,
+    on_drop: OnDrop,
     created_at: UnixMillis,
+}
+
+/// What the drop of an [`UnacknowledgedTask`] does.
+enum OnDrop {
+    Nothing,
+    Cancel,
+    /// The call of this worker stops waiting for the task.
+    Leave(WorkerId),
 }
 
 impl UnacknowledgedTask {
@@ -29,7 +38,11 @@ impl UnacknowledgedTask {
             engine: Arc::clone(engine),
             principal: task.principal.clone(),
             task: task.id.clone(),
-            cancel_on_drop: task.idempotency.is_none(),
+            on_drop: match (&task.bridge, &task.idempotency) {
+                (Some(bridge), _) => OnDrop::Leave(bridge.worker.clone()),
+                (None, Some(_)) => OnDrop::Nothing,
+                (None, None) => OnDrop::Cancel,
+            },
             created_at: 0,
         }
     }
@@ -54,50 +67,73 @@ impl UnacknowledgedTask {
 
     /// Marks the ID as sent to the client, or as not needed.
     pub fn acknowledge(mut self) {
-        self.cancel_on_drop = false;
+        self.on_drop = OnDrop::Nothing;
     }
 
     /// Cancels a task that may be in the store and that does not run in this process.
     pub(super) fn revoke(mut self) {
-        self.cancel_on_drop = false;
+        self.on_drop = OnDrop::Nothing;
         self.cancel(true);
     }
 
     fn cancel(&self, at_once: bool) {
+        self.spawn(move |engine, principal, task| async move {
+            let cancel =
+                || engine.store.cancel(&principal, &task, at_once, engine.config.retention);
+            match retry(&engine, cancel).await {
+                Ok(Some(_)) => engine.observe(&principal, &task, EngineEvent::Unacknowledged),
+                Ok(None) => {}
+                Err(error) => tracing::warn!(%error, "could not cancel an unacknowledged task"),
+            }
+        });
+    }
+
+    fn leave(&self, worker: WorkerId) {
+        self.spawn(move |engine, principal, task| async move {
+            let leave = || engine.store.leave(&principal, &task, &worker, Departure::Lost);
+            if let Err(error) = retry(&engine, leave).await {
+                tracing::warn!(%error, "could not leave an unacknowledged task");
+            }
+        });
+    }
+
+    fn spawn<F>(&self, work: impl FnOnce(Arc<EngineState>, String, TaskId) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         // Without a runtime, the process is about to exit, and exiting cancels no task.
         let Ok(runtime) = Handle::try_current() else { return };
-        let engine = Arc::clone(&self.engine);
-        let (principal, task) = (self.principal.clone(), self.task.clone());
-        runtime.spawn(async move { cancel(&engine, &principal, &task, at_once).await });
+        runtime.spawn(work(Arc::clone(&self.engine), self.principal.clone(), self.task.clone()));
     }
 }
 
 impl Drop for UnacknowledgedTask {
     fn drop(&mut self) {
-        if self.cancel_on_drop {
-            self.cancel(false);
+        match mem::replace(&mut self.on_drop, OnDrop::Nothing) {
+            OnDrop::Nothing => {}
+            OnDrop::Cancel => self.cancel(false),
+            OnDrop::Leave(worker) => self.leave(worker),
         }
     }
 }
 
-/// Cancels a task if it exists. Retries for as long as a worker may have a lease on it.
-async fn cancel(engine: &EngineState, principal: &str, task: &TaskId, at_once: bool) {
+/// Executes an operation on a task that may exist. Retries for as long as a worker may have a lease
+/// on the task.
+async fn retry<'a, T>(
+    engine: &EngineState,
+    operation: impl Fn() -> StoreFuture<'a, T>,
+) -> Result<T, StoreError> {
     let began = Instant::now();
     let mut delay = Duration::from_millis(50);
     loop {
-        match engine.store.cancel(principal, task, at_once, engine.config.retention).await {
-            Ok(Some(_)) => return engine.observe(principal, task, EngineEvent::Unacknowledged),
-            Ok(None) => return,
+        match operation().await {
             Err(StoreError::Unavailable(_))
                 if began.elapsed() + delay < engine.config.lease_duration =>
             {
                 sleep(delay).await;
                 delay = (delay * 2).min(Duration::from_secs(2));
             }
-            Err(error) => {
-                tracing::warn!(%error, "could not cancel an unacknowledged task");
-                return;
-            }
+            done => return done,
         }
     }
 }

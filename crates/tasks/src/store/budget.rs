@@ -2,6 +2,7 @@
 
 use super::{
     outcome::TaskOutcome,
+    result::ResultPart,
     task::NewTask,
     work::{Changes, NewInputRequest, Transition},
 };
@@ -46,6 +47,11 @@ pub(super) fn input_request(asked: &NewInputRequest) -> usize {
     asked.name.len() + asked.key.len() + body.and_then(Result::ok).map_or(0, |body| body.len())
 }
 
+/// Returns the bytes of result parts.
+pub(super) fn result_parts(parts: &[ResultPart]) -> usize {
+    parts.iter().map(|part| part.body.len()).sum()
+}
+
 /// Returns the bytes that an outcome needs from the remaining bytes of its principal.
 pub(super) fn outcome_need(bytes: usize) -> usize {
     if bytes > OUTCOME_RESERVE { bytes } else { 0 }
@@ -62,7 +68,8 @@ pub(super) fn at_most(changes: &Changes, then: &Transition) -> usize {
         Transition::End { outcome, .. } => outcome_bytes(outcome),
         Transition::Continue | Transition::Park { .. } | Transition::Quarantine { .. } => 0,
     };
-    entries.chain(segments).chain(asked).sum::<usize>() + outcome_need(outcome)
+    let parts = result_parts(&changes.result_parts);
+    entries.chain(segments).chain(asked).sum::<usize>() + parts + outcome_need(outcome)
 }
 
 /// Returns the bytes of an outcome in its serialized form.

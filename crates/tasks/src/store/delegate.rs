@@ -11,7 +11,9 @@
 /// /// A store that never deletes.
 /// struct KeepsAll(MemoryStore);
 ///
-/// delegate_store!(impl TaskStore, KeyValueStore, AuditLog, StoreMonitor for KeepsAll: |store| &store.0);
+/// delegate_store!(impl TaskStore, BridgeStore, KeyValueStore for KeepsAll: |store| &store.0);
+/// delegate_store!(impl ResultStore for KeepsAll: |store| &store.0);
+/// delegate_store!(impl AuditLog, StoreMonitor for KeepsAll: |store| &store.0);
 ///
 /// impl WorkQueue for KeepsAll {
 ///     delegate_store!(claim, renew, release, commit, inbox, finish_cleanup: |store| &store.0);
@@ -51,9 +53,21 @@ macro_rules! delegate_store {
             );
         }
     };
+    (@impl BridgeStore [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
+        impl $($generics)* $crate::store::BridgeStore for $type {
+            $crate::delegate_store!(
+                join, attend, leave, deliver, open_calls, evict: |$this| $inner
+            );
+        }
+    };
     (@impl KeyValueStore [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
         impl $($generics)* $crate::store::KeyValueStore for $type {
             $crate::delegate_store!(put_if_absent, put, get_value, delete: |$this| $inner);
+        }
+    };
+    (@impl ResultStore [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
+        impl $($generics)* $crate::store::ResultStore for $type {
+            $crate::delegate_store!(read_part, delete_parts: |$this| $inner);
         }
     };
     (@impl AuditLog [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
@@ -68,7 +82,7 @@ macro_rules! delegate_store {
     };
     (@impl OperatorStore [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
         impl $($generics)* $crate::store::OperatorStore for $type {
-            $crate::delegate_store!(tasks, inspect, retry, purge, purge_ended: |$this| $inner);
+            $crate::delegate_store!(tasks, inspect, retry, purge, purge_ended, key_values: |$this| $inner);
         }
     };
 
@@ -172,6 +186,47 @@ macro_rules! delegate_store {
         }
     };
 
+    (@method join $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, BridgeStore, join(
+            principal: &'a str,
+            scope: &'a str,
+            fingerprint: &'a str,
+            worker: &'a $crate::store::WorkerId,
+        ) -> Option<$crate::store::Attended>);
+    };
+    (@method attend $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, BridgeStore, attend(
+            principal: &'a str,
+            task: &'a $crate::store::TaskId,
+            worker: &'a $crate::store::WorkerId,
+        ) -> Option<$crate::store::Attended>);
+    };
+    (@method leave $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, BridgeStore, leave(
+            principal: &'a str,
+            task: &'a $crate::store::TaskId,
+            worker: &'a $crate::store::WorkerId,
+            how: $crate::store::Departure,
+        ) -> ());
+    };
+    (@method deliver $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, BridgeStore, deliver(
+            principal: &'a str,
+            task: &'a $crate::store::TaskId,
+            retention: Option<::std::time::Duration>,
+        ) -> ());
+    };
+    (@method open_calls $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, BridgeStore, open_calls(
+            principal: &'a str, scope: &'a str, limit: usize,
+        ) -> Vec<$crate::store::OpenCall>);
+    };
+    (@method evict $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, BridgeStore, evict(
+            principal: &'a str, bytes: u64,
+        ) -> u64);
+    };
+
     (@method put_if_absent $this:ident, $inner:expr) => {
         $crate::delegate_store!(@fn $this, $inner, KeyValueStore, put_if_absent(
             key: &'a str,
@@ -195,6 +250,20 @@ macro_rules! delegate_store {
     };
     (@method delete $this:ident, $inner:expr) => {
         $crate::delegate_store!(@fn $this, $inner, KeyValueStore, delete(key: &'a str,) -> ());
+    };
+
+    (@method read_part $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, ResultStore, read_part(
+            principal: &'a str,
+            task: &'a $crate::store::TaskId,
+            block: u32,
+            part: u32,
+        ) -> Option<::std::sync::Arc<[u8]>>);
+    };
+    (@method delete_parts $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, ResultStore, delete_parts(
+            principal: &'a str, task: &'a $crate::store::TaskId,
+        ) -> u64);
     };
 
     (@method append $this:ident, $inner:expr) => {
@@ -248,6 +317,11 @@ macro_rules! delegate_store {
         $crate::delegate_store!(@fn $this, $inner, OperatorStore, purge_ended(
             before: $crate::store::UnixMillis, limit: usize,
         ) -> Vec<(String, $crate::store::TaskId)>);
+    };
+    (@method key_values $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, OperatorStore, key_values(
+            prefix: &'a str, limit: usize,
+        ) -> Vec<(String, $crate::store::RawJson)>);
     };
 
     (@fn $this:ident, $inner:expr, $trait:ident, $method:ident(

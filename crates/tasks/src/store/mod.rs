@@ -1,7 +1,9 @@
 //! Task stores: traits, records, and the stores in memory, SQLite (feature `sqlite`) and PostgreSQL
 //! (feature `postgres`).
 
+mod attendance;
 mod audit;
+mod bridge;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code, reason = "only SQLite uses some functions"))]
 mod budget;
 mod charge;
@@ -35,6 +37,7 @@ mod outcome;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod probe;
+mod result;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store_probe;
@@ -45,6 +48,7 @@ mod work;
 pub use outlive_wire::RawJson;
 
 pub use audit::{AuditEvent, AuditRecord};
+pub use bridge::{Attended, Bridge, Departure, OpenCall};
 pub use budget::OUTCOME_RESERVE;
 pub use charge::Charge;
 pub use claim::Claim;
@@ -60,6 +64,10 @@ pub use outcome::{OutcomeKind, TaskOutcome};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use probe::probe;
+pub use result::{
+    BlockKind, LargeResult, PART_BYTES, ResultPart, SplitResult, StoredBlock, assemble, split,
+    split_texts,
+};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore, Synchronous};
 pub use store_probe::{StoreKind, StoreProbe};
@@ -68,7 +76,8 @@ pub use task::{
     Phase, StoredSegments, TaskRecord,
 };
 pub use traits::{
-    AuditLog, ChangeListener, KeyValueStore, Store, StoreFuture, StoreMonitor, TaskStore, WorkQueue,
+    AuditLog, BridgeStore, ChangeListener, KeyValueStore, ResultStore, Store, StoreFuture,
+    StoreMonitor, TaskStore, WorkQueue,
 };
 pub use work::{
     ChangeSource, Changes, ClaimedTask, CleanupState, Inbox, NewInputRequest, StoreStats,

@@ -43,6 +43,14 @@ pub trait OperatorStore: Store {
         before: UnixMillis,
         limit: usize,
     ) -> StoreFuture<'_, Vec<(String, TaskId)>>;
+
+    /// Returns at most `limit` unexpired key-value entries whose key starts with `prefix`, by key.
+    /// May scan all entries.
+    fn key_values<'a>(
+        &'a self,
+        prefix: &'a str,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<(String, RawJson)>>;
 }
 
 /// A filter for tasks. A task matches if all given conditions hold.

@@ -5,6 +5,8 @@ use std::fmt;
 use outlive_wire::{ErrorObject, RawJson};
 use serde::{Deserialize, Serialize};
 
+use super::result::{LargeResult, PART_BYTES, ResultPart, split};
+
 /// Outcome of an ended task. It is not a status, because the eras name the same outcome
 /// differently.
 ///
@@ -14,6 +16,9 @@ use serde::{Deserialize, Serialize};
 pub enum TaskOutcome {
     /// The task returned a result, which may be a tool error.
     Result(RawJson),
+    /// The task returned a large result, whose bodies are stored in parts.
+    /// [`Engine::get`](crate::engine::Engine::get) returns it whole.
+    LargeResult(Box<LargeResult>),
     /// The task failed with a protocol error.
     Error(ErrorObject),
     /// The task was cancelled.
@@ -29,11 +34,24 @@ impl TaskOutcome {
         matches!(self, Self::Cancelled | Self::Expired)
     }
 
+    /// Converts a result of more than [`PART_BYTES`] into a large result, and returns its parts,
+    /// which must be stored with it. Does not change other outcomes.
+    pub fn take_parts(&mut self) -> Vec<ResultPart> {
+        let Self::Result(result) = self else { return Vec::new() };
+        if result.get().len() <= PART_BYTES {
+            return Vec::new();
+        }
+        let Some(split) = split(result) else { return Vec::new() };
+        *self = Self::LargeResult(Box::new(split.result));
+        split.parts
+    }
+
     /// Returns the kind of this outcome. A result with `isError` is a failure.
     pub fn kind(&self) -> OutcomeKind {
         match self {
             Self::Result(result) if is_tool_error(result) => OutcomeKind::Failed,
-            Self::Result(_) => OutcomeKind::Completed,
+            Self::LargeResult(large) if is_tool_error(&large.head) => OutcomeKind::Failed,
+            Self::Result(_) | Self::LargeResult(_) => OutcomeKind::Completed,
             Self::Error(_) => OutcomeKind::Failed,
             Self::Cancelled => OutcomeKind::Cancelled,
             Self::Expired => OutcomeKind::Expired,

@@ -6,6 +6,7 @@ use outlive_wire::{InputRequest, RawJson};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    bridge::Bridge,
     id::{Lease, TaskId, UnixMillis, WorkerId},
     outcome::TaskOutcome,
 };
@@ -45,6 +46,9 @@ pub struct NewTask {
     pub quota: usize,
     /// Maximum stored bytes of the principal, including this task.
     pub max_bytes: u64,
+    /// Call of a client without tasks that waits for the task. The task is then created
+    /// unacknowledged.
+    pub bridge: Option<Bridge>,
 }
 
 impl NewTask {
@@ -71,6 +75,7 @@ impl NewTask {
             clean_up: false,
             quota: usize::MAX,
             max_bytes: u64::MAX,
+            bridge: None,
         }
     }
 }
@@ -89,6 +94,7 @@ setters!(NewTask {
     clean_up: bool,
     quota: usize,
     max_bytes: u64,
+    bridge: Option<Bridge>,
 });
 
 /// A key under which a principal creates at most one task, however often it sends the request.
@@ -186,6 +192,9 @@ pub struct TaskRecord {
     pub input_requests: Vec<(String, InputRequest)>,
     /// When the cancellation was requested.
     pub cancel_requested: Option<UnixMillis>,
+    /// Whether the client knows the task: `false` for a bridged task until its first pending
+    /// result. Lists contain only acknowledged tasks.
+    pub acknowledged: bool,
 }
 
 impl TaskRecord {
@@ -210,6 +219,7 @@ impl TaskRecord {
             progress: None,
             input_requests: Vec::new(),
             cancel_requested: None,
+            acknowledged: true,
         }
     }
 }
@@ -222,6 +232,7 @@ setters!(TaskRecord {
     progress: Option<RawJson>,
     input_requests: Vec<(String, InputRequest)>,
     cancel_requested: Option<UnixMillis>,
+    acknowledged: bool,
 });
 
 /// Maximum size of a page of segments.

@@ -9,6 +9,7 @@ use outlive_wire::RawJson;
 
 use super::{
     audit::{AuditEvent, AuditRecord},
+    bridge::{Attended, Departure, OpenCall},
     charge::Charge,
     claim::Claim,
     error::StoreError,
@@ -50,7 +51,8 @@ pub trait TaskStore: Send + Sync + 'static {
         task: &'a TaskId,
     ) -> StoreFuture<'a, Option<TaskRecord>>;
 
-    /// Returns the listed tasks of this principal in one dialect, oldest first, after a cursor.
+    /// Returns the listed and acknowledged tasks of this principal in one dialect, oldest first,
+    /// after a cursor.
     fn list<'a>(
         &'a self,
         principal: &'a str,
@@ -144,8 +146,13 @@ pub trait WorkQueue: Send + Sync + 'static {
     /// principals in `except`.
     fn next_due<'a>(&'a self, except: &'a [String]) -> StoreFuture<'a, Option<Duration>>;
 
-    /// Ends expired tasks. Deletes tasks, key-value entries and audit events whose retention has
-    /// ended.
+    /// Ends expired tasks, and cancels abandoned ones. Deletes tasks, key-value entries and audit
+    /// events whose retention has ended.
+    ///
+    /// A bridged task is abandoned if its client left without a pending result, and did not return
+    /// in the abandon timeout. An open input request restarts the timeout. The sweep cancels the task
+    /// like [`cancel`](TaskStore::cancel) without `at_once`. The sweep also starts the timeout of tasks
+    /// that are attended by a dead worker.
     fn sweep(&self, limit: usize, retention: Duration) -> StoreFuture<'_, SweepReport>;
 
     /// Registers a listener for changes that are visible to clients or make a task due. Changes of
@@ -156,6 +163,79 @@ pub trait WorkQueue: Send + Sync + 'static {
     /// [`ChangeSource::Worker`] for a change that the worker did not make. A reader that must not
     /// miss a change must also poll.
     fn subscribe(&self, listener: ChangeListener);
+}
+
+/// Bridged calls: calls of clients without tasks, which wait for a task of their principal.
+///
+/// A run is *attended* while a call waits for it in the process of a live worker. If that process
+/// dies, the run is unattended at once. A run that several calls of one worker wait for is attended
+/// until the last of them leaves. If calls of several workers wait, the worker that attended last
+/// counts. A run is *delivered* when its result was flushed to a client.
+pub trait BridgeStore: Send + Sync + 'static {
+    /// Attends the oldest undelivered and unattended run of an equal call. Equal means the same
+    /// principal, scope and fingerprint. Exactly one of several concurrent callers gets a run.
+    ///
+    /// The run may have ended: the caller then reads its outcome. A run that was cancelled or
+    /// expired, or that was requested to stop, is not joined. If no run can be joined, nothing is
+    /// written.
+    fn join<'a>(
+        &'a self,
+        principal: &'a str,
+        scope: &'a str,
+        fingerprint: &'a str,
+        worker: &'a WorkerId,
+    ) -> StoreFuture<'a, Option<Attended>>;
+
+    /// Attends a bridged task of this principal, for a call that knows the task. Returns `None` if
+    /// this principal has no such bridged task.
+    ///
+    /// The run may be attended already. A delivered run stays unattended.
+    fn attend<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        worker: &'a WorkerId,
+    ) -> StoreFuture<'a, Option<Attended>>;
+
+    /// Records that a call of `worker` stops waiting. Ignores an unknown task.
+    ///
+    /// A pending result acknowledges the task, and increments its number of pending results. Every
+    /// other departure starts the abandon timeout of a task that is not acknowledged. The
+    /// run becomes unattended, unless another call waits for it.
+    fn leave<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        worker: &'a WorkerId,
+        how: Departure,
+    ) -> StoreFuture<'a, ()>;
+
+    /// Records that the result of a bridged task was flushed. Ignores an unknown task, and may be
+    /// repeated.
+    ///
+    /// With `retention`, an ended task is deleted after that time at the latest. This does not
+    /// count as a change of its record.
+    fn deliver<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        retention: Option<Duration>,
+    ) -> StoreFuture<'a, ()>;
+
+    /// Returns the undelivered bridged tasks of a principal and scope, newest first. They may have
+    /// ended.
+    fn open_calls<'a>(
+        &'a self,
+        principal: &'a str,
+        scope: &'a str,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<OpenCall>>;
+
+    /// Deletes ended and delivered bridged tasks of a principal, the first delivered first, until at
+    /// least `bytes` are free. Returns the freed bytes.
+    ///
+    /// One call deletes at most 128 tasks. Tasks whose cleanup is pending stay.
+    fn evict<'a>(&'a self, principal: &'a str, bytes: u64) -> StoreFuture<'a, u64>;
 }
 
 /// Expiring values under keys.
@@ -190,6 +270,24 @@ pub trait KeyValueStore: Send + Sync + 'static {
     fn delete<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()>;
 }
 
+/// Parts of large results. They are written with the end of their task
+/// ([`Changes::result_parts`]) and deleted with it.
+pub trait ResultStore: Send + Sync + 'static {
+    /// Returns a part of a body of a result. Returns `None` if this principal has no such task, or
+    /// if the result has no such part. Reads only this part.
+    fn read_part<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        block: u32,
+        part: u32,
+    ) -> StoreFuture<'a, Option<Arc<[u8]>>>;
+
+    /// Deletes all parts of a result, and keeps its task. Returns the freed bytes, which no longer
+    /// count in the bytes of the principal; zero if this principal has no such task.
+    fn delete_parts<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> StoreFuture<'a, u64>;
+}
+
 /// Append-only audit log.
 pub trait AuditLog: Send + Sync + 'static {
     /// Appends events. The store deletes an event after `retention`, and keeps only the newest
@@ -221,14 +319,21 @@ pub trait StoreMonitor: Send + Sync + 'static {
         Box::pin(async move { self.stats().await.map(drop) })
     }
 
-    /// Returns the stored bytes of a principal: all its tasks with their requests, journals and
-    /// outcomes, and the key-value entries that are charged to it. Ended tasks count, too.
+    /// Returns the stored bytes of a principal: all its tasks with their requests, journals,
+    /// outcomes and result parts, and the key-value entries that are charged to it. Ended tasks
+    /// count, too.
     fn stored_bytes<'a>(&'a self, principal: &'a str) -> StoreFuture<'a, u64>;
 }
 
 /// A complete task store.
 ///
 /// Implemented for every type that implements all parts.
-pub trait Store: TaskStore + WorkQueue + KeyValueStore + AuditLog + StoreMonitor {}
+pub trait Store:
+    TaskStore + WorkQueue + BridgeStore + KeyValueStore + ResultStore + AuditLog + StoreMonitor
+{
+}
 
-impl<S: TaskStore + WorkQueue + KeyValueStore + AuditLog + StoreMonitor> Store for S {}
+impl<S> Store for S where
+    S: TaskStore + WorkQueue + BridgeStore + KeyValueStore + ResultStore + AuditLog + StoreMonitor
+{
+}

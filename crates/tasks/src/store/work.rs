@@ -5,9 +5,12 @@ use std::time::Duration;
 use outlive_wire::{InputRequest, RawJson};
 
 use super::{
+    budget,
     charge::Charge,
     id::{Lease, TaskId, UnixMillis},
     outcome::TaskOutcome,
+    result::ResultPart,
+    task::CancelOutcome,
 };
 use crate::{JournalEntry, JournalSnapshot, SegmentRecord, setters::setters};
 
@@ -102,6 +105,9 @@ pub struct Changes {
     pub status_message: Option<String>,
     /// Progress.
     pub progress: Option<RawJson>,
+    /// Parts of the result. Written only with [`Transition::End`], and the outcome is then
+    /// [`TaskOutcome::LargeResult`].
+    pub result_parts: Vec<ResultPart>,
     /// Principal that is charged for the bytes, and its limit; `None` without a limit. Does not
     /// count as a change.
     pub charge: Option<Charge>,
@@ -115,16 +121,22 @@ setters!(Changes {
     invalidated: Vec<String>,
     status_message: Option<String>,
     progress: Option<RawJson>,
+    result_parts: Vec<ResultPart>,
     charge: Option<Charge>,
 });
 
 impl Changes {
     /// Returns only the changes that store no bytes. Removes entries, segments, input requests,
-    /// status message and progress.
+    /// status message, progress and result parts.
     #[must_use]
     pub fn without_growth(self) -> Self {
         let Self { withdrawn, invalidated, .. } = self;
         Self { withdrawn, invalidated, ..Self::default() }
+    }
+
+    /// Returns the maximum bytes that these changes and the transition store.
+    pub(crate) fn max_growth(&self, then: &Transition) -> usize {
+        budget::at_most(self, then)
     }
 
     /// Returns the number of changes, not counting the charge.
@@ -136,6 +148,7 @@ impl Changes {
             + self.invalidated.len()
             + usize::from(self.status_message.is_some())
             + usize::from(self.progress.is_some())
+            + self.result_parts.len()
     }
 
     /// Returns whether there is nothing to write.
@@ -259,6 +272,9 @@ pub struct SweepReport {
     /// Quarantined tasks that no operator retried in time, with their principals. They ended with
     /// the outcome of their quarantine, which is a failure.
     pub failed: Vec<(String, TaskId)>,
+    /// Abandoned tasks, with their principals: bridged tasks whose client left. A task with a worker
+    /// is only requested to stop.
+    pub abandoned: Vec<(String, TaskId, CancelOutcome)>,
     /// Number of deleted tasks.
     pub purged: usize,
     /// Whether more rows may be due, because a batch was full.
@@ -268,6 +284,7 @@ pub struct SweepReport {
 setters!(SweepReport {
     expired: Vec<(String, TaskId)>,
     failed: Vec<(String, TaskId)>,
+    abandoned: Vec<(String, TaskId, CancelOutcome)>,
     purged: usize,
     more: bool,
 });

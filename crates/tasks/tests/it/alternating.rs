@@ -25,7 +25,11 @@ impl<S: Store> Alternating<S> {
 }
 
 delegate_store!(
-    impl<S: Store> TaskStore, KeyValueStore, AuditLog, StoreMonitor for Alternating<S>:
+    impl<S: Store> TaskStore, BridgeStore, KeyValueStore, ResultStore for Alternating<S>:
+        |store| store.next()
+);
+delegate_store!(
+    impl<S: Store> AuditLog, StoreMonitor for Alternating<S>:
         |store| store.next()
 );
 delegate_store!(impl<S: OperatorStore> OperatorStore for Alternating<S>: |store| store.next());

@@ -11,10 +11,10 @@ use std::{
 use outlive_tasks::{
     JournalEntry, delegate_store,
     store::{
-        Changes, Claim, ClaimedTask, CreateOutcome, InputSource, Lease, ListCursor, MemoryStore,
-        NewTask, OperatorStore, PageLimit, PurgeOutcome, RetryOutcome, StoreFuture, StoredSegments,
-        SweepReport, TaskFilter, TaskId, TaskRecord, TaskStore, TaskSummary, Transition,
-        UnixMillis, WorkQueue, WorkerId,
+        Attended, BridgeStore, Changes, Claim, ClaimedTask, CreateOutcome, Departure, InputSource,
+        Lease, ListCursor, MemoryStore, NewTask, OperatorStore, PageLimit, PurgeOutcome,
+        RetryOutcome, StoreFuture, StoredSegments, SweepReport, TaskFilter, TaskId, TaskRecord,
+        TaskStore, TaskSummary, Transition, UnixMillis, WorkQueue, WorkerId,
         contract::{Check, ContractBench, checks, operator_checks},
     },
 };
@@ -52,6 +52,14 @@ enum Flaw {
     Unlimited,
     /// A claim ignores the limits per principal.
     Unfair,
+    /// A call joins a run that another call waits for.
+    JoinsAttended,
+    /// A run can be joined before the client of a round returns.
+    NoReturn,
+    /// Every departure acknowledges the task.
+    Acknowledges,
+    /// The delivery of a result is not stored.
+    NeverDelivered,
 }
 
 fn all_checks() -> Vec<Check> {
@@ -147,6 +155,32 @@ async fn contract_detects_excessive_purge() {
 }
 
 #[tokio::test]
+async fn contract_detects_join_of_attended_run() {
+    let failing = failing(Flaw::JoinsAttended).await;
+    sees(&failing, "attended_run_is_not_joined");
+    sees(&failing, "concurrent_joins_attend_one_run");
+}
+
+#[tokio::test]
+async fn contract_detects_join_during_round() {
+    sees(&failing(Flaw::NoReturn).await, "run_after_round_is_joined_after_return_timeout");
+}
+
+#[tokio::test]
+async fn contract_detects_early_acknowledgement() {
+    let failing = failing(Flaw::Acknowledges).await;
+    sees(&failing, "bridged_task_is_listed_after_first_pending_result");
+    sees(&failing, "lost_task_is_cancelled_after_abandon_timeout");
+}
+
+#[tokio::test]
+async fn contract_detects_lost_delivery() {
+    let failing = failing(Flaw::NeverDelivered).await;
+    sees(&failing, "ended_run_is_joined_until_delivery");
+    sees(&failing, "evict_deletes_first_delivered_tasks_until_bytes_are_free");
+}
+
+#[tokio::test]
 async fn contract_detects_tasks_hidden_from_operator() {
     sees(&failing(Flaw::Overlooked).await, "operator_lists_tasks_of_all_principals");
 }
@@ -211,7 +245,8 @@ impl Broken {
     }
 }
 
-delegate_store!(impl KeyValueStore, AuditLog, StoreMonitor for Broken: |store| &store.inner);
+delegate_store!(impl KeyValueStore, ResultStore for Broken: |store| &store.inner);
+delegate_store!(impl AuditLog, StoreMonitor for Broken: |store| &store.inner);
 
 impl TaskStore for Broken {
     delegate_store!(find, list, cancel: |store| &store.inner);
@@ -355,8 +390,57 @@ impl WorkQueue for Broken {
     }
 }
 
+impl BridgeStore for Broken {
+    delegate_store!(attend, open_calls, evict: |store| &store.inner);
+
+    fn join<'a>(
+        &'a self,
+        principal: &'a str,
+        scope: &'a str,
+        fingerprint: &'a str,
+        worker: &'a WorkerId,
+    ) -> StoreFuture<'a, Option<Attended>> {
+        Box::pin(async move {
+            if !self.has(Flaw::JoinsAttended) {
+                return self.inner.join(principal, scope, fingerprint, worker).await;
+            }
+            match self.inner.open_calls(principal, scope, 100).await?.pop() {
+                Some(oldest) => self.inner.attend(principal, &oldest.task, worker).await,
+                None => Ok(None),
+            }
+        })
+    }
+
+    fn leave<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        worker: &'a WorkerId,
+        how: Departure,
+    ) -> StoreFuture<'a, ()> {
+        let how = match (self.flaw, how) {
+            (Some(Flaw::NoReturn), Departure::Round { .. }) => Departure::Lost,
+            (Some(Flaw::Acknowledges), _) => Departure::PendingResult,
+            (_, how) => how,
+        };
+        self.inner.leave(principal, task, worker, how)
+    }
+
+    fn deliver<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        retention: Option<Duration>,
+    ) -> StoreFuture<'a, ()> {
+        match self.has(Flaw::NeverDelivered) {
+            true => Box::pin(async { Ok(()) }),
+            false => self.inner.deliver(principal, task, retention),
+        }
+    }
+}
+
 impl OperatorStore for Broken {
-    delegate_store!(inspect: |store| &store.inner);
+    delegate_store!(inspect, key_values: |store| &store.inner);
 
     fn tasks<'a>(
         &'a self,

@@ -97,7 +97,14 @@ impl TaskRunner for Kinds {
             TaskOutcome::Result(to_raw_value(&json!(1)).unwrap())
         };
         let cancel = Box::new(|| ());
-        Ok(TaskRun { journal, work: Box::pin(work), cancel, resumes: true, cleans_up: false })
+        Ok(TaskRun {
+            journal,
+            work: Box::pin(work),
+            cancel,
+            resumes: true,
+            cleans_up: false,
+            reduce: None,
+        })
     }
 }
 

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "this crate contains only tests and their helpers")]
 
 mod alternating; // two handles on one store, like those of two processes
+mod bridge_histories; // random histories of bridged calls against the memory store
+mod bridged; // bridged tasks in an engine
 mod broken; // stores that break one promise each, which the contract must detect
 mod fairness; // fairness between callers in an engine
 mod memory; // the memory store

@@ -376,8 +376,8 @@ fn shown(entry: &JournalEntry) -> String {
 
 /// A store, and a function that advances its clock.
 pub(crate) struct Clocked {
-    store: Arc<dyn Store>,
-    shift: Box<dyn Fn(Duration)>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) shift: Box<dyn Fn(Duration)>,
 }
 
 impl Clocked {

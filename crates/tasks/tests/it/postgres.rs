@@ -295,7 +295,7 @@ impl Schema {
     async fn empty(&self) {
         let empty =
             "TRUNCATE task, principal_quota, quota_release, journal_entry, segment, input_request,
-             key_value, audit_event, phase_change;
+             bridged_call, key_value, audit_event, phase_change;
              UPDATE phase_count SET queued = 0, running = 0, parked = 0, ended = 0, quarantined = 0,
              bytes = 0";
         self.by_hand().await.batch_execute(empty).await.unwrap();
@@ -337,7 +337,7 @@ impl Schema {
         let wrong = by_hand.query(wrong, &[]).await.unwrap();
         assert!(wrong.is_empty(), "tasks in each phase");
         let left = "SELECT task FROM journal_entry UNION ALL SELECT task FROM segment UNION ALL SELECT task FROM input_request
-             EXCEPT SELECT number FROM task";
+             UNION ALL SELECT task FROM bridged_call EXCEPT SELECT number FROM task";
         let left = by_hand.query(left, &[]).await.unwrap();
         assert!(left.is_empty(), "child rows without a task remain");
     }

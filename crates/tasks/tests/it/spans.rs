@@ -108,7 +108,14 @@ impl TaskRunner for Quick {
         let journal = Arc::new(Journal::from_snapshot(limits, claimed.journal));
         let done = to_raw_value(&json!({"content": []})).unwrap();
         let work = Box::pin(async move { TaskOutcome::Result(done) });
-        Ok(TaskRun { journal, work, cancel: Box::new(|| ()), resumes: true, cleans_up: false })
+        Ok(TaskRun {
+            journal,
+            work,
+            cancel: Box::new(|| ()),
+            resumes: true,
+            cleans_up: false,
+            reduce: None,
+        })
     }
 }
 

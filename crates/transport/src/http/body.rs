@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
-use outlive_protocol::{ChangeFeed, ChangeFilter, GaugeGuard, Profile};
+use outlive_protocol::{ChangeFeed, ChangeFilter, GaugeGuard, Profile, Receipt};
 
 use super::sse;
 use crate::{
@@ -26,6 +26,8 @@ pub struct Body(Kind);
 
 enum Kind {
     Full(Bytes),
+    /// A full body with callbacks for its delivery. Boxed, because it is rare.
+    Tracked(Box<(Bytes, Vec<Receipt>)>),
     // Boxed, so that full responses do not pay for the size of streams.
     Events(Box<Events>),
 }
@@ -34,6 +36,11 @@ enum Kind {
 pub(super) trait Source: Send {
     /// Appends the available events. Returns `Ready` at the end of the stream.
     fn poll_fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()>;
+
+    /// Takes the callbacks for the delivery of the events that were appended.
+    fn take_receipts(&mut self) -> Vec<Receipt> {
+        Vec::new()
+    }
 }
 
 /// Server settings that an event stream needs.
@@ -53,6 +60,8 @@ pub(super) struct Events {
     /// Whether the stream stays open for a long time with few events.
     is_held: bool,
     out: Vec<u8>,
+    /// Callbacks for the delivery of the bytes in `out`.
+    receipts: Vec<Receipt>,
     interval: Duration,
     // The timer is created when the stream is first idle.
     keep_alive: Option<Pin<Box<Sleep>>>,
@@ -71,6 +80,14 @@ impl Body {
 
     pub(super) fn full(bytes: Bytes) -> Self {
         Self(Kind::Full(bytes))
+    }
+
+    /// Creates a full body. The receipts are called when the body was written.
+    pub(super) fn tracked(bytes: Bytes, receipts: Vec<Receipt>) -> Self {
+        match receipts.is_empty() {
+            true => Self::full(bytes),
+            false => Self(Kind::Tracked(Box::new((bytes, receipts)))),
+        }
     }
 
     /// Creates a stream that sends `first` and then the events of the source.
@@ -105,6 +122,7 @@ impl Body {
             source: Some(source),
             is_held,
             out: first,
+            receipts: Vec::new(),
             interval,
             keep_alive: None,
             unread: unread.clone(),
@@ -123,7 +141,7 @@ impl Body {
     pub(super) fn into_events(self) -> Option<Box<Events>> {
         match self.0 {
             Kind::Events(events) => Some(events),
-            Kind::Full(_) => None,
+            Kind::Full(_) | Kind::Tracked(_) => None,
         }
     }
 }
@@ -131,11 +149,13 @@ impl Body {
 impl Events {
     /// Returns the next bytes, or `None` at the end of the stream.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        if let Some(source) = &mut self.source
-            && self.out.len() < ENOUGH
-            && source.poll_fill(cx, &mut self.out).is_ready()
-        {
-            self.source = None;
+        if let Some(source) = &mut self.source {
+            let has_ended =
+                self.out.len() < ENOUGH && source.poll_fill(cx, &mut self.out).is_ready();
+            self.receipts.append(&mut source.take_receipts());
+            if has_ended {
+                self.source = None;
+            }
         }
         if self.cutoff.poll_next(cx).is_ready() {
             self.source = None;
@@ -162,6 +182,7 @@ impl Events {
     /// stream if the caller exceeds its budget.
     fn counted(&mut self) -> Option<Bytes> {
         let out = Bytes::from(std::mem::take(&mut self.out));
+        let out = tracked(out, std::mem::take(&mut self.receipts));
         if out.len() <= SMALL {
             return Some(out);
         }
@@ -177,6 +198,26 @@ impl Events {
     }
 }
 
+/// Ties receipts to the bytes that hyper writes. hyper drops the bytes after it has written them or
+/// copied them into its write buffer.
+fn tracked(bytes: Bytes, receipts: Vec<Receipt>) -> Bytes {
+    struct Tracked(Bytes, Vec<Receipt>);
+    impl AsRef<[u8]> for Tracked {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+    impl Drop for Tracked {
+        fn drop(&mut self) {
+            self.1.drain(..).for_each(Receipt::delivered);
+        }
+    }
+    match receipts.is_empty() {
+        true => bytes,
+        false => Bytes::from_owner(Tracked(bytes, receipts)),
+    }
+}
+
 impl http_body::Body for Body {
     type Data = Bytes;
     type Error = Infallible;
@@ -188,6 +229,15 @@ impl http_body::Body for Body {
         match &mut self.0 {
             Kind::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
             Kind::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Kind::Tracked(_) => {
+                let Kind::Tracked(tracked_body) =
+                    std::mem::replace(&mut self.0, Kind::Full(Bytes::new()))
+                else {
+                    return Poll::Ready(None);
+                };
+                let (bytes, receipts) = *tracked_body;
+                Poll::Ready(Some(Ok(Frame::data(tracked(bytes, receipts)))))
+            }
             Kind::Events(events) => {
                 events.poll(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
             }
@@ -197,6 +247,7 @@ impl http_body::Body for Body {
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Kind::Full(bytes) => bytes.is_empty(),
+            Kind::Tracked(_) => false,
             Kind::Events(events) => events.source.is_none() && events.out.is_empty(),
         }
     }
@@ -204,6 +255,7 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Tracked(body) => SizeHint::with_exact(body.0.len() as u64),
             Kind::Events(_) => SizeHint::default(),
         }
     }
@@ -213,6 +265,7 @@ impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::Full(bytes) => write!(f, "Body({} bytes)", bytes.len()),
+            Kind::Tracked(body) => write!(f, "Body({} bytes)", body.0.len()),
             Kind::Events(_) => f.write_str("Body(events)"),
         }
     }

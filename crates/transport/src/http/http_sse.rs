@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use outlive_protocol::{ChangeFeed, ChangeFilter};
+use outlive_protocol::{ChangeFeed, ChangeFilter, Receipt};
 use tokio::sync::mpsc;
 
 use super::{
@@ -63,7 +63,15 @@ pub(super) fn open(state: &Arc<HttpState>, head: &Head, messages_path: &str) -> 
     state.sse_streams.lock().insert(Arc::clone(&id), Arc::clone(&pipe));
     let mut first = Vec::new();
     sse::named(&mut first, "endpoint", format!("{messages_path}?session={id}").as_bytes());
-    let source = Listener { state: Arc::clone(state), id, pipe, messages, end, _share: share };
+    let source = Listener {
+        state: Arc::clone(state),
+        id,
+        pipe,
+        messages,
+        end,
+        receipts: Vec::new(),
+        _share: share,
+    };
     event_response(Body::events(state.stream_settings(), caller, source, first))
 }
 
@@ -119,10 +127,15 @@ struct Listener {
     messages: mpsc::Receiver<Unread>,
     /// Closes when the server drains.
     end: ChangeFeed,
+    receipts: Vec<Receipt>,
     _share: Option<Share<Caller>>,
 }
 
 impl Source for Listener {
+    fn take_receipts(&mut self) -> Vec<Receipt> {
+        std::mem::take(&mut self.receipts)
+    }
+
     fn poll_fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
         let has_ended =
             self.end.poll_next(cx).is_ready() || self.pipe.unread().exceeded().is_some();
@@ -131,7 +144,8 @@ impl Source for Listener {
         }
         while out.len() < ENOUGH {
             match self.messages.poll_recv(cx) {
-                Poll::Ready(Some(lines)) => {
+                Poll::Ready(Some(mut lines)) => {
+                    self.receipts.extend(lines.take_receipt());
                     for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
                         sse::named(out, "message", line);
                     }

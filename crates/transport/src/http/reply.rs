@@ -15,7 +15,12 @@ pub(super) fn json(status: u16, body: Vec<u8>) -> Response<Body> {
 
 /// Returns a response with a JSON body, whose bytes may carry a charge.
 pub(super) fn json_body(status: u16, body: Bytes) -> Response<Body> {
-    let mut response = Response::new(Body::full(body));
+    json_response(status, Body::full(body))
+}
+
+/// Returns a response with a JSON body.
+pub(super) fn json_response(status: u16, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
     *response.status_mut() =
         StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(header::CONTENT_TYPE, JSON);

@@ -11,7 +11,7 @@ use std::{
 use bytes::Bytes;
 use outlive_protocol::{
     Accepted, Endpoint, Frame, InFlight, InFlightGuard, Message, MessageContext, Principal,
-    ProtocolError, Run, Session, era::codec,
+    ProtocolError, Receipt, Run, Session, era::codec,
 };
 use outlive_wire::Method;
 use tokio::sync::mpsc;
@@ -203,7 +203,11 @@ impl Pipe {
         let start = out.len();
         for _ in 0..AT_ONCE {
             match run.poll_message(&mut cx) {
-                Poll::Ready(Some(message)) => write(&run, message, out),
+                Poll::Ready(Some(message)) => {
+                    write(&run, message, out);
+                    // The reader writes immediate responses before it reads on.
+                    run.take_receipt().into_iter().for_each(Receipt::delivered);
+                }
                 Poll::Ready(None) => return,
                 Poll::Pending => break,
             }
@@ -254,7 +258,9 @@ impl Pipe {
 /// Runs a waiting call to its end.
 async fn drive(mut run: Run, _held: InFlightGuard, mut out: Vec<u8>, outbox: Outbox) {
     loop {
-        if !out.is_empty() && outbox.send(std::mem::take(&mut out)).await.is_err() {
+        let receipt = run.take_receipt();
+        if !out.is_empty() && outbox.send_tracked(std::mem::take(&mut out), receipt).await.is_err()
+        {
             // The pipe is closed; dropping the run cancels it.
             return;
         }

@@ -9,6 +9,7 @@ use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
 };
 
+use outlive_protocol::Receipt;
 use tokio::sync::mpsc;
 
 use crate::{
@@ -34,6 +35,7 @@ pub(crate) struct Outbox {
 pub(crate) struct Unread {
     bytes: Vec<u8>,
     meter: Arc<Meter>,
+    receipt: Option<Receipt>,
     _charge: Option<Charge>,
 }
 
@@ -86,7 +88,17 @@ impl Outbox {
 
     /// Sends a message to the outbox. Waits while the queue is full.
     pub(crate) async fn send(&self, bytes: Vec<u8>) -> Result<(), Gone> {
-        let unread = self.meter.count(bytes)?;
+        self.send_tracked(bytes, None).await
+    }
+
+    /// Sends a message as [`Outbox::send`] does. The receipt is called when the message was written.
+    pub(crate) async fn send_tracked(
+        &self,
+        bytes: Vec<u8>,
+        receipt: Option<Receipt>,
+    ) -> Result<(), Gone> {
+        let mut unread = self.meter.count(bytes)?;
+        unread.receipt = receipt;
         self.queue.send(unread).await.map_err(|_| Gone)
     }
 
@@ -94,7 +106,7 @@ impl Outbox {
     pub(crate) fn wake(&self) {
         if let Ok(place) = self.queue.try_reserve() {
             let (bytes, meter) = (Vec::new(), Arc::clone(&self.meter));
-            place.send(Unread { bytes, meter, _charge: None });
+            place.send(Unread { bytes, meter, receipt: None, _charge: None });
         }
     }
 
@@ -125,7 +137,7 @@ impl Meter {
         }
         state.bytes += bytes.len();
         drop(state);
-        Ok(Unread { bytes, meter: Arc::clone(self), _charge: charge })
+        Ok(Unread { bytes, meter: Arc::clone(self), receipt: None, _charge: charge })
     }
 
     /// Returns whether the unread bytes are within the limit.
@@ -146,6 +158,13 @@ impl Meter {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Unread {
+    /// Takes the callback for the delivery of the message.
+    pub(crate) fn take_receipt(&mut self) -> Option<Receipt> {
+        self.receipt.take()
     }
 }
 

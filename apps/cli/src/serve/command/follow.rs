@@ -290,7 +290,7 @@ impl<'c> Gathered<'c> {
             How::TimedOut => {
                 format!(
                     "the command exceeded its timeout of {} and was ended",
-                    in_words(self.config.timeout)
+                    in_words(self.config.policy.timeout)
                 )
             }
             How::Ended => "the command was ended".to_owned(),

@@ -71,12 +71,12 @@ impl Command {
                 Ended::Result(result) => return result,
                 Ended::Lost(why) => why,
             };
-            if self.config.on_crash == OnCrash::Fail {
+            if self.config.policy.on_crash == OnCrash::Fail {
                 return Err(Error::new(format!(
                     "the command was interrupted: {why}; it is not rerun, because it may have taken effect in part; set `on_crash = \"rerun\"` for the tool if a rerun is safe"
                 )));
             }
-            if attempt >= self.config.max_attempts {
+            if attempt >= self.config.policy.max_attempts {
                 return Err(Error::new(format!(
                     "the command was interrupted {attempt} times; last reason: {why}"
                 )));
@@ -183,7 +183,7 @@ impl Command {
             stdin: ready.stdin,
             interactive: self.config.asks,
             control: self.config.control,
-            timeout: Some(self.config.timeout),
+            timeout: Some(self.config.policy.timeout),
             max_output_bytes: self.config.max_output,
             max_output_lines: self.config.max_lines,
             // The command must end before other replicas consider it lost.
@@ -197,7 +197,7 @@ impl Command {
 
     /// Ends the command of a cancelled or expired task.
     pub(crate) async fn clean_up(&self, task: Cleanup) -> Result<()> {
-        for attempt in 1..=self.config.max_attempts {
+        for attempt in 1..=self.config.policy.max_attempts {
             let run = task.scope(("run", attempt));
             if run.get::<String>("host")?.as_deref() != Some(self.runner.host.id()) {
                 continue;

@@ -10,9 +10,10 @@ use outlive::{
 
 use super::{
     asked::Asked,
+    policy,
     proxy::{ProxyConfig, proxy},
     reader::{At, Problem, Result as Read, Section},
-    tool::{self, ToolConfig},
+    tool::ToolConfig,
 };
 use crate::error::{CliError, Result};
 
@@ -54,7 +55,7 @@ pub(super) fn auth(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Opti
     let is_there = section.is_some();
     let mut section = section.unwrap_or_else(Section::empty);
     let resource = section.read("resource")?;
-    let scopes = tool::scopes(&mut section)?;
+    let scopes = policy::scopes(&mut section)?;
     let needs_dpop = needs_dpop(&mut section);
     let first = section.attempt(issuer).flatten();
     let more = section.section("issuers")?;
@@ -156,7 +157,7 @@ impl AuthConfig {
         let proxy = self.proxy.as_ref().filter(|_| self.issuers.is_empty())?;
         let is_given = |scope: &String| self.scopes.contains(scope) || proxy.grants(scope);
         tools.iter().find_map(|tool| {
-            let scope = tool.scopes.iter().find(|scope| !is_given(scope))?;
+            let scope = tool.policy.scopes.iter().find(|scope| !is_given(scope))?;
             Some((tool.name.as_str(), scope.as_str()))
         })
     }

@@ -3,12 +3,15 @@
 use super::asked::Asked;
 use super::auth;
 use super::auth::AuthConfig;
+use super::hosts::{HostsConfig, hosts, results};
 use super::problem::Problems;
 use super::problem::{Mistake, Mistakes};
+use super::public_url::origin;
 use super::reader::{Problem, Result as Read, Section};
-use super::server::{ServerConfig, server};
+use super::server::{ServerConfig, is_loopback, server};
 use super::tasks::{TasksConfig, tasks};
 use super::tool::ToolConfig;
+use outlive::server::hosts::{AnswerBy, Results};
 use std::{fs, path::Path};
 
 /// A file, parsed and validated.
@@ -17,9 +20,30 @@ pub(crate) struct Config {
     pub(crate) server: ServerConfig,
     pub(crate) auth: Option<AuthConfig>,
     pub(crate) tasks: TasksConfig,
+    pub(crate) hosts: HostsConfig,
+    pub(crate) results: Results,
     pub(crate) tools: Vec<ToolConfig>,
     /// Warnings: valid keys that are probably a mistake.
     pub(crate) warnings: Vec<Mistake>,
+}
+
+impl Config {
+    /// Returns the base URL of links to this server: `public_url`, the origin of `[auth] resource`,
+    /// or the address of a server that only this machine can reach.
+    pub(crate) fn base_url(&self) -> Option<String> {
+        let resource = || self.auth.as_ref().and_then(|auth| origin(&auth.resource));
+        let listen = &self.server.listen;
+        let local = || is_loopback(listen).then(|| format!("http://{listen}"));
+        let url = self.server.public_url.clone();
+        url.or_else(|| resource().map(str::to_owned)).or_else(local)
+    }
+
+    /// Returns whether some input requests can be answered at a link.
+    fn has_links(&self) -> bool {
+        let has = |answers: &[AnswerBy]| answers.contains(&AnswerBy::Link);
+        let of_tool = |tool: &ToolConfig| tool.policy.answers.as_deref().is_some_and(has);
+        self.hosts.hosts.is_some() && (has(&self.hosts.answers) || self.tools.iter().any(of_tool))
+    }
 }
 
 /// The demo, which is served without a file.
@@ -86,6 +110,10 @@ pub(super) fn whole(file: &mut Section<'_>, asked: &mut Asked) -> Read<Config> {
     }
     let table = file.section("tasks")?;
     let tasks = tasks(table, asked)?;
+    let table = file.section("hosts")?;
+    let hosts = hosts(table, asked)?;
+    let table = file.section("results")?;
+    let results = results(table, asked)?;
     let tools = tools(file, has_auth, asked)?;
     if let Some(auth) = &auth
         && let Some((tool, scope)) = auth.ungranted(&tools)
@@ -96,7 +124,13 @@ pub(super) fn whole(file: &mut Section<'_>, asked: &mut Asked) -> Read<Config> {
             "add \"{scope}\" = {{ groups = [\"ops\"] }} or \"{scope}\" = \"all\" to [auth.proxy.grants]"
         )));
     }
-    Ok(Config { server, auth, tasks, tools, warnings: Vec::new() })
+    let config = Config { server, auth, tasks, hosts, results, tools, warnings: Vec::new() };
+    if config.has_links() && config.base_url().is_none() {
+        let what = "`answers` has \"link\", but links need the address of this server";
+        let remedy = "set public_url = \"https://…\" in [server], or remove \"link\"";
+        file.report(Problem::at(config.hosts.line, what).remedy(remedy));
+    }
+    Ok(config)
 }
 
 pub(super) fn tools(
@@ -118,7 +152,7 @@ pub(super) fn tools(
         let line = value.line;
         let Some(tool) = file.attempt(|_| ToolConfig::read(name, value, asked)) else { continue };
         // Only an issuer grants scopes. Without one, every call of the tool would be rejected.
-        if !tool.scopes.is_empty() && !has_auth {
+        if !tool.policy.scopes.is_empty() && !has_auth {
             let what = format!(
                 "the tool `{}` requires scopes, but without [auth] no token has scopes",
                 tool.name

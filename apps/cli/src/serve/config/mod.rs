@@ -1,10 +1,11 @@
 //! `outlive.toml`: the configuration file.
 //!
-//! - `file`: the file as a whole. `server`, `tasks`, `auth`: its sections.
+//! - `file`: the file as a whole. `server`, `tasks`, `hosts`, `auth`: its sections.
 //! - `reader`: reads TOML with line numbers, and collects mistakes. `problem`: mistakes.
+//! - `public_url`: the address for links to the server.
 //! - `units`: durations and byte sizes. `limits`: limits of callers.
 //! - `proxy`: the identity provider behind the authorization proxy. `grants`: scopes of its users.
-//! - `tool`: a tool. `argument`: its arguments. `template`: its command with placeholders.
+//! - `tool`: a tool. `policy`: the keys that every kind of tool has. `argument`: its arguments. `template`: its command with placeholders.
 //! - `trial`: validation of schemas by the server. `asked`: all known keys.
 
 mod argument;
@@ -12,9 +13,12 @@ mod asked;
 mod auth;
 mod file;
 mod grants;
+mod hosts;
 mod limits;
+mod policy;
 mod problem;
 mod proxy;
+mod public_url;
 mod reader;
 mod server;
 mod tasks;
@@ -27,8 +31,9 @@ mod units;
 
 pub(crate) use auth::{AuthConfig, Check};
 pub(crate) use file::{Config, DEMO, SCHEMA, demo, load};
+pub(crate) use policy::{OnCrash, TaskMode};
 pub(crate) use problem::{Mistake, Mistakes};
-pub(crate) use server::{LISTEN, MAX_WAITING_JOBS, ServerConfig, is_address};
+pub(crate) use server::{LISTEN, MAX_WAITING_JOBS, ServerConfig, is_address, is_loopback};
 pub(crate) use tasks::TasksConfig;
-pub(crate) use tool::{OnCrash, Output, Ready, TaskMode, ToolConfig};
+pub(crate) use tool::{Output, Ready, ToolConfig};
 pub(crate) use units::in_words;

@@ -96,7 +96,7 @@ impl<'t> Value<'t> {
     }
 
     /// Returns the text of a string.
-    fn text(&self) -> Option<&str> {
+    pub(crate) fn text(&self) -> Option<&str> {
         match &self.value {
             DeValue::String(text) => Some(text),
             _ => None,

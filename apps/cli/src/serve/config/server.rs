@@ -2,6 +2,7 @@
 
 use super::asked::Asked;
 use super::limits::ServerLimits;
+use super::public_url::PublicUrl;
 use super::reader;
 use super::reader::{At, Problem, Result as Read, Section, Value};
 use serde_json::json;
@@ -17,6 +18,8 @@ pub(crate) struct ServerConfig {
     /// Skills folder, relative to the folder of the file.
     pub(crate) skills: Option<PathBuf>,
     pub(crate) listen: String,
+    /// Base URL of links to the server, if the file has one.
+    pub(super) public_url: Option<String>,
     pub(crate) token_file: Option<PathBuf>,
     pub(crate) seal_key_file: Option<PathBuf>,
     pub(crate) allow_hosts: Vec<String>,
@@ -44,6 +47,7 @@ pub(super) fn server(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Se
         instructions: section.read("instructions")?,
         skills: section.read::<String>("skills")?.map(PathBuf::from),
         listen: section.read("listen")?.map_or_else(|| LISTEN.to_owned(), |Address(it)| it),
+        public_url: section.read("public_url")?.map(|PublicUrl(url)| url),
         token_file: section.read::<String>("token_file")?.map(PathBuf::from),
         seal_key_file: section.read::<String>("seal_key_file")?.map(PathBuf::from),
         allow_hosts: section.read("allow_hosts")?.unwrap_or_default(),
@@ -81,6 +85,14 @@ pub(crate) fn is_address(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else { return false };
     let is_six = host.starts_with('[') && host.ends_with(']');
     !host.is_empty() && (is_six || !host.contains(':')) && port.parse::<u16>().is_ok()
+}
+
+/// Returns whether only this machine can reach an address. Host names count as local here and are
+/// checked when bound.
+pub(crate) fn is_loopback(listen: &str) -> bool {
+    let host = listen.rsplit_once(':').map_or(listen, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.parse::<IpAddr>().map_or(true, |address| address.to_canonical().is_loopback())
 }
 
 pub(super) fn proxies(section: &mut Section<'_>) -> Read<Vec<IpAddr>> {

@@ -24,6 +24,7 @@ pub(crate) struct TasksConfig {
     /// `None` means a quarter of `max_running`.
     pub(crate) max_running_per_caller: Option<u32>,
     pub(crate) replica_timeout: Duration,
+    pub(crate) promote_before_input: bool,
 }
 
 pub(crate) const TTL: Duration = Duration::from_secs(24 * 3_600);
@@ -104,6 +105,7 @@ pub(super) fn tasks(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Tas
         max_running: section.read("max_running")?.unwrap_or(MAX_RUNNING),
         max_running_per_caller: section.read("max_running_per_caller")?,
         replica_timeout: time(section.read("replica_timeout")?, REPLICA_TIMEOUT),
+        promote_before_input: section.read("promote_before_input")?.unwrap_or(false),
     };
     asked.note("tasks", section.finish()?);
     Ok(read)

@@ -1,5 +1,6 @@
 //! The file as a whole: the demo, defaults, and mistakes with their lines.
 
+mod hosts; // clients without tasks
 mod schema; // apps/cli/outlive.schema.json
 
 use std::collections::BTreeSet;
@@ -63,10 +64,10 @@ fn read_only_or_idempotent_tool_is_rerun_after_crash() {
         let text = format!("[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\n{rest}");
         parse(&text).unwrap_or_else(|problem| panic!("{problem}")).tools.remove(0)
     };
-    assert_eq!(tool("").on_crash, OnCrash::Fail);
-    assert_eq!(tool("read_only = true").on_crash, OnCrash::RunAgain);
-    assert_eq!(tool("idempotent = true\non_crash = \"fail\"").on_crash, OnCrash::Fail);
-    assert_eq!(tool("task = \"never\"").task, TaskMode::Never);
+    assert_eq!(tool("").policy.on_crash, OnCrash::Fail);
+    assert_eq!(tool("read_only = true").policy.on_crash, OnCrash::RunAgain);
+    assert_eq!(tool("idempotent = true\non_crash = \"fail\"").policy.on_crash, OnCrash::Fail);
+    assert_eq!(tool("task = \"never\"").policy.task, TaskMode::Never);
 }
 
 #[test]
@@ -431,7 +432,9 @@ fn docs_page_has_actual_defaults() {
     let Config { server, tasks, tools, .. } =
         parse("[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\n").expect("is a file");
     let tool = &tools[0];
-    let TaskMode::Auto { after } = tool.task else { panic!("calls become tasks by default") };
+    let TaskMode::Auto { after } = tool.policy.task else {
+        panic!("calls become tasks by default")
+    };
     for (section, key, default) in [
         ("server", "name", server.name.clone()),
         ("server", "version", server.version.clone()),
@@ -452,14 +455,15 @@ fn docs_page_has_actual_defaults() {
         ("tasks", "max_store", format!("{} MiB", tasks.max_store >> 20)),
         ("tasks", "max_running", tasks.max_running.to_string()),
         ("tasks", "replica_timeout", in_words(tasks.replica_timeout)),
-        ("tools.NAME", "timeout", in_words(tool.timeout)),
+        ("tasks", "promote_before_input", tasks.promote_before_input.to_string()),
+        ("tools.NAME", "timeout", in_words(tool.policy.timeout)),
         ("tools.NAME", "kill_grace", in_words(tool.kill_grace)),
         ("tools.NAME", "max_output", format!("{} MiB", tool.max_output >> 20)),
         ("tools.NAME", "max_lines", tool.max_lines.to_string()),
         ("tools.NAME", "max_concurrent", tool.concurrency.to_string()),
         ("tools.NAME", "task_after", in_words(after)),
-        ("tools.NAME", "max_attempts", tool.max_attempts.to_string()),
-        ("tools.NAME", "always_listed", tool.always_listed.to_string()),
+        ("tools.NAME", "max_attempts", tool.policy.max_attempts.to_string()),
+        ("tools.NAME", "always_listed", tool.policy.always_listed.to_string()),
         (
             "tools.NAME",
             "success_codes",

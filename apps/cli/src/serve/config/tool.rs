@@ -6,16 +6,18 @@ use std::{
     time::Duration,
 };
 
+use outlive::server::hosts::RESERVED_TOOL_NAMES;
 use outlive_jobs::ControlMode;
 use serde_json::{Value as Json, json};
 
 use super::asked::Asked;
 use super::{
     argument::{self, Argument},
+    policy::{Hints, OnCrash, TaskMode, ToolPolicy},
     reader::{At, Problem, Read, Result, Section, Value},
     template::{Given, Refused, Template, Word, variables},
     trial,
-    units::{Bytes, Span, in_words},
+    units::{Bytes, Span},
 };
 
 /// A tool that runs a command.
@@ -34,37 +36,17 @@ pub(crate) struct ToolConfig {
     stdin: Option<Word>,
     pub(crate) asks: bool,
     pub(crate) control: ControlMode,
-    pub(crate) timeout: Duration,
     pub(crate) kill_grace: Duration,
     pub(crate) max_output: u64,
     pub(crate) max_lines: u64,
     pub(crate) concurrency: u32,
-    pub(crate) task: TaskMode,
-    pub(crate) on_crash: OnCrash,
-    pub(crate) max_attempts: u32,
     pub(crate) output: Output,
     pub(crate) success_codes: BTreeSet<i32>,
     pub(crate) read_only: Option<bool>,
     pub(crate) destructive: Option<bool>,
     pub(crate) idempotent: Option<bool>,
     pub(crate) open_world: Option<bool>,
-    pub(crate) scopes: Vec<String>,
-    pub(crate) always_listed: bool,
-}
-
-/// Policy for turning calls into tasks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TaskMode {
-    Never,
-    Auto { after: Duration },
-    Always,
-}
-
-/// Policy for a command that was lost while it ran.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OnCrash {
-    Fail,
-    RunAgain,
+    pub(crate) policy: ToolPolicy,
 }
 
 /// Output format of the command.
@@ -77,13 +59,10 @@ pub(crate) enum Output {
 }
 
 /// Defaults. docs/outlive-toml.md lists them.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(3_600);
 pub(crate) const KILL_GRACE: Duration = Duration::from_secs(5);
 pub(crate) const MAX_OUTPUT: u64 = 1 << 20;
 pub(crate) const MAX_LINES: u32 = 20_000;
 pub(crate) const CONCURRENCY: u32 = 16;
-pub(crate) const TASK_AFTER: Duration = Duration::from_secs(2);
-pub(crate) const MAX_ATTEMPTS: u32 = 3;
 
 /// Maximum number of lines that a task can emit: `TaskConfig::max_segments`, minus a reserve for
 /// notices and for lines split by an input request.
@@ -111,8 +90,9 @@ impl ToolConfig {
         let idempotent = section.read("idempotent")?;
         // Tools that are read-only or idempotent can be rerun.
         let repeatable = read_only == Some(true) || idempotent == Some(true);
-        let (task, timeout) = task(&mut section)?;
-        let (on_crash, max_attempts) = on_crash(&mut section, repeatable)?;
+        let destructive = section.read("destructive")?;
+        let hints = Hints { repeatable, destructive: destructive == Some(true) };
+        let policy = ToolPolicy::read(&mut section, hints)?;
         let tool = Self {
             title: section.read("title")?,
             description: description.unwrap_or_default(),
@@ -123,22 +103,17 @@ impl ToolConfig {
             stdin: section.attempt(|section| stdin(section, &arguments)).flatten(),
             asks: section.read("interactive")?.unwrap_or(false),
             control: control(&mut section),
-            timeout,
             kill_grace: section.read("kill_grace")?.map_or(KILL_GRACE, |Span(span)| span),
             max_output: section.read("max_output")?.map_or(MAX_OUTPUT, |Bytes(bytes)| bytes),
-            max_lines: max_lines(&mut section, task, most_lines(on_crash, max_attempts))?,
+            max_lines: max_lines(&mut section, &policy)?,
             concurrency: section.read("max_concurrent")?.unwrap_or(CONCURRENCY),
-            task,
-            on_crash,
-            max_attempts,
             output: output(&mut section)?,
             success_codes: section.attempt(success_codes).unwrap_or_default(),
             read_only,
-            destructive: section.read("destructive")?,
+            destructive,
             idempotent,
             open_world: section.read("open_world")?,
-            scopes: scopes(&mut section)?,
-            always_listed: section.read("always_listed")?.unwrap_or(false),
+            policy,
             name,
             arguments,
             command,
@@ -237,6 +212,13 @@ impl ToolConfig {
 
 fn check_name(name: &str, line: usize) -> Result<()> {
     let fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    if RESERVED_TOOL_NAMES.contains(&name) {
+        return Err(Problem::at(
+            line,
+            format_args!("`{name}` is the name of a tool that Outlive adds"),
+        )
+        .remedy(format_args!("rename the tool, for example to `my_{name}`")));
+    }
     if (1..=64).contains(&name.len()) && name.bytes().all(fine) {
         return Ok(());
     }
@@ -315,17 +297,17 @@ fn stdin(section: &mut Section<'_>, arguments: &[Argument]) -> Result<Option<Wor
 }
 
 /// Returns how many lines of one attempt a task can emit.
-fn most_lines(on_crash: OnCrash, max_attempts: u32) -> u32 {
-    let attempts = match on_crash {
-        OnCrash::Fail => 1,
-        OnCrash::RunAgain => max_attempts.max(1),
-    };
-    MAX_EMITTED_LINES / attempts
+fn most_lines(policy: &ToolPolicy) -> u32 {
+    match (policy.task, policy.on_crash) {
+        (TaskMode::Never, _) => u32::MAX,
+        (_, OnCrash::Fail) => MAX_EMITTED_LINES,
+        (_, OnCrash::RunAgain) => MAX_EMITTED_LINES / policy.max_attempts.max(1),
+    }
 }
 
 /// Reads `max_lines`. The default never exceeds the limit of a task.
-fn max_lines(section: &mut Section<'_>, task: TaskMode, most: u32) -> Result<u64> {
-    let most = if task == TaskMode::Never { u32::MAX } else { most };
+fn max_lines(section: &mut Section<'_>, policy: &ToolPolicy) -> Result<u64> {
+    let most = most_lines(policy);
     let Some(At { value, line }) = section.read::<At<u32>>("max_lines")? else {
         return Ok(MAX_LINES.min(most).into());
     };
@@ -343,55 +325,6 @@ fn max_lines(section: &mut Section<'_>, task: TaskMode, most: u32) -> Result<u64
 fn control(section: &mut Section<'_>) -> ControlMode {
     let words = [("fd", ControlMode::Descriptors), ("stdout", ControlMode::Stdout)];
     section.choice("control", &words).map_or(ControlMode::Descriptors, |chosen| chosen.value)
-}
-
-/// Reads the task policy and the timeout of the command.
-fn task(section: &mut Section<'_>) -> Result<(TaskMode, Duration)> {
-    #[derive(Clone, Copy)]
-    enum Mode {
-        Never,
-        Auto,
-        Always,
-    }
-    let after: Option<At<Span>> = section.read("task_after")?;
-    let limit = section.read("timeout")?.map_or(TIMEOUT, |Span(span)| span);
-    let words = [("never", Mode::Never), ("auto", Mode::Auto), ("always", Mode::Always)];
-    let mode = section.choice("task", &words).map_or(Mode::Auto, |chosen| chosen.value);
-    match (mode, &after) {
-        (Mode::Auto, Some(At { value: Span(after), line })) if *after > limit => {
-            let (after, limit) = (in_words(*after), in_words(limit));
-            let what = format!("`task_after` is {after}, but `timeout` is only {limit}");
-            section
-                .report(Problem::at(*line, what).remedy("set `task_after` to at most `timeout`"));
-        }
-        (Mode::Never | Mode::Always, Some(At { line, .. })) => {
-            let what = "`task_after` has no effect: it requires `task = \"auto\"`";
-            section
-                .report(Problem::at(*line, what).remedy("remove `task_after` or `task`").warning());
-        }
-        _ => {}
-    }
-    let after = after.map_or(TASK_AFTER, |At { value: Span(span), .. }| span);
-    let mode = match mode {
-        Mode::Never => TaskMode::Never,
-        Mode::Auto => TaskMode::Auto { after },
-        Mode::Always => TaskMode::Always,
-    };
-    Ok((mode, limit))
-}
-
-/// Reads the policy for a lost command, and the number of attempts.
-fn on_crash(section: &mut Section<'_>, repeatable: bool) -> Result<(OnCrash, u32)> {
-    let words = [("fail", OnCrash::Fail), ("rerun", OnCrash::RunAgain)];
-    let otherwise = if repeatable { OnCrash::RunAgain } else { OnCrash::Fail };
-    let on_crash = section.choice("on_crash", &words).map_or(otherwise, |chosen| chosen.value);
-    let attempts: Option<At<u32>> = section.read("max_attempts")?;
-    if let (OnCrash::Fail, Some(At { value: 2.., line })) = (on_crash, &attempts) {
-        let what = "`max_attempts` applies only to commands that are rerun, and this one is not";
-        let remedy = "set on_crash = \"rerun\", or remove `max_attempts`";
-        section.report(Problem::at(*line, what).remedy(remedy));
-    }
-    Ok((on_crash, attempts.map_or(MAX_ATTEMPTS, |attempts| attempts.value)))
 }
 
 fn output(section: &mut Section<'_>) -> Result<Output> {
@@ -428,28 +361,6 @@ fn schema_of(value: Value<'_>) -> Result<Json> {
     }
     serde_json::from_str(&String::read(value)?)
         .map_err(|error| Problem::at(line, format_args!("the schema is not valid JSON: {error}")))
-}
-
-pub(super) fn scopes(section: &mut Section<'_>) -> Result<Vec<String>> {
-    let written: Vec<At<String>> = section.read("scopes")?.unwrap_or_default();
-    let mut scopes = Vec::new();
-    for written in written {
-        match scope(written) {
-            Ok(scope) => scopes.push(scope),
-            Err(problem) => section.report(problem),
-        }
-    }
-    Ok(scopes)
-}
-
-/// Validates a scope (RFC 6749, section 3.3).
-pub(super) fn scope(At { value, line }: At<String>) -> Result<String> {
-    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
-    match !value.is_empty() && value.bytes().all(plain) {
-        true => Ok(value),
-        false => Err(Problem::at(line, format_args!("`{value}` is not a valid scope"))
-            .remedy("write scopes such as scopes = [\"files:read\", \"files:write\"]")),
-    }
 }
 
 fn success_codes(section: &mut Section<'_>) -> Result<BTreeSet<i32>> {

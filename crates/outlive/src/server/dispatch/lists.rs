@@ -6,14 +6,23 @@ use outlive_protocol::{Call, MethodResult, Page, ProtocolError};
 use outlive_wire::PaginatedRequestParams;
 
 use crate::server::{
-    dispatch::core::ServerCore,
+    dispatch::{core::ServerCore, fallback_tools, results},
     env::environment::Env,
+    exec::plan::is_bridged,
     register::registry::{Entry, Registry},
 };
 
 pub(crate) fn tools(core: &ServerCore, call: &Call) -> Result<MethodResult, ProtocolError> {
-    page(&core.env, call, &core.catalog.tools, |entry| Arc::clone(&entry.info))
-        .map(MethodResult::Tools)
+    let hosts = core.env.tasks.as_ref().and_then(|tasks| tasks.config.hosts.as_ref());
+    let is_bridged = hosts.is_some_and(|hosts| is_bridged(call, hosts));
+    let mut page = page(&core.env, call, &core.catalog.tools, |entry| match is_bridged {
+        true => Arc::clone(&entry.bridged_info),
+        false => Arc::clone(&entry.info),
+    })?;
+    if is_bridged && page.next.is_none() {
+        page.items.extend(fallback_tools::listed(core, call));
+    }
+    Ok(MethodResult::Tools(page))
 }
 
 pub(crate) fn resources(core: &ServerCore, call: &Call) -> Result<MethodResult, ProtocolError> {
@@ -22,8 +31,11 @@ pub(crate) fn resources(core: &ServerCore, call: &Call) -> Result<MethodResult, 
 }
 
 pub(crate) fn templates(core: &ServerCore, call: &Call) -> Result<MethodResult, ProtocolError> {
-    page(&core.env, call, &core.catalog.templates, |entry| Arc::clone(&entry.info))
-        .map(MethodResult::ResourceTemplates)
+    let mut page = page(&core.env, call, &core.catalog.templates, |entry| Arc::clone(&entry.info))?;
+    if page.next.is_none() && results::are_listed(core, call) {
+        page.items.push(results::template());
+    }
+    Ok(MethodResult::ResourceTemplates(page))
 }
 
 pub(crate) fn prompts(core: &ServerCore, call: &Call) -> Result<MethodResult, ProtocolError> {

@@ -4,16 +4,21 @@
 //! - `router`: the index of all methods; `core`: the parts of a running server.
 //! - `tools`, `prompts`, `resources`, `completion`, `lists`, `subscriptions`, `skills`: lookup,
 //!   access and validation for each method.
+//! - `fallback_tools`, `fallback_answer`: the tools for clients without tasks; `results`: the rest of
+//!   results that were cut for them.
 //! - `custom`: methods of the application; `sessions`: changes of legacy sessions.
 //! - `resume`: restores the call of a stored task.
 
 pub(crate) mod completion;
 pub(crate) mod core;
 pub(crate) mod custom;
+pub(crate) mod fallback_answer;
+pub(crate) mod fallback_tools;
 pub(crate) mod layer;
 pub(crate) mod lists;
 pub(crate) mod prompts;
 pub(crate) mod resources;
+pub(crate) mod results;
 pub(crate) mod resume;
 pub(crate) mod router;
 pub(crate) mod service;

@@ -6,7 +6,7 @@ use outlive_protocol::{Call, CallFuture, MethodResult, Outcome, Principal, Proto
 use outlive_wire::{CacheHints, ReadResourceResult, ResourceContents};
 
 use crate::server::{
-    dispatch::core::ServerCore,
+    dispatch::{core::ServerCore, results},
     exec::{executable::Invocation, execute::execute},
     extract::cx::Arguments,
     register::resource::{Offered, RegisteredTemplate},
@@ -38,6 +38,10 @@ pub(crate) fn read(core: &Arc<ServerCore>, call: Arc<Call>) -> CallFuture {
 
 fn find(core: &ServerCore, call: Arc<Call>) -> Result<CallFuture, ProtocolError> {
     let (uri, principal) = (call.uri()?, call.principal());
+    // Before all others, so that no template of the application can claim these URIs.
+    if let Some(read) = results::read(core, &call, &uri) {
+        return Ok(read);
+    }
     if let Some(resource) = core.catalog.resources.get(&uri, principal) {
         drop(uri);
         return start(core, call, &resource.offered, Arguments::Text(Arc::default()));

@@ -15,10 +15,11 @@ use outlive_tasks::{
 use crate::server::{
     dispatch::core::ServerCore,
     env::task_error::internal,
-    exec::task_run::task_run,
+    exec::{plan::is_bridged, task_run::task_run},
     extract::cx::{Arguments, Cx},
     register::registered_tool::RegisteredTool,
     run::{
+        bridged::BridgedCall,
         placement::{CleanupReason, Placement},
         progress::TaskProgress,
         state::RunState,
@@ -76,6 +77,12 @@ impl TaskRunner for CallRunner {
         let run = RunState::of_task(env, placement, claimed.journal, &policy.replay);
         if let Some(before) = claimed.progress.as_ref().and_then(TaskProgress::read) {
             run.journal().set_progress(before.done());
+        }
+        let hosts = env.tasks.as_ref().and_then(|tasks| tasks.config.hosts.as_ref());
+        if let Some(hosts) = hosts.filter(|hosts| is_bridged(&call, hosts))
+            && let Ok(bridged) = BridgedCall::new(env, hosts, &call, &policy.replay)
+        {
+            run.set_bridged(bridged);
         }
         let run = Arc::new(run);
         tool.meter.watch(&call, env.profile.clock.now());

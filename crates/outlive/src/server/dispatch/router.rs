@@ -12,7 +12,7 @@ use outlive_wire::{
 
 use crate::server::{
     dispatch::{
-        completion, core::ServerCore, lists, prompts, resources, sessions::remembered,
+        completion, core::ServerCore, lists, prompts, resources, results, sessions::remembered,
         subscriptions, tools,
     },
     tasks::{list, methods, result},
@@ -34,9 +34,11 @@ pub(crate) fn route(core: &Arc<ServerCore>, call: Arc<Call>) -> CallFuture {
     match method {
         Method::ToolsCall if core.has_tools() => tools::call(core, call),
         Method::ToolsList if core.has_tools() => at_once(lists::tools(core, &call)),
-        Method::ResourcesRead if core.has_resources() => resources::read(core, call),
-        Method::ResourcesList if core.has_resources() => at_once(lists::resources(core, &call)),
-        Method::ResourceTemplatesList if core.has_resources() => {
+        Method::ResourcesRead if core.reads_resources(&call) => resources::read(core, call),
+        Method::ResourcesList if core.reads_resources(&call) => {
+            at_once(lists::resources(core, &call))
+        }
+        Method::ResourceTemplatesList if core.reads_resources(&call) => {
             at_once(lists::templates(core, &call))
         }
         Method::ResourcesSubscribe if core.has_subscriptions() => {
@@ -84,6 +86,11 @@ fn set_level(call: &Call) -> Result<MethodResult, ProtocolError> {
 }
 
 impl ServerCore {
+    /// Returns whether the client of a call can read resources, including stored results.
+    fn reads_resources(&self, call: &Call) -> bool {
+        self.has_resources() || results::are_listed(self, call)
+    }
+
     fn identity(&self, call: &Call) -> ServerDescription {
         let map = |map: &JsonObject| (!map.is_empty()).then(|| map.clone());
         let changes = Some(true);
@@ -98,7 +105,7 @@ impl ServerCore {
             info: self.env.profile.info.clone(),
             capabilities: ServerCapabilities {
                 tools: self.has_tools().then_some(ToolsCapability { list_changed: changes }),
-                resources: self.has_resources().then_some(ResourcesCapability {
+                resources: self.reads_resources(call).then_some(ResourcesCapability {
                     subscribe: self.description.offers.subscriptions.then_some(true),
                     list_changed: changes,
                 }),

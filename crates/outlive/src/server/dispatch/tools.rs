@@ -6,7 +6,7 @@ use outlive_protocol::{Call, CallFuture, ProtocolError};
 
 use crate::server::{
     caller_key::caller_key,
-    dispatch::core::ServerCore,
+    dispatch::{core::ServerCore, fallback_tools},
     exec::{executable::Invocation, execute::execute},
     extract::cx::Arguments,
     meter, param_headers,
@@ -18,6 +18,7 @@ use crate::server::{
 pub(crate) fn call(core: &Arc<ServerCore>, call: Arc<Call>) -> CallFuture {
     let started = prepare(core, &call).and_then(|prepared| match prepared {
         Prepared::Run(invocation) => execute(&core.env, call, invocation, Arguments::Json),
+        Prepared::Work(work) => Ok(work),
         Prepared::Reply(text) => Ok(Box::pin(ready(Ok(failed(text)))) as CallFuture),
     });
     started.unwrap_or_else(|error| Box::pin(ready(Err(error))))
@@ -25,13 +26,18 @@ pub(crate) fn call(core: &Arc<ServerCore>, call: Arc<Call>) -> CallFuture {
 
 enum Prepared {
     Run(Invocation),
+    /// A call of a fallback tool.
+    Work(CallFuture),
     /// The arguments do not match the schema: a tool error, so that the model can correct them.
     Reply(String),
 }
 
-fn prepare(core: &ServerCore, call: &Call) -> Result<Prepared, ProtocolError> {
+fn prepare(core: &Arc<ServerCore>, call: &Arc<Call>) -> Result<Prepared, ProtocolError> {
     let name = call.name()?;
     let Some(tool) = core.catalog.tools.get(&name, call.principal()) else {
+        if let Some(work) = fallback_tools::start(core, call, &name) {
+            return Ok(Prepared::Work(work));
+        }
         meter::unknown_tool(call, &name);
         let suggestion = core.catalog.tools.close_to(&name, call.principal());
         return Err(ProtocolError::UnknownTool { name: name.into_owned(), suggestion });

@@ -48,11 +48,8 @@ impl Durable {
         if self.is_shielded() {
             return Poll::Pending;
         }
-        // A test cancels only the run, not the call.
-        let is_called_off = self.call().port().poll_cancelled(task).is_ready();
-        if !is_called_off && self.env().test_hooks.is_none() {
-            return Poll::Pending;
-        }
+        // Registers the waker. The run knows whether its task or its call is cancelled.
+        let _: Poll<()> = self.call().port().poll_cancelled(task);
         self.go_on(key).map_or_else(Poll::Ready, |()| Poll::Pending)
     }
 

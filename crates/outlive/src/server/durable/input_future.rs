@@ -90,6 +90,7 @@ impl<'a> InputFuture<'a> {
     fn ask(&mut self, request: InputRequest) -> Result<InputPoll> {
         let cx = self.cx;
         let missing = era::missing_for(cx.call(), &request);
+        let missing = missing.filter(|_| !cx.run().takes_input_elsewhere(&request));
         let within = self.within.map(|span| (cx.now(), millis(span)));
         let asking = cx
             .journal()

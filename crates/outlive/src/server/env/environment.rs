@@ -77,6 +77,8 @@ impl Env {
     /// Releases the tasks of this process, then closes the streams of clients.
     pub(crate) async fn drain(&self, timeout: Duration) {
         if let Some(tasks) = &self.tasks {
+            // First, so that clients continue at another replica at once.
+            tasks.bridges.drain();
             tasks.drain(timeout).await;
         }
         // Streams close last: a client that reconnects to another replica then finds its tasks

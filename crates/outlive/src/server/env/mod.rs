@@ -4,6 +4,8 @@
 //!   hooks.
 //! - `task_backend`: the store, the engine and their settings.
 //! - `admission`, `address_quotas`, `store_budget`: quotas on tasks and stored bytes.
+//! - `bridges`: requests that wait for tasks of bridged calls.
+//! - `host_limits`: the limits of a call's client.
 //! - `audit`, `task_metrics`: the audit log, and metrics from engine events.
 //! - `task_error`: errors that clients receive for tasks.
 //! - `used_states`: used request states of a server without a store.
@@ -12,7 +14,9 @@
 pub(crate) mod address_quotas;
 pub(crate) mod admission;
 pub(crate) mod audit;
+pub(crate) mod bridges;
 pub(crate) mod environment;
+pub(crate) mod host_limits;
 pub(crate) mod store_budget;
 pub(crate) mod task_backend;
 pub(crate) mod task_error;

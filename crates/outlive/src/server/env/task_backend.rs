@@ -15,9 +15,10 @@ use crate::server::{
     caller_key::caller_key,
     config::TaskConfig,
     env::{
-        address_quotas::AddressQuotas, audit::Auditor, store_budget::Fullness,
+        address_quotas::AddressQuotas, audit::Auditor, bridges::Bridges, store_budget::Fullness,
         task_metrics::TaskMetrics,
     },
+    hosts::{Hosts, learned::Learned},
     metrics::Counters,
     sessions::{charge::MaxBytes, store::SharedSessions},
     throttle::Throttle,
@@ -30,7 +31,11 @@ pub(crate) struct TaskBackend {
     /// Rate limit on polls per caller.
     pub(crate) polls: Arc<Throttle>,
     pub(crate) quotas: Arc<AddressQuotas>,
+    /// Requests that wait for tasks of bridged calls.
+    pub(crate) bridges: Bridges,
     sessions: SharedSessions,
+    /// Learned limits of clients, if the server learns them.
+    pub(crate) learned: Option<Learned>,
     runner: Arc<dyn TaskRunner>,
     worker_id: WorkerId,
     running: OnceLock<Running>,
@@ -55,14 +60,33 @@ impl TaskBackend {
         let (per_caller, anonymous) = (config.store_per_caller, config.anonymous_store);
         let max_bytes = MaxBytes { per_caller, anonymous };
         let sessions = SharedSessions::new(Arc::clone(&config.store) as _, profile, max_bytes);
+        let learns = config.hosts.as_ref().is_some_and(Hosts::learns);
+        let learned = learns
+            .then(|| Learned::new(Arc::clone(&config.store) as _, Arc::clone(&profile.clock)));
         let (counters, quotas) = (Arc::clone(counters), Arc::default());
-        let running = OnceLock::new();
-        Self { config, counters, polls, quotas, sessions, runner, worker_id, running }
+        let (bridges, running) = (Bridges::new(), OnceLock::new());
+        Self {
+            config,
+            counters,
+            polls,
+            quotas,
+            bridges,
+            sessions,
+            learned,
+            runner,
+            worker_id,
+            running,
+        }
     }
 
     /// Returns the sessions that all replicas on the store share.
     pub(crate) fn sessions(&self) -> &SharedSessions {
         &self.sessions
+    }
+
+    /// Returns the ID of this process's worker.
+    pub(crate) fn worker_id(&self) -> &WorkerId {
+        &self.worker_id
     }
 
     /// Returns the engine. Starts it on first use. Must be called inside a Tokio runtime.

@@ -17,6 +17,12 @@ pub(crate) fn unavailable(error: &StoreError) -> ProtocolError {
     }
 }
 
+/// Returns the error of a large result whose parts were not read. `Engine::get` reads them, so this
+/// is a defect of the server.
+pub(crate) fn not_loaded() -> ProtocolError {
+    ProtocolError::internal("the parts of a large result were not read")
+}
+
 /// Returns an internal error as an object.
 pub(crate) fn internal(message: &str) -> ErrorObject {
     ErrorObject { code: code::INTERNAL, message: message.to_owned(), data: None }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outlive_tasks::{
     engine::{EngineEvent, EngineObserver},
-    store::{OutcomeKind, SweepReport, TaskId, TaskOutcome},
+    store::{CancelOutcome, OutcomeKind, SweepReport, TaskId, TaskOutcome},
 };
 
 use crate::server::{
@@ -24,6 +24,7 @@ impl TaskMetrics {
     fn over(&self, task: &TaskId, outcome: Option<&TaskOutcome>) {
         let bytes = outcome.map_or(0, |outcome| match outcome {
             TaskOutcome::Result(result) => result.get().len(),
+            TaskOutcome::LargeResult(large) => usize::try_from(large.bytes()).unwrap_or(usize::MAX),
             _ => 0,
         });
         self.quotas.end(task, bytes);
@@ -75,7 +76,9 @@ impl EngineObserver for TaskMetrics {
                 let kind = outcome.kind();
                 let cause = match outcome {
                     TaskOutcome::Error(error) => Some(format!("error {}", error.code)),
-                    TaskOutcome::Result(_) if kind == OutcomeKind::Failed => {
+                    TaskOutcome::Result(_) | TaskOutcome::LargeResult(_)
+                        if kind == OutcomeKind::Failed =>
+                    {
                         Some("tool error".to_owned())
                     }
                     _ => None,
@@ -95,6 +98,18 @@ impl EngineObserver for TaskMetrics {
         for ((principal, task), kind) in expired.chain(failed) {
             self.over(task, None);
             self.auditor.note(principal, task, kind.as_str(), None);
+        }
+        for (principal, task, how) in &swept.abandoned {
+            let what = match how {
+                CancelOutcome::Cancelled => {
+                    self.over(task, None);
+                    self.counters.ended(&TaskOutcome::Cancelled);
+                    OutcomeKind::Cancelled.as_str()
+                }
+                // The worker reports the end.
+                CancelOutcome::Requested | CancelOutcome::AlreadyEnded => "cancel-requested",
+            };
+            self.auditor.note(principal, task, what, Some("abandoned by the client".to_owned()));
         }
     }
 }

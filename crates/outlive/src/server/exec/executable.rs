@@ -7,6 +7,7 @@ use outlive_protocol::CallFuture;
 use crate::server::{
     durable::cleanup::Hook,
     extract::{cx::Cx, extractor::HandlerRequirements},
+    hosts::{AnswerBy, Repeat},
     policy::TaskPolicy,
     run::replay_policy::ReplayPolicy,
     throttle::Permit,
@@ -38,6 +39,15 @@ pub(crate) struct ExecPolicy {
     pub(crate) replay: ReplayPolicy,
     /// Whether a promotable call becomes a task before its first step.
     pub(crate) promotes_at_step: bool,
+    /// Policy for repeated calls; `None` for the policy of the server.
+    pub(crate) repeat: Option<Repeat>,
+    /// Bytes of a result that is delivered uncut; `None` for the limit of the server.
+    pub(crate) max_inline: Option<usize>,
+    /// Ways to answer input requests; `None` for those of the server, empty for destructive tools.
+    pub(crate) answers: Option<Arc<[AnswerBy]>>,
+    /// Whether clients reject a pending result, because the output schema does not allow it. It is
+    /// sent as an error then.
+    pub(crate) rejects_pending_results: bool,
     /// Whether the handler emits its content in segments.
     pub(crate) streams_content: bool,
     /// Text for the model while a task runs.

@@ -7,13 +7,21 @@ use outlive_protocol::{Call, CallFuture, ProtocolError, era};
 use crate::server::{
     env::environment::Env,
     exec::{
-        executable::Invocation,
+        bridge::{WaitOptions, continue_round},
+        executable::{Executable, Invocation},
         idempotency::IdempotencyGuard,
-        plan::{ExecutionPlan, PlanError, Start, TaskOffer, TaskRequest},
+        join::{join_or_start, joins},
+        plan::{ExecutionPlan, PlanError, ReplyMode, Start, TaskOffer, TaskRequest, is_bridged},
         promote, respond,
     },
     extract::cx::{Arguments, Cx},
-    run::{request_state, state::RunState},
+    hosts::{AnswerBy, Hosts},
+    run::{
+        bridged::BridgedCall,
+        request_state::{self, Opened},
+        state::RunState,
+    },
+    tasks::attendance::Arrival,
 };
 
 /// Executes a call.
@@ -30,12 +38,26 @@ pub(crate) fn execute(
     let target = Arc::clone(&invocation.target);
     let policy = &target.policy;
     let tasks = env.tasks.as_ref().filter(|_| policy.is_tool);
+    let hosts = tasks.and_then(|tasks| tasks.config.hosts.as_ref());
     if policy.is_plain() && !has_durable_params(&call, tasks.is_some()) {
-        return Ok(invocation.start(&Cx::plain(call, env, arguments)));
+        let cx = Cx::plain(call, env, arguments);
+        let work = invocation.start(&cx);
+        return Ok(match hosts.is_some_and(|hosts| is_bridged(cx.call(), hosts)) {
+            true => Box::pin(respond::cut(cx, target, work)),
+            false => work,
+        });
     }
-    let round = request_state::open(env, &call, &policy.replay)?;
+    let round = match request_state::open(env, &call, &policy.replay)? {
+        Some(Opened::Task(round)) => {
+            let options = wait_options(hosts, &target);
+            return Ok(Box::pin(continue_round(Arc::clone(env), call, round, options)));
+        }
+        Some(Opened::Run(run)) => Some(run),
+        None => None,
+    };
+    let is_first = round.is_none();
     let offer = tasks.map(|tasks| TaskOffer::from(&tasks.config));
-    let request = TaskRequest::read(&call, policy, offer)?;
+    let request = TaskRequest::read(&call, policy, offer, hosts)?;
     let plan = ExecutionPlan::decide(policy, &request, offer);
     let plan = plan.map_err(|error| rejected(&call, error))?;
     let guard = match tasks {
@@ -43,10 +65,20 @@ pub(crate) fn execute(
         None => None,
     };
     let run = round.unwrap_or_else(|| Arc::new(RunState::new(env, &call)));
+    let bridge = match hosts.filter(|_| plan.reply == ReplyMode::Bridge) {
+        Some(hosts) => {
+            let bridged = BridgedCall::new(env, hosts, &call, &policy.replay)?;
+            run.set_bridged(bridged.clone());
+            let arrival = Arrival { round: run.rounds(), ..Arrival::first(env) };
+            let joins = is_first && guard.is_none() && joins(hosts, &target);
+            Some((bridged, arrival, joins))
+        }
+        None => None,
+    };
     if policy.is_durable && matches!(plan.start, Start::PromoteAfter(_)) {
         run.allow_promotion(policy.promotes_at_step);
     }
-    let cx = Cx::new(call, env, run, arguments);
+    let cx = Cx::new(Arc::clone(&call), env, run, arguments);
     let work = match plan.start {
         Start::Task => promote::create_task(&cx, &target, plan.task, guard),
         Start::Inline => guarded(guard, &cx, invocation.start(&cx)),
@@ -60,7 +92,28 @@ pub(crate) fn execute(
             )
         }
     };
-    Ok(respond::with_mode(plan, cx, target, work))
+    let Some((bridged, arrival, joins)) = bridge else {
+        return Ok(respond::with_mode(plan, cx, target, work));
+    };
+    let (options, env) = (wait_options(hosts, &target), Arc::clone(env));
+    let work = respond::cut(cx.clone(), target, work);
+    let work = Box::pin(respond::bridged(cx, arrival, options.clone(), Box::pin(work)));
+    match joins {
+        true => Ok(Box::pin(join_or_start(env, call, bridged, arrival, options, work))),
+        false => Ok(work),
+    }
+}
+
+/// Returns how a call of a tool waits for its task.
+fn wait_options(hosts: Option<&Hosts>, target: &Executable) -> WaitOptions {
+    let answers = hosts.map(|hosts| hosts.answers_of(target.policy.answers.as_deref()));
+    WaitOptions {
+        answers_by_tool: answers.is_some_and(|answers| answers.contains(&AnswerBy::Tool)),
+        bound_args: target.policy.replay.bound_args.clone(),
+        max_inline: target.policy.max_inline,
+        rejects_pending: target.policy.rejects_pending_results,
+        ..WaitOptions::default()
+    }
 }
 
 /// Makes a call take effect once under its idempotency key. Polls `work` only after the key is

@@ -327,6 +327,10 @@ where
                 _ => is_idle,
             };
             match path {
+                // The promotion polls the run again.
+                InputPath::RoundTrip if suspends && self.becomes_task_for_input() => {
+                    return Poll::Pending;
+                }
                 InputPath::RoundTrip if suspends => {
                     if let Some(outcome) = self.as_mut().suspend()? {
                         return Poll::Ready(Ok(outcome));
@@ -377,6 +381,17 @@ where
         })
     }
 
+    /// Returns whether a call that waits for input becomes a task: its promotion is requested, or the
+    /// server promotes before input.
+    fn becomes_task_for_input(&self) -> bool {
+        let tasks = self.cx.env().tasks.as_ref();
+        let promotes = tasks.is_some_and(|tasks| tasks.config.promotes_before_input);
+        self.cx.run().is_some_and(|run| {
+            run.is_promotion_requested()
+                || promotes && has_open_requests(run) && run.request_promotion()
+        })
+    }
+
     /// Returns whether the task's handler still runs, or its input requests are open in the store.
     fn waits_for_store(&self) -> bool {
         self.work.is_some() || self.cx.run().is_some_and(|run| has_open_requests(run))
@@ -411,7 +426,9 @@ fn open_requests(cx: &Cx, run: &RunState, requests: InputRequestSet) -> Result<(
         if let InputRequest::Elicit(ElicitRequestParams::Url(params)) = request {
             request = url_request(cx.env(), cx.call(), run, &key, params)?;
         }
-        if let Some(required) = era::missing_for(cx.call(), &request) {
+        if let Some(required) = era::missing_for(cx.call(), &request)
+            && !run.takes_input_elsewhere(&request)
+        {
             return Err(ProtocolError::MissingCapability { required }.into());
         }
         rounds.open(&key, request);

@@ -6,12 +6,15 @@
 //!   stream of a legacy client.
 //! - `promote`: turns a call into a task; `task_run`: a call that the engine runs; `task_reply`: a
 //!   task as the outcome of a call.
+//! - `bridge`: calls of clients without tasks wait for their task; `join`: repeated calls.
 //! - `idempotency`: calls that take effect once; `respond`: the response mode of a call.
 
+pub(crate) mod bridge;
 pub(crate) mod executable;
 pub(crate) mod execute;
 pub(crate) mod handler_run;
 pub(crate) mod idempotency;
+pub(crate) mod join;
 pub(crate) mod plan;
 pub(crate) mod promote;
 pub(crate) mod respond;

@@ -7,7 +7,12 @@ use std::time::Duration;
 use outlive_protocol::{Call, ClientTaskSupport, ProtocolError, ResponseModes, era};
 use outlive_wire::ClientCapabilities;
 
-use crate::server::{config::TaskConfig, exec::executable::ExecPolicy, policy::TaskPolicy};
+use crate::server::{
+    config::TaskConfig,
+    exec::executable::ExecPolicy,
+    hosts::{Hosts, client::Client},
+    policy::TaskPolicy,
+};
 
 /// Execution plan of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +47,8 @@ pub(crate) struct TaskOptions {
 pub(crate) enum ReplyMode {
     /// One response with the outcome of the call.
     Single,
+    /// The result of the call, or of its task: the client has no tasks, and the call waits.
+    Bridge,
     /// The response modes that client and server negotiated, in a dialect of 2025-11-25.
     Negotiated {
         /// Whether several responses with the segments of the task follow.
@@ -57,6 +64,8 @@ pub(crate) struct TaskRequest {
     pub(crate) support: ClientTaskSupport,
     /// Response modes that the call requests.
     pub(crate) modes: Option<ResponseModes>,
+    /// Whether the client has no tasks and the server bridges its calls.
+    pub(crate) is_bridged: bool,
 }
 
 /// Task support that a server offers.
@@ -88,10 +97,12 @@ impl TaskRequest {
         call: &Call,
         policy: &ExecPolicy,
         offer: Option<TaskOffer>,
+        hosts: Option<&Hosts>,
     ) -> Result<Self, ProtocolError> {
         let never = policy.task == TaskPolicy::Never;
         let Some(offer) = offer.filter(|_| !never || call.requests_task()) else {
-            return Ok(Self { support: ClientTaskSupport::Unsupported, modes: None });
+            let support = ClientTaskSupport::Unsupported;
+            return Ok(Self { support, modes: None, is_bridged: false });
         };
         let request = era::codec(call.rules().era).task_request(call)?;
         let support = request.support;
@@ -103,15 +114,35 @@ impl TaskRequest {
         if modes.is_some() && !has_declared(call) {
             tracing::debug!("client requests response modes that it did not declare");
         }
-        Ok(Self { support, modes })
+        let is_bridged = hosts.is_some_and(|hosts| !never && !has_tasks(call, &support, hosts));
+        Ok(Self { support, modes, is_bridged })
     }
+}
+
+/// Returns whether the client of a call supports tasks, and so is not bridged.
+fn has_tasks(call: &Call, support: &ClientTaskSupport, hosts: &Hosts) -> bool {
+    match support {
+        ClientTaskSupport::Unsupported | ClientTaskSupport::NotDeclared => false,
+        ClientTaskSupport::NotRequested => {
+            declared(call).tasks.is_some() || hosts.limits(&Client::from_call(call)).has_tasks
+        }
+        ClientTaskSupport::Accepts | ClientTaskSupport::Requests { .. } => true,
+    }
+}
+
+/// Returns whether a call of a tool with tasks is bridged: its client has none.
+pub(crate) fn is_bridged(call: &Call, hosts: &Hosts) -> bool {
+    let request = era::codec(call.rules().era).task_request(call);
+    request.is_ok_and(|request| !has_tasks(call, &request.support, hosts))
+}
+
+fn declared(call: &Call) -> ClientCapabilities {
+    serde_json::from_str(call.client_capabilities()).unwrap_or_default()
 }
 
 /// Returns whether the client declared support for response modes.
 fn has_declared(call: &Call) -> bool {
-    let declared: ClientCapabilities =
-        serde_json::from_str(call.client_capabilities()).unwrap_or_default();
-    declared.tasks.is_some_and(|tasks| tasks["responses"]["modes"].is_array())
+    declared(call).tasks.is_some_and(|tasks| tasks["responses"]["modes"].is_array())
 }
 
 impl ExecutionPlan {
@@ -129,6 +160,9 @@ impl ExecutionPlan {
         offer: Option<TaskOffer>,
     ) -> Result<Self, PlanError> {
         let Some(offer) = offer else { return Ok(Self::INLINE) };
+        if request.is_bridged {
+            return Ok(Self::bridged(policy.task));
+        }
         match (policy.task, &request.support) {
             (TaskPolicy::Never, ClientTaskSupport::Requests { .. }) => {
                 Err(PlanError::TasksNotSupported)
@@ -144,6 +178,16 @@ impl ExecutionPlan {
             (TaskPolicy::Always, ClientTaskSupport::Accepts) => Ok(Self::new(Start::Task)),
             (TaskPolicy::Always, _) => Err(PlanError::TaskRequired),
         }
+    }
+
+    /// Returns the plan of a call whose client has no tasks.
+    fn bridged(policy: TaskPolicy) -> Self {
+        let start = match policy {
+            TaskPolicy::Never => return Self::INLINE,
+            TaskPolicy::Auto { after } => Start::PromoteAfter(after),
+            TaskPolicy::Always => Start::Task,
+        };
+        Self { reply: ReplyMode::Bridge, ..Self::new(start) }
     }
 
     /// Returns the plan of a call that requests a task.
@@ -222,7 +266,8 @@ mod tests {
             (TaskPolicy::Always, [inline, required, required, task, task]),
         ] {
             for (support, expected) in clients.iter().zip(expected) {
-                let request = TaskRequest { support: support.clone(), modes: None };
+                let request =
+                    TaskRequest { support: support.clone(), modes: None, is_bridged: false };
                 for streams_content in [false, true] {
                     let plan = decide(policy, streams_content, &request, None);
                     assert_eq!(plan.map(|plan| plan.start), expected, "{policy:?} {support:?}");
@@ -237,11 +282,31 @@ mod tests {
     }
 
     #[test]
+    fn plan_of_client_without_tasks_waits_for_task() {
+        let auto = TaskPolicy::Auto { after: AFTER };
+        for (policy, start, reply) in [
+            (TaskPolicy::Never, Start::Inline, ReplyMode::Single),
+            (auto, Start::PromoteAfter(AFTER), ReplyMode::Bridge),
+            (TaskPolicy::Always, Start::Task, ReplyMode::Bridge),
+        ] {
+            for support in [ClientTaskSupport::Unsupported, ClientTaskSupport::NotDeclared] {
+                let request = TaskRequest { support, modes: None, is_bridged: true };
+                let plan = decide(policy, false, &request, None).unwrap();
+                assert_eq!((plan.start, plan.reply), (start, reply), "{policy:?}");
+            }
+        }
+    }
+
+    #[test]
     fn plan_without_task_store_is_inline() {
         for task in [TaskPolicy::Never, TaskPolicy::Auto { after: AFTER }, TaskPolicy::Always] {
             let policy = ExecPolicy { task, ..ExecPolicy::default() };
             let support = ClientTaskSupport::Accepts;
-            let plan = ExecutionPlan::decide(&policy, &TaskRequest { support, modes: None }, None);
+            let plan = ExecutionPlan::decide(
+                &policy,
+                &TaskRequest { support, modes: None, is_bridged: false },
+                None,
+            );
             assert_eq!(plan, Ok(ExecutionPlan::INLINE));
         }
     }
@@ -251,12 +316,12 @@ mod tests {
     #[track_caller]
     fn check(offered: &[&str], wanted: &[&str], streams_content: bool, negotiated: &str) {
         let support = ClientTaskSupport::Requests { ttl: None };
-        let request = TaskRequest { support, modes: Some(modes(wanted)) };
+        let request = TaskRequest { support, modes: Some(modes(wanted)), is_bridged: false };
         let auto = TaskPolicy::Auto { after: AFTER };
         let plan = decide(auto, streams_content, &request, Some(offered)).unwrap();
         let immediate = plan.start == Start::PromoteAfter(WINDOW);
         let (streaming, fell_back) = match plan.reply {
-            ReplyMode::Single => (false, false),
+            ReplyMode::Single | ReplyMode::Bridge => (false, false),
             ReplyMode::Negotiated { streaming, fell_back } => (streaming, fell_back),
         };
         assert_eq!(plan.task.streaming, streaming);

@@ -121,6 +121,7 @@ pub(crate) fn new_task(
         .max_ttl(config.max_ttl)
         .journal(journal)
         .idempotency(key)
+        .bridge(cx.run().and_then(|run| run.bridged()).map(|bridged| bridged.record(tasks)))
         .clean_up(target.policy.cleanup.is_some())
         .quota(tasks.quota(cx.call()))
         .max_bytes(tasks.allowance(principal).max_bytes))

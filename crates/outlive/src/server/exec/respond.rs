@@ -2,19 +2,31 @@
 
 use std::sync::Arc;
 
-use outlive_protocol::{CallFuture, MethodResult, Outcome};
-use outlive_tasks::store::TaskOutcome;
+use outlive_protocol::{CallFuture, MethodResult, Outcome, ProtocolError};
+use outlive_tasks::{
+    engine::CreateError,
+    store::{Attended, TaskId, TaskOutcome},
+};
 use outlive_wire::CallToolResult;
 use serde_json::value::to_raw_value;
 
 use crate::server::{
     exec::{
+        bridge::{WaitOptions, attend, no_such_task, wait},
         executable::Executable,
         plan::{ExecutionPlan, ReplyMode, TaskOptions},
         promote::new_task,
     },
     extract::cx::Cx,
-    tasks::streaming::stream,
+    results::{
+        cut::CutOptions,
+        deliver::{cut_in_memory, fits},
+        notice::Rest,
+    },
+    tasks::{
+        attendance::{Arrival, Attendance},
+        streaming::stream,
+    },
 };
 
 /// Responds in the mode of the plan. [`ReplyMode::Single`] returns `work` unchanged.
@@ -40,6 +52,104 @@ pub(crate) fn with_mode(
             done => Ok(done),
         }
     })
+}
+
+/// Waits for the task of a bridged call, if the call becomes one.
+pub(crate) async fn bridged(
+    cx: Cx,
+    arrival: Arrival,
+    options: WaitOptions,
+    work: CallFuture,
+) -> Result<Outcome, ProtocolError> {
+    let view = match work.await? {
+        Outcome::Task(view) => view,
+        done => return Ok(done),
+    };
+    let (env, call, id) = (cx.env(), cx.call(), TaskId::new(view.id));
+    let attendance = match call.idempotency_key() {
+        // The creation recorded that this request waits.
+        None => {
+            let bridged = cx.run().and_then(|run| run.bridged());
+            let fingerprint = bridged.map(|bridged| Arc::clone(&bridged.fingerprint));
+            let attended = Attended::new(id, view.created, 0);
+            Attendance::new(env, call, attended, arrival, fingerprint)
+        }
+        // An earlier request may have created the task under this key.
+        Some(_) => match attend(env, call, &id, arrival).await? {
+            Some(attendance) => attendance,
+            None => return Ok(no_such_task()),
+        },
+    };
+    wait(attendance, options).await
+}
+
+/// Cuts the result of a call that did not become a task to the limit of its host. The whole result
+/// is stored as an ended task only if it is cut.
+pub(crate) async fn cut(
+    cx: Cx,
+    target: Arc<Executable>,
+    work: CallFuture,
+) -> Result<Outcome, ProtocolError> {
+    let result = match work.await? {
+        Outcome::Complete(MethodResult::Tool(result)) => result,
+        done => return Ok(done),
+    };
+    let tasks = cx.env().tasks()?;
+    let limit = match tasks.host_limits(cx.call()).await {
+        Some(limits) => tasks.config.results.max_bytes(&limits, target.policy.max_inline),
+        None => None,
+    };
+    let tool = target.name.as_str();
+    let Some(limit) = limit.filter(|limit| !fits(&result, *limit)) else {
+        return Ok(Outcome::Complete(MethodResult::Tool(result)));
+    };
+    let stored = store_result(&cx, &target, &result).await;
+    let rest = match &stored {
+        Ok(task) => Rest::Stored(task),
+        Err(limit) => Rest::NotStored(limit),
+    };
+    let cut = cut_in_memory(&result, CutOptions { limit, tool, rest });
+    Ok(Outcome::Complete(MethodResult::Tool(cut.unwrap_or(result))))
+}
+
+/// Stores a result as an ended task. Returns the limit that does not allow it.
+async fn store_result(
+    cx: &Cx,
+    target: &Executable,
+    result: &CallToolResult,
+) -> Result<TaskId, &'static str> {
+    const NO_STORE: &str = "the task store";
+    let tasks = cx.env().tasks().map_err(|_| NO_STORE)?;
+    let raw = to_raw_value(result).map_err(|_| NO_STORE)?;
+    let principal = cx.principal().key();
+    for attempt in 0..2 {
+        let (cx, run) = cx.with_run();
+        let task = new_task(&cx, target, TaskOptions::default(), None, run.snapshot(cx.env()));
+        let task = task.map_err(|_| NO_STORE)?;
+        let id = task.id.clone();
+        match tasks.engine().store_finished(task, TaskOutcome::Result(raw.clone())).await {
+            Ok(()) => {
+                let store = tasks.engine().store();
+                // Read on by the client, so it keeps its retention.
+                if let Err(error) = store.deliver(principal, &id, None).await {
+                    tracing::warn!(%error, "delivery of a cut result cannot be stored");
+                }
+                return Ok(id);
+            }
+            Err(CreateError::BytesExceeded) if attempt == 0 => {
+                let bytes = raw.get().len() as u64;
+                if tasks.engine().store().evict(principal, bytes).await.unwrap_or(0) == 0 {
+                    break;
+                }
+            }
+            Err(CreateError::BytesExceeded) => break,
+            Err(error) => {
+                tracing::warn!(reason = %error, "result of a call cannot be stored");
+                return Err(NO_STORE);
+            }
+        }
+    }
+    Err(tasks.allowance(principal).limit)
 }
 
 /// Returns an immediate result. Stores it as an ended task if the configuration says so.

@@ -4,15 +4,19 @@ use std::{future::poll_fn, sync::Arc, task::Poll};
 
 use outlive_protocol::{Call, CallEnd, CallFuture, MethodResult, Outcome, ProtocolError, era};
 use outlive_tasks::{
-    engine::{self, TaskRun},
+    engine::{self, ReduceResult, TaskRun},
     store::TaskOutcome,
 };
 use outlive_wire::ErrorObject;
 use serde_json::value::to_raw_value;
 
 use crate::server::{
-    env::{environment::Env, task_error::internal},
+    env::{
+        environment::Env,
+        task_error::{internal, not_loaded},
+    },
     exec::executable::Executable,
+    results::deliver::reduce,
     run::state::RunState,
 };
 
@@ -27,10 +31,20 @@ pub(crate) fn task_run(
     TaskRun {
         journal: Arc::clone(run.journal()),
         cancel: canceller(call, &run),
+        reduce: run.bridged().map(|_| reducer(call)),
         work: as_task(Arc::clone(env), Arc::clone(call), run, work),
         resumes: target.policy.is_durable,
         cleans_up: target.policy.cleanup.is_some(),
     }
+}
+
+/// Returns the function that shortens a result for which the caller has no stored bytes left. Only
+/// results of bridged calls are cut.
+fn reducer(call: &Arc<Call>) -> ReduceResult {
+    let call = Arc::clone(call);
+    Arc::new(move |outcome, parts, limit| {
+        reduce(outcome, parts, &call.name().unwrap_or_default(), limit)
+    })
 }
 
 /// Converts the outcome of a call into the outcome of a task.
@@ -97,6 +111,8 @@ pub(crate) fn as_outcome(outcome: TaskOutcome) -> Result<Outcome, ProtocolError>
             Ok(result) => Ok(Outcome::Complete(MethodResult::Tool(result))),
             Err(error) => Err(ProtocolError::internal(error)),
         },
+        // Only the engine splits a result, when it commits the end of the task.
+        TaskOutcome::LargeResult(_) => Err(not_loaded()),
         TaskOutcome::Error(error) => Err(ProtocolError::Custom(error)),
         TaskOutcome::Cancelled | TaskOutcome::Expired => Err(ProtocolError::Internal),
     }
@@ -108,7 +124,7 @@ fn canceller(call: &Arc<Call>, run: &Arc<RunState>) -> Box<dyn Fn() + Send + Syn
     Box::new(move || {
         // Set before the cancellation wakes the handler, which reads it.
         run.cancel_task();
-        call.port().cancel();
+        call.port().wake_cancelled();
     })
 }
 

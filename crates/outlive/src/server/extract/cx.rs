@@ -171,10 +171,14 @@ impl Cx {
     /// result, the task completes. [`Durable`](crate::server::Durable) stops at its next step,
     /// timer or input request.
     pub async fn cancelled(&self) {
-        // The engine polls a handler after it has cancelled its task, so no wakeup is lost.
-        poll_fn(|cx| match self.call.port().poll_cancelled(cx) {
-            Poll::Ready(()) if self.is_cancelled() => Poll::Ready(()),
-            _ => Poll::Pending,
+        // Registers the waker first. The engine polls a handler after it has cancelled its task, so
+        // no wakeup is lost.
+        poll_fn(|cx| {
+            let _: Poll<()> = self.call.port().poll_cancelled(cx);
+            match self.is_cancelled() {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
         })
         .await;
     }

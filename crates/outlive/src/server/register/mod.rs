@@ -1,8 +1,9 @@
 //! Layer 7: tools, prompts and resources that an application registers.
 //!
 //! - `tool`, `prompt`, `resource`, `completers`: the builders of these items.
-//! - `tool_handler`: starts a tool's handler and converts its return value; `registered_tool`: a
-//!   validated tool.
+//! - `tool_registration`: validates a tool; `registered_tool`: a validated tool; `tool_handler`:
+//!   starts a tool's handler and converts its return value.
+//! - `widened_schema`: output schemas that allow pending results.
 //! - `registry`: items by name and in order; `catalog`: all registries of a server.
 
 pub(crate) mod catalog;
@@ -14,3 +15,5 @@ pub(crate) mod registry;
 pub(crate) mod resource;
 pub(crate) mod tool;
 pub(crate) mod tool_handler;
+mod tool_registration;
+mod widened_schema;

@@ -13,6 +13,8 @@ use crate::server::{
 pub(crate) struct RegisteredTool {
     /// Definition of the tool in lists.
     pub(crate) info: Arc<outlive_wire::Tool>,
+    /// Definition in lists for clients without tasks.
+    pub(crate) bridged_info: Arc<outlive_wire::Tool>,
     pub(crate) schema: Arc<ToolSchema>,
     pub(crate) access: Access,
     pub(crate) limits: ToolLimits,

@@ -3,30 +3,26 @@
 use std::{fmt, sync::Arc};
 
 use outlive_protocol::CallFuture;
-use outlive_schema::Schema;
-use outlive_wire::{Icon, Meta, RawJson, TaskSupport, ToolAnnotations, ToolExecution};
+use outlive_wire::{Icon, Meta, RawJson, ToolAnnotations};
 use serde_json::value::RawValue;
 
 use crate::server::{
     access::{Access, access_setters},
-    build_error::BuildError,
     durable::cleanup::{Hook, IntoCleanupResult},
-    env::environment::Env,
-    exec::executable::{ExecPolicy, Executable},
     extract::{
         cx::Cx,
         extractor::HandlerRequirements,
         handler::Handler,
         response::{IntoToolResult, OutputSchema},
     },
-    meter::ToolMeter,
+    hosts::{AnswerBy, Repeat},
     policy::{OnCrash, TaskPolicy},
     register::{
-        registered_tool::{RegisteredTool, ToolLimits, ToolSchema},
+        registered_tool::ToolSchema,
         tool_handler::{start, start_durable, start_emitting},
     },
     run::replay_policy::{ReplayPolicy, ResumePolicy},
-    throttle::{RateLimit, Throttle},
+    throttle::RateLimit,
 };
 
 /// A tool: its name, its handler and its description for clients.
@@ -48,31 +44,34 @@ use crate::server::{
 /// ```
 #[must_use]
 pub struct Tool {
-    info: outlive_wire::Tool,
-    handler: ToolHandler,
-    needs: HandlerRequirements,
-    replay: ReplayPolicy,
+    pub(super) info: outlive_wire::Tool,
+    pub(super) handler: ToolHandler,
+    pub(super) needs: HandlerRequirements,
+    pub(super) replay: ReplayPolicy,
     /// Whether the handler returns input requests.
-    returns_input: bool,
-    once: bool,
-    policy: TaskPolicy,
-    on_crash: Option<OnCrash>,
-    clean_up: Option<Hook>,
-    immediate: Option<String>,
-    incremental: bool,
-    promotes_at_step: Option<bool>,
-    output: Option<OutputSchema>,
-    written_input: Option<RawJson>,
-    written_output: Option<RawJson>,
-    access: Access,
-    rate: Option<RateLimit>,
-    concurrency: Option<u32>,
-    rate_per_caller: Option<RateLimit>,
-    concurrency_per_caller: Option<u32>,
+    pub(super) returns_input: bool,
+    pub(super) once: bool,
+    pub(super) policy: TaskPolicy,
+    pub(super) on_crash: Option<OnCrash>,
+    pub(super) clean_up: Option<Hook>,
+    pub(super) immediate: Option<String>,
+    pub(super) incremental: bool,
+    pub(super) promotes_at_step: Option<bool>,
+    pub(super) repeat: Option<Repeat>,
+    pub(super) max_inline: Option<usize>,
+    pub(super) answers: Option<Arc<[AnswerBy]>>,
+    pub(super) output: Option<OutputSchema>,
+    pub(super) written_input: Option<RawJson>,
+    pub(super) written_output: Option<RawJson>,
+    pub(super) access: Access,
+    pub(super) rate: Option<RateLimit>,
+    pub(super) concurrency: Option<u32>,
+    pub(super) rate_per_caller: Option<RateLimit>,
+    pub(super) concurrency_per_caller: Option<u32>,
 }
 
 /// A handler with its types erased. The schema lets it validate the result.
-type ToolHandler = Box<dyn Fn(&Cx, &Arc<ToolSchema>) -> CallFuture + Send + Sync>;
+pub(super) type ToolHandler = Box<dyn Fn(&Cx, &Arc<ToolSchema>) -> CallFuture + Send + Sync>;
 
 impl Tool {
     /// Returns a tool that runs `handler`.
@@ -101,6 +100,9 @@ impl Tool {
             immediate: None,
             incremental: false,
             promotes_at_step: None,
+            repeat: None,
+            max_inline: None,
+            answers: None,
             output: H::Output::output_schema(),
             written_input: None,
             written_output: None,
@@ -315,148 +317,40 @@ impl Tool {
         self
     }
 
+    /// Sets whether a repeated call joins its run, in place of
+    /// [`Hosts::repeat`](crate::server::hosts::Hosts::repeat). Choose [`Repeat::New`] for a tool
+    /// whose equal calls are meant to take effect twice.
+    pub fn repeat(mut self, repeat: Repeat) -> Self {
+        self.repeat = Some(repeat);
+        self
+    }
+
+    /// Sets the bytes of a result that is delivered uncut, in place of
+    /// [`TaskConfig::results`](crate::server::tasks::TaskConfig::results). The tool announces the
+    /// limit to Claude Code, up to 500,000 characters.
+    pub fn max_inline(mut self, bytes: usize) -> Self {
+        self.max_inline = Some(bytes);
+        self
+    }
+
+    /// Sets how users of clients without elicitation can answer the tool's input requests, in place
+    /// of [`Hosts::answers`](crate::server::hosts::Hosts::answers). Building the server fails if
+    /// the tool is [`destructive`](Tool::destructive) and the list is not empty.
+    pub fn answers(mut self, answers: impl IntoIterator<Item = AnswerBy>) -> Self {
+        self.answers = Some(answers.into_iter().collect());
+        self
+    }
+
     /// Returns whether the handler takes `Durable`.
     pub(crate) fn may_ask(&self) -> bool {
         self.needs.durable
     }
-
-    /// Validates the tool and compiles its schemas.
-    pub(crate) fn register(mut self, env: &Env) -> Result<RegisteredTool, BuildError> {
-        let name = self.info.name.clone();
-        let invalid = |error: &dyn fmt::Display| BuildError::tool(&name, error);
-        if name.is_empty() {
-            return Err(invalid(&"its name is empty"));
-        }
-        warn_of_name(&name);
-        self.check(env).map_err(|reason| invalid(&reason))?;
-        let schema = Arc::new(self.schema().map_err(|reason| invalid(&reason))?);
-        self.info.execution = match self.policy {
-            TaskPolicy::Never => None,
-            TaskPolicy::Auto { .. } => Some(TaskSupport::Optional),
-            TaskPolicy::Always => Some(TaskSupport::Required),
-        }
-        .map(|support| ToolExecution { task_support: Some(support) });
-        self.info.input_schema = Arc::clone(schema.input.text());
-        self.info.output_schema = schema.output.as_ref().map(|output| Arc::clone(output.text()));
-        let throttle = |rate: Option<RateLimit>, concurrent: Option<u32>| {
-            (rate.is_some() || concurrent.is_some())
-                .then(|| Arc::new(Throttle::new(rate, concurrent)))
-        };
-        let (handler, contract) = (self.handler, Arc::clone(&schema));
-        let exec = Executable {
-            name,
-            policy: ExecPolicy {
-                is_tool: true,
-                task: self.policy,
-                is_durable: self.needs.durable,
-                has_run: self.needs.durable || self.needs.emits || self.returns_input,
-                promotes_at_step: self
-                    .promotes_at_step
-                    .unwrap_or(self.once || self.clean_up.is_some()),
-                streams_content: self.incremental,
-                immediate_response: self.immediate,
-                resumes: resumes(&self.info, self.on_crash, self.needs.durable),
-                resumes_after_segments: self.needs.durable || self.on_crash == Some(OnCrash::Rerun),
-                cleanup: self.clean_up,
-                replay: self.replay,
-            },
-            start: Box::new(move |cx| handler(cx, &contract)),
-        };
-        Ok(RegisteredTool {
-            meter: ToolMeter::new(&self.info.name),
-            limits: ToolLimits {
-                all: throttle(self.rate, self.concurrency),
-                per_caller: throttle(self.rate_per_caller, self.concurrency_per_caller),
-            },
-            info: Arc::new(self.info),
-            schema,
-            access: self.access,
-            exec: Arc::new(exec),
-        })
-    }
-
-    /// Checks that the server provides the tool's requirements.
-    fn check(&self, env: &Env) -> Result<(), String> {
-        self.needs.check(env)?;
-        if let Some(hook) = &self.clean_up {
-            hook.needs.check(env)?;
-            if hook.needs.durable {
-                return Err("its cleanup takes `Durable`; take `Cleanup` instead".into());
-            }
-            if self.policy == TaskPolicy::Never {
-                return Err(
-                    "it has a cleanup, but its calls never become tasks; set a policy with `.task(…)`"
-                        .into(),
-                );
-            }
-        }
-        if self.once && env.tasks.is_none() {
-            return Err("it uses `step_once`, which needs a store; call `.tasks(…)`, or use `step` and `idempotency_key`".into());
-        }
-        if self.policy != TaskPolicy::Never && env.tasks.is_none() {
-            return Err(
-                "its calls become tasks, but the server has no store; call `.tasks(…)`".into()
-            );
-        }
-        if self.replay.single_use && env.used_states.is_none() && env.tasks.is_none() {
-            return Err("it uses `single_use_request_state`, but the server does not record used states; call `.track_used_request_states()`, or add a store with `.tasks(…)`".into());
-        }
-        Ok(())
-    }
-
-    /// Compiles the schemas.
-    fn schema(&mut self) -> Result<ToolSchema, String> {
-        let typed_input = self.written_input.is_none() && self.needs.input.is_some();
-        let input = match (&self.written_input, self.needs.input.take()) {
-            (Some(written), _) => Schema::input_from_json(written),
-            (None, Some(typed)) => typed,
-            (None, None) => Schema::input_from_json(&no_arguments()),
-        };
-        let output = match &self.written_output {
-            Some(written) => Some(Schema::output_from_json(written)),
-            None => self.output.take().map(|output| output.0),
-        };
-        let input = input.map_err(|error| error.to_string())?;
-        let output = output.transpose().map_err(|error| error.to_string())?;
-        if output.as_ref().is_some_and(|output| !output.text().get().starts_with('{')) {
-            return Err("its output schema is not an object; write `{}` for any value".into());
-        }
-        Ok(ToolSchema {
-            name: self.info.name.clone(),
-            input,
-            typed_input,
-            output,
-            typed_output: self.written_output.is_none(),
-            replay: self.replay.clone(),
-        })
-    }
-}
-
-/// Returns whether a task of the tool runs again after its worker crashed.
-fn resumes(info: &outlive_wire::Tool, on_crash: Option<OnCrash>, is_durable: bool) -> bool {
-    let hints = info.annotations.as_ref();
-    let can = is_durable
-        || hints.is_some_and(|hints| {
-            hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true)
-        });
-    on_crash.map_or(can, |chosen| chosen == OnCrash::Rerun)
 }
 
 /// Returns the schema of tools without arguments.
-fn no_arguments() -> RawJson {
+pub(super) fn no_arguments() -> RawJson {
     RawValue::from_string(r#"{"type":"object","additionalProperties":false}"#.into())
         .expect("the literal is valid JSON")
-}
-
-/// Warns about names outside the specification's recommendation, which some clients reject.
-fn warn_of_name(name: &str) {
-    let fine = name.len() <= 128
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
-    if !fine {
-        tracing::warn!(name, "tool names should be 1 to 128 letters, digits, `_`, `-` or `.`");
-    }
 }
 
 impl fmt::Debug for Tool {

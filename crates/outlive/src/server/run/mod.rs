@@ -6,9 +6,11 @@
 //!   accepts; `journal_offload`: journals in the store that are too large for a request state.
 //! - `input`, `input_request_set`: input requests and responses; `client_request`: an input request
 //!   that was sent to a legacy client; `completion_token`: the token of an external event.
+//! - `bridged`: the identity of a call whose client has no tasks.
 //! - `limits`: limits of a journal; `progress`: the progress of a task.
 
 pub(crate) mod bound_args;
+pub(crate) mod bridged;
 pub(crate) mod client_request;
 pub(crate) mod completion_token;
 pub(crate) mod input;

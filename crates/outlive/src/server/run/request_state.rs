@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use outlive_protocol::{Call, ProtocolError};
-use outlive_tasks::{JournalEntry, JournalSnapshot, OpenInputRequest};
+use outlive_tasks::{JournalEntry, JournalSnapshot, OpenInputRequest, store::TaskId};
 use outlive_wire::{CreateMessageResult, ElicitResult, InputRequest, RawJson};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -16,7 +16,8 @@ use crate::server::{
     env::environment::Env,
     random::random_id,
     run::{
-        bound_args, input,
+        bound_args::{self, BoundArgs},
+        input,
         journal_offload::JournalOffload,
         limits,
         replay_policy::{ReplayPolicy, migrated},
@@ -55,6 +56,29 @@ struct Sealed {
     /// ID of the journal in the store, if it was offloaded.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     offloaded: Option<String>,
+    /// Task that the next round waits for, and when the first request arrived. The journal is empty
+    /// then.
+    #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
+    task: Option<(TaskId, u64)>,
+}
+
+/// The earlier rounds of a call.
+pub(crate) enum Opened {
+    /// The call runs inline over the journal of its earlier rounds.
+    Run(Arc<RunState>),
+    /// The call waits for its task.
+    Task(TaskRound),
+}
+
+/// A round that waits for the task of its call.
+pub(crate) struct TaskRound {
+    pub(crate) task: TaskId,
+    /// When the first request of the call arrived, in milliseconds since 1970.
+    pub(crate) began_at: u64,
+    /// Number of rounds before this one.
+    pub(crate) round: u32,
+    /// Input responses by wire key.
+    pub(crate) responses: BTreeMap<String, RawJson>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
@@ -97,7 +121,7 @@ pub(crate) fn open(
     env: &Env,
     call: &Call,
     replay: &ReplayPolicy,
-) -> Result<Option<Arc<RunState>>, ProtocolError> {
+) -> Result<Option<Opened>, ProtocolError> {
     if call.request_state().is_none() && call.input_responses().is_none() {
         return Ok(None);
     }
@@ -113,12 +137,16 @@ pub(crate) fn open(
     let Some(state) = call.request_state() else {
         let run = RunState::new(env, call);
         run.journal().inputs().apply_responses(None, given, now);
-        return Ok(Some(Arc::new(run)));
+        return Ok(Some(Opened::Run(Arc::new(run))));
     };
-    let Some(sealed) = unseal(env, call, replay, &state?, now) else {
+    let Some(mut sealed) = unseal(env, call, replay, &state?, now) else {
         slow_down(env, call)?;
         return Err(ProtocolError::InvalidRequestState);
     };
+    if let Some((task, began_at)) = sealed.task.take() {
+        let round = TaskRound { task, began_at, round: sealed.round, responses: given };
+        return Ok(Some(Opened::Task(round)));
+    }
     let requested = sealed.journal.input_requests.clone();
     let answered = check_responses(&sealed, &given)?;
     if !requested.is_empty() && !answered {
@@ -127,10 +155,38 @@ pub(crate) fn open(
     }
     let run = sealed.into_run(env, call, replay);
     run.journal().inputs().apply_responses(Some(&requested), given, now);
-    Ok(Some(Arc::new(run)))
+    Ok(Some(Opened::Run(Arc::new(run))))
 }
 
 impl Sealed {
+    /// Returns the content of a request state with an empty journal.
+    fn new(env: &Env, round: u32) -> Result<Self, ProtocolError> {
+        let issued = now(&env.profile);
+        let jti = random_id()
+            .ok_or_else(|| ProtocolError::internal("no random bytes for a request state"))?;
+        Ok(Self {
+            version: VERSION,
+            call_id: String::new(),
+            round,
+            jti,
+            issued,
+            expires: issued.saturating_add(millis(env.profile.limits.request_state_ttl)),
+            revision: None,
+            yields: 0,
+            kinds: Vec::new(),
+            journal: JournalSnapshot::default(),
+            offloaded: None,
+            task: None,
+        })
+    }
+
+    fn seal(self, env: &Env, call: &Call, bound_args: &BoundArgs) -> Result<String, ProtocolError> {
+        let content = serde_json::to_vec(&self).map_err(ProtocolError::internal)?;
+        let context = bound_args::context(env, call, bound_args)?;
+        let state = env.profile.seal.seal(&content, &context.parts());
+        state.ok_or_else(|| ProtocolError::internal("no random bytes for a request state"))
+    }
+
     fn into_run(self, env: &Env, call: &Call, replay: &ReplayPolicy) -> RunState {
         let Self { call_id, round, yields, journal, revision, jti, offloaded, .. } = self;
         // Only a large journal or one with secrets is offloaded, so it contains steps.
@@ -165,9 +221,6 @@ pub(crate) fn seal(
     replay: &ReplayPolicy,
     requests: &[OpenInputRequest],
 ) -> Result<(String, Option<JournalOffload>), ProtocolError> {
-    let issued = now(&env.profile);
-    let jti = random_id()
-        .ok_or_else(|| ProtocolError::internal("no random bytes for a request state"))?;
     let call_id = run.call_id(env).to_owned();
     let mut journal = run.journal().snapshot();
     let offloads =
@@ -180,26 +233,28 @@ pub(crate) fn seal(
         false => None,
     };
     let sealed = Sealed {
-        version: VERSION,
         call_id,
-        round: run.rounds() + 1,
-        jti,
-        issued,
-        expires: issued.saturating_add(millis(env.profile.limits.request_state_ttl)),
         revision: replay.revision.clone(),
         yields: run.yields() + u32::from(requests.is_empty()),
         kinds: requests.iter().map(|open| Kind::of(&open.request)).collect(),
         journal,
         offloaded: offload.as_ref().map(|offload| offload.place.clone()),
+        ..Sealed::new(env, run.rounds() + 1)?
     };
-    let content = serde_json::to_vec(&sealed).map_err(ProtocolError::internal)?;
-    let context = bound_args::context(env, call, &replay.bound_args)?;
-    let state = env
-        .profile
-        .seal
-        .seal(&content, &context.parts())
-        .ok_or_else(|| ProtocolError::internal("no random bytes for a request state"))?;
-    Ok((state, offload))
+    Ok((sealed.seal(env, call, &replay.bound_args)?, offload))
+}
+
+/// Seals a request state that names the task of the call. `round` is the number of rounds so far,
+/// and `began_at` the arrival of the first request.
+pub(crate) fn seal_task(
+    env: &Env,
+    call: &Call,
+    bound_args: &BoundArgs,
+    (task, began_at): (&TaskId, u64),
+    round: u32,
+) -> Result<String, ProtocolError> {
+    let sealed = Sealed { task: Some((task.clone(), began_at)), ..Sealed::new(env, round)? };
+    sealed.seal(env, call, bound_args)
 }
 
 /// Opens a request state. The client gets the same error for every reason.
@@ -213,7 +268,8 @@ fn unseal(env: &Env, call: &Call, replay: &ReplayPolicy, state: &str, now: u64) 
         sealed.issued <= now.saturating_add(skew) && now <= sealed.expires.saturating_add(skew);
     // With a store, a repeated request state gets the outcome of its first use.
     let fresh = || match &env.used_states {
-        _ if env.tasks.is_some() || !replay.single_use => true,
+        // A round that waits for a task can be repeated: it has no effect.
+        _ if env.tasks.is_some() || !replay.single_use || sealed.task.is_some() => true,
         Some(used) => used.first_use(&sealed.jti, sealed.expires, now),
         None => false,
     };

@@ -13,7 +13,7 @@ use std::{
 
 use outlive_protocol::{Call, MethodResult, Outcome};
 use outlive_tasks::{Journal, JournalEntry, JournalLimits, JournalSnapshot, RunId, store::TaskId};
-use outlive_wire::ContentBlock;
+use outlive_wire::{ContentBlock, InputRequest};
 use serde_json::value::to_raw_value;
 use sha2::{Digest, Sha256};
 
@@ -22,6 +22,7 @@ use crate::{
     server::{
         env::{environment::Env, test_hooks::TestHooks},
         run::{
+            bridged::BridgedCall,
             limits,
             placement::{CleanupReason, Placement, PlacementCell, Promotable},
             replay_policy::{ReplayPolicy, migrated},
@@ -50,6 +51,9 @@ pub(crate) struct RunState {
     call_id: OnceLock<String>,
     /// Number of rounds before this one.
     rounds: AtomicU32,
+    /// Identity of the call if its client has no tasks and the server bridges it. Boxed, because
+    /// most calls are not bridged.
+    bridged: OnceLock<Box<BridgedCall>>,
     /// Data of earlier rounds; `None` in the first. Boxed, because most calls have one round.
     earlier: Option<Box<EarlierRounds>>,
 }
@@ -123,6 +127,7 @@ impl RunState {
             incompatible: OnceLock::new(),
             call_id: OnceLock::new(),
             rounds: AtomicU32::new(0),
+            bridged: OnceLock::new(),
             earlier: None,
         }
     }
@@ -157,6 +162,25 @@ impl RunState {
     pub(crate) fn allow_promotion(&self, at_step: bool) {
         self.placement.set(Placement::Inline(Promotable::Yes));
         self.promotes_at_step.store(at_step, Ordering::Relaxed);
+    }
+
+    /// Marks the call as bridged.
+    pub(crate) fn set_bridged(&self, bridged: BridgedCall) {
+        // The call has one identity, so a second one is the same.
+        let _: Result<(), Box<BridgedCall>> = self.bridged.set(Box::new(bridged));
+    }
+
+    /// Returns the identity of a bridged call, or `None` if the call is not bridged.
+    pub(crate) fn bridged(&self) -> Option<&BridgedCall> {
+        self.bridged.get().map(|bridged| &**bridged)
+    }
+
+    /// Returns whether an input request that the client cannot receive stays open until a person
+    /// answers it elsewhere. Promotes the call to a task for that.
+    pub(crate) fn takes_input_elsewhere(&self, request: &InputRequest) -> bool {
+        matches!(request, InputRequest::Elicit(_))
+            && self.bridged().is_some()
+            && (self.is_task() || self.request_promotion())
     }
 
     fn put_journal(&self, journal: Journal) {

@@ -29,7 +29,8 @@ pub(crate) async fn look_at(
         return Ok(None);
     }
     let view = tasks.engine().get(call.principal().key(), id).await;
-    Ok(view.map_err(|error| unavailable(&error))?.map(|view| tasks.show(view)))
+    let view = view.map_err(|error| unavailable(&error))?.filter(|view| view.acknowledged);
+    Ok(view.map(|view| tasks.show(view)))
 }
 
 /// Returns the task ID of a request, after it has checked the client's capability and the poll
@@ -52,12 +53,12 @@ pub(crate) fn meant<'c>(
 
 /// Returns whether an ID has the format of our task IDs. Other IDs, which can have any length and
 /// content, are neither looked up nor logged.
-fn is_ours(id: &str) -> bool {
+pub(crate) fn is_ours(id: &str) -> bool {
     id.len() == 32 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// Rejects a caller that exceeds its poll rate.
-fn slow_down(
+pub(crate) fn slow_down(
     env: &Env,
     tasks: &TaskBackend,
     call: &Call,
@@ -93,7 +94,7 @@ pub(crate) async fn look(
 ) -> Result<TaskRecord, ProtocolError> {
     let view = tasks.engine().get(call.principal().key(), id).await;
     let view = view.map_err(|error| unavailable(&error))?;
-    let view = view.filter(|view| call.rules().sees_task(&view.origin));
+    let view = view.filter(|view| view.acknowledged && call.rules().sees_task(&view.origin));
     view.ok_or_else(|| {
         tasks.counters.lookups_denied.add(1);
         tasks.count(call, id, "look-up-denied");

@@ -13,7 +13,7 @@ use serde_json::value::to_raw_value;
 use crate::server::{
     env::{
         task_backend::TaskBackend,
-        task_error::{unavailable, unknown_task},
+        task_error::{not_loaded, unavailable, unknown_task},
     },
     tasks::lookup::look,
 };
@@ -112,6 +112,7 @@ pub(crate) fn rest(
             }
             end.is_error = Some(true);
         }
+        TaskOutcome::LargeResult(_) => return Err(not_loaded()),
         TaskOutcome::Cancelled | TaskOutcome::Expired => end.is_error = Some(true),
     }
     Ok(FinalSegments { id: id.as_str().to_owned(), blocks: Some(blocks), end: Some(end) })

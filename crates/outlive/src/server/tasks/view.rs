@@ -2,7 +2,7 @@
 
 use outlive_protocol::{TaskState, TaskView};
 use outlive_tasks::store::{TaskOutcome, TaskRecord};
-use outlive_wire::OrderedMap;
+use outlive_wire::{OrderedMap, RawJson};
 
 use crate::server::{
     env::{task_backend::TaskBackend, task_error::internal},
@@ -11,15 +11,14 @@ use crate::server::{
 };
 
 impl TaskBackend {
-    /// Converts a task record into the view that codecs encode.
+    /// Converts a task record into the view that codecs encode. A large result that is not loaded
+    /// is shown without its bodies; only lists, which show no result, do not load it.
     pub(crate) fn show(&self, view: TaskRecord) -> TaskView {
         let state = match view.outcome {
             None if view.input_requests.is_empty() => TaskState::Working,
             None => TaskState::InputRequired(OrderedMap(view.input_requests)),
-            Some(TaskOutcome::Result(raw)) => match serde_json::from_str(raw.get()) {
-                Ok(result) => TaskState::Result(Box::new(result)),
-                Err(error) => TaskState::Error(internal(&error.to_string())),
-            },
+            Some(TaskOutcome::Result(raw)) => result_state(&raw),
+            Some(TaskOutcome::LargeResult(large)) => result_state(&large.head),
             Some(TaskOutcome::Error(error)) => TaskState::Error(error),
             Some(TaskOutcome::Cancelled) => TaskState::Cancelled,
             Some(TaskOutcome::Expired) => TaskState::Expired,
@@ -38,5 +37,12 @@ impl TaskBackend {
             fell_back: false,
             state,
         }
+    }
+}
+
+fn result_state(raw: &RawJson) -> TaskState {
+    match serde_json::from_str(raw.get()) {
+        Ok(result) => TaskState::Result(Box::new(result)),
+        Err(error) => TaskState::Error(internal(&error.to_string())),
     }
 }

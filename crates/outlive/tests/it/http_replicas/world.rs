@@ -148,7 +148,10 @@ impl SwitchedStore {
     }
 }
 
-delegate_store!(impl TaskStore, WorkQueue, AuditLog for SwitchedStore: |store| &store.inner);
+delegate_store!(
+    impl TaskStore, WorkQueue, BridgeStore, ResultStore, AuditLog for SwitchedStore:
+        |store| &store.inner
+);
 
 impl KeyValueStore for SwitchedStore {
     fn put_if_absent<'a>(

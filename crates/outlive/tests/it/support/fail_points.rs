@@ -13,10 +13,10 @@ use std::{
 
 use outlive::{
     store::{
-        CancelOutcome, Changes, Charge, Claim, ClaimedTask, CleanupState, CreateOutcome,
-        IdempotencyKey, Inbox, InputSource, KeyValueStore, Lease, ListCursor, NewTask, PageLimit,
-        Store, StoreError, StoreFuture, StoredSegments, SweepReport, TaskId, TaskRecord, TaskStore,
-        Transition, WorkQueue, WorkerId,
+        Attended, BridgeStore, CancelOutcome, Changes, Charge, Claim, ClaimedTask, CleanupState,
+        CreateOutcome, Departure, IdempotencyKey, Inbox, InputSource, KeyValueStore, Lease,
+        ListCursor, NewTask, PageLimit, Store, StoreError, StoreFuture, StoredSegments,
+        SweepReport, TaskId, TaskRecord, TaskStore, Transition, WorkQueue, WorkerId,
     },
     wire::RawJson,
 };
@@ -54,6 +54,11 @@ pub(crate) enum Op {
     Answer,
     Cancel,
     Sweep,
+    Join,
+    Attend,
+    Leave,
+    Deliver,
+    Evict,
     Keep,
     Replace,
     Kept,
@@ -75,7 +80,7 @@ impl Op {
     }
 
     fn is(self, op: Self) -> bool {
-        let idle = [Self::Made, Self::View, Self::List, Self::Kept, Self::Heard];
+        let idle = [Self::Made, Self::View, Self::List, Self::Kept, Self::Heard, Self::Join];
         let engines = [Self::Claim, Self::Renew, Self::Release, Self::Sweep];
         self == op || self == Self::Change && !idle.contains(&op) && !engines.contains(&op)
     }
@@ -196,7 +201,7 @@ impl FailPoints {
     }
 }
 
-delegate_store!(impl AuditLog, StoreMonitor for FailPoints: |store| &*store.inner);
+delegate_store!(impl ResultStore, AuditLog, StoreMonitor for FailPoints: |store| &*store.inner);
 
 impl TaskStore for FailPoints {
     fn create(&self, task: NewTask) -> StoreFuture<'_, CreateOutcome> {
@@ -312,6 +317,52 @@ impl WorkQueue for FailPoints {
 
     fn sweep(&self, limit: usize, retention: Duration) -> StoreFuture<'_, SweepReport> {
         self.through(Op::Sweep, move |store| store.sweep(limit, retention))
+    }
+}
+
+impl BridgeStore for FailPoints {
+    delegate_store!(open_calls: |store| &*store.inner);
+
+    fn join<'a>(
+        &'a self,
+        principal: &'a str,
+        scope: &'a str,
+        fingerprint: &'a str,
+        worker: &'a WorkerId,
+    ) -> StoreFuture<'a, Option<Attended>> {
+        self.through(Op::Join, move |store| store.join(principal, scope, fingerprint, worker))
+    }
+
+    fn attend<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        worker: &'a WorkerId,
+    ) -> StoreFuture<'a, Option<Attended>> {
+        self.through(Op::Attend, move |store| store.attend(principal, task, worker))
+    }
+
+    fn leave<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        worker: &'a WorkerId,
+        how: Departure,
+    ) -> StoreFuture<'a, ()> {
+        self.through(Op::Leave, move |store| store.leave(principal, task, worker, how))
+    }
+
+    fn deliver<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        retention: Option<Duration>,
+    ) -> StoreFuture<'a, ()> {
+        self.through(Op::Deliver, move |store| store.deliver(principal, task, retention))
+    }
+
+    fn evict<'a>(&'a self, principal: &'a str, bytes: u64) -> StoreFuture<'a, u64> {
+        self.through(Op::Evict, move |store| store.evict(principal, bytes))
     }
 }
 

@@ -1,8 +1,10 @@
-//! Calls that become tasks before their first step, so that a crash loses no recorded step.
+//! Calls that become tasks before their first step or input request, so that a crash loses no
+//! recorded step.
 
 use std::time::Duration;
 
 use outlive::{
+    Form,
     server::{
         Durable, Result, Server, State, Tool,
         durable::Cleanup,
@@ -10,11 +12,13 @@ use outlive::{
     },
     store::{StoreMonitor, StoreStats},
 };
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::json;
 
 use super::{
     stage::{Process, Stage},
-    world::{get, holds, modern, until},
+    world::{get, holds, modern, start, until},
 };
 use crate::support::{
     gate::Gate,
@@ -85,4 +89,48 @@ async fn call_without_cleanup_or_task_support_stays_inline() {
         assert_eq!(text(&done), "7 packed", "{tool}");
     }
     assert_eq!(stage.store.stats().await.unwrap(), StoreStats::default(), "no call became a task");
+}
+
+#[derive(Deserialize, JsonSchema, Form)]
+struct Approval {
+    yes: bool,
+}
+
+async fn approve(cx: Durable) -> Result<String> {
+    let image: String = cx.step("build", async || Ok("shop:1".to_owned())).await?;
+    let approval: Approval = cx.elicit("approve", format!("Deploy {image}?")).await?;
+    Ok(format!("{image}: {}", approval.yes))
+}
+
+fn asking(stage: &Stage, promote: bool) -> Server {
+    Server::builder("orders", "1")
+        .tasks(TaskConfig::new(stage.store.clone()).promote_before_input(promote))
+        .tool(Tool::new("approve", approve).task(LATE))
+        .build()
+        .unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_that_waits_for_input_becomes_task_only_if_configured() {
+    let call = json!({"name": "approve", "arguments": {}});
+    for (promote, capabilities, expected) in [
+        (true, holds(), "task"),
+        (false, holds(), "input_required"),
+        (true, json!({"elicitation": {}}), "input_required"),
+    ] {
+        let mut pipe = Pipe::open(&asking(&Stage::new(), promote));
+        let done = pipe.modern_with(capabilities, "tools/call", call.clone()).await;
+        assert_eq!(result(&done)["resultType"], expected, "{promote}: {done}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_promoted_before_input_completes_with_response() {
+    let mut pipe = Pipe::open(&asking(&Stage::new(), true));
+    let id = start(&mut pipe, "approve", json!({})).await;
+    until(&mut pipe, &id, "input_required").await;
+    let responses = json!({"approve": {"action": "accept", "content": {"yes": true}}});
+    modern(&mut pipe, "tasks/update", json!({"taskId": id, "inputResponses": responses})).await;
+    let ended = until(&mut pipe, &id, "completed").await;
+    assert_eq!(text(&ended["result"]), "shop:1: true");
 }

@@ -165,6 +165,7 @@ pub(super) fn task(id: &str) -> NewTask {
         clean_up: false,
         quota: 1_000,
         max_bytes: u64::MAX,
+        bridge: None,
     }
 }
 

@@ -234,6 +234,7 @@ async fn commit_is_atomic(bench: ContractBench) {
         invalidated: Vec::new(),
         status_message: Some("gone".to_owned()),
         progress: Some(raw(&json!(1))),
+        result_parts: Vec::new(),
         charge: None,
     };
     let then = Transition::End { outcome: done(), retention: LEASE };

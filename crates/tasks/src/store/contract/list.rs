@@ -1,8 +1,8 @@
 //! The list of all checks.
 
 use super::{
-    audit, bench::Check, budgets, claim, cleanup, commit, create, end, external_events, key_value,
-    operator, quarantine, respond, stats, waiting,
+    abandon, audit, bench::Check, bridge, budgets, claim, cleanup, commit, create, end,
+    external_events, key_value, operator, quarantine, respond, results, stats, waiting,
 };
 
 /// Returns the checks of [`Store`](super::super::Store).
@@ -15,12 +15,15 @@ pub fn checks() -> Vec<Check> {
         external_events::CHECKS,
         waiting::CHECKS,
         end::CHECKS,
+        results::CHECKS,
         quarantine::CHECKS,
         cleanup::CHECKS,
         stats::CHECKS,
         key_value::CHECKS,
         audit::CHECKS,
         budgets::CHECKS,
+        bridge::CHECKS,
+        abandon::CHECKS,
     ]
     .concat()
 }

@@ -15,8 +15,10 @@
 //! # });
 //! ```
 
+mod abandon;
 mod audit;
 mod bench;
+mod bridge;
 mod budgets;
 mod claim;
 mod cleanup;
@@ -29,6 +31,7 @@ mod list;
 mod operator;
 mod quarantine;
 mod respond;
+mod results;
 mod stats;
 mod waiting;
 

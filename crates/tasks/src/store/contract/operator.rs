@@ -9,6 +9,7 @@ use super::{
         ContractBench, OWNER, RETENTION, TTL, ask, done, entry, outside, promises, raw, recorded,
         task, worker,
     },
+    bridge::bridged,
     quarantine::{self, HOLD},
 };
 use crate::{
@@ -22,6 +23,7 @@ use crate::{
 
 promises![
     operator_lists_tasks_of_all_principals,
+    operator_sees_unacknowledged_task,
     operator_list_pages_newest_first,
     operator_list_applies_filter,
     inspect_returns_all_data_of_task,
@@ -36,6 +38,7 @@ promises![
     purge_with_pending_cleanup_requires_force,
     purge_deletes_all_data_of_task,
     purge_ended_deletes_tasks_ended_before_time,
+    key_values_with_prefix_are_listed_until_they_expire,
 ];
 
 const OTHER: &str = "name:bob";
@@ -85,6 +88,19 @@ async fn operator_lists_tasks_of_all_principals(bench: ContractBench) {
     assert_eq!((b.owner.clone(), b.epoch, b.started, b.crash_count), (None, 0, false, 0));
     assert!(a.due_at > b.due_at && b.due_at.is_some(), "{tasks:?}");
     assert!(a.kept.is_none());
+}
+
+async fn operator_sees_unacknowledged_task(bench: ContractBench) {
+    bench.store.create(bridged("a")).await.expect("create succeeds");
+    bench.queue("b").await;
+    let tasks = bench.tasks(TaskFilter::default()).await;
+    let acknowledged = |id| tasks.iter().find(|task| task.view.id.as_str() == id);
+    assert_eq!(acknowledged("a").map(|task| task.view.acknowledged), Some(false));
+    assert_eq!(acknowledged("b").map(|task| task.view.acknowledged), Some(true));
+    assert!(!bench.inspect("a").await.task.view.acknowledged);
+    let purged = bench.purge("a", true).await;
+    assert!(matches!(purged, Some(PurgeOutcome::Purged(..))), "{purged:?}");
+    assert_eq!(bench.attend("a", "v").await, None, "the call is deleted with its task");
 }
 
 async fn operator_list_pages_newest_first(bench: ContractBench) {
@@ -363,4 +379,25 @@ async fn purge_ended_deletes_tasks_ended_before_time(bench: ContractBench) {
     assert_eq!(ids(&left), ["kept", "running", "young"]);
     let census = bench.store.stats().await.expect("stats succeed");
     assert_eq!((census.ended, census.running, census.quarantined), (1, 1, 1));
+}
+
+async fn key_values_with_prefix_are_listed_until_they_expire(bench: ContractBench) {
+    let minute = Duration::from_secs(60);
+    for (key, ttl) in
+        [("a/2", minute), ("a/1", minute * 2), ("a/3", minute * 2), ("a%", minute), ("b/1", minute)]
+    {
+        bench.store.put(key, raw(&json!(key)), ttl, None).await.expect("put succeeds");
+    }
+    let listed = async |prefix: &str, limit| {
+        let found = bench.operator().key_values(prefix, limit).await.expect("read succeeds");
+        let shown = found.into_iter().map(|(key, value)| format!("{key} = {}", value.get()));
+        shown.collect::<Vec<_>>()
+    };
+    let [first, second, third] = [1, 2, 3].map(|number| format!("a/{number} = \"a/{number}\""));
+    assert_eq!(listed("a/", 10).await, [first.clone(), second.clone(), third.clone()]);
+    assert_eq!(listed("a/", 2).await, [first.clone(), second]);
+    assert_eq!(listed("a%", 10).await, ["a% = \"a%\""], "a prefix is not a pattern");
+    assert_eq!(listed("", 10).await.len(), 5);
+    bench.advance(minute);
+    assert_eq!(listed("a/", 10).await, [first, third]);
 }

@@ -34,6 +34,13 @@ impl KeyValues {
         (entry.expires_at > now).then(|| entry.value.clone())
     }
 
+    /// Returns the unexpired entries whose key starts with `prefix`, in any order.
+    pub(super) fn starting_with(&self, prefix: &str, now: UnixMillis) -> Vec<(String, RawJson)> {
+        let found =
+            self.0.iter().filter(|(key, entry)| key.starts_with(prefix) && entry.expires_at > now);
+        found.map(|(key, entry)| (key.clone(), entry.value.clone())).collect()
+    }
+
     pub(super) fn remove(&mut self, key: &str) -> Option<KeyValue> {
         self.0.remove(key)
     }

@@ -2,9 +2,12 @@
 
 mod audit_events;
 mod audit_log;
+mod bridge_store;
+mod calls;
 mod key_value_store;
 mod key_values;
 mod operator_store;
+mod result_store;
 mod row;
 mod state;
 mod store_monitor;

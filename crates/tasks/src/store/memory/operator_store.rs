@@ -1,8 +1,10 @@
 //! [`OperatorStore`] of the memory store.
 
+use outlive_wire::RawJson;
+
 use super::{
     row::{InputRow, Row, State},
-    state::{MemoryStore, done},
+    state::{MemoryStore, done, locked},
 };
 use crate::store::{
     ChangeSource, InputRequestRecord, InputRequestState, ListCursor, OperatorStore, Phase,
@@ -79,6 +81,17 @@ impl OperatorStore for MemoryStore {
         let old: Vec<_> = old.map(|(id, row)| (row.principal.clone(), id.clone())).collect();
         tasks.forget(old.iter().map(|(_, id)| id));
         done(Ok(old))
+    }
+
+    fn key_values<'a>(
+        &'a self,
+        prefix: &'a str,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<(String, RawJson)>> {
+        let mut found = locked(&self.key_values).starting_with(prefix, self.now());
+        found.sort_by(|(one, _), (other, _)| one.cmp(other));
+        found.truncate(limit);
+        done(Ok(found))
     }
 }
 

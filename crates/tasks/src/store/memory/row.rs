@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashSet, btree_map::Entry as MapEntry},
+    sync::Arc,
     time::Duration,
 };
 
@@ -10,9 +11,9 @@ use outlive_wire::RawJson;
 use crate::{
     JournalEntry, JournalSnapshot, SegmentRecord,
     store::{
-        Changes, CleanupState, IdempotencyKey, Inbox, InputSource, Lease, NewInputRequest, NewTask,
-        PageLimit, Phase, StoredSegments, TaskId, TaskOutcome, TaskRecord, Transition, UnixMillis,
-        WorkerId, budget, lifetime::Lifetime,
+        CancelOutcome, Changes, CleanupState, IdempotencyKey, Inbox, InputSource, Lease,
+        NewInputRequest, NewTask, PageLimit, Phase, StoredSegments, TaskId, TaskOutcome,
+        TaskRecord, Transition, UnixMillis, WorkerId, budget, lifetime::Lifetime,
     },
     time::millis,
 };
@@ -22,6 +23,7 @@ pub(super) struct Row {
     pub(super) kind: String,
     pub(super) origin: String,
     pub(super) listed: bool,
+    pub(super) acknowledged: bool,
     pub(super) request: RawJson,
     pub(super) phase: Phase,
     pub(super) outcome: Option<TaskOutcome>,
@@ -49,6 +51,8 @@ pub(super) struct Row {
     /// Scope and ordinal of each segment, to detect repeated writes.
     pub(super) emitted: HashSet<(String, u32)>,
     pub(super) input_requests: Vec<InputRow>,
+    /// Parts of the result, by body and number.
+    pub(super) result_parts: BTreeMap<(u32, u32), Arc<[u8]>>,
     /// Bytes of the task in the count of its principal.
     pub(super) bytes: usize,
     /// Idempotency key of the task.
@@ -85,6 +89,7 @@ impl Row {
             kind: task.tool,
             origin: task.origin,
             listed: task.listed,
+            acknowledged: task.bridge.is_none(),
             request: task.request,
             phase: if lease.is_some() { Phase::Running } else { Phase::Queued },
             outcome: None,
@@ -106,6 +111,7 @@ impl Row {
             emitted: task.journal.segments.iter().map(SegmentRecord::place).collect(),
             journal: task.journal,
             input_requests: Vec::new(),
+            result_parts: BTreeMap::new(),
             bytes,
             once: task.idempotency,
         }
@@ -160,6 +166,9 @@ impl Row {
                 input.state = State::Withdrawn;
             }
         }
+        self.bytes += budget::result_parts(&changes.result_parts);
+        let parts = changes.result_parts.into_iter();
+        self.result_parts.extend(parts.map(|part| ((part.block, part.number), part.body)));
         if let Some(message) = changes.status_message {
             self.message = Some(message);
         }
@@ -192,7 +201,8 @@ impl Row {
             _ => 0,
         };
         let stored = recorded.chain(emitted.map(budget::segment)).chain(asked).sum::<usize>();
-        (stored + outcome).saturating_sub(freed)
+        let parts = budget::result_parts(&changes.result_parts);
+        (stored + parts + outcome).saturating_sub(freed)
     }
 
     /// Returns the number of bytes that the accepted responses add.
@@ -334,6 +344,47 @@ impl Row {
         self.touch(now);
     }
 
+    /// Cancels a task that has not ended. If a worker has the task, only requests that it stops,
+    /// unless `at_once` is set.
+    pub(super) fn cancel(
+        &mut self,
+        at_once: bool,
+        retention: Duration,
+        now: UnixMillis,
+    ) -> CancelOutcome {
+        self.cancel_requested.get_or_insert(now);
+        if self.phase == Phase::Running && !at_once {
+            self.touch(now);
+            return CancelOutcome::Requested;
+        }
+        self.end(TaskOutcome::Cancelled, retention, now);
+        CancelOutcome::Cancelled
+    }
+
+    /// Shortens the retention of an ended task.
+    pub(super) fn limit_retention(&mut self, retention: Duration, now: UnixMillis) {
+        let until = now.saturating_add(millis(retention));
+        if self.phase == Phase::Ended && self.purge.is_none_or(|purge| purge > until) {
+            self.purge = Some(until);
+            self.ttl = Some(until.saturating_sub(self.created));
+        }
+    }
+
+    /// Returns whether the run has a result, or may have one.
+    pub(super) fn is_joinable(&self) -> bool {
+        self.cancel_requested.is_none()
+            && !self.outcome.as_ref().is_some_and(TaskOutcome::needs_cleanup)
+    }
+
+    pub(super) fn requires_input(&self) -> bool {
+        self.count_open() > 0
+    }
+
+    /// Returns whether the task has ended and its cleanup is not pending.
+    pub(super) fn is_over(&self) -> bool {
+        self.phase == Phase::Ended && self.due.is_none()
+    }
+
     pub(super) fn take_answers(
         &mut self,
         from: InputSource,
@@ -422,6 +473,7 @@ impl Row {
             progress: self.progress.clone(),
             input_requests: requests.collect(),
             cancel_requested: self.cancel_requested,
+            acknowledged: self.acknowledged,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::{
     ops::Bound,
 };
 
-use super::row::Row;
+use super::{calls::Calls, row::Row};
 use crate::store::{
     Changes, Claim, CreateOutcome, IdempotencyKey, Lease, ListCursor, Phase, TaskId, Transition,
     UnixMillis, WorkerId, claim::Taken,
@@ -28,6 +28,8 @@ pub(super) struct Tasks {
     /// Stored bytes per principal.
     bytes: HashMap<String, usize>,
     phases: HashMap<Phase, u64>,
+    /// Bridged calls.
+    pub(super) calls: Calls,
 }
 
 /// Index keys of a row that can change.
@@ -106,6 +108,7 @@ impl Tasks {
     pub(super) fn forget<'a>(&mut self, ids: impl IntoIterator<Item = &'a TaskId>) {
         for id in ids {
             let Some(row) = self.rows.remove(id) else { continue };
+            self.calls.remove(id);
             self.leave(id, Place::of(&row), &row.principal);
             let key = (row.principal.clone(), row.origin.clone());
             if let Some(listed) = self.listed.get_mut(&key) {

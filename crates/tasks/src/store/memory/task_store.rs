@@ -10,8 +10,8 @@ use super::{
 };
 use crate::store::{
     CancelOutcome, ChangeSource, CreateOutcome, IdempotencyKey, InputSource, Lease, ListCursor,
-    NewTask, PageLimit, Phase, StoreError, StoreFuture, StoredSegments, TaskId, TaskOutcome,
-    TaskRecord, TaskStore, budget,
+    NewTask, PageLimit, Phase, StoreError, StoreFuture, StoredSegments, TaskId, TaskRecord,
+    TaskStore, budget,
 };
 
 impl TaskStore for MemoryStore {
@@ -40,6 +40,9 @@ impl TaskStore for MemoryStore {
             return done(Ok(CreateOutcome::BytesExceeded));
         }
         let id = task.id.clone();
+        if let Some(bridge) = &task.bridge {
+            tasks.calls.insert(&id, &task.principal, bridge.clone(), now);
+        }
         let row = Row::new(task, now, bytes);
         let lease = row.owner.clone().map(|worker| Lease { task: id.clone(), worker, epoch: 1 });
         tasks.insert(id.clone(), row);
@@ -76,7 +79,8 @@ impl TaskStore for MemoryStore {
         limit: usize,
     ) -> StoreFuture<'a, Vec<TaskRecord>> {
         let tasks = self.lock();
-        let listed = tasks.listed(principal, origin, after).take(limit);
+        let listed = tasks.listed(principal, origin, after);
+        let listed = listed.filter(|(_, row)| row.acknowledged).take(limit);
         done(Ok(listed.map(|(id, row)| row.view(id)).collect()))
     }
 
@@ -133,16 +137,7 @@ impl TaskStore for MemoryStore {
         }
         let cancelled = tasks.change(task, |row| match row.phase {
             Phase::Ended => CancelOutcome::AlreadyEnded,
-            Phase::Running if !at_once => {
-                row.cancel_requested.get_or_insert(now);
-                row.touch(now);
-                CancelOutcome::Requested
-            }
-            _ => {
-                row.cancel_requested.get_or_insert(now);
-                row.end(TaskOutcome::Cancelled, retention, now);
-                CancelOutcome::Cancelled
-            }
+            _ => row.cancel(at_once, retention, now),
         });
         drop(tasks);
         if cancelled != Some(CancelOutcome::AlreadyEnded) {

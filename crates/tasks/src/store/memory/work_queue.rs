@@ -173,7 +173,7 @@ impl WorkQueue for MemoryStore {
         let ended: Vec<_> = over().filter_map(|over| has_ended(over).err()).take(limit).collect();
         tasks.forget(&purged);
         swept.purged = purged.len();
-        swept.more = purged.len() == limit || ended.len() == limit;
+        let over = ended.len();
         for (principal, id) in ended {
             let kept = tasks.change(&id, |row| {
                 let kept = row.kept.clone();
@@ -186,9 +186,13 @@ impl WorkQueue for MemoryStore {
                 _ => swept.expired.push((principal, id)),
             }
         }
+        let (abandoned, resolved) = tasks.cancel_abandoned(limit, retention, now);
+        swept.abandoned = abandoned;
+        swept.more = [purged.len(), over, resolved].contains(&limit);
         drop(tasks);
-        let ended = swept.expired.iter().chain(&swept.failed);
-        ended.for_each(|(_, id)| self.notify(id, ChangeSource::Other));
+        let ended = swept.expired.iter().chain(&swept.failed).map(|(_, id)| id);
+        let cancelled = swept.abandoned.iter().map(|(_, id, _)| id);
+        ended.chain(cancelled).for_each(|id| self.notify(id, ChangeSource::Other));
         for (key, entry) in locked(&self.key_values).sweep(now) {
             self.discharge(&key, entry);
         }

@@ -13,6 +13,7 @@ use super::{
     clock::{millis, to_column},
     column::{array, count, get, owned, text, to_json},
     error::PostgresError,
+    result_part,
     state::Shared,
     statement::{Call, Query, values},
 };
@@ -20,7 +21,7 @@ use crate::{
     JournalEntry,
     store::{
         ChangeSource, Changes, Charge, Lease, StoreError, TaskId, Transition,
-        budget::{input_request, outcome_need, segment},
+        budget::{input_request, outcome_need, result_parts, segment},
     },
 };
 
@@ -96,10 +97,14 @@ impl Writing {
             invalidated: forgotten,
             status_message: message,
             progress,
+            result_parts,
             charge,
         } = changes;
-        let is_plain =
-            segments.is_empty() && asked.is_empty() && withdrawn.is_empty() && forgotten.is_empty();
+        let is_plain = segments.is_empty()
+            && asked.is_empty()
+            && withdrawn.is_empty()
+            && forgotten.is_empty()
+            && result_parts.is_empty();
         let end = match then {
             Transition::Continue => None,
             Transition::End { outcome, retention } if !outcome.needs_cleanup() => {
@@ -245,13 +250,18 @@ fn statement(
         changes.input_requests.iter().filter(|asked| seen_names.insert(&asked.name)).collect();
     let requests = asked.iter().map(|asked| asked.request.as_ref().map(to_json).transpose());
     let requests = requests.collect::<Result<Vec<_>, _>>()?;
-    let sql = if matches!(next, Next::Keep { .. }) { KEEP } else { WRITE };
+    let parts = &changes.result_parts;
+    let sql = match &next {
+        Next::Keep { .. } => KEEP,
+        Next::End { .. } if !parts.is_empty() => result_part::WRITE,
+        _ => WRITE,
+    };
     let kind = match &next {
         Next::End { kind, .. } => Some(*kind),
         _ => None,
     };
     let ends = match &next {
-        Next::End { outcome, .. } => outcome_need(outcome.len()),
+        Next::End { outcome, .. } => outcome_need(outcome.len()) + result_parts(parts),
         _ => 0,
     };
     let emitted: usize = segments.iter().map(segment).sum();
@@ -267,7 +277,7 @@ fn statement(
         }
     };
     let names = |names: &[String]| array(names.iter().map(|name| owned(name)).collect());
-    Ok(Call::new(
+    let mut call = Call::new(
         sql,
         values![
             owned(lease.task.as_str()),
@@ -298,7 +308,11 @@ fn statement(
             max_bytes,
             shared.shift.get(),
         ],
-    ))
+    );
+    if sql == result_part::WRITE {
+        call.values.extend(result_part::columns(parts));
+    }
+    Ok(call)
 }
 
 impl QueuedWrite {

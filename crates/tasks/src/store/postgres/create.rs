@@ -8,7 +8,7 @@ use super::{
     column::{array, count, get, name, owned, row_bytes, text, to_json},
     error::PostgresError,
     state::Shared,
-    statement::{Call, Query, values},
+    statement::{Call, Query, Value, values},
 };
 use crate::{
     JournalEntry,
@@ -18,7 +18,7 @@ use crate::{
 pub(super) const CREATE: &str =
     "SELECT * FROM create_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
      $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28,
-     $29)";
+     $29, $30, $31, $32, $33, $34)";
 pub(super) const MADE: &str =
     "SELECT id, idempotency_fingerprint FROM task WHERE principal = $1 AND idempotency_key = $2";
 
@@ -58,11 +58,13 @@ impl Creation {
         let _ = self.answer.send(created);
     }
 
-    /// Returns whether the task has no journal, no idempotency key and no earlier attempt.
+    /// Returns whether the task has no journal, no idempotency key, no bridge and no earlier
+    /// attempt.
     pub(super) fn is_plain(&self) -> bool {
         let bare = self.entries.is_empty() && self.reasked.is_none();
         bare && self.task.journal.segments.is_empty()
             && self.task.idempotency.is_none()
+            && self.task.bridge.is_none()
             && !self.again
     }
 
@@ -83,55 +85,67 @@ pub(super) fn call<'a>(creations: &'a [Box<Creation>], shared: &Shared) -> Query
     let once = || each().map(|task| task.idempotency.as_ref());
     let names =
         |name: fn(&'a NewTask) -> &'a str| each().map(|task| text(name(task))).collect::<Vec<_>>();
+    let mut values = values![
+        names(|task| task.id.as_str()),
+        names(|task| &task.principal),
+        names(|task| &task.tool),
+        names(|task| &task.origin),
+        each().map(|task| task.listed).collect::<Vec<_>>(),
+        each().map(|task| task.request.get()).collect::<Vec<_>>(),
+        each().map(|task| task.ttl.map(millis)).collect::<Vec<_>>(),
+        each().map(|task| millis(task.max_ttl)).collect::<Vec<_>>(),
+        each()
+            .map(|task| task.worker.as_ref().map(|(worker, _)| text(worker.as_str())))
+            .collect::<Vec<_>>(),
+        each()
+            .map(|task| task.worker.as_ref().map(|(_, lease)| millis(*lease)))
+            .collect::<Vec<_>>(),
+        once().map(|once| once.map(|once| text(&once.key))).collect::<Vec<_>>(),
+        once().map(|once| once.map(|once| text(&once.fingerprint))).collect::<Vec<_>>(),
+        each().map(|task| count(task.quota)).collect::<Vec<_>>(),
+        each().map(row_bytes).collect::<Vec<_>>(),
+        each().map(|task| to_column(task.max_bytes)).collect::<Vec<_>>(),
+        creations.iter().map(|creation| creation.reasked.as_deref()).collect::<Vec<_>>(),
+        creations.iter().map(|creation| creation.again).collect::<Vec<_>>(),
+        each().map(|task| task.clean_up).collect::<Vec<_>>(),
+    ];
+    values.extend(child_values(creations));
+    values.extend(values![shared.lock(), shared.shift.get()]);
+    Query::new(CREATE, values)
+}
+
+/// Returns the journal entries, segments and bridged calls of the tasks, with the positions of their
+/// tasks.
+fn child_values(creations: &[Box<Creation>]) -> Vec<Value<'_>> {
+    let each = || (1_i64..).zip(creations);
     let entries = || {
-        (1_i64..)
-            .zip(creations)
+        each()
             .flat_map(|(place, creation)| creation.entries.iter().map(move |entry| (place, entry)))
     };
     let segments = || {
-        (1_i64..).zip(each()).flat_map(|(place, task)| {
-            let numbered = (1_i64..).zip(&task.journal.segments);
+        each().flat_map(|(place, creation)| {
+            let numbered = (1_i64..).zip(&creation.task.journal.segments);
             numbered.map(move |(number, segment)| (place, number, segment))
         })
     };
-    Query::new(
-        CREATE,
-        values![
-            names(|task| task.id.as_str()),
-            names(|task| &task.principal),
-            names(|task| &task.tool),
-            names(|task| &task.origin),
-            each().map(|task| task.listed).collect::<Vec<_>>(),
-            each().map(|task| task.request.get()).collect::<Vec<_>>(),
-            each().map(|task| task.ttl.map(millis)).collect::<Vec<_>>(),
-            each().map(|task| millis(task.max_ttl)).collect::<Vec<_>>(),
-            each()
-                .map(|task| task.worker.as_ref().map(|(worker, _)| text(worker.as_str())))
-                .collect::<Vec<_>>(),
-            each()
-                .map(|task| task.worker.as_ref().map(|(_, lease)| millis(*lease)))
-                .collect::<Vec<_>>(),
-            once().map(|once| once.map(|once| text(&once.key))).collect::<Vec<_>>(),
-            once().map(|once| once.map(|once| text(&once.fingerprint))).collect::<Vec<_>>(),
-            each().map(|task| count(task.quota)).collect::<Vec<_>>(),
-            each().map(row_bytes).collect::<Vec<_>>(),
-            each().map(|task| to_column(task.max_bytes)).collect::<Vec<_>>(),
-            creations.iter().map(|creation| creation.reasked.as_deref()).collect::<Vec<_>>(),
-            creations.iter().map(|creation| creation.again).collect::<Vec<_>>(),
-            each().map(|task| task.clean_up).collect::<Vec<_>>(),
-            array(entries().map(|(place, _)| place).collect()),
-            array(entries().map(|(_, entry)| entry.0.as_str()).collect()),
-            array(entries().map(|(_, entry)| entry.1).collect()),
-            array(entries().map(|(_, entry)| entry.2.as_str()).collect()),
-            array(segments().map(|(place, ..)| place).collect()),
-            array(segments().map(|(_, number, _)| number).collect()),
-            array(segments().map(|(.., segment)| text(&segment.scope)).collect()),
-            array(segments().map(|(.., segment)| i64::from(segment.ordinal)).collect()),
-            array(segments().map(|(.., segment)| segment.block.get()).collect()),
-            shared.lock(),
-            shared.shift.get(),
-        ],
-    )
+    let calls =
+        || each().filter_map(|(place, creation)| Some((place, creation.task.bridge.as_ref()?)));
+    values![
+        array(entries().map(|(place, _)| place).collect()),
+        array(entries().map(|(_, entry)| entry.0.as_str()).collect()),
+        array(entries().map(|(_, entry)| entry.1).collect()),
+        array(entries().map(|(_, entry)| entry.2.as_str()).collect()),
+        array(segments().map(|(place, ..)| place).collect()),
+        array(segments().map(|(_, number, _)| number).collect()),
+        array(segments().map(|(.., segment)| text(&segment.scope)).collect()),
+        array(segments().map(|(.., segment)| i64::from(segment.ordinal)).collect()),
+        array(segments().map(|(.., segment)| segment.block.get()).collect()),
+        array(calls().map(|(place, _)| place).collect()),
+        array(calls().map(|(_, call)| call.scope.as_deref().map(text)).collect()),
+        array(calls().map(|(_, call)| text(&call.fingerprint)).collect()),
+        array(calls().map(|(_, call)| text(call.worker.as_str())).collect()),
+        array(calls().map(|(_, call)| millis(call.abandon_timeout)).collect()),
+    ]
 }
 
 /// Reads the outcome of each task. The first row contains the creation time; the others are the

@@ -20,7 +20,7 @@ pub(super) const CLEAN_UP: &str = "UPDATE task SET worker_id = NULL, worker_lock
      due_at = CASE WHEN $4 THEN now_ms($5) END
      WHERE id = $1 AND epoch = $3 AND phase = 3 AND due_at IS NOT NULL
      AND (worker_id = $2 OR (worker_id IS NULL AND $4)) RETURNING true";
-pub(super) const SWEEP: &str = "SELECT * FROM sweep($1, $2, $3, $4)";
+pub(super) const SWEEP: &str = "SELECT * FROM sweep($1, $2, $3, $4, $5)";
 
 pub(super) fn cancel(
     shared: &Shared,
@@ -74,27 +74,39 @@ pub(super) fn sweep(
     limit: usize,
     retention: Duration,
 ) -> Result<Call, StoreError> {
-    let (outcome, shift) = (to_json(&TaskOutcome::Expired)?, shared.shift.get());
-    Ok(Call::new(SWEEP, values![count(limit), outcome, millis(retention), shift]))
+    let (expired, cancelled) = (to_json(&TaskOutcome::Expired)?, to_json(&TaskOutcome::Cancelled)?);
+    let shift = shared.shift.get();
+    Ok(Call::new(SWEEP, values![count(limit), expired, cancelled, millis(retention), shift]))
 }
 
 pub(super) fn read_swept(rows: &[Row]) -> Result<CallResult<SweepReport>, PostgresError> {
     let Some(row) = rows.first() else { return Ok(CallResult::new(SweepReport::default())) };
-    let (tasks, owners): (Vec<String>, Vec<String>) = (get(row, 0)?, get(row, 1)?);
-    let tasks = tasks.into_iter().map(|task| TaskId::new(from_text(task)));
-    let kept: Vec<bool> = get(row, 2)?;
+    let (expired, kept) = (owned_tasks(row, 0)?, get::<Vec<bool>>(row, 2)?);
+    let (abandoned, running) = (owned_tasks(row, 5)?, get::<Vec<bool>>(row, 7)?);
     let mut swept = SweepReport {
         purged: usize::try_from(get::<i64>(row, 3)?).unwrap_or_default(),
         more: get(row, 4)?,
         ..SweepReport::default()
     };
     let mut changed = Vec::new();
-    for ((owner, task), was_kept) in owners.into_iter().map(from_text).zip(tasks).zip(kept) {
+    for ((owner, task), was_kept) in expired.into_iter().zip(kept) {
         changed.push((task.clone(), ChangeSource::Other));
         match was_kept {
             true => swept.failed.push((owner, task)),
             false => swept.expired.push((owner, task)),
         }
     }
+    for ((owner, task), is_running) in abandoned.into_iter().zip(running) {
+        changed.push((task.clone(), ChangeSource::Other));
+        let how = if is_running { CancelOutcome::Requested } else { CancelOutcome::Cancelled };
+        swept.abandoned.push((owner, task, how));
+    }
     Ok(CallResult { answer: swept, changed })
+}
+
+/// Reads the tasks in a column, and their principals in the next one.
+fn owned_tasks(row: &Row, column: usize) -> Result<Vec<(String, TaskId)>, PostgresError> {
+    let (tasks, owners): (Vec<String>, Vec<String>) = (get(row, column)?, get(row, column + 1)?);
+    let tasks = tasks.into_iter().map(|task| TaskId::new(from_text(task)));
+    Ok(owners.into_iter().map(from_text).zip(tasks).collect())
 }

@@ -10,6 +10,8 @@
 mod audit;
 mod audit_log;
 mod batch;
+mod bridge;
+mod bridge_store;
 mod changes;
 mod claim;
 mod clock;
@@ -30,6 +32,8 @@ mod queue;
 mod read;
 mod readers;
 mod respond;
+mod result_part;
+mod result_store;
 mod schema;
 mod state;
 mod statement;

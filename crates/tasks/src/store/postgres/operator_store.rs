@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use outlive_wire::RawJson;
 use tokio_postgres::Row;
 
 use super::{
     clock::{from_column, to_column},
     column::{count, from_json, from_text, get, name, owned, phase, phase_column, raw},
     error::PostgresError,
+    key_value,
     queue::Order,
     read::{seen, seen_in},
     statement::{Call, CallResult, values},
@@ -95,18 +97,27 @@ impl OperatorStore for PostgresStore {
         };
         Box::pin(self.writers.write(Order::Alone, call, read))
     }
+
+    fn key_values<'a>(
+        &'a self,
+        prefix: &'a str,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<(String, RawJson)>> {
+        let call = key_value::starting_with(&self.shared, prefix, limit);
+        Box::pin(self.readers.read(&self.shared, call, |rows| key_value::read_entries(&rows)))
+    }
 }
 
 fn overseen(row: &Row) -> Result<TaskSummary, PostgresError> {
-    let kept = get::<Option<&str>>(row, 19)?.map(|kept| from_json("outcome", kept));
+    let kept = get::<Option<&str>>(row, 20)?.map(|kept| from_json("outcome", kept));
     Ok(TaskSummary {
         view: seen_in(row)?,
-        principal: name(row, 13)?,
-        owner: get::<Option<String>>(row, 14)?.map(|owner| WorkerId::new(from_text(owner))),
-        epoch: from_column(get(row, 15)?),
-        started: get(row, 16)?,
-        crash_count: u32::try_from(get::<i32>(row, 17)?).unwrap_or_default(),
-        due_at: get::<Option<i64>>(row, 18)?.map(from_column),
+        principal: name(row, 14)?,
+        owner: get::<Option<String>>(row, 15)?.map(|owner| WorkerId::new(from_text(owner))),
+        epoch: from_column(get(row, 16)?),
+        started: get(row, 17)?,
+        crash_count: u32::try_from(get::<i32>(row, 18)?).unwrap_or_default(),
+        due_at: get::<Option<i64>>(row, 19)?.map(from_column),
         kept: kept.transpose()?,
     })
 }
@@ -115,14 +126,14 @@ fn inspected(row: &Row) -> Result<TaskDetail, PostgresError> {
     let texts = |column| {
         Ok::<_, PostgresError>(get::<Option<Vec<String>>>(row, column)?.unwrap_or_default())
     };
-    let entries = texts(21)?.into_iter().zip(texts(22)?);
+    let entries = texts(22)?.into_iter().zip(texts(23)?);
     let entries = entries.map(|(key, body)| Ok((from_text(key), from_json("journal", &body)?)));
     Ok(TaskDetail {
         task: overseen(row)?,
-        request: raw("request", get(row, 20)?)?,
+        request: raw("request", get(row, 21)?)?,
         entries: entries.collect::<Result<BTreeMap<_, _>, PostgresError>>()?,
-        segments: from_column(get(row, 23)?),
-        input_requests: requests(row, texts(24)?, texts(25)?)?,
+        segments: from_column(get(row, 24)?),
+        input_requests: requests(row, texts(25)?, texts(26)?)?,
     })
 }
 
@@ -131,9 +142,9 @@ fn requests(
     keys: Vec<String>,
     names: Vec<String>,
 ) -> Result<Vec<InputRequestRecord>, PostgresError> {
-    let bodies: Vec<Option<&str>> = get::<Option<_>>(row, 26)?.unwrap_or_default();
-    let dues: Vec<Option<i64>> = get::<Option<_>>(row, 27)?.unwrap_or_default();
-    let states: Vec<i16> = get::<Option<_>>(row, 28)?.unwrap_or_default();
+    let bodies: Vec<Option<&str>> = get::<Option<_>>(row, 27)?.unwrap_or_default();
+    let dues: Vec<Option<i64>> = get::<Option<_>>(row, 28)?.unwrap_or_default();
+    let states: Vec<i16> = get::<Option<_>>(row, 29)?.unwrap_or_default();
     let rows = keys.into_iter().zip(names).zip(bodies.into_iter().zip(dues)).zip(states);
     rows.map(|(((key, name), (body, due)), state)| {
         Ok(InputRequestRecord {

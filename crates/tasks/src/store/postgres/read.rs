@@ -17,7 +17,7 @@ macro_rules! seen {
     ($more:literal, $which:literal) => {
         concat!(
             "SELECT id, tool, origin, phase, outcome, created_at, updated_at, effective_ttl, status_message,
-             cancel_requested_at, q.names, q.bodies, progress",
+             cancel_requested_at, q.names, q.bodies, progress, acknowledged_at IS NOT NULL",
             $more,
             " FROM task t CROSS JOIN LATERAL (
                  SELECT array_agg(wire_key ORDER BY ordinal) AS names,
@@ -33,7 +33,8 @@ pub(super) use seen;
 pub(super) const VIEW: &str = seen!("", "WHERE id = $1 AND principal = $2");
 pub(super) const LIST: &str = seen!(
     "",
-    "WHERE principal = $1 AND origin = $2 AND listed AND (created_at, id) > ($3, $4)
+    "WHERE principal = $1 AND origin = $2 AND listed AND acknowledged_at IS NOT NULL
+     AND (created_at, id) > ($3, $4)
      ORDER BY created_at, id LIMIT $5"
 );
 // The segment that exceeds the byte limit is the last one of a page.
@@ -115,6 +116,7 @@ pub(super) fn seen_in(row: &Row) -> Result<TaskRecord, PostgresError> {
         status_message: get::<Option<String>>(row, 8)?.map(from_text),
         input_requests: requests.collect::<Result<_, PostgresError>>()?,
         cancel_requested: time(9)?,
+        acknowledged: get(row, 13)?,
         progress: progress(get(row, 12)?)?,
     })
 }

@@ -57,6 +57,7 @@ fn growth(
         let before = input_request::bytes_of(connection, task, &asked.name)?;
         bytes += (count(budget::input_request(asked)) - before.unwrap_or_default()).max(0);
     }
+    bytes += count(budget::result_parts(&changes.result_parts));
     if let Transition::End { outcome, .. } = then {
         bytes += count(budget::outcome_need(budget::outcome_bytes(outcome)));
     }

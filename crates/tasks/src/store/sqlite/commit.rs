@@ -9,7 +9,7 @@ use super::{
     column::{KEPT, PARKED, QUEUED, RUNNING, count, to_json},
     end::{self, Ending},
     error::SqliteError,
-    input_request, journal,
+    input_request, journal, result_part,
     statement::{one, run},
 };
 use crate::store::{ChangeSource, Changes, Lease, StoreError, TaskOutcome, Transition, UnixMillis};
@@ -127,6 +127,7 @@ fn apply(batch: &Batch<'_>, number: i64, changes: &Changes) -> Result<(bool, i64
         recorded += journal::record(connection, number, key, entry)?;
     }
     let emitted = journal::emit(connection, number, &changes.segments)?;
+    let parts = result_part::insert(connection, number, &changes.result_parts)?;
     let (mut opened, mut closed, mut asking) = (0, 0, 0);
     for asked in &changes.input_requests {
         if let Some(bytes) = input_request::open(connection, number, asked)? {
@@ -138,7 +139,7 @@ fn apply(batch: &Batch<'_>, number: i64, changes: &Changes) -> Result<(bool, i64
         closed += usize::from(input_request::withdraw(connection, number, name)?);
     }
     input_request::update_task(batch, number, opened, closed)?;
-    Ok((recorded > 0, count(recorded + emitted) + asking - freed))
+    Ok((recorded > 0, count(recorded + emitted + parts) + asking - freed))
 }
 
 fn park(

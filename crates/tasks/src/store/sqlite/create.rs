@@ -4,6 +4,7 @@ use rusqlite::{Connection, params};
 
 use super::{
     batch::Batch,
+    bridge,
     clock::{from_column, millis},
     column::{QUEUED, RUNNING, count, to_json},
     error::SqliteError,
@@ -19,9 +20,9 @@ pub(super) const MADE_UNDER: &str =
 pub(super) const OWNER_OF: &str = "SELECT principal FROM task WHERE id = ?1";
 pub(super) const INSERT: &str = "INSERT INTO task (id, principal, tool, phase, epoch, worker_id, due_at,
      created_at, updated_at, effective_ttl, expires_at, started, crash_count, idempotency_key, idempotency_fingerprint, reissue_counts, origin,
-     ttl, max_ttl, listed, has_cleanup)
+     ttl, max_ttl, listed, has_cleanup, acknowledged_at)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?5, 0, ?11, ?12, ?13, ?14, ?9, ?15, ?16,
-     ?17) ON CONFLICT (id) DO NOTHING";
+     ?17, ?18) ON CONFLICT (id) DO NOTHING";
 pub(super) const INSERT_REQUEST: &str = "INSERT INTO task_request (task, body) VALUES (?1, ?2)";
 
 pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<CreateOutcome, SqliteError> {
@@ -57,6 +58,9 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<CreateOutc
         journal::record(batch.connection, number, key, entry)?;
     }
     journal::emit(batch.connection, number, &task.journal.segments)?;
+    if let Some(bridge) = &task.bridge {
+        bridge::insert(batch, number, &task.principal, bridge)?;
+    }
     let lease = task.worker.as_ref().map(|(worker, _)| Lease {
         task: task.id.clone(),
         worker: worker.clone(),
@@ -128,6 +132,7 @@ fn insert(batch: &Batch<'_>, task: &NewTask, now: i64) -> Result<Option<i64>, Sq
             millis(task.max_ttl),
             task.listed,
             task.clean_up,
+            task.bridge.is_none().then_some(now),
         ],
     )?;
     Ok((inserted > 0).then(|| batch.connection.last_insert_rowid()))

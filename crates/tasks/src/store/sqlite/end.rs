@@ -1,19 +1,18 @@
-//! Ends of tasks: by outcome, cancellation or expiry. Also deletes ended tasks.
+//! Ends of tasks: by outcome or cancellation. Also deletes ended tasks.
 
 use std::time::Duration;
 
 use super::{
-    audit,
     batch::Batch,
     clock::{millis, to_column},
-    column::{ENDED, RUNNING, count, from_json, to_json},
+    column::{ENDED, RUNNING, count, to_json},
     error::SqliteError,
-    input_request, key_value,
+    input_request,
     respond::owned,
-    statement::{all, one, run},
+    statement::{one, run},
 };
 use crate::store::{
-    CancelOutcome, ChangeSource, CleanupState, Lease, StoreError, SweepReport, TaskId, TaskOutcome,
+    CancelOutcome, ChangeSource, CleanupState, Lease, StoreError, TaskId, TaskOutcome,
     budget::TASK_BYTES,
 };
 
@@ -37,8 +36,6 @@ pub(super) const CLEAN_UP: &str = "UPDATE task SET worker_id = NULL, due_at = ?4
 pub(super) const ASK_TO_STOP: &str = "UPDATE task SET
      cancel_requested_at = coalesce(cancel_requested_at, ?2), updated_at = max(?2, updated_at + 1)
      WHERE number = ?1";
-pub(super) const OLD: &str =
-    "SELECT number FROM task WHERE purge_at <= ?1 AND due_at IS NULL ORDER BY purge_at LIMIT ?2";
 // `octet_length` reads only the row header, so long values are not loaded.
 pub(super) const MEASURE: &str = "SELECT principal, octet_length(task_request.body)
      + coalesce(octet_length(outcome), 0)
@@ -48,11 +45,10 @@ pub(super) const MEASURE: &str = "SELECT principal, octet_length(task_request.bo
          WHERE segment.task = task.number), 0)
      + coalesce((SELECT sum(octet_length(wire_key) + octet_length(journal_key) + octet_length(body))
          FROM input_request WHERE input_request.task = task.number), 0)
+     + coalesce((SELECT sum(octet_length(body)) FROM result_part
+         WHERE result_part.task = task.number), 0)
      FROM task JOIN task_request ON task_request.task = task.number WHERE task.number = ?1";
 pub(super) const PURGE: &str = "DELETE FROM task WHERE number = ?1";
-pub(super) const EXPIRED: &str =
-    "SELECT number, id, phase, principal, CASE phase WHEN 4 THEN quarantine_outcome END FROM task
-     WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2";
 
 /// A task that is about to end.
 pub(super) struct Ending<'a> {
@@ -122,63 +118,41 @@ pub(super) fn cancel(
     if phase == ENDED {
         return Ok(Some(CancelOutcome::AlreadyEnded));
     }
+    let ending = Ending { number, principal, phase, asks: true, by: ChangeSource::Other };
+    cancel_open(batch, task, &ending, at_once, retention).map(Some)
+}
+
+/// Cancels a task that has not ended.
+pub(super) fn cancel_open(
+    batch: &mut Batch<'_>,
+    task: &TaskId,
+    ending: &Ending<'_>,
+    at_once: bool,
+    retention: Duration,
+) -> Result<CancelOutcome, SqliteError> {
+    let number = ending.number;
     run(batch.connection, ASK_TO_STOP, (number, batch.now()))?;
-    let cancelled = match phase == RUNNING && !at_once {
+    let cancelled = match ending.phase == RUNNING && !at_once {
         true => CancelOutcome::Requested,
         false => {
-            let ending = Ending { number, principal, phase, asks: true, by: ChangeSource::Other };
-            end(batch, &ending, &TaskOutcome::Cancelled, retention)?;
+            end(batch, ending, &TaskOutcome::Cancelled, retention)?;
             CancelOutcome::Cancelled
         }
     };
     batch.changed(number, task, ChangeSource::Other);
-    Ok(Some(cancelled))
+    Ok(cancelled)
 }
 
-/// Deletes a task, and subtracts its bytes from its principal.
-pub(super) fn purge(batch: &mut Batch<'_>, number: i64) -> Result<(), SqliteError> {
+/// Deletes a task, and subtracts its bytes from its principal. Returns these bytes.
+pub(super) fn purge(batch: &mut Batch<'_>, number: i64) -> Result<i64, SqliteError> {
     let measured = one(batch.connection, MEASURE, [number], |row| {
         Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
     })?;
+    let mut freed = 0;
     if let Some((principal, bytes)) = measured {
-        batch.count_bytes(&principal, -(bytes + count(TASK_BYTES)))?;
+        freed = bytes + count(TASK_BYTES);
+        batch.count_bytes(&principal, -freed)?;
     }
     run(batch.connection, PURGE, [number])?;
-    Ok(())
-}
-
-pub(super) fn sweep(
-    batch: &mut Batch<'_>,
-    limit: usize,
-    retention: Duration,
-) -> Result<SweepReport, SqliteError> {
-    let (connection, now) = (batch.connection, batch.now());
-    let old = all(connection, OLD, (now, count(limit)), |row| row.get::<_, i64>(0))?;
-    for number in &old {
-        purge(batch, *number)?;
-    }
-    let purged = old.len();
-    batch.count(ENDED, -count(purged));
-    let expired = all(connection, EXPIRED, (now, count(limit)), |row| {
-        let task = (row.get::<_, String>(3)?, TaskId::new(row.get::<_, String>(1)?));
-        Ok(((row.get(0)?, row.get(2)?, row.get::<_, Option<String>>(4)?), task))
-    })?;
-    let over = expired.len();
-    let mut swept = SweepReport { purged, ..SweepReport::default() };
-    for ((number, phase, kept), (principal, task)) in expired {
-        let ending =
-            Ending { number, principal: &principal, phase, asks: true, by: ChangeSource::Other };
-        // An expired quarantine ends with the outcome that the task had before it.
-        let kept = kept.as_deref().and_then(|kept| from_json("outcome", kept).ok());
-        let is_kept = kept.is_some();
-        end(batch, &ending, &kept.unwrap_or(TaskOutcome::Expired), retention)?;
-        batch.changed(number, &task, ChangeSource::Other);
-        match is_kept {
-            true => swept.failed.push((principal, task)),
-            false => swept.expired.push((principal, task)),
-        }
-    }
-    let done = [purged, over, key_value::sweep(batch, limit)?, audit::sweep(batch, limit)?];
-    swept.more = done.contains(&limit);
-    Ok(swept)
+    Ok(freed)
 }

@@ -29,6 +29,10 @@ pub(super) const SWEEP: &str = "DELETE FROM key_value WHERE key IN
      (SELECT key FROM key_value WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)
      RETURNING principal, octet_length(key) + octet_length(body)";
 
+// Only operators use it, so it may read all keys after `prefix`.
+pub(super) const STARTING_WITH: &str = "SELECT key, body FROM key_value WHERE key >= ?1
+     AND substr(key, 1, length(?1)) = ?1 AND expires_at > ?2 ORDER BY key LIMIT ?3";
+
 /// Stores a value if the key is absent. Returns the existing value otherwise.
 pub(super) fn keep(
     batch: &mut Batch<'_>,
@@ -78,6 +82,19 @@ pub(super) fn kept(
 ) -> Result<Option<RawJson>, SqliteError> {
     let body = one(connection, KEPT, (key, now), |row| row.get::<_, String>(0))?;
     body.map(|body| raw("note", body)).transpose()
+}
+
+/// Returns the unexpired entries whose key starts with `prefix`.
+pub(super) fn starting_with(
+    connection: &Connection,
+    prefix: &str,
+    now: i64,
+    limit: usize,
+) -> Result<Vec<(String, RawJson)>, SqliteError> {
+    let rows = all(connection, STARTING_WITH, (prefix, now, count(limit)), |row| {
+        Ok((row.get(0)?, row.get::<_, String>(1)?))
+    })?;
+    rows.into_iter().map(|(key, body)| Ok((key, raw("note", body)?))).collect()
 }
 
 pub(super) fn forget(batch: &mut Batch<'_>, key: &str) -> Result<(), SqliteError> {

@@ -5,9 +5,12 @@
 //! access runs on runtime threads. Files named after traits implement the traits; the other files
 //! contain the operations.
 
+mod abandon;
 mod audit;
 mod audit_log;
 mod batch;
+mod bridge;
+mod bridge_store;
 mod byte_limit;
 mod change_log;
 mod changes;
@@ -34,11 +37,14 @@ mod query_plans;
 mod read;
 mod readers;
 mod respond;
+mod result_part;
+mod result_store;
 mod schema;
 mod state;
 mod statement;
 mod store;
 mod store_monitor;
+mod sweep;
 mod task_store;
 mod work_queue;
 mod workers;

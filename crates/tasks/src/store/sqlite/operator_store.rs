@@ -1,5 +1,8 @@
 //! [`OperatorStore`] of the SQLite store.
 
+use std::sync::Arc;
+
+use outlive_wire::RawJson;
 use rusqlite::{Connection, Row};
 
 use super::{
@@ -8,7 +11,7 @@ use super::{
     column::{ENDED, KEPT, QUEUED, count, from_json, phase, phase_column, raw},
     end,
     error::SqliteError,
-    journal,
+    journal, key_value,
     read::{Seen, seen},
     statement::{all, in_one_piece, one, run},
     store::SqliteStore,
@@ -92,6 +95,18 @@ impl OperatorStore for SqliteStore {
         limit: usize,
     ) -> StoreFuture<'_, Vec<(String, TaskId)>> {
         Box::pin(self.writer.write(move |batch| purge_ended(batch, before, limit)))
+    }
+
+    fn key_values<'a>(
+        &'a self,
+        prefix: &'a str,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<(String, RawJson)>> {
+        let (prefix, file) = (prefix.to_owned(), Arc::clone(&self.file));
+        let look = move |connection: &_| {
+            key_value::starting_with(connection, &prefix, file.clock.now(), limit)
+        };
+        Box::pin(self.readers.read(&self.file, look))
     }
 }
 
@@ -246,13 +261,13 @@ impl Watched {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             seen: Seen::read(row)?,
-            principal: row.get(12)?,
-            owner: row.get(13)?,
-            epoch: row.get(14)?,
-            begun: row.get(15)?,
-            crashes: row.get(16)?,
-            due: row.get(17)?,
-            kept: row.get(18)?,
+            principal: row.get(13)?,
+            owner: row.get(14)?,
+            epoch: row.get(15)?,
+            begun: row.get(16)?,
+            crashes: row.get(17)?,
+            due: row.get(18)?,
+            kept: row.get(19)?,
         })
     }
 

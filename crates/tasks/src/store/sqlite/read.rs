@@ -20,7 +20,7 @@ macro_rules! seen {
              cancel_requested_at, progress, CASE WHEN open > 0 THEN (
                  SELECT json_group_array(json_array(wire_key, body) ORDER BY ordinal) FROM input_request
                  WHERE input_request.task = task.number AND state = 0 AND is_external = 0
-             ) END",
+             ) END, acknowledged_at IS NOT NULL",
             $($which),*
         )
     };
@@ -31,7 +31,7 @@ pub(super) use seen;
 pub(super) const VIEW: &str = seen!(" FROM task WHERE id = ?1 AND principal = ?2");
 pub(super) const LIST: &str = seen!(
     " FROM task WHERE principal = ?1 AND origin = ?2 AND listed = 1
-     AND (created_at, id) > (?3, ?4) ORDER BY created_at, id LIMIT ?5"
+     AND acknowledged_at IS NOT NULL AND (created_at, id) > (?3, ?4) ORDER BY created_at, id LIMIT ?5"
 );
 
 pub(super) const LAST_EMITTED: &str = "SELECT number, phase = 3, coalesce((
@@ -107,6 +107,7 @@ pub(super) struct Seen {
     progress: Option<String>,
     /// Open input requests by wire key, as JSON; `None` without open requests.
     input_requests: Option<String>,
+    acknowledged: bool,
 }
 
 impl Seen {
@@ -124,6 +125,7 @@ impl Seen {
             cancel_requested: row.get(9)?,
             progress: row.get(10)?,
             input_requests: row.get(11)?,
+            acknowledged: row.get(12)?,
         })
     }
 
@@ -144,6 +146,7 @@ impl Seen {
             status_message: self.message,
             progress: progress.transpose()?,
             cancel_requested: self.cancel_requested.map(from_column),
+            acknowledged: self.acknowledged,
         })
     }
 }

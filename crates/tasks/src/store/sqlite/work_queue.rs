@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{batch::Batch, claim, commit, end, statement::in_one_piece, store::SqliteStore};
+use super::{batch::Batch, claim, commit, end, statement::in_one_piece, store::SqliteStore, sweep};
 use crate::store::{
     ChangeListener, Changes, Claim, ClaimedTask, CleanupState, Inbox, Lease, StoreFuture,
     StoreKind, SweepReport, Transition, WorkQueue, WorkerId,
@@ -74,7 +74,7 @@ impl WorkQueue for SqliteStore {
     }
 
     fn sweep(&self, limit: usize, retention: Duration) -> StoreFuture<'_, SweepReport> {
-        Box::pin(self.writer.write(move |batch| end::sweep(batch, limit, retention)))
+        Box::pin(self.writer.write(move |batch| sweep::sweep(batch, limit, retention)))
     }
 
     fn subscribe(&self, listener: ChangeListener) {

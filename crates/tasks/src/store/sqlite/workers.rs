@@ -38,8 +38,8 @@ struct Own {
     looked: Option<Instant>,
 }
 
-/// A dead worker. The value holds the lock on the worker's file, so that no other process handles
-/// it.
+/// A dead worker. The value holds a shared lock on the worker's file, so that several processes can
+/// detect the death at the same time.
 #[derive(Debug)]
 pub(super) struct Dead {
     path: PathBuf,
@@ -89,10 +89,23 @@ impl Workers {
         others.filter_map(|name| self.is_dead(name)).collect()
     }
 
+    /// Returns whether the process of a worker has ended. A worker without a file has ended
+    /// gracefully.
+    pub(super) fn is_gone(&self, worker: &str) -> bool {
+        let name = name(worker);
+        if self.own().files.contains_key(&name) {
+            return false;
+        }
+        match fs::OpenOptions::new().write(true).open(self.folder.join(name)) {
+            Ok(file) => file.try_lock_shared().is_ok(),
+            Err(why) => why.kind() == io::ErrorKind::NotFound,
+        }
+    }
+
     fn is_dead(&self, name: String) -> Option<Dead> {
         let path = self.folder.join(&name);
         let lock = fs::OpenOptions::new().write(true).open(&path).ok()?;
-        lock.try_lock().ok()?;
+        lock.try_lock_shared().ok()?;
         Some(Dead { path, name, _lock: lock })
     }
 
@@ -209,6 +222,22 @@ mod tests {
         assert!(mine.dead().is_empty(), "the last check was recent");
         dead[0].forget();
         assert!(!mine.folder.join(name("v")).exists());
+    }
+
+    #[test]
+    fn worker_is_gone_after_end_of_its_process() {
+        let database = database("gone");
+        let (mine, theirs) = (Workers::new(&database), Workers::new(&database));
+        mine.show(&WorkerId::new("w"));
+        theirs.show(&WorkerId::new("v"));
+        assert!(!mine.is_gone("w") && !mine.is_gone("v") && !theirs.is_gone("w"));
+        drop(theirs);
+        assert!(mine.is_gone("v"), "a graceful shutdown removes the file");
+        fs::write(mine.folder.join(name("v")), "").unwrap();
+        let dead = mine.dead();
+        assert!(mine.is_gone("v"), "a check for dead workers does not hide the death");
+        assert!(Workers::new(&database).is_gone("v"));
+        drop(dead);
     }
 
     #[test]

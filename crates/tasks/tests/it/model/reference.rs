@@ -408,6 +408,7 @@ impl Task {
 pub(super) fn outcome(outcome: &TaskOutcome) -> String {
     match outcome {
         TaskOutcome::Result(raw) => format!("result {}", raw.get()),
+        TaskOutcome::LargeResult(large) => format!("large result {}", large.head.get()),
         TaskOutcome::Error(error) => format!("error {}", error.code),
         TaskOutcome::Cancelled => "cancelled".to_owned(),
         TaskOutcome::Expired => "expired".to_owned(),

@@ -6,8 +6,8 @@ use std::{
 };
 
 use outlive_tasks::store::{
-    Changes, InputSource, PostgresStore, StoreError, StoreMonitor, TaskId, TaskStore, Transition,
-    WorkQueue, WorkerId,
+    Bridge, BridgeStore, CancelOutcome, Changes, Departure, InputSource, NewTask, PostgresStore,
+    StoreError, StoreMonitor, TaskId, TaskStore, Transition, WorkQueue, WorkerId,
 };
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -175,6 +175,86 @@ async fn replica_reconnecting_late_keeps_its_leases() {
     // After the restart grace, a process that has not reconnected counts as dead.
     by_hand.batch_execute("UPDATE replica SET since = since - 2000 WHERE returned").await.unwrap();
     until("the task of the late process is claimed", || is_claimed("late")).await;
+}
+
+const ABANDON: Duration = Duration::from_secs(60);
+
+/// Returns a task that a call of worker `v` waits for.
+fn bridged(id: &str) -> NewTask {
+    let bridge = Bridge::new(Some("s".to_owned()), "f", WorkerId::new("v"), ABANDON);
+    task(id).bridge(Some(bridge))
+}
+
+/// Joins a run for a call of worker `w`.
+async fn join(store: &PostgresStore) -> Option<TaskId> {
+    let joined = store.join(OWNER, "s", "f", &WorkerId::new("w")).await.unwrap();
+    joined.map(|joined| joined.task)
+}
+
+#[test]
+fn run_of_dead_process_is_joined_without_a_claim() {
+    let schema = Schema::new();
+    // Dropping a runtime drops all its connections, like the end of a process.
+    let doomed = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let dead = doomed.block_on(async {
+        let dead = schema.connect().await;
+        assert!(dead.create(bridged("a")).await.unwrap().is_new());
+        dead
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let other = schema.connect().await;
+        assert_eq!(join(&other).await, None, "the process is alive");
+        doomed.shutdown_background();
+        until("the run is joined", async || join(&other).await.is_some()).await;
+        assert_eq!(join(&other).await, None, "one call joins");
+        let seen = "SELECT count(*) FROM replica WHERE lock_free_since IS NOT NULL";
+        let seen = schema.by_hand().await.query_one(seen, &[]).await.unwrap();
+        assert_eq!(seen.get::<_, i64>(0), 0, "no claim has found the dead process");
+    });
+    drop(dead);
+}
+
+#[tokio::test]
+async fn run_of_dropped_store_is_abandoned() {
+    let schema = Schema::new();
+    let (gone, other) = (schema.connect().await, schema.connect().await);
+    assert!(gone.create(bridged("a")).await.unwrap().is_new());
+    let known = bridged("known");
+    assert!(gone.create(known).await.unwrap().is_new());
+    let (task, worker) = (TaskId::new("known"), WorkerId::new("v"));
+    gone.leave(OWNER, &task, &worker, Departure::PendingResult).await.unwrap();
+    gone.attend(OWNER, &task, &worker).await.unwrap().unwrap();
+    drop(gone);
+    let by_hand = schema.by_hand().await;
+    until("the dead process is found", async || {
+        other.claim(&WorkerId::new("w"), LEASE, &0_usize.into()).await.unwrap();
+        let attended = "SELECT count(*) FROM bridged_call WHERE attended_by IS NOT NULL";
+        by_hand.query_one(attended, &[]).await.unwrap().get::<_, i64>(0) == 0
+    })
+    .await;
+    assert!(other.sweep(10, LEASE).await.unwrap().abandoned.is_empty(), "the timeout starts now");
+    other.advance_clock(ABANDON + Duration::from_secs(1));
+    let abandoned = (OWNER.to_owned(), TaskId::new("a"), CancelOutcome::Cancelled);
+    assert_eq!(other.sweep(10, LEASE).await.unwrap().abandoned, [abandoned]);
+    assert_eq!(join(&other).await, Some(task), "the client knows the other task");
+    let replicas = by_hand.query_one("SELECT count(*) FROM replica", &[]).await.unwrap();
+    assert_eq!(replicas.get::<_, i64>(0), 1, "the dead process is forgotten");
+}
+
+#[tokio::test]
+async fn lost_liveness_connection_keeps_runs_attended() {
+    let schema = Schema::new();
+    let (mine, other) = (schema.connect().await, schema.connect().await);
+    assert!(mine.create(bridged("a")).await.unwrap().is_new());
+    break_liveness_connections(&schema, 2).await;
+    for _ in 0..4 {
+        assert_eq!(join(&other).await, None);
+        other.claim(&WorkerId::new("w"), LEASE, &0_usize.into()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    mine.leave(OWNER, &TaskId::new("a"), &WorkerId::new("v"), Departure::Lost).await.unwrap();
+    assert_eq!(join(&other).await, Some(TaskId::new("a")));
 }
 
 /// Terminates the liveness connections, and waits until the processes have reconnected.

@@ -7,18 +7,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-use outlive_tasks::store::{SqliteStore, TaskStore, WorkQueue, WorkerId};
+use outlive_tasks::store::{
+    Bridge, BridgeStore, CancelOutcome, Departure, SqliteStore, TaskId, TaskStore, WorkQueue,
+    WorkerId,
+};
 
-use super::{Folder, LEASE, start, task};
+use super::{Folder, LEASE, OWNER, start, task};
 
 /// Environment variable that makes this test binary act as the process to kill. The value is the
 /// file.
 const VICTIM: &str = "OUTLIVE_TEST_VICTIM";
 
+/// Line that the process to kill prints once it has a task.
+const READY: &str = "task claimed";
+
 /// Longer than the interval between two checks for dead workers.
 const LOOKED: Duration = Duration::from_millis(400);
 
-/// Claims a task in another process, which holds the lease until it is killed.
+/// Runs a test in another process, which claims or attends a task until it is killed.
 fn victim(test: &str, folder: &Folder) -> Child {
     let mut child = Command::new(env::current_exe().unwrap())
         .args([&format!("sqlite::takeover::{test}"), "--exact", "--nocapture"])
@@ -28,7 +34,7 @@ fn victim(test: &str, folder: &Folder) -> Child {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().contains("task claimed")));
+    assert!(lines.any(|line| line.unwrap().contains(READY)));
     child
 }
 
@@ -38,16 +44,26 @@ async fn be_victim(file: std::ffi::OsString) {
         store.claim(&WorkerId::new("victim"), LEASE, &1_usize.into()).await.unwrap().len(),
         1
     );
-    print_that_task_is_claimed();
-    // Waits until this process or its parent is killed.
-    let _ = std::io::stdin().read_line(&mut String::new());
+    wait_to_be_killed();
+}
+
+/// Creates a task in another process, whose call waits for the task until the process is killed.
+async fn be_bridging_victim(file: std::ffi::OsString) {
+    let store = SqliteStore::open(file).unwrap();
+    let bridge = Bridge::new(Some("s".to_owned()), "f", WorkerId::new("victim"), ABANDON);
+    assert!(store.create(task("a").bridge(Some(bridge))).await.unwrap().is_new());
+    wait_to_be_killed();
 }
 
 #[expect(clippy::print_stdout, reason = "the parent process reads stdout")]
-fn print_that_task_is_claimed() {
+fn wait_to_be_killed() {
     // The test runner has already written a part of a line.
-    println!("\ntask claimed");
+    println!("\n{READY}");
+    // Returns when the parent is killed.
+    let _ = std::io::stdin().read_line(&mut String::new());
 }
+
+const ABANDON: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn tasks_of_killed_process_are_reclaimed_before_lease_expiry() {
@@ -120,4 +136,89 @@ async fn two_handles_of_one_process_are_alive() {
     }
     mine.advance_clock(LEASE * 2);
     assert_eq!(mine.claim(&me, LEASE, &10_usize.into()).await.unwrap()[0].lease.task, lease.task);
+}
+
+/// Joins the run of the killed process.
+async fn join(store: &SqliteStore, by: &str) -> Option<TaskId> {
+    let joined = store.join(OWNER, "s", "f", &WorkerId::new(by)).await.unwrap();
+    joined.map(|joined| joined.task)
+}
+
+#[tokio::test]
+async fn run_of_killed_process_is_joined_at_once() {
+    if let Some(file) = env::var_os(VICTIM) {
+        return be_bridging_victim(file).await;
+    }
+    let folder = Folder::new();
+    let store = SqliteStore::open(folder.file()).unwrap();
+    let mut victim = victim("run_of_killed_process_is_joined_at_once", &folder);
+    assert_eq!(join(&store, "heir").await, None, "the process is alive");
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    // No claim has looked for dead workers.
+    assert_eq!(join(&store, "heir").await, Some(TaskId::new("a")));
+    assert_eq!(join(&store, "other").await, None, "one call joins");
+    // A call that knows the task takes over from any worker.
+    assert!(
+        store.attend(OWNER, &TaskId::new("a"), &WorkerId::new("other")).await.unwrap().is_some()
+    );
+    store.leave(OWNER, &TaskId::new("a"), &WorkerId::new("other"), Departure::Lost).await.unwrap();
+    assert_eq!(join(&store, "heir").await, Some(TaskId::new("a")));
+}
+
+#[tokio::test]
+async fn run_of_killed_process_is_joined_during_claims() {
+    if let Some(file) = env::var_os(VICTIM) {
+        return be_bridging_victim(file).await;
+    }
+    let folder = Folder::new();
+    let [mine, theirs] = [0, 1].map(|_| SqliteStore::open(folder.file()).unwrap());
+    let mut victim = victim("run_of_killed_process_is_joined_during_claims", &folder);
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    // Claims of two processes find the dead worker, and remove its file.
+    for store in [&mine, &theirs, &mine] {
+        let claimed = store.claim(&WorkerId::new("w"), LEASE, &0_usize.into()).await.unwrap();
+        assert!(claimed.is_empty());
+        tokio::time::sleep(LOOKED).await;
+    }
+    assert_eq!(join(&mine, "heir").await, Some(TaskId::new("a")));
+}
+
+#[tokio::test]
+async fn run_of_killed_process_is_abandoned_after_sweep() {
+    if let Some(file) = env::var_os(VICTIM) {
+        return be_bridging_victim(file).await;
+    }
+    let folder = Folder::new();
+    let store = SqliteStore::open(folder.file()).unwrap();
+    let mut victim = victim("run_of_killed_process_is_abandoned_after_sweep", &folder);
+    let sweep = async || store.sweep(10, LEASE).await.unwrap().abandoned;
+    store.advance_clock(ABANDON * 2);
+    assert!(sweep().await.is_empty(), "the process is alive");
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    assert!(sweep().await.is_empty(), "the timeout starts now");
+    store.advance_clock(ABANDON - LEASE);
+    assert!(sweep().await.is_empty());
+    store.advance_clock(LEASE * 2);
+    let abandoned = (OWNER.to_owned(), TaskId::new("a"), CancelOutcome::Cancelled);
+    assert_eq!(sweep().await, [abandoned]);
+}
+
+#[tokio::test]
+async fn run_of_dropped_handle_is_joined() {
+    let folder = Folder::new();
+    let [mine, theirs] = [0, 1].map(|_| SqliteStore::open(folder.file()).unwrap());
+    let bridge = Bridge::new(Some("s".to_owned()), "f", WorkerId::new("v"), ABANDON);
+    assert!(theirs.create(task("a").bridge(Some(bridge))).await.unwrap().is_new());
+    assert_eq!(join(&mine, "w").await, None);
+    drop(theirs);
+    for _ in 0..500 {
+        if join(&mine, "w").await.is_some() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the run of a gracefully stopped process is not joined");
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use http::{Response, StatusCode};
-use outlive_protocol::{Accepted, Frame, Message, Outcome, ProtocolError, Run};
+use outlive_protocol::{Accepted, Frame, Message, Outcome, ProtocolError, Receipt, Run};
 
 use super::{
     respond::{counted, place},
@@ -44,14 +44,14 @@ pub(super) async fn batch(
             _ => {}
         }
     }
-    let Batch { mut responses, mut waiting, mut early } = batch;
+    let Batch { mut responses, mut receipts, mut waiting, mut early } = batch;
     if !takes.events {
         for (index, message) in early.drain(..) {
             if let (Message::Notify(notify), Some(running)) = (&message, waiting.get(index)) {
                 running.drop_input_request(notify);
             }
         }
-        collect(&mut waiting, &mut responses).await;
+        collect(&mut waiting, &mut responses, &mut receipts).await;
     }
     if waiting.is_empty() && responses.is_empty() {
         return reply::accepted();
@@ -59,7 +59,7 @@ pub(super) async fn batch(
     if waiting.is_empty() && takes.json {
         let whole = [b"[", &responses.join(&b',')[..], b"]"].concat();
         return match counted(state, || caller, whole) {
-            Ok(body) => reply::json_body(200, body),
+            Ok(body) => reply::json_response(200, Body::tracked(body, receipts)),
             Err(Exceeded(limit)) => {
                 let what = "responses of this caller are unread; read them first";
                 reply::over_limit(StatusCode::TOO_MANY_REQUESTS, limit, what)
@@ -69,6 +69,7 @@ pub(super) async fn batch(
     let mut stream = CallStream::new(state, waiting, entry);
     let mut out = stream.begin();
     responses.iter().for_each(|response| stream.say(response, &mut out));
+    stream.add_receipts(receipts);
     for (index, message) in early {
         stream.write(index, message, &mut out);
     }
@@ -80,6 +81,8 @@ pub(super) async fn batch(
 struct Batch {
     /// Encoded responses of ended calls.
     responses: Vec<Vec<u8>>,
+    /// Callbacks for the delivery of the responses.
+    receipts: Vec<Receipt>,
     waiting: Vec<Running>,
     /// First messages of waiting calls, with the index of the call.
     early: Vec<(usize, Message)>,
@@ -92,17 +95,17 @@ impl Batch {
             // The same ID occurs twice in the batch. No duplicate was running when the batch was
             // parsed.
             let reason = format!("request ID {} occurs twice in the batch", run.call().id());
-            return self.respond(&run, Err(ProtocolError::invalid_request(reason)));
+            return self.respond(&mut run, Err(ProtocolError::invalid_request(reason)));
         }
         let message = match poll_fn(|cx| Poll::Ready(run.poll_message(cx))).await {
             Poll::Ready(None) => return,
-            Poll::Ready(Some(Message::Last(last))) => return self.respond(&run, last),
+            Poll::Ready(Some(Message::Last(last))) => return self.respond(&mut run, last),
             Poll::Ready(message) => message,
             Poll::Pending => None,
         };
         let share = match place(state, &run) {
             Ok(share) => share,
-            Err(error) => return self.respond(&run, Err(error)),
+            Err(error) => return self.respond(&mut run, Err(error)),
         };
         self.early.extend(message.map(|message| (self.waiting.len(), message)));
         let mut running = Running::new(run, share, state);
@@ -110,9 +113,10 @@ impl Batch {
         self.waiting.push(running);
     }
 
-    fn respond(&mut self, run: &Run, last: Result<Outcome, ProtocolError>) {
+    fn respond(&mut self, run: &mut Run, last: Result<Outcome, ProtocolError>) {
         let mut out = Vec::new();
         run.encode(Message::Last(last), &mut out);
+        self.receipts.extend(run.take_receipt());
         self.responses.push(out);
     }
 }
@@ -124,7 +128,11 @@ fn is_running(run: &Run) -> bool {
 
 /// Waits for all calls of a client that does not accept a stream. Drops the messages before the
 /// responses.
-async fn collect(waiting: &mut Vec<Running>, responses: &mut Vec<Vec<u8>>) {
+async fn collect(
+    waiting: &mut Vec<Running>,
+    responses: &mut Vec<Vec<u8>>,
+    receipts: &mut Vec<Receipt>,
+) {
     let mut is_waiting = |running: &mut Running, cx: &mut Context<'_>| loop {
         let message = match running.poll(cx) {
             Poll::Ready(Some(message)) => message,
@@ -135,8 +143,10 @@ async fn collect(waiting: &mut Vec<Running>, responses: &mut Vec<Vec<u8>>) {
             running.drop_input_request(notify);
         }
         let mut out = Vec::new();
-        if let Some(Frame::End { .. }) = running.run().map(|run| run.encode(message, &mut out)) {
+        let Some(run) = running.run() else { return false };
+        if let Frame::End { .. } = run.encode(message, &mut out) {
             responses.push(out);
+            receipts.extend(run.take_receipt());
             running.end();
         }
     };

@@ -37,12 +37,12 @@ pub(super) async fn respond(
     let first = poll_fn(|cx| Poll::Ready(run.poll_message(cx))).await;
     match first {
         Poll::Ready(Some(message @ Message::Last(_))) if takes.json => {
-            return whole(state, &run, message);
+            return whole(state, &mut run, message);
         }
         // This error needs its HTTP status, which tells the client to authorize; a stream always
         // has status 200.
         Poll::Ready(Some(message @ Message::Last(Err(ProtocolError::MissingScopes { .. })))) => {
-            return whole(state, &run, message);
+            return whole(state, &mut run, message);
         }
         _ => {}
     }
@@ -52,7 +52,7 @@ pub(super) async fn respond(
 /// Responds to a call that is pending, or that sends a message before its result.
 async fn wait(
     state: &Arc<HttpState>,
-    run: Run,
+    mut run: Run,
     first: Poll<Option<Message>>,
     entry: Option<Arc<HttpSession>>,
     takes: Takes,
@@ -61,7 +61,7 @@ async fn wait(
         Poll::Ready(None | Some(Message::Last(_))) => None,
         _ => match place(state, &run) {
             Ok(share) => share,
-            Err(error) => return whole(state, &run, Message::Last(Err(error))),
+            Err(error) => return whole(state, &mut run, Message::Last(Err(error))),
         },
     };
     let mut running = Running::new(run, share, state);
@@ -178,7 +178,7 @@ async fn last_word(state: &HttpState, running: &mut Running, mut said: Option<No
     }
 }
 
-fn whole(state: &HttpState, run: &Run, message: Message) -> Response<Body> {
+fn whole(state: &HttpState, run: &mut Run, message: Message) -> Response<Body> {
     let mut out = Vec::with_capacity(512);
     let challenges = match (&message, &state.config.authenticator) {
         (
@@ -197,7 +197,9 @@ fn whole(state: &HttpState, run: &Run, message: Message) -> Response<Body> {
         _ => 200,
     };
     let mut response = match counted(state, caller_of(run), out) {
-        Ok(body) => reply::json_body(status, body),
+        Ok(body) => {
+            reply::json_response(status, Body::tracked(body, Vec::from_iter(run.take_receipt())))
+        }
         Err(Exceeded(limit)) => {
             return whole(state, run, Message::Last(Err(ProtocolError::over_limit(limit))));
         }

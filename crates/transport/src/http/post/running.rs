@@ -121,6 +121,7 @@ impl Numbered {
 
 /// Runs a call without a reader to its end, and stores its events.
 async fn pump(mut run: Run, numbered: Option<Numbered>) {
+    run.call().port().disconnect();
     let mut data = Vec::new();
     while let Some(message) = run.next().await {
         if let (Message::Notify(notify), None) = (&message, &numbered) {

@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use outlive_protocol::{EventIdMode, Frame, Message};
+use outlive_protocol::{EventIdMode, Frame, Message, Receipt};
 
 use super::running::{Numbered, Running};
 use crate::{
@@ -26,6 +26,7 @@ pub(super) struct CallStream {
     /// Whether the server has told the client to reconnect for the remaining events.
     detached: bool,
     entry: Option<Arc<HttpSession>>,
+    receipts: Vec<Receipt>,
 }
 
 impl CallStream {
@@ -56,7 +57,13 @@ impl CallStream {
             primed: numbering == Some(EventIdMode::Primed),
             detached: false,
             entry,
+            receipts: Vec::new(),
         }
+    }
+
+    /// Adds callbacks for the delivery of responses that were written before.
+    pub(super) fn add_receipts(&mut self, receipts: Vec<Receipt>) {
+        self.receipts.extend(receipts);
     }
 
     /// Returns the caller that the bytes of the stream count against.
@@ -96,6 +103,7 @@ impl CallStream {
                 matches!(frame, Frame::Message | Frame::End { .. })
             });
             if let Frame::End { .. } = frame {
+                self.receipts.extend(run.take_receipt());
                 running.end();
             }
             return;
@@ -109,7 +117,9 @@ impl CallStream {
                 self.detached = true;
             }
             frame => {
+                let receipt = run.take_receipt();
                 self.say(&data, out);
+                self.receipts.extend(receipt);
                 if let Frame::End { .. } = frame {
                     self.end(index);
                 }
@@ -130,6 +140,10 @@ impl CallStream {
 }
 
 impl Source for CallStream {
+    fn take_receipts(&mut self) -> Vec<Receipt> {
+        std::mem::take(&mut self.receipts)
+    }
+
     fn poll_fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
         if self
             .numbered

@@ -22,10 +22,11 @@ use crate::store::NewTask;
 pub(super) const COUNT: &str = "SELECT * FROM count_tasks($1, $2, $3, $4, $5, $6, $7)";
 pub(super) const COPY: &str =
     "COPY task (id, principal, tool, origin, listed, request, phase, epoch, worker_id, worker_lock, due_at,
-     created_at, updated_at, ttl, max_ttl, effective_ttl, started, crash_count, has_cleanup) FROM STDIN (FORMAT binary)";
+     created_at, updated_at, ttl, max_ttl, effective_ttl, started, crash_count, has_cleanup,
+     acknowledged_at) FROM STDIN (FORMAT binary)";
 
 /// Number of columns in `COPY`.
-const COLUMNS: i16 = 19;
+const COLUMNS: i16 = 20;
 
 /// Header of the binary copy format: signature, flags and extension length.
 const HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
@@ -156,6 +157,8 @@ impl Rows {
         self.value(&[u8::from(is_running)]);
         self.value(&0_i32.to_be_bytes());
         self.value(&[u8::from(task.clean_up)]);
+        // Tasks with a bridge are not copied, so every copied task is acknowledged.
+        self.number(at);
     }
 
     fn value(&mut self, value: &[u8]) {

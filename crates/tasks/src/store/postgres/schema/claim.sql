@@ -12,7 +12,7 @@ CREATE FUNCTION restart_grace_until(_since bigint) RETURNS bigint LANGUAGE sql V
             (extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint) AS lost) AS locks
 $$;
 
--- Makes the tasks of dead processes due. A liveness lock that can be acquired in shared mode has no
+-- Makes the tasks of dead processes due, and their attended runs unattended. A liveness lock that can be acquired in shared mode has no
 -- holder. It must have been free for a moment, because a process whose connection broke reconnects
 -- quickly.
 CREATE FUNCTION reclaim_dead_workers(_shift bigint) RETURNS void LANGUAGE plpgsql AS $$
@@ -32,8 +32,10 @@ BEGIN
             UPDATE task SET due_at = least(due_at, _now + _shift) WHERE id IN (
                 SELECT id FROM task WHERE worker_id IS NOT NULL AND worker_lock = _dead.lock
                 FOR UPDATE SKIP LOCKED);
+            PERFORM lose_attendants(_dead.lock, _now + _shift);
             IF NOT EXISTS (SELECT FROM task
                 WHERE worker_id IS NOT NULL AND worker_lock = _dead.lock AND due_at > _now + _shift)
+                AND NOT EXISTS (SELECT FROM bridged_call WHERE attended_lock = _dead.lock)
             THEN
                 DELETE FROM replica WHERE lock = _dead.lock;
             END IF;
@@ -50,6 +52,8 @@ BEGIN
         UPDATE task SET worker_lock = _lock WHERE id IN (
             SELECT id FROM task WHERE worker_id IS NOT NULL AND worker_lock = _before
             ORDER BY id FOR UPDATE);
+        UPDATE bridged_call SET attended_lock = _lock WHERE task IN (
+            SELECT task FROM bridged_call WHERE attended_lock = _before ORDER BY task FOR UPDATE);
     END IF;
 END $$;
 

@@ -27,6 +27,8 @@ CREATE FUNCTION create_tasks(
     _entry_places bigint[], _entry_keys text[], _entry_is_input boolean[], _entry_bodies text[],
     _segment_places bigint[], _segment_numbers bigint[], _segment_scopes text[],
     _segment_ordinals bigint[], _segment_bodies text[],
+    _call_places bigint[], _call_scopes text[], _call_fingerprints text[], _call_workers text[],
+    _call_abandon_afters bigint[],
     _lock bigint, _shift bigint)
 RETURNS TABLE (place bigint, what integer, known text, at bigint) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -79,12 +81,13 @@ BEGIN
         BEGIN
             INSERT INTO task (id, number, principal, tool, origin, listed, request, phase, epoch,
                 worker_id, worker_lock, due_at, created_at, updated_at, ttl, max_ttl, effective_ttl, started, crash_count,
-                has_cleanup, idempotency_key, idempotency_fingerprint, reissue_counts)
+                has_cleanup, idempotency_key, idempotency_fingerprint, reissue_counts, acknowledged_at)
             SELECT w.id, w.number, w.principal, w.tool, w.origin, w.listed, w.request,
                 (w.worker IS NOT NULL)::integer, (w.worker IS NOT NULL)::integer, w.worker,
                 CASE WHEN w.worker IS NOT NULL THEN _lock END, _now + coalesce(w.lease, 0),
                 _now, _now, w.ttl, w.max_ttl, w.ttl, w.worker IS NOT NULL, 0,
-                w.has_cleanup, w.idempotency_key, w.idempotency_fingerprint, w.reissue_counts
+                w.has_cleanup, w.idempotency_key, w.idempotency_fingerprint, w.reissue_counts,
+                CASE WHEN _call_places IS NULL OR w.place <> ALL (_call_places) THEN _now END
                 FROM unnest(_ids, _numbers, _principals, _tools, _origins, _listed, _requests,
                     _ttls, _max_ttls, _workers, _leases, _idempotency_keys, _fingerprints, _reissue_counts,
                     _clean_ups)
@@ -114,6 +117,15 @@ BEGIN
                 _segment_bodies) AS s (place, number, scope, ordinal, body)
             WHERE s.place <> ALL (_skipped)
             ON CONFLICT DO NOTHING;
+    END IF;
+    IF _call_places IS NOT NULL THEN
+        INSERT INTO bridged_call (task, id, principal, scope, fingerprint, created_at, attended_by,
+            attended_lock, attendants, joinable_at, abandon_after, pending_results)
+            SELECT _numbers[c.place], _ids[c.place], _principals[c.place], c.scope, c.fingerprint,
+                _now, c.worker, _lock, 1, 0, c.abandon_after, 0
+            FROM unnest(_call_places, _call_scopes, _call_fingerprints, _call_workers,
+                _call_abandon_afters) AS c (place, scope, fingerprint, worker, abandon_after)
+            WHERE c.place <> ALL (_skipped);
     END IF;
     IF _entry_places IS NOT NULL OR _segment_places IS NOT NULL THEN
         INSERT INTO quota_release (principal, tasks, bytes)

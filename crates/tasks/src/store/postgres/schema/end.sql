@@ -15,20 +15,33 @@ BEGIN
     ELSIF _task.phase = 3 THEN
         RETURN 0;
     END IF;
+    RETURN cancel_open_task(_task, _at_once, _outcome, _retention, _now);
+END $$;
+
+-- Cancels a task that has not ended. Returns a code like `cancel_task`. The caller must hold the
+-- lock on the row.
+CREATE FUNCTION cancel_open_task(
+    _task task, _at_once boolean, _outcome text, _retention bigint, _now bigint)
+RETURNS integer LANGUAGE plpgsql AS $$
+BEGIN
     _task.cancel_requested_at := coalesce(_task.cancel_requested_at, _now);
     IF _task.phase <> 1 OR _at_once THEN
         PERFORM end_task(_task, _outcome, true, _retention, _now);
         RETURN 2;
     END IF;
     UPDATE task SET cancel_requested_at = _task.cancel_requested_at,
-        updated_at = greatest(_now, updated_at + 1) WHERE id = _id;
+        updated_at = greatest(_now, updated_at + 1) WHERE id = _task.id;
     RETURN 1;
 END $$;
 
--- Deletes the child rows of deleted tasks, and subtracts their bytes from their principals.
+-- Deletes the child rows of deleted tasks, and subtracts their bytes from their principals. Returns
+-- these bytes.
 CREATE FUNCTION delete_tasks(_numbers bigint[], _principals text[], _bytes bigint[])
-RETURNS void LANGUAGE plpgsql AS $$
+RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    _freed bigint;
 BEGIN
+    DELETE FROM bridged_call WHERE task = ANY (_numbers);
     WITH gone AS (
         SELECT * FROM unnest(_numbers, _principals, _bytes) AS g (number, principal, bytes)
     ), entries AS (
@@ -40,20 +53,30 @@ BEGIN
     ), questions AS (
         DELETE FROM input_request WHERE task = ANY (_numbers)
             RETURNING task, input_request_bytes(wire_key, journal_key, body) AS bytes
+    ), parts AS (
+        DELETE FROM result_part WHERE task = ANY (_numbers)
+            RETURNING task, octet_length(body) AS bytes
     ), freed AS (
         SELECT task, sum(bytes) AS bytes
             FROM (SELECT * FROM entries UNION ALL SELECT * FROM segments
+                UNION ALL SELECT * FROM parts
                 UNION ALL SELECT * FROM questions) AS each GROUP BY task
+    ), counted AS (
+        INSERT INTO quota_release (principal, tasks, bytes)
+            SELECT g.principal, 0, -sum(g.bytes + coalesce(f.bytes, 0))
+            FROM gone g LEFT JOIN freed f ON f.task = g.number GROUP BY g.principal
+            RETURNING bytes
     )
-    INSERT INTO quota_release (principal, tasks, bytes)
-        SELECT g.principal, 0, -sum(g.bytes + coalesce(f.bytes, 0))
-        FROM gone g LEFT JOIN freed f ON f.task = g.number GROUP BY g.principal;
+    SELECT -sum(bytes) INTO _freed FROM counted;
+    RETURN _freed;
 END $$;
 
--- Ends expired tasks, and deletes rows whose retention has ended. A quarantined task ends with its
--- quarantine outcome.
-CREATE FUNCTION sweep(_limit bigint, _outcome text, _retention bigint, _shift bigint)
-RETURNS TABLE (expired text[], principals text[], were_quarantined boolean[], purged bigint, more boolean)
+-- Ends expired tasks, cancels abandoned ones, and deletes rows whose retention has ended. A
+-- quarantined task ends with its quarantine outcome.
+CREATE FUNCTION sweep(
+    _limit bigint, _outcome text, _cancelled text, _retention bigint, _shift bigint)
+RETURNS TABLE (expired text[], principals text[], were_quarantined boolean[], purged bigint, more boolean,
+    abandoned text[], abandoned_principals text[], are_running boolean[])
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -69,6 +92,10 @@ DECLARE
     _ended bigint;
     _entries bigint;
     _events bigint;
+    _abandoned text[];
+    _abandoned_owners text[];
+    _running boolean[];
+    _resolved bigint;
 BEGIN
     -- Quotas are locked before tasks, as in all functions.
     SELECT count(*), array_agg(DISTINCT e.principal ORDER BY e.principal) INTO _ended, _principals
@@ -107,6 +134,12 @@ BEGIN
         _quarantined := _quarantined || (_task.phase = 4);
     END LOOP;
 
+    SELECT coalesce(array_agg(a.task_id) FILTER (WHERE a.what > 0), '{}'),
+            coalesce(array_agg(a.owned_by) FILTER (WHERE a.what > 0), '{}'),
+            coalesce(array_agg(a.what = 1) FILTER (WHERE a.what > 0), '{}'), count(*)
+        INTO _abandoned, _abandoned_owners, _running, _resolved
+        FROM cancel_abandoned(_limit, _cancelled, _retention, _now) AS a;
+
     WITH gone AS (
         DELETE FROM key_value WHERE key IN (SELECT key FROM key_value WHERE expires_at <= _now
             ORDER BY expires_at LIMIT _limit FOR UPDATE SKIP LOCKED)
@@ -125,6 +158,7 @@ BEGIN
     GET DIAGNOSTICS _events = ROW_COUNT;
 
     RETURN QUERY SELECT _expired, _owners, _quarantined, coalesce(cardinality(_numbers), 0)::bigint,
-        _limit IN (cardinality(_expired), coalesce(cardinality(_numbers), 0), _entries, _events)
-            OR _ended = 1000;
+        _limit IN (cardinality(_expired), coalesce(cardinality(_numbers), 0), _entries, _events, _resolved)
+            OR _ended = 1000,
+        _abandoned, _abandoned_owners, _running;
 END $$;

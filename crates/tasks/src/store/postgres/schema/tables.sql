@@ -32,6 +32,7 @@ CREATE TABLE task (
     crash_count integer NOT NULL,
     has_cleanup boolean NOT NULL, -- whether the task needs a cleanup after cancellation or expiry
     cancel_requested_at bigint,
+    acknowledged_at bigint,     -- NULL until the client knows the task
     idempotency_key text COLLATE "C",
     idempotency_fingerprint text COLLATE "C",
     status_message text,
@@ -85,6 +86,16 @@ CREATE TABLE segment (
     UNIQUE (task, scope, ordinal)
 );
 
+-- Parts of large results. The bodies are bytes: a part can end inside a character, and text can
+-- contain NUL.
+CREATE TABLE result_part (
+    task bigint NOT NULL,
+    block integer NOT NULL,
+    number integer NOT NULL,
+    body bytea NOT NULL,
+    PRIMARY KEY (task, block, number)
+);
+
 CREATE TABLE input_request (
     task bigint NOT NULL,
     wire_key text COLLATE "C" NOT NULL,
@@ -95,6 +106,33 @@ CREATE TABLE input_request (
     body text,                -- NULL for an external event
     PRIMARY KEY (task, wire_key)
 );
+
+-- Calls of clients without tasks that wait for a task: one row per bridged task.
+CREATE TABLE bridged_call (
+    task bigint PRIMARY KEY,
+    id text COLLATE "C" NOT NULL, -- because the table `task` has no index on numbers
+    principal text COLLATE "C" NOT NULL,
+    scope text COLLATE "C",       -- NULL if no other call joins or lists the task
+    fingerprint text COLLATE "C" NOT NULL, -- of tool and arguments
+    created_at bigint NOT NULL,   -- of the task; numbers are not in the order of creation
+    attended_by text COLLATE "C", -- worker in whose process a call waits
+    attended_lock bigint,         -- liveness lock of that process
+    attendants integer NOT NULL,  -- number of waiting calls of that worker
+    joinable_at bigint,           -- time before which no call joins; NULL after abandonment
+    abandon_after bigint NOT NULL,
+    abandon_at bigint,            -- when a sweep cancels the task
+    pending_results integer NOT NULL,
+    delivered_at bigint           -- when the result was flushed
+);
+CREATE INDEX bridged_call_equal ON bridged_call (principal, scope, fingerprint, created_at, task)
+    WHERE delivered_at IS NULL AND scope IS NOT NULL;
+CREATE INDEX bridged_call_open ON bridged_call (principal, scope, created_at, task)
+    WHERE delivered_at IS NULL AND scope IS NOT NULL;
+CREATE INDEX bridged_call_attended_lock ON bridged_call (attended_lock)
+    WHERE attended_lock IS NOT NULL;
+CREATE INDEX bridged_call_abandon_at ON bridged_call (abandon_at) WHERE abandon_at IS NOT NULL;
+CREATE INDEX bridged_call_delivered_at ON bridged_call (principal, delivered_at)
+    WHERE delivered_at IS NOT NULL;
 
 -- Processes that use this database. Each holds its liveness lock while it is alive.
 CREATE TABLE replica (

@@ -36,6 +36,7 @@ CREATE TABLE task (
     has_cleanup INTEGER NOT NULL, -- 1 if the task needs a cleanup after cancellation or expiry
     open INTEGER NOT NULL DEFAULT 0, -- number of open input requests
     cancel_requested_at INTEGER,
+    acknowledged_at INTEGER,      -- NULL until the client knows the task
     idempotency_key TEXT,
     idempotency_fingerprint TEXT,
     status_message TEXT,
@@ -87,6 +88,15 @@ CREATE TABLE segment (
     UNIQUE (task, scope, ordinal)
 ) STRICT, WITHOUT ROWID;
 
+-- Parts of large results. The bodies are bytes, because a part can end inside a character.
+CREATE TABLE result_part (
+    task INTEGER NOT NULL REFERENCES task ON DELETE CASCADE,
+    block INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (task, block, number)
+) STRICT;
+
 CREATE TABLE input_request (
     task INTEGER NOT NULL REFERENCES task ON DELETE CASCADE,
     wire_key TEXT NOT NULL,
@@ -98,6 +108,30 @@ CREATE TABLE input_request (
     is_external INTEGER NOT NULL, -- 1 for an external event
     PRIMARY KEY (task, wire_key)
 ) STRICT, WITHOUT ROWID;
+
+-- Calls of clients without tasks that wait for a task: one row per bridged task. A separate table,
+-- because most tasks have none.
+CREATE TABLE bridged_call (
+    task INTEGER PRIMARY KEY REFERENCES task ON DELETE CASCADE,
+    principal TEXT NOT NULL,
+    scope TEXT,                      -- NULL if no other call joins or lists the task
+    fingerprint TEXT NOT NULL,       -- of tool and arguments
+    attended_by TEXT,                -- worker in whose process a call waits
+    attendants INTEGER NOT NULL,     -- number of waiting calls of that worker
+    joinable_at INTEGER NOT NULL,    -- time before which no call joins
+    abandon_after INTEGER NOT NULL,
+    abandon_at INTEGER,              -- when a sweep cancels the task
+    pending_results INTEGER NOT NULL,
+    delivered_at INTEGER             -- when the result was flushed
+) STRICT;
+CREATE INDEX bridged_call_equal ON bridged_call (principal, scope, fingerprint)
+    WHERE delivered_at IS NULL AND scope IS NOT NULL;
+CREATE INDEX bridged_call_open ON bridged_call (principal, scope)
+    WHERE delivered_at IS NULL AND scope IS NOT NULL;
+CREATE INDEX bridged_call_attended_by ON bridged_call (attended_by) WHERE attended_by IS NOT NULL;
+CREATE INDEX bridged_call_abandon_at ON bridged_call (abandon_at) WHERE abandon_at IS NOT NULL;
+CREATE INDEX bridged_call_delivered_at ON bridged_call (principal, delivered_at)
+    WHERE delivered_at IS NOT NULL;
 
 -- Changed tasks of the last commits, for other processes.
 CREATE TABLE change_log (

@@ -1,0 +1,319 @@
+//! The tools `task_result`, `task_cancel` and `task_answer`, for clients without tasks.
+//!
+//! They are listed for these clients if a tool that the caller sees may become a task. Every client
+//! can call them. Unknown, foreign and deleted tasks get one text.
+
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
+
+use outlive_protocol::{Call, CallFuture, MethodResult, Outcome, ProtocolError};
+use outlive_tasks::store::{CancelOutcome, TaskId, TaskRecord};
+use outlive_wire::{CallToolResult, ContentBlock, Schema, Tool, ToolAnnotations};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json, value::to_raw_value};
+
+use crate::server::{
+    dispatch::{core::ServerCore, fallback_answer},
+    env::{environment::Env, task_backend::TaskBackend, task_error::unavailable},
+    exec::{
+        bridge::{WaitOptions, attend, continue_round, no_such_task, wait},
+        plan::is_bridged,
+    },
+    policy::TaskPolicy,
+    results::{
+        body::ResultReader,
+        error::ReadError,
+        read::{continue_text, find_text},
+    },
+    run::{
+        bridged::scope,
+        replay_policy::ReplayPolicy,
+        request_state::{self, Opened},
+    },
+    tasks::{
+        attendance::Arrival,
+        lookup::{is_ours, slow_down},
+        pending_result::{TASK_ANSWER, TASK_CANCEL, TASK_RESULT, words},
+    },
+};
+
+/// Maximum number of running tasks that an error lists.
+const MAX_LISTED: usize = 10;
+
+/// Starts a call of a fallback tool. Returns `None` if the server has no such tool.
+pub(crate) fn start(core: &Arc<ServerCore>, call: &Arc<Call>, name: &str) -> Option<CallFuture> {
+    core.env.tasks.as_ref()?.config.hosts.as_ref()?;
+    let (core, call) = (Arc::clone(core), Arc::clone(call));
+    Some(match name {
+        TASK_RESULT => Box::pin(task_result(core, call)),
+        TASK_CANCEL => Box::pin(task_cancel(core, call)),
+        TASK_ANSWER => Box::pin(fallback_answer::task_answer(core, call)),
+        _ => return None,
+    })
+}
+
+/// Returns the fallback tools to list for a call.
+pub(crate) fn listed(core: &ServerCore, call: &Call) -> Vec<Arc<Tool>> {
+    let hosts = core.env.tasks.as_ref().and_then(|tasks| tasks.config.hosts.as_ref());
+    let Some(hosts) = hosts.filter(|hosts| is_bridged(call, hosts)) else { return Vec::new() };
+    let may_become_task = core
+        .catalog
+        .tools
+        .find(call.principal(), |tool| (tool.exec.policy.task != TaskPolicy::Never).then_some(()));
+    if may_become_task.is_none() {
+        return Vec::new();
+    }
+    let mut tools = vec![Arc::clone(&TOOLS[0]), Arc::clone(&TOOLS[1])];
+    if fallback_answer::is_listed(core, call, hosts) {
+        tools.push(Arc::clone(&TOOLS[2]));
+    }
+    tools
+}
+
+/// Definitions of the tools. Models read them in every turn, so they are short.
+static TOOLS: LazyLock<[Arc<Tool>; 3]> = LazyLock::new(|| {
+    let mut annotations = ToolAnnotations::new();
+    annotations.read_only_hint = Some(true);
+    let mut result = tool(
+        TASK_RESULT,
+        "Waits for a call that is still running, and returns its result.",
+        &json!({"type": "object", "properties": {
+            "task": {"type": "string", "description": "The task ID. Optional if only one task is running."},
+            "wait_seconds": {"type": "integer", "minimum": 0, "description": "0 returns the status without waiting."},
+            "from": {"type": "integer", "minimum": 0, "description": "For a result that was cut: the byte to continue reading from."},
+            "find": {"type": "string", "description": "For a result that was cut: only lines with this text."},
+        }}),
+    );
+    result.annotations = Some(annotations);
+    let cancel = tool(
+        TASK_CANCEL,
+        "Stops a call that is still running.",
+        &json!({"type": "object", "properties": {"task": {"type": "string"}}, "required": ["task"]}),
+    );
+    let answer = tool(
+        TASK_ANSWER,
+        "Gives a running call the user's answer to its input request. Ask the user first; never answer for them.",
+        &json!({"type": "object", "properties": {
+            "task": {"type": "string"},
+            "input_request": {"type": "string"},
+            "action": {"enum": ["accept", "decline", "cancel"]},
+            "content": {"type": "object"},
+        }, "required": ["task", "action"]}),
+    );
+    [Arc::new(result), Arc::new(cancel), Arc::new(answer)]
+});
+
+fn tool(name: &str, description: &str, schema: &Value) -> Tool {
+    let schema: Schema = to_raw_value(schema).unwrap_or_default().into();
+    let mut tool = Tool::new(name, schema);
+    tool.description = Some(description.to_owned());
+    tool
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ResultArguments {
+    task: Option<String>,
+    wait_seconds: Option<u64>,
+    from: Option<u64>,
+    find: Option<String>,
+}
+
+async fn task_result(core: Arc<ServerCore>, call: Arc<Call>) -> Result<Outcome, ProtocolError> {
+    let arguments: ResultArguments = match read_arguments(&call)? {
+        Ok(arguments) => arguments,
+        Err(reply) => return Ok(reply),
+    };
+    let env = &core.env;
+    let at_most = arguments.wait_seconds.map(Duration::from_secs);
+    let mut options = WaitOptions { at_most, is_poll: true, ..WaitOptions::default() };
+    // The task of a round is in its request state.
+    match request_state::open(env, &call, &ReplayPolicy::default())? {
+        Some(Opened::Task(round)) => {
+            return continue_round(Arc::clone(env), call, round, options).await;
+        }
+        Some(Opened::Run(_)) => return Err(ProtocolError::InvalidRequestState),
+        None => {}
+    }
+    let arrival = Arrival::first(env);
+    let task = match named_task(env, &call, arguments.task).await? {
+        Ok(task) => task,
+        Err(reply) => return Ok(reply),
+    };
+    let Some((task, record)) = find(env, &call, &task).await? else { return Ok(no_such_task()) };
+    if arguments.from.is_some() || arguments.find.is_some() {
+        return read_on(&core, &call, &record, arguments.from, arguments.find.as_deref()).await;
+    }
+    options.answers_by_tool = fallback_answer::answers_by_tool(&core, &call, &record.tool);
+    options.max_inline = max_inline(&core, &call, &record.tool);
+    match attend(env, &call, &task, arrival).await? {
+        Some(attendance) => wait(attendance, options).await,
+        None => Ok(denied(env, &call, &task)),
+    }
+}
+
+/// Reads a result that was cut: from a byte on, or the lines with a text.
+async fn read_on(
+    core: &ServerCore,
+    call: &Call,
+    record: &TaskRecord,
+    from: Option<u64>,
+    find: Option<&str>,
+) -> Result<Outcome, ProtocolError> {
+    let tasks = core.env.tasks()?;
+    let (store, principal) = (&**tasks.engine().store(), call.principal().key());
+    let reader = record.outcome.as_ref().and_then(|outcome| {
+        ResultReader::from_outcome(store, principal, &record.id, outcome)
+    });
+    let Some(reader) = reader else {
+        return Ok(match &record.outcome {
+            None => failed("the task has no result yet; call without `from` and `find`".to_owned()),
+            Some(_) => no_such_task(),
+        });
+    };
+    let read = match (from, find) {
+        (_, Some(find)) => find_text(&reader, find).await,
+        (from, None) => {
+            let limits = tasks.host_limits(call).await;
+            let max_inline = max_inline(core, call, &record.tool);
+            let limit = limits
+                .and_then(|limits| tasks.config.results.max_bytes(&limits, max_inline))
+                .unwrap_or(usize::MAX);
+            continue_text(&reader, &record.id, from.unwrap_or_default(), limit).await
+        }
+    };
+    match read {
+        Ok(text) => Ok(reply(text)),
+        Err(ReadError::Range(reason)) => Ok(failed(reason)),
+        Err(ReadError::Unknown) => Ok(no_such_task()),
+        Err(ReadError::Store(error)) => Err(unavailable(&error)),
+    }
+}
+
+/// Returns the bytes that a tool delivers uncut, if it sets them.
+fn max_inline(core: &ServerCore, call: &Call, tool: &str) -> Option<usize> {
+    core.catalog.tools.get(tool, call.principal())?.exec.policy.max_inline
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CancelArguments {
+    task: String,
+}
+
+async fn task_cancel(core: Arc<ServerCore>, call: Arc<Call>) -> Result<Outcome, ProtocolError> {
+    let arguments: CancelArguments = match read_arguments(&call)? {
+        Ok(arguments) => arguments,
+        Err(reply) => return Ok(reply),
+    };
+    let env = &core.env;
+    let tasks = env.tasks()?;
+    let (task, record) = match find(env, &call, &arguments.task).await? {
+        Some(found) => found,
+        None => return Ok(no_such_task()),
+    };
+    let cancelled = tasks.engine().cancel(call.principal().key(), &task, false).await;
+    let (tool, id) = (&record.tool, task.as_str());
+    let text = match cancelled.map_err(|error| unavailable(&error))? {
+        None => return Ok(denied(env, &call, &task)),
+        Some(CancelOutcome::AlreadyEnded) => {
+            format!(
+                "`{tool}` (task {id}) has already ended; call {TASK_RESULT} to read its result."
+            )
+        }
+        Some(CancelOutcome::Cancelled) => {
+            tasks.quotas.leave(&task);
+            note_cancel(tasks, &call, &task, "cancelled");
+            format!("`{tool}` (task {id}) is cancelled.")
+        }
+        Some(CancelOutcome::Requested) => {
+            note_cancel(tasks, &call, &task, "cancel-requested");
+            let grace = words(tasks.config.engine.cancel_grace.as_secs());
+            format!("Cancellation of `{tool}` (task {id}) is requested; it has {grace} to stop.")
+        }
+    };
+    Ok(reply(text))
+}
+
+fn note_cancel(tasks: &TaskBackend, call: &Call, task: &TaskId, how: &'static str) {
+    tasks.note(call, task, how, Some(format!("cancelled with {TASK_CANCEL}")));
+}
+
+/// Returns the ID that a model names, or that of the only task that runs.
+async fn named_task(
+    env: &Env,
+    call: &Call,
+    named: Option<String>,
+) -> Result<Result<String, Outcome>, ProtocolError> {
+    if let Some(named) = named {
+        return Ok(Ok(named));
+    }
+    let tasks = env.tasks()?;
+    let Some(scope) = scope(call) else {
+        return Ok(Err(failed("pass the task ID as `task`".to_owned())));
+    };
+    let open = tasks.engine().store().open_calls(call.principal().key(), &scope, MAX_LISTED).await;
+    let open = open.map_err(|error| unavailable(&error))?;
+    let listed = open.iter().map(|open| format!("{} (task {})", open.tool, open.task.as_str()));
+    Ok(match &*open {
+        [only] => Ok(only.task.as_str().to_owned()),
+        [] => Err(failed("no task is running".to_owned())),
+        _ => Err(failed(format!(
+            "several tasks are running: {}; pass one as `task`",
+            listed.collect::<Vec<_>>().join(", ")
+        ))),
+    })
+}
+
+/// Returns the record of a bridged task that a model names.
+pub(crate) async fn find(
+    env: &Env,
+    call: &Call,
+    named: &str,
+) -> Result<Option<(TaskId, TaskRecord)>, ProtocolError> {
+    let tasks = env.tasks()?;
+    if !is_ours(named) {
+        env.counters.lookups_denied.add(1);
+        return Ok(None);
+    }
+    let task = TaskId::new(named);
+    slow_down(env, tasks, call, &task)?;
+    let record = tasks.engine().get(call.principal().key(), &task).await;
+    let record = record.map_err(|error| unavailable(&error))?;
+    if record.is_none() {
+        denied(env, call, &task);
+    }
+    Ok(record.map(|record| (task, record)))
+}
+
+/// Counts a look-up of an unknown task, and returns the response.
+fn denied(env: &Env, call: &Call, task: &TaskId) -> Outcome {
+    env.counters.lookups_denied.add(1);
+    if let Some(tasks) = &env.tasks {
+        tasks.count(call, task, "look-up-denied");
+    }
+    no_such_task()
+}
+
+/// Reads the arguments of a call. Returns invalid ones as a tool error, so that the model can
+/// correct them.
+pub(crate) fn read_arguments<T: DeserializeOwned>(
+    call: &Call,
+) -> Result<Result<T, Outcome>, ProtocolError> {
+    let read = serde_json::from_str(call.arguments()?);
+    Ok(read.map_err(|error| failed(format!("invalid arguments: {error}"))))
+}
+
+/// Returns a text as the result of a tool.
+pub(crate) fn reply(text: String) -> Outcome {
+    let content = vec![ContentBlock::text(text)];
+    let result = CallToolResult { content, ..CallToolResult::default() };
+    Outcome::Complete(MethodResult::Tool(result))
+}
+
+/// Returns a text as the error of a tool.
+pub(crate) fn failed(text: String) -> Outcome {
+    Outcome::Complete(MethodResult::Tool(CallToolResult::error(text)))
+}

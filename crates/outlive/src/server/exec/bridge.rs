@@ -1,0 +1,414 @@
+//! Bridged calls: calls of clients without tasks. The run of a bridged call is a task, and the call
+//! waits for this task in slices that its client allows.
+//!
+//! [`wait`] ends with the result of the task, with an empty round (2026-07-28: the client repeats
+//! the request by itself), or with a pending result.
+
+use std::{future::poll_fn, sync::Arc, time::Duration};
+
+use outlive_protocol::{
+    Call, InputMode, InputRequired, MethodResult, Outcome, Progress, ProtocolError, era,
+};
+use outlive_tasks::store::{InputSource, TaskId, TaskOutcome, TaskRecord};
+use outlive_wire::{CallToolResult, InputRequest, OrderedMap};
+use tokio::time::{Instant, sleep_until};
+
+use crate::server::{
+    env::{environment::Env, task_backend::TaskBackend, task_error::unavailable},
+    hosts::Hosts,
+    results::deliver::{Delivered, deliver},
+    run::{
+        bound_args::BoundArgs,
+        input::check_response,
+        progress::TaskProgress,
+        request_state::{TaskRound, seal_task},
+    },
+    tasks::{
+        attendance::{Arrival, Attendance},
+        inputs::{Dialogue, take},
+        lookup::LOOK,
+        pending_result::{Situation, pending_result, with_task, words},
+    },
+    time::now,
+};
+
+/// Interval of progress notifications while the handler reports no progress. Clients that extend
+/// their timeout on progress have timeouts of 30 seconds and more.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+
+/// Options of a wait.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WaitOptions {
+    /// Arguments that a request state is valid for.
+    pub(crate) bound_args: BoundArgs,
+    /// Longest wait that the model asks for.
+    pub(crate) at_most: Option<Duration>,
+    /// Whether the request is a call of `task_result`.
+    pub(crate) is_poll: bool,
+    /// Bytes of a result that is delivered uncut, if the tool sets them.
+    pub(crate) max_inline: Option<usize>,
+    /// Whether `task_answer` answers input requests of the tool.
+    pub(crate) answers_by_tool: bool,
+    /// Whether the client rejects pending results that are not errors.
+    pub(crate) rejects_pending: bool,
+}
+
+/// How long a request waits, and what follows.
+struct Patience {
+    deadline: Instant,
+    /// Whether the client repeats the request after an empty round.
+    follows_rounds: bool,
+    /// Maximum bytes of a delivered result.
+    max_bytes: Option<usize>,
+    options: WaitOptions,
+}
+
+impl Patience {
+    async fn new(tasks: &TaskBackend, attendance: &Attendance, options: WaitOptions) -> Self {
+        let (call, arrival) = (attendance.call(), attendance.arrival());
+        let longest = tasks.config.hosts.as_ref().map(Hosts::longest_wait).unwrap_or_default();
+        let rounds = tasks.config.hosts.as_ref().map(Hosts::round_limit).unwrap_or_default();
+        let limits = tasks.host_limits(call).await;
+        let slice = limits.and_then(|limits| {
+            let extends = limits.progress_extends && call.progress_token().is_some();
+            limits.slice().filter(|_| !extends)
+        });
+        let has_rounds = limits.is_some_and(|limits| !limits.timeout_spans_rounds)
+            && call.rules().empty_rounds
+            && arrival.round < rounds;
+        let slice = slice.unwrap_or(longest).min(longest);
+        let asked = options.at_most.filter(|wait| *wait < slice);
+        Self {
+            deadline: arrival.at + asked.unwrap_or(slice),
+            follows_rounds: has_rounds && asked.is_none(),
+            max_bytes: limits.and_then(|limits| {
+                tasks.config.results.max_bytes(&limits, options.max_inline)
+            }),
+            options,
+        }
+    }
+}
+
+/// Waits for the task of a bridged call.
+///
+/// # Errors
+///
+/// Returns the error of the task.
+pub(crate) async fn wait(
+    mut attendance: Attendance,
+    options: WaitOptions,
+) -> Result<Outcome, ProtocolError> {
+    let (env, call) = (Arc::clone(attendance.env()), Arc::clone(attendance.call()));
+    let tasks = env.tasks()?;
+    let patience = Patience::new(tasks, &attendance, options).await;
+    let watch = tasks.engine().watch(attendance.task());
+    let mut dialogue = Dialogue::default();
+    let mut progress = KeepAlive::new(&call);
+    let mut disconnected = false;
+    let mut last = None;
+    loop {
+        let changed = watch.notified();
+        match tasks.engine().get(call.principal().key(), attendance.task()).await {
+            Ok(None) => return Ok(forgotten(attendance)),
+            Ok(Some(record)) if record.outcome.is_some() => {
+                return finish(attendance, &patience, record).await;
+            }
+            Ok(Some(record)) => last = Some(record),
+            // The task runs although the store does not respond, so the call continues to wait.
+            Err(error) => tracing::debug!(%error, "state of a bridged task is not available"),
+        }
+        if let Some(record) = &last {
+            progress.tell(&call, record);
+            if let Some(reply) = input_reply(&env, &attendance, &patience, record, &mut dialogue)? {
+                return Ok(reply.send(attendance));
+            }
+        }
+        tokio::select! {
+            () = changed => {}
+            () = tokio::time::sleep(LOOK) => {}
+            () = sleep_until(patience.deadline) => {
+                return slice_over(&env, attendance, &patience, last);
+            }
+            () = tasks.bridges.drained() => return slice_over(&env, attendance, &patience, last),
+            () = sleep_until(progress.next) => progress.keep_alive(&call, last.as_ref()),
+            () = poll_fn(|cx| call.port().poll_disconnected(cx)), if !disconnected => {
+                disconnected = true;
+                attendance.disconnect();
+            }
+            (name, answer) = dialogue.answered() => {
+                take(tasks, &call, attendance.task(), name, answer).await?;
+            }
+        }
+    }
+}
+
+/// Continues the wait of an earlier round, with the input responses of this one.
+pub(crate) async fn continue_round(
+    env: Arc<Env>,
+    call: Arc<Call>,
+    round: TaskRound,
+    options: WaitOptions,
+) -> Result<Outcome, ProtocolError> {
+    let tasks = env.tasks()?;
+    let arrival = Arrival::of_round(round.began_at, round.round);
+    respond(tasks, &call, &round).await?;
+    match attend(&env, &call, &round.task, arrival).await? {
+        Some(attendance) => wait(attendance, options).await,
+        None => Ok(no_such_task()),
+    }
+}
+
+/// Records that a request waits for a task. Returns `None` if this principal has no such task.
+pub(crate) async fn attend(
+    env: &Arc<Env>,
+    call: &Arc<Call>,
+    task: &TaskId,
+    arrival: Arrival,
+) -> Result<Option<Attendance>, ProtocolError> {
+    let tasks = env.tasks()?;
+    let attended =
+        tasks.engine().store().attend(call.principal().key(), task, tasks.worker_id()).await;
+    let attended = attended.map_err(|error| unavailable(&error))?;
+    Ok(attended.map(|attended| Attendance::new(env, call, attended, arrival, None)))
+}
+
+/// Stores the input responses of a round.
+async fn respond(tasks: &TaskBackend, call: &Call, round: &TaskRound) -> Result<(), ProtocolError> {
+    if round.responses.is_empty() {
+        return Ok(());
+    }
+    let principal = call.principal().key();
+    let record = tasks.engine().get(principal, &round.task).await;
+    let Some(record) = record.map_err(|error| unavailable(&error))? else { return Ok(()) };
+    for (name, request) in &record.input_requests {
+        if let Some(response) = round.responses.get(name) {
+            check_response(request, response).map_err(|reason| {
+                ProtocolError::invalid_params(format!(
+                    "`params.inputResponses`: `{name}`: {reason}"
+                ))
+            })?;
+        }
+    }
+    let responses = round.responses.clone().into_iter().collect();
+    let max_bytes = tasks.allowance(principal).max_bytes;
+    let store = tasks.engine().store();
+    let taken =
+        store.respond(principal, &round.task, InputSource::Client, responses, max_bytes).await;
+    let taken = taken.map_err(|error| tasks.refused(call, &error))?.unwrap_or_default();
+    tasks.note(call, &round.task, "updated", Some(format!("{taken} input responses stored")));
+    Ok(())
+}
+
+/// A response that ends the wait before the task has ended.
+enum Reply {
+    Round(InputRequired),
+    Pending(CallToolResult),
+}
+
+impl Reply {
+    /// Returns the outcome. The attendance ends when the response is written.
+    fn send(self, attendance: Attendance) -> Outcome {
+        match self {
+            Self::Round(required) => {
+                attendance.leave_for_round();
+                Outcome::InputRequired(Box::new(required))
+            }
+            Self::Pending(result) => {
+                attendance.leave_pending();
+                Outcome::Complete(MethodResult::Tool(result))
+            }
+        }
+    }
+}
+
+/// Handles the open input requests of the task. Returns a response if they end the wait.
+fn input_reply(
+    env: &Arc<Env>,
+    attendance: &Attendance,
+    patience: &Patience,
+    record: &TaskRecord,
+    dialogue: &mut Dialogue,
+) -> Result<Option<Reply>, ProtocolError> {
+    let call = attendance.call();
+    if record.input_requests.is_empty() {
+        dialogue.ask(env, call, &record.id, Vec::new());
+        return Ok(None);
+    }
+    let for_client = |request: &InputRequest| era::missing_for(call, request).is_none();
+    let accepted: Vec<_> =
+        record.input_requests.iter().filter(|(_, request)| for_client(request)).cloned().collect();
+    match call.rules().input_mode {
+        InputMode::Stream if !accepted.is_empty() => {
+            dialogue.ask(env, call, &record.id, accepted);
+            Ok(None)
+        }
+        InputMode::RoundTrip if !accepted.is_empty() && patience.follows_rounds => {
+            round(env, attendance, patience, accepted).map(Reply::Round).map(Some)
+        }
+        // A model that polls has seen the input request, and waits for the answer.
+        _ if !patience.options.is_poll => {
+            Ok(Some(Reply::Pending(pending(env, attendance, patience, record))))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Responds when the slice is over or the server drains.
+fn slice_over(
+    env: &Arc<Env>,
+    attendance: Attendance,
+    patience: &Patience,
+    record: Option<TaskRecord>,
+) -> Result<Outcome, ProtocolError> {
+    let reply = match record {
+        _ if patience.follows_rounds => {
+            Reply::Round(round(env, &attendance, patience, Vec::new())?)
+        }
+        Some(record) => Reply::Pending(pending(env, &attendance, patience, &record)),
+        // The store has not responded since the promotion, which it committed.
+        None => return Err(ProtocolError::unavailable("the task store does not respond")),
+    };
+    Ok(reply.send(attendance))
+}
+
+/// Returns a round that names the task, with input requests or without.
+fn round(
+    env: &Arc<Env>,
+    attendance: &Attendance,
+    patience: &Patience,
+    requests: Vec<(String, InputRequest)>,
+) -> Result<InputRequired, ProtocolError> {
+    let (call, task, arrival) = (attendance.call(), attendance.task(), attendance.arrival());
+    let bound_args = &patience.options.bound_args;
+    let state = seal_task(env, call, bound_args, (task, arrival.first_at), arrival.round + 1)?;
+    Ok(InputRequired { requests: OrderedMap(requests), state, retry_after: None })
+}
+
+fn pending(
+    env: &Env,
+    attendance: &Attendance,
+    patience: &Patience,
+    record: &TaskRecord,
+) -> CallToolResult {
+    let situation = Situation {
+        earlier: attendance.pending_results(),
+        is_joined: attendance.is_joined(),
+        is_poll: patience.options.is_poll,
+        answers_by_tool: patience.options.answers_by_tool,
+        ..Situation::default()
+    };
+    let mut result = pending_result(record, now(&env.profile), situation);
+    if patience.options.rejects_pending {
+        result.is_error = Some(true);
+        result.structured_content = None;
+    }
+    result
+}
+
+/// Returns the result of an ended task, cut to the limit of the host.
+async fn finish(
+    attendance: Attendance,
+    patience: &Patience,
+    record: TaskRecord,
+) -> Result<Outcome, ProtocolError> {
+    let (tasks, principal) = (attendance.env().tasks()?, attendance.call().principal().key());
+    let delivered = match &record.outcome {
+        Some(TaskOutcome::Error(error)) => {
+            let error = ProtocolError::Custom(error.clone());
+            attendance.deliver(true);
+            return Err(error);
+        }
+        Some(TaskOutcome::Expired) => {
+            let age = record.updated_at.saturating_sub(record.created_at) / 1_000;
+            Some(failed(format!("the task took longer than {} and was stopped", words(age))))
+        }
+        Some(TaskOutcome::Cancelled) => Some(failed("the task was cancelled".to_owned())),
+        _ => deliver(tasks, principal, &record, patience.max_bytes).await?,
+    };
+    let Some(Delivered { mut result, is_cut }) = delivered else {
+        return Ok(forgotten(attendance));
+    };
+    if patience.options.is_poll {
+        result = with_task(result, attendance.task());
+    }
+    attendance.deliver(!is_cut);
+    Ok(Outcome::Complete(MethodResult::Tool(result)))
+}
+
+fn failed(text: String) -> Delivered {
+    Delivered { result: CallToolResult::error(text), is_cut: false }
+}
+
+/// Returns the response for a task that was deleted while a request waited for it.
+fn forgotten(attendance: Attendance) -> Outcome {
+    attendance.deliver(true);
+    no_such_task()
+}
+
+/// Returns the one response for unknown, foreign and deleted tasks.
+pub(crate) fn no_such_task() -> Outcome {
+    Outcome::Complete(MethodResult::Tool(CallToolResult::error(
+        "no such task, or its result was deleted; call the tool again if you still need it"
+            .to_owned(),
+    )))
+}
+
+/// Progress notifications of a waiting request. Their values increase, as the protocol requires.
+struct KeepAlive {
+    /// When the next notification is due.
+    next: Instant,
+    /// Last value that the handler reported.
+    reported: Option<f64>,
+    /// Number of notifications since that value.
+    repeats: u32,
+    began: Instant,
+}
+
+impl KeepAlive {
+    fn new(call: &Call) -> Self {
+        let began = Instant::now();
+        // Without a token, the client receives no progress.
+        let pause = match call.progress_token() {
+            Some(_) => KEEP_ALIVE,
+            None => Duration::from_secs(365 * 24 * 3_600),
+        };
+        Self { next: began + pause, reported: None, repeats: 0, began }
+    }
+
+    /// Sends the progress of the task if it has increased.
+    fn tell(&mut self, call: &Call, record: &TaskRecord) {
+        let progress = record.progress.as_ref().and_then(TaskProgress::read);
+        let Some(progress) = progress.map(TaskProgress::into_progress) else { return };
+        if self.reported.is_some_and(|reported| progress.done <= reported) {
+            return;
+        }
+        self.reported = Some(progress.done);
+        self.repeats = 0;
+        self.send(call, progress);
+    }
+
+    /// Sends a notification that only extends the timeout of the client: a value slightly above the
+    /// last one, or the elapsed seconds if the handler reports no progress.
+    fn keep_alive(&mut self, call: &Call, record: Option<&TaskRecord>) {
+        let progress = record.and_then(|record| record.progress.as_ref());
+        let progress = progress.and_then(TaskProgress::read).map(TaskProgress::into_progress);
+        self.repeats += 1;
+        let message = record.and_then(|record| record.status_message.clone());
+        let progress = match (progress, self.reported) {
+            (Some(progress), Some(reported)) => {
+                let step = progress.total.unwrap_or(1.0).abs().max(1.0) / 1_000_000.0;
+                let done = reported + f64::from(self.repeats) * step;
+                Progress { done, message: progress.message.or(message), total: progress.total }
+            }
+            _ => Progress { done: self.began.elapsed().as_secs_f64(), total: None, message },
+        };
+        self.send(call, progress);
+    }
+
+    fn send(&mut self, call: &Call, progress: Progress) {
+        if call.progress_token().is_some() {
+            call.port().progress(progress);
+            self.next = Instant::now() + KEEP_ALIVE;
+        }
+    }
+}

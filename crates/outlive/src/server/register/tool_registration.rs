@@ -1,0 +1,217 @@
+//! Validation of a tool, and its registration.
+
+use std::{fmt, sync::Arc};
+
+use outlive_schema::Schema;
+use outlive_wire::{TaskSupport, ToolExecution};
+
+use crate::server::{
+    build_error::BuildError,
+    env::environment::Env,
+    exec::executable::{ExecPolicy, Executable},
+    hosts::RESERVED_TOOL_NAMES,
+    meter::ToolMeter,
+    policy::{OnCrash, TaskPolicy},
+    register::{
+        registered_tool::{RegisteredTool, ToolLimits, ToolSchema},
+        tool::{Tool, no_arguments},
+        widened_schema::widened,
+    },
+    throttle::{RateLimit, Throttle},
+};
+
+/// Member of a tool's `_meta` that raises the size limit of its results in Claude Code.
+const MAX_RESULT_SIZE: &str = "anthropic/maxResultSizeChars";
+
+/// Largest limit that Claude Code accepts.
+const MAX_RESULT_CHARS: usize = 500_000;
+
+impl Tool {
+    /// Validates the tool and compiles its schemas.
+    pub(crate) fn register(mut self, env: &Env) -> Result<RegisteredTool, BuildError> {
+        let name = self.info.name.clone();
+        let invalid = |error: &dyn fmt::Display| BuildError::tool(&name, error);
+        if name.is_empty() {
+            return Err(invalid(&"its name is empty"));
+        }
+        warn_of_name(&name);
+        self.check(env).map_err(|reason| invalid(&reason))?;
+        let schema = Arc::new(self.schema().map_err(|reason| invalid(&reason))?);
+        self.info.execution = match self.policy {
+            TaskPolicy::Never => None,
+            TaskPolicy::Auto { .. } => Some(TaskSupport::Optional),
+            TaskPolicy::Always => Some(TaskSupport::Required),
+        }
+        .map(|support| ToolExecution { task_support: Some(support) });
+        self.info.input_schema = Arc::clone(schema.input.text());
+        self.info.output_schema = schema.output.as_ref().map(|output| Arc::clone(output.text()));
+        let throttle = |rate: Option<RateLimit>, concurrent: Option<u32>| {
+            (rate.is_some() || concurrent.is_some())
+                .then(|| Arc::new(Throttle::new(rate, concurrent)))
+        };
+        self.announce_max_inline();
+        // An empty list, so that answers of the server do not apply.
+        let answers = match is_destructive(&self.info) {
+            true => Some(Arc::default()),
+            false => self.answers,
+        };
+        let rejects_pending_results =
+            self.info.output_schema.as_ref().is_some_and(|schema| widened(schema).is_none());
+        let (handler, contract) = (self.handler, Arc::clone(&schema));
+        let exec = Executable {
+            name,
+            policy: ExecPolicy {
+                is_tool: true,
+                task: self.policy,
+                is_durable: self.needs.durable,
+                has_run: self.needs.durable || self.needs.emits || self.returns_input,
+                repeat: self.repeat,
+                max_inline: self.max_inline,
+                answers,
+                rejects_pending_results,
+                promotes_at_step: self
+                    .promotes_at_step
+                    .unwrap_or(self.once || self.clean_up.is_some()),
+                streams_content: self.incremental,
+                immediate_response: self.immediate,
+                resumes: resumes(&self.info, self.on_crash, self.needs.durable),
+                resumes_after_segments: self.needs.durable || self.on_crash == Some(OnCrash::Rerun),
+                cleanup: self.clean_up,
+                replay: self.replay,
+            },
+            start: Box::new(move |cx| handler(cx, &contract)),
+        };
+        let info = Arc::new(self.info);
+        Ok(RegisteredTool {
+            meter: ToolMeter::new(&info.name),
+            limits: ToolLimits {
+                all: throttle(self.rate, self.concurrency),
+                per_caller: throttle(self.rate_per_caller, self.concurrency_per_caller),
+            },
+            bridged_info: bridged_info(&info, &exec.policy),
+            info,
+            schema,
+            access: self.access,
+            exec: Arc::new(exec),
+        })
+    }
+
+    /// Announces the size of results that the tool delivers uncut, in its `_meta`.
+    fn announce_max_inline(&mut self) {
+        let Some(bytes) = self.max_inline else { return };
+        let meta = self.info.meta.get_or_insert_default();
+        meta.0.insert(MAX_RESULT_SIZE.to_owned(), bytes.min(MAX_RESULT_CHARS).into());
+    }
+
+    /// Checks that the server provides the tool's requirements.
+    fn check(&self, env: &Env) -> Result<(), String> {
+        self.needs.check(env)?;
+        self.check_hosts(env)?;
+        if let Some(hook) = &self.clean_up {
+            hook.needs.check(env)?;
+            if hook.needs.durable {
+                return Err("its cleanup takes `Durable`; take `Cleanup` instead".into());
+            }
+            if self.policy == TaskPolicy::Never {
+                return Err(
+                    "it has a cleanup, but its calls never become tasks; set a policy with `.task(…)`"
+                        .into(),
+                );
+            }
+        }
+        if self.once && env.tasks.is_none() {
+            return Err("it uses `step_once`, which needs a store; call `.tasks(…)`, or use `step` and `idempotency_key`".into());
+        }
+        if self.policy != TaskPolicy::Never && env.tasks.is_none() {
+            return Err(
+                "its calls become tasks, but the server has no store; call `.tasks(…)`".into()
+            );
+        }
+        if self.replay.single_use && env.used_states.is_none() && env.tasks.is_none() {
+            return Err("it uses `single_use_request_state`, but the server does not record used states; call `.track_used_request_states()`, or add a store with `.tasks(…)`".into());
+        }
+        Ok(())
+    }
+
+    /// Checks the settings for clients without tasks.
+    fn check_hosts(&self, env: &Env) -> Result<(), String> {
+        let hosts = env.tasks.as_ref().and_then(|tasks| tasks.config.hosts.as_ref());
+        if hosts.is_some() && RESERVED_TOOL_NAMES.contains(&self.info.name.as_str()) {
+            return Err(
+                "a server with `.hosts(…)` adds a tool of this name; choose another name".into()
+            );
+        }
+        let answers = self.answers.as_ref().is_some_and(|answers| !answers.is_empty());
+        if answers && is_destructive(&self.info) {
+            return Err("it is destructive, so a link or a tool must not answer its input requests; remove `.answers(…)`".into());
+        }
+        Ok(())
+    }
+
+    /// Compiles the schemas.
+    fn schema(&mut self) -> Result<ToolSchema, String> {
+        let typed_input = self.written_input.is_none() && self.needs.input.is_some();
+        let input = match (&self.written_input, self.needs.input.take()) {
+            (Some(written), _) => Schema::input_from_json(written),
+            (None, Some(typed)) => typed,
+            (None, None) => Schema::input_from_json(&no_arguments()),
+        };
+        let output = match &self.written_output {
+            Some(written) => Some(Schema::output_from_json(written)),
+            None => self.output.take().map(|output| output.0),
+        };
+        let input = input.map_err(|error| error.to_string())?;
+        let output = output.transpose().map_err(|error| error.to_string())?;
+        if output.as_ref().is_some_and(|output| !output.text().get().starts_with('{')) {
+            return Err("its output schema is not an object; write `{}` for any value".into());
+        }
+        Ok(ToolSchema {
+            name: self.info.name.clone(),
+            input,
+            typed_input,
+            output,
+            typed_output: self.written_output.is_none(),
+            replay: self.replay.clone(),
+        })
+    }
+}
+
+/// Returns whether a task of the tool runs again after its worker crashed.
+fn resumes(info: &outlive_wire::Tool, on_crash: Option<OnCrash>, is_durable: bool) -> bool {
+    let hints = info.annotations.as_ref();
+    let can = is_durable
+        || hints.is_some_and(|hints| {
+            hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true)
+        });
+    on_crash.map_or(can, |chosen| chosen == OnCrash::Rerun)
+}
+
+/// Returns whether the author declared the tool destructive.
+fn is_destructive(info: &outlive_wire::Tool) -> bool {
+    info.annotations.as_ref().is_some_and(|hints| hints.destructive_hint == Some(true))
+}
+
+/// Warns about names outside the specification's recommendation, which some clients reject.
+fn warn_of_name(name: &str) {
+    let fine = name.len() <= 128
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
+    if !fine {
+        tracing::warn!(name, "tool names should be 1 to 128 letters, digits, `_`, `-` or `.`");
+    }
+}
+
+/// Returns the definition of a tool for clients without tasks: its results may be pending, and
+/// calls without tasks are accepted.
+fn bridged_info(info: &Arc<outlive_wire::Tool>, policy: &ExecPolicy) -> Arc<outlive_wire::Tool> {
+    if policy.task == TaskPolicy::Never {
+        return Arc::clone(info);
+    }
+    let mut bridged = outlive_wire::Tool::clone(info);
+    bridged.execution = Some(ToolExecution { task_support: Some(TaskSupport::Optional) });
+    if let Some(wide) = bridged.output_schema.as_ref().and_then(widened) {
+        bridged.output_schema = Some(wide);
+    }
+    Arc::new(bridged)
+}

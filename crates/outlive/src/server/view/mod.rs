@@ -1,0 +1,36 @@
+//! The task view: one HTML page that shows a task in hosts that render MCP Apps.
+//!
+//! `task_result` names the page in its `_meta`. The host shows the page in a sandboxed frame and
+//! gives it the result of the call. The page then calls `task_result` through the host until the
+//! task ends, and reports the end with `ui/update-model-context`. It also calls `task_answer` and
+//! `task_cancel`. The page loads nothing from the network.
+//! Spec: <https://apps.extensions.modelcontextprotocol.io/>, version 2026-01-26.
+//!
+//! # Contract of the page and `task_result`
+//!
+//! The page calls `task_result` with `{"task", "wait_seconds": 20, "seen": {"change", "segment"}}`.
+//! `seen` is absent from the listed input schema, because it would cost the model tokens in every
+//! turn. `change` and `segment` are the numbers of the last reply; the first call has no `change`.
+//! With `seen`, `task_result` differs in four ways:
+//!
+//! - The wait ends as soon as the task has changed since `change`, or has segments after `segment`.
+//!   An open input request that the page has seen does not end the wait.
+//! - The result has the task in `_meta` as `dev.outlive/task`, also after the task has ended. So the
+//!   page distinguishes a pending result from a tool's own structured content.
+//! - The task has the members `change` and `lines` (below).
+//! - The wait does not count as a wait of the model, which must stop after five.
+//!
+//! The task is `{"id", "tool", "status", "seconds", "done"?, "total"?, "message"?, "leftSeconds"?,
+//! "storedUntil"?, "inputRequests"?, "change", "lines"?}`:
+//!
+//! | member | content |
+//! |---|---|
+//! | `status` | `working`, `input_required`, `completed`, `failed` or `cancelled` |
+//! | `change` | number that grows with every change of the task |
+//! | `lines` | `{"text": ["…"], "last": 954, "skipped": 0}`: the text of the segments after `seen.segment`, the number of the last segment, and the number of segments that were left out before them |
+//! | `inputRequests` | by key: `{"message", "requestedSchema"?, "url"?, "link"?, "instructions"?}` |
+//!
+//! An input request with `instructions` cannot be answered by `task_answer`: the page shows this
+//! text instead of a form. `link` is the answer link, `url` the page of a URL elicitation.
+
+pub(crate) mod resource;

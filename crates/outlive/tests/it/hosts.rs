@@ -1,0 +1,9 @@
+//! Calls of clients without tasks: the server bridges them.
+
+mod fallback; // the tools `task_result`, `task_cancel` and `task_answer`
+mod input; // input requests of bridged calls
+mod joining; // repeated calls
+mod pending; // legacy clients: waits, progress and pending results
+mod rounds; // clients of 2026-07-28: empty rounds
+mod unchanged; // clients with tasks, and servers without hosts
+mod world; // tools and clients
