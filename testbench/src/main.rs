@@ -8,6 +8,7 @@
 
 mod clients;
 mod conformance;
+mod console;
 mod crash;
 mod hostile;
 mod hosts;
@@ -39,6 +40,7 @@ fn run(mut args: Args) -> Result<()> {
     match args.word().as_deref() {
         Some("clients") => clients::run(args),
         Some("conformance") => conformance::run(args),
+        Some("console") => console::run(args),
         Some("crash") => crash::run(args),
         Some("hostile") => hostile::run(args),
         Some("hosts") => hosts::run(args),

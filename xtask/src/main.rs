@@ -51,6 +51,8 @@ usage: cargo xtask COMMAND
                  --only TEXT                only legs whose name or client contains TEXT (repeat to narrow)
   site         builds the site from docs/ and checks its links and, in a browser, its pages
                  --no-browser               skips the browser
+  console      answers input requests on the pages for people, in a browser
+                 --screenshots FOLDER       pictures of every state
   examples     runs all programs in examples/, which check their own results
   bench        benchmarks; arguments are passed to the benchmark program
   build-time   cost of a cold build of the program, and of hello world beside rmcp's; takes half an hour

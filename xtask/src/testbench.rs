@@ -12,6 +12,7 @@ pub(crate) const ADDRESS: &str = "OUTLIVE_TEST_POSTGRES";
 pub(crate) const COMMANDS: &[&str] = &[
     "clients",
     "conformance",
+    "console",
     "crash",
     "hostile",
     "hosts",

@@ -59,6 +59,8 @@ mod hex;
 mod in_memory;
 #[cfg(feature = "server")]
 pub mod operator;
+#[cfg(feature = "server")]
+pub mod people;
 pub mod schema;
 #[cfg(feature = "server")]
 pub mod server;

@@ -49,6 +49,21 @@ struct RingKey {
     cipher: XChaCha20Poly1305,
 }
 
+/// Purposes of tokens. The purpose is the first part of a token's context, so that no token opens
+/// for another purpose. This list has all purposes of the keys of a server.
+impl Seal {
+    /// Answer link of one input request.
+    pub const ANSWER_LINK: &'static str = "answer-link";
+    /// Completion token of an external event.
+    pub const COMPLETION_TOKEN: &'static str = "external";
+    /// Pagination cursor of a list.
+    pub const CURSOR: &'static str = "cursor";
+    /// Event ID of a legacy stream.
+    pub const EVENT_ID: &'static str = "event";
+    /// Request state of a multi round-trip request.
+    pub const REQUEST_STATE: &'static str = "state";
+}
+
 impl Seal {
     /// Creates a seal with a key that all replicas share.
     pub fn new(key: [u8; KEY]) -> Self {

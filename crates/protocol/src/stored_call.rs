@@ -49,6 +49,19 @@ impl StoredCall {
         })
     }
 
+    /// Returns the arguments of the call, exactly as the client sent them.
+    pub fn arguments(&self) -> Option<RawJson> {
+        #[derive(Deserialize)]
+        struct Message {
+            params: Option<Params>,
+        }
+        #[derive(Deserialize)]
+        struct Params {
+            arguments: Option<RawJson>,
+        }
+        serde_json::from_str::<Message>(self.message.get()).ok()?.params?.arguments
+    }
+
     /// Restores the call for its principal, with its original scopes.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 
 use std::{io, sync::Arc};
 
-use outlive_protocol::{Endpoint, Principal};
+use outlive_protocol::{Endpoint, Principal, Receipt};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::pipe::{Piece, Pipe, Splitter};
@@ -33,7 +33,7 @@ where
     let _close = Close(Arc::clone(&pipe));
     let mut splitter = Splitter::new(pipe.message_limit());
     let mut chunk = vec![0; CHUNK];
-    let mut out = Vec::new();
+    let (mut out, mut receipts) = (Vec::new(), Vec::new());
     loop {
         tokio::select! {
             // Backpressure: if the client does not read, the server stops reading from it.
@@ -51,36 +51,47 @@ where
                     break;
                 }
             }
-            Some(message) = messages.recv() => out.extend_from_slice(&message),
+            Some(mut message) = messages.recv() => {
+                out.extend_from_slice(&message);
+                receipts.extend(message.take_receipt());
+            }
         }
-        write(&mut output, &mut out).await?;
+        write(&mut output, &mut out, &mut receipts).await?;
     }
-    write(&mut output, &mut out).await?;
+    write(&mut output, &mut out, &mut receipts).await?;
     let drained = pipe.drained();
     tokio::pin!(drained);
     loop {
         tokio::select! {
             biased;
-            Some(message) = messages.recv() => {
+            Some(mut message) = messages.recv() => {
                 out.extend_from_slice(&message);
-                write(&mut output, &mut out).await?;
+                receipts.extend(message.take_receipt());
+                write(&mut output, &mut out, &mut receipts).await?;
             }
             () = &mut drained => break,
         }
     }
-    while let Ok(message) = messages.try_recv() {
+    while let Ok(mut message) = messages.try_recv() {
         out.extend_from_slice(&message);
+        receipts.extend(message.take_receipt());
     }
-    write(&mut output, &mut out).await?;
+    write(&mut output, &mut out, &mut receipts).await?;
     output.shutdown().await
 }
 
-async fn write<W: AsyncWrite + Unpin>(output: &mut W, out: &mut Vec<u8>) -> io::Result<()> {
+/// Writes the bytes, and reports the delivery of their messages.
+async fn write<W: AsyncWrite + Unpin>(
+    output: &mut W,
+    out: &mut Vec<u8>,
+    receipts: &mut Vec<Receipt>,
+) -> io::Result<()> {
     if !out.is_empty() {
         output.write_all(out).await?;
         output.flush().await?;
         out.clear();
     }
+    receipts.drain(..).for_each(Receipt::delivered);
     Ok(())
 }
 

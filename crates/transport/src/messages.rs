@@ -3,9 +3,9 @@
 use std::{future::Future, io, sync::Arc};
 
 use bytes::Bytes;
-use outlive_protocol::{Endpoint, Principal};
+use outlive_protocol::{Endpoint, Principal, Receipt};
 
-use crate::pipe::Pipe;
+use crate::pipe::{Pipe, Unread};
 
 /// Source of received messages.
 pub trait Source: Send {
@@ -42,7 +42,10 @@ pub async fn serve(
                     Some(message) => pipe.accept(&message, &mut out),
                     None => break,
                 },
-                Some(message) = late.recv() => out.extend_from_slice(&message),
+                Some(message) = late.recv() => {
+                    send_late(&mut sink, message).await?;
+                    continue;
+                }
             }
             send_lines(&mut sink, out).await?;
         }
@@ -51,18 +54,25 @@ pub async fn serve(
         loop {
             tokio::select! {
                 biased;
-                Some(message) = late.recv() => send_lines(&mut sink, message.to_vec()).await?,
+                Some(message) = late.recv() => send_late(&mut sink, message).await?,
                 () = &mut drained => break,
             }
         }
         while let Ok(message) = late.try_recv() {
-            send_lines(&mut sink, message.to_vec()).await?;
+            send_late(&mut sink, message).await?;
         }
         Ok(())
     }
     .await;
     Arc::clone(&pipe).close();
     result
+}
+
+/// Sends a message of a call that waited, and reports its delivery.
+async fn send_late(sink: &mut impl Sink, mut message: Unread) -> io::Result<()> {
+    send_lines(sink, message.to_vec()).await?;
+    message.take_receipt().into_iter().for_each(Receipt::delivered);
+    Ok(())
 }
 
 async fn send_lines(sink: &mut impl Sink, lines: Vec<u8>) -> io::Result<()> {

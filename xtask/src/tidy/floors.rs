@@ -50,8 +50,13 @@ const FLOORS: &[Floor] = &[
         uses: &["outlive-wire", "outlive-protocol", "outlive-transport", "outlive-auth"],
         never: &["rusqlite"],
     },
-    // The program uses only the facade and jobs: if it needs more, the facade is incomplete.
-    Floor { manifest: MANIFESTS[6], uses: &["outlive", "outlive-jobs"], never: &[] },
+    // Pages and the program use the facade: if they need more, the facade is incomplete.
+    Floor { manifest: MANIFESTS[11], uses: &["outlive"], never: &["hyper", "rusqlite"] },
+    Floor {
+        manifest: MANIFESTS[6],
+        uses: &["outlive", "outlive-console", "outlive-jobs"],
+        never: &[],
+    },
     // Schemas, forms and URI templates are pure functions over text and JSON.
     Floor {
         manifest: MANIFESTS[10],
@@ -74,6 +79,7 @@ pub(super) const MANIFESTS: &[&str] = &[
     "crates/jobs/Cargo.toml",
     "crates/auth-proxy/Cargo.toml",
     "crates/schema/Cargo.toml",
+    "crates/console/Cargo.toml",
 ];
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {

@@ -158,6 +158,9 @@ struct Asked<'a> {
     key: &'a str,
     name: &'a str,
     state: &'static str,
+    /// Absent for an external event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audience: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     due: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -170,6 +173,7 @@ impl<'a> Asked<'a> {
             key: &asked.key,
             name: &asked.name,
             state: question_word(asked.state),
+            audience: asked.request.as_ref().map(|_| asked.audience.as_str()),
             due: asked.due.map(stamp),
             request: asked.request.as_ref(),
         }

@@ -8,8 +8,8 @@ use std::{collections::BTreeSet, process::ExitCode, sync::Arc, time::Duration};
 use outlive::{
     client::input::{InputResponse, PendingInput},
     operator::Operator,
-    store::{CancelOutcome, Phase, TaskId, TaskSummary},
-    wire::{InputRequest, RawJson},
+    store::{CancelOutcome, OpenInput, Phase, TaskId, TaskSummary},
+    wire::RawJson,
 };
 use tokio::time::Instant;
 
@@ -145,10 +145,10 @@ pub(super) async fn answer(
 }
 
 /// Converts the input requests of a task for display as forms.
-fn read(questions: Vec<(String, InputRequest)>, task: &TaskId) -> Result<Vec<PendingInput>> {
+fn read(questions: Vec<OpenInput>, task: &TaskId) -> Result<Vec<PendingInput>> {
     let questions = questions
         .into_iter()
-        .map(|(name, request)| PendingInput::of_task(request, task.as_str(), &name));
+        .map(|input| PendingInput::of_task(input.request, task.as_str(), &input.name));
     questions.collect::<Result<_, _>>().map_err(|error| CliError::new(Kind::Failed, error))
 }
 

@@ -58,6 +58,7 @@ pub use api::{builder::ServerBuilder, server::Server};
 pub(crate) use audit_name::name_in_audit;
 pub use build_error::BuildError;
 pub use durable::{context::Durable, emit::Task};
+pub(crate) use env::environment::Env;
 #[cfg(feature = "testing")]
 pub(crate) use env::test_hooks::TestHooks;
 pub use error::{Error, HandlerError, Result};
@@ -77,5 +78,6 @@ pub use register::{
     resource::{Resource, ResourceTemplate},
     tool::Tool,
 };
+pub(crate) use run::answer_token::{AnswerToken, is_answerable};
 pub use seal_keys::{SealKeys, SealKeysError};
 pub use throttle::RateLimit;

@@ -16,6 +16,7 @@ use crate::{
     current_run::RunId,
     error::JournalError,
     record::{InputFailure, JournalEntry},
+    store::Audience,
 };
 
 /// Input requests of a journal.
@@ -51,8 +52,8 @@ impl Journal {
 }
 
 impl JournalInputs<'_> {
-    /// Opens a request to the client unless the journal has its response. `timeout` is the current
-    /// time and the duration until the request times out, both in milliseconds.
+    /// Opens a request to the client for `audience` unless the journal has its response. `timeout`
+    /// is the current time and the duration until the request times out, both in milliseconds.
     ///
     /// # Errors
     ///
@@ -63,9 +64,10 @@ impl JournalInputs<'_> {
         run: RunId,
         key: &str,
         request: InputRequest,
+        audience: Audience,
         timeout: Option<(u64, u64)>,
     ) -> Result<InputPoll, JournalError> {
-        self.open(run, key, Some(request), timeout).map(|(input, _)| input)
+        self.open(run, key, Some((request, audience)), timeout).map(|(input, _)| input)
     }
 
     /// Opens an input request that another system resolves, unless the journal has its response.
@@ -87,7 +89,7 @@ impl JournalInputs<'_> {
         &self,
         run: RunId,
         key: &str,
-        request: Option<InputRequest>,
+        request: Option<(InputRequest, Audience)>,
         timeout: Option<(u64, u64)>,
     ) -> Result<(InputPoll, WriteTicket), JournalError> {
         let limits = self.0.limits();
@@ -107,7 +109,8 @@ impl JournalInputs<'_> {
                 Err(JournalError::TooManyInputRequests { key: key.to_owned(), limit })
             }
             InputPoll::Open => {
-                state.inputs.push(key, request, due);
+                let (request, audience) = request.unzip();
+                state.inputs.push(key, request, audience.unwrap_or_default(), due);
                 // The store writes a request like an entry, so the request needs space like an
                 // entry.
                 if let Err(full) = state.grow(|| key.to_owned(), 0, limits) {
@@ -138,14 +141,14 @@ impl JournalInputs<'_> {
 
     /// Issues a request again under another wire key, because its response was invalid. Returns the
     /// number of reissues.
-    pub fn reissue(&self, key: &str, request: InputRequest) -> u32 {
+    pub fn reissue(&self, key: &str, request: InputRequest, audience: Audience) -> u32 {
         let mut state = self.0.lock();
         state.forget(key);
         let due = match state.entry(&due_key(key)) {
             Some(JournalEntry::Due(due)) => Some(*due),
             _ => None,
         };
-        state.inputs.push(key, Some(request), due);
+        state.inputs.push(key, Some(request), audience, due);
         state.inputs.count_reissue(key)
     }
 

@@ -119,7 +119,10 @@ mod tests {
     use outlive_wire::{InputRequest, RawJson};
     use serde_json::value::to_raw_value;
 
-    use crate::{Journal, JournalError, JournalLimits, JournalSnapshot, poll_as, store::PageLimit};
+    use crate::{
+        Journal, JournalError, JournalLimits, JournalSnapshot, poll_as,
+        store::{Audience, PageLimit},
+    };
 
     const LIMITS: JournalLimits = JournalLimits {
         bytes: 1 << 20,
@@ -211,7 +214,9 @@ mod tests {
         assert_eq!(read(2, 10), some(&["c"], 3), "the last segment is not written");
         assert_eq!(read(3, 10), None);
         assert_eq!(read(u64::MAX, 10), None);
-        let asked = poll_as(1, || journal.inputs().ask(1, "k", InputRequest::ListRoots, None));
+        let asked = poll_as(1, || {
+            journal.inputs().ask(1, "k", InputRequest::ListRoots, Audience::Client, None)
+        });
         assert!(asked.is_ok());
         assert_eq!(read(0, 10), None, "an input request is open");
     }

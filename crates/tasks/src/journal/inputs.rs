@@ -10,7 +10,7 @@ use outlive_wire::{InputRequest, RawJson};
 
 use crate::{
     record::{InputFailure, wire_key, written},
-    store::NewInputRequest,
+    store::{Audience, NewInputRequest},
 };
 
 /// Input requests of a run.
@@ -35,6 +35,7 @@ struct Open {
     serial: u64,
     /// Request to the client; `None` if another system responds.
     request: Option<InputRequest>,
+    audience: Audience,
     due: Option<u64>,
     sent: bool,
     waker: Option<Waker>,
@@ -62,6 +63,8 @@ pub struct OpenInputRequest {
     pub name: String,
     /// Request to send.
     pub request: InputRequest,
+    /// Parties that may respond.
+    pub audience: Audience,
     /// When the request times out, in milliseconds since 1970.
     pub due: Option<u64>,
     /// Issue number, unique within the journal.
@@ -111,11 +114,17 @@ impl Inputs {
     }
 
     /// Opens a request.
-    pub(super) fn push(&mut self, key: &str, request: Option<InputRequest>, due: Option<u64>) {
+    pub(super) fn push(
+        &mut self,
+        key: &str,
+        request: Option<InputRequest>,
+        audience: Audience,
+        due: Option<u64>,
+    ) {
         self.issued += 1;
         let serial = self.issued;
         let key = key.to_owned();
-        self.open.push(Open { key, serial, request, due, sent: false, waker: None });
+        self.open.push(Open { key, serial, request, audience, due, sent: false, waker: None });
     }
 
     /// Counts another issue of a request. Returns the number of reissues.
@@ -170,6 +179,7 @@ impl Inputs {
             key: open.key.clone(),
             name: wire_key(&open.key, reissued),
             request: open.request.clone(),
+            audience: open.audience.clone(),
             due: open.due,
         };
         open.iter_mut().filter_map(Open::send).map(new).collect()
@@ -222,6 +232,7 @@ impl Open {
             key: self.key.clone(),
             name: wire_key(&self.key, reissued),
             request: self.request.clone()?,
+            audience: self.audience.clone(),
             due: self.due,
             serial: self.serial,
         })

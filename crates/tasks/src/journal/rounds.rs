@@ -3,7 +3,7 @@
 use outlive_wire::{InputRequest, RawJson};
 
 use super::{inputs::InputPoll, state::Journal};
-use crate::{error::JournalError, record::JournalEntry};
+use crate::{error::JournalError, record::JournalEntry, store::Audience};
 
 /// Key of the state of such a handler. An author's key cannot start with `#`.
 const STATE: &str = "#state";
@@ -58,14 +58,14 @@ impl JournalRounds<'_> {
         input
     }
 
-    /// Opens an input request.
-    pub fn open(&self, key: &str, request: InputRequest) {
+    /// Opens an input request for `audience`.
+    pub fn open(&self, key: &str, request: InputRequest, audience: Audience) {
         let mut state = self.0.lock();
         // The handler has read the recorded response and repeats the request.
         if state.entry(key).is_some() {
             state.forget(key);
             state.inputs.count_reissue(key);
         }
-        state.inputs.push(key, Some(request), None);
+        state.inputs.push(key, Some(request), audience, None);
     }
 }

@@ -152,7 +152,7 @@ impl Journal {
 mod tests {
     use outlive_wire::InputRequest;
 
-    use crate::{Journal, JournalLimits, poll_as};
+    use crate::{Journal, JournalLimits, poll_as, store::Audience};
 
     #[test]
     fn input_request_reopened_before_withdrawal_is_written_stays_open() {
@@ -166,7 +166,10 @@ mod tests {
         journal.begin_writing();
         let run = 1;
         let ask = || {
-            poll_as(run, || journal.inputs().ask(run, "k", InputRequest::ListRoots, None)).unwrap();
+            poll_as(run, || {
+                journal.inputs().ask(run, "k", InputRequest::ListRoots, Audience::Client, None)
+            })
+            .unwrap();
         };
         ask();
         assert_eq!(journal.take_changes().unwrap().input_requests.len(), 1);

@@ -11,8 +11,8 @@
 /// /// A store that never deletes.
 /// struct KeepsAll(MemoryStore);
 ///
-/// delegate_store!(impl TaskStore, BridgeStore, KeyValueStore for KeepsAll: |store| &store.0);
-/// delegate_store!(impl ResultStore for KeepsAll: |store| &store.0);
+/// delegate_store!(impl TaskStore, BridgeStore, InputStore for KeepsAll: |store| &store.0);
+/// delegate_store!(impl KeyValueStore, ResultStore for KeepsAll: |store| &store.0);
 /// delegate_store!(impl AuditLog, StoreMonitor for KeepsAll: |store| &store.0);
 ///
 /// impl WorkQueue for KeepsAll {
@@ -58,6 +58,11 @@ macro_rules! delegate_store {
             $crate::delegate_store!(
                 join, attend, leave, deliver, open_calls, evict: |$this| $inner
             );
+        }
+    };
+    (@impl InputStore [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
+        impl $($generics)* $crate::store::InputStore for $type {
+            $crate::delegate_store!(open_input: |$this| $inner);
         }
     };
     (@impl KeyValueStore [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
@@ -225,6 +230,11 @@ macro_rules! delegate_store {
         $crate::delegate_store!(@fn $this, $inner, BridgeStore, evict(
             principal: &'a str, bytes: u64,
         ) -> u64);
+    };
+    (@method open_input $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, InputStore, open_input(
+            principal: &'a str, task: &'a $crate::store::TaskId, name: &'a str,
+        ) -> Option<$crate::store::InputDetail>);
     };
 
     (@method put_if_absent $this:ident, $inner:expr) => {

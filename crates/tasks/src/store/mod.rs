@@ -21,6 +21,7 @@ mod error;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod fingerprint;
 mod id;
+mod input;
 mod lifetime;
 mod memory;
 mod open;
@@ -54,6 +55,7 @@ pub use charge::Charge;
 pub use claim::Claim;
 pub use error::StoreError;
 pub use id::{Lease, TaskId, UnixMillis, WorkerId};
+pub use input::{Audience, InputDetail, InputSource, OpenInput};
 pub use memory::MemoryStore;
 pub use open::{open, open_operator};
 pub use operator::{
@@ -72,12 +74,12 @@ pub use result::{
 pub use sqlite::{SqliteOptions, SqliteStore, Synchronous};
 pub use store_probe::{StoreKind, StoreProbe};
 pub use task::{
-    CancelOutcome, CreateOutcome, IdempotencyKey, InputSource, ListCursor, NewTask, PageLimit,
-    Phase, StoredSegments, TaskRecord,
+    CancelOutcome, CreateOutcome, IdempotencyKey, ListCursor, NewTask, PageLimit, Phase,
+    StoredSegments, TaskRecord,
 };
 pub use traits::{
-    AuditLog, BridgeStore, ChangeListener, KeyValueStore, ResultStore, Store, StoreFuture,
-    StoreMonitor, TaskStore, WorkQueue,
+    AuditLog, BridgeStore, ChangeListener, InputStore, KeyValueStore, ResultStore, Store,
+    StoreFuture, StoreMonitor, TaskStore, WorkQueue,
 };
 pub use work::{
     ChangeSource, Changes, ClaimedTask, CleanupState, Inbox, NewInputRequest, StoreStats,

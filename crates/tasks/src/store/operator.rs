@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use outlive_wire::{InputRequest, RawJson};
 
 use super::{
-    ListCursor, OutcomeKind, Phase, Store, StoreFuture, TaskId, TaskOutcome, TaskRecord,
+    Audience, ListCursor, OutcomeKind, Phase, Store, StoreFuture, TaskId, TaskOutcome, TaskRecord,
     UnixMillis, WorkerId,
 };
 use crate::{JournalEntry, setters::setters};
@@ -163,6 +163,8 @@ pub struct InputRequestRecord {
     pub name: String,
     /// Request to the client; `None` if another system responds.
     pub request: Option<InputRequest>,
+    /// Parties that may respond.
+    pub audience: Audience,
     /// When the request times out.
     pub due: Option<UnixMillis>,
     /// State of the request.
@@ -177,11 +179,12 @@ impl InputRequestRecord {
         request: Option<InputRequest>,
         state: InputRequestState,
     ) -> Self {
-        Self { key: key.into(), name: name.into(), request, due: None, state }
+        let audience = Audience::Client;
+        Self { key: key.into(), name: name.into(), request, audience, due: None, state }
     }
 }
 
-setters!(InputRequestRecord { due: Option<UnixMillis> });
+setters!(InputRequestRecord { audience: Audience, due: Option<UnixMillis> });
 
 /// State of an input request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use outlive_wire::{InputRequest, RawJson};
+use outlive_wire::RawJson;
 use serde::{Deserialize, Serialize};
 
 use super::{
     bridge::Bridge,
     id::{Lease, TaskId, UnixMillis, WorkerId},
+    input::OpenInput,
     outcome::TaskOutcome,
 };
 use crate::{JournalSnapshot, setters::setters};
@@ -188,8 +189,8 @@ pub struct TaskRecord {
     pub status_message: Option<String>,
     /// Last progress.
     pub progress: Option<RawJson>,
-    /// Open input requests to the client, by wire key, in the order of their issue.
-    pub input_requests: Vec<(String, InputRequest)>,
+    /// Open input requests to the client, in the order of their issue.
+    pub input_requests: Vec<OpenInput>,
     /// When the cancellation was requested.
     pub cancel_requested: Option<UnixMillis>,
     /// Whether the client knows the task: `false` for a bridged task until its first pending
@@ -230,7 +231,7 @@ setters!(TaskRecord {
     ttl: Option<u64>,
     status_message: Option<String>,
     progress: Option<RawJson>,
-    input_requests: Vec<(String, InputRequest)>,
+    input_requests: Vec<OpenInput>,
     cancel_requested: Option<UnixMillis>,
     acknowledged: bool,
 });
@@ -274,16 +275,6 @@ impl StoredSegments {
 }
 
 setters!(StoredSegments { ended: bool, input_required: bool });
-
-/// Sender of input responses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "stores and engines must handle every variant")]
-pub enum InputSource {
-    /// The client that received the input request.
-    Client,
-    /// Another system with a completion token.
-    External,
-}
 
 /// Result of a cancellation.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,8 +14,9 @@ use super::{
     claim::Claim,
     error::StoreError,
     id::{Lease, TaskId, WorkerId},
+    input::{InputDetail, InputSource},
     task::{
-        CancelOutcome, CreateOutcome, IdempotencyKey, InputSource, ListCursor, NewTask, PageLimit,
+        CancelOutcome, CreateOutcome, IdempotencyKey, ListCursor, NewTask, PageLimit,
         StoredSegments, TaskRecord,
     },
     work::{
@@ -75,7 +76,8 @@ pub trait TaskStore: Send + Sync + 'static {
     /// responses, or `None` if this principal has no such task.
     ///
     /// Only the first response to a request counts. The store ignores responses to requests that
-    /// are not open or that belong to another source. Returns `BytesExceeded` and accepts nothing
+    /// are not open, that belong to another source, or whose
+    /// [`Audience`](super::Audience) does not allow the source. Returns `BytesExceeded` and accepts nothing
     /// if the principal would exceed `max_bytes`.
     fn respond<'a>(
         &'a self,
@@ -325,15 +327,41 @@ pub trait StoreMonitor: Send + Sync + 'static {
     fn stored_bytes<'a>(&'a self, principal: &'a str) -> StoreFuture<'a, u64>;
 }
 
+/// Open input requests of a principal, for people who respond outside the client.
+pub trait InputStore: Send + Sync + 'static {
+    /// Returns an open input request to the client, by wire key, with the call of its task. Returns
+    /// `None` if this principal has no such task, and for a request that is not open.
+    fn open_input<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        name: &'a str,
+    ) -> StoreFuture<'a, Option<InputDetail>>;
+}
+
 /// A complete task store.
 ///
 /// Implemented for every type that implements all parts.
 pub trait Store:
-    TaskStore + WorkQueue + BridgeStore + KeyValueStore + ResultStore + AuditLog + StoreMonitor
+    TaskStore
+    + WorkQueue
+    + BridgeStore
+    + InputStore
+    + KeyValueStore
+    + ResultStore
+    + AuditLog
+    + StoreMonitor
 {
 }
 
 impl<S> Store for S where
-    S: TaskStore + WorkQueue + BridgeStore + KeyValueStore + ResultStore + AuditLog + StoreMonitor
+    S: TaskStore
+        + WorkQueue
+        + BridgeStore
+        + InputStore
+        + KeyValueStore
+        + ResultStore
+        + AuditLog
+        + StoreMonitor
 {
 }

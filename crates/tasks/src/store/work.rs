@@ -8,6 +8,7 @@ use super::{
     budget,
     charge::Charge,
     id::{Lease, TaskId, UnixMillis},
+    input::Audience,
     outcome::TaskOutcome,
     result::ResultPart,
     task::CancelOutcome,
@@ -177,22 +178,25 @@ pub struct NewInputRequest {
     pub name: String,
     /// Request to the client; `None` if another system responds.
     pub request: Option<InputRequest>,
+    /// Parties that may respond. Has no effect on an external event.
+    pub audience: Audience,
     /// When the request times out.
     pub due: Option<UnixMillis>,
 }
 
 impl NewInputRequest {
-    /// Creates an input request without a timeout.
+    /// Creates an input request to the client without a timeout.
     pub fn new(
         key: impl Into<String>,
         name: impl Into<String>,
         request: Option<InputRequest>,
     ) -> Self {
-        Self { key: key.into(), name: name.into(), request, due: None }
+        let audience = Audience::Client;
+        Self { key: key.into(), name: name.into(), request, audience, due: None }
     }
 }
 
-setters!(NewInputRequest { due: Option<UnixMillis> });
+setters!(NewInputRequest { audience: Audience, due: Option<UnixMillis> });
 
 /// Events of a leased task that its worker must process.
 #[derive(Clone, Debug, Default)]

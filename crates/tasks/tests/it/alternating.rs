@@ -25,8 +25,8 @@ impl<S: Store> Alternating<S> {
 }
 
 delegate_store!(
-    impl<S: Store> TaskStore, BridgeStore, KeyValueStore, ResultStore for Alternating<S>:
-        |store| store.next()
+    impl<S: Store> TaskStore, BridgeStore, InputStore, KeyValueStore, ResultStore
+        for Alternating<S>: |store| store.next()
 );
 delegate_store!(
     impl<S: Store> AuditLog, StoreMonitor for Alternating<S>:

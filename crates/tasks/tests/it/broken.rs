@@ -12,13 +12,13 @@ use outlive_tasks::{
     JournalEntry, delegate_store,
     store::{
         Attended, BridgeStore, Changes, Claim, ClaimedTask, CreateOutcome, Departure, InputSource,
-        Lease, ListCursor, MemoryStore, NewTask, OperatorStore, PageLimit, PurgeOutcome,
+        Lease, ListCursor, MemoryStore, NewTask, OpenInput, OperatorStore, PageLimit, PurgeOutcome,
         RetryOutcome, StoreFuture, StoredSegments, SweepReport, TaskFilter, TaskId, TaskRecord,
         TaskStore, TaskSummary, Transition, UnixMillis, WorkQueue, WorkerId,
         contract::{Check, ContractBench, checks, operator_checks},
     },
 };
-use outlive_wire::{InputRequest, RawJson};
+use outlive_wire::RawJson;
 
 /// Flaw of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +60,8 @@ enum Flaw {
     Acknowledges,
     /// The delivery of a result is not stored.
     NeverDelivered,
+    /// A response of a tool is accepted for every audience.
+    AnyAudience,
 }
 
 fn all_checks() -> Vec<Check> {
@@ -133,6 +135,13 @@ async fn contract_detects_quarantined_task_woken_by_response() {
         &failing(Flaw::WokenByAnswer).await,
         "response_to_quarantined_task_is_stored_without_waking_it",
     );
+}
+
+#[tokio::test]
+async fn contract_detects_ignored_audience() {
+    let failing = failing(Flaw::AnyAudience).await;
+    sees(&failing, "tool_and_link_responses_to_caller_requests_are_ignored");
+    sees(&failing, "reclaimed_task_keeps_audience_of_open_request");
 }
 
 #[tokio::test]
@@ -228,7 +237,7 @@ struct Known {
     /// Tasks that were deleted too early.
     forgotten: HashSet<TaskId>,
     /// Input requests that were open at the end of a task.
-    left_open: HashMap<TaskId, Vec<(String, InputRequest)>>,
+    left_open: HashMap<TaskId, Vec<OpenInput>>,
 }
 
 impl Broken {
@@ -245,7 +254,7 @@ impl Broken {
     }
 }
 
-delegate_store!(impl KeyValueStore, ResultStore for Broken: |store| &store.inner);
+delegate_store!(impl InputStore, KeyValueStore, ResultStore for Broken: |store| &store.inner);
 delegate_store!(impl AuditLog, StoreMonitor for Broken: |store| &store.inner);
 
 impl TaskStore for Broken {
@@ -307,6 +316,8 @@ impl TaskStore for Broken {
         max_bytes: u64,
     ) -> StoreFuture<'a, Option<usize>> {
         Box::pin(async move {
+            let is_tool = from == InputSource::Tool && self.has(Flaw::AnyAudience);
+            let from = if is_tool { InputSource::Client } else { from };
             let taken = self.inner.respond(principal, task, from, answers, max_bytes).await?;
             if self.has(Flaw::WokenByAnswer) {
                 self.inner.retry(task).await?;

@@ -222,7 +222,7 @@ async fn texts_with_any_character_are_stored() {
     let view = store.get(odd, &TaskId::new(odd)).await.unwrap().unwrap();
     assert_eq!((view.id.as_str(), view.tool.as_str()), (odd, odd));
     assert_eq!(
-        (view.status_message.as_deref(), view.input_requests[0].0.as_str()),
+        (view.status_message.as_deref(), view.input_requests[0].name.as_str()),
         (Some(odd), odd)
     );
     store.release(&lease.worker).await.unwrap();
@@ -317,6 +317,8 @@ impl Schema {
                          FROM journal_entry WHERE task = t.number), 0)
                      + coalesce((SELECT sum(octet_length(scope) + octet_length(body))
                          FROM segment WHERE task = t.number), 0)
+                     + coalesce((SELECT sum(octet_length(body))
+                         FROM result_part WHERE task = t.number), 0)
                      + coalesce((SELECT sum(input_request_bytes(wire_key, journal_key, body))
                          FROM input_request WHERE task = t.number), 0) AS bytes FROM task t
                  UNION ALL SELECT principal, key_value_bytes(key, body) FROM key_value

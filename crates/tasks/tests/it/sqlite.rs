@@ -57,6 +57,7 @@ fn is_counted_right(folder: &Folder) {
         + (SELECT coalesce(sum(octet_length(scope) + octet_length(body)), 0) FROM segment)
         + (SELECT coalesce(sum(octet_length(wire_key) + octet_length(journal_key) + octet_length(body)), 0)
             FROM input_request)
+        + (SELECT coalesce(sum(octet_length(body)), 0) FROM result_part)
         + (SELECT coalesce(sum(256 + octet_length(key) + octet_length(body)), 0) FROM key_value
             WHERE principal IS NOT NULL)";
     assert_eq!(count("SELECT coalesce(sum(bytes), 0) FROM principal_quota"), count(bytes));

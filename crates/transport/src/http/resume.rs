@@ -62,7 +62,7 @@ impl EventIds {
     }
 
     fn context(&self) -> [&str; 3] {
-        ["event", &self.session, self.principal.key()]
+        [Seal::EVENT_ID, &self.session, self.principal.key()]
     }
 }
 

@@ -70,8 +70,8 @@ impl CountedStore {
 }
 
 delegate_store!(
-    impl TaskStore, WorkQueue, BridgeStore, KeyValueStore, ResultStore, AuditLog for CountedStore:
-        |store| &store.store
+    impl TaskStore, WorkQueue, BridgeStore, InputStore, KeyValueStore, ResultStore, AuditLog
+        for CountedStore: |store| &store.store
 );
 
 impl StoreMonitor for CountedStore {

@@ -5,7 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::Value;
+use outlive::store::{
+    Audience, Changes, CreateOutcome, NewInputRequest, NewTask, TaskId, Transition, WorkerId, open,
+};
+use serde_json::{Value, json, value::to_raw_value};
 
 use super::stage::{Outlive, Ran, Stage};
 
@@ -76,6 +79,32 @@ fn operator_answers_in_place_of_a_caller() {
     );
     let shown = operator.run(&["store", "show", &store, &task[..8], "--json"]);
     assert!(shown.out.contains("operator:"), "the audit log has the operator: {shown:?}");
+}
+
+#[tokio::test]
+async fn operator_answers_request_that_no_tool_may_answer() {
+    let operator = Outlive::new();
+    let url = format!("sqlite:{}", operator.folder.file("tasks.db"));
+    let store = open(&url).await.unwrap();
+    let request = to_raw_value(&json!({"version": "2026-07-28", "message": {}})).unwrap();
+    let task = NewTask::new(TaskId::new("t"), "name:ada", "refund", "modern", request)
+        .worker(Some((WorkerId::new("w"), Duration::from_secs(60))));
+    let created = store.create(task).await.unwrap();
+    let CreateOutcome::Created { lease: Some(lease), .. } = created else { panic!("{created:?}") };
+    let form = json!({"method": "elicitation/create", "params": {"message": "Refund?",
+        "requestedSchema": {"type": "object", "required": ["yes"],
+            "properties": {"yes": {"type": "boolean"}}}}});
+    let form = Some(serde_json::from_value(form).unwrap());
+    let asked = NewInputRequest::new("approve", "approve", form).audience(Audience::Caller);
+    let changes = Changes::default().input_requests(vec![asked]);
+    store.commit(&lease, &changes, &Transition::Continue).await.unwrap();
+    let shown = operator.run(&["store", "show", &url, "t", "--json"]);
+    let shown: Value = serde_json::from_str(shown.out.trim()).unwrap();
+    assert_eq!(shown["inputRequests"][0]["audience"], "caller", "{shown}");
+    let ran = operator.run(&["tasks", "answer", "t", "--store", &url, "--answer", "yes=true"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, "answered\n"), "{ran:?}");
+    let answers = store.inbox(&lease).await.unwrap().answers;
+    assert!(answers[0].1.get().contains("\"yes\":true"), "{answers:?}");
 }
 
 #[test]

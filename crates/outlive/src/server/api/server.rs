@@ -15,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::server::{
     build_error::BuildError,
     dispatch::core::ServerCore,
+    env::environment::Env,
     metrics::Metrics,
     register::{
         prompt::Prompt,
@@ -33,6 +34,10 @@ pub struct Server {
 impl Server {
     pub(crate) fn of(core: Arc<ServerCore>) -> Self {
         Self { core }
+    }
+
+    pub(crate) fn env(&self) -> &Arc<Env> {
+        &self.core.env
     }
 
     /// Serves the client that started this process, on standard input and output.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use outlive_protocol::{Call, Outcome, ProtocolError};
 use outlive_schema::forms;
-use outlive_tasks::store::{InputSource, TaskRecord};
+use outlive_tasks::store::{InputSource, OpenInput, TaskRecord};
 use outlive_wire::{
     ClientCapabilities, ElicitAction, ElicitRequestParams, ElicitResult, InputRequest, RawJson,
 };
@@ -106,21 +106,23 @@ pub(crate) async fn task_answer(
 
 /// Returns the input request and the response of the user, or the reason why they do not fit.
 fn response(record: &TaskRecord, arguments: Arguments) -> Result<(String, ElicitResult), String> {
-    let (key, request) = match (&arguments.input_request, &*record.input_requests) {
-        (_, []) => return Err("the task has no open input request".to_owned()),
-        (None, [only]) => only,
-        (None, several) => {
-            let keys: Vec<_> = several.iter().map(|(key, _)| format!("`{key}`")).collect();
-            return Err(format!(
-                "the task has several input requests: {}; pass one as `input_request`",
-                keys.join(", ")
-            ));
-        }
-        (Some(key), open) => open
-            .iter()
-            .find(|(open, _)| open == key)
-            .ok_or_else(|| format!("the task has no open input request `{key}`"))?,
-    };
+    let OpenInput { name: key, request, .. } =
+        match (&arguments.input_request, &*record.input_requests) {
+            (_, []) => return Err("the task has no open input request".to_owned()),
+            (None, [only]) => only,
+            (None, several) => {
+                let keys: Vec<_> =
+                    several.iter().map(|input| format!("`{}`", input.name)).collect();
+                return Err(format!(
+                    "the task has several input requests: {}; pass one as `input_request`",
+                    keys.join(", ")
+                ));
+            }
+            (Some(key), open) => open
+                .iter()
+                .find(|open| open.name == *key)
+                .ok_or_else(|| format!("the task has no open input request `{key}`"))?,
+        };
     let content = match (arguments.action, request) {
         (ElicitAction::Accept, InputRequest::Elicit(ElicitRequestParams::Form(form))) => {
             let content = arguments.content.as_ref().map_or("{}", |content| content.get());

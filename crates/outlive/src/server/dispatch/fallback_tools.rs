@@ -164,9 +164,10 @@ async fn read_on(
 ) -> Result<Outcome, ProtocolError> {
     let tasks = core.env.tasks()?;
     let (store, principal) = (&**tasks.engine().store(), call.principal().key());
-    let reader = record.outcome.as_ref().and_then(|outcome| {
-        ResultReader::from_outcome(store, principal, &record.id, outcome)
-    });
+    let reader = record
+        .outcome
+        .as_ref()
+        .and_then(|outcome| ResultReader::from_outcome(store, principal, &record.id, outcome));
     let Some(reader) = reader else {
         return Ok(match &record.outcome {
             None => failed("the task has no result yet; call without `from` and `find`".to_owned()),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlive_protocol::{Call, MethodResult, Page, ProtocolError};
+use outlive_protocol::{Call, MethodResult, Page, ProtocolError, Seal};
 use outlive_wire::PaginatedRequestParams;
 
 use crate::server::{
@@ -79,5 +79,5 @@ pub(crate) fn seal_cursor(env: &Env, call: &Call, place: u64) -> Result<String, 
 
 /// Returns the context that a cursor is sealed with.
 fn context(call: &Call) -> [&str; 3] {
-    ["cursor", call.method_name(), call.principal().key()]
+    [Seal::CURSOR, call.method_name(), call.principal().key()]
 }

@@ -14,7 +14,7 @@ use std::{
 
 use outlive_protocol::Notify;
 use outlive_schema::forms::{self, Form, FormError};
-use outlive_tasks::IntoKey;
+use outlive_tasks::{IntoKey, store::Audience};
 use outlive_wire::{
     CreateMessageRequestParams, CreateMessageResult, ElicitRequestURLParams, InputRequest,
     RequestedSchema, Root,
@@ -122,6 +122,31 @@ impl<'a, T: DeserializeOwned> Elicit<'a, T> {
         self
     }
 
+    /// Sets the parties that may respond. The default is [`Audience::Client`].
+    ///
+    /// With [`Audience::Caller`], a person must decide: the store rejects a response from a fallback
+    /// tool or an answer link, which a model could use on its own.
+    ///
+    /// ```
+    /// use outlive::{
+    ///     Form,
+    ///     server::{Durable, Result, durable::Audience},
+    /// };
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema, Form)]
+    /// struct Approval { deploy: bool }
+    ///
+    /// async fn deploy(cx: Durable) -> Result<String> {
+    ///     let asked = cx.elicit::<Approval>("approve", "Deploy shop:1?").audience(Audience::Caller);
+    ///     Ok(if asked.await?.deploy { "deployed" } else { "not deployed" }.to_owned())
+    /// }
+    /// # outlive::server::Tool::new("deploy", deploy);
+    /// ```
+    pub fn audience(mut self, audience: Audience) -> Self {
+        self.question.audience = audience;
+        self
+    }
+
     /// Sends the request and returns the user's action.
     ///
     /// # Errors
@@ -170,6 +195,12 @@ impl ElicitUrl<'_> {
     /// Sets the timeout of the input request; see [`Elicit::timeout`].
     pub fn timeout(mut self, span: Duration) -> Self {
         self.question.within = Some(span);
+        self
+    }
+
+    /// Sets the parties that may respond; see [`Elicit::audience`].
+    pub fn audience(mut self, audience: Audience) -> Self {
+        self.question.audience = audience;
         self
     }
 

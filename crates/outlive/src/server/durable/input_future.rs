@@ -6,7 +6,7 @@ use std::{
 };
 
 use outlive_protocol::{InputMode, era};
-use outlive_tasks::{InputFailure, InputPoll, IntoKey};
+use outlive_tasks::{InputFailure, InputPoll, IntoKey, store::Audience};
 use outlive_wire::InputRequest;
 use serde_json::value::RawValue;
 
@@ -20,6 +20,7 @@ pub(crate) struct InputFuture<'a> {
     pub(crate) cx: &'a Durable,
     pub(crate) key: String,
     pub(crate) within: Option<Duration>,
+    pub(crate) audience: Audience,
     stage: Stage,
 }
 
@@ -41,7 +42,8 @@ pub(crate) enum Verdict<T> {
 
 impl<'a> InputFuture<'a> {
     pub(crate) fn new(cx: &'a Durable, key: impl IntoKey) -> Self {
-        Self { cx, key: cx.full(key), within: None, stage: Stage::New }
+        let audience = Audience::Client;
+        Self { cx, key: cx.full(key), within: None, audience, stage: Stage::New }
     }
 
     /// Polls for a response that `judge` accepts. `request` builds the input request each time it
@@ -95,7 +97,7 @@ impl<'a> InputFuture<'a> {
         let asking = cx
             .journal()
             .inputs()
-            .ask(cx.run_id(), &self.key, request, within)
+            .ask(cx.run_id(), &self.key, request, self.audience.clone(), within)
             .map_err(DurableError::from)?;
         self.stage = Stage::Open;
         match (&asking, missing) {
@@ -123,7 +125,8 @@ impl<'a> InputFuture<'a> {
                     Ok(request) => request,
                     Err(error) => return Some(Err(error)),
                 };
-                let times = cx.journal().inputs().reissue(&self.key, request);
+                let inputs = cx.journal().inputs();
+                let times = inputs.reissue(&self.key, request, self.audience.clone());
                 if times > cx.env().profile.limits.max_rounds {
                     cx.journal().inputs().withdraw(&self.key);
                     return Some(Err(DurableError::InvalidResponse { key: key() }.into()));

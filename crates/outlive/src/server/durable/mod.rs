@@ -40,6 +40,7 @@ pub use external_event::{CreateExternalEvent, ExternalEvent};
 pub use outlive_tasks::{
     IntoKey, JournalError, Key,
     engine::{Capacity, Permit},
+    store::Audience,
 };
 pub use recordable::Recordable;
 pub use rounds::Round;

@@ -9,7 +9,7 @@ use std::{future::poll_fn, sync::Arc, time::Duration};
 use outlive_protocol::{
     Call, InputMode, InputRequired, MethodResult, Outcome, Progress, ProtocolError, era,
 };
-use outlive_tasks::store::{InputSource, TaskId, TaskOutcome, TaskRecord};
+use outlive_tasks::store::{InputSource, OpenInput, TaskId, TaskOutcome, TaskRecord};
 use outlive_wire::{CallToolResult, InputRequest, OrderedMap};
 use tokio::time::{Instant, sleep_until};
 
@@ -81,9 +81,8 @@ impl Patience {
         Self {
             deadline: arrival.at + asked.unwrap_or(slice),
             follows_rounds: has_rounds && asked.is_none(),
-            max_bytes: limits.and_then(|limits| {
-                tasks.config.results.max_bytes(&limits, options.max_inline)
-            }),
+            max_bytes: limits
+                .and_then(|limits| tasks.config.results.max_bytes(&limits, options.max_inline)),
             options,
         }
     }
@@ -180,7 +179,7 @@ async fn respond(tasks: &TaskBackend, call: &Call, round: &TaskRound) -> Result<
     let principal = call.principal().key();
     let record = tasks.engine().get(principal, &round.task).await;
     let Some(record) = record.map_err(|error| unavailable(&error))? else { return Ok(()) };
-    for (name, request) in &record.input_requests {
+    for OpenInput { name, request, .. } in &record.input_requests {
         if let Some(response) = round.responses.get(name) {
             check_response(request, response).map_err(|reason| {
                 ProtocolError::invalid_params(format!(
@@ -236,13 +235,14 @@ fn input_reply(
     }
     let for_client = |request: &InputRequest| era::missing_for(call, request).is_none();
     let accepted: Vec<_> =
-        record.input_requests.iter().filter(|(_, request)| for_client(request)).cloned().collect();
+        record.input_requests.iter().filter(|input| for_client(&input.request)).cloned().collect();
     match call.rules().input_mode {
         InputMode::Stream if !accepted.is_empty() => {
             dialogue.ask(env, call, &record.id, accepted);
             Ok(None)
         }
         InputMode::RoundTrip if !accepted.is_empty() && patience.follows_rounds => {
+            let accepted = accepted.into_iter().map(|input| (input.name, input.request)).collect();
             round(env, attendance, patience, accepted).map(Reply::Round).map(Some)
         }
         // A model that polls has seen the input request, and waits for the answer.

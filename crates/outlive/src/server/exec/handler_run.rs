@@ -431,7 +431,7 @@ fn open_requests(cx: &Cx, run: &RunState, requests: InputRequestSet) -> Result<(
         {
             return Err(ProtocolError::MissingCapability { required }.into());
         }
-        rounds.open(&key, request);
+        rounds.open(&key, request, requests.audience.clone());
     }
     match requests.state {
         Some(state) => Ok(rounds.set_state(state).map_err(DurableError::from)?),

@@ -20,7 +20,7 @@ use crate::server::{
     extract::cx::Cx,
     results::{
         cut::CutOptions,
-        deliver::{cut_in_memory, fits},
+        deliver::{cut_in_memory, needs_cut},
         notice::Rest,
     },
     tasks::{
@@ -100,7 +100,7 @@ pub(crate) async fn cut(
         None => None,
     };
     let tool = target.name.as_str();
-    let Some(limit) = limit.filter(|limit| !fits(&result, *limit)) else {
+    let Some(limit) = limit.filter(|limit| needs_cut(&result, *limit)) else {
         return Ok(Outcome::Complete(MethodResult::Tool(result)));
     };
     let stored = store_result(&cx, &target, &result).await;

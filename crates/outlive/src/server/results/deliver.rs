@@ -18,6 +18,7 @@ use crate::server::{
         cut::{CutOptions, cut, cut_or_whole},
         error::ReadError,
         notice::{Rest, left_out},
+        plan::CutPlan,
     },
 };
 
@@ -115,8 +116,19 @@ pub(crate) fn reduce(
     (raw.get().len() <= 4 * REDUCED_BYTES).then_some(raw)
 }
 
+/// Returns whether a result must be cut to fit into `limit` bytes.
+pub(crate) fn needs_cut(result: &CallToolResult, limit: usize) -> bool {
+    if fits(result, limit) {
+        return false;
+    }
+    let Ok(raw) = to_raw_value(result) else { return false };
+    let reader = ResultReader::from_whole(&raw);
+    let head = serde_json::from_str(reader.result().head.get());
+    head.is_ok_and(|head| CutPlan::new(reader.result(), &head, limit).is_some())
+}
+
 /// Returns whether a result certainly fits into `limit` bytes, without serializing it.
-pub(crate) fn fits(result: &CallToolResult, limit: usize) -> bool {
+fn fits(result: &CallToolResult, limit: usize) -> bool {
     let content = result.content.iter().map(|block| match block {
         ContentBlock::Text(text) => text.text.len(),
         ContentBlock::Image(image) => image.data.len(),

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use outlive_protocol::{Call, ProtocolError};
+use outlive_protocol::{Call, ProtocolError, Seal};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -23,7 +23,8 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn parts(&self) -> [&str; 6] {
-        ["state", &self.principal, &self.audience, &self.method, &self.target, &self.digest]
+        let Self { principal, audience, method, target, digest } = self;
+        [Seal::REQUEST_STATE, principal, audience, method, target, digest]
     }
 }
 

@@ -1,6 +1,6 @@
 //! Completion tokens, which authorize the delivery of an external event.
 
-use outlive_protocol::{Call, CompletionOutcome};
+use outlive_protocol::{Call, CompletionOutcome, Seal};
 use outlive_tasks::store::{InputSource, TaskId};
 use outlive_wire::RawJson;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub(crate) struct CompletionToken {
 }
 
 /// Context that tokens are sealed with, so that no other sealed data opens as a token.
-const CONTEXT: [&str; 1] = ["external"];
+const CONTEXT: [&str; 1] = [Seal::COMPLETION_TOKEN];
 
 impl CompletionToken {
     /// Returns a token for a journal key of a task.

@@ -1,7 +1,7 @@
 //! Input requests that a handler returns instead of a result.
 
 use outlive_schema::forms::{self, Form};
-use outlive_tasks::IntoKey;
+use outlive_tasks::{IntoKey, store::Audience};
 use outlive_wire::{
     CreateMessageRequestParams, ElicitRequestParams, ElicitRequestURLParams, InputRequest, RawJson,
 };
@@ -49,6 +49,7 @@ pub enum RoundOutcome<T> {
 #[must_use]
 pub struct InputRequestSet {
     pub(crate) requests: Vec<(String, InputRequest)>,
+    pub(crate) audience: Audience,
     pub(crate) state: Option<RawJson>,
 }
 
@@ -88,6 +89,13 @@ impl InputRequestSet {
     /// Adds a request for the client's roots.
     pub fn roots(self, key: impl IntoKey) -> Self {
         self.with(key, InputRequest::ListRoots)
+    }
+
+    /// Sets the parties that may respond to the elicitations of this set; see
+    /// [`Elicit::audience`](crate::server::durable::Elicit::audience).
+    pub fn audience(mut self, audience: Audience) -> Self {
+        self.audience = audience;
+        self
     }
 
     /// Sets the state that the handler receives in the next round.

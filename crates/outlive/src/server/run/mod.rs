@@ -5,10 +5,12 @@
 //!   arguments that the state is valid for; `replay_policy`: which journals a handler revision
 //!   accepts; `journal_offload`: journals in the store that are too large for a request state.
 //! - `input`, `input_request_set`: input requests and responses; `client_request`: an input request
-//!   that was sent to a legacy client; `completion_token`: the token of an external event.
+//!   that was sent to a legacy client; `completion_token`: the token of an external event;
+//!   `answer_token`: the token of an answer link.
 //! - `bridged`: the identity of a call whose client has no tasks.
 //! - `limits`: limits of a journal; `progress`: the progress of a task.
 
+pub(crate) mod answer_token;
 pub(crate) mod bound_args;
 pub(crate) mod bridged;
 pub(crate) mod client_request;

@@ -187,7 +187,9 @@ impl Drop for Attendance {
         self.spawn(match self.call.port().cancel_reason() {
             Some(CancelReason::Requested) => Settle::Cancel,
             Some(CancelReason::TimedOut) => Settle::TimeOut(self.observed()),
-            _ if self.may_have_timed_out() => Settle::TimeOut(self.observed()),
+            Some(CancelReason::Disconnected) if self.may_have_timed_out() => {
+                Settle::TimeOut(self.observed())
+            }
             _ => Settle::Leave(Departure::Lost),
         });
     }

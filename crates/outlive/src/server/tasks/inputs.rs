@@ -8,7 +8,7 @@ use std::{
 };
 
 use outlive_protocol::{Call, ProtocolError};
-use outlive_tasks::store::{InputSource, TaskId, TaskRecord};
+use outlive_tasks::store::{InputSource, OpenInput, TaskId, TaskRecord};
 use outlive_wire::{ElicitRequestParams, InputRequest, Meta, RawJson};
 
 use crate::server::{
@@ -32,17 +32,17 @@ impl Dialogue {
         env: &Arc<Env>,
         call: &Arc<Call>,
         id: &TaskId,
-        questions: Vec<(String, InputRequest)>,
+        questions: Vec<OpenInput>,
     ) {
         // Withdraws requests whose response arrived on another stream.
         self.asked.retain(|name, (_, put)| {
-            let is_open = questions.iter().any(|(open, _)| open == name);
+            let is_open = questions.iter().any(|open| open.name == *name);
             if !is_open {
                 put.withdraw("the input was provided on another stream");
             }
             is_open
         });
-        for (name, mut request) in questions {
+        for OpenInput { name, mut request, .. } in questions {
             if self.asked.contains_key(&name) || self.refused.contains(&name) {
                 continue;
             }

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use outlive_protocol::{Call, CallFuture, MethodResult, Outcome, ProtocolError, TASK_ORIGINS, era};
+use outlive_protocol::{
+    Call, CallFuture, MethodResult, Outcome, ProtocolError, Seal, TASK_ORIGINS, era,
+};
 use outlive_tasks::store::{ListCursor, TaskRecord};
 use outlive_wire::PaginatedRequestParams;
 
@@ -58,7 +60,7 @@ async fn page(
         return Err(ProtocolError::MethodNotFound { name: call.method_name().to_owned() });
     }
     let principal = call.principal().key();
-    let context = [call.method_name(), principal];
+    let context = [Seal::CURSOR, call.method_name(), principal];
     let params: PaginatedRequestParams = serde_json::from_str(call.params()).map_err(|error| {
         ProtocolError::invalid_params(format!("`params.cursor` must be a string: {error}"))
     })?;

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use outlive_protocol::{Call, CallFuture, MethodResult, Outcome, ProtocolError, era};
-use outlive_tasks::store::{CancelOutcome, InputSource};
+use outlive_tasks::store::{CancelOutcome, InputSource, OpenInput};
 use outlive_wire::RawJson;
 
 use crate::server::{
@@ -56,7 +56,7 @@ pub(crate) fn update(env: &Arc<Env>, call: Arc<Call>) -> CallFuture {
             ))
         })?;
         let view = look(tasks, &call, &id).await?;
-        for (name, request) in &view.input_requests {
+        for OpenInput { name, request, .. } in &view.input_requests {
             if let Some(answer) = answers.get(name) {
                 check_response(request, answer).map_err(|why| {
                     ProtocolError::invalid_params(format!(

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use outlive_protocol::{Progress, rfc3339};
-use outlive_tasks::store::{TaskId, TaskRecord};
+use outlive_tasks::store::{Audience, OpenInput, TaskId, TaskRecord};
 use outlive_wire::{CallToolResult, ContentBlock, ElicitRequestParams, InputRequest, Meta};
 use serde::Serialize;
 use serde_json::{Value, json, value::to_raw_value};
@@ -139,9 +139,9 @@ impl<'a> Status<'a> {
     fn input_text(&self, situation: Situation) -> String {
         let (tool, id) = (&self.task.tool, self.task.id.as_str());
         let mut text = String::new();
-        for (key, request) in &self.task.input_requests {
+        for OpenInput { name: key, request, audience, .. } in &self.task.input_requests {
             let _ = writeln!(text, "`{tool}` (task {id}) asks the user: {}", question(request));
-            let _ = match situation.answers_by_tool {
+            let _ = match situation.answers_by_tool && *audience == Audience::Client {
                 true => writeln!(
                     text,
                     "Show them this, and give their answer with {TASK_ANSWER} \
@@ -187,14 +187,14 @@ impl<'a> Status<'a> {
     }
 
     fn input_requests(&self) -> Value {
-        let requests = self.task.input_requests.iter().map(|(key, request)| {
-            let shown = match request {
+        let requests = self.task.input_requests.iter().map(|input| {
+            let shown = match &input.request {
                 InputRequest::Elicit(ElicitRequestParams::Form(form)) => {
                     json!({"message": form.message, "requestedSchema": form.requested_schema})
                 }
                 other => json!({"message": question(other)}),
             };
-            (key.clone(), shown)
+            (input.name.clone(), shown)
         });
         Value::Object(requests.collect())
     }

@@ -16,7 +16,11 @@ impl TaskBackend {
     pub(crate) fn show(&self, view: TaskRecord) -> TaskView {
         let state = match view.outcome {
             None if view.input_requests.is_empty() => TaskState::Working,
-            None => TaskState::InputRequired(OrderedMap(view.input_requests)),
+            None => {
+                let requests = view.input_requests.into_iter();
+                let requests = requests.map(|input| (input.name, input.request)).collect();
+                TaskState::InputRequired(OrderedMap(requests))
+            }
             Some(TaskOutcome::Result(raw)) => result_state(&raw),
             Some(TaskOutcome::LargeResult(large)) => result_state(&large.head),
             Some(TaskOutcome::Error(error)) => TaskState::Error(error),

@@ -102,7 +102,7 @@ async fn bad_arguments_get_one_clear_error() {
 async fn foreign_task_gets_the_text_of_an_unknown_one() {
     use outlive::server::Principal;
     let server = server(&Runs::default());
-    let user = |name: &str| Principal::new("https://issuer", name);
+    let user = |name: &str| Principal::named(name);
     let mut alice = Pipe::speaking_as(&server, "2025-11-25", user("alice")).await;
     let mut bob = Pipe::speaking_as(&server, "2025-11-25", user("bob")).await;
     let id = task_of(&alice.call("nap", json!({"ms": 60_000})).await);

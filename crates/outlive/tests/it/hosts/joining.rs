@@ -1,11 +1,14 @@
 //! Repeated calls join a run that is undelivered and unattended.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use outlive::server::{Principal, hosts::Repeat};
+use outlive::{
+    server::{Principal, hosts::Repeat, tasks::TaskConfig},
+    store::MemoryStore,
+};
 use serde_json::json;
 
-use super::world::{Runs, hosts, legacy, server, server_with, task_of};
+use super::world::{Runs, builder, hosts, legacy, server, server_with, task_of};
 use crate::support::pipe::{Pipe, text};
 
 const ARGUMENTS: u64 = 9_000;
@@ -71,7 +74,7 @@ async fn equal_calls_side_by_side_are_two_runs() {
 async fn calls_with_other_arguments_or_principals_do_not_join() {
     let runs = Runs::default();
     let server = server(&runs);
-    let user = |name: &str| Principal::new("https://issuer", name);
+    let user = |name: &str| Principal::named(name);
     let mut alice = Pipe::speaking_as(&server, "2025-11-25", user("alice")).await;
     let mut bob = Pipe::speaking_as(&server, "2025-11-25", user("bob")).await;
     let first = task_of(&alice.call("nap", json!({"ms": 30_000})).await);
@@ -106,12 +109,17 @@ async fn tool_that_repeats_as_new_starts_another_run() {
 #[tokio::test(start_paused = true)]
 async fn run_that_its_client_left_is_cancelled_after_the_abandon_timeout() {
     let runs = Runs::default();
-    let server = server_with(&runs, hosts().abandon_timeout(Duration::from_secs(20)));
+    let store = Arc::new(MemoryStore::new());
+    let config = TaskConfig::new(Arc::clone(&store) as _);
+    let config = config.hosts(hosts().abandon_timeout(Duration::from_secs(20)));
+    let server = builder(config, &runs).build().unwrap();
     let mut pipe = legacy(&server).await;
     let params = json!({"name": "nap", "arguments": {"ms": 300_000}});
     pipe.send("tools/call", params.clone()).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     drop(pipe);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    store.advance_clock(Duration::from_secs(21));
     tokio::time::sleep(Duration::from_secs(120)).await;
     let mut pipe = legacy(&server).await;
     task_of(&pipe.result("tools/call", params).await);

@@ -149,7 +149,7 @@ impl SwitchedStore {
 }
 
 delegate_store!(
-    impl TaskStore, WorkQueue, BridgeStore, ResultStore, AuditLog for SwitchedStore:
+    impl TaskStore, WorkQueue, BridgeStore, InputStore, ResultStore, AuditLog for SwitchedStore:
         |store| &store.inner
 );
 

@@ -201,7 +201,9 @@ impl FailPoints {
     }
 }
 
-delegate_store!(impl ResultStore, AuditLog, StoreMonitor for FailPoints: |store| &*store.inner);
+delegate_store!(
+    impl InputStore, ResultStore, AuditLog, StoreMonitor for FailPoints: |store| &*store.inner
+);
 
 impl TaskStore for FailPoints {
     fn create(&self, task: NewTask) -> StoreFuture<'_, CreateOutcome> {

@@ -6,7 +6,7 @@ use outlive_wire::{InputRequest, RawJson};
 use serde_json::{Value, json, value::to_raw_value};
 
 use crate::store::{
-    Changes, ClaimedTask, CreateOutcome, InputSource, Lease, NewInputRequest, NewTask,
+    Audience, Changes, ClaimedTask, CreateOutcome, InputSource, Lease, NewInputRequest, NewTask,
     OperatorStore, Store, TaskId, TaskOutcome, TaskRecord, Transition, WorkerId,
 };
 use crate::{JournalEntry, JournalSnapshot};
@@ -187,6 +187,7 @@ pub(super) fn question(key: &str, name: &str) -> NewInputRequest {
         key: key.to_owned(),
         name: name.to_owned(),
         request: Some(InputRequest::ListRoots),
+        audience: Audience::Client,
         due: None,
     }
 }
@@ -211,7 +212,7 @@ pub(super) fn recorded(journal: &JournalSnapshot, key: &str) -> Option<String> {
 }
 
 pub(super) fn names(view: &TaskRecord) -> Vec<&str> {
-    view.input_requests.iter().map(|(name, _)| name.as_str()).collect()
+    view.input_requests.iter().map(|input| input.name.as_str()).collect()
 }
 
 pub(super) fn done() -> TaskOutcome {

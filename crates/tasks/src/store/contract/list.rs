@@ -1,7 +1,7 @@
 //! The list of all checks.
 
 use super::{
-    abandon, audit, bench::Check, bridge, budgets, claim, cleanup, commit, create, end,
+    abandon, audience, audit, bench::Check, bridge, budgets, claim, cleanup, commit, create, end,
     external_events, key_value, operator, quarantine, respond, results, stats, waiting,
 };
 
@@ -13,6 +13,7 @@ pub fn checks() -> Vec<Check> {
         commit::CHECKS,
         respond::CHECKS,
         external_events::CHECKS,
+        audience::CHECKS,
         waiting::CHECKS,
         end::CHECKS,
         results::CHECKS,

@@ -16,6 +16,7 @@
 //! ```
 
 mod abandon;
+mod audience;
 mod audit;
 mod bench;
 mod bridge;

@@ -8,8 +8,8 @@ use super::{
     table::Tasks,
 };
 use crate::store::{
-    Attended, BridgeStore, CancelOutcome, Departure, OpenCall, Phase, StoreFuture, TaskId,
-    UnixMillis, WorkerId, bridge::MAX_EVICTED,
+    Attended, BridgeStore, CancelOutcome, Departure, OpenCall, Phase, StoreFuture, SweepReport,
+    TaskId, UnixMillis, WorkerId, bridge::MAX_EVICTED,
 };
 
 impl BridgeStore for MemoryStore {
@@ -120,16 +120,18 @@ impl Tasks {
         self.calls.change(principal, task, |call| call.attend(task, worker))
     }
 
-    /// Cancels the abandoned tasks. Returns them, and the number of resolved calls.
+    /// Cancels the abandoned tasks, and adds them to the report. Returns the number of calls whose
+    /// timeout is resolved.
     pub(super) fn cancel_abandoned(
         &mut self,
         limit: usize,
         retention: Duration,
         now: UnixMillis,
-    ) -> (Vec<(String, TaskId, CancelOutcome)>, usize) {
+        swept: &mut SweepReport,
+    ) -> usize {
         let due = self.calls.abandoned_by(now, limit);
         let due: Vec<_> = due.map(|(owner, task)| (owner.to_owned(), task.clone())).collect();
-        let (mut abandoned, mut resolved) = (Vec::new(), 0);
+        let mut resolved = 0;
         for (principal, task) in due {
             if self.get(&task).is_some_and(Row::requires_input) {
                 self.calls.change(&principal, &task, |call| {
@@ -144,9 +146,9 @@ impl Tasks {
                 _ => row.cancel(false, retention, now),
             });
             if let Some(how @ (CancelOutcome::Cancelled | CancelOutcome::Requested)) = cancelled {
-                abandoned.push((principal, task, how));
+                swept.abandoned.push((principal, task, how));
             }
         }
-        (abandoned, resolved)
+        resolved
     }
 }

@@ -4,6 +4,7 @@ mod audit_events;
 mod audit_log;
 mod bridge_store;
 mod calls;
+mod input_store;
 mod key_value_store;
 mod key_values;
 mod operator_store;

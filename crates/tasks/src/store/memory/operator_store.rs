@@ -141,6 +141,7 @@ impl InputRow {
             key: asked.key,
             name: asked.name,
             request: asked.request,
+            audience: asked.audience,
             due: asked.due,
             state: match self.state {
                 State::Open => InputRequestState::Open,

@@ -12,7 +12,7 @@ use crate::{
     JournalEntry, JournalSnapshot, SegmentRecord,
     store::{
         CancelOutcome, Changes, CleanupState, IdempotencyKey, Inbox, InputSource, Lease,
-        NewInputRequest, NewTask, PageLimit, Phase, StoredSegments, TaskId, TaskOutcome,
+        NewInputRequest, NewTask, OpenInput, PageLimit, Phase, StoredSegments, TaskId, TaskOutcome,
         TaskRecord, Transition, UnixMillis, WorkerId, budget, lifetime::Lifetime,
     },
     time::millis,
@@ -72,11 +72,20 @@ pub(super) enum State {
 }
 
 impl InputRow {
-    fn answerer(&self) -> InputSource {
-        match self.asked.request {
-            Some(_) => InputSource::Client,
-            None => InputSource::External,
-        }
+    /// Returns whether the request is open and a source may respond to it.
+    fn accepts(&self, from: InputSource) -> bool {
+        let allowed = match self.asked.request {
+            Some(_) => self.asked.audience.allows(from),
+            None => from == InputSource::External,
+        };
+        self.state == State::Open && allowed
+    }
+
+    /// Returns the request in the form for readers, if it is an open request to the client.
+    pub(super) fn open(&self) -> Option<OpenInput> {
+        let NewInputRequest { name, request, audience, due, .. } = &self.asked;
+        let request = request.clone().filter(|_| self.state == State::Open)?;
+        Some(OpenInput { name: name.clone(), request, audience: audience.clone(), due: *due })
     }
 }
 
@@ -212,16 +221,14 @@ impl Row {
         answers: &[(String, RawJson)],
     ) -> usize {
         let taken = answers.iter().filter_map(|(name, answer)| {
-            let is_open =
-                |input: &&InputRow| input.state == State::Open && input.answerer() == from;
-            let input = self.asked(name).filter(is_open)?;
+            let input = self.asked(name).filter(|input| input.accepts(from))?;
             let answer = JournalEntry::Answer(answer.clone());
             Some(budget::journal_entry(&input.asked.key, &answer))
         });
         if self.phase == Phase::Ended { 0 } else { taken.sum() }
     }
 
-    fn asked(&self, name: &str) -> Option<&InputRow> {
+    pub(super) fn asked(&self, name: &str) -> Option<&InputRow> {
         self.input_requests.iter().find(|input| input.asked.name == name)
     }
 
@@ -394,9 +401,8 @@ impl Row {
         let open = self.count_open();
         let mut taken = 0;
         for (name, answer) in answers {
-            let asked = self.input_requests.iter_mut().find(|input| {
-                input.asked.name == name && input.state == State::Open && input.answerer() == from
-            });
+            let asked =
+                self.input_requests.iter_mut().find(|it| it.asked.name == name && it.accepts(from));
             let Some(input) = asked else { continue };
             input.state = State::Answered;
             let key = input.asked.key.clone();
@@ -457,9 +463,6 @@ impl Row {
     }
 
     pub(super) fn view(&self, id: &TaskId) -> TaskRecord {
-        let requests = self
-            .open()
-            .filter_map(|input| Some((input.asked.name.clone(), input.asked.request.clone()?)));
         TaskRecord {
             id: id.clone(),
             tool: self.kind.clone(),
@@ -471,7 +474,7 @@ impl Row {
             ttl: self.ttl,
             status_message: self.message.clone(),
             progress: self.progress.clone(),
-            input_requests: requests.collect(),
+            input_requests: self.input_requests.iter().filter_map(InputRow::open).collect(),
             cancel_requested: self.cancel_requested,
             acknowledged: self.acknowledged,
         }

@@ -186,8 +186,7 @@ impl WorkQueue for MemoryStore {
                 _ => swept.expired.push((principal, id)),
             }
         }
-        let (abandoned, resolved) = tasks.cancel_abandoned(limit, retention, now);
-        swept.abandoned = abandoned;
+        let resolved = tasks.cancel_abandoned(limit, retention, now, &mut swept);
         swept.more = [purged.len(), over, resolved].contains(&limit);
         drop(tasks);
         let ended = swept.expired.iter().chain(&swept.failed).map(|(_, id)| id);

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use tokio_postgres::{Row, types::FromSql};
 
 use super::error::PostgresError;
-use crate::store::{NewTask, Phase, StoreError, budget::TASK_BYTES};
+use crate::store::{Audience, NewTask, Phase, StoreError, budget::TASK_BYTES};
 
 pub(super) fn phase(column: i16) -> Result<Phase, PostgresError> {
     match column {
@@ -30,6 +30,10 @@ pub(super) fn phase_column(phase: Phase) -> i16 {
         Phase::Ended => 3,
         Phase::Quarantined => 4,
     }
+}
+
+pub(super) fn audience(column: i16) -> Result<Audience, PostgresError> {
+    Audience::from_column(column).ok_or_else(|| unreadable("audience", &column))
 }
 
 // Escape character, from a private use area of Unicode. PostgreSQL stores every character except

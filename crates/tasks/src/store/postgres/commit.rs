@@ -27,11 +27,11 @@ use crate::{
 
 pub(super) const WRITE: &str =
     "SELECT commit_task($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
-     $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)";
+     $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)";
 /// Commits the changes like `WRITE`, then quarantines the task.
 pub(super) const KEEP: &str =
     "SELECT CASE WHEN commit_task($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
-     $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)
+     $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)
      THEN quarantine_task($1, $21, $22, $27) ELSE false END";
 pub(super) const RECORD: &str = "SELECT record_steps($1, $2, $3, $4, $5, $6, $7, $8, $9,
      $10)";
@@ -307,6 +307,7 @@ fn statement(
             count(most),
             max_bytes,
             shared.shift.get(),
+            array(asked.iter().map(|asked| asked.audience.column()).collect()),
         ],
     );
     if sql == result_part::WRITE {

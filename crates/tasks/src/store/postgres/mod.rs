@@ -22,6 +22,7 @@ mod copy;
 mod create;
 mod end;
 mod error;
+mod input_store;
 mod key_value;
 mod key_value_store;
 mod liveness;

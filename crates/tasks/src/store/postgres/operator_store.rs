@@ -7,7 +7,7 @@ use tokio_postgres::Row;
 
 use super::{
     clock::{from_column, to_column},
-    column::{count, from_json, from_text, get, name, owned, phase, phase_column, raw},
+    column::{audience, count, from_json, from_text, get, name, owned, phase, phase_column, raw},
     error::PostgresError,
     key_value,
     queue::Order,
@@ -29,12 +29,13 @@ pub(super) const TASKS: &str = seen!(
 pub(super) const INSPECT: &str = seen!(
     ", principal, worker_id, epoch, started, crash_count, due_at, CASE phase WHEN 4 THEN quarantine_outcome END,
      request, e.keys, e.bodies, (SELECT count(*) FROM segment WHERE task = t.number),
-     a.keys, a.names, a.bodies, a.dues, a.states",
+     a.keys, a.names, a.bodies, a.dues, a.states, a.audiences",
     "CROSS JOIN LATERAL (SELECT array_agg(key) AS keys, array_agg(body) AS bodies
          FROM journal_entry WHERE task = t.number) AS e
      CROSS JOIN LATERAL (SELECT array_agg(journal_key ORDER BY ordinal) AS keys,
          array_agg(wire_key ORDER BY ordinal) AS names, array_agg(body ORDER BY ordinal) AS bodies,
-         array_agg(due_at ORDER BY ordinal) AS dues, array_agg(state ORDER BY ordinal) AS states
+         array_agg(due_at ORDER BY ordinal) AS dues, array_agg(state ORDER BY ordinal) AS states,
+         array_agg(audience ORDER BY ordinal) AS audiences
          FROM input_request WHERE task = t.number) AS a
      WHERE id = $1"
 );
@@ -109,15 +110,15 @@ impl OperatorStore for PostgresStore {
 }
 
 fn overseen(row: &Row) -> Result<TaskSummary, PostgresError> {
-    let kept = get::<Option<&str>>(row, 20)?.map(|kept| from_json("outcome", kept));
+    let kept = get::<Option<&str>>(row, 22)?.map(|kept| from_json("outcome", kept));
     Ok(TaskSummary {
         view: seen_in(row)?,
-        principal: name(row, 14)?,
-        owner: get::<Option<String>>(row, 15)?.map(|owner| WorkerId::new(from_text(owner))),
-        epoch: from_column(get(row, 16)?),
-        started: get(row, 17)?,
-        crash_count: u32::try_from(get::<i32>(row, 18)?).unwrap_or_default(),
-        due_at: get::<Option<i64>>(row, 19)?.map(from_column),
+        principal: name(row, 16)?,
+        owner: get::<Option<String>>(row, 17)?.map(|owner| WorkerId::new(from_text(owner))),
+        epoch: from_column(get(row, 18)?),
+        started: get(row, 19)?,
+        crash_count: u32::try_from(get::<i32>(row, 20)?).unwrap_or_default(),
+        due_at: get::<Option<i64>>(row, 21)?.map(from_column),
         kept: kept.transpose()?,
     })
 }
@@ -126,14 +127,14 @@ fn inspected(row: &Row) -> Result<TaskDetail, PostgresError> {
     let texts = |column| {
         Ok::<_, PostgresError>(get::<Option<Vec<String>>>(row, column)?.unwrap_or_default())
     };
-    let entries = texts(22)?.into_iter().zip(texts(23)?);
+    let entries = texts(24)?.into_iter().zip(texts(25)?);
     let entries = entries.map(|(key, body)| Ok((from_text(key), from_json("journal", &body)?)));
     Ok(TaskDetail {
         task: overseen(row)?,
-        request: raw("request", get(row, 21)?)?,
+        request: raw("request", get(row, 23)?)?,
         entries: entries.collect::<Result<BTreeMap<_, _>, PostgresError>>()?,
-        segments: from_column(get(row, 24)?),
-        input_requests: requests(row, texts(25)?, texts(26)?)?,
+        segments: from_column(get(row, 26)?),
+        input_requests: requests(row, texts(27)?, texts(28)?)?,
     })
 }
 
@@ -142,15 +143,18 @@ fn requests(
     keys: Vec<String>,
     names: Vec<String>,
 ) -> Result<Vec<InputRequestRecord>, PostgresError> {
-    let bodies: Vec<Option<&str>> = get::<Option<_>>(row, 27)?.unwrap_or_default();
-    let dues: Vec<Option<i64>> = get::<Option<_>>(row, 28)?.unwrap_or_default();
-    let states: Vec<i16> = get::<Option<_>>(row, 29)?.unwrap_or_default();
+    let bodies: Vec<Option<&str>> = get::<Option<_>>(row, 29)?.unwrap_or_default();
+    let dues: Vec<Option<i64>> = get::<Option<_>>(row, 30)?.unwrap_or_default();
+    let states: Vec<i16> = get::<Option<_>>(row, 31)?.unwrap_or_default();
+    let audiences: Vec<i16> = get::<Option<_>>(row, 32)?.unwrap_or_default();
+    let states = states.into_iter().zip(audiences);
     let rows = keys.into_iter().zip(names).zip(bodies.into_iter().zip(dues)).zip(states);
-    rows.map(|(((key, name), (body, due)), state)| {
+    rows.map(|(((key, name), (body, due)), (state, to))| {
         Ok(InputRequestRecord {
             key: from_text(key),
             name: from_text(name),
             request: body.map(|body| from_json("input_request", body)).transpose()?,
+            audience: audience(to)?,
             due: due.map(from_column),
             state: match state {
                 0 => InputRequestState::Open,

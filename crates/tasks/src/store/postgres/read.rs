@@ -6,22 +6,27 @@ use tokio_postgres::Row;
 
 use super::{
     clock::{from_column, to_column},
-    column::{count, from_json, from_text, get, name, owned, phase, progress, raw},
+    column::{audience, count, from_json, from_text, get, name, owned, phase, progress, raw},
     error::PostgresError,
     state::Shared,
     statement::{Call, values},
 };
-use crate::store::{ListCursor, PageLimit, StoreStats, StoredSegments, TaskId, TaskRecord};
+use crate::store::{
+    InputDetail, ListCursor, OpenInput, PageLimit, StoreStats, StoredSegments, TaskId, TaskRecord,
+};
 
 macro_rules! seen {
     ($more:literal, $which:literal) => {
         concat!(
             "SELECT id, tool, origin, phase, outcome, created_at, updated_at, effective_ttl, status_message,
-             cancel_requested_at, q.names, q.bodies, progress, acknowledged_at IS NOT NULL",
+             cancel_requested_at, q.names, q.bodies, progress, q.audiences, q.dues,
+             acknowledged_at IS NOT NULL",
             $more,
             " FROM task t CROSS JOIN LATERAL (
                  SELECT array_agg(wire_key ORDER BY ordinal) AS names,
-                     array_agg(body ORDER BY ordinal) AS bodies
+                     array_agg(body ORDER BY ordinal) AS bodies,
+                     array_agg(audience ORDER BY ordinal) AS audiences,
+                     array_agg(due_at ORDER BY ordinal) AS dues
                  FROM input_request WHERE task = t.number AND state = 0 AND body IS NOT NULL) AS q ",
             $which
         )
@@ -58,6 +63,10 @@ pub(super) const CENSUS: &str = "SELECT c.queued + d.queued, c.running + d.runni
          coalesce(sum(running), 0)::bigint AS running, coalesce(sum(parked), 0)::bigint AS parked,
          coalesce(sum(ended), 0)::bigint AS ended, coalesce(sum(quarantined), 0)::bigint AS quarantined,
          coalesce(sum(bytes), 0)::bigint AS bytes FROM phase_change) AS d";
+pub(super) const OPEN_INPUT: &str = "SELECT t.tool, t.request, q.body, q.audience, q.due_at
+     FROM task t JOIN input_request q ON q.task = t.number
+     WHERE t.id = $1 AND t.principal = $2 AND q.wire_key = $3 AND q.state = 0
+         AND q.body IS NOT NULL";
 pub(super) const READY: &str = "SELECT 1";
 pub(super) const STORED: &str = "SELECT stored_bytes($1)";
 
@@ -99,11 +108,6 @@ pub(super) fn read(rows: &[Row]) -> Result<Vec<TaskRecord>, PostgresError> {
 pub(super) fn seen_in(row: &Row) -> Result<TaskRecord, PostgresError> {
     let outcome = get::<Option<&str>>(row, 4)?.map(|outcome| from_json("outcome", outcome));
     let time = |column| Ok::<_, PostgresError>(get::<Option<i64>>(row, column)?.map(from_column));
-    let names: Vec<String> = get::<Option<_>>(row, 10)?.unwrap_or_default();
-    let bodies: Vec<&str> = get::<Option<_>>(row, 11)?.unwrap_or_default();
-    let requests = names.into_iter().zip(bodies);
-    let requests =
-        requests.map(|(name, body)| Ok((from_text(name), from_json("input_request", body)?)));
     Ok(TaskRecord {
         id: TaskId::new(name(row, 0)?),
         tool: name(row, 1)?,
@@ -114,11 +118,45 @@ pub(super) fn seen_in(row: &Row) -> Result<TaskRecord, PostgresError> {
         updated_at: from_column(get(row, 6)?),
         ttl: time(7)?,
         status_message: get::<Option<String>>(row, 8)?.map(from_text),
-        input_requests: requests.collect::<Result<_, PostgresError>>()?,
+        input_requests: open_inputs(row)?,
         cancel_requested: time(9)?,
-        acknowledged: get(row, 13)?,
+        acknowledged: get(row, 15)?,
         progress: progress(get(row, 12)?)?,
     })
+}
+
+fn open_inputs(row: &Row) -> Result<Vec<OpenInput>, PostgresError> {
+    let names: Vec<String> = get::<Option<_>>(row, 10)?.unwrap_or_default();
+    let bodies: Vec<&str> = get::<Option<_>>(row, 11)?.unwrap_or_default();
+    let audiences: Vec<i16> = get::<Option<_>>(row, 13)?.unwrap_or_default();
+    let dues: Vec<Option<i64>> = get::<Option<_>>(row, 14)?.unwrap_or_default();
+    let rows = names.into_iter().zip(bodies).zip(audiences.into_iter().zip(dues));
+    rows.map(|((name, body), (to, due))| open_input(from_text(name), body, to, due)).collect()
+}
+
+/// Reads an open input request from its columns.
+fn open_input(
+    name: String,
+    body: &str,
+    to: i16,
+    due: Option<i64>,
+) -> Result<OpenInput, PostgresError> {
+    Ok(OpenInput {
+        name,
+        request: from_json("input_request", body)?,
+        audience: audience(to)?,
+        due: due.map(from_column),
+    })
+}
+
+pub(super) fn input(principal: &str, task: &TaskId, name: &str) -> Call {
+    Call::new(OPEN_INPUT, values![owned(task.as_str()), owned(principal), owned(name)])
+}
+
+pub(super) fn read_input(rows: &[Row], key: &str) -> Result<Option<InputDetail>, PostgresError> {
+    let Some(row) = rows.first() else { return Ok(None) };
+    let input = open_input(key.to_owned(), get(row, 2)?, get(row, 3)?, get(row, 4)?)?;
+    Ok(Some(InputDetail { tool: name(row, 0)?, call: raw("request", get(row, 1)?)?, input }))
 }
 
 /// Returns the cheapest possible statement.

@@ -15,7 +15,7 @@ use crate::{
     store::{ChangeSource, Inbox, InputSource, Lease, StoreError, TaskId},
 };
 
-pub(super) const ANSWER: &str = "SELECT respond_task($1, $2, $3, $4, $5, $6, $7)";
+pub(super) const ANSWER: &str = "SELECT respond_task($1, $2, $3, $4, $5, $6, $7, $8)";
 // Returns one row with a NULL response if the task has none, and no row if the lease is lost.
 pub(super) const HEARD: &str = "SELECT t.cancel_requested_at IS NOT NULL, e.key, e.body FROM task t
      LEFT JOIN journal_entry e ON e.task = t.number AND e.is_input
@@ -40,6 +40,7 @@ pub(super) fn answer(
             bodies.collect::<Result<Vec<_>, _>>()?,
             to_column(max_bytes),
             shared.shift.get(),
+            from.max_audience(),
         ],
     ))
 }

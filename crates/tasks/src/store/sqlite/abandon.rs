@@ -9,7 +9,7 @@ use super::{
     error::SqliteError,
     statement::{all, one, run},
 };
-use crate::store::{CancelOutcome, ChangeSource, TaskId};
+use crate::store::{ChangeSource, SweepReport, TaskId};
 
 pub(super) const NEXT_ATTENDANT: &str =
     "SELECT min(attended_by) FROM bridged_call WHERE attended_by > ?1";
@@ -25,19 +25,21 @@ pub(super) const RESTART: &str =
     "UPDATE bridged_call SET abandon_at = ?2 + abandon_after WHERE task = ?1";
 pub(super) const STOP: &str = "UPDATE bridged_call SET abandon_at = NULL WHERE task = ?1";
 
-/// Cancels the abandoned tasks. Returns them, and the number of resolved calls.
+/// Cancels the abandoned tasks, and adds them to the report. Returns the number of calls whose
+/// timeout is resolved.
 pub(super) fn sweep(
     batch: &mut Batch<'_>,
     limit: usize,
     retention: Duration,
-) -> Result<(Vec<(String, TaskId, CancelOutcome)>, usize), SqliteError> {
+    swept: &mut SweepReport,
+) -> Result<usize, SqliteError> {
     let (connection, now) = (batch.connection, batch.now());
     lose_attendants(batch, now)?;
     let due = all(connection, DUE, (now, count(limit)), |row| {
         let task = (row.get::<_, String>(2)?, TaskId::new(row.get::<_, String>(1)?));
         Ok((row.get::<_, i64>(0)?, task, row.get::<_, i64>(3)?, row.get::<_, i64>(4)?))
     })?;
-    let (mut abandoned, mut resolved) = (Vec::new(), 0);
+    let mut resolved = 0;
     for (number, (principal, task), phase, open) in due {
         if open > 0 {
             run(connection, RESTART, (number, now))?;
@@ -49,10 +51,10 @@ pub(super) fn sweep(
             let by = ChangeSource::Other;
             let ending = Ending { number, principal: &principal, phase, asks: false, by };
             let how = end::cancel_open(batch, &task, &ending, false, retention)?;
-            abandoned.push((principal, task, how));
+            swept.abandoned.push((principal, task, how));
         }
     }
-    Ok((abandoned, resolved))
+    Ok(resolved)
 }
 
 /// Starts the abandon timeout of the tasks that dead workers attend.

@@ -5,7 +5,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 use super::error::SqliteError;
-use crate::store::{Phase, StoreError};
+use crate::store::{Audience, Phase, StoreError};
 
 pub(super) const QUEUED: i64 = 0;
 pub(super) const RUNNING: i64 = 1;
@@ -22,6 +22,10 @@ pub(super) fn phase(column: i64) -> Result<Phase, SqliteError> {
         KEPT => Ok(Phase::Quarantined),
         other => Err(unreadable("phase", &other)),
     }
+}
+
+pub(super) fn audience(column: i16) -> Result<Audience, SqliteError> {
+    Audience::from_column(column).ok_or_else(|| unreadable("audience", &column))
 }
 
 pub(super) fn to_json(value: &impl Serialize) -> Result<String, SqliteError> {

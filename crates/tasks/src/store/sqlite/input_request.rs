@@ -13,18 +13,20 @@ use super::{
 use crate::store::{InputSource, NewInputRequest, lifetime::Lifetime};
 
 pub(super) const OPEN: &str =
-    "INSERT INTO input_request (task, wire_key, journal_key, ordinal, state, due_at, body, is_external)
+    "INSERT INTO input_request (task, wire_key, journal_key, ordinal, state, due_at, body, is_external, audience)
      VALUES (?1, ?2, ?3, (SELECT coalesce(max(ordinal), 0) + 1 FROM input_request WHERE task = ?1), 0, ?4,
-     ?5, ?6) ON CONFLICT DO UPDATE SET journal_key = excluded.journal_key, ordinal = excluded.ordinal, state = 0,
-     due_at = excluded.due_at, body = excluded.body, is_external = excluded.is_external WHERE state = 2";
+     ?5, ?6, ?7) ON CONFLICT DO UPDATE SET journal_key = excluded.journal_key, ordinal = excluded.ordinal, state = 0,
+     due_at = excluded.due_at, body = excluded.body, is_external = excluded.is_external,
+     audience = excluded.audience WHERE state = 2";
 pub(super) const WITHDRAW: &str =
     "UPDATE input_request SET state = 2 WHERE task = ?1 AND wire_key = ?2 AND state = 0";
 pub(super) const WITHDRAW_ALL: &str =
     "UPDATE input_request SET state = 2 WHERE task = ?1 AND state = 0";
 pub(super) const RESOLVE: &str = "UPDATE input_request SET state = 1
-     WHERE task = ?1 AND wire_key = ?2 AND state = 0 AND is_external = ?3 RETURNING journal_key";
+     WHERE task = ?1 AND wire_key = ?2 AND state = 0 AND is_external = ?3 AND audience <= ?4
+     RETURNING journal_key";
 pub(super) const OPEN_KEY: &str = "SELECT journal_key FROM input_request
-     WHERE task = ?1 AND wire_key = ?2 AND state = 0 AND is_external = ?3";
+     WHERE task = ?1 AND wire_key = ?2 AND state = 0 AND is_external = ?3 AND audience <= ?4";
 pub(super) const BYTES: &str =
     "SELECT octet_length(wire_key) + octet_length(journal_key) + octet_length(body) FROM input_request
      WHERE task = ?1 AND wire_key = ?2";
@@ -47,7 +49,8 @@ pub(super) fn open(
     let body = to_json(&asked.request)?;
     let bytes = count(asked.name.len() + asked.key.len() + body.len());
     let before = bytes_of(connection, task, &asked.name)?.unwrap_or_default();
-    let opened = run(connection, OPEN, (task, &asked.name, &asked.key, due, body, outside))? > 0;
+    let values = (task, &asked.name, &asked.key, due, body, outside, asked.audience.column());
+    let opened = run(connection, OPEN, values)? > 0;
     Ok(opened.then_some(bytes - before))
 }
 
@@ -60,7 +63,7 @@ pub(super) fn bytes_of(
     Ok(one(connection, BYTES, (task, name), |row| row.get(0))?)
 }
 
-/// Returns the journal key of an open request.
+/// Returns the journal key of an open request that the source may respond to.
 pub(super) fn open_key(
     connection: &Connection,
     task: i64,
@@ -68,7 +71,7 @@ pub(super) fn open_key(
     from: InputSource,
 ) -> Result<Option<String>, SqliteError> {
     let outside = from == InputSource::External;
-    Ok(one(connection, OPEN_KEY, (task, name, outside), |row| row.get(0))?)
+    Ok(one(connection, OPEN_KEY, (task, name, outside, from.max_audience()), |row| row.get(0))?)
 }
 
 /// Withdraws a request. Returns whether it was open.
@@ -85,7 +88,7 @@ pub(super) fn withdraw_all(connection: &Connection, task: i64) -> Result<usize, 
     Ok(run(connection, WITHDRAW_ALL, [task])?)
 }
 
-/// Resolves an open request. Returns its journal key.
+/// Resolves an open request that the source may respond to. Returns its journal key.
 pub(super) fn resolve(
     connection: &Connection,
     task: i64,
@@ -93,7 +96,7 @@ pub(super) fn resolve(
     from: InputSource,
 ) -> Result<Option<String>, SqliteError> {
     let outside = from == InputSource::External;
-    Ok(one(connection, RESOLVE, (task, name, outside), |row| row.get(0))?)
+    Ok(one(connection, RESOLVE, (task, name, outside, from.max_audience()), |row| row.get(0))?)
 }
 
 /// Updates the number of open requests of a task, and the TTL that depends on it.

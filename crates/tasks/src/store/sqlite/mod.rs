@@ -23,6 +23,7 @@ mod create;
 mod end;
 mod error;
 mod input_request;
+mod input_store;
 mod journal;
 mod key_value;
 mod key_value_store;

@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row};
 use super::{
     batch::Batch,
     clock::{from_column, to_column},
-    column::{ENDED, KEPT, QUEUED, count, from_json, phase, phase_column, raw},
+    column::{ENDED, KEPT, QUEUED, audience, count, from_json, phase, phase_column, raw},
     end,
     error::SqliteError,
     journal, key_value,
@@ -46,7 +46,7 @@ pub(super) const ONE: &str = overseen!("WHERE id = ?1");
 pub(super) const REQUEST: &str = "SELECT number, body FROM task
      JOIN task_request ON task_request.task = task.number WHERE id = ?1";
 pub(super) const QUESTIONS: &str =
-    "SELECT journal_key, wire_key, body, due_at, state FROM input_request
+    "SELECT journal_key, wire_key, body, due_at, state, audience FROM input_request
      WHERE task = ?1 ORDER BY ordinal";
 // The TTL starts again. Without a TTL all sums are NULL.
 pub(super) const RETRY: &str =
@@ -147,14 +147,16 @@ fn inspect(connection: &Connection, task: &TaskId) -> Result<Option<TaskDetail>,
     let rows = all(connection, QUESTIONS, [number], |row| {
         Ok((
             (row.get(0)?, row.get(1)?),
-            (row.get::<_, String>(2)?, row.get::<_, Option<i64>>(3)?, row.get::<_, i64>(4)?),
+            (row.get::<_, String>(2)?, row.get::<_, Option<i64>>(3)?),
+            (row.get::<_, i64>(4)?, row.get::<_, i16>(5)?),
         ))
     })?;
-    let requests = rows.into_iter().map(|((key, name), (body, due, state))| {
+    let requests = rows.into_iter().map(|((key, name), (body, due), (state, to))| {
         Ok(InputRequestRecord {
             key,
             name,
             request: from_json("input_request", &body)?,
+            audience: audience(to)?,
             due: due.map(from_column),
             state: match state {
                 0 => InputRequestState::Open,

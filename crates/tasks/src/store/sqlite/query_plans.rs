@@ -3,9 +3,9 @@
 use rusqlite::Connection;
 
 use super::{
-    abandon, audit, bridge, change_log, claim, commit, create, end, input_request, journal,
-    key_value, operator_store, phase_counts, principal_quota, read, respond, result_part, schema,
-    sweep,
+    abandon, audit, bridge, change_log, claim, commit, create, end, input_request, input_store,
+    journal, key_value, operator_store, phase_counts, principal_quota, read, respond, result_part,
+    schema, sweep,
 };
 
 const STATEMENTS: &[&str] = &[
@@ -79,6 +79,7 @@ const STATEMENTS: &[&str] = &[
     principal_quota::COUNT,
     principal_quota::FORGET,
     input_request::OPEN,
+    input_store::OPEN_INPUT,
     input_request::WITHDRAW,
     input_request::WITHDRAW_ALL,
     input_request::RESOLVE,

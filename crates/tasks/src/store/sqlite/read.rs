@@ -1,15 +1,14 @@
 //! Reads of tasks.
 
-use outlive_wire::InputRequest;
 use rusqlite::{Connection, Row};
 
 use super::{
     clock::{from_column, to_column},
-    column::{count, from_json, phase, raw},
+    column::{audience, count, from_json, phase, raw},
     error::SqliteError,
     statement::{all, one, until},
 };
-use crate::store::{ListCursor, PageLimit, StoredSegments, TaskId, TaskRecord};
+use crate::store::{ListCursor, OpenInput, PageLimit, StoredSegments, TaskId, TaskRecord};
 
 // One statement reads one consistent state. For a task without open input requests, it reads only
 // one row.
@@ -18,7 +17,7 @@ macro_rules! seen {
         concat!(
             "SELECT id, tool, origin, phase, outcome, created_at, updated_at, effective_ttl, status_message,
              cancel_requested_at, progress, CASE WHEN open > 0 THEN (
-                 SELECT json_group_array(json_array(wire_key, body) ORDER BY ordinal) FROM input_request
+                 SELECT json_group_array(json_array(wire_key, body, audience, due_at) ORDER BY ordinal) FROM input_request
                  WHERE input_request.task = task.number AND state = 0 AND is_external = 0
              ) END, acknowledged_at IS NOT NULL",
             $($which),*
@@ -151,7 +150,22 @@ impl Seen {
     }
 }
 
-fn requests(column: &str) -> Result<Vec<(String, InputRequest)>, SqliteError> {
-    let rows: Vec<(String, String)> = from_json("input_request", column)?;
-    rows.into_iter().map(|(name, body)| Ok((name, from_json("input_request", &body)?))).collect()
+fn requests(column: &str) -> Result<Vec<OpenInput>, SqliteError> {
+    let rows: Vec<(String, String, i16, Option<i64>)> = from_json("input_request", column)?;
+    rows.into_iter().map(|(name, body, to, due)| open_input(name, &body, to, due)).collect()
+}
+
+/// Reads an open input request from its columns.
+pub(super) fn open_input(
+    name: String,
+    body: &str,
+    to: i16,
+    due: Option<i64>,
+) -> Result<OpenInput, SqliteError> {
+    Ok(OpenInput {
+        name,
+        request: from_json("input_request", body)?,
+        audience: audience(to)?,
+        due: due.map(from_column),
+    })
 }

@@ -50,8 +50,7 @@ pub(super) fn sweep(
             false => swept.expired.push((principal, task)),
         }
     }
-    let (abandoned, resolved) = abandon::sweep(batch, limit, retention)?;
-    swept.abandoned = abandoned;
+    let resolved = abandon::sweep(batch, limit, retention, &mut swept)?;
     let (entries, events) = (key_value::sweep(batch, limit)?, audit::sweep(batch, limit)?);
     swept.more = [purged, over, resolved, entries, events].contains(&limit);
     Ok(swept)

@@ -275,7 +275,7 @@ impl Model {
         assert_eq!(view.outcome.as_ref().map(outcome), task.outcome, "{id}");
         assert_eq!(view.cancel_requested.is_some(), task.cancel_requested, "{id}");
         assert_eq!(view.status_message, task.message, "{id}");
-        let names: Vec<_> = view.input_requests.iter().map(|(name, _)| name.clone()).collect();
+        let names: Vec<_> = view.input_requests.iter().map(|input| input.name.clone()).collect();
         let mut shown = task.open();
         shown.retain(|name| name != "q3");
         assert_eq!(names, shown, "{id}");

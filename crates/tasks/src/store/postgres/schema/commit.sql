@@ -101,7 +101,8 @@ CREATE FUNCTION commit_task(
     _ends bigint,     -- bytes of the outcome, if they count
     _most bigint,     -- upper bound of the stored bytes
     _max_bytes bigint,
-    _shift bigint)
+    _shift bigint,
+    _asked_audiences smallint[])
 RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     _now bigint := now_ms(_shift);
@@ -172,12 +173,15 @@ BEGIN
         _before := count_open(_task.number);
         IF _asked_names IS NOT NULL THEN
             SELECT coalesce(max(ordinal), 0) INTO _last FROM input_request WHERE task = _task.number;
-            INSERT INTO input_request AS q (task, wire_key, journal_key, ordinal, state, due_at, body)
-                SELECT _task.number, a.wire_key, a.journal_key, _last + a.place, 0, a.due_at, a.body
-                FROM unnest(_asked_names, _asked_keys, _asked_dues, _asked_bodies)
-                    WITH ORDINALITY AS a (wire_key, journal_key, due_at, body, place)
+            INSERT INTO input_request AS q
+                    (task, wire_key, journal_key, ordinal, state, due_at, body, audience)
+                SELECT _task.number, a.wire_key, a.journal_key, _last + a.place, 0, a.due_at, a.body,
+                    a.audience
+                FROM unnest(_asked_names, _asked_keys, _asked_dues, _asked_bodies, _asked_audiences)
+                    WITH ORDINALITY AS a (wire_key, journal_key, due_at, body, audience, place)
                 ON CONFLICT (task, wire_key) DO UPDATE SET journal_key = excluded.journal_key,
-                    ordinal = excluded.ordinal, state = 0, due_at = excluded.due_at, body = excluded.body
+                    ordinal = excluded.ordinal, state = 0, due_at = excluded.due_at,
+                    body = excluded.body, audience = excluded.audience
                 WHERE q.state = 2;
         END IF;
         IF _withdrawn IS NOT NULL THEN

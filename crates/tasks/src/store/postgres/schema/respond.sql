@@ -1,10 +1,12 @@
 -- Input responses.
 
--- Stores input responses. Returns the number of accepted responses, NULL if the principal has no
--- such task, and -1 if the principal would exceed its byte limit.
+-- Stores input responses to requests that their source may respond to. Returns the number of
+-- accepted responses, NULL if the principal has no such task, and -1 if the principal would exceed
+-- its byte limit.
 CREATE FUNCTION respond_task(
     _principal text, _id text, _is_external boolean, _wire_keys text[], _bodies text[], _max_bytes bigint,
-    _shift bigint)
+    _shift bigint,
+    _max_audience smallint)    -- most restricted audience that the source may respond for
 RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     _now bigint := now_ms(_shift);
@@ -23,7 +25,7 @@ BEGIN
     SELECT sum(octet_length(q.journal_key) + octet_length(a.body)) INTO _bytes
         FROM unnest(_wire_keys, _bodies) AS a (wire_key, body)
         JOIN input_request q ON q.task = _task.number AND q.wire_key = a.wire_key AND q.state = 0
-            AND (q.body IS NULL) = _is_external;
+            AND (q.body IS NULL) = _is_external AND q.audience <= _max_audience;
     IF _bytes > 0 AND stored_bytes(_principal) + _bytes > _max_bytes THEN
         RETURN -1;
     END IF;
@@ -35,7 +37,7 @@ BEGIN
     ), answered AS (
         UPDATE input_request q SET state = 1 FROM given
             WHERE q.task = _task.number AND q.wire_key = given.wire_key AND q.state = 0
-            AND (q.body IS NULL) = _is_external
+            AND (q.body IS NULL) = _is_external AND q.audience <= _max_audience
             RETURNING q.journal_key AS key, given.body
     ), recorded AS (
         INSERT INTO journal_entry (task, key, is_input, body)

@@ -104,6 +104,7 @@ CREATE TABLE input_request (
     state smallint NOT NULL,  -- 0 open, 1 answered, 2 withdrawn
     due_at bigint,
     body text,                -- NULL for an external event
+    audience smallint NOT NULL, -- 0 client, 1 caller
     PRIMARY KEY (task, wire_key)
 );
 

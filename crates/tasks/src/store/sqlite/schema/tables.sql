@@ -106,6 +106,7 @@ CREATE TABLE input_request (
     due_at INTEGER,
     body TEXT NOT NULL,
     is_external INTEGER NOT NULL, -- 1 for an external event
+    audience INTEGER NOT NULL,    -- 0 client, 1 caller
     PRIMARY KEY (task, wire_key)
 ) STRICT, WITHOUT ROWID;
 

@@ -1,0 +1,3 @@
+//! The pages, one file for each.
+
+pub(crate) mod answer;
