@@ -1,14 +1,14 @@
 //! A server whose tools return 5 MB each, for clients without tasks.
 //!
-//! `large-server STORE BUDGET` serves HTTP on a free port, prints its address, and ends with its
-//! standard input. BUDGET is the number of bytes that one caller may store.
+//! `large-server STORE BUDGET TOKEN` serves HTTP on a free port, prints its address, and ends with
+//! its standard input. BUDGET is the number of bytes that the caller with this token may store.
 
 use std::{env, error::Error, fmt::Write, io::Read};
 
 use outlive::server::{
     Args, CallToolResult, ContentBlock, Json, Server, Tool,
     hosts::{Hosts, Results},
-    http::HttpConfig,
+    http::{HttpConfig, StaticTokens},
     tasks::TaskConfig,
 };
 use schemars::JsonSchema;
@@ -81,8 +81,8 @@ fn rows(number: u64) -> Table {
 )]
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    let [store, budget] = &arguments[..] else {
-        return Err("usage: large-server STORE BUDGET".into());
+    let [store, budget, token] = &arguments[..] else {
+        return Err("usage: large-server STORE BUDGET TOKEN".into());
     };
     std::thread::spawn(|| {
         let mut input = std::io::stdin();
@@ -93,8 +93,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let tasks = TaskConfig::open(store)
         .await?
         .max_store_bytes_per_caller(budget)
-        // The caller is anonymous; the budget under test is its own.
-        .max_anonymous_store(1 << 40)
         .hosts(Hosts::known())
         .results(Results::by_host());
     let server = Server::builder("large", "1")
@@ -105,7 +103,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .tool(Tool::new("images", images))
         .tool(Tool::new("structured", structured))
         .build()?;
-    let serving = server.serve_http("127.0.0.1:0", HttpConfig::new()).await?;
+    let serving = server.serve_http("127.0.0.1:0", http).await?;
     println!("{}", serving.address());
     Ok(serving.wait().await?)
 }

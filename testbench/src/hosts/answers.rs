@@ -66,6 +66,8 @@ struct Open {
     tool: &'static str,
     key: String,
     task: String,
+    /// The key of the input request.
+    input_request: String,
     urls: Vec<String>,
 }
 
@@ -107,8 +109,13 @@ impl Open {
         for _ in 0..5 {
             let task = pending_task(&message).map(str::to_owned);
             let task = task.with_context(|| format!("not a pending result: {message}"))?;
-            if message["result"]["structuredContent"]["task"]["status"] == "input_required" {
-                return Ok(Self { caller: caller.clone(), tool, key, task, urls });
+            let state = &message["result"]["structuredContent"]["task"];
+            if state["status"] == "input_required" {
+                let requests = state["inputRequests"].as_object();
+                let name = requests.and_then(|requests| requests.keys().next().cloned());
+                let input_request = name.with_context(|| format!("no input request: {state}"))?;
+                let caller = caller.clone();
+                return Ok(Self { caller, tool, key, task, input_request, urls });
             }
             message = caller.call_in_rounds("task_result", &json!({"task": task}))?;
             urls.extend(links(&message));
@@ -118,24 +125,20 @@ impl Open {
 
     /// Tries one way to answer.
     fn try_to_answer(&mut self, number: usize) -> Result<()> {
-        let (task, content) = (&self.task, json!({"yes": true}));
+        let (task, name, content) = (&self.task, &self.input_request, json!({"yes": true}));
         let accept = json!({"action": "accept", "content": content});
+        let answer = json!({"task": task, "action": "accept", "content": content});
+        let mut named = answer.clone();
+        named["input_request"] = json!(name);
+        let responses = json!({name: accept});
         let (tool, arguments) = match number % 7 {
-            0 => (
-                "task_answer",
-                json!({"task": task, "input_request": "go", "action": "accept", "content": content}),
-            ),
-            1 => {
-                ("task_answer", json!({"task": task, "action": "accept", "content": {"go": true}}))
-            }
-            2 => (
-                "task_result",
-                json!({"task": task, "wait_seconds": 0, "inputResponses": {"go": accept}}),
-            ),
-            3 => (self.tool, json!({"key": self.key, "inputResponses": {"go": accept}})),
-            4 => (self.tool, json!({"key": self.key, "go": true, "yes": true})),
+            0 => ("task_answer", named),
+            1 => ("task_answer", answer),
+            2 => ("task_result", json!({"task": task, "inputResponses": responses})),
+            3 => (self.tool, json!({"key": self.key, "inputResponses": responses})),
+            4 => (self.tool, json!({"key": self.key, "yes": true})),
             5 => return self.open_urls("GET", ""),
-            _ => return self.open_urls("POST", "action=accept&yes=true&yes=on"),
+            _ => return self.open_urls("POST", "action=accept&yes=true"),
         };
         let message = self.caller.call(tool, arguments)?;
         self.urls.extend(links(&message));

@@ -132,11 +132,13 @@ fn session(caller: &Caller) -> Result<Vec<Value>> {
     ask("resources/list", json!({}))?;
     ask("resources/templates/list", json!({}))?;
     let mut tasks = Vec::new();
-    for tool in ["echo", "slow", "always", "fail", "task_result"] {
+    // Without bridging there is no `task_result`. With bridging it exists, unlisted.
+    let unknown = if caller.has_tasks() { "no_such_tool" } else { "task_result" };
+    for tool in ["echo", "slow", "always", "fail", unknown] {
         let arguments = if tool == "fail" { json!({}) } else { json!({"text": "hello"}) };
         let mut params = json!({"name": tool, "arguments": arguments});
         // A legacy client with tasks requests one.
-        if caller.is_legacy() && caller.has_tasks() && tool != "task_result" {
+        if caller.is_legacy() && caller.has_tasks() && tool != unknown {
             params["task"] = json!({"ttl": 60_000});
         }
         let reply = ask("tools/call", params)?;

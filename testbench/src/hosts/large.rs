@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::bench::Bench;
 use super::caller::{Caller, text};
-use super::home::resident;
+use super::home::{ALICE, resident};
 use super::row::Row;
 use crate::crash::random::Random;
 use crate::crash::table::percentile;
@@ -44,7 +44,7 @@ pub(super) fn run(bench: &Bench) -> Result<Vec<Row>> {
 /// Delivers more results than the default budget holds.
 fn default_budget(bench: &Bench) -> Result<Vec<Row>> {
     let server = LargeServer::start(bench, "default", DEFAULT_BUDGET)?;
-    let caller = Caller::legacy(server.address, None)?;
+    let caller = Caller::legacy(server.address, Some(ALICE))?;
     let results = bench.choose(50, 15);
     let mut delivered = Vec::new();
     for number in 0..results {
@@ -71,7 +71,7 @@ fn default_budget(bench: &Bench) -> Result<Vec<Row>> {
 /// Delivers results that the budget cannot hold.
 fn small_budget(bench: &Bench) -> Result<Row> {
     let server = LargeServer::start(bench, "small", SMALL_BUDGET)?;
-    let caller = Caller::legacy(server.address, None)?;
+    let caller = Caller::legacy(server.address, Some(ALICE))?;
     let mut named = 0;
     let mut first = String::new();
     for kind in KINDS {
@@ -91,11 +91,11 @@ fn small_budget(bench: &Bench) -> Result<Row> {
 /// Stores many results, and reads ranges of them.
 fn raised_budget(bench: &Bench) -> Result<Vec<Row>> {
     let server = LargeServer::start(bench, "raised", RAISED_BUDGET)?;
-    let caller = Caller::legacy(server.address, None)?;
+    let caller = Caller::legacy(server.address, Some(ALICE))?;
     let results = bench.choose(100, 20);
     let mut delivered = Vec::new();
-    // The first results fill caches and the allocator.
-    let (warm_up, mut warm) = (results / 5, 0);
+    // The first results of each kind fill caches and the allocator.
+    let (warm_up, mut warm) = (bench.choose(20, 10), 0);
     for number in 0..results {
         delivered.push(Delivered::call(&caller, number)?);
         if number + 1 == warm_up {
@@ -185,7 +185,7 @@ impl LargeServer {
     fn start(bench: &Bench, name: &str, budget: u64) -> Result<Self> {
         let store = bench.folder().join(format!("large-{name}.db"));
         let mut command = Command::new(bench.program_beside("large-server")?);
-        command.arg(format!("sqlite:{}", store.display())).arg(budget.to_string());
+        command.arg(format!("sqlite:{}", store.display())).arg(budget.to_string()).arg(ALICE);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let stdout = child.stdout.take().context("the server has a standard output")?;
         let mut server = Self { child, address: SocketAddr::from(([0; 4], 0)) };
